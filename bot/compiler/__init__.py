@@ -1,0 +1,1 @@
+"""From a compiler SPEC to finished compiles: toolchains, command lines, processes, cache."""

@@ -1,0 +1,134 @@
+"""Deltas: what changed between two snapshots, cell by cell. Pure arithmetic on what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from bot.core.metrics import METRIC_BY_ID, METRIC_IDS
+from bot.core.snapshot import Cell, CellKey, Snapshot
+
+STATES = ("newly-broken", "changed", "new", "removed", "fixed", "broken", "unmeasured", "same")
+
+
+@dataclass(frozen=True, slots=True)
+class MetricDelta:
+    """One metric of one cell on both sides."""
+
+    id: str
+    base: int | None
+    head: int | None
+
+    @property
+    def change(self) -> int | None:
+        """head − base; None where either is not known."""
+        return None if self.base is None or self.head is None else self.head - self.base
+
+    @property
+    def ratio(self) -> float | None:
+        """Relative change (0.5 is +50 %); None on a missing or zero base."""
+        return None if self.change is None or not self.base else self.change / self.base
+
+    def swapped(self) -> MetricDelta:
+        """The same with the sides exchanged."""
+        return MetricDelta(self.id, self.head, self.base)
+
+
+@dataclass(frozen=True, slots=True)
+class CellDelta:
+    """One cell on both sides.
+
+    Attributes:
+        state: one of STATES.
+        identical: True where both artifacts are the same bytes, None where that is not known.
+        base, head: the cells themselves; None where that side does not have the cell.
+        reason: why the cell is unmeasured; empty otherwise.
+    """
+
+    key: CellKey
+    state: str
+    metrics: Mapping[str, MetricDelta]
+    base: Cell | None
+    head: Cell | None
+    identical: bool | None = None
+    reason: str = ""
+
+
+# What the compiler does with the printed command on either side decides the state. `over` is refused like `failed`,
+# but measured: only there do both sides of a refusal have numbers to compare. What is not listed is `unmeasured`.
+_STATE: dict[tuple[str, str], str] = {
+    ("ok", "ok"): "compared",
+    ("over", "over"): "compared",
+    ("ok", "over"): "newly-broken",
+    ("ok", "failed"): "newly-broken",
+    ("over", "failed"): "newly-broken",
+    ("absent", "over"): "newly-broken",
+    ("absent", "failed"): "newly-broken",
+    ("unsupported", "over"): "newly-broken",
+    ("unsupported", "failed"): "newly-broken",
+    ("absent", "ok"): "new",
+    ("unsupported", "ok"): "new",
+    ("over", "ok"): "fixed",
+    ("failed", "ok"): "fixed",
+    ("failed", "over"): "broken",
+    ("failed", "failed"): "broken",
+    ("ok", "absent"): "removed",
+    ("over", "absent"): "removed",
+    ("failed", "absent"): "removed",
+}
+_COLUMN = {"ok": "ok", "over-stack-limit": "over", "unsupported": "unsupported"}
+
+
+def _column(snapshot: Snapshot, key: CellKey, cell: Cell | None) -> str:
+    if cell is not None:
+        return _COLUMN.get(cell.status, "failed")
+    planned = key.model in snapshot.models and key.target in snapshot.targets
+    return "lost" if planned else "absent"
+
+
+def _identical(base: Cell | None, head: Cell | None) -> bool | None:
+    digests = [cell.artifact_digest if cell else None for cell in (base, head)]
+    return None if None in digests else digests[0] == digests[1]
+
+
+def _reason(base: Cell | None, head: Cell | None) -> str:
+    for cell in (head, base):
+        if cell is not None and cell.status == "unsupported" and cell.failure is not None:
+            return cell.failure.message
+    return next((f"not measured on {name}" for name, cell in (("head", head), ("base", base)) if cell is None), "")
+
+
+def exact_changes(metrics: Iterable[MetricDelta]) -> list[MetricDelta]:
+    """Those that differ (a value lost or won counts), among the metrics that repeat exactly."""
+    return [m for m in metrics if m.base != m.head and METRIC_BY_ID[m.id].exact]
+
+
+def diff_cell(base: Snapshot, head: Snapshot, key: CellKey, cells: tuple[Cell | None, Cell | None]) -> CellDelta:
+    """Compare one cell of two sides; `cells` are its values there, None where a side does not have it."""
+    left, right = cells
+    metrics = {
+        id_: MetricDelta(id_, left.value(id_) if left else None, right.value(id_) if right else None)
+        for id_ in METRIC_IDS
+    }
+    identical = _identical(left, right)
+    state = _STATE.get((_column(base, key, left), _column(head, key, right)), "unmeasured")
+    if state == "compared":
+        state = "same" if identical is not False and not exact_changes(metrics.values()) else "changed"
+    reason = _reason(left, right) if state == "unmeasured" else ""
+    return CellDelta(key, state, metrics, left, right, identical, reason)
+
+
+def diff(base: Snapshot, head: Snapshot) -> tuple[CellDelta, ...]:
+    """All cells of both sides, sorted by key; a registered backend that no target names gives `unmeasured` cells."""
+    left = {cell.key: cell for cell in base.cells}
+    right = {cell.key: cell for cell in head.cells}
+    deltas = [diff_cell(base, head, key, (left.get(key), right.get(key))) for key in left.keys() | right.keys()]
+    return tuple(sorted([*deltas, *_unnamed_backends(base, head)], key=lambda delta: delta.key))
+
+
+def _unnamed_backends(base: Snapshot, head: Snapshot) -> list[CellDelta]:
+    named = {*base.targets.values(), *head.targets.values()}
+    registered = {*base.backends, *head.backends} - named
+    reason = "the compiler registers this backend, the configuration names no target for it"
+    keys = [CellKey(m, b) for b in sorted(registered) for m in sorted({*base.models, *head.models})]
+    return [CellDelta(key, "unmeasured", {}, None, None, None, reason) for key in keys]

@@ -1,0 +1,53 @@
+"""The metrics: their ids, units and meaning, in the order in which they are shown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Unit = Literal["count", "bytes", "ms", "KiB"]
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One measured quantity of a cell; every value is an integer and lower is better.
+
+    Attributes:
+        id: the name in snapshots, reports and thresholds.
+        label: the name in tables.
+        unit: what one step of the integer is.
+        about: one sentence for help texts and tooltips.
+        exact: False where two runs of the same compile may differ (time, memory).
+    """
+
+    id: str
+    label: str
+    unit: Unit
+    about: str
+    exact: bool = True
+
+
+METRICS: tuple[Metric, ...] = (
+    Metric("artifact_bytes", "artifact", "bytes", "size of the .vmfb"),
+    Metric("executable_bytes", "device code", "bytes", "executables in the artifact"),
+    Metric("executables", "executables", "count", "executables left after deduplication"),
+    Metric("dispatch_sites", "dispatch sites", "count", "launches of an executable in the program"),
+    Metric("dispatch_regions", "dispatch regions", "count", "executables before deduplication"),
+    Metric("entry_points", "entry points", "count", "exported functions of all executables"),
+    Metric("stack_max_bytes", "stack frame", "bytes", "largest machine frame or private segment"),
+    Metric("stack_alloca_bytes", "stack allocations", "bytes", "largest sum of stack allocations in one function"),
+    Metric("workgroup_memory_max_bytes", "workgroup memory", "bytes", "largest workgroup memory of an entry point"),
+    Metric("memory_bound_sites", "memory-bound sites", "count", "dispatch sites without contraction, convolution or attention"),
+    Metric("linalg_ops", "linalg operations", "count", "linalg operations inside dispatch regions"),
+    Metric("vm_bytes", "VM bytecode", "bytes", "bytecode of the host program"),
+    Metric("rodata_bytes", "constants", "bytes", "read-only data that is no executable"),
+    Metric("unattributed_bytes", "unattributed", "bytes", "tables, padding and unknown formats"),
+    Metric("compile_cpu_ms", "compile CPU time", "ms", "user and system time of the compiling processes", exact=False),
+    Metric("compile_peak_rss_kib", "compile peak memory", "KiB", "largest resident set of a compiling process", exact=False),
+)
+
+METRIC_BY_ID: dict[str, Metric] = {metric.id: metric for metric in METRICS}
+METRIC_IDS: tuple[str, ...] = tuple(METRIC_BY_ID)
+
+ARTIFACT_PARTS: tuple[str, ...] = ("executable_bytes", "vm_bytes", "rodata_bytes", "unattributed_bytes")
+"""These sum to `artifact_bytes` wherever an artifact was read."""

@@ -1,0 +1,160 @@
+"""What readers say: one format's bytes as numbers, and the facts of a cell's IR. Rooms exchange these values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from bot.core.snapshot import Dispatch
+
+
+@dataclass(frozen=True, slots=True)
+class EntryPoint:
+    """One exported function of an executable, as its binary describes it; None is "the format does not say".
+
+    The fields mean what they mean in `bot.core.snapshot.Dispatch`.
+    """
+
+    name: str
+    code_bytes: int | None = None
+    stack_bytes: int | None = None
+    stack_kind: str | None = None
+    workgroup_bytes: int | None = None
+    vgprs: int | None = None
+    sgprs: int | None = None
+    vgpr_spills: int | None = None
+    sgpr_spills: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One binary, every byte of it under exactly one label.
+
+    Attributes:
+        format: `elf`, `hsaco`, `ptx`, `spirv`, `msl`, `vm-bytecode`.
+        size_bytes: of the whole.
+        parts: label → bytes.
+        unattributed_bytes: what no label claims; parts and this sum to `size_bytes`.
+        entry_points: in the order of the binary.
+    """
+
+    format: str
+    size_bytes: int
+    parts: Mapping[str, int]
+    entry_points: tuple[EntryPoint, ...] = ()
+    unattributed_bytes: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        rest = self.size_bytes - sum(self.parts.values())
+        if rest < 0 or min(self.parts.values(), default=0) < 0:
+            raise ValueError(f"{self.format}: parts {dict(self.parts)} exceed the whole of {self.size_bytes} bytes")
+        object.__setattr__(self, "unattributed_bytes", rest)
+
+
+class Reader(Protocol):
+    """A reader of one format; any bytes give a Reading or `MalformedBinary`, nothing else."""
+
+    def accepts(self, data: bytes) -> bool:
+        """True where the first bytes say that this is the reader's format."""
+
+    def read(self, data: bytes) -> Reading:
+        """Read the whole; raises `bot.errors.MalformedBinary`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArtifactReading:
+    """A `.vmfb`: the four parts sum to `artifact_bytes`.
+
+    Attributes:
+        executables: the readings of the executables in it, in file order.
+        unread: one line for every executable whose format no reader knows, or whose reader refused it.
+    """
+
+    artifact_bytes: int
+    executable_bytes: int
+    vm_bytes: int
+    rodata_bytes: int
+    unattributed_bytes: int
+    executables: tuple[Reading, ...]
+    unread: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        parts = self.executable_bytes + self.vm_bytes + self.rodata_bytes + self.unattributed_bytes
+        if parts != self.artifact_bytes or self.unattributed_bytes < 0:
+            raise ValueError(f"parts sum to {parts}, the artifact has {self.artifact_bytes} bytes")
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutableFacts:
+    """One entry point as the program's IR knows it (`stream` phase)."""
+
+    executable: str
+    entry_point: str
+    kind: str
+    memory_bound: bool
+    sites: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramFacts:
+    """What the target-independent IR of one model says.
+
+    Attributes:
+        dispatch_regions: `flow.dispatch.workgroups` after dispatch creation, before deduplication.
+        linalg_ops: linalg and iree_linalg_ext operations inside those regions (terminators not counted).
+        executables: executables after deduplication.
+        entry_points: all their exports.
+    """
+
+    dispatch_regions: int
+    linalg_ops: int
+    executables: int
+    entry_points: tuple[ExecutableFacts, ...]
+
+    @property
+    def dispatch_sites(self) -> int:
+        """Launches of all entry points."""
+        return sum(entry.sites for entry in self.entry_points)
+
+    @property
+    def memory_bound_sites(self) -> int:
+        """Launches of entry points without contraction, convolution or attention."""
+        return sum(entry.sites for entry in self.entry_points if entry.memory_bound)
+
+
+@dataclass(frozen=True, slots=True)
+class Products:
+    """All that one finished compile left behind, for the readers.
+
+    Attributes:
+        artifact: the `.vmfb`.
+        backend: the target backend's name, `llvm-cpu` and so on.
+        objects: relocatable objects of the CPU code generator (they still have their symbols); empty elsewhere.
+        stack_usage: text of `--stack-usage-file`; None where the compiler has no such option or the target no frames.
+        statistics: text of `--iree-scheduling-dump-statistics-file`.
+        program: the program's IR facts; None with a reason in `reasons["program"]`.
+        allocas: function → sum of its stack allocations in bytes; None with a reason in `reasons["allocas"]`.
+        compile_cpu_ms, compile_peak_rss_kib: of the processes that made the artifact, as the kernel counted them.
+        reasons: product name → why it is missing.
+    """
+
+    artifact: bytes
+    backend: str
+    objects: tuple[bytes, ...] = ()
+    stack_usage: str | None = None
+    statistics: str | None = None
+    program: ProgramFacts | None = None
+    allocas: Mapping[str, int] | None = None
+    compile_cpu_ms: int | None = None
+    compile_peak_rss_kib: int | None = None
+    reasons: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """The numbers of one cell: every metric id is present; a None has its reason."""
+
+    metrics: Mapping[str, int | None]
+    dispatches: tuple[Dispatch, ...]
+    reasons: Mapping[str, str]

@@ -1,0 +1,46 @@
+"""What a judgement is: findings and the verdict they add up to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from bot.core.snapshot import CellKey
+
+Level = Literal["warn", "fail"]
+Status = Literal["pass", "warn", "fail"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One rule broken by one cell.
+
+    Attributes:
+        level: how bad it is.
+        metric: the metric's id; None where the state of the cell is the finding.
+        rule: the rule's name.
+        kind: `change` (absolute and/or relative), `limit`, `state`, or `unknown` (a value that was known is not any more).
+        limit: the level that was exceeded, as the configuration wrote it (`4KiB and 1.5%`, `32KiB`, `newly-broken`).
+        actual: the value judged, as text with its unit and sign (`+33.5 KiB (+66.5 %)`), never empty.
+        base, head: the metric's values; None where not known.
+        line: line of the configuration at which the rule stands; None for built-in rules.
+    """
+
+    key: CellKey
+    level: Level
+    metric: str | None
+    rule: str
+    kind: str
+    limit: str
+    actual: str
+    base: int | None = None
+    head: int | None = None
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The outcome of all rules over all cells; findings are sorted, worst first."""
+
+    status: Status
+    findings: tuple[Finding, ...] = ()

@@ -1,0 +1,71 @@
+"""The error tree: what went wrong, where, and how to mend it; one exit code per class.
+
+Everything a user can cause ends here and is caught once, in `bot.cli`.
+"""
+
+from __future__ import annotations
+
+
+class BotError(Exception):
+    """One clear line for the user: `where: what (mend)`.
+
+    Args:
+        what: the problem, without a full stop.
+        where: file, line and key, option or cell it was found at; empty when there is no place to name.
+        mend: what to do about it, as an imperative; empty when nothing helps.
+    """
+
+    exit_code = 2
+
+    def __init__(self, what: str, *, where: str = "", mend: str = "") -> None:
+        self.what, self.where, self.mend = what, where, mend
+        super().__init__(self.line)
+
+    @property
+    def line(self) -> str:
+        """The message as one line."""
+        place = f"{self.where}: " if self.where else ""
+        advice = f" ({self.mend})" if self.mend else ""
+        return " ".join(f"{place}{self.what}{advice}".split())
+
+
+class UsageError(BotError):
+    """Arguments that do not fit together."""
+
+
+class ConfigError(BotError):
+    """A configuration file that cannot be accepted; `where` is `file:line: key`."""
+
+
+class InputError(BotError):
+    """A model, snapshot or report file that cannot be used."""
+
+
+class OutputError(BotError):
+    """A place that cannot be written: read-only, full, not a directory."""
+
+
+class MalformedBinary(InputError):
+    """Bytes that are not what their format says; readers raise this and nothing else."""
+
+
+class TemplateError(InputError):
+    """A template of the user that cannot be used."""
+
+
+class NetworkError(BotError):
+    """GitHub or the network did not answer, or refused."""
+
+    exit_code = 3
+
+
+class CompilerUnavailable(BotError):
+    """A SPEC from which no compiler could be had."""
+
+    exit_code = 4
+
+
+class Interrupted(BotError):
+    """Ctrl-C or SIGTERM: children are gone, finished cells are in the cache."""
+
+    exit_code = 130

@@ -1,0 +1,1 @@
+"""What the user and the event say, as values: YAML configuration and units."""

@@ -1,0 +1,1 @@
+"""Readers: bytes or text of one format in, numbers out."""
