@@ -37,13 +37,20 @@ METRICS: tuple[Metric, ...] = (
     Metric("stack_max_bytes", "stack frame", "bytes", "largest machine frame or private segment"),
     Metric("stack_alloca_bytes", "stack allocations", "bytes", "largest sum of stack allocations in one function"),
     Metric("workgroup_memory_max_bytes", "workgroup memory", "bytes", "largest workgroup memory of an entry point"),
-    Metric("memory_bound_sites", "memory-bound sites", "count", "dispatch sites without contraction, convolution or attention"),
+    Metric(
+        "memory_bound_sites",
+        "memory-bound sites",
+        "count",
+        "dispatch sites without contraction, convolution or attention",
+    ),
     Metric("linalg_ops", "linalg operations", "count", "linalg operations inside dispatch regions"),
     Metric("vm_bytes", "VM bytecode", "bytes", "bytecode of the host program"),
     Metric("rodata_bytes", "constants", "bytes", "read-only data that is no executable"),
     Metric("unattributed_bytes", "unattributed", "bytes", "tables, padding and unknown formats"),
     Metric("compile_cpu_ms", "compile CPU time", "ms", "user and system time of the compiling processes", exact=False),
-    Metric("compile_peak_rss_kib", "compile peak memory", "KiB", "largest resident set of a compiling process", exact=False),
+    Metric(
+        "compile_peak_rss_kib", "compile peak memory", "KiB", "largest resident set of a compiling process", exact=False
+    ),
 )
 
 METRIC_BY_ID: dict[str, Metric] = {metric.id: metric for metric in METRICS}

@@ -66,7 +66,7 @@ class Failure:
     """Why a cell has no (ordinary) artifact.
 
     Attributes:
-        stage: `compile`, `read`, `import`, `stack-limit`, `timeout` or `target`.
+        stage: `compile`, `read`, `import`, `option`, `stack-limit`, `timeout` or `target`.
         message: the first diagnostics or the reason, trimmed, without IR dumps.
         exit_code: of the compiler; None where it did not exit by itself.
         signal: its name (`SIGSEGV`) where one ended the compiler.

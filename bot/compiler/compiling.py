@@ -1,0 +1,186 @@
+"""One compile: the whole of it, the target-independent front half, or the back half resumed for one target.
+
+The model arrives on standard input and every output has a fixed relative name, because paths end up in artifacts.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from bot.compiler.bindings import Bindings
+from bot.compiler.diagnostics import Ending, failure, stack_figure_bytes
+from bot.compiler.probe import RESUME_OPTIONS
+from bot.compiler.runner import Cancel, Outcome, run
+from bot.compiler.toolchain import Toolchain
+from bot.core.plan import LIFTED_LIMIT_FLAG
+from bot.core.snapshot import Failure
+from bot.errors import OutputError
+
+_ARTIFACT = "out.vmfb"
+
+
+@dataclass(frozen=True, slots=True)
+class Kit:
+    """What every compile of one side needs.
+
+    Attributes:
+        label: names the side in progress and notes: `base`, `head`.
+        options: the measuring options that this compiler knows.
+        scratch: directory for this run's temporary files.
+    """
+
+    label: str
+    toolchain: Toolchain
+    options: tuple[str, ...]
+    bindings: Bindings
+    scratch: Path
+    timeout_seconds: float
+    cancel: Cancel
+
+
+@dataclass(frozen=True, slots=True)
+class Front:
+    """A model compiled to the end of the stream phase: text, facts, and what that cost."""
+
+    text: str
+    program: str | None
+    statistics: str | None
+    cpu_ms: int
+    peak_rss_kib: int
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A finished compile, as files' contents; texts of the IR worker are its JSON answers, still unread.
+
+    Attributes:
+        refusal: the compiler's refusal that was lifted (its stack gate); None for an ordinary compile.
+        reasons: product name → why it is missing.
+    """
+
+    artifact: bytes
+    objects: tuple[bytes, ...]
+    stack_usage: str | None
+    statistics: str | None
+    program: str | None
+    allocas: str | None
+    cpu_ms: int
+    peak_rss_kib: int
+    refusal: Failure | None = None
+    reasons: Mapping[str, str] = field(default_factory=dict)
+
+
+@contextmanager
+def _directory(kit: Kit) -> Iterator[Path]:
+    try:
+        path = Path(tempfile.mkdtemp(prefix="cell-", dir=kit.scratch))
+    except OSError as error:
+        raise OutputError(f"no room for temporary files: {error.strerror}", where=str(kit.scratch)) from None
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _invoke(kit: Kit, argv: Sequence[str], source: Path, cwd: Path) -> Outcome:
+    (cwd / "tmp").mkdir(exist_ok=True)
+    command = [str(kit.toolchain.binary), "-", *argv, *kit.options, "-o", _ARTIFACT]
+    return run(
+        command,
+        cancel=kit.cancel,
+        stdin=source,
+        cwd=cwd,
+        environment={"TMPDIR": str(cwd / "tmp")},
+        timeout_seconds=kit.timeout_seconds,
+    )
+
+
+def _ending(outcome: Outcome, kit: Kit) -> Ending:
+    return Ending(outcome.exit_code, outcome.signal, outcome.timed_out, outcome.output, kit.timeout_seconds)
+
+
+def _text(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+
+
+def _phase(directory: Path, name: str) -> Path | None:
+    return next(iter(sorted((directory / "phases").glob(f"*.{name}.mlir"))), None)
+
+
+def _program(kit: Kit, directory: Path) -> str | None:
+    regions, stream = _phase(directory, "5.dispatch-creation"), _phase(directory, "7.stream")
+    if regions is None or stream is None:
+        return None
+    return kit.bindings.ask("program", dispatch_creation=str(regions), stream=str(stream))
+
+
+def _allocas(kit: Kit, argv: Sequence[str], directory: Path) -> str | None:
+    lowered = _phase(directory, "10.executable-targets")
+    if lowered is None or "--iree-hal-target-backends=llvm-cpu" not in argv:
+        return None
+    return kit.bindings.ask("allocas", executable_targets=str(lowered))
+
+
+def compile_front(kit: Kit, argv: Sequence[str], source: Path) -> Front | None:
+    """The front half for one target's flags; None where it fails: the direct compile then says why."""
+    with _directory(kit) as directory:
+        outcome = _invoke(kit, [*argv, *RESUME_OPTIONS], source, directory)
+        text = _text(directory / _ARTIFACT)
+        if not outcome.ok or text is None:
+            return None
+        return Front(
+            text=text,
+            program=_program(kit, directory),
+            statistics=_text(directory / "statistics.json"),
+            cpu_ms=outcome.cpu_ms,
+            peak_rss_kib=outcome.peak_rss_kib,
+        )
+
+
+def _collect(kit: Kit, argv: Sequence[str], directory: Path, outcome: Outcome, front: Front | None) -> Compiled:
+    reasons = {} if kit.bindings.reason is None else {"program": kit.bindings.reason, "allocas": kit.bindings.reason}
+    if not any(option.startswith("--stack-usage-file") for option in kit.options):
+        reasons["stack_usage"] = "this compiler has no --stack-usage-file"
+    return Compiled(
+        artifact=(directory / _ARTIFACT).read_bytes(),
+        objects=tuple(path.read_bytes() for path in sorted((directory / "tmp").glob("*.o"))),
+        stack_usage=_text(directory / "stack-usage.txt"),
+        statistics=front.statistics if front else _text(directory / "statistics.json"),
+        program=front.program if front else _program(kit, directory),
+        allocas=_allocas(kit, argv, directory),
+        cpu_ms=outcome.cpu_ms + (front.cpu_ms if front else 0),
+        peak_rss_kib=max(outcome.peak_rss_kib, front.peak_rss_kib if front else 0),
+        reasons=reasons,
+    )
+
+
+def compile_once(kit: Kit, argv: Sequence[str], source: Path, front: Front | None = None) -> Compiled | Failure:
+    """One compile of one cell, from the model (`front` None) or from the text of a front half in `source`."""
+    resume = ["--compile-from=stream"] if front else []
+    with _directory(kit) as directory:
+        outcome = _invoke(kit, [*argv, *resume], source, directory)
+        if outcome.ok and (directory / _ARTIFACT).is_file():
+            return _collect(kit, argv, directory, outcome, front)
+        return failure(_ending(outcome, kit))
+
+
+def is_stack_refusal(failed: Failure) -> bool:
+    """True where the compiler's stack gate refused, which can be lifted."""
+    return failed.figure_bytes is not None and stack_figure_bytes(failed.message) == failed.figure_bytes
+
+
+def compile_directly(kit: Kit, argv: Sequence[str], source: Path) -> Compiled | Failure:
+    """The whole compile from the model; once more with the stack gate lifted where that refused."""
+    first = compile_once(kit, argv, source)
+    if isinstance(first, Compiled) or not is_stack_refusal(first):
+        return first
+    lifted = compile_once(kit, [*argv, LIFTED_LIMIT_FLAG], source)
+    return replace(lifted, refusal=replace(first, stage="stack-limit")) if isinstance(lifted, Compiled) else first

@@ -1,0 +1,86 @@
+"""What a compiler says when it refuses: the first diagnostics, without the IR it dumps behind them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from bot.core.snapshot import Failure
+
+MOST_LINES = 12
+MOST_CHARACTERS = 1500
+LONGEST_LINE = 240
+
+_DIAGNOSTIC = re.compile(r"^\S.*?: ?(?:error|warning|note|remark): |^LLVM ERROR|^iree-compile: |^error: ")
+_DUMP = "see current operation:"
+_NOISE = "note: called from"
+_CRASH = re.compile(r"^(PLEASE submit a bug report|Please report issues to|Stack dump|\s*#\d+ 0x|Aborted)")
+_DIRECTORIES = re.compile(r"(?<![\w.<])/(?:[^\s/:'\"]+/)+")
+_UNKNOWN_OPTION = re.compile(r"Unknown command line argument '(--?[^'=\s]+)")
+_STACK = re.compile(r"exceeded stack allocation limit of (\d+) bytes for function\. Got (\d+) bytes")
+_SHARED = re.compile(r"uses (\d+) bytes of shared memory; exceeded the limit of (\d+)")
+
+
+def unknown_option(output: str) -> str | None:
+    """The option that the compiler does not know, if that is what it says."""
+    match = _UNKNOWN_OPTION.search(output)
+    return match[1] if match else None
+
+
+def stack_figure_bytes(output: str) -> int | None:
+    """The compiler's own figure where its stack gate refused: the largest of those it gives."""
+    return max((int(match[2]) for match in _STACK.finditer(output)), default=None)
+
+
+def _figure_bytes(output: str) -> int | None:
+    match = _SHARED.search(output)
+    return int(match[1]) if match else stack_figure_bytes(output)
+
+
+def _short(line: str) -> str:
+    text = _DIRECTORIES.sub("", line.rstrip())
+    return text if len(text) <= LONGEST_LINE else f"{text[: LONGEST_LINE - 1]}…"
+
+
+def trim(output: str) -> str:
+    """The first diagnostics: no IR, no crash traces, no directories, no line twice."""
+    kept: list[str] = []
+    dumping = False
+    for line in output.splitlines():
+        if _CRASH.match(line) or len(kept) >= MOST_LINES:
+            break
+        dumping = dumping and not _DIAGNOSTIC.match(line)
+        if _DUMP in line:
+            dumping = True
+        elif not dumping and line.strip() and not line.endswith(_NOISE):
+            kept += [short for short in [_short(line)] if short not in kept]
+    return "\n".join(kept)[:MOST_CHARACTERS]
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a compile ended badly, as `bot.compiler.runner.Outcome` says it."""
+
+    exit_code: int | None
+    signal: str | None
+    timed_out: bool
+    output: str
+    timeout_seconds: float
+
+
+def failure(ending: Ending, stage: str = "compile") -> Failure:
+    """The row that a reader sees for it; never without a message."""
+    if ending.timed_out:
+        return Failure("timeout", f"stopped after {ending.timeout_seconds:g} s without an end")
+    if option := unknown_option(ending.output):
+        return Failure("option", f"this compiler does not know the option {option}", ending.exit_code)
+    message = trim(ending.output)
+    if ending.signal:
+        message = f"ended by {ending.signal}" + (f"\n{message}" if message else "")
+    return Failure(
+        stage=stage,
+        message=message or f"exit code {ending.exit_code} without a word",
+        exit_code=ending.exit_code,
+        signal=ending.signal,
+        figure_bytes=_figure_bytes(ending.output),
+    )

@@ -1,0 +1,211 @@
+"""The only module that spawns processes: one at a time to its end, or a worker that answers line by line.
+
+Every child leads a process group of its own, sees a scrubbed environment, and is gone when its call returns, whatever
+happened: a timeout, Ctrl-C, or a diagnostic of 100 MB (of which only the head is kept).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import select
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bot.errors import Interrupted
+
+OUTPUT_LIMIT_BYTES = 64 * 1024
+_KEPT_VARIABLES = ("PATH", "HOME", "LD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE")
+_POLL_SECONDS = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a child ended.
+
+    Attributes:
+        exit_code: None where a signal ended it.
+        signal: the signal's name, None where it exited.
+        timed_out: True where the time limit ended it.
+        output: the head of standard output and error together, at most OUTPUT_LIMIT_BYTES.
+        cpu_ms, peak_rss_kib: user plus system time and peak resident set, of the child and those it waited for.
+    """
+
+    exit_code: int | None
+    signal: str | None
+    timed_out: bool
+    output: str
+    cpu_ms: int
+    peak_rss_kib: int
+
+    @property
+    def ok(self) -> bool:
+        """True for exit code 0."""
+        return self.exit_code == 0
+
+
+class Cancel:
+    """A flag that ends all running children: set once, by Ctrl-C or SIGTERM."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+
+    def set(self) -> None:
+        """Ask every call of `run` to end its child and raise Interrupted."""
+        self._event.set()
+
+    def check(self) -> None:
+        """Raise Interrupted if set."""
+        if self._event.is_set():
+            raise Interrupted("interrupted", mend="run the same command again: finished cells are in the cache")
+
+
+def scrubbed_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """What a child may see: where programs are and nothing else; never a token."""
+    kept = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
+    return {**kept, "LC_ALL": "C", **(extra or {})}
+
+
+def _kill_group(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
+
+
+def _drain(fd: int, kept: bytearray) -> bool:
+    """Read what is there, keep the head; False at the end of the stream."""
+    chunk = os.read(fd, 1 << 16)
+    kept += chunk[: OUTPUT_LIMIT_BYTES - len(kept)]
+    return bool(chunk)
+
+
+def _watch(
+    child: subprocess.Popen[bytes], deadline: float, cancel: Cancel, kept: bytearray
+) -> tuple[int, resource.struct_rusage] | None:
+    """Follow the child to its end; its wait status and usage, or None when the deadline passed."""
+    assert child.stdout is not None
+    fd, is_open = child.stdout.fileno(), True
+    while time.monotonic() < deadline:
+        cancel.check()
+        if is_open and select.select([fd], [], [], _POLL_SECONDS)[0]:
+            is_open = _drain(fd, kept)
+            if is_open:
+                continue
+        pid, status, usage = os.wait4(child.pid, os.WNOHANG)
+        if pid:
+            return status, usage
+        if not is_open:
+            time.sleep(0.002)
+    return None
+
+
+def _drain_rest(fd: int, kept: bytearray) -> None:
+    """What is still in the pipe after the child's end; a stray grandchild cannot keep us here."""
+    for _ in range(1024):
+        if not select.select([fd], [], [], 0)[0] or not _drain(fd, kept):
+            return
+
+
+def run(
+    argv: Sequence[str],
+    *,
+    cancel: Cancel,
+    stdin: Path | None = None,
+    cwd: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    timeout_seconds: float = 3600,
+) -> Outcome:
+    """Run one program to its end; raises OSError where it cannot be started and Interrupted when cancelled."""
+    kept = bytearray()
+    with open(stdin or os.devnull, "rb") as source:
+        child = subprocess.Popen(
+            list(argv),
+            stdin=source,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            cwd=cwd,
+            env=scrubbed_environment(environment),
+            start_new_session=True,
+        )
+    assert child.stdout is not None
+    ended = None
+    try:
+        ended = _watch(child, time.monotonic() + timeout_seconds, cancel, kept)
+        if ended is not None:
+            _drain_rest(child.stdout.fileno(), kept)
+    finally:
+        _kill_group(child.pid)
+        timed_out = ended is None
+        status, usage = ended or os.wait4(child.pid, 0)[1:]
+        child.returncode = os.waitstatus_to_exitcode(status)
+        child.stdout.close()
+    return _outcome(child.returncode, usage, timed_out, bytes(kept))
+
+
+def _outcome(code: int, usage: resource.struct_rusage, timed_out: bool, output: bytes) -> Outcome:
+    seconds = usage.ru_utime + usage.ru_stime
+    return Outcome(
+        exit_code=code if code >= 0 and not timed_out else None,
+        signal=signal.Signals(-code).name if code < 0 else None,
+        timed_out=timed_out,
+        output=output.decode("utf-8", "replace"),
+        cpu_ms=round(seconds * 1000),
+        peak_rss_kib=usage.ru_maxrss,
+    )
+
+
+class Worker:
+    """A child that answers each line it is sent with one line; started once, ended with `close`."""
+
+    def __init__(self, argv: Sequence[str]) -> None:
+        self._lock = threading.Lock()
+        self._child = subprocess.Popen(
+            list(argv),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=scrubbed_environment(),
+            start_new_session=True,
+        )
+        self._pending = b""
+
+    def ask(self, line: str | None, cancel: Cancel, timeout_seconds: float = 120) -> str | None:
+        """The answer to `line` (to nothing: its greeting); None where it died or did not answer in time."""
+        with self._lock:
+            try:
+                if line is not None and self._child.stdin is not None:
+                    self._child.stdin.write(line.encode() + b"\n")
+                    self._child.stdin.flush()
+                return self._read_line(cancel, time.monotonic() + timeout_seconds)
+            except (OSError, ValueError):
+                return None
+
+    def _read_line(self, cancel: Cancel, deadline: float) -> str | None:
+        assert self._child.stdout is not None
+        fd = self._child.stdout.fileno()
+        while b"\n" not in self._pending:
+            cancel.check()
+            if time.monotonic() > deadline:
+                self.close()
+                return None
+            if select.select([fd], [], [], _POLL_SECONDS)[0]:
+                chunk = os.read(fd, 1 << 16)
+                if not chunk:
+                    return None
+                self._pending += chunk
+        line, _, self._pending = self._pending.partition(b"\n")
+        return line.decode("utf-8", "replace")
+
+    def close(self) -> None:
+        """End the child and wait for it."""
+        _kill_group(self._child.pid)
+        self._child.wait()
+        for stream in (self._child.stdin, self._child.stdout):
+            if stream is not None:
+                with contextlib.suppress(OSError):
+                    stream.close()

@@ -1,0 +1,192 @@
+"""From a SPEC to a compiler that can be run: its native binary, its Python bindings, and what it says of itself.
+
+Forms of SPEC: a release (`3.13.0`, `iree-base-compiler==3.13.0`), a wheel file, a directory with one wheel, an
+`iree-compile` binary, a virtual environment or a build directory that holds one.
+"""
+
+from __future__ import annotations
+
+import base64
+import csv
+import hashlib
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from bot.compiler import wheels
+from bot.compiler.files import write_atomically
+from bot.compiler.runner import Cancel, Outcome, run
+from bot.core.snapshot import CompilerInfo
+from bot.errors import CompilerUnavailable
+
+NATIVE_BINARY = Path("iree/compiler/_mlir_libs/iree-compile")
+"""Inside a wheel; the `iree-compile` in `bin/` is a Python script that costs up to a second a call."""
+LIBRARY = "libIREECompiler.so"
+
+_RELEASE = re.compile(r"(?:iree-base-compiler\s*==\s*)?(\d+\.\d+(?:\.\d+)?(?:rc\d+|\.dev\d+)?(?:\+[\w.]+)?)")
+_VERSION = re.compile(r"IREE compiler version (\S+)(?: @ ([0-9a-f]{7,40}))?")
+_BINARY_PLACES = (
+    "lib/python3*/site-packages/iree/compiler/_mlir_libs/iree-compile",
+    "Lib/site-packages/iree/compiler/_mlir_libs/iree-compile",
+    "iree/compiler/_mlir_libs/iree-compile",
+    "tools/iree-compile",
+    "bin/iree-compile",
+    "iree-compile",
+)
+_BINDINGS_PLACES = ("compiler/bindings/python", "python_packages/iree_compiler")
+MENDING = "give a release such as 3.13.0, a wheel, an iree-compile binary, or a directory that holds one"
+
+
+@dataclass(frozen=True, slots=True)
+class Toolchain:
+    """A compiler of one side, ready to run.
+
+    Attributes:
+        binary: the native `iree-compile`.
+        info: what goes into the snapshot.
+        backends: target backends it registers.
+        bindings: directory to put on `sys.path` for its own MLIR bindings; None with the reason in `no_bindings`.
+    """
+
+    binary: Path
+    info: CompilerInfo
+    backends: tuple[str, ...]
+    bindings: Path | None
+    no_bindings: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    binary: Path
+    bindings: Path | None
+    shown: str
+    trusted_record: bool = False
+
+
+def resolve(spec: str, cache: Path, cancel: Cancel, say: Callable[[str], None]) -> Toolchain:
+    """The compiler that `spec` names; raises CompilerUnavailable. `say` gets a line before anything slow."""
+    found = _locate(spec, cache, cancel, say)
+    version, revision = _version(found.binary, spec, cancel)
+    info = CompilerInfo(version, revision, _digest(found, cache), found.shown)
+    bindings, reason = _bindings(found)
+    return Toolchain(found.binary, info, _backends(found.binary, cancel), bindings, reason)
+
+
+def _locate(spec: str, cache: Path, cancel: Cancel, say: Callable[[str], None]) -> _Found:
+    path = Path(spec).expanduser()
+    if path.is_file() and path.suffix == ".whl":
+        return _in_wheel(wheels.unpack(path, cache), path.name)
+    if path.is_file():
+        return _from_binary(path.resolve())
+    if path.is_dir():
+        return _from_directory(path.resolve(), cache)
+    if release := _RELEASE.fullmatch(spec.strip()):
+        root = wheels.fetch_release(release[1], cache, cancel, say)
+        return _in_wheel(root, f"iree-base-compiler=={release[1]}")
+    raise CompilerUnavailable("is no compiler: no such file, directory or release", where=spec, mend=MENDING)
+
+
+def _in_wheel(root: Path, shown: str) -> _Found:
+    return _Found(root / NATIVE_BINARY, root, shown, trusted_record=True)
+
+
+def _from_binary(binary: Path) -> _Found:
+    with open(binary, "rb") as file:
+        if file.read(2) == b"#!":  # the wrapper script of a virtual environment
+            return _from_directory(binary.parent.parent, None)
+    root = binary.parents[3] if binary.match(f"*/{NATIVE_BINARY}") else _build_bindings(binary.parent.parent)
+    return _Found(binary, root, binary.name)
+
+
+def _build_bindings(build: Path) -> Path | None:
+    places = (build / place for place in _BINDINGS_PLACES)
+    return next((place for place in places if (place / "iree/compiler").is_dir()), None)
+
+
+def _from_directory(directory: Path, cache: Path | None) -> _Found:
+    if cache is not None and (found := sorted(directory.glob("iree_base_compiler-*.whl"))):
+        return _in_wheel(wheels.unpack(wheels.only_fitting(found, directory), cache), directory.name)
+    for place in _BINARY_PLACES:
+        for binary in sorted(directory.glob(place)):
+            with open(binary, "rb") as file:
+                if file.read(2) == b"#!":
+                    continue
+            found_binary = _from_binary(binary)
+            return _Found(found_binary.binary, found_binary.bindings, directory.name)
+    raise CompilerUnavailable(
+        "holds no iree-compile and no iree_base_compiler wheel", where=directory.name, mend=MENDING
+    )
+
+
+def _ask(binary: Path, option: str, cancel: Cancel, where: str) -> Outcome:
+    try:
+        return run([str(binary), option], cancel=cancel, timeout_seconds=60)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        mend = "it must be an executable for this machine"
+        raise CompilerUnavailable(f"cannot be started: {reason}", where=where, mend=mend) from None
+
+
+def _version(binary: Path, spec: str, cancel: Cancel) -> tuple[str, str]:
+    outcome = _ask(binary, "--version", cancel, spec)
+    match = _VERSION.search(outcome.output)
+    if not outcome.ok or match is None:
+        said = outcome.output.strip().splitlines()[:1]
+        detail = f" (it said: {said[0][:120]})" if said else ""
+        raise CompilerUnavailable(f"is no iree-compile: --version does not name an IREE compiler{detail}", where=spec)
+    return match[1], match[2] or ""
+
+
+def _backends(binary: Path, cancel: Cancel) -> tuple[str, ...]:
+    outcome = _ask(binary, "--iree-hal-list-target-backends", cancel, binary.name)
+    lines = outcome.output.splitlines() if outcome.ok else []
+    return tuple(sorted(line.strip() for line in lines if re.fullmatch(r" +[\w-]+", line)))
+
+
+def _bindings(found: _Found) -> tuple[Path | None, str]:
+    if found.bindings is None:
+        return None, "no MLIR Python bindings beside this compiler"
+    libraries = found.bindings / NATIVE_BINARY.parent
+    tag = f"cpython-{sys.version_info.major}{sys.version_info.minor}"
+    if not list(libraries.glob(f"_mlir.{tag}*")) and not list(libraries.glob("_mlir.abi3*")):
+        return None, f"this compiler's MLIR bindings are not for Python {tag.removeprefix('cpython-')}"
+    return found.bindings, ""
+
+
+def _record_digest(root: Path) -> str | None:
+    """The SHA-256 that the wheel's own RECORD gives for the compiler library (PEP 376, base64 without padding)."""
+    for record in root.glob("iree_base_compiler-*.dist-info/RECORD"):
+        with open(record, newline="", encoding="utf-8") as rows:
+            for row in csv.reader(rows):
+                if len(row) >= 2 and row[0].endswith("/" + LIBRARY) and row[1].startswith("sha256="):
+                    return base64.urlsafe_b64decode(row[1][7:] + "==").hex()
+    return None
+
+
+def _digest(found: _Found, cache: Path) -> str:
+    if found.trusted_record and found.bindings and (digest := _record_digest(found.bindings)):
+        return digest
+    directory = found.binary.parent
+    places = (directory / LIBRARY, directory.parent / "lib" / LIBRARY)
+    return _hashed(next((place for place in places if place.is_file()), found.binary), cache)
+
+
+def _hashed(path: Path, cache: Path) -> str:
+    """SHA-256 (hex) of a file of some 300 MB, remembered by its identity: size, inode and time of change."""
+    stat = path.stat()
+    identity = f"{path}\n{stat.st_size}\n{stat.st_mtime_ns}\n{stat.st_ctime_ns}\n{stat.st_ino}"
+    memo = cache / "digests" / hashlib.sha256(identity.encode()).hexdigest()
+    try:
+        known = memo.read_text(encoding="ascii")
+        if re.fullmatch(r"[0-9a-f]{64}", known):
+            return known
+    except (OSError, ValueError):
+        pass
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        while chunk := file.read(1 << 20):
+            digest.update(chunk)
+    write_atomically(memo, digest.hexdigest().encode())
+    return digest.hexdigest()

@@ -1,0 +1,129 @@
+"""Wheels of the compiler: fetched from the package index with pip, unpacked once into the cache."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import sys
+import tempfile
+import zipfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from packaging.tags import platform_tags
+from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+
+from bot.compiler.runner import Cancel, Outcome, run
+from bot.errors import CompilerUnavailable, OutputError
+
+PACKAGE = "iree-base-compiler"
+_COMPLETE = ".complete"
+_LARGEST_UNPACKED_BYTES = 4 << 30
+
+
+def fetch_release(version: str, cache: Path, cancel: Cancel, say: Callable[[str], None]) -> Path:
+    """The unpacked wheel of a release, from the cache or the package index; raises CompilerUnavailable."""
+    python = f"cp{sys.version_info.major}{sys.version_info.minor}"
+    home = cache / "toolchains" / f"{version}-{python}"
+    if (home / _COMPLETE).is_file():
+        return home
+    say(f"fetching {PACKAGE}=={version}")
+    with tempfile.TemporaryDirectory(prefix="code-size-") as scratch:
+        outcome = _download(version, Path(scratch), cancel)
+        found = sorted(Path(scratch).glob("*.whl"))
+        if not outcome.ok or not found:
+            raise _unavailable(version, outcome)
+        return _unpack_into(found[0], home)
+
+
+def _download(version: str, into: Path, cancel: Cancel) -> Outcome:
+    argv = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--progress-bar=off"]
+    argv += ["--disable-pip-version-check", "--no-input", "-d", str(into), f"{PACKAGE}=={version}"]
+    index = {name: value for name, value in os.environ.items() if name.startswith("PIP_") or name.endswith("_proxy")}
+    return run(argv, cancel=cancel, timeout_seconds=900, environment={**index, "TMPDIR": str(into)})
+
+
+def _unavailable(version: str, outcome: Outcome) -> CompilerUnavailable:
+    where = f"{PACKAGE}=={version}"
+    listed = re.search(r"from versions: ([^)]*)\)", outcome.output)
+    if listed is not None and listed[1] not in ("", "none"):
+        newest = ", ".join(listed[1].split(", ")[-4:])
+        return CompilerUnavailable("no such release for this machine and Python", where=where, mend=f"newest: {newest}")
+    errors = [line for line in outcome.output.splitlines() if line.startswith("ERROR:")] or outcome.output.splitlines()[
+        -1:
+    ]
+    reason = errors[0].removeprefix("ERROR: ")[:200] if errors else "pip ended without a word"
+    return CompilerUnavailable(f"could not be fetched: {reason}", where=where, mend="check the network and the index")
+
+
+def _fits(wheel: Path) -> bool:
+    """True where the wheel's native binary runs on this platform; its Python tag only matters for the bindings."""
+    try:
+        tags = parse_wheel_filename(wheel.name)[3]
+    except InvalidWheelFilename:
+        raise CompilerUnavailable("is not named as a wheel is", where=wheel.name) from None
+    here = set(platform_tags())
+    return any(tag.platform in here or tag.platform == "any" for tag in tags)
+
+
+def only_fitting(found: Sequence[Path], directory: Path) -> Path:
+    """The one wheel of several that is for this machine and, if there is a choice, this Python."""
+    python = f"cp{sys.version_info.major}{sys.version_info.minor}"
+    fitting = [wheel for wheel in found if _fits(wheel)]
+    exact = [wheel for wheel in fitting if f"-{python}-" in wheel.name] or fitting
+    if len(exact) == 1:
+        return exact[0]
+    names = ", ".join(wheel.name for wheel in exact or found)
+    what = "several wheels fit this machine" if exact else "no wheel is for this platform"
+    raise CompilerUnavailable(f"{what}: {names}", where=directory.name, mend="name one wheel")
+
+
+def unpack(wheel: Path, cache: Path) -> Path:
+    """The unpacked tree of a wheel file, in the cache under its digest; raises CompilerUnavailable."""
+    if not _fits(wheel):
+        raise CompilerUnavailable("is a wheel for another platform", where=wheel.name, mend="use one for this machine")
+    digest = hashlib.sha256()
+    with open(wheel, "rb") as file:
+        while chunk := file.read(1 << 20):
+            digest.update(chunk)
+    home = cache / "toolchains" / f"wheel-{digest.hexdigest()[:32]}"
+    return home if (home / _COMPLETE).is_file() else _unpack_into(wheel, home)
+
+
+def _unpack_into(wheel: Path, home: Path) -> Path:
+    """Unpack beside `home`, then rename: a half unpacked compiler is never seen."""
+    try:
+        home.parent.mkdir(parents=True, exist_ok=True)
+        scratch = Path(tempfile.mkdtemp(prefix=".part-", dir=home.parent))
+    except OSError as error:
+        raise OutputError(f"cannot be written: {error.strerror}", where=str(home.parent)) from None
+    try:
+        _extract(wheel, scratch)
+        (scratch / _COMPLETE).touch()
+        try:
+            scratch.rename(home)
+        except OSError:
+            if not (home / _COMPLETE).is_file():  # not another run that was faster
+                raise
+        return home
+    except OSError as error:
+        raise OutputError(f"cannot be unpacked: {error.strerror or error}", where=wheel.name) from None
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _extract(wheel: Path, into: Path) -> None:
+    try:
+        with zipfile.ZipFile(wheel) as archive:
+            if sum(entry.file_size for entry in archive.infolist()) > _LARGEST_UNPACKED_BYTES:
+                raise CompilerUnavailable("is larger than any compiler wheel", where=wheel.name)
+            archive.extractall(into)  # refuses absolute names and `..` by itself
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
+        raise CompilerUnavailable(f"is no wheel: {error}", where=wheel.name) from None
+    libraries = into / "iree/compiler/_mlir_libs"
+    if not (libraries / "iree-compile").is_file():
+        raise CompilerUnavailable("holds no iree/compiler/_mlir_libs/iree-compile", where=wheel.name)
+    for program in libraries.glob("iree-*"):
+        program.chmod(0o755)  # a zip archive read this way keeps no permissions

@@ -1,0 +1,141 @@
+"""The plan: which cells a run measures, with which flags, and how they are split over shards."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from bot.core.snapshot import CellKey
+from bot.errors import UsageError
+
+COMMON_FLAGS = (
+    "--iree-dispatch-creation-enable-aggressive-fusion",
+    "--iree-llvmcpu-debug-symbols=false",
+    "--iree-vm-bytecode-module-strip-source-map",
+    "--iree-vm-emit-polyglot-zip=false",
+)
+"""Aggressive fusion, and the three flags without which an artifact's size depends on the path of its input."""
+
+LIFTED_LIMIT_FLAG = "--iree-llvmcpu-stack-allocation-limit=1073741824"
+"""Lifts the compiler's 32 KiB stack gate (a power of two, 1 GiB), so that a refused cell can be measured."""
+
+# Measured on the 13 models: what a target's half of a compile costs, relative to llvm-cpu on x86-64.
+_BACKEND_COST = {"rocm": 2.0, "cuda": 1.4, "vulkan-spirv": 1.3, "vmvx": 0.6}
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """One model file.
+
+    Attributes:
+        name: the file's stem.
+        path: where to read it.
+        shown: the path to print: relative to the repository or to the configuration.
+        digest: SHA-256 (hex) of its bytes.
+        size_bytes: of the file, the first guess at what it costs to compile.
+    """
+
+    name: str
+    path: str
+    shown: str
+    digest: str
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A target backend with its flags; `unsupported` says why it cannot compile stand-alone."""
+
+    name: str
+    backend: str
+    flags: tuple[str, ...] = ()
+    unsupported: str | None = None
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        """The backend's option and its flags."""
+        return (f"--iree-hal-target-backends={self.backend}", *self.flags)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedCell:
+    """One cell to be measured; `flags` are those common to all cells, in order."""
+
+    model: Model
+    target: Target
+    flags: tuple[str, ...]
+
+    @property
+    def key(self) -> CellKey:
+        """Its name."""
+        return CellKey(self.model.name, self.target.name)
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        """All flags of the cell, without program, input and output."""
+        return (*self.flags, *self.target.argv)
+
+    @property
+    def cost(self) -> float:
+        """What it is expected to cost, in no particular unit; only the order matters."""
+        return self.model.size_bytes * _BACKEND_COST.get(self.target.backend, 1.0)
+
+    def command(self, *, lifted: bool = False) -> str:
+        """The command line that gives the cell's artifact; the input's path must not reach the compiler."""
+        extra = (LIFTED_LIMIT_FLAG,) if lifted else ()
+        words = ("iree-compile", "-", *self.argv, *extra, "-o", f"{self.model.name}.vmfb")
+        source = self.model.shown
+        if not source.endswith(".onnx"):
+            return f"{shlex.join(words)} < {shlex.quote(source)}"
+        imported = f"{self.model.name}.mlir"
+        return f"iree-import-onnx {shlex.quote(source)} -o {shlex.quote(imported)} && {shlex.join(words)} < {imported}"
+
+
+def _matching(names: Iterable[str], globs: Sequence[str], what: str) -> list[str]:
+    known = list(names)
+    for glob in globs:
+        if not any(fnmatchcase(name, glob) for name in known):
+            raise UsageError(f"matches no {what}", where=f"--{what} {glob}", mend=f"known: {', '.join(known)}")
+    return [name for name in known if not globs or any(fnmatchcase(name, glob) for glob in globs)]
+
+
+def select(
+    models: Sequence[Model],
+    targets: Sequence[Target],
+    *,
+    model_globs: Sequence[str] = (),
+    target_globs: Sequence[str] = (),
+) -> tuple[tuple[Model, ...], tuple[Target, ...]]:
+    """Keep what the globs name (all, where there are none); a glob that matches nothing is an error."""
+    kept_models = set(_matching((model.name for model in models), model_globs, "model"))
+    kept_targets = set(_matching((target.name for target in targets), target_globs, "target"))
+    return (
+        tuple(model for model in models if model.name in kept_models),
+        tuple(target for target in targets if target.name in kept_targets),
+    )
+
+
+def plan(models: Sequence[Model], targets: Sequence[Target], user_flags: Sequence[str] = ()) -> tuple[PlannedCell, ...]:
+    """Every model on every target, sorted by key."""
+    flags = (*COMMON_FLAGS, *user_flags)
+    cells = [PlannedCell(model, target, flags) for model in models for target in targets]
+    return tuple(sorted(cells, key=lambda cell: cell.key))
+
+
+def shard(cells: Sequence[PlannedCell], index: int, count: int) -> tuple[PlannedCell, ...]:
+    """The part of `cells` that shard `index` (from 1) of `count` measures.
+
+    Whole models are dealt out, heaviest first, each to the lightest shard: the cells of a model share its front end.
+    """
+    if not 1 <= index <= count:
+        raise UsageError(f"shard {index} of {count} does not exist", where="--shard", mend="use I/N with 1 <= I <= N")
+    loads, owner = [0.0] * count, {}
+    cost: dict[str, float] = {}
+    for cell in cells:
+        cost[cell.model.name] = cost.get(cell.model.name, 0.0) + cell.cost
+    for name in sorted(cost, key=lambda name: (-cost[name], name)):
+        lightest = loads.index(min(loads))
+        owner[name], loads[lightest] = lightest, loads[lightest] + cost[name]
+    return tuple(cell for cell in cells if owner[cell.model.name] == index - 1)

@@ -1,0 +1,32 @@
+"""The compiler pin in a requirements file."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from bot.errors import ConfigError
+
+_PIN = re.compile(
+    r"\s*iree[-_.]base[-_.]compiler\s*(?:\[[^\]]*\])?\s*(?P<operator>[=<>!~]*)\s*(?P<version>[^\s;#]*)", re.I
+)
+
+
+def pinned_compiler(path: Path) -> str:
+    """The release that the file pins, as a SPEC; raises ConfigError where it pins none, or not exactly one."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot be read: {error}", where=str(path)) from None
+    found = [(number, match) for number, line in enumerate(lines, 1) if (match := _PIN.match(line))]
+    if len(found) != 1:
+        what = "pins no iree-base-compiler" if not found else "pins iree-base-compiler more than once"
+        raise ConfigError(what, where=str(path), mend="write one line: iree-base-compiler==X.Y.Z")
+    number, match = found[0]
+    if match["operator"] != "==" or not match["version"]:
+        raise ConfigError(
+            f"iree-base-compiler is not pinned to one release: {match[0].strip()!r}",
+            where=f"{path}:{number}",
+            mend="write iree-base-compiler==X.Y.Z",
+        )
+    return f"iree-base-compiler=={match['version']}"

@@ -1,0 +1,56 @@
+"""Reads amounts and percentages as people write them (`4KiB`, `1.5%`, `120`, `500ms`), exactly.
+
+Decimal fractions go through `Fraction`, never through a float: `0.1MiB` is refused because it is no whole
+number of bytes, not rounded.
+"""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+from bot.core.policy import Amount, Dimension, Ratio
+
+_UNITS: dict[str, tuple[Dimension, int]] = {
+    "": ("own", 1),
+    "B": ("bytes", 1),
+    "KiB": ("bytes", 1 << 10),
+    "MiB": ("bytes", 1 << 20),
+    "GiB": ("bytes", 1 << 30),
+    "ms": ("ms", 1),
+    "s": ("ms", 1000),
+}
+_STEP: dict[Dimension, str] = {"own": "steps", "bytes": "bytes", "ms": "milliseconds"}
+_NUMBER = re.compile(r"([0-9]+(?:\.[0-9]+)?) *([A-Za-z%]*)")
+_MAX_LENGTH = 40
+
+
+def _split(text: str) -> tuple[Fraction, str]:
+    match = _NUMBER.fullmatch(text)
+    if match is None or len(text) > _MAX_LENGTH:
+        raise ValueError(f"{text[:_MAX_LENGTH]!r} is no number with a unit, such as 4KiB, 120, 500ms or 1.5%")
+    return Fraction(match[1]), match[2]
+
+
+def parse_amount(written: str | int) -> Amount:
+    """An amount such as `4KiB`, `1.5s` or `120`; a plain number is in the metric's own unit.
+
+    Raises ValueError (one line for the user) for anything else, an unknown unit, or a fraction of a byte.
+    """
+    text = str(written)
+    number, unit = _split(text)
+    if unit not in _UNITS:
+        raise ValueError(f"{text!r} has an unknown unit, known are {', '.join(filter(None, _UNITS))}")
+    dimension, scale = _UNITS[unit]
+    value = number * scale
+    if value.denominator != 1:
+        raise ValueError(f"{text!r} is no whole number of {_STEP[dimension]}")
+    return Amount(int(value), dimension, text)
+
+
+def parse_ratio(written: str) -> Ratio:
+    """A percentage such as `1.5%`; raises ValueError (one line for the user) for anything else."""
+    number, unit = _split(written)
+    if unit != "%":
+        raise ValueError(f"{written!r} is no percentage, such as 1.5%")
+    return Ratio(number / 100, written)

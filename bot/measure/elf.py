@@ -1,0 +1,199 @@
+"""ELF files: bytes per kind of section, and the sizes of functions.
+
+llvm-cpu makes two of them: a relocatable object that still has its symbols, and the linked, stripped library inside
+the artifact. Format: System V ABI, generic part, chapters "Object Files" and "Symbol Table" (figures of the 32- and
+64-bit layouts), https://gabi.xinuos.com. Headers are parsed by pyelftools; symbols, of which there are many, in one
+`struct` sweep.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from io import BytesIO
+from typing import Any
+
+from elftools.common.exceptions import ELFError
+from elftools.common.utils import struct_parse
+from elftools.construct import ConstructError
+from elftools.elf.elffile import ELFFile
+
+from bot.core.reading import EntryPoint, Reading
+from bot.errors import MalformedBinary
+from bot.measure.spans import Span, label_sizes, span_inside
+
+MAGIC = b"\x7fELF"
+MACHINE_AT = 18
+"""Offset of `e_machine` in both layouts."""
+
+SHN_UNDEF, SHN_LORESERVE = 0, 0xFF00
+SHF_WRITE, SHF_ALLOC, SHF_EXECINSTR = 1, 2, 4
+STT_FUNC = 2
+LOADER_FUNCTION = "iree_hal_executable_library_query"
+"""What the runtime's loader calls in a CPU library; no entry point of the program."""
+EMPTY_TYPES = frozenset({"SHT_NULL", "SHT_NOBITS"})
+"""Section types without bytes in the file."""
+
+HEADER_BYTES = {32: (52, 32, 40), 64: (64, 56, 64)}
+"""ELF class → bytes of the file header, of one program header, of one section header."""
+SYMBOL_FORMAT = {32: "IIIBBH", 64: "IBBHQQ"}
+SYMBOL_FIELDS = {32: (0, 2, 3, 5), 64: (0, 5, 1, 3)}
+"""ELF class → positions of name, size, info and section index in a symbol."""
+
+LABEL_BY_TYPE = {
+    "SHT_SYMTAB": "symbols",
+    "SHT_SYMTAB_SHNDX": "symbols",
+    "SHT_DYNSYM": "dynamic",
+    "SHT_HASH": "dynamic",
+    "SHT_GNU_HASH": "dynamic",
+    "SHT_DYNAMIC": "dynamic",
+    "SHT_RELA": "relocations",
+    "SHT_REL": "relocations",
+    "SHT_RELR": "relocations",
+    "SHT_NOTE": "notes",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One section with bytes in the file.
+
+    Attributes:
+        index: in the section header table.
+        type: `SHT_…`, or the number where the type has no name.
+        flags: `SHF_…` bits.
+        link: index of the section it refers to, a symbol table's strings.
+    """
+
+    index: int
+    type: str
+    flags: int
+    span: Span
+    link: int
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A defined function: its name and its size in bytes."""
+
+    name: str
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Elf:
+    """The outline of one file: its sections and where its headers lie."""
+
+    data: bytes
+    bits: int
+    byte_order: str
+    sections: tuple[Section, ...]
+    headers: tuple[Span, ...]
+
+
+class ElfReader:
+    """ELF of any machine that has no reader of its own."""
+
+    def accepts(self, data: bytes) -> bool:
+        """True for the ELF magic."""
+        return data.startswith(MAGIC)
+
+    def read(self, data: bytes) -> Reading:
+        """Parts per kind of section; an entry point per function symbol (a stripped library has none)."""
+        elf = parse_elf(data)
+        symbols = (symbol for symbol in functions(elf) if symbol.name != LOADER_FUNCTION)
+        entries = tuple(EntryPoint(symbol.name, code_bytes=symbol.size_bytes) for symbol in symbols)
+        return Reading("elf", len(data), section_parts(elf), entries)
+
+
+def function_sizes(object_bytes: bytes) -> dict[str, int]:
+    """Function → size in bytes (`st_size`) of a relocatable object; raises `MalformedBinary`.
+
+    Local functions may share a name; their sizes are summed.
+    """
+    sizes: dict[str, int] = {}
+    for symbol in functions(parse_elf(object_bytes)):
+        sizes[symbol.name] = sizes.get(symbol.name, 0) + symbol.size_bytes
+    return sizes
+
+
+def parse_elf(data: bytes) -> Elf:
+    """The outline of a file; raises `MalformedBinary`."""
+    try:
+        file = ELFFile(BytesIO(data))
+        return _outline(data, file)
+    except (ELFError, ConstructError) as error:
+        raise MalformedBinary(f"no valid ELF: {error}", where="elf") from error
+
+
+def section_parts(elf: Elf) -> dict[str, int]:
+    """Label → bytes over all sections and headers; raises `MalformedBinary` where they overlap."""
+    labelled = dict.fromkeys(elf.headers, "headers")
+    labelled |= {section.span: _label(section) for section in elf.sections}
+    return label_sizes(labelled, "elf")
+
+
+def functions(elf: Elf) -> tuple[Symbol, ...]:
+    """The defined functions of the symbol table, in its order."""
+    return tuple(
+        symbol for table in elf.sections if table.type == "SHT_SYMTAB" for symbol in _symbols(elf, table)
+    )
+
+
+def _outline(data: bytes, file: ELFFile) -> Elf:
+    header: Any = file.header
+    file_header, program_header, section_header = HEADER_BYTES[file.elfclass]
+    if header.e_shoff and header.e_shentsize != section_header:
+        raise MalformedBinary(f"section headers of {header.e_shentsize} bytes", where="elf")
+    # Files of more than 65,279 sections, with a count of 0, are not made here and are refused by their residue.
+    table = span_inside(header.e_shoff, header.e_shnum * section_header, len(data), "elf")
+    programs = span_inside(header.e_phoff, header.e_phnum * program_header, len(data), "elf")
+    sections = tuple(_sections(file, table, section_header, len(data)))
+    order = "<" if file.little_endian else ">"
+    return Elf(data, file.elfclass, order, sections, (Span(0, file_header), programs, table))
+
+
+def _section_header(file: ELFFile, offset: int) -> Any:
+    structs: Any = file.structs
+    return struct_parse(structs.Elf_Shdr, file.stream, stream_pos=offset)
+
+
+def _sections(file: ELFFile, table: Span, header_bytes: int, whole_bytes: int) -> Iterator[Section]:
+    for index, offset in enumerate(range(table.start, table.end, header_bytes)):
+        header = _section_header(file, offset)
+        if header.sh_type not in EMPTY_TYPES and header.sh_size:
+            span = span_inside(header.sh_offset, header.sh_size, whole_bytes, "elf")
+            yield Section(index, str(header.sh_type), header.sh_flags, span, header.sh_link)
+
+
+def _label(section: Section) -> str:
+    """The part a section counts as: by type where that says it, else by how it is mapped."""
+    if section.type in LABEL_BY_TYPE:
+        return LABEL_BY_TYPE[section.type]
+    if section.type == "SHT_STRTAB":
+        return "dynamic" if section.flags & SHF_ALLOC else "symbols"
+    if not section.flags & SHF_ALLOC:
+        return "metadata"
+    if section.flags & SHF_EXECINSTR:
+        return "text"
+    return "data" if section.flags & SHF_WRITE else "rodata"
+
+
+def _symbols(elf: Elf, table: Section) -> Iterator[Symbol]:
+    layout = struct.Struct(elf.byte_order + SYMBOL_FORMAT[elf.bits])
+    strings = next((other.span.of(elf.data) for other in elf.sections if other.index == table.link), b"")
+    name_at, size_at, info_at, section_at = SYMBOL_FIELDS[elf.bits]
+    if table.span.size % layout.size:
+        raise MalformedBinary(f"a symbol table of {table.span.size} bytes", where="elf")
+    for fields in layout.iter_unpack(table.span.of(elf.data)):
+        defined = SHN_UNDEF < fields[section_at] < SHN_LORESERVE
+        if fields[info_at] & 0xF == STT_FUNC and defined:
+            yield Symbol(_string(strings, fields[name_at]), fields[size_at])
+
+
+def _string(strings: bytes, start: int) -> str:
+    end = strings.find(b"\0", start)
+    if end < 0:
+        raise MalformedBinary(f"a name at offset {start} of {len(strings)} bytes of names", where="elf")
+    return strings[start:end].decode("utf-8", "replace")

@@ -1,0 +1,158 @@
+"""What an executable's main operation is, decided from its IR by an explicit table of priorities.
+
+Imports the standard library only: the worker loads it into the measured compiler's process, where there is no bot.
+`ir` is the module `iree.compiler.ir` of that compiler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+KINDS = (
+    *("attention", "conv", "matmul", "fft", "winograd", "sort", "topk", "scatter", "scan", "softmax"),
+    *("reduction", "pooling", "gather", "im2col", "encode", "pack", "unpack", "transpose", "elementwise"),
+    *("broadcast", "pad", "copy", "fill", "other"),
+)
+"""Costliest first: an executable is of the first of these kinds that one of its operations has."""
+COMPUTE_BOUND = frozenset({"attention", "conv", "matmul"})
+
+_EXACT = {
+    **{f"linalg.{name}": name for name in ("softmax", "transpose", "broadcast", "copy", "pack", "unpack")},
+    **{f"tensor.{name}": name for name in ("pack", "unpack", "pad")},
+    **{f"iree_encoding.{name}": "encode" for name in ("set_encoding", "unset_encoding")},
+    **{f"iree_linalg_ext.{name}": "reduction" for name in ("arg_compare", "exp_reduction")},
+    **{"linalg.reduce": "reduction", "iree_tensor_ext.dispatch.tensor.store": "copy"},
+}
+_NAME_PARTS = (
+    *(("attention", "attention"), ("winograd", "winograd"), ("im2col", "im2col"), ("conv", "conv")),
+    *(("matmul", "matmul"), ("mmt4d", "matmul"), ("matvec", "matmul"), ("vecmat", "matmul")),
+    *(("linalg.contract", "matmul"), ("linalg.dot", "matmul"), ("pooling", "pooling"), ("fill", "fill")),
+    *(("fft", "fft"), ("topk", "topk"), ("scatter", "scatter"), ("map_store", "scatter"), ("sort", "sort")),
+    *(("gather", "gather"), ("map_load", "gather"), ("scan", "scan"), ("unpack", "unpack"), ("pack", "pack")),
+    *(("iree_linalg_ext.", "other"), ("linalg.", "elementwise")),
+)
+"""For the other named operations of linalg and iree_linalg_ext: the first of these parts in the name decides."""
+
+_NOT_COUNTED = frozenset({"linalg.yield", "linalg.index", "iree_linalg_ext.yield", "iree_linalg_ext.index"})
+_MULTIPLY = frozenset({"arith.mulf", "arith.muli", "arith.andi", "complex.mul"})
+_ACCUMULATE = frozenset({"arith.addf", "arith.addi", "arith.ori", "complex.add"})
+_CASTS = frozenset(f"arith.{name}" for name in "extf extsi extui truncf trunci sitofp uitofp".split())
+
+
+def collect(ir: Any, root: Any, names: Collection[str] | Callable[[str], bool]) -> list[Any]:
+    """All operations of these names in the root, inner ones before the one around them.
+
+    Walks give plain operations. Iterating over a block, or asking a value for its owner, would give typed views
+    and import the dialect's Python module for them, which takes longer than all the rest.
+    """
+    wanted = names if callable(names) else names.__contains__
+    found: list[Any] = []
+
+    def visit(op: Any) -> Any:
+        if wanted(op.name):
+            found.append(op)
+        return ir.WalkResult.ADVANCE
+
+    root.operation.walk(visit)
+    return found
+
+
+def is_linalg(name: str) -> bool:
+    """True for the structured operations of linalg and iree_linalg_ext."""
+    return name.startswith(("linalg.", "iree_linalg_ext.")) and name not in _NOT_COUNTED
+
+
+def kinds_of(ir: Any, function: Any) -> set[str]:
+    """The kinds of a function's operations; empty where none is known."""
+    operations = collect(ir, function, lambda name: name in _EXACT or is_linalg(name))
+    return {_kind(ir, op) for op in operations}
+
+
+def _kind(ir: Any, op: Any) -> str:
+    if op.name == "linalg.generic":
+        return _Generic(ir, op).kind()
+    return _EXACT.get(op.name) or next(kind for part, kind in _NAME_PARTS if part in op.name)
+
+
+class _Generic:
+    """A `linalg.generic`, classified by its loops, its indexing maps and its body."""
+
+    def __init__(self, ir: Any, op: Any) -> None:
+        *body, self.terminator, _ = collect(ir, op, lambda _: True)
+        self.ir, self.body = ir, body
+        self.makers = {result: each for each in body for result in each.results}
+        maps = [attribute.value for attribute in op.attributes["indexing_maps"]]
+        count = op.attributes["operandSegmentSizes"][0]
+        self.input_maps, self.output_map = maps[:count], maps[count]
+        self.inputs = {op.regions[0].blocks[0].arguments[number]: number for number in range(count)}
+        reductions = [str(loop).endswith("reduction>") for loop in op.attributes["iterator_types"]]
+        self.parallel = {loop for loop, reduction in enumerate(reductions) if not reduction}
+        self.reduces = any(reductions)
+
+    def kind(self) -> str:
+        """One of KINDS."""
+        if self.reduces:
+            return self._reducing()
+        if not self.body:
+            return self._moving()
+        return "gather" if any(op.name == "tensor.extract" for op in self.body) else "elementwise"
+
+    def _reducing(self) -> str:
+        windowed = any(self._is_window(result) for each in self.input_maps for result in each.results)
+        factors = self._factors()
+        if factors is None:
+            return "pooling" if windowed else "reduction"
+        # Where every parallel loop moves both factors nothing is used twice: dot products are mere reductions.
+        reuses = any(self.parallel - self._loops_of(factor) for factor in factors)
+        return "conv" if windowed else "matmul" if reuses else "reduction"
+
+    def _moving(self) -> str:
+        """An empty body yields an operand as it is."""
+        number = self.inputs.get(self.terminator.operands[0])
+        source = None if number is None else self.input_maps[number]
+        if source is None or not len(source.results):
+            return "fill"
+        if source == self.output_map:
+            return "copy"
+        return "transpose" if source.is_permutation and self.output_map.is_permutation else "broadcast"
+
+    def _factors(self) -> tuple[set[int], set[int]] | None:
+        """The inputs that a multiply-accumulate body multiplies; None for other bodies, and for squares."""
+        total = self._maker(self.terminator.operands[0])
+        operands = total.operands if total is not None and total.name in _ACCUMULATE else ()
+        makers = [maker for maker in map(self._maker, operands) if maker is not None]
+        for product in (maker for maker in makers if maker.name in _MULTIPLY):
+            left, right = (self._inputs_of(factor) for factor in product.operands)
+            if left and right and not left & right:
+                return left, right
+        return None
+
+    def _maker(self, value: Any) -> Any:
+        """The body's operation that made a value, seen through conversions; None for any other value."""
+        maker = self.makers.get(value)
+        while maker is not None and maker.name in _CASTS:
+            maker = self.makers.get(maker.operands[0])
+        return maker
+
+    def _inputs_of(self, value: Any) -> set[int]:
+        """Numbers of the inputs a value is computed from (the zero points of quantised factors are inputs too)."""
+        maker = self.makers.get(value)
+        if maker is not None:
+            return {number for operand in maker.operands for number in self._inputs_of(operand)}
+        return {self.inputs[value]} if value in self.inputs else set()
+
+    def _loops_of(self, inputs: set[int]) -> set[int]:
+        results = [result for number in inputs for result in self.input_maps[number].results]
+        return {loop for result in results for loop in self._loops(result)}
+
+    def _loops(self, expression: Any) -> set[int]:
+        if isinstance(expression, self.ir.AffineDimExpr):
+            return {expression.position}
+        if isinstance(expression, self.ir.AffineBinaryExpr):
+            return self._loops(expression.lhs) | self._loops(expression.rhs)
+        return set()
+
+    def _is_window(self, expression: Any) -> bool:
+        """True for sums of loops such as `d0 * 2 + d3`."""
+        return isinstance(expression, self.ir.AffineAddExpr) and len(self._loops(expression)) > 1

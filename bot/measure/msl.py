@@ -1,0 +1,72 @@
+"""Metal shader source: the text of each kernel and its threadgroup memory.
+
+Format: "Metal Shading Language Specification", sections 2.1 to 2.3 (sizes and alignments of types) and 4.4
+(`threadgroup` address space), https://developer.apple.com/metal/Metal-Shading-Language-Specification.pdf. The
+compiler makes it with SPIRV-Cross, which writes arrays as `spvUnsafeArray<T, N>`. Source does not say what a kernel's
+frame takes: the driver decides.
+"""
+
+from __future__ import annotations
+
+import re
+
+from bot.core.reading import EntryPoint, Reading
+from bot.errors import MalformedBinary
+from bot.measure.blocks import Block, blocks, header_pattern, without_comments
+from bot.measure.msl_types import ARRAY_TEMPLATE, TypeSizes
+
+HEADER = header_pattern(rb"\b(?P<kind>kernel\s+void|struct)\s+(?P<name>\w+)")
+MAGIC = b"#include <metal_stdlib>"
+MAGIC_WITHIN_BYTES = 1 << 12
+THREADGROUP = re.compile(rb"\bthreadgroup\s+(?P<declaration>[^;(){}]{0,1000});")
+THREADGROUP_ARGUMENT = re.compile(rb"\[\[\s*threadgroup\s*\(")
+
+
+class MslReader:
+    """Metal source as the compiler embeds it."""
+
+    def accepts(self, data: bytes) -> bool:
+        """True where the Metal library is included at the top."""
+        return MAGIC in data[:MAGIC_WITHIN_BYTES]
+
+    def read(self, data: bytes) -> Reading:
+        """Parts `text` (kernels) and `module` (types, helpers, comments); stacks are None."""
+        if not self.accepts(data):
+            raise MalformedBinary("no Metal source", where="msl")
+        found = list(blocks(data, HEADER, "msl"))
+        sizes = _struct_sizes(data, found)
+        kernels = [block for block in found if block.kind != "struct"]
+        text_bytes = sum(kernel.span.size for kernel in kernels)
+        parts = {"text": text_bytes, "module": len(data) - text_bytes}
+        return Reading(
+            "msl", len(data), parts, tuple(_entry_point(data, kernel, sizes) for kernel in kernels)
+        )
+
+
+def _struct_sizes(data: bytes, found: list[Block]) -> TypeSizes:
+    sizes = TypeSizes()
+    for block in found:
+        if block.kind == "struct" and block.name != ARRAY_TEMPLATE:
+            sizes.define_struct(block.name, without_comments(block.body.of(data)).decode("utf-8", "replace"))
+    return sizes
+
+
+def _entry_point(data: bytes, kernel: Block, sizes: TypeSizes) -> EntryPoint:
+    return EntryPoint(
+        kernel.name,
+        code_bytes=kernel.span.size,
+        workgroup_bytes=_threadgroup_bytes(kernel.span.of(data), sizes),
+    )
+
+
+def _threadgroup_bytes(kernel: bytes, sizes: TypeSizes) -> int | None:
+    """The sum of the kernel's threadgroup variables; None where a type has no known size or the launch decides."""
+    if THREADGROUP_ARGUMENT.search(kernel):
+        return None
+    total = 0
+    for match in THREADGROUP.finditer(without_comments(kernel)):
+        size = sizes.declared(match["declaration"].decode("utf-8", "replace"))
+        if size is None:
+            return None
+        total += size.size_bytes
+    return total

@@ -1,0 +1,102 @@
+"""Sizes of Metal types: scalars, vectors, matrices, arrays and the structs of one source.
+
+"Metal Shading Language Specification", tables 2.1 to 2.4: a vector of three takes the space of four unless it is
+packed; a matrix is an array of its column vectors.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+ARRAY_TEMPLATE = "spvUnsafeArray"
+SCALAR_BYTES = {
+    "bool": 1, "char": 1, "uchar": 1, "int8_t": 1, "uint8_t": 1,
+    "short": 2, "ushort": 2, "half": 2, "bfloat": 2, "int16_t": 2, "uint16_t": 2,
+    "int": 4, "uint": 4, "float": 4, "int32_t": 4, "uint32_t": 4, "atomic_int": 4, "atomic_uint": 4,
+    "long": 8, "ulong": 8, "int64_t": 8, "uint64_t": 8, "size_t": 8,
+}  # fmt: skip
+MAX_DEPTH = 16
+"""Of nested array templates."""
+MAX_DECLARATION = 1000
+"""Characters; longer ones are not looked into."""
+MAX_BYTES = 1 << 48
+
+VECTOR = re.compile(r"(?P<packed>packed_)?(?P<scalar>[a-z]+?)(?P<columns>[234])(?:x(?P<rows>[234]))?")
+ARRAY = re.compile(rf"(?:{ARRAY_TEMPLATE}|array)\s*<(?P<item>.*),\s*(?P<count>\d{{1,10}})u?\s*>", re.DOTALL)
+DECLARATION = re.compile(
+    r"(?P<type>[\w:]+(?:\s*<[^;=]*>)?)\s+(?P<name>\w+)\s*(?P<extents>(?:\[\s*\d{1,10}u?\s*\]\s*){0,8})(?:=.*)?",
+    re.DOTALL,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """Of a type, in bytes."""
+
+    size_bytes: int
+    alignment_bytes: int
+
+    def times(self, count: int) -> Size | None:
+        """An array of `count` of them; None where it is absurdly large."""
+        padded = _aligned(self.size_bytes, self.alignment_bytes)
+        return Size(padded * count, self.alignment_bytes) if padded * count <= MAX_BYTES else None
+
+
+@dataclass(slots=True)
+class TypeSizes:
+    """Sizes of the types of one source; structs may use those defined before them."""
+
+    structs: dict[str, Size | None] = field(default_factory=dict)
+
+    def define_struct(self, name: str, body: str) -> None:
+        """Take in a struct's members; its size is None where one of them has no known size."""
+        end, alignment = 0, 1
+        for member in filter(None, (part.strip() for part in body.split(";"))):
+            size = self.declared(member)
+            if size is None:
+                self.structs[name] = None
+                return
+            alignment = max(alignment, size.alignment_bytes)
+            end = _aligned(end, size.alignment_bytes) + size.size_bytes
+        self.structs[name] = Size(_aligned(end, alignment), alignment)
+
+    def declared(self, declaration: str) -> Size | None:
+        """Size of what `type name[n]…` declares; None for anything else."""
+        match = DECLARATION.fullmatch(declaration.strip()[:MAX_DECLARATION])
+        size = self.of(match["type"]) if match else None
+        for extent in re.findall(r"\d+", match["extents"]) if match else ():
+            size = size and size.times(int(extent))
+        return size
+
+    def of(self, type_name: str, depth: int = 0) -> Size | None:
+        """Size of a type; None where it is not known."""
+        name = type_name.strip()
+        array = ARRAY.fullmatch(name)
+        if array and depth < MAX_DEPTH:
+            item = self.of(array["item"], depth + 1)
+            return item and item.times(int(array["count"]))
+        if name in SCALAR_BYTES:
+            return Size(SCALAR_BYTES[name], SCALAR_BYTES[name])
+        return self.structs[name] if name in self.structs else _vector(name)
+
+
+def _vector(name: str) -> Size | None:
+    match = VECTOR.fullmatch(name)
+    if match is None or match["scalar"] not in SCALAR_BYTES:
+        return None
+    scalar_bytes, columns = SCALAR_BYTES[match["scalar"]], int(match["columns"])
+    if match["rows"]:
+        return _lanes(scalar_bytes, int(match["rows"]), packed=False).times(columns)
+    return _lanes(scalar_bytes, columns, packed=match["packed"] is not None)
+
+
+def _lanes(scalar_bytes: int, count: int, *, packed: bool) -> Size:
+    if packed:
+        return Size(scalar_bytes * count, scalar_bytes)
+    padded = scalar_bytes * (4 if count == 3 else count)
+    return Size(padded, padded)
+
+
+def _aligned(size_bytes: int, alignment: int) -> int:
+    return -(-size_bytes // alignment) * alignment

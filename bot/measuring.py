@@ -1,0 +1,233 @@
+"""The pipeline's second page: from planned cells and a toolchain to a snapshot, through cache, compiles and readers."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+from bot.compiler.bindings import Bindings
+from bot.compiler.cache import CellCache, cell_key
+from bot.compiler.compiling import Compiled, Kit
+from bot.compiler.importing import Importer
+from bot.compiler.probe import ask_device, known_measuring_options
+from bot.compiler.runner import Cancel
+from bot.compiler.schedule import Watcher, run_all
+from bot.compiler.side import Side
+from bot.compiler.toolchain import Toolchain
+from bot.core.plan import PlannedCell
+from bot.core.reading import Products
+from bot.core.snapshot import Cell, CellKey, Failure, Snapshot, SourceInfo
+from bot.errors import MalformedBinary, UsageError
+from bot.measure import ir_worker
+from bot.measure.assemble import measure
+from bot.measure.ir_facts import allocas_of, program_of
+
+
+@dataclass(frozen=True, slots=True)
+class SidePlan:
+    """One side, ready to be measured; `label` is `base` or `head`."""
+
+    label: str
+    toolchain: Toolchain
+    cells: tuple[PlannedCell, ...]
+    source: SourceInfo
+
+
+class Progress(Watcher, Protocol):
+    """What long work reports to."""
+
+    def plan(self, cells: int, cached: int, cost: float) -> None:
+        """How much there is to do."""
+
+    def measured(self, side: str, cell: Cell, cost: float) -> None:
+        """A cell is done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workshop:
+    """What measuring needs beside the plans."""
+
+    cache: CellCache
+    jobs: int
+    timeout_seconds: float
+    cancel: Cancel
+    progress: Progress
+
+
+def products_of(compiled: Compiled, backend: str) -> Products:
+    """What a compile left behind, for the readers."""
+    program, no_program = program_of(compiled.program)
+    allocas, no_allocas = allocas_of(compiled.allocas)
+    unread = {"program": no_program, "allocas": no_allocas}
+    return Products(
+        artifact=compiled.artifact,
+        backend=backend,
+        objects=compiled.objects,
+        stack_usage=compiled.stack_usage,
+        statistics=compiled.statistics,
+        program=program,
+        allocas=allocas,
+        compile_cpu_ms=compiled.cpu_ms,
+        compile_peak_rss_kib=compiled.peak_rss_kib,
+        reasons={**{name: reason for name, reason in unread.items() if reason}, **compiled.reasons},
+    )
+
+
+def cell_of(planned: PlannedCell, result: Compiled | Failure) -> Cell:
+    """The row of one cell, whatever happened to it."""
+    if isinstance(result, Failure):
+        status = "timeout" if result.stage == "timeout" else "failed"
+        return Cell(planned.key, status, failure=result, command=planned.command())
+    try:
+        measurement = measure(products_of(result, planned.target.backend))
+    except MalformedBinary as error:
+        return Cell(planned.key, "failed", failure=Failure("read", error.line), command=planned.command())
+    return Cell(
+        key=planned.key,
+        status="over-stack-limit" if result.refusal else "ok",
+        metrics=measurement.metrics,
+        dispatches=measurement.dispatches,
+        failure=result.refusal,
+        command=planned.command(lifted=result.refusal is not None),
+        artifact_digest=hashlib.sha256(result.artifact).hexdigest(),
+        reasons=measurement.reasons,
+    )
+
+
+def _labelled(cell: Cell, planned: PlannedCell) -> Cell:
+    """A cached cell under the names of this run."""
+    return replace(cell, key=planned.key, command=planned.command(lifted=cell.status == "over-stack-limit"))
+
+
+class _Collector:
+    """Gathers the cells of all sides; a cell that two sides share is measured once."""
+
+    def __init__(self, plans: Sequence[SidePlan], workshop: Workshop) -> None:
+        self._workshop, self._lock = workshop, threading.Lock()
+        self.cells: dict[str, dict[CellKey, Cell]] = {plan.label: {} for plan in plans}
+        self._wanted: dict[str, list[tuple[str, PlannedCell]]] = {}
+        self._toolchains = {plan.label: plan.toolchain for plan in plans}
+        for plan in plans:
+            for cell in plan.cells:
+                self._admit(plan, cell)
+
+    def _admit(self, plan: SidePlan, planned: PlannedCell) -> None:
+        if planned.target.unsupported:
+            failure = Failure("target", planned.target.unsupported)
+            self.cells[plan.label][planned.key] = Cell(planned.key, "unsupported", failure=failure)
+            return
+        key = cell_key(plan.toolchain.info.digest, planned)
+        if key not in self._wanted and (known := self._workshop.cache.load(key)) is not None:
+            self.cells[plan.label][planned.key] = _labelled(known, planned)
+        else:
+            self._wanted.setdefault(key, []).append((plan.label, planned))
+
+    def missing(self, label: str) -> list[PlannedCell]:
+        """What this side is the first to want."""
+        return [planned for ((first, planned), *_) in self._wanted.values() if first == label]
+
+    def announce(self) -> None:
+        """Tell the progress how much there is to do."""
+        missing = [wanted[0][1] for wanted in self._wanted.values()]
+        cached = sum(len(cells) for cells in self.cells.values())
+        waiting = sum(len(wanted) for wanted in self._wanted.values())
+        self._workshop.progress.plan(cached + waiting, cached, sum(cell.cost for cell in missing))
+
+    def finish(self, label: str, planned: PlannedCell, result: Compiled | Failure) -> None:
+        """Measure, keep, and hand out one finished compile."""
+        key = cell_key(self._toolchains[label].info.digest, planned)
+        cell = cell_of(planned, result)
+        self._workshop.cache.store(key, cell)
+        with self._lock:
+            for other, same in self._wanted[key]:
+                self.cells[other][same.key] = _labelled(cell, same)
+        for other, same in self._wanted[key]:
+            self._workshop.progress.measured(other, cell, same.cost if other == label else 0.0)
+
+
+@contextmanager
+def _kit(plan: SidePlan, workshop: Workshop, scratch: Path) -> Iterator[Kit]:
+    script = Path(ir_worker.__file__)
+    bindings = Bindings(script, plan.toolchain.bindings, plan.toolchain.no_bindings, workshop.cancel)
+    options = known_measuring_options(plan.toolchain, scratch, workshop.cancel)
+    try:
+        yield Kit(
+            label=plan.label,
+            toolchain=plan.toolchain,
+            options=options,
+            bindings=bindings,
+            scratch=scratch,
+            timeout_seconds=workshop.timeout_seconds,
+            cancel=workshop.cancel,
+        )
+    finally:
+        bindings.close()
+
+
+@contextmanager
+def _scratch() -> Iterator[Path]:
+    path = Path(tempfile.mkdtemp(prefix="code-size-"))
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def measure_sides(plans: Sequence[SidePlan], workshop: Workshop) -> dict[str, Snapshot]:
+    """Measure all sides together, so that no core waits for the end of one; label → snapshot."""
+    collector = _Collector(plans, workshop)
+    collector.announce()
+    notes: dict[str, list[str]] = {plan.label: [] for plan in plans}
+    with _scratch() as scratch, ExitStack() as stack:
+        tasks = []
+        for plan in plans:
+            if missing := collector.missing(plan.label):
+                kit = stack.enter_context(_kit(plan, workshop, scratch))
+                importer = Importer(plan.toolchain, scratch, workshop.timeout_seconds, workshop.cancel)
+                side = Side(kit, partial(collector.finish, plan.label), importer)
+                notes[plan.label] = side.notes
+                tasks += side.tasks(missing)
+        run_all(tasks, workshop.jobs, workshop.cancel.set, workshop.progress)
+    return {plan.label: _snapshot(plan, collector.cells[plan.label], notes[plan.label]) for plan in plans}
+
+
+def _snapshot(plan: SidePlan, cells: dict[CellKey, Cell], notes: Sequence[str]) -> Snapshot:
+    return Snapshot(
+        compiler=plan.toolchain.info,
+        source=plan.source,
+        cells=tuple(cells[key] for key in sorted(cells)),
+        flags=plan.cells[0].flags if plan.cells else (),
+        targets={cell.target.name: cell.target.backend for cell in plan.cells},
+        backends=plan.toolchain.backends,
+        models={cell.model.name: cell.model.digest for cell in plan.cells},
+        notes=tuple(notes),
+    )
+
+
+def check_flags(
+    side: str, toolchain: Toolchain, cells: Sequence[PlannedCell], user_flags: Sequence[str], cancel: Cancel
+) -> None:
+    """Refuse, before any compile, an option for every cell that this side's compiler does not know.
+
+    An option of a single target is not refused: its cells fail with that reason, the others go on.
+    """
+    if not cells:
+        return
+    with _scratch() as scratch:
+        unknown = ask_device(toolchain, cells[0].flags, scratch, cancel).unknown
+    if unknown is None:
+        return
+    mine = any(flag.partition("=")[0] == unknown for flag in user_flags)
+    raise UsageError(
+        f"the {side} compiler ({toolchain.info.spec}, {toolchain.info.version}) does not know the option {unknown}",
+        where="flags" if mine else "every cell",
+        mend="remove it, or compare releases that both know it" if mine else "compare newer releases",
+    )

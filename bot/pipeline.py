@@ -1,0 +1,213 @@
+"""The stories the program can tell, each a short list of calls one can read aloud.
+
+compare: read the configuration, open both sides, measure what is not known yet, report.
+report: two snapshots → deltas → verdict → six files and the terminal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from bot.compiler.cache import CellCache
+from bot.compiler.files import write_atomically
+from bot.compiler.repository import Repository, repository_of
+from bot.compiler.runner import Cancel
+from bot.compiler.toolchain import Toolchain, resolve
+from bot.core.delta import diff
+from bot.core.merging import merge_snapshots, require_common_cells, unmeasured_models
+from bot.core.plan import Model, PlannedCell, plan, select, shard
+from bot.core.policy import judge
+from bot.core.report import Baseline, Report, report_to_plain
+from bot.core.serial import dumps, from_json, to_json
+from bot.core.snapshot import Snapshot
+from bot.core.verdict import Verdict
+from bot.errors import InputError, OutputError, UsageError
+from bot.inputs.config import Config, load_config
+from bot.inputs.models import load_models
+from bot.inputs.requirements import pinned_compiler
+from bot.measuring import Progress, SidePlan, Workshop, check_flags, measure_sides
+from bot.render.comment import render_comment
+from bot.render.html import render_html
+from bot.render.summary import render_summary
+
+SIDES = ("base", "head")
+
+
+class Show(Protocol):
+    """What a story tells while it goes on."""
+
+    def say(self, line: str) -> None:
+        """One line of news."""
+
+    def report(self, report: Report, files: Sequence[Path]) -> None:
+        """The outcome, and where it was written."""
+
+    @contextmanager
+    def progress(self) -> Iterator[Progress]:
+        """The display of long work."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the user asked for.
+
+    Attributes:
+        specs: side → SPEC; a side that is not named comes from the configuration.
+        shard: (index from 1, count) of the part to measure.
+    """
+
+    specs: dict[str, str] = field(default_factory=dict)
+    config: Path | None = None
+    models: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
+    jobs: int = 1
+    cache: Path = Path(".cache")
+    out: Path = Path("out")
+    shard: tuple[int, int] = (1, 1)
+
+
+def compare(request: Request, show: Show, cancel: Cancel) -> Verdict:
+    """Measure both sides where they are not known yet, compare, judge, and write the report."""
+    config = load_config(request.config)
+    _require_writable(request.out)
+    specs = _specs(request, config)
+    known = {side: _load_snapshot(Path(spec)) for side, spec in specs.items() if _is_snapshot(spec)}
+    wanted = {side: spec for side, spec in specs.items() if side not in known}
+    measured = _measure(request, config, wanted, show, cancel)
+    sides = {**known, **measured}
+    rule = f"--base {sides['base'].compiler.spec}" if "base" in request.specs else "compiler.base of the configuration"
+    return _publish(config, sides["base"], sides["head"], Baseline(rule, sides["base"].source.sha), request.out, show)
+
+
+def measure(request: Request, show: Show, cancel: Cancel) -> None:
+    """Measure one side, or a shard of it, into one snapshot file."""
+    config = load_config(request.config)
+    _require_writable(request.out.parent)
+    snapshots = _measure(request, config, request.specs, show, cancel)
+    write_atomically(request.out, to_json(snapshots["head"]).encode())
+    show.say(f"wrote {request.out}")
+
+
+def merge(parts: Sequence[Path], out: Path, show: Show) -> None:
+    """Join the snapshots of shards into the one of an unsharded run."""
+    merged = merge_snapshots([(str(path), _load_snapshot(path)) for path in parts])
+    write_atomically(out, to_json(merged).encode())
+    show.say(f"wrote {out}: {len(merged.cells)} cells")
+
+
+def report(base: Path, head: Path, config_path: Path | None, out: Path, show: Show) -> Verdict:
+    """Compare two snapshots that were measured before."""
+    config = load_config(config_path)
+    _require_writable(out)
+    left, right = _load_snapshot(base), _load_snapshot(head)
+    return _publish(config, left, right, Baseline(f"snapshot {base.name}", left.source.sha), out, show)
+
+
+def planned_cells(request: Request, cancel: Cancel) -> tuple[PlannedCell, ...]:
+    """The cells that a request selects."""
+    config = load_config(request.config)
+    return _planned(request, config, _repository(request, cancel))
+
+
+def _specs(request: Request, config: Config) -> dict[str, str]:
+    specs = {side: request.specs.get(side) or _configured(config, side, request.config) for side in SIDES}
+    missing = [side for side, spec in specs.items() if not spec]
+    if missing:
+        mend = f"give --{missing[0]} SPEC, or compiler.{missing[0]} in the configuration"
+        raise UsageError(f"no compiler for the {missing[0]} side", mend=mend)
+    return {side: spec for side, spec in specs.items() if spec}
+
+
+def _configured(config: Config, side: str, path: Path | None) -> str | None:
+    if config.compiler.requirements is not None:
+        return pinned_compiler((path.parent if path else Path()) / config.compiler.requirements)
+    return {"base": config.compiler.base, "head": config.compiler.head}[side]
+
+
+def _is_snapshot(spec: str) -> bool:
+    return spec.endswith(".json")
+
+
+def _load_snapshot(path: Path) -> Snapshot:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise InputError("is not UTF-8 text, so no snapshot", where=str(path)) from None
+    except OSError as error:
+        mend = "measure one with: code-size-bot measure --compiler SPEC --out FILE"
+        raise InputError(f"cannot be read: {error.strerror}", where=str(path), mend=mend) from None
+    return from_json(text, str(path))
+
+
+def _repository(request: Request, cancel: Cancel) -> Repository:
+    return repository_of(request.config.resolve().parent if request.config else Path.cwd(), cancel)
+
+
+def _planned(request: Request, config: Config, repository: Repository) -> tuple[PlannedCell, ...]:
+    models: tuple[Model, ...] = load_models(config.models, repository.top)
+    chosen, targets = select(models, config.targets, model_globs=request.models, target_globs=request.targets)
+    return shard(plan(chosen, targets, config.flags), *request.shard)
+
+
+def _measure(
+    request: Request, config: Config, specs: dict[str, str], show: Show, cancel: Cancel
+) -> dict[str, Snapshot]:
+    if not specs:
+        return {}
+    repository = _repository(request, cancel)
+    cells = _planned(request, config, repository)
+    toolchains: dict[str, Toolchain] = {}
+    for side, spec in specs.items():
+        toolchains[side] = resolve(spec, request.cache, cancel, show.say)
+        check_flags(side, toolchains[side], cells, config.flags, cancel)
+    plans = [SidePlan(side, chain, cells, repository.source) for side, chain in toolchains.items()]
+    with show.progress() as progress:
+        workshop = Workshop(CellCache(request.cache), request.jobs, config.timeout_seconds, cancel, progress)
+        return measure_sides(plans, workshop)
+
+
+def _publish(config: Config, base: Snapshot, head: Snapshot, baseline: Baseline, out: Path, show: Show) -> Verdict:
+    require_common_cells(base, head)
+    deltas = diff(base, head)
+    verdict = judge(deltas, config.thresholds, config.states)
+    made = Report(base, head, baseline, deltas, verdict, config.report_id, unmeasured_models(base, head))
+    show.report(made, _write(made, config.templates, out))
+    if not any(cell.measured for snapshot in (base, head) for cell in snapshot.cells):
+        raise InputError(
+            "no cell could be measured on either side", where=str(out / "report.json"), mend=_first_word(head)
+        )
+    return verdict
+
+
+def _first_word(snapshot: Snapshot) -> str:
+    failure = next((cell.failure for cell in snapshot.cells if cell.failure), None)
+    return failure.message.splitlines()[0] if failure else "no cells were planned"
+
+
+def _write(made: Report, templates: Path | None, out: Path) -> list[Path]:
+    """The six files of the contract."""
+    texts = {
+        "base.json": to_json(made.base),
+        "head.json": to_json(made.head),
+        "report.json": dumps(report_to_plain(made)),
+        "comment.md": render_comment(made, templates),
+        "summary.md": render_summary(made, templates),
+        "report.html": render_html(made, templates),
+    }
+    for name, text in texts.items():
+        write_atomically(out / name, text.encode())
+    return [out / name for name in texts]
+
+
+def _require_writable(directory: Path) -> None:
+    """Find out before an hour of compiles, not after."""
+    probe = directory / ".code-size-bot-probe"
+    try:
+        write_atomically(probe, b"")
+        probe.unlink()
+    except OSError as error:
+        raise OutputError(f"cannot be written: {error.strerror}", where=str(directory)) from None
