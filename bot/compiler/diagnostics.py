@@ -16,6 +16,7 @@ _DUMP = "see current operation:"
 _NOISE = "note: called from"
 _CRASH = re.compile(r"^(PLEASE submit a bug report|Please report issues to|Stack dump|\s*#\d+ 0x|Aborted)")
 _DIRECTORIES = re.compile(r"(?<![\w.<])/(?:[^\s/:'\"]+/)+")
+_RANDOM_NAME = re.compile(r"(?<=\w)-[0-9a-f]{6}(?=\.(?:o|so|obj|dll|dylib|wasm)\b)")
 _UNKNOWN_OPTION = re.compile(r"Unknown command line argument '(--?[^'=\s]+)")
 _STACK = re.compile(r"exceeded stack allocation limit of (\d+) bytes for function\. Got (\d+) bytes")
 _SHARED = re.compile(r"uses (\d+) bytes of shared memory; exceeded the limit of (\d+)")
@@ -38,12 +39,12 @@ def _figure_bytes(output: str) -> int | None:
 
 
 def _short(line: str) -> str:
-    text = _DIRECTORIES.sub("", line.rstrip())
+    text = _RANDOM_NAME.sub("", _DIRECTORIES.sub("", line.rstrip()))
     return text if len(text) <= LONGEST_LINE else f"{text[: LONGEST_LINE - 1]}…"
 
 
 def trim(output: str) -> str:
-    """The first diagnostics: no IR, no crash traces, no directories, no line twice."""
+    """The first diagnostics: no IR, no crash traces, no directories and random file names, no line twice."""
     kept: list[str] = []
     dumping = False
     for line in output.splitlines():

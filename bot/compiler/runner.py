@@ -66,6 +66,24 @@ class Cancel:
             raise Interrupted("interrupted", mend="run the same command again: finished cells are in the cache")
 
 
+class Meter:
+    """Adds up the CPU time of compiles, by model; may be used from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.cpu_ms: dict[str, int] = {}
+
+    def add(self, name: str, cpu_ms: int) -> None:
+        """Count one finished compile."""
+        with self._lock:
+            self.cpu_ms[name] = self.cpu_ms.get(name, 0) + cpu_ms
+
+    @property
+    def total_cpu_ms(self) -> int:
+        """Of all compiles."""
+        return sum(self.cpu_ms.values())
+
+
 def scrubbed_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     """What a child may see: where programs are and nothing else; never a token."""
     kept = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
@@ -147,11 +165,18 @@ def run(
     return _outcome(child.returncode, usage, timed_out, bytes(kept))
 
 
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # most real-time signals have none
+        return f"signal {number}"
+
+
 def _outcome(code: int, usage: resource.struct_rusage, timed_out: bool, output: bytes) -> Outcome:
     seconds = usage.ru_utime + usage.ru_stime
     return Outcome(
         exit_code=code if code >= 0 and not timed_out else None,
-        signal=signal.Signals(-code).name if code < 0 else None,
+        signal=_signal_name(-code) if code < 0 else None,
         timed_out=timed_out,
         output=output.decode("utf-8", "replace"),
         cpu_ms=round(seconds * 1000),

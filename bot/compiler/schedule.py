@@ -78,12 +78,14 @@ class _Queue:
         while (task := self.take()) is not None:
             more: Iterable[Task] = ()
             error = None
-            self._watcher.started(task.name)
             try:
-                more = list(task.run())
+                self._watcher.started(task.name)
+                try:
+                    more = list(task.run())
+                finally:
+                    self._watcher.ended(task.name)
             except BaseException as caught:
                 error = caught  # raised again in the caller's thread
-            self._watcher.ended(task.name)
             self.done(more, error)
 
 

@@ -16,6 +16,7 @@ from bot.compiler.compiling import (
     Compiled,
     Front,
     Kit,
+    Source,
     compile_directly,
     compile_front,
     compile_once,
@@ -95,7 +96,7 @@ class Side:
         if isinstance(source, Failure):
             self._finish(cell, source)
         else:
-            self._finish(cell, compile_directly(self._kit, cell.argv, source))
+            self._finish(cell, compile_directly(self._kit, cell.argv, Source(cell.model.name, source)))
         return []
 
     # Shared front halves
@@ -109,7 +110,7 @@ class Side:
         donor = next((cell for cell in group.cells if self.device(cell.argv).device), None)
         if isinstance(source, Failure) or donor is None or self._trust.proved is False:
             return self._direct_tasks(group.cells)
-        group.front = compile_front(self._kit, donor.argv, source)
+        group.front = compile_front(self._kit, donor.argv, Source(donor.model.name, source))
         if group.front is None or device_of(group.front.text) != self.device(donor.argv).device:
             return self._direct_tasks(group.cells)
         with self._lock:
@@ -143,7 +144,7 @@ class Side:
         """True where both ways give the same artifact, None where the cell does not compile."""
         source = self._importer.source(cell.model)
         assert isinstance(source, Path) and group.front is not None
-        direct = compile_directly(self._kit, cell.argv, source)
+        direct = compile_directly(self._kit, cell.argv, Source(cell.model.name, source))
         resumed = self._resumed(cell, group.front) if isinstance(direct, Compiled) else None
         same = isinstance(direct, Compiled) and isinstance(resumed, Compiled) and resumed.artifact == direct.artifact
         self._finish(cell, resumed if isinstance(resumed, Compiled) and same else direct)
@@ -176,22 +177,23 @@ class Side:
             return resumed
         source = self._importer.source(cell.model)
         assert isinstance(source, Path)
-        return compile_directly(self._kit, cell.argv, source)
+        return compile_directly(self._kit, cell.argv, Source(cell.model.name, source))
 
     def _resumed(self, cell: PlannedCell, front: Front) -> Compiled | Failure | None:
         """The back half for one cell; None where the compiler does not name its device in one line."""
-        first = self._resume_once(cell.argv, front)
+        model = cell.model.name
+        first = self._resume_once(model, cell.argv, front)
         if not isinstance(first, Failure) or not is_stack_refusal(first):
             return first
-        lifted = self._resume_once((*cell.argv, LIFTED_LIMIT_FLAG), front)
+        lifted = self._resume_once(model, (*cell.argv, LIFTED_LIMIT_FLAG), front)
         return replace(lifted, refusal=replace(first, stage="stack-limit")) if isinstance(lifted, Compiled) else first
 
-    def _resume_once(self, argv: tuple[str, ...], front: Front) -> Compiled | Failure | None:
+    def _resume_once(self, model: str, argv: tuple[str, ...], front: Front) -> Compiled | Failure | None:
         device = self.device(argv).device
         if device is None:
             return None
         with self._importer.temporary(with_device(front.text, device)) as source:
-            return compile_once(self._kit, argv, source, front)
+            return compile_once(self._kit, argv, Source(model, source), front)
 
     def device(self, argv: tuple[str, ...]) -> Answer:
         """What the compiler makes of these flags; asked once."""

@@ -128,9 +128,7 @@ def any_match(globs: Iterable[str], name: str) -> bool:
     return any(glob == "*" or fnmatchcase(name, glob) for glob in globs)
 
 
-def judge(
-    deltas: Sequence[CellDelta], rules: Sequence[Rule], states: Mapping[str, Status] = DEFAULT_STATES
-) -> Verdict:
+def judge(deltas: Sequence[CellDelta], rules: Sequence[Rule], states: Mapping[str, Status] = DEFAULT_STATES) -> Verdict:
     """Hold every cell against the rules (see the module's text) and add up the verdict.
 
     Args:

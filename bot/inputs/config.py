@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bot.core.policy import DEFAULT_STATES, Rule
+from bot.core.plan import Target
+from bot.core.policy import Rule
 from bot.core.verdict import Status
 from bot.errors import ConfigError
 from bot.inputs.schema_errors import check_shape, did_you_mean
@@ -34,21 +35,6 @@ class CompilerChoice:
     base: str | None = None
     head: str | None = None
     requirements: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """A target backend with its flags.
-
-    Attributes:
-        flags: this target's own, without the one that names the backend.
-        unsupported: why it cannot be compiled; None where it can.
-    """
-
-    name: str
-    backend: str
-    flags: tuple[str, ...] = ()
-    unsupported: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +94,7 @@ def load_config(path: Path | None = None) -> Config:
         flags=tuple(source["flags"].data["flags"]),
         timeout_seconds=source["timeout_seconds"].data["timeout_seconds"],
         thresholds=parse_rules(source["thresholds"]),
-        states={**DEFAULT_STATES, **default.data["states"], **file.data.get("states", {})},
+        states={**default.data["states"], **file.data.get("states", {})},
         templates=_templates(file),
         report_id=source["report_id"].data["report_id"],
     )
@@ -165,7 +151,5 @@ def _templates(file: YamlFile) -> Path | None:
         return None
     place: Path = file.path.parent / file.data["templates"]
     if not place.is_dir():
-        raise file.error(
-            ("templates",), f"{str(place)!r} is no directory", "the path is relative to this file"
-        )
+        raise file.error(("templates",), f"{str(place)!r} is no directory", "the path is relative to this file")
     return place

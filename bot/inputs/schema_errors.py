@@ -87,14 +87,14 @@ def _enum(error: _Error, at: KeyPath) -> Problem:
 def _pattern(error: _Error, at: KeyPath) -> Problem:
     examples = " or ".join(str(example) for example in error.schema.get("examples", ())[:3])
     message = error.schema.get("patternErrorMessage", f"must match {error.validator_value}")
-    if error.parent is not None and error.parent.validator == "propertyNames":
+    if "propertyNames" in error.absolute_schema_path:
         at = (*at, error.instance)
     what = f"{_shown(error.instance)} does not fit: {message}"
     return at, what, f"for example {examples}" if examples else ""
 
 
 def _forbidden(error: _Error, at: KeyPath) -> Problem:
-    return at, f"cannot stand beside {error.schema_path[-3]!r}", "keep one of them"
+    return at, f"cannot stand beside {error.absolute_schema_path[-4]!r}", "keep one of them"
 
 
 def _empty(error: _Error, at: KeyPath) -> Problem:
@@ -115,7 +115,7 @@ def _twice(error: _Error, at: KeyPath) -> Problem:
     return (*at, index), f"{_shown(items[index])} is in the list twice", ""
 
 
-_WORDING: dict[str | None, Callable[[_Error, KeyPath], Problem]] = {
+_WORDING: dict[str, Callable[[_Error, KeyPath], Problem]] = {
     "additionalProperties": _unknown_key,
     "required": _missing,
     "type": _type,
@@ -128,7 +128,7 @@ _WORDING: dict[str | None, Callable[[_Error, KeyPath], Problem]] = {
     "minimum": _minimum,
     "maximum": _maximum,
     "uniqueItems": _twice,
-    None: _forbidden,
+    "not": _forbidden,
 }
 
 
@@ -144,8 +144,11 @@ def _problem(error: _Error) -> Problem:
 
 
 def check_shape(file: YamlFile, schema: Mapping[str, Any]) -> None:
-    """Raise a ConfigError for the first problem in the order of the file's lines, if there is any."""
-    errors = Draft202012Validator(schema).iter_errors(file.data)
-    problems = [_problem(error) for error in _leaves(errors)]
-    if problems:
-        raise file.error(*min(problems, key=lambda problem: (file.line(problem[0]), str(problem))))
+    """Raise a ConfigError for the first problem in the order of the file's lines, if there is any.
+
+    A missing key comes last: it has no line of its own, and is often another one's typo.
+    """
+    errors = list(_leaves(Draft202012Validator(schema).iter_errors(file.data)))
+    found = [error for error in errors if error.validator != "required"] or errors
+    if found:
+        raise file.error(*min(map(_problem, found), key=lambda problem: (file.line(problem[0]), str(problem))))

@@ -20,7 +20,7 @@ _UNITS: dict[str, tuple[Dimension, int]] = {
     "ms": ("ms", 1),
     "s": ("ms", 1000),
 }
-_STEP: dict[Dimension, str] = {"own": "steps", "bytes": "bytes", "ms": "milliseconds"}
+_WHOLE: dict[Dimension, str] = {"own": "", "bytes": " of bytes", "ms": " of milliseconds"}
 _NUMBER = re.compile(r"([0-9]+(?:\.[0-9]+)?) *([A-Za-z%]*)")
 _MAX_LENGTH = 40
 
@@ -44,7 +44,7 @@ def parse_amount(written: str | int) -> Amount:
     dimension, scale = _UNITS[unit]
     value = number * scale
     if value.denominator != 1:
-        raise ValueError(f"{text!r} is no whole number of {_STEP[dimension]}")
+        raise ValueError(f"{text!r} is no whole number{_WHOLE[dimension]}")
     return Amount(int(value), dimension, text)
 
 

@@ -1,4 +1,4 @@
-"""Reads a YAML file strictly, and keeps its line numbers: UTF-8, one document, no anchors, aliases or tags, no key twice.
+"""Reads a YAML file strictly and keeps its line numbers: UTF-8, one document, no anchors, tags, double keys.
 
 Configuration may come from a pull request, so nothing in it is executed or expanded: the YAML nodes are
 turned into plain values here, by a table of the plain scalar types of YAML 1.1 (https://yaml.org/type/).
@@ -98,6 +98,12 @@ class _StrictLoader(yaml.SafeLoader):
         return node
 
 
+def _error_line(text: str, error: yaml.MarkedYAMLError) -> int:
+    last_line = text.rstrip().count("\n") + 1
+    marks = [mark.line + 1 for mark in (error.problem_mark, error.context_mark) if mark]
+    return next((line for line in marks if line <= last_line), last_line)
+
+
 def _compose(path: Path, text: str) -> tuple[_StrictLoader, yaml.Node]:
     try:
         loader = _StrictLoader(text)
@@ -110,10 +116,9 @@ def _compose(path: Path, text: str) -> tuple[_StrictLoader, yaml.Node]:
         raise _error(path, *error.args) from error
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
-        raise _error(path, line, f"character {error.character!r} is not allowed in YAML") from error
+        raise _error(path, line, f"the character U+{ord(text[error.position]):04X} is not allowed") from error
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        raise _error(path, mark.line + 1 if mark else 1, f"is not YAML: {error.problem}") from error
+        raise _error(path, _error_line(text, error), f"is not YAML: {error.problem}") from error
     assert node is not None  # check_node said so
     return loader, node
 
@@ -146,12 +151,13 @@ class _Walk:
         found: dict[str, Any] = {}
         for key_node, value_node in node.value:
             key = self.key(key_node)
+            here: KeyPath = (*at, key)
             line = key_node.start_mark.line + 1
             if key in found:
-                first = self.lines[(*at, key)]
-                raise _error(self.path, line, f"is there already, at line {first}", key=key_text((*at, key)))
-            self.lines[(*at, key)] = line
-            found[key] = self.value(value_node, (*at, key))
+                what = f"is there already, at line {self.lines[here]}"
+                raise _error(self.path, line, what, key=key_text(here))
+            self.lines[here] = line
+            found[key] = self.value(value_node, here)
         return found
 
     def key(self, node: yaml.Node) -> str:

@@ -136,9 +136,7 @@ def section_parts(elf: Elf) -> dict[str, int]:
 
 def functions(elf: Elf) -> tuple[Symbol, ...]:
     """The defined functions of the symbol table, in its order."""
-    return tuple(
-        symbol for table in elf.sections if table.type == "SHT_SYMTAB" for symbol in _symbols(elf, table)
-    )
+    return tuple(symbol for table in elf.sections if table.type == "SHT_SYMTAB" for symbol in _symbols(elf, table))
 
 
 def _outline(data: bytes, file: ELFFile) -> Elf:

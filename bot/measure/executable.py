@@ -23,7 +23,7 @@ from bot.measure.spirv import WORD_BYTES, SpirvReader
 
 HEADER = struct.Struct("<4sIQ48s")
 """iree_flatbuffer_file_header_t: magic, version, bytes of content after the header, reserved (zero)."""
-RESERVED = bytes(48)
+RESERVED_AT, RESERVED = 16, bytes(48)
 SOURCE_CONTENT, DEBUG_NAME = 1, 0
 EXPORTS, EXPORT_MODULE, EXPORT_KERNEL = 0, 0, 1
 """Slots that all containers share: the exports in the root, and each one's module ordinal and kernel name."""
@@ -69,11 +69,9 @@ class ExecutableReader:
 
     def accepts(self, data: bytes) -> bool:
         """True for a container of any identifier, so that an unknown one is refused by `read`, not overlooked."""
-        return (
-            len(data) > HEADER.size
-            and has_identifier(data, HEADER.size, data[:4])
-            and data[16:64] == RESERVED
-        )
+        # Constants may be all zeros, or anything else: only letters and digits name a container.
+        named = data[:4].isalnum() and data[RESERVED_AT : HEADER.size] == RESERVED
+        return named and has_identifier(data, HEADER.size, data[:4])
 
     def read(self, data: bytes) -> Reading:
         """Parts of all modules, `header`, `sources`, `metallib`; names, strings and tables are unattributed."""
@@ -134,7 +132,7 @@ def _entry_points(layout: Layout, root: Table, modules: list[Module]) -> Iterato
     for export in root.tables(EXPORTS):
         kernel, ordinal = export.text(EXPORT_KERNEL), export.scalar(EXPORT_MODULE, UINT32)
         if ordinal >= len(modules):
-            raise MalformedBinary(f"export {kernel[:80]} names module {ordinal}", where=layout.format)
+            raise MalformedBinary(f"export {kernel[:80]!r} names module {ordinal}", where=layout.format)
         entry = _entry_point(modules[ordinal], kernel, layout.format)
         launch_bytes = 0 if layout.launch is None else export.scalar(layout.launch, UINT32)
         workgroup = None if entry.workgroup_bytes is None else entry.workgroup_bytes + launch_bytes
@@ -145,7 +143,7 @@ def _entry_point(module: Module, kernel: str, where: str) -> EntryPoint:
     if module.reading is None:
         return EntryPoint(kernel)
     if kernel not in module.entries:
-        raise MalformedBinary(f"export {kernel[:80]} is not in its module", where=where)
+        raise MalformedBinary(f"export {kernel[:80]!r} is not in its module", where=where)
     return module.entries[kernel]
 
 

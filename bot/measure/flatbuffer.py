@@ -83,9 +83,7 @@ class Table:
             return None
         offset = int(self._number(vtable + slot * 2 + 4, number_types.Uint16Flags))
         return (
-            None
-            if offset == 0
-            else span_inside(self.position + offset, size_bytes, len(self.data), self.where).start
+            None if offset == 0 else span_inside(self.position + offset, size_bytes, len(self.data), self.where).start
         )
 
     def _follow(self, at: int) -> int:

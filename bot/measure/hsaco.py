@@ -65,7 +65,7 @@ def _count(kernel: Mapping[str, Any], key: str) -> int | None:
     if value is None:
         return None
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise MalformedBinary(f"{key} is {str(value)[:40]}", where="hsaco")
+        raise MalformedBinary(f"{key} is {str(value)[:40]!r}", where="hsaco")
     return value
 
 

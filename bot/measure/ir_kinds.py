@@ -22,7 +22,8 @@ _EXACT = {
     **{f"tensor.{name}": name for name in ("pack", "unpack", "pad")},
     **{f"iree_encoding.{name}": "encode" for name in ("set_encoding", "unset_encoding")},
     **{f"iree_linalg_ext.{name}": "reduction" for name in ("arg_compare", "exp_reduction")},
-    **{"linalg.reduce": "reduction", "iree_tensor_ext.dispatch.tensor.store": "copy"},
+    "linalg.reduce": "reduction",
+    "iree_tensor_ext.dispatch.tensor.store": "copy",
 }
 _NAME_PARTS = (
     *(("attention", "attention"), ("winograd", "winograd"), ("im2col", "im2col"), ("conv", "conv")),
@@ -37,7 +38,7 @@ _NAME_PARTS = (
 _NOT_COUNTED = frozenset({"linalg.yield", "linalg.index", "iree_linalg_ext.yield", "iree_linalg_ext.index"})
 _MULTIPLY = frozenset({"arith.mulf", "arith.muli", "arith.andi", "complex.mul"})
 _ACCUMULATE = frozenset({"arith.addf", "arith.addi", "arith.ori", "complex.add"})
-_CASTS = frozenset(f"arith.{name}" for name in "extf extsi extui truncf trunci sitofp uitofp".split())
+_CASTS = frozenset(f"arith.{name}" for name in ["extf", "extsi", "extui", "truncf", "trunci", "sitofp", "uitofp"])
 
 
 def collect(ir: Any, root: Any, names: Collection[str] | Callable[[str], bool]) -> list[Any]:

@@ -78,9 +78,7 @@ class Worker:
         for function in self._collect(module, "llvm.func"):
             if len(function.regions[0].blocks):
                 name, size = function.attributes["sym_name"].value, self._function_bytes(function)
-                sizes[name] = max(
-                    sizes[name], size or 0
-                )  # private helpers may share a name; the larger counts
+                sizes[name] = max(sizes[name], size or 0)  # private helpers may share a name; the larger counts
                 unknown.update({name: None} if size is None else {})
         return {"functions": {**sizes, **unknown}}
 
@@ -121,9 +119,7 @@ class Worker:
 
     def _function_bytes(self, function: Any) -> int | None:
         allocas = self._collect(function, "llvm.alloca")
-        makers = (
-            self._collect(function, "llvm.mlir.constant", "llvm.intr.vscale", "llvm.mul") if allocas else []
-        )
+        makers = self._collect(function, "llvm.mlir.constant", "llvm.intr.vscale", "llvm.mul") if allocas else []
         counts = {result: op for op in makers for result in op.results}
         sizes = [_alloca_bytes(op, counts) for op in allocas]
         return None if None in sizes else sum(size or 0 for size in sizes)

@@ -38,9 +38,7 @@ class MslReader:
         kernels = [block for block in found if block.kind != "struct"]
         text_bytes = sum(kernel.span.size for kernel in kernels)
         parts = {"text": text_bytes, "module": len(data) - text_bytes}
-        return Reading(
-            "msl", len(data), parts, tuple(_entry_point(data, kernel, sizes) for kernel in kernels)
-        )
+        return Reading("msl", len(data), parts, tuple(_entry_point(data, kernel, sizes) for kernel in kernels))
 
 
 def _struct_sizes(data: bytes, found: list[Block]) -> TypeSizes:

@@ -119,7 +119,7 @@ def _variables(text: bytes) -> Iterator[Variable]:
 def _type_bytes(name: bytes) -> int:
     bits = TYPE_BITS.fullmatch(name)
     if bits is None:
-        raise MalformedBinary(f"unknown type .{name[:40].decode('utf-8', 'replace')}", where="ptx")
+        raise MalformedBinary(f"unknown type {name[:40]!r}", where="ptx")
     return int(bits[1]) // 8 * (2 if name.endswith(b"x2") else 1)
 
 

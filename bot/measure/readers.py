@@ -28,6 +28,4 @@ def read_executable(data: bytes) -> Reading:
     for reader in READERS:
         if reader.accepts(data):
             return reader.read(data)
-    raise MalformedBinary(
-        f"{len(data)} bytes of an unknown format, starting {data[:8].hex(' ')}", where="executable"
-    )
+    raise MalformedBinary(f"{len(data)} bytes of an unknown format, starting {data[:8].hex(' ')}", where="executable")

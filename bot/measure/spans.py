@@ -28,9 +28,7 @@ class Span:
 def span_inside(start: int, size: int, whole_bytes: int, where: str) -> Span:
     """A span that lies inside a whole of `whole_bytes`; raises `MalformedBinary` otherwise."""
     if start < 0 or size < 0 or start + size > whole_bytes:
-        raise MalformedBinary(
-            f"{size} bytes at offset {start} exceed the whole of {whole_bytes} bytes", where=where
-        )
+        raise MalformedBinary(f"{size} bytes at offset {start} exceed the whole of {whole_bytes} bytes", where=where)
     return Span(start, size)
 
 

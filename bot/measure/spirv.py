@@ -170,7 +170,7 @@ def _entry_points(module: Module) -> Iterator[EntryPoint]:
     for function_id, name, interface in module.entries:
         function = module.functions.get(function_id)
         if function is None:
-            raise MalformedBinary(f"entry point {name[:80]} names no function", where="spirv")
+            raise MalformedBinary(f"entry point {name[:80]!r} names no function", where="spirv")
         yield EntryPoint(
             name,
             code_bytes=function.words * WORD_BYTES,

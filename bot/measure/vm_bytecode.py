@@ -29,7 +29,7 @@ SEGMENT_EMBEDDED, SEGMENT_OFFSET, SEGMENT_LENGTH = 2, 3, 4
 DESCRIPTOR = struct.Struct("<iiIHHHH")
 """FunctionDescriptor: bytecode offset and length, requirements, reserved, blocks, i32 and ref registers."""
 PRIVATE_PREFIX = "__"
-"""Exports such as `__init` and `__set_constants` are the loader's, no entry points."""
+"""Exports such as `__init` are the loader's, no entry points."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +98,8 @@ def _entry_points(module: VmModule) -> Iterator[EntryPoint]:
     for export in module.root.tables(MODULE_EXPORTS):
         name, ordinal = export.text(EXPORT_NAME), export.scalar(EXPORT_ORDINAL, INT32)
         if not 0 <= ordinal * DESCRIPTOR.size < descriptors.size:
-            raise MalformedBinary(f"export {name} names function {ordinal}", where="VM module")
-        offset, length, *_ = DESCRIPTOR.unpack_from(
-            module.root.data, descriptors.start + ordinal * DESCRIPTOR.size
-        )
+            raise MalformedBinary(f"export {name[:80]!r} names function {ordinal}", where="VM module")
+        offset, length, *_ = DESCRIPTOR.unpack_from(module.root.data, descriptors.start + ordinal * DESCRIPTOR.size)
         span_inside(offset, length, module.bytecode.size, "VM module")
         if not name.startswith(PRIVATE_PREFIX):
             yield EntryPoint(name, code_bytes=length)

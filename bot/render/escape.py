@@ -12,8 +12,8 @@ import re
 _ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)|\x1b[ -/]*[0-~]")
 _JOINER = "\u2060"  # invisible: keeps `@name` and `https://` from being seen as such
 _SPECIAL = re.compile(r"([\\`*_\[\]<>&#|~$!])")
-_LINKS = re.compile(r"(@|://|(?i:www)(?=\.)|\w:(?=\w))")
-_HEX = re.compile(r"(?<![0-9A-Za-z])([0-9a-fA-F]{6})(?=[0-9a-fA-F])")
+_LINKS = re.compile(r"(@|:(?=[\w/+-])|(?i:www)(?=\.))")
+_HEX = re.compile(r"[0-9a-fA-F]{7,}")
 _GITHUB_ISSUE = re.compile(r"(?i)\b(gh)-(?=\d)")
 _LINE_START = re.compile(r"^(\d+)([.)])|^([-+=])")
 _BACKSLASHES_BEFORE_PIPE = re.compile(r"\\+(?=\|)")
@@ -82,7 +82,7 @@ def md_text(text: str) -> str:
     """Running text on one line, without any meaning to Markdown or GitHub; also safe in a table."""
     line = _SPECIAL.sub(r"\\\1", clean(text))
     line = _LINKS.sub(rf"\1{_JOINER}", line)
-    line = _HEX.sub(rf"\1{_JOINER}", line)
+    line = _HEX.sub(lambda run: _JOINER.join(re.findall(".{1,6}", run.group())), line)
     line = _GITHUB_ISSUE.sub(rf"\1{_JOINER}-", line)
     return _LINE_START.sub(lambda m: f"{m[1]}\\{m[2]}" if m[1] else f"\\{m[3]}", line)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Mapping
 from types import TracebackType
 
 from rich.console import Console
@@ -32,7 +33,7 @@ class MeasureProgress:
         self._console, self._lock = console, threading.Lock()
         self._running: list[str] = []
         self._done = self._failed = self._total = 0
-        self._last_line = time.monotonic()
+        self._began = self._last_line = time.monotonic()
         columns = (
             BarColumn(bar_width=24),
             _Counts(),
@@ -84,6 +85,13 @@ class MeasureProgress:
             if not self._console.is_terminal and time.monotonic() - self._last_line > _LINE_EVERY_SECONDS:
                 self._last_line = time.monotonic()
                 self.say(self._counts())
+
+    def spent(self, cpu_ms: Mapping[str, int], jobs: int) -> None:
+        """All is measured: what it took."""
+        seconds, cpu_seconds = time.monotonic() - self._began, sum(cpu_ms.values()) / 1000
+        if cpu_seconds:
+            share = cpu_seconds / (seconds * jobs)
+            self.say(f"compiled for {cpu_seconds:.1f} CPU s in {seconds:.1f} s, {share:.0%} of {jobs} threads")
 
     def _counts(self) -> str:
         failed = f", {self._failed} failed" if self._failed else ""

@@ -89,9 +89,12 @@ def location_of(location: Any) -> str:
 
 
 def read(path: Path) -> list[Entry]:
-    """All operations of an MLIR file; raises what the parser raises."""
+    """All operations of an MLIR file; one that does not parse ends the program with exit code 1."""
     with ir.Context():
-        module = ir.Module.parse(path.read_text(encoding="utf-8"))
+        try:
+            module = ir.Module.parse(path.read_text(encoding="utf-8"))
+        except ir.MLIRError as error:
+            sys.exit(f"{path}: does not parse: {error}")
         return list(Reader().entries(module.operation))
 
 

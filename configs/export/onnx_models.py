@@ -78,14 +78,13 @@ class RandomImages(CalibrationDataReader):
 
 
 def quantized(folder: Path) -> Path:
-    """The same network with QuantizeLinear and DequantizeLinear around every operation (QDQ), per channel."""
+    """The same network with QuantizeLinear and DequantizeLinear around every operation (QDQ), per tensor."""
     target = folder / "onnx_cnn_int8.onnx"
     quantize_static(
         cnn(folder),
         target,
         RandomImages(),
         quant_format=QuantFormat.QDQ,
-        per_channel=False,
         activation_type=QuantType.QInt8,
         weight_type=QuantType.QInt8,
     )

@@ -1,0 +1,51 @@
+"""The compiler's `--stack-usage-file`: the machine frame of every function of the CPU code generator.
+
+One line a function, `place:function<TAB>bytes<TAB>static|dynamic`, as LLVM's AsmPrinter writes it. The place is
+`file:line` (`-:1` for a model read from standard input) where the function has debug information, as all entry points
+have, else the module's name, as for the library functions linked to them. All three names may hold colons, so the
+function is what follows the first `:line:`, or without one what follows the last colon.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from bot.errors import MalformedBinary
+
+LINE = re.compile(r"(?P<place>.*?:\d+|.*):(?P<name>.+)\t(?P<bytes>\d{1,18})\t(?P<kind>static|dynamic)", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A function's machine frame: its bytes, and whether it grows (`dynamic`) beyond them at run time."""
+
+    stack_bytes: int
+    kind: str
+
+
+def read_stack_usage(text: str) -> dict[str, Frame]:
+    """Function → frame; of two functions of one name (private helpers) the larger frame.
+
+    Raises:
+        MalformedBinary: naming the first line that is not of the format.
+    """
+    frames: dict[str, Frame] = {}
+    for name, frame in _lines(text):
+        if name not in frames or frames[name].stack_bytes < frame.stack_bytes:
+            frames[name] = frame
+    return frames
+
+
+def _lines(text: str) -> Iterator[tuple[str, Frame]]:
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line:
+            yield _line(line, f"stack usage file, line {number}")
+
+
+def _line(line: str, where: str) -> tuple[str, Frame]:
+    match = LINE.fullmatch(line)
+    if not match:
+        raise MalformedBinary("not `place:function`, a number of bytes, static or dynamic", where=where)
+    return match["name"], Frame(int(match["bytes"]), match["kind"])

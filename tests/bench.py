@@ -1,0 +1,194 @@
+"""How fast is the bot against the loop it replaces? One run on this machine: `make bench`.
+
+The plain loop is `xargs -P$(nproc)` over the printed command lines with the native binary. Both are whole runs with
+wall-clock times on the same machine, one after the other; what counts are the ratios.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from bot import pipeline
+from bot.cli import _default_cache
+from bot.compiler.runner import Cancel
+from bot.compiler.toolchain import resolve
+from bot.core.report import Report
+from bot.core.serial import from_json, to_json
+from bot.core.snapshot import Cell, CellKey, Snapshot
+from bot.render.progress import MeasureProgress
+
+COMPILER = "3.13.0"
+REPORT_CELLS = 5000
+
+
+@dataclass
+class _Show:
+    """Keeps what the pipeline tells about cost."""
+
+    cpu_ms: dict[str, int] = field(default_factory=dict)
+
+    def say(self, line: str) -> None:
+        print(f"  {line}", file=sys.stderr)
+
+    def report(self, report: Report, files: Sequence[Path]) -> None:
+        raise AssertionError("nothing is reported here")
+
+    @contextmanager
+    def progress(self) -> Iterator[MeasureProgress]:
+        kept = self.cpu_ms
+
+        class Keeping(MeasureProgress):
+            def spent(self, cpu_ms: Mapping[str, int], jobs: int) -> None:
+                kept.update(cpu_ms)
+                super().spent(cpu_ms, jobs)
+
+        with Keeping(Console(stderr=True)) as progress:
+            yield progress
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of `measure`: its wall time and the compilers' CPU time by model."""
+
+    seconds: float
+    cpu_ms: Mapping[str, int]
+    snapshot: Snapshot
+
+
+def run_measure(request: pipeline.Request) -> Run:
+    """Measure in this process; the time includes everything but Python's own start."""
+    show, began = _Show(), time.monotonic()
+    pipeline.measure(request, show, Cancel())
+    seconds = time.monotonic() - began
+    return Run(seconds, show.cpu_ms, from_json(request.out.read_text(encoding="utf-8")))
+
+
+def plain_loop(snapshot: Snapshot, binary: Path, models: Path, scratch: Path, jobs: int) -> float:
+    """Seconds for `xargs` over the printed lines; each line runs in a shell of its own, as anyone would."""
+    lines = [cell.command for cell in snapshot.cells if cell.command]
+    script = scratch / "lines.txt"
+    texts = [
+        line.replace("iree-compile -", f"{binary} -", 1)
+        .replace(f"-o {cell.key.model}.vmfb", f"-o {scratch}/{cell.key.model}.{cell.key.target}.vmfb")
+        .rpartition("< ")[0]
+        + f"< {models / cell.key.model}.mlir > /dev/null 2>&1; true"
+        for line, cell in zip(lines, (cell for cell in snapshot.cells if cell.command), strict=True)
+    ]
+    script.write_bytes(b"\0".join(text.encode() for text in texts))
+    began = time.monotonic()
+    with open(script, "rb") as source:
+        subprocess.run(["xargs", "-0", f"-P{jobs}", "-I{}", "sh", "-c", "{}"], stdin=source, check=True)
+    return time.monotonic() - began
+
+
+def same_artifacts(snapshot: Snapshot, scratch: Path) -> tuple[int, int]:
+    """(equal, compared): the loop's artifacts against the digests in the snapshot."""
+    import hashlib
+
+    pairs = [(c, scratch / f"{c.key.model}.{c.key.target}.vmfb") for c in snapshot.cells if c.artifact_digest]
+    equal = sum(hashlib.sha256(path.read_bytes()).hexdigest() == c.artifact_digest for c, path in pairs if path.is_file())
+    return equal, len(pairs)
+
+
+def _many(snapshot: Snapshot, grow: int) -> Snapshot:
+    """A snapshot of REPORT_CELLS cells, made of copies of measured ones; every seventh grew by `grow` bytes."""
+    measured = [cell for cell in snapshot.cells if cell.measured]
+    cells: list[Cell] = []
+    for index in range(REPORT_CELLS):
+        cell = measured[index % len(measured)]
+        key = CellKey(f"{cell.key.model}_{index // len(measured):04d}", cell.key.target)
+        size = (cell.metrics["artifact_bytes"] or 0) + (grow if index % 7 == 0 else 0)
+        digest = f"{index:064x}" if grow and index % 7 == 0 else cell.artifact_digest
+        cells.append(replace(cell, key=key, metrics={**cell.metrics, "artifact_bytes": size}, artifact_digest=digest))
+    models = {cell.key.model: "0" * 64 for cell in cells}
+    return replace(snapshot, cells=tuple(sorted(cells, key=lambda cell: cell.key)), models=models)
+
+
+def report_cost(snapshot: Snapshot, scratch: Path) -> tuple[float, int]:
+    """Seconds and peak KiB of `report` as a process of its own on generated snapshots."""
+    for name, grow in (("base", 0), ("head", 20_000)):
+        (scratch / f"{name}.json").write_text(to_json(_many(snapshot, grow)), encoding="utf-8")
+    argv = [sys.executable, "-m", "bot", "report", "--quiet", "--out", str(scratch / "out")]
+    argv += ["--base", str(scratch / "base.json"), "--head", str(scratch / "head.json")]
+    began = time.monotonic()
+    child = subprocess.Popen(argv, stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    if child.returncode not in (0, 1):
+        raise SystemExit(f"report ended with exit code {child.returncode}")
+    return time.monotonic() - began, usage.ru_maxrss
+
+
+def _changed_suite(config: Path, into: Path, changed: str) -> None:
+    """A copy of the models in which `changed` has one more comment line."""
+    source = config.parent / "models"
+    shutil.copytree(source, into / "models", dirs_exist_ok=True)
+    shutil.copy(config, into / "config.yml")
+    path = into / "models" / f"{changed}.mlir"
+    path.write_text(path.read_text(encoding="utf-8") + "// changed\n", encoding="utf-8")
+
+
+def bench(config: Path, jobs: int) -> list[tuple[str, str, str]]:
+    """All figures: (what, measured, bound)."""
+    with tempfile.TemporaryDirectory(prefix="code-size-bench-") as name:
+        scratch = Path(name)
+        toolchain = resolve(COMPILER, _default_cache(), Cancel(), lambda line: print(f"  {line}", file=sys.stderr))
+        cache = scratch / "cache"
+        request = pipeline.Request(
+            specs={"head": str(toolchain.binary)}, config=config, jobs=jobs, cache=cache, out=scratch / "head.json"
+        )
+        resolve(str(toolchain.binary), cache, Cancel(), print)  # hashes the library once, as any second run finds it
+        cold = run_measure(request)
+        warm = run_measure(request)
+        loop = plain_loop(cold.snapshot, toolchain.binary, config.parent / "models", scratch, jobs)
+        equal, compared = same_artifacts(cold.snapshot, scratch)
+        compiled = sum(cold.cpu_ms.values())
+        changed = min(cold.cpu_ms, key=lambda model: (abs(cold.cpu_ms[model] / compiled - 1 / len(cold.cpu_ms)), model))
+        _changed_suite(config, scratch, changed)
+        again = run_measure(replace(request, config=scratch / "config.yml"))
+        seconds, peak_kib = report_cost(cold.snapshot, scratch)
+    share = cold.cpu_ms[changed] / compiled
+    cells = len([cell for cell in cold.snapshot.cells if cell.status != "unsupported"])
+    return [
+        (f"cold run, {cells} cells", f"{cold.seconds:.1f} s", ""),
+        ("plain loop over the same lines", f"{loop:.1f} s", ""),
+        ("artifacts equal to the loop's", f"{equal} of {compared}", "all"),
+        ("cold run / plain loop", f"{cold.seconds / loop:.2f}", "≤ 0.80"),
+        ("compiling / (threads × wall)", f"{compiled / 1000 / (jobs * cold.seconds):.3f}", "≥ 0.95"),
+        ("warm run / cold run", f"{warm.seconds / cold.seconds:.4f}", "≤ 0.02"),
+        (f"{changed} changed / cold run", f"{again.seconds / cold.seconds:.3f}", f"≤ {share:.3f} + 0.02"),
+        (f"report on {REPORT_CELLS} cells", f"{seconds:.1f} s", "≤ 5 s"),
+        ("  its peak memory", f"{peak_kib / 1024:.0f} MiB", "≤ 300 MiB"),
+        ("peak memory of the bot itself", f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB", ""),
+    ]
+
+
+def main() -> int:
+    """Run all and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--config", type=Path, default=Path("configs/quick.yml"))
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
+    arguments = parser.parse_args()
+    table = Table("what", "measured", "bound", title=f"{arguments.config}, IREE {COMPILER}, {arguments.jobs} threads")
+    for row in bench(arguments.config, arguments.jobs):
+        table.add_row(*row)
+    Console(width=100).print(table)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+import importlib.util
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reader_checks import BINARIES, check_flips, check_golden, check_truncations, fixture, outcome
+
+from bot.errors import MalformedBinary
+from bot.measure.artifact import read_artifact
+from bot.measure.vm_bytecode import parse_module
+
+ARTIFACTS = sorted(path.name for path in BINARIES.glob("*.vmfb"))
+SMALLEST = "dense.vmvx.vmfb"
+FORMATS = {
+    "llvm-cpu-x86_64": "elf",
+    "llvm-cpu-aarch64": "elf",
+    "llvm-cpu-riscv64": "elf",
+    "vmvx": "vm-bytecode",
+    "vulkan-spirv": "spirv",
+    "cuda": "ptx",
+    "rocm": "hsaco",
+    "metal-spirv": "msl",
+}
+
+
+@pytest.mark.parametrize("name", ARTIFACTS)
+def test_golden(name: str) -> None:
+    check_golden(name, read_artifact(fixture(name)))
+
+
+@pytest.mark.parametrize("name", ARTIFACTS)
+def test_sizes_are_those_of_the_recorded_dump(name: str) -> None:
+    compare_with_dump(name, fixture(f"{name}.dump.txt").decode())
+
+
+@pytest.mark.parametrize("name", ARTIFACTS)
+def test_sizes_are_those_of_iree_dump_module(name: str) -> None:
+    tool = dump_tool()
+    if tool is None:
+        pytest.skip("iree-base-runtime is not installed")
+    command = [*tool, "--output=metadata", str(BINARIES / name)]
+    compare_with_dump(name, subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+
+@pytest.mark.parametrize(("target", "expected"), FORMATS.items())
+def test_executables_of_every_target_are_read(target: str, expected: str) -> None:
+    reading = read_artifact(fixture(f"dense.{target}.vmfb"))
+    assert {executable.format for executable in reading.executables} == {expected}
+    assert reading.unread == ()
+    assert sum(executable.size_bytes for executable in reading.executables) == reading.executable_bytes
+
+
+@pytest.mark.parametrize("name", ARTIFACTS)
+def test_all_but_tables_and_padding_is_attributed(name: str) -> None:
+    reading = read_artifact(fixture(name))
+    flatbuffer = parse_module(fixture(name)).flatbuffer
+    assert 0 < reading.unattributed_bytes < flatbuffer.size + 200 - reading.vm_bytes
+
+
+def test_the_embedded_library_is_the_one_the_compiler_dumped() -> None:
+    data, library = fixture("dense.llvm-cpu-x86_64.vmfb"), fixture("dense.llvm-cpu-x86_64.so")
+    reading = read_artifact(data)
+    assert library in data
+    assert reading.executable_bytes == len(library)
+
+
+@pytest.mark.parametrize(
+    ("target", "magic", "reason"),
+    [
+        ("llvm-cpu-x86_64", b"\x7fELF\x02", "elf"),
+        ("cuda", b"CDA1", "unknown container b'XXX1'"),
+        ("vulkan-spirv", b"\x03\x02\x23\x07", "spirv"),
+    ],
+)
+def test_an_executable_that_cannot_be_read_keeps_its_bytes_and_says_why(target: str, magic: bytes, reason: str) -> None:
+    data = fixture(f"dense.{target}.vmfb")
+    damage = b"\x7fELF\x09" if magic.startswith(b"\x7f") else b"XXX1" if magic.isalnum() else bytes(4)
+    whole, damaged = read_artifact(data), read_artifact(data.replace(magic, damage))
+    assert damaged.executable_bytes == whole.executable_bytes
+    assert damaged.executables == ()
+    assert len(damaged.unread) == len(whole.executables)
+    assert reason in damaged.unread[0]
+    assert damaged.unread[0].startswith("executable of ")
+
+
+def test_data_in_front_that_is_a_zip_header_is_unattributed() -> None:
+    plain = read_artifact(fixture(SMALLEST))
+    header = (
+        b"PK\x03\x04" + bytes(22) + (9).to_bytes(2, "little") + (25).to_bytes(2, "little") + b"module.fb" + bytes(25)
+    )
+    polyglot = read_artifact(header + fixture(SMALLEST))
+    assert polyglot.unattributed_bytes == plain.unattributed_bytes + len(header)
+    assert polyglot.executables == plain.executables
+
+
+@pytest.mark.parametrize("data", [b"", b"IREE", b"\x7fELF", bytes(1000), b"PK\x03\x04"])
+def test_other_bytes_are_refused(data: bytes) -> None:
+    with pytest.raises(MalformedBinary):
+        read_artifact(data)
+
+
+def test_truncated_at_every_offset() -> None:
+    data = fixture(SMALLEST)
+    refused = check_truncations(read_artifact, data)
+    last = max(segment.end for segment in parse_module(data).segments)
+    assert refused == last
+
+
+@pytest.mark.parametrize("name", [SMALLEST, "dense.llvm-cpu-aarch64.vmfb", "pointwise.cuda.vmfb"])
+def test_flipped_bytes(name: str) -> None:
+    assert check_flips(read_artifact, fixture(name), rounds=500) > 5
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes(data: bytes) -> None:
+    outcome(read_artifact, data)
+    outcome(read_artifact, (len(data) + 8).to_bytes(4, "little") + b"\x08\0\0\0IREE" + data)
+
+
+def test_an_artifact_takes_a_few_milliseconds() -> None:
+    data = fixture("dense.vulkan-spirv.vmfb")
+    read_artifact(data)
+    start = time.perf_counter()
+    for _ in range(20):
+        read_artifact(data)
+    assert (time.perf_counter() - start) / 20 < 0.02
+
+
+def dump_tool() -> list[str] | None:
+    """The runtime's own tool, from this environment or from PATH."""
+    if importlib.util.find_spec("iree") and importlib.util.find_spec("iree._runtime"):
+        return [sys.executable, "-m", "iree._runtime.scripts.iree_dump_module"]
+    found = shutil.which("iree-dump-module")
+    return [found] if found else None
+
+
+def compare_with_dump(name: str, dump: str) -> None:
+    reading = read_artifact(fixture(name))
+    segments = [
+        int(size) for size in re.findall(r"^ +\.rodata\[ *\d+\] (?:embedded|external) +(\d+) bytes", dump, re.M)
+    ]
+    bytecode = re.search(r"^ +Bytecode: (\d+) bytes", dump, re.M)
+    assert bytecode is not None
+    assert reading.vm_bytes == int(bytecode[1])
+    assert len(segments) > 5
+    assert reading.executable_bytes + reading.rodata_bytes == sum(segments)
+    sizes = [executable.size_bytes for executable in reading.executables]
+    assert [size for size in segments if size in sizes] == sizes

@@ -1,0 +1,361 @@
+"""bot.inputs.config: defaults key by key, and one whole line for every kind of bad configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import FrozenInstanceError
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from bot.core.coverage import is_catch_all
+from bot.core.plan import Target
+from bot.core.policy import DEFAULT_STATES, Amount, LevelSpec, Ratio, Rule
+from bot.errors import ConfigError
+from bot.inputs.config import CompilerChoice, Config, configs_dir, load_config
+
+SCHEMA = "schema: code-size-config/1\n"
+RULES = SCHEMA + "thresholds:\n"
+CATCH_ALL = '  - {metrics: ["*"]}\n'
+
+Load = Callable[[str], Config]
+
+
+@pytest.fixture
+def load(tmp_path: Path) -> Load:
+    def load(text: str) -> Config:
+        (tmp_path / "c.yml").write_text(text, encoding="utf-8")
+        return load_config(tmp_path / "c.yml")
+
+    return load
+
+
+def models(folder: Path, *names: str) -> None:
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("module {}", encoding="utf-8")
+
+
+# What a good configuration means.
+
+
+def test_the_default_is_the_packaged_one() -> None:
+    config = load_config()
+    assert config.compiler == CompilerChoice("iree-base-compiler==3.11.0", "iree-base-compiler==3.13.0")
+    assert [target.name for target in config.targets] == [
+        "llvm-cpu-x86_64",
+        "llvm-cpu-aarch64",
+        "llvm-cpu-riscv64",
+        "vmvx",
+        "vulkan-spirv",
+        "cuda",
+        "rocm",
+        "metal-spirv",
+        "vmvx-inline",
+    ]
+    assert [target.name for target in config.targets if target.unsupported] == ["vmvx-inline"]
+    assert {model.parent for model in config.models} == {configs_dir() / "models"}
+    assert len(config.models) >= 12
+    assert (config.flags, config.timeout_seconds, config.report_id, config.templates) == (
+        (),
+        1800,
+        "default",
+        None,
+    )
+    assert config.states == DEFAULT_STATES
+    assert is_catch_all(config.thresholds[-1])
+    assert load_config(configs_dir() / "default.yml") == config
+
+
+def test_quick_differs_in_its_models_only() -> None:
+    default, quick = load_config(), load_config(configs_dir() / "quick.yml")
+    assert [model.stem for model in quick.models] == [
+        "bert_l4_f32_dyn",
+        "bert_l4_f32_s128",
+        "mobilenet_v1_f32_224",
+        "mobilenet_v1_int8_tosa",
+    ]
+    assert {name for name in Config.__slots__ if getattr(default, name) != getattr(quick, name)} == {"models"}
+
+
+def test_a_key_left_out_is_the_default_and_states_are_completed(load: Load) -> None:
+    config = load(SCHEMA + "states: {removed: pass}\nflags: [--x=1]\ncompiler: {head: ./build}\n")
+    default = load_config()
+    assert config.states == {**DEFAULT_STATES, "removed": "pass"}
+    assert config.flags == ("--x=1",)
+    assert config.compiler == CompilerChoice(None, "./build"), "a compiler key of the user's is taken whole"
+    same = ("models", "targets", "timeout_seconds", "thresholds", "report_id")
+    assert [getattr(config, name) for name in same] == [getattr(default, name) for name in same]
+
+
+def test_requirements_replace_both_sides(load: Load) -> None:
+    config = load(SCHEMA + "compiler: {requirements: requirements.txt}\n")
+    assert config.compiler == CompilerChoice(requirements="requirements.txt")
+
+
+def test_a_configuration_is_frozen(load: Load) -> None:
+    with pytest.raises(FrozenInstanceError):
+        load(SCHEMA).flags = ()  # type: ignore[misc]
+
+
+def test_targets_by_name_keep_the_defaults(load: Load) -> None:
+    targets = load(SCHEMA + "targets: [vmvx, cuda]\n").targets
+    assert targets == (Target("vmvx", "vmvx"), Target("cuda", "cuda", ("--iree-cuda-target=sm_80",)))
+
+
+def test_targets_as_a_mapping_replace_the_defaults(load: Load) -> None:
+    text = "targets:\n  sm90: {backend: cuda, flags: [--iree-cuda-target=sm_90]}\n"
+    text += "  npu: {backend: npu, unsupported: needs a vendor's linker}\n"
+    assert load(SCHEMA + text).targets == (
+        Target("sm90", "cuda", ("--iree-cuda-target=sm_90",)),
+        Target("npu", "npu", (), "needs a vendor's linker"),
+    )
+
+
+def test_model_globs_are_relative_sorted_and_skip_other_files(load: Load, tmp_path: Path) -> None:
+    models(tmp_path, "z.mlir", "a.onnx", "sub/deep/m.mlirbc", "z.md", "x.mlir/inner.txt")
+    config = load(SCHEMA + "models: ['*', '**/*.mlirbc', sub/../z.mlir]\n")
+    assert config.models == (tmp_path / "a.onnx", tmp_path / "sub/deep/m.mlirbc", tmp_path / "z.mlir")
+
+
+def test_templates_are_relative_to_the_file(load: Load, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    assert load(SCHEMA + "templates: mine\n").templates == tmp_path / "mine"
+
+
+def test_rules(load: Load) -> None:
+    text = """\
+  - name: size
+    metrics: [artifact_bytes]
+    models: ["bert_*"]
+    warn: 1.5%
+    fail: {absolute: 4KiB, relative: 5%}
+  - {metrics: [executables], targets: [vmvx], warn: 2, limit: 120}
+  - {metrics: [compile_cpu_ms], fail: {limit: 1.5s}}
+  - {metrics: ["*"]}
+"""
+    one_and_a_half = LevelSpec(relative=Ratio(Fraction(3, 200), "1.5%"))
+    five = LevelSpec(Amount(4096, "bytes", "4KiB"), Ratio(Fraction(1, 20), "5%"))
+    two, budget = (LevelSpec(absolute=Amount(2, "own", "2")), LevelSpec(limit=Amount(120, "own", "120")))
+    seconds = LevelSpec(limit=Amount(1500, "ms", "1.5s"))
+    assert load(RULES + text).thresholds == (
+        Rule("size", ("artifact_bytes",), ("bert_*",), ("*",), one_and_a_half, five, 3),
+        Rule("rule 2", ("executables",), ("*",), ("vmvx",), two, budget, 8),
+        Rule("rule 3", ("compile_cpu_ms",), fail=seconds, line=9),
+        Rule("rule 4", ("*",), line=10),
+    )
+
+
+def test_limit_joins_the_fail_level_of_its_rule(load: Load) -> None:
+    rule = load(RULES + "  - {metrics: [vm_bytes], fail: 5%, limit: 1MiB}\n" + CATCH_ALL).thresholds[0]
+    assert rule.fail == LevelSpec(None, Ratio(Fraction(1, 20), "5%"), Amount(1 << 20, "bytes", "1MiB"))
+
+
+def test_levels_may_share_one_of_their_numbers(load: Load) -> None:
+    levels = "warn: {absolute: 1KiB, relative: 1%}, fail: {absolute: 1KiB, relative: 5%}"
+    rule = load(RULES + f"  - {{metrics: [vm_bytes], {levels}}}\n" + CATCH_ALL).thresholds[0]
+    assert rule.warn is not None and rule.fail is not None and rule.warn.absolute == rule.fail.absolute
+
+
+# What a bad one is told: the whole line.
+
+BAD = {
+    "a typo in a key": (
+        SCHEMA + "complier: {base: a}\n",
+        "2: complier: unknown key (did you mean 'compiler'?)",
+    ),
+    "a typo in a nested key": (
+        RULES + "  - {metric: [vm_bytes]}\n" + CATCH_ALL,
+        "3: thresholds[0].metric: unknown key (did you mean 'metrics'?)",
+    ),
+    "a key that is like no other": (
+        SCHEMA + "compiler: {q: 1}\n",
+        "2: compiler.q: unknown key (known: base, head, requirements)",
+    ),
+    "no schema": ("flags: []\n", "1: the key 'schema' is missing"),
+    "another schema": (
+        "schema: code-size-config/2\n",
+        "1: schema: is 'code-size-config/2', must be 'code-size-config/1'",
+    ),
+    "no mapping": ("[1]\n", "1: is a list, must be a mapping"),
+    "text for a list": (
+        SCHEMA + "models: m/*.mlir\n",
+        "2: models: is text, must be a list (write [m/*.mlir])",
+    ),
+    "text for a number": (
+        SCHEMA + "timeout_seconds: 30m\n",
+        "2: timeout_seconds: is text, must be a whole number",
+    ),
+    "a number for text": (
+        SCHEMA + "compiler: {base: 3.13}\n",
+        "2: compiler.base: is a number, must be text (put it in quotes)",
+    ),
+    "a value forgotten": (SCHEMA + "flags:\n", "2: flags: is empty, must be a list"),
+    "an empty list": (
+        SCHEMA + "models: []\n",
+        "2: models: is empty (leave the key out, or give it a value)",
+    ),
+    "out of range": (SCHEMA + "timeout_seconds: 0\n", "2: timeout_seconds: is 0, must be at least 1"),
+    "far too much": (
+        SCHEMA + "timeout_seconds: 100000\n",
+        "2: timeout_seconds: is 100000, must be at most 86400",
+    ),
+    "requirements beside base": (
+        SCHEMA + "compiler: {requirements: r.txt, base: x}\n",
+        "2: compiler.base: cannot stand beside 'requirements' (keep one of them)",
+    ),
+    "no flag": (
+        SCHEMA + "flags: [-O2]\n",
+        "2: flags[0]: '-O2' does not fit: a flag begins with -- and is on one line (for example --iree-opt-level=O2)",
+    ),
+    "a target that is none": (
+        SCHEMA + "targets: [llvm-cpu-x86]\n",
+        "2: targets[0]: no default target is called 'llvm-cpu-x86' (did you mean 'llvm-cpu-x86_64'?)",
+    ),
+    "a target twice": (SCHEMA + "targets:\n- vmvx\n- vmvx\n", "4: targets[1]: 'vmvx' is in the list twice"),
+    "a target without backend": (
+        SCHEMA + "targets: {a: {flags: []}}\n",
+        "2: targets.a: the key 'backend' is missing",
+    ),
+    "a target's odd name": (
+        SCHEMA + "targets: {'a|b': {backend: x}}\n",
+        "2: targets.a|b: 'a|b' does not fit: a target's name has letters, digits, '_', '.' and '-' only"
+        " (for example llvm-cpu-x86_64 or vmvx)",
+    ),
+    "an odd report id": (
+        SCHEMA + 'report_id: "a\\n"\n',
+        "2: report_id: 'a\\n' does not fit: a report id has letters, digits, '_', '.' and '-' only"
+        " (for example default)",
+    ),
+    "an unknown state": (
+        SCHEMA + "states: {newly-borken: fail}\n",
+        "2: states.newly-borken: unknown key (did you mean 'newly-broken'?)",
+    ),
+    "an unknown status": (
+        SCHEMA + "states: {removed: wran}\n",
+        "2: states.removed: is 'wran', must be one of pass, warn, fail (did you mean 'warn'?)",
+    ),
+    "no catch-all": (
+        RULES + "  - {metrics: [vm_bytes]}\n",
+        "3: thresholds[0]: the last rule, 'rule 1', is no catch-all"
+        ' (end with {metrics: ["*"]} and no models or targets)',
+    ),
+    "a catch-all for some targets": (
+        RULES + '  - {metrics: ["*"], targets: [vmvx]}\n',
+        "3: thresholds[0]: the last rule, 'rule 1', is no catch-all"
+        ' (end with {metrics: ["*"]} and no models or targets)',
+    ),
+    "an unreachable rule": (
+        RULES + "  - {metrics: ['*_bytes']}\n  - {name: x, metrics: [vm_bytes], models: ['b*']}\n" + CATCH_ALL,
+        "4: thresholds[1]: 'x' can never be reached: 'rule 1' (line 3) above it match all that it could"
+        " (put the special rule above the general one)",
+    ),
+    "a rule below the catch-all": (
+        RULES + CATCH_ALL + CATCH_ALL,
+        "4: thresholds[1]: 'rule 2' can never be reached: 'rule 1' (line 3) above it match all that it could"
+        " (put the special rule above the general one)",
+    ),
+    "an unknown metric": (
+        RULES + "  - metrics:\n    - vm_bytes\n    - artefact_bytes\n" + CATCH_ALL,
+        "5: thresholds[0].metrics[1]: no metric is called 'artefact_bytes' (did you mean 'artifact_bytes'?)",
+    ),
+    "a size for a count": (
+        RULES + "  - metrics: [executables]\n    warn:\n      absolute: 4KiB\n" + CATCH_ALL,
+        "5: thresholds[0].warn.absolute: '4KiB' is no count, which 'executables' needs"
+        " (write a plain number, or give metrics of different units rules of their own)",
+    ),
+    "a time for memory": (
+        RULES + '  - {metrics: ["compile_*"], limit: 500ms}\n' + CATCH_ALL,
+        "3: thresholds[0].limit: '500ms' is no number of KiB, which 'compile_peak_rss_kib' needs"
+        " (write a plain number, or give metrics of different units rules of their own)",
+    ),
+    "warn looser than fail": (
+        RULES + "  - {metrics: [vm_bytes], warn: 4KiB, fail: 2KiB}\n" + CATCH_ALL,
+        "3: thresholds[0].warn: its absolute level is looser than that of 'fail':"
+        " it would fail before it warns (let 'warn' be the smaller one)",
+    ),
+    "a relative warn looser than fail": (
+        RULES + "  - {metrics: [vm_bytes], warn: 4%, fail: {relative: 2%, absolute: 1}}\n" + CATCH_ALL,
+        "3: thresholds[0].warn: its relative level is looser than that of 'fail':"
+        " it would fail before it warns (let 'warn' be the smaller one)",
+    ),
+    "warn equal to fail": (
+        RULES + "  - {metrics: [vm_bytes], warn: 4KiB, fail: 4096B}\n" + CATCH_ALL,
+        "3: thresholds[0].warn: is the same as 'fail': it can never warn (keep one of them)",
+    ),
+    "a negative number": (
+        RULES + "  - {metrics: [vm_bytes], warn: -4}\n" + CATCH_ALL,
+        "3: thresholds[0].warn: is -4, must be at least 0",
+    ),
+    "a negative amount": (
+        RULES + "  - {metrics: [vm_bytes], warn: -4KiB}\n" + CATCH_ALL,
+        "3: thresholds[0].warn: '-4KiB' does not fit: a level is a number, not negative, with %, B, KiB,"
+        " MiB, GiB, ms, s or no unit (for example 4KiB or 1.5% or 0)",
+    ),
+    "a fraction of a byte": (
+        RULES + "  - {metrics: [vm_bytes], limit: 0.1KiB}\n" + CATCH_ALL,
+        "3: thresholds[0].limit: '0.1KiB' is no whole number of bytes",
+    ),
+    "a level without a key": (
+        RULES + "  - {metrics: [vm_bytes], warn: {}}\n" + CATCH_ALL,
+        "3: thresholds[0].warn: is empty (leave the key out, or give it a value)",
+    ),
+    "two limits": (
+        RULES + "  - {metrics: [vm_bytes], limit: 4KiB, fail: {limit: 5KiB}}\n" + CATCH_ALL,
+        "3: thresholds[0].limit: the rule has a second limit in 'fail' (keep one of them)",
+    ),
+    "two documents": (
+        SCHEMA + "---\n" + SCHEMA,
+        "2: a second document begins here (keep one document per file)",
+    ),
+    "a billion laughs": (
+        SCHEMA + "a: &a [x, x]\nb: &b [*a, *a]\nflags: [*b, *b]\n",
+        "2: anchors and aliases are not allowed (write the value out)",
+    ),
+    "a key twice": (SCHEMA + "flags: []\nflags: []\n", "3: flags: is there already, at line 2"),
+    "the first of two problems": (
+        SCHEMA + "flags: 3\nmodel: []\n",
+        "2: flags: is a whole number, must be a list (write [3])",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad(load: Load, tmp_path: Path, name: str) -> None:
+    text, line = BAD[name]
+    with pytest.raises(ConfigError) as caught:
+        load(text)
+    assert caught.value.line == f"{tmp_path / 'c.yml'}:{line}"
+    assert caught.value.exit_code == 2
+
+
+def test_not_utf8(tmp_path: Path) -> None:
+    path = tmp_path / "c.yml"
+    path.write_bytes(SCHEMA.encode() + b"# caf\xe9\n")
+    with pytest.raises(ConfigError) as caught:
+        load_config(path)
+    assert caught.value.line == f"{path}:2: byte 0xe9 is not UTF-8 (save the file as UTF-8)"
+
+
+def test_a_glob_that_matches_no_model(load: Load, tmp_path: Path) -> None:
+    models(tmp_path, "a.mlir", "notes.txt")
+    with pytest.raises(ConfigError) as caught:
+        load(SCHEMA + "models:\n- a.mlir\n- '*.txt'\n")
+    line = f"4: models[1]: '*.txt' matches no model (.mlir, .mlirbc, .onnx) in {tmp_path}"
+    assert caught.value.line == f"{tmp_path / 'c.yml'}:{line} (globs are relative to this file)"
+
+
+def test_two_models_of_one_name(load: Load, tmp_path: Path) -> None:
+    models(tmp_path, "a/m.mlir", "b/m.onnx")
+    with pytest.raises(ConfigError) as caught:
+        load(SCHEMA + "models: ['*/m.*']\n")
+    line = f"2: models[0]: {tmp_path / 'a/m.mlir'} and {tmp_path / 'b/m.onnx'} are both called 'm'"
+    assert caught.value.line == f"{tmp_path / 'c.yml'}:{line} (rename one of them)"
+
+
+def test_templates_that_are_no_directory(load: Load, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(SCHEMA + "templates: none\n")
+    line = f"2: templates: '{tmp_path / 'none'}' is no directory (the path is relative to this file)"
+    assert caught.value.line == f"{tmp_path / 'c.yml'}:{line}"

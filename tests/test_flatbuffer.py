@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import flatbuffers
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.errors import MalformedBinary
+from bot.measure.flatbuffer import MAX_TABLES, UINT32, UINT64, has_identifier, root_table
+
+
+def example() -> bytes:
+    """A table with a number, a string, two child tables, an empty slot and a byte vector."""
+    builder = flatbuffers.Builder(64)
+    text, payload = builder.CreateString("name"), builder.CreateByteVector(b"payload")
+    children = []
+    for value in (7, 8):
+        builder.StartObject(1)
+        builder.PrependUint32Slot(0, value, 0)
+        children.append(builder.EndObject())
+    builder.StartVector(4, 2, 4)
+    for child in reversed(children):
+        builder.PrependUOffsetTRelative(child)
+    vector = builder.EndVector()
+    builder.StartObject(5)
+    builder.PrependUint64Slot(0, 2**40, 0)
+    for slot, offset in ((1, text), (2, vector), (4, payload)):
+        builder.PrependUOffsetTRelativeSlot(slot, offset, 0)
+    builder.Finish(builder.EndObject(), file_identifier=b"TEST")
+    return bytes(builder.Output())
+
+
+def everything(data: bytes) -> tuple[object, ...]:
+    root = root_table(data, 0, b"TEST", "test")
+    children = [child.scalar(0, UINT32) for child in root.tables(2)]
+    span = root.span(4)
+    return (
+        root.scalar(0, UINT64),
+        root.text(1),
+        children,
+        root.table(3),
+        span and span.of(data),
+        root.scalar(9, UINT32, 5),
+    )
+
+
+def test_reads_what_the_library_wrote() -> None:
+    assert everything(example()) == (2**40, "name", [7, 8], None, b"payload", 5)
+
+
+def test_a_buffer_inside_a_file_is_read_from_its_start() -> None:
+    root = root_table(b"\xff" * 12 + example(), 12, b"TEST", "test")
+    assert root.text(1) == "name"
+
+
+def test_another_identifier_is_refused() -> None:
+    assert not has_identifier(example(), 0, b"ELSE")
+    with pytest.raises(MalformedBinary, match="no flatbuffer with the identifier b'ELSE'"):
+        root_table(example(), 0, b"ELSE", "test")
+
+
+def test_truncated_at_every_offset_it_is_refused_or_read() -> None:
+    data = example()
+    refused = 0
+    for length in range(len(data)):
+        try:
+            everything(data[:length])
+        except MalformedBinary:
+            refused += 1
+    assert refused > len(data) // 2
+
+
+@given(
+    st.integers(0, len(example()) - 1),
+    st.integers(0, 255),
+    st.integers(0, len(example()) - 1),
+    st.integers(0, 255),
+)
+def test_damaged_bytes_never_raise_anything_else(first: int, one: int, second: int, other: int) -> None:
+    data = bytearray(example())
+    data[first], data[second] = one, other
+    try:
+        everything(bytes(data))
+    except MalformedBinary:
+        return
+
+
+def test_a_vtable_before_the_file_is_refused_and_does_not_wrap_around() -> None:
+    data = bytearray(example())
+    position = int.from_bytes(data[:4], "little")
+    data[position : position + 4] = (position + 2).to_bytes(4, "little")
+    with pytest.raises(MalformedBinary, match="at offset -2"):
+        everything(bytes(data))
+
+
+def test_a_vector_of_a_million_tables_is_refused_before_the_first() -> None:
+    builder = flatbuffers.Builder(64)
+    builder.StartVector(4, MAX_TABLES + 1, 4)
+    for _ in range(MAX_TABLES + 1):
+        builder.PrependUint32(0)
+    vector = builder.EndVector()
+    builder.StartObject(3)
+    builder.PrependUOffsetTRelativeSlot(2, vector, 0)
+    builder.Finish(builder.EndObject(), file_identifier=b"TEST")
+    with pytest.raises(MalformedBinary, match="a vector of 262145 tables"):
+        next(root_table(bytes(builder.Output()), 0, b"TEST", "test").tables(2))

@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from typing import Any
+
+import msgpack
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reader_checks import BINARIES, check_flips, check_golden, check_truncations, fixture, outcome
+
+from bot.core.reading import Reading
+from bot.errors import MalformedBinary
+from bot.measure.elf import ElfReader
+from bot.measure.hsaco import FIELDS, HsacoReader
+
+NAME = "dense.rocm.hsaco"
+READ = HsacoReader().read
+
+
+def test_golden() -> None:
+    check_golden(NAME, READ(fixture(NAME)))
+
+
+def test_the_metadata_is_that_of_llvm_readelf() -> None:
+    if shutil.which("llvm-readelf") is None:
+        pytest.skip("llvm-readelf is not here")
+    command = ["llvm-readelf", "--notes", str(BINARIES / NAME)]
+    notes = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    entries = READ(fixture(NAME)).entry_points
+    for field, key in FIELDS.items():
+        figures = [int(figure) for figure in re.findall(rf"{re.escape(key)}: +(\d+)", notes)]
+        assert [getattr(entry, field) for entry in entries] == figures
+    assert [entry.name for entry in entries] == re.findall(r"^    \.name: +(\S+)", notes, re.M)
+
+
+def test_code_is_the_size_of_the_symbol_in_readelf() -> None:
+    if shutil.which("readelf") is None:
+        pytest.skip("readelf is not here")
+    symbols = subprocess.run(["readelf", "-sW", BINARIES / NAME], capture_output=True, text=True, check=True).stdout
+    sizes = {name: int(size) for size, name in re.findall(r" (\d+) FUNC +GLOBAL PROTECTED +\d+ (\S+)$", symbols, re.M)}
+    assert {entry.name: entry.code_bytes for entry in READ(fixture(NAME)).entry_points} == sizes
+
+
+def test_parts_are_those_of_the_elf_file() -> None:
+    assert dict(READ(fixture(NAME)).parts) == dict(ElfReader().read(fixture(NAME)).parts)
+
+
+def test_a_private_segment_and_a_dynamic_stack_show() -> None:
+    data = patched(b"\xbb.private_segment_fixed_size\x00", b"\xbb.private_segment_fixed_size\x40")
+    assert [entry.stack_bytes for entry in READ(data).entry_points] == [64, 64]
+    dynamic = data.replace(b"\xb3.uses_dynamic_stack\xc2", b"\xb3.uses_dynamic_stack\xc3", 1)
+    assert [entry.stack_kind for entry in READ(dynamic).entry_points] == ["dynamic", "static"]
+
+
+def test_a_missing_figure_is_none_and_not_zero() -> None:
+    entry = READ(patched(b".vgpr_spill_count", b".some_other_thing")).entry_points[0]
+    assert entry.vgpr_spills is None
+    assert entry.sgpr_spills == 0
+
+
+def test_a_missing_private_segment_has_no_kind() -> None:
+    entry = READ(patched(b".private_segment_fixed_size", b".xrivate_segment_fixed_size")).entry_points[0]
+    assert (entry.stack_bytes, entry.stack_kind) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (b"AMDGPU\0", b"AMDGPX\0", "no AMDGPU metadata note"),
+        (b"amdhsa.kernels", b"amdhsa.colonel", "metadata without a list of kernels"),
+        (
+            b"\xbb.private_segment_fixed_size\x00",
+            b"\xbb.private_segment_fixed_size\xff",
+            "fixed_size is '-1'",
+        ),
+        (b"\xb3.uses_dynamic_stack\xc2", b"\xb3.uses_dynamic_stack\xc1", "metadata is no msgpack"),
+        (b"\xa5.name", b"\xa5.nome", "a kernel without a name"),
+    ],
+)
+def test_damaged_metadata_is_refused(old: bytes, new: bytes, message: str) -> None:
+    with pytest.raises(MalformedBinary, match=message):
+        READ(patched(old, new))
+
+
+def test_a_claim_of_four_billion_kernels_is_refused() -> None:
+    with pytest.raises(MalformedBinary, match="no msgpack"):
+        note(b"\x81\xae" + b"amdhsa.kernels" + b"\xdd\xff\xff\xff\xff")
+
+
+def test_deep_nesting_is_refused() -> None:
+    with pytest.raises(MalformedBinary, match="no msgpack"):
+        note(b"\x91" * 1400 + b"\xc0")
+
+
+KEYS = st.sampled_from(["amdhsa.kernels", ".name", *FIELDS.values()])
+LEAVES = st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=3)
+
+
+@given(st.recursive(LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner), max_leaves=12))
+def test_any_metadata(metadata: Any) -> None:
+    outcome(lambda _: note(msgpack.packb(metadata)), fixture(NAME))
+
+
+def test_truncated_at_every_offset_it_is_refused() -> None:
+    data = fixture(NAME)
+    assert check_truncations(READ, data) == len(data)
+
+
+def test_flipped_bytes() -> None:
+    assert check_flips(READ, fixture(NAME)) > 20
+
+
+def test_only_code_objects_are_accepted() -> None:
+    assert HsacoReader().accepts(fixture(NAME))
+    assert not HsacoReader().accepts(fixture("dense.llvm-cpu-x86_64.so"))
+
+
+def patched(old: bytes, new: bytes) -> bytes:
+    data = fixture(NAME)
+    assert old in data
+    assert len(old) == len(new)
+    return data.replace(old, new)
+
+
+def note(packed: bytes) -> Reading:
+    """Read the fixture with other metadata in its note, padded by a binary blob to the same length."""
+    data = fixture(NAME)
+    contents = data.index(b"AMDGPU\0\0") + 8
+    size = int.from_bytes(data[contents - 16 : contents - 12], "little")
+    assert len(packed) <= size
+    header = len(packed).to_bytes(4, "little")
+    padded = packed + bytes(size - len(packed))
+    return READ(data[: contents - 16] + header + data[contents - 12 : contents] + padded + data[contents + size :])

@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reader_checks import check_flips, check_golden, check_truncations, fixture, outcome
+
+from bot.errors import MalformedBinary
+from bot.measure.msl import MslReader
+
+READ = MslReader().read
+MATMUL, REDUCTION = "dense.metal-spirv.0.metal", "dense.metal-spirv.1.metal"
+HEAD = b"#include <metal_stdlib>\nusing namespace metal;\n"
+
+
+@pytest.mark.parametrize("name", [MATMUL, REDUCTION])
+def test_golden(name: str) -> None:
+    check_golden(name, READ(fixture(name)))
+
+
+def test_a_struct_of_an_array_in_threadgroup_memory() -> None:
+    text = fixture(REDUCTION)
+    assert b"spvUnsafeArray<float, 3> _m0;" in text
+    assert b"threadgroup _2 _workgroup_mem" in text
+    (entry,) = READ(text).entry_points
+    assert (entry.workgroup_bytes, entry.stack_bytes, entry.stack_kind) == (12, None, None)
+
+
+@pytest.mark.parametrize("name", [MATMUL, REDUCTION])
+def test_code_is_the_kernel_to_the_end_of_the_source(name: str) -> None:
+    text = fixture(name)
+    (entry,) = READ(text).entry_points
+    assert entry.code_bytes == text.rindex(b"}") + 1 - text.index(b"kernel void ")
+    assert entry.name.encode() in text
+
+
+def test_only_the_kernels_own_declarations_count() -> None:
+    text = (
+        HEAD
+        + b"""
+    template<typename T, size_t Num> struct spvUnsafeArray { T elements[Num ? Num : 1];
+      threadgroup T& operator [] (size_t pos) threadgroup { return elements[pos]; } };
+    struct pair { half a; float b; };
+    void helper(threadgroup float* x) { }
+    kernel void one(device float* out [[buffer(0)]]) {
+      threadgroup float tile[8][8];  // threadgroup float no[99];
+      threadgroup pair pairs[2];
+      threadgroup_barrier(mem_flags::mem_threadgroup);
+      threadgroup float* pointer = tile[0];
+    }
+    kernel void two() { }
+    """
+    )
+    entries = READ(text.replace(b"      threadgroup float* pointer = tile[0];\n", b"")).entry_points
+    assert [(entry.name, entry.workgroup_bytes) for entry in entries] == [("one", 256 + 16), ("two", 0)]
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        b"kernel void k(threadgroup float* x [[threadgroup(0)]]) { }",
+        b"kernel void k() { threadgroup mystery x; }",
+        b"kernel void k() { threadgroup float x[n]; }",
+    ],
+)
+def test_what_the_source_does_not_say_is_none(kernel: bytes) -> None:
+    assert READ(HEAD + kernel).entry_points[0].workgroup_bytes is None
+
+
+@pytest.mark.parametrize("text", [b"", b"hello", b"kernel void k() {}"])
+def test_other_text_is_refused(text: bytes) -> None:
+    assert not MslReader().accepts(text)
+    with pytest.raises(MalformedBinary, match="no Metal source"):
+        READ(text)
+
+
+def test_truncated_at_every_offset() -> None:
+    text = fixture(MATMUL)
+    assert check_truncations(READ, text) > len(text) - text.index(b"kernel void ") - 100
+
+
+def test_flipped_bytes() -> None:
+    check_flips(READ, fixture(MATMUL))
+
+
+WORDS = """kernel |void |k|(|)|{|}|;|struct |s |threadgroup |float |x|[4]|spvUnsafeArray<|half, 3>|//|\n|/*|"|=
+[[threadgroup(0)]]|\0|\x7f""".split("|")
+
+
+@given(st.lists(st.sampled_from(WORDS), max_size=40))
+def test_any_arrangement_of_words(pieces: list[str]) -> None:
+    outcome(READ, HEAD + "".join(pieces).encode())
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [b"kernel void k(){}", b"threadgroup ", b"struct a{float x;};", b"kernel  ", b"threadgroup float x;"],
+)
+def test_time_is_linear_in_the_length(piece: bytes) -> None:
+    start = time.perf_counter()
+    outcome(READ, HEAD + b"kernel void k() {" + piece * (300_000 // len(piece)) + b"}")
+    outcome(READ, HEAD + piece * (300_000 // len(piece)))
+    assert time.perf_counter() - start < 3

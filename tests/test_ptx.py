@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reader_checks import check_flips, check_golden, check_truncations, fixture, outcome
+
+from bot.core.reading import EntryPoint
+from bot.errors import MalformedBinary
+from bot.measure.ptx import PtxReader, read_ptx
+
+READ = PtxReader().read
+SHARED, LOCAL = "dense.cuda.ptx", "pointwise.cuda.ptx"
+HEAD = b"// made by hand\n.version 7.6\n.target sm_80\n.address_size 64\n"
+
+
+@pytest.mark.parametrize("name", [SHARED, LOCAL])
+def test_golden(name: str) -> None:
+    check_golden(name, READ(fixture(name)))
+
+
+def test_the_frame_is_the_local_depot() -> None:
+    assert b".local .align 4 .b8 \t__local_depot0[64];" in fixture(LOCAL)
+    (entry,) = READ(fixture(LOCAL)).entry_points
+    assert (entry.stack_bytes, entry.stack_kind) == (64, "static")
+
+
+def test_an_extern_array_is_unknown_without_the_container() -> None:
+    assert b".extern .shared .align 16 .b8 __dynamic_shared_memory__[];" in fixture(SHARED)
+    assert [entry.workgroup_bytes for entry in READ(fixture(SHARED)).entry_points] == [0, None]
+    known = read_ptx(fixture(SHARED), launch_known=True).entry_points
+    assert [entry.workgroup_bytes for entry in known] == [0, 0]
+
+
+def test_code_is_the_text_from_the_directive_to_the_closing_brace() -> None:
+    text = fixture(LOCAL)
+    start, end = text.index(b".visible .entry"), text.rindex(b"}") + 1
+    assert READ(text).entry_points[0].code_bytes == end - start
+    assert READ(text).parts == {"text": end - start, "functions": 0, "module": len(text) - (end - start)}
+
+
+def test_static_shared_arrays_count_for_the_kernels_that_name_them() -> None:
+    module = (
+        HEAD
+        + b"""
+.shared .align 16 .b8 tile[2048];   // .shared .b8 not_there[9999];
+.shared .align 8 .v2 .f32 pairs[4][8];
+.global .align 4 .b8 table[4] = {1, 2, 3, 4};
+.visible .entry first(.param .u64 .ptr .shared .align 16 p) { mov.u32 %r1, tile; ld.shared.b32 %r2, [%r1]; }
+.visible .entry second() { .shared .f16x2 own[3], more; st.shared.b64 [pairs], %rd1; bar.sync 0; /* tile */ }
+.visible .entry third() { mov.u32 %r1, tile_of_another_name; }
+"""
+    )
+    sizes = {entry.name: entry.workgroup_bytes for entry in read_ptx(module).entry_points}
+    # A comment may name an array, too: counted, because kernels are searched as they are.
+    assert sizes == {"first": 2048, "second": 2048 + 256 + 16, "third": 0}
+
+
+def test_frames_are_summed_over_all_local_variables() -> None:
+    body = b".visible .entry k() { .local .align 8 .b8 __local_depot0[16]; .local .b64 x; ld.local.b32 %r1, [%SP]; }"
+    assert only(HEAD + body).stack_bytes == 24
+
+
+def test_functions_are_a_part_of_their_own_and_no_entry_points() -> None:
+    function = b".func (.param .b32 out) helper(.param .b32 in)\n{ .local .b8 frame[8]; ret; }"
+    declaration = b".func (.param .b32 out) declared(.param .b32 in);\n"
+    reading = READ(HEAD + declaration + function + b"\n.entry k() { call helper; }")
+    assert reading.parts["functions"] == len(function)
+    assert [(entry.name, entry.stack_bytes) for entry in reading.entry_points] == [("k", 0)]
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b"{ .local .b8 x[4]", "never closed"),
+        (b"{ } }", "closes nothing"),
+        (b"{ .local .b9 x[4]; }", "unknown type b.b9."),
+        (b"{ .local .b8 x[y]; }", "a declaration of"),
+        (b"{ .local .b8 x[99999999999]; }", "a declaration of"),
+    ],
+)
+def test_what_is_no_ptx_is_refused(body: bytes, message: str) -> None:
+    with pytest.raises(MalformedBinary, match=message):
+        READ(HEAD + b".entry k() " + body)
+
+
+def test_text_without_a_version_is_not_accepted() -> None:
+    assert not PtxReader().accepts(b".target sm_80\n.version 7.6\n")
+    with pytest.raises(MalformedBinary, match=r"no \.version directive"):
+        READ(b"hello")
+
+
+def test_truncated_at_every_offset() -> None:
+    assert check_truncations(READ, fixture(LOCAL)) > len(fixture(LOCAL)) * 0.8
+
+
+def test_flipped_bytes() -> None:
+    check_flips(READ, fixture(LOCAL))
+
+
+WORDS = """.visible |.entry |.func |k|(|)|{|}|;|.local |.shared |.align 8 |.b8 |x|[4]|[]|,|=|//|\n|/*|*/|"|.v4 |.f32 |\0
+""".split("|")
+
+
+@given(st.lists(st.sampled_from(WORDS), max_size=40))
+def test_any_arrangement_of_directives(pieces: list[str]) -> None:
+    outcome(READ, HEAD + "".join(pieces).encode())
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        b".func (",
+        b".entry k(){}",
+        b".shared .b8 x[4];",
+        b".local",
+        b".visible ",
+        b".entry a {x.shared .b8 y;}",
+    ],
+)
+def test_time_is_linear_in_the_length(piece: bytes) -> None:
+    start = time.perf_counter()
+    outcome(READ, HEAD + piece * (300_000 // len(piece)))
+    assert time.perf_counter() - start < 3
+
+
+def only(data: bytes) -> EntryPoint:
+    (entry,) = READ(data).entry_points
+    return entry

@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+import struct
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reader_checks import check_flips, check_golden, check_truncations, fixture, outcome
+
+from bot.errors import MalformedBinary
+from bot.measure.spirv import SpirvReader
+
+READ = SpirvReader().read
+MATMUL, REDUCTION = "dense.vulkan-spirv.0.spv", "dense.vulkan-spirv.1.spv"
+V1_3, V1_4 = 0x00010300, 0x00010400
+
+ENTRY, FUNCTION, FUNCTION_END, VARIABLE, DECORATE = 15, 54, 56, 59, 71
+INT, ARRAY, RUNTIME_ARRAY, POINTER, CONSTANT = 21, 28, 29, 32, 43
+WORKGROUP, FUNCTION_STORAGE = 4, 7
+TYPES = (
+    (INT, 1, 32, 0),
+    (CONSTANT, 1, 2, 16),
+    (ARRAY, 3, 1, 2),
+    (POINTER, 4, WORKGROUP, 3),
+    (POINTER, 5, FUNCTION_STORAGE, 3),
+    (RUNTIME_ARRAY, 6, 1),
+    (POINTER, 7, FUNCTION_STORAGE, 6),
+    (POINTER, 8, WORKGROUP, 1),
+)
+"""1: u32, 3: u32[16]; pointers to it are 4 (workgroup) and 5 (function), 7 to an array of unknown length, 8 to u32."""
+
+
+def module(version: int, *instructions: tuple[int, ...]) -> bytes:
+    """A module of instructions given as opcode and operands."""
+    words = [0x07230203, version, 0, 1000, 0]
+    for opcode, *operands in instructions:
+        words += [(len(operands) + 1) << 16 | opcode, *operands]
+    return struct.pack(f"<{len(words)}I", *words)
+
+
+def entry(function_id: int, name: str, *interface: int) -> tuple[int, ...]:
+    raw = name.encode() + b"\0"
+    raw += bytes(-len(raw) % 4)
+    return (ENTRY, 5, function_id, *struct.unpack(f"<{len(raw) // 4}I", raw), *interface)
+
+
+def function(function_id: int, *body: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+    return ((FUNCTION, 1, function_id, 0, 2), *body, (FUNCTION_END,))
+
+
+@pytest.mark.parametrize("name", [MATMUL, REDUCTION])
+def test_golden(name: str) -> None:
+    check_golden(name, READ(fixture(name)))
+
+
+def test_the_variables_of_real_modules() -> None:
+    # The compiler's IR of the two: a Function vector of 12 f32, and a Workgroup array of 3 f32.
+    memory = [
+        [(e.stack_bytes, e.workgroup_bytes) for e in READ(fixture(name)).entry_points] for name in (MATMUL, REDUCTION)
+    ]
+    assert memory == [[(48, 0)], [(0, 12)]]
+
+
+@pytest.mark.parametrize("name", [MATMUL, REDUCTION])
+def test_every_word_of_a_real_module_has_a_label(name: str) -> None:
+    reading = READ(fixture(name))
+    assert reading.unattributed_bytes == 0
+    assert reading.parts["header"] == 20
+    assert reading.entry_points[0].code_bytes == reading.parts["text"]
+
+
+def test_memory_of_variables() -> None:
+    body = [*function(20, (VARIABLE, 5, 21, FUNCTION_STORAGE), (VARIABLE, 5, 22, FUNCTION_STORAGE))]
+    reading = READ(module(V1_4, entry(20, "k", 30), *TYPES, (VARIABLE, 4, 30, WORKGROUP), *body))
+    (only,) = reading.entry_points
+    assert (only.name, only.stack_bytes, only.stack_kind, only.workgroup_bytes) == ("k", 128, "static", 64)
+    assert only.code_bytes == 4 * (5 + 4 + 4 + 1)
+
+
+def test_variables_of_unknown_size_are_none() -> None:
+    body = function(20, (VARIABLE, 7, 21, FUNCTION_STORAGE), (VARIABLE, 5, 22, FUNCTION_STORAGE))
+    (only,) = READ(module(V1_4, entry(20, "k"), *TYPES, *body)).entry_points
+    assert (only.stack_bytes, only.stack_kind, only.workgroup_bytes) == (None, None, 0)
+
+
+@pytest.mark.parametrize(("version", "expected"), [(V1_4, [64, 4]), (V1_3, [68, 68])])
+def test_several_entry_points_use_what_their_interface_lists(version: int, expected: list[int]) -> None:
+    variables = ((VARIABLE, 4, 30, WORKGROUP), (VARIABLE, 8, 31, WORKGROUP))
+    entries = (entry(20, "first", 30), entry(40, "second", 31))
+    reading = READ(module(version, *entries, *TYPES, *variables, *function(20), *function(40)))
+    assert [only.workgroup_bytes for only in reading.entry_points] == expected
+
+
+def test_aliased_variables_share_memory() -> None:
+    decorations = ((DECORATE, 30, 20), (DECORATE, 31, 20))
+    variables = ((VARIABLE, 4, 30, WORKGROUP), (VARIABLE, 4, 31, WORKGROUP), (VARIABLE, 8, 32, WORKGROUP))
+    data = module(V1_4, entry(20, "k", 30, 31, 32), *decorations, *TYPES, *variables, *function(20))
+    assert READ(data).entry_points[0].workgroup_bytes == 64 + 4
+
+
+def test_names_may_end_at_a_word_boundary() -> None:
+    names = ["", "abc", "abcd", "main$async_dispatch_0"]
+    entries = [entry(20, name, 30) for name in names]
+    data = module(V1_4, *entries, *TYPES, (VARIABLE, 4, 30, WORKGROUP), *function(20))
+    assert [(only.name, only.workgroup_bytes) for only in READ(data).entry_points] == [(name, 64) for name in names]
+
+
+def test_the_other_byte_order() -> None:
+    data = fixture(MATMUL)
+    count = len(data) // 4
+    swapped = struct.pack(f">{count}I", *struct.unpack(f"<{count}I", data))
+    assert READ(swapped).parts == READ(data).parts
+
+
+@pytest.mark.parametrize(
+    ("instructions", "message"),
+    [
+        ([entry(20, "k")], "entry point 'k' names no function"),
+        ([(FUNCTION, 1, 20, 0, 2), (FUNCTION, 1, 21, 0, 2)], "a function inside another"),
+        ([(FUNCTION, 1, 20, 0, 2)], "a function without its end"),
+        ([(VARIABLE, 1, 2)], "instruction 59 of 3 words"),
+        ([(ENTRY, 5, 20, 0x41414141)], "without the end of its name"),
+    ],
+)
+def test_what_is_no_module_is_refused(instructions: list[tuple[int, ...]], message: str) -> None:
+    with pytest.raises(MalformedBinary, match=message):
+        READ(module(V1_4, *instructions))
+
+
+@pytest.mark.parametrize("word", [0x00000013, 0xFFFF0013])
+def test_impossible_word_counts_are_refused(word: int) -> None:
+    with pytest.raises(MalformedBinary, match="words at word 5 of 6"):
+        READ(module(V1_4) + struct.pack("<I", word))
+
+
+def test_truncated_at_every_offset() -> None:
+    assert check_truncations(READ, fixture(REDUCTION)) > len(fixture(REDUCTION)) * 0.7
+
+
+def test_flipped_bytes() -> None:
+    assert check_flips(READ, fixture(REDUCTION)) > 20
+
+
+@given(st.lists(st.lists(st.integers(0, 40), max_size=5).flatmap(
+    lambda operands: st.sampled_from((15, 20, 21, 22, 23, 24, 28, 30, 32, 43, 50, 54, 56, 59, 71, 72)).map(
+        lambda opcode: (opcode, *operands)
+    )
+), max_size=30))  # fmt: skip
+def test_any_instructions(instructions: list[tuple[int, ...]]) -> None:
+    outcome(READ, module(V1_4, *instructions))
+
+
+def test_many_entry_points_and_variables_take_linear_time() -> None:
+    variables = [(VARIABLE, 4, 100 + number, WORKGROUP) for number in range(20_000)]
+    start = time.perf_counter()
+    reading = READ(module(V1_3, *[entry(20, "k")] * 20_000, *TYPES, *variables, *function(20)))
+    assert time.perf_counter() - start < 3
+    assert reading.entry_points[-1].workgroup_bytes == 20_000 * 64

@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reader_checks import check_flips, check_golden, check_truncations, fixture, outcome
+
+from bot.errors import MalformedBinary
+from bot.measure.vm_bytecode import VmBytecodeReader, parse_module
+
+NAME = "dense.vmvx.module"
+READ = VmBytecodeReader().read
+
+
+def test_golden() -> None:
+    check_golden(NAME, READ(fixture(NAME)))
+
+
+@pytest.mark.parametrize(
+    ("name", "functions"),
+    [
+        (NAME, ["main_dispatch_0_matmul_48x96x40_f32", "main_dispatch_1_reduction_48x96_f32"]),
+        ("dense.vmvx.vmfb", ["main"]),
+    ],
+)
+def test_entry_points_are_the_exports_of_the_dump_but_the_loaders(name: str, functions: list[str]) -> None:
+    rows = re.findall(r"^ +\d+ \| \w+ \| +(\d+) \|.*\| (\S+)$", fixture(f"{name}.dump.txt").decode(), re.M)
+    lengths = {exported: int(length) for length, exported in rows if exported != "__init"}
+    assert list(lengths) == functions
+    assert {entry.name: entry.code_bytes for entry in READ(fixture(name)).entry_points} == lengths
+
+
+def test_a_frame_is_not_known() -> None:
+    entries = READ(fixture(NAME)).entry_points
+    assert {(entry.stack_bytes, entry.stack_kind, entry.workgroup_bytes) for entry in entries} == {(None, None, None)}
+
+
+def test_spans_lie_inside_the_flatbuffer_or_behind_it() -> None:
+    data = fixture("dense.vulkan-spirv.vmfb")
+    module = parse_module(data)
+    assert module.flatbuffer.start <= module.bytecode.start < module.bytecode.end <= module.flatbuffer.end
+    external = [segment for segment in module.segments if segment.start >= module.flatbuffer.end]
+    assert [segment.of(data)[:4] for segment in external] == [b"VKE1", b"VKE1"]
+
+
+def test_a_zip_header_in_front_is_skipped() -> None:
+    plain = fixture(NAME)
+    header = (
+        b"PK\x03\x04" + bytes(22) + (9).to_bytes(2, "little") + (25).to_bytes(2, "little") + b"module.fb" + bytes(25)
+    )
+    assert len(header) == 64
+    assert parse_module(header + plain).bytecode.of(header + plain) == parse_module(plain).bytecode.of(plain)
+    with pytest.raises(MalformedBinary, match="cut short"):
+        parse_module(header[:29])
+
+
+def test_another_flatbuffer_is_refused() -> None:
+    data = fixture(NAME).replace(b"IREE", b"TREE", 1)
+    assert not VmBytecodeReader().accepts(data)
+    with pytest.raises(MalformedBinary, match="no flatbuffer with the identifier b'IREE'"):
+        READ(data)
+
+
+def test_truncated_at_every_offset() -> None:
+    data = fixture(NAME)
+    size = parse_module(data).flatbuffer.end
+    assert check_truncations(READ, data) >= size
+
+
+def test_flipped_bytes() -> None:
+    assert check_flips(READ, fixture(NAME)) > 20
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes(data: bytes) -> None:
+    outcome(READ, data)
+    outcome(READ, len(data).to_bytes(4, "little") + b"\x08\0\0\0IREE" + data)
