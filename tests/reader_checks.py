@@ -1,6 +1,6 @@
 """What every reader's test does: read the real binaries beside their goldens, and survive damaged ones.
 
-`UPDATE_GOLDENS=1 python -m pytest tests/test_readers.py tests/test_artifact.py tests/test_elf.py` rewrites the goldens.
+`UPDATE_GOLDENS=1 python -m pytest tests` rewrites the goldens.
 """
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+"""The artifact reader, against iree-dump-module."""
+
 from __future__ import annotations
 
 import importlib.util

@@ -1,5 +1,8 @@
+"""Blocks of source text."""
+
 from __future__ import annotations
 
+import contextlib
 import time
 
 import pytest
@@ -60,8 +63,6 @@ def test_any_text(text: str) -> None:
 @pytest.mark.parametrize("piece", [b"/*", b'"', b"{}", b"fn a;", b"//", b"fn a {/*", b"(", b'"\\'])
 def test_time_is_linear_in_the_length(piece: bytes) -> None:
     start = time.perf_counter()
-    try:
+    with contextlib.suppress(MalformedBinary):
         found(piece * (500_000 // len(piece)))
-    except MalformedBinary:
-        pass
     assert time.perf_counter() - start < 3

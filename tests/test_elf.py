@@ -1,3 +1,5 @@
+"""The ELF reader, against readelf and on files made by hand."""
+
 from __future__ import annotations
 
 import re
@@ -89,9 +91,19 @@ def test_local_functions_of_one_name_are_summed() -> None:
     assert function_sizes(tiny_object(64, "<", functions=2)) == {"kernel": 48}
 
 
+@pytest.mark.parametrize("section", [0, 0xFFF1])
+def test_functions_that_are_elsewhere_do_not_count(section: int) -> None:
+    assert function_sizes(tiny_object(64, "<", section=section)) == {}
+
+
 def test_a_symbol_name_outside_its_strings_is_refused() -> None:
     with pytest.raises(MalformedBinary, match="a name at offset 1000"):
         function_sizes(tiny_object(64, "<", name_at=1000))
+
+
+def test_a_name_that_does_not_end_soon_is_refused() -> None:
+    with pytest.raises(MalformedBinary, match="a name at offset 1 of"):
+        function_sizes(tiny_object(64, "<", name=b"k" * 1024))
 
 
 def test_overlapping_sections_are_refused() -> None:
@@ -132,15 +144,17 @@ def run(tool: str, option: str, name: str) -> str:
     return subprocess.run([tool, option, str(BINARIES / name)], capture_output=True, text=True, check=True).stdout
 
 
-def tiny_object(bits: int, order: str, functions: int = 1, name_at: int = 1) -> bytes:
+def tiny_object(
+    bits: int, order: str, functions: int = 1, name_at: int = 1, name: bytes = b"kernel", section: int = 1
+) -> bytes:
     """A relocatable object: functions of 24 bytes each, a symbol table and its strings."""
-    code, strings = bytes(24 * functions), b"\0kernel\0\0"[:8]
+    code, strings = bytes(24 * functions), b"\0" + name + b"\0"
     header_bytes, section_bytes = (64, 64) if bits == 64 else (52, 40)
     null = struct.pack(order + ("IBBHQQ" if bits == 64 else "IIIBBH"), *[0] * 6)
     if bits == 64:
-        symbol = struct.pack(order + "IBBHQQ", name_at, 2, 0, 1, 0, 24)
+        symbol = struct.pack(order + "IBBHQQ", name_at, 2, 0, section, 0, 24)
     else:
-        symbol = struct.pack(order + "IIIBBH", name_at, 0, 24, 2, 0, 1)
+        symbol = struct.pack(order + "IIIBBH", name_at, 0, 24, 2, 0, section)
     symbols = null + symbol * functions
     code_at = header_bytes
     symbols_at = code_at + len(code)

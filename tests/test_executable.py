@@ -1,3 +1,5 @@
+"""Containers of the GPU targets, against the modules that the compiler dumped."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator

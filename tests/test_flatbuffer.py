@@ -1,3 +1,5 @@
+"""Flatbuffer access, against what the library itself writes."""
+
 from __future__ import annotations
 
 import flatbuffers
@@ -102,5 +104,15 @@ def test_a_vector_of_a_million_tables_is_refused_before_the_first() -> None:
     builder.StartObject(3)
     builder.PrependUOffsetTRelativeSlot(2, vector, 0)
     builder.Finish(builder.EndObject(), file_identifier=b"TEST")
-    with pytest.raises(MalformedBinary, match="a vector of 262145 tables"):
+    with pytest.raises(MalformedBinary, match="a vector of 65537 tables"):
         next(root_table(bytes(builder.Output()), 0, b"TEST", "test").tables(2))
+
+
+def test_an_endless_name_is_refused() -> None:
+    builder = flatbuffers.Builder(64)
+    text = builder.CreateString("x" * 1025)
+    builder.StartObject(1)
+    builder.PrependUOffsetTRelativeSlot(0, text, 0)
+    builder.Finish(builder.EndObject(), file_identifier=b"TEST")
+    with pytest.raises(MalformedBinary, match="a name of 1025 bytes"):
+        root_table(bytes(builder.Output()), 0, b"TEST", "test").text(0)

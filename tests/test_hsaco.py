@@ -1,3 +1,5 @@
+"""The code object reader, against llvm-readelf and on damaged metadata."""
+
 from __future__ import annotations
 
 import re
@@ -14,7 +16,7 @@ from reader_checks import BINARIES, check_flips, check_golden, check_truncations
 from bot.core.reading import Reading
 from bot.errors import MalformedBinary
 from bot.measure.elf import ElfReader
-from bot.measure.hsaco import FIELDS, HsacoReader
+from bot.measure.hsaco import FIELDS, MAX_METADATA_BYTES, HsacoReader
 
 NAME = "dense.rocm.hsaco"
 READ = HsacoReader().read
@@ -95,6 +97,11 @@ def test_deep_nesting_is_refused() -> None:
         note(b"\x91" * 1400 + b"\xc0")
 
 
+def test_enormous_metadata_is_refused() -> None:
+    with pytest.raises(MalformedBinary, match="metadata of 4194305 bytes"):
+        note(bytes(MAX_METADATA_BYTES + 1), grow=True)
+
+
 KEYS = st.sampled_from(["amdhsa.kernels", ".name", *FIELDS.values()])
 LEAVES = st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=3)
 
@@ -125,12 +132,17 @@ def patched(old: bytes, new: bytes) -> bytes:
     return data.replace(old, new)
 
 
-def note(packed: bytes) -> Reading:
-    """Read the fixture with other metadata in its note, padded by a binary blob to the same length."""
+def note(packed: bytes, *, grow: bool = False) -> Reading:
+    """Read the fixture with other metadata in its note, or in a larger note section at the end of the file."""
     data = fixture(NAME)
     contents = data.index(b"AMDGPU\0\0") + 8
     size = int.from_bytes(data[contents - 16 : contents - 12], "little")
-    assert len(packed) <= size
-    header = len(packed).to_bytes(4, "little")
-    padded = packed + bytes(size - len(packed))
-    return READ(data[: contents - 16] + header + data[contents - 12 : contents] + padded + data[contents + size :])
+    head = len(packed).to_bytes(4, "little") + data[contents - 12 : contents]
+    if not grow:
+        assert len(packed) <= size
+        return READ(data[: contents - 16] + head + packed.ljust(size, b"\0") + data[contents + size :])
+    section = data[contents - 20 : contents - 16] + head + packed
+    # The first section header is the note's; its offset and size are 24 and 32 bytes into it.
+    header = int.from_bytes(data[40:48], "little") + 64 + 24
+    moved = len(data).to_bytes(8, "little") + len(section).to_bytes(8, "little")
+    return READ(data[:header] + moved + data[header + 16 :] + section)

@@ -1,3 +1,5 @@
+"""The Metal reader."""
+
 from __future__ import annotations
 
 import time
@@ -85,8 +87,11 @@ def test_flipped_bytes() -> None:
     check_flips(READ, fixture(MATMUL))
 
 
-WORDS = """kernel |void |k|(|)|{|}|;|struct |s |threadgroup |float |x|[4]|spvUnsafeArray<|half, 3>|//|\n|/*|"|=
-[[threadgroup(0)]]|\0|\x7f""".split("|")
+WORDS = [
+    *"(){};=k",
+    *("kernel ", "void ", "struct ", "s ", "threadgroup ", "float ", "x", "[4]", "spvUnsafeArray<", "half, 3>"),
+    *("//", "\n", "/*", '"', "[[threadgroup(0)]]", "\0", "\x7f"),
+]
 
 
 @given(st.lists(st.sampled_from(WORDS), max_size=40))

@@ -1,3 +1,5 @@
+"""Sizes of Metal types."""
+
 from __future__ import annotations
 
 import time

@@ -1,3 +1,5 @@
+"""The PTX reader, on real modules and on every kind of declaration."""
+
 from __future__ import annotations
 
 import time
@@ -54,6 +56,7 @@ def test_static_shared_arrays_count_for_the_kernels_that_name_them() -> None:
 """
     )
     sizes = {entry.name: entry.workgroup_bytes for entry in read_ptx(module).entry_points}
+    assert [entry.stack_bytes for entry in read_ptx(module).entry_points] == [0, 0, 0]
     # A comment may name an array, too: counted, because kernels are searched as they are.
     assert sizes == {"first": 2048, "second": 2048 + 256 + 16, "third": 0}
 
@@ -100,13 +103,24 @@ def test_flipped_bytes() -> None:
     check_flips(READ, fixture(LOCAL))
 
 
-WORDS = """.visible |.entry |.func |k|(|)|{|}|;|.local |.shared |.align 8 |.b8 |x|[4]|[]|,|=|//|\n|/*|*/|"|.v4 |.f32 |\0
-""".split("|")
+WORDS = [
+    *"(){};=k,",
+    *(".visible ", ".entry ", ".func ", ".local ", ".shared ", ".align 8 ", ".b8 ", ".v4 ", ".f32 ", "x", "[4]", "[]"),
+    *("//", "\n", "/*", "*/", '"', "\0", "\x7f"),
+]
 
 
 @given(st.lists(st.sampled_from(WORDS), max_size=40))
 def test_any_arrangement_of_directives(pieces: list[str]) -> None:
     outcome(READ, HEAD + "".join(pieces).encode())
+
+
+def test_many_kernels_and_many_arrays_take_linear_time() -> None:
+    arrays = b"".join(b".shared .b8 a%d[4];\n" % number for number in range(20_000))
+    start = time.perf_counter()
+    reading = READ(HEAD + arrays + b".entry k() { a7 }\n" * 20_000)
+    assert time.perf_counter() - start < 3
+    assert reading.entry_points[-1].workgroup_bytes == 4
 
 
 @pytest.mark.parametrize(

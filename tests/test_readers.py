@@ -1,3 +1,5 @@
+"""The table of readers."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""Byte ranges: overlap and bounds."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""The SPIR-V reader, on real modules and on modules assembled here."""
+
 from __future__ import annotations
 
 import struct

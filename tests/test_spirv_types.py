@@ -1,3 +1,5 @@
+"""Sizes of SPIR-V types."""
+
 from __future__ import annotations
 
 from array import array

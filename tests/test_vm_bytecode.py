@@ -1,3 +1,5 @@
+"""The VM module reader, against the dump of the runtime's own tool."""
+
 from __future__ import annotations
 
 import re

@@ -15,7 +15,7 @@ _DIAGNOSTIC = re.compile(r"^\S.*?: ?(?:error|warning|note|remark): |^LLVM ERROR|
 _DUMP = "see current operation:"
 _NOISE = "note: called from"
 _CRASH = re.compile(r"^(PLEASE submit a bug report|Please report issues to|Stack dump|\s*#\d+ 0x|Aborted)")
-_DIRECTORIES = re.compile(r"(?<![\w.<])/(?:[^\s/:'\"]+/)+")
+_DIRECTORIES = re.compile(r"(?<![\w.</])/(?:[^\s/:'\"]+/)+")
 _RANDOM_NAME = re.compile(r"(?<=\w)-[0-9a-f]{6}(?=\.(?:o|so|obj|dll|dylib|wasm)\b)")
 _UNKNOWN_OPTION = re.compile(r"Unknown command line argument '(--?[^'=\s]+)")
 _STACK = re.compile(r"exceeded stack allocation limit of (\d+) bytes for function\. Got (\d+) bytes")

@@ -74,6 +74,12 @@ class _Queue:
             self.error = self.error or error
             self._changed.notify_all()
 
+    def wait(self) -> None:
+        """Until nothing runs and nothing will (an interrupted `Thread.join` takes a running thread for ended)."""
+        with self._changed:
+            while self._running or (self._ready and not self.error):
+                self._changed.wait(0.2)
+
     def work(self) -> None:
         while (task := self.take()) is not None:
             more: Iterable[Task] = ()
@@ -95,18 +101,14 @@ def run_all(tasks: Iterable[Task], jobs: int, interrupt: Callable[[], None], wat
     Ctrl-C (or a SIGTERM turned into an exception) calls `interrupt`, waits for the threads, and is raised again.
     """
     queue = _Queue(tasks, watcher)
-    threads = [threading.Thread(target=queue.work, daemon=True) for _ in range(max(1, jobs))]
-    for thread in threads:
-        thread.start()
     try:
-        for thread in threads:
-            while thread.is_alive():
-                thread.join(0.2)
+        for _ in range(max(1, jobs)):
+            threading.Thread(target=queue.work, daemon=True).start()
+        queue.wait()
     except BaseException as error:
         queue.fail(error)
         interrupt()
-        for thread in threads:
-            thread.join()
+        queue.wait()
         raise
     if queue.error is not None:
         raise queue.error

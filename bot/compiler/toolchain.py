@@ -7,12 +7,13 @@ Forms of SPEC: a release (`3.13.0`, `iree-base-compiler==3.13.0`), a wheel file,
 from __future__ import annotations
 
 import base64
+import contextlib
 import csv
 import hashlib
 import re
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bot.compiler import wheels
@@ -26,6 +27,7 @@ NATIVE_BINARY = Path("iree/compiler/_mlir_libs/iree-compile")
 LIBRARY = "libIREECompiler.so"
 
 _RELEASE = re.compile(r"(?:iree-base-compiler\s*==\s*)?(\d+\.\d+(?:\.\d+)?(?:rc\d+|\.dev\d+)?(?:\+[\w.]+)?)")
+_RECORDED = re.compile(r"sha256=([\w-]{43})", re.ASCII)
 _VERSION = re.compile(r"IREE compiler version (\S+)(?: @ ([0-9a-f]{7,40}))?")
 _BINARY_PLACES = (
     "lib/python3*/site-packages/iree/compiler/_mlir_libs/iree-compile",
@@ -67,6 +69,7 @@ class _Found:
 
 def resolve(spec: str, cache: Path, cancel: Cancel, say: Callable[[str], None]) -> Toolchain:
     """The compiler that `spec` names; raises CompilerUnavailable. `say` gets a line before anything slow."""
+    cache = cache.absolute()  # compiles run in directories of their own
     found = _locate(spec, cache, cancel, say)
     version, revision = _version(found.binary, spec, cancel)
     info = CompilerInfo(version, revision, _digest(found, cache), found.shown)
@@ -75,17 +78,31 @@ def resolve(spec: str, cache: Path, cancel: Cancel, say: Callable[[str], None]) 
 
 
 def _locate(spec: str, cache: Path, cancel: Cancel, say: Callable[[str], None]) -> _Found:
-    path = Path(spec).expanduser()
+    try:
+        found = _locate_path(Path(spec).expanduser(), cache) if spec.strip() else None
+    except (RuntimeError, ValueError):  # `~nobody`, a null character
+        found = None
+    except OSError as error:
+        what = f"cannot be read: {error.strerror or error}"
+        raise CompilerUnavailable(what, where=spec[:200], mend=MENDING) from None
+    return found or _locate_release(spec, cache, cancel, say)
+
+
+def _locate_path(path: Path, cache: Path) -> _Found | None:
     if path.is_file() and path.suffix == ".whl":
         return _in_wheel(wheels.unpack(path, cache), path.name)
     if path.is_file():
         return _from_binary(path.resolve())
-    if path.is_dir():
-        return _from_directory(path.resolve(), cache)
-    if release := _RELEASE.fullmatch(spec.strip()):
-        root = wheels.fetch_release(release[1], cache, cancel, say)
-        return _in_wheel(root, f"iree-base-compiler=={release[1]}")
-    raise CompilerUnavailable("is no compiler: no such file, directory or release", where=spec, mend=MENDING)
+    return _from_directory(path.resolve(), cache) if path.is_dir() else None
+
+
+def _locate_release(spec: str, cache: Path, cancel: Cancel, say: Callable[[str], None]) -> _Found:
+    release = _RELEASE.fullmatch(spec.strip())
+    if release is None:
+        where = spec[:200] if spec.strip() else "an empty SPEC"
+        raise CompilerUnavailable("is no compiler: no such file, directory or release", where=where, mend=MENDING)
+    root = wheels.fetch_release(release[1], cache, cancel, say)
+    return _in_wheel(root, f"iree-base-compiler=={release[1]}")
 
 
 def _in_wheel(root: Path, shown: str) -> _Found:
@@ -93,11 +110,15 @@ def _in_wheel(root: Path, shown: str) -> _Found:
 
 
 def _from_binary(binary: Path) -> _Found:
-    with open(binary, "rb") as file:
-        if file.read(2) == b"#!":  # the wrapper script of a virtual environment
-            return _from_directory(binary.parent.parent, None)
+    if _is_script(binary):  # the wrapper of a virtual environment
+        return _from_directory(binary.parent.parent, None)
     root = binary.parents[3] if binary.match(f"*/{NATIVE_BINARY}") else _build_bindings(binary.parent.parent)
     return _Found(binary, root, binary.name)
+
+
+def _is_script(path: Path) -> bool:
+    with open(path, "rb") as file:
+        return file.read(2) == b"#!"
 
 
 def _build_bindings(build: Path) -> Path | None:
@@ -110,11 +131,8 @@ def _from_directory(directory: Path, cache: Path | None) -> _Found:
         return _in_wheel(wheels.unpack(wheels.only_fitting(found, directory), cache), directory.name)
     for place in _BINARY_PLACES:
         for binary in sorted(directory.glob(place)):
-            with open(binary, "rb") as file:
-                if file.read(2) == b"#!":
-                    continue
-            found_binary = _from_binary(binary)
-            return _Found(found_binary.binary, found_binary.bindings, directory.name)
+            if binary.is_file() and not _is_script(binary):
+                return replace(_from_binary(binary), shown=directory.name)
     raise CompilerUnavailable(
         "holds no iree-compile and no iree_base_compiler wheel", where=directory.name, mend=MENDING
     )
@@ -158,10 +176,10 @@ def _bindings(found: _Found) -> tuple[Path | None, str]:
 def _record_digest(root: Path) -> str | None:
     """The SHA-256 that the wheel's own RECORD gives for the compiler library (PEP 376, base64 without padding)."""
     for record in root.glob("iree_base_compiler-*.dist-info/RECORD"):
-        with open(record, newline="", encoding="utf-8") as rows:
+        with open(record, newline="", encoding="utf-8", errors="replace") as rows, contextlib.suppress(csv.Error):
             for row in csv.reader(rows):
-                if len(row) >= 2 and row[0].endswith("/" + LIBRARY) and row[1].startswith("sha256="):
-                    return base64.urlsafe_b64decode(row[1][7:] + "==").hex()
+                if len(row) >= 2 and row[0].endswith("/" + LIBRARY) and (digest := _RECORDED.fullmatch(row[1])):
+                    return base64.urlsafe_b64decode(digest[1] + "=").hex()
     return None
 
 

@@ -9,6 +9,7 @@ import shutil
 import sys
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -41,7 +42,8 @@ def fetch_release(version: str, cache: Path, cancel: Cancel, say: Callable[[str]
 def _download(version: str, into: Path, cancel: Cancel) -> Outcome:
     argv = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--progress-bar=off"]
     argv += ["--disable-pip-version-check", "--no-input", "-d", str(into), f"{PACKAGE}=={version}"]
-    index = {name: value for name, value in os.environ.items() if name.startswith("PIP_") or name.endswith("_proxy")}
+    wanted = re.compile("PIP_.*|(?i:.*_proxy)")
+    index = {name: value for name, value in os.environ.items() if wanted.fullmatch(name)}
     return run(argv, cancel=cancel, timeout_seconds=900, environment={**index, "TMPDIR": str(into)})
 
 
@@ -102,6 +104,8 @@ def _unpack_into(wheel: Path, home: Path) -> Path:
     try:
         _extract(wheel, scratch)
         (scratch / _COMPLETE).touch()
+        if not (home / _COMPLETE).is_file():  # what is left of one that was partly removed
+            shutil.rmtree(home, ignore_errors=True)
         try:
             scratch.rename(home)
         except OSError:
@@ -120,7 +124,7 @@ def _extract(wheel: Path, into: Path) -> None:
             if sum(entry.file_size for entry in archive.infolist()) > _LARGEST_UNPACKED_BYTES:
                 raise CompilerUnavailable("is larger than any compiler wheel", where=wheel.name)
             archive.extractall(into)  # refuses absolute names and `..` by itself
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
+    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError, RuntimeError) as error:
         raise CompilerUnavailable(f"is no wheel: {error}", where=wheel.name) from None
     libraries = into / "iree/compiler/_mlir_libs"
     if not (libraries / "iree-compile").is_file():

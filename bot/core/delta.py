@@ -119,16 +119,25 @@ def diff_cell(base: Snapshot, head: Snapshot, key: CellKey, cells: tuple[Cell | 
 
 
 def diff(base: Snapshot, head: Snapshot) -> tuple[CellDelta, ...]:
-    """All cells of both sides, sorted by key; a registered backend that no target names gives `unmeasured` cells."""
+    """All cells of both sides, sorted by key.
+
+    What was planned and has no cell, and a registered backend that no target names, give `unmeasured` cells.
+    """
     left = {cell.key: cell for cell in base.cells}
     right = {cell.key: cell for cell in head.cells}
-    deltas = [diff_cell(base, head, key, (left.get(key), right.get(key))) for key in left.keys() | right.keys()]
-    return tuple(sorted([*deltas, *_unnamed_backends(base, head)], key=lambda delta: delta.key))
+    keys = left.keys() | right.keys() | _planned(base) | _planned(head)
+    deltas = {delta.key: delta for delta in _unnamed_backends(base, head)}
+    deltas |= {key: diff_cell(base, head, key, (left.get(key), right.get(key))) for key in keys}
+    return tuple(deltas[key] for key in sorted(deltas))
+
+
+def _planned(snapshot: Snapshot) -> set[CellKey]:
+    return {CellKey(model, target) for model in snapshot.models for target in snapshot.targets}
 
 
 def _unnamed_backends(base: Snapshot, head: Snapshot) -> list[CellDelta]:
     named = {*base.targets.values(), *head.targets.values()}
     registered = {*base.backends, *head.backends} - named
-    reason = "the compiler registers this backend, the configuration names no target for it"
+    reason = "the compiler registers this backend, no target of this run names it"
     keys = [CellKey(m, b) for b in sorted(registered) for m in sorted({*base.models, *head.models})]
     return [CellDelta(key, "unmeasured", {}, None, None, None, reason) for key in keys]

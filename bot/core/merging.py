@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Literal
 
 from bot.core.snapshot import Cell, CellKey, Snapshot
 from bot.errors import InputError
@@ -12,16 +13,12 @@ from bot.errors import InputError
 def merge_snapshots(parts: Sequence[tuple[str, Snapshot]]) -> Snapshot:
     """The snapshot of all parts' cells; each part comes with the name to call it by in errors.
 
-    Parts of one run have the same compiler, source and flags; anything else is refused, as is a cell that two parts
-    measured.
+    Parts of one run have the same compiler, source and flags; anything else is refused, as are a model or target that
+    two parts know differently, and a cell that two parts measured.
     """
-    (first_name, first), *rest = parts
-    for name, part in rest:
-        for what in ("compiler", "source", "flags", "backends"):
-            if getattr(part, what) != getattr(first, what):
-                raise InputError(
-                    f"has another {what} than {first_name}", where=name, mend="merge the shards of one run"
-                )
+    first_name, first = next((named for named in parts if named[1].cells), parts[0])
+    for name, part in parts:
+        _require_one_run(name, part, first_name, first)
     cells: dict[CellKey, Cell] = {}
     for name, part in parts:
         for cell in part.cells:
@@ -31,10 +28,27 @@ def merge_snapshots(parts: Sequence[tuple[str, Snapshot]]) -> Snapshot:
     return replace(
         first,
         cells=tuple(cells[key] for key in sorted(cells)),
-        targets={name: backend for _, part in parts for name, backend in part.targets.items()},
-        models={name: digest for _, part in parts for name, digest in part.models.items()},
+        targets=_united("targets", parts),
+        models=_united("models", parts),
         notes=tuple(sorted({note for _, part in parts for note in part.notes})),
     )
+
+
+def _require_one_run(name: str, part: Snapshot, first_name: str, first: Snapshot) -> None:
+    for what in ("compiler", "source", "flags", "backends"):
+        differs = getattr(part, what) != getattr(first, what)
+        if differs and (what != "flags" or part.cells):  # a shard without cells does not know the flags
+            raise InputError(f"has another {what} than {first_name}", where=name, mend="merge the shards of one run")
+
+
+def _united(what: Literal["models", "targets"], parts: Sequence[tuple[str, Snapshot]]) -> dict[str, str]:
+    united: dict[str, str] = {}
+    for name, part in parts:
+        for key, value in getattr(part, what).items():
+            if united.setdefault(key, value) != value:
+                mend = "merge the shards of one run"
+                raise InputError(f"has another {key!r} among its {what} than the parts before", where=name, mend=mend)
+    return united
 
 
 def require_common_cells(base: Snapshot, head: Snapshot) -> None:
@@ -54,5 +68,5 @@ def unmeasured_models(base: Snapshot, head: Snapshot) -> tuple[str, ...]:
     words: dict[str, str] = {}
     for cell in cells:
         if cell.key.model not in measured and cell.failure and cell.status != "unsupported":
-            words.setdefault(cell.key.model, cell.failure.message.splitlines()[0])
+            words.setdefault(cell.key.model, cell.failure.message.partition("\n")[0])
     return tuple(f"{model} compiles on no target: {word}" for model, word in sorted(words.items()))

@@ -89,8 +89,8 @@ class PlannedCell:
         source = self.model.shown
         if not source.endswith(".onnx"):
             return f"{shlex.join(words)} < {shlex.quote(source)}"
-        imported = f"{self.model.name}.mlir"
-        return f"iree-import-onnx {shlex.quote(source)} -o {shlex.quote(imported)} && {shlex.join(words)} < {imported}"
+        imported = shlex.quote(f"{self.model.name}.mlir")
+        return f"iree-import-onnx {shlex.quote(source)} -o {imported} && {shlex.join(words)} < {imported}"
 
 
 def _matching(names: Iterable[str], globs: Sequence[str], what: str) -> list[str]:

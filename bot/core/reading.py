@@ -81,7 +81,8 @@ class ArtifactReading:
 
     def __post_init__(self) -> None:
         parts = self.executable_bytes + self.vm_bytes + self.rodata_bytes + self.unattributed_bytes
-        if parts != self.artifact_bytes or self.unattributed_bytes < 0:
+        least = min(self.executable_bytes, self.vm_bytes, self.rodata_bytes, self.unattributed_bytes)
+        if parts != self.artifact_bytes or least < 0:
             raise ValueError(f"parts sum to {parts}, the artifact has {self.artifact_bytes} bytes")
 
 

@@ -6,6 +6,7 @@ A snapshot may come from an untrusted run, so that every field's type is checked
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, asdict, fields
 from typing import Any
@@ -25,6 +26,14 @@ from bot.core.snapshot import (
 from bot.errors import InputError
 
 _INT_LIMIT = 1 << 53  # what every JSON reader holds exactly
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+def _shown(value: Any) -> str:
+    """The value in an error: foreign text can be of any length, and any nesting."""
+    if not isinstance(value, str):
+        return "missing" if value is None else f"of type {type(value).__name__}"
+    return repr(value) if len(value) <= 60 else f"{value[:57]!r}..."
 
 
 def _dispatch(dispatch: Dispatch) -> dict[str, Any]:
@@ -90,7 +99,7 @@ class _Fields:
         if not isinstance(value, dict):
             raise InputError(f"expected an object, found {type(value).__name__}", where=path)
         if unknown := value.keys() - allowed:
-            raise InputError(f"unknown field {sorted(unknown)[0]!r}", where=path)
+            raise InputError(f"unknown field {_shown(min(unknown))}", where=path)
         self.value, self.path = value, path
 
     def get(self, name: str, kind: type | tuple[type, ...], default: Any = MISSING) -> Any:
@@ -99,9 +108,9 @@ class _Fields:
             raise InputError(f"field {name!r} is missing", where=self.path)
         allowed = kind if isinstance(kind, tuple) else (kind,)
         if not isinstance(found, allowed) or (isinstance(found, bool) and bool not in allowed):
-            raise InputError(f"field {name!r} has the wrong type {type(found).__name__}", where=self.path)
+            raise InputError(f"field {_shown(name)} has the wrong type {type(found).__name__}", where=self.path)
         if isinstance(found, int) and abs(found) > _INT_LIMIT:
-            raise InputError(f"field {name!r} is out of range", where=self.path)
+            raise InputError(f"field {_shown(name)} is out of range", where=self.path)
         return found
 
     def items(self, name: str) -> list[Any]:
@@ -150,9 +159,9 @@ def cell_from_plain(value: Any, path: str = "cell") -> Cell:
     found = _Fields(value, path, _CELL_FIELDS)
     status, metrics = found.get("status", str), found.mapping("metrics", _INT)
     if status not in STATUSES:
-        raise InputError(f"unknown status {status!r}", where=path)
+        raise InputError(f"unknown status {_shown(status)}", where=path)
     if unknown := metrics.keys() - METRIC_BY_ID.keys():
-        raise InputError(f"unknown metric {sorted(unknown)[0]!r}", where=path)
+        raise InputError(f"unknown metric {_shown(min(unknown))}", where=path)
     failure = found.get("failure", (dict, type(None)), None)
     return Cell(
         key=CellKey(found.get("model", str), found.get("target", str)),
@@ -178,7 +187,7 @@ def snapshot_from_plain(value: Any, where: str) -> Snapshot:
     schema = value.get("schema") if isinstance(value, dict) else None
     if schema != SNAPSHOT_SCHEMA:
         raise InputError(
-            f"is no snapshot this version reads: schema is {schema!r}, not {SNAPSHOT_SCHEMA!r}",
+            f"is no snapshot this version reads: schema is {_shown(schema)}, not {SNAPSHOT_SCHEMA!r}",
             where=where,
             mend="measure it again with this version of code-size-bot",
         )
@@ -202,6 +211,8 @@ def from_json(text: str, where: str = "snapshot") -> Snapshot:
     """Read `snapshot.json`; raises InputError for text that is torn, foreign or of another schema."""
     try:
         value = json.loads(text)
+        if _SURROGATE.search(text):  # half a surrogate pair is JSON, but no text that could be written again
+            json.dumps(value, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         raise InputError(f"is no JSON, or was cut off: {error}", where=where, mend="write the snapshot again") from None
     return snapshot_from_plain(value, where)

@@ -27,9 +27,12 @@ def _load(path: Path, top: Path | None) -> Model:
         ) from None
     if not data.strip():
         raise InputError("is empty", where=str(path), mend="a model holds at least one function")
-    return Model(
-        path.stem, str(path.resolve()), _shown(path.resolve(), top), hashlib.sha256(data).hexdigest(), len(data)
-    )
+    shown = _shown(path.resolve(), top)
+    try:
+        shown.encode()
+    except UnicodeEncodeError:
+        raise InputError("has a name that is not UTF-8", where=ascii(shown), mend="rename it") from None
+    return Model(path.stem, str(path.resolve()), shown, hashlib.sha256(data).hexdigest(), len(data))
 
 
 def _shown(path: Path, top: Path | None) -> str:

@@ -12,6 +12,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from io import BytesIO
+from itertools import islice
 from typing import Any
 
 from elftools.common.exceptions import ELFError
@@ -34,6 +35,9 @@ LOADER_FUNCTION = "iree_hal_executable_library_query"
 """What the runtime's loader calls in a CPU library; no entry point of the program."""
 EMPTY_TYPES = frozenset({"SHT_NULL", "SHT_NOBITS"})
 """Section types without bytes in the file."""
+
+MAX_NAME_BYTES = 1024
+"""Symbols may share one long name; longer ones are refused rather than copied for each of them."""
 
 HEADER_BYTES = {32: (52, 32, 40), 64: (64, 56, 64)}
 """ELF class → bytes of the file header, of one program header, of one section header."""
@@ -83,13 +87,20 @@ class Symbol:
 
 @dataclass(frozen=True, slots=True)
 class Elf:
-    """The outline of one file: its sections and where its headers lie."""
+    """The outline of one file.
+
+    Attributes:
+        bits: 32 or 64.
+        byte_order: as `struct` writes it.
+        sections: those with bytes in the file; no two share a byte.
+        parts: label → bytes over all sections and headers.
+    """
 
     data: bytes
     bits: int
     byte_order: str
     sections: tuple[Section, ...]
-    headers: tuple[Span, ...]
+    parts: dict[str, int]
 
 
 class ElfReader:
@@ -104,7 +115,7 @@ class ElfReader:
         elf = parse_elf(data)
         symbols = (symbol for symbol in functions(elf) if symbol.name != LOADER_FUNCTION)
         entries = tuple(EntryPoint(symbol.name, code_bytes=symbol.size_bytes) for symbol in symbols)
-        return Reading("elf", len(data), section_parts(elf), entries)
+        return Reading("elf", len(data), elf.parts, entries)
 
 
 def function_sizes(object_bytes: bytes) -> dict[str, int]:
@@ -127,16 +138,10 @@ def parse_elf(data: bytes) -> Elf:
         raise MalformedBinary(f"no valid ELF: {error}", where="elf") from error
 
 
-def section_parts(elf: Elf) -> dict[str, int]:
-    """Label → bytes over all sections and headers; raises `MalformedBinary` where they overlap."""
-    labelled = dict.fromkeys(elf.headers, "headers")
-    labelled |= {section.span: _label(section) for section in elf.sections}
-    return label_sizes(labelled, "elf")
-
-
 def functions(elf: Elf) -> tuple[Symbol, ...]:
-    """The defined functions of the symbol table, in its order."""
-    return tuple(symbol for table in elf.sections if table.type == "SHT_SYMTAB" for symbol in _symbols(elf, table))
+    """The defined functions of the symbol table (a file has at most one), in its order."""
+    tables = (section for section in elf.sections if section.type == "SHT_SYMTAB")
+    return tuple(symbol for table in islice(tables, 1) for symbol in _symbols(elf, table))
 
 
 def _outline(data: bytes, file: ELFFile) -> Elf:
@@ -148,8 +153,10 @@ def _outline(data: bytes, file: ELFFile) -> Elf:
     table = span_inside(header.e_shoff, header.e_shnum * section_header, len(data), "elf")
     programs = span_inside(header.e_phoff, header.e_phnum * program_header, len(data), "elf")
     sections = tuple(_sections(file, table, section_header, len(data)))
+    labelled = dict.fromkeys((Span(0, file_header), programs, table), "headers")
+    labelled |= {section.span: _label(section) for section in sections}
     order = "<" if file.little_endian else ">"
-    return Elf(data, file.elfclass, order, sections, (Span(0, file_header), programs, table))
+    return Elf(data, file.elfclass, order, sections, label_sizes(labelled, "elf"))
 
 
 def _section_header(file: ELFFile, offset: int) -> Any:
@@ -191,7 +198,7 @@ def _symbols(elf: Elf, table: Section) -> Iterator[Symbol]:
 
 
 def _string(strings: bytes, start: int) -> str:
-    end = strings.find(b"\0", start)
+    end = strings.find(b"\0", start, start + MAX_NAME_BYTES)
     if end < 0:
         raise MalformedBinary(f"a name at offset {start} of {len(strings)} bytes of names", where="elf")
     return strings[start:end].decode("utf-8", "replace")

@@ -24,8 +24,10 @@ UINT64: Any = number_types.Uint64Flags
 
 OFFSET_BYTES = 4
 IDENTIFIER_BYTES = 4
-MAX_TABLES = 1 << 18
+MAX_TABLES = 1 << 16
 """More tables than this in one vector are refused: crafted vectors may name one table a million times."""
+MAX_TEXT_BYTES = 1024
+"""Longer names are refused: a million tables may share one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +60,10 @@ class Table:
 
     def text(self, slot: int) -> str:
         """The string in the slot, empty where the table does not have it."""
-        span = self.span(slot)
-        return "" if span is None else span.of(self.data).decode("utf-8", "replace")
+        span = self.span(slot) or Span(0, 0)
+        if span.size > MAX_TEXT_BYTES:
+            raise MalformedBinary(f"a name of {span.size} bytes", where=self.where)
+        return span.of(self.data).decode("utf-8", "replace")
 
     def table(self, slot: int) -> Table | None:
         """The table in the slot."""

@@ -16,13 +16,15 @@ import msgpack
 
 from bot.core.reading import EntryPoint, Reading
 from bot.errors import MalformedBinary
-from bot.measure.elf import MACHINE_AT, MAGIC, Elf, functions, parse_elf, section_parts
+from bot.measure.elf import MACHINE_AT, MAGIC, Elf, functions, parse_elf
 
 EM_AMDGPU = (224).to_bytes(2, "little")
 NOTE_OWNER = b"AMDGPU\0"
 NT_AMDGPU_METADATA = 32
 NOTE_HEADER = struct.Struct("<III")
 NOTE_ALIGNMENT = 4
+MAX_METADATA_BYTES = 1 << 22
+"""A kernel takes about 800; one byte of msgpack can become an object of 64, so more is refused."""
 
 FIELDS = {
     "stack_bytes": ".private_segment_fixed_size",
@@ -47,7 +49,7 @@ class HsacoReader:
         elf = parse_elf(data)
         code_bytes = {symbol.name: symbol.size_bytes for symbol in functions(elf)}
         entries = tuple(_entry_point(kernel, code_bytes) for kernel in _kernels(elf))
-        return Reading("hsaco", len(data), section_parts(elf), entries)
+        return Reading("hsaco", len(data), elf.parts, entries)
 
 
 def _entry_point(kernel: Mapping[str, Any], code_bytes: Mapping[str, int]) -> EntryPoint:
@@ -96,8 +98,10 @@ def _aligned(size_bytes: int) -> int:
 
 
 def _kernel_list(packed: bytes) -> list[Mapping[str, Any]]:
+    if len(packed) > MAX_METADATA_BYTES:
+        raise MalformedBinary(f"metadata of {len(packed)} bytes", where="hsaco")
     try:
-        # Without limits of its own, msgpack bounds every claimed count by the length of its input.
+        # msgpack itself bounds every claimed count by the length of its input.
         metadata = msgpack.unpackb(packed)
     except (ValueError, TypeError, OverflowError, msgpack.UnpackException) as error:
         raise MalformedBinary(f"metadata is no msgpack: {error}", where="hsaco") from error

@@ -9,9 +9,8 @@ workgroup memory into `.extern .shared … __dynamic_shared_memory__[]`, whose s
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import chain
 
 from bot.core.reading import EntryPoint, Reading
 from bot.errors import MalformedBinary
@@ -71,7 +70,9 @@ def read_ptx(data: bytes, *, launch_known: bool = False) -> Reading:
         raise MalformedBinary("no .version directive", where="ptx")
     found = list(blocks(data, HEADER, "ptx"))
     declared = _variables(without_comments(outside(data, found)))
-    shared = tuple(v for v in declared if v.space == "shared" and not (launch_known and v.size_bytes is None))
+    shared = {variable.name: variable.size_bytes for variable in declared if variable.space == "shared"}
+    if launch_known:
+        shared = {name: size_bytes for name, size_bytes in shared.items() if size_bytes is not None}
     entries = tuple(_entry_point(data, block, shared) for block in found if block.kind == "entry")
     return Reading("ptx", len(data), _parts(len(data), found), entries)
 
@@ -83,12 +84,12 @@ def _parts(whole_bytes: int, found: Iterable[Block]) -> dict[str, int]:
     return parts | {"module": whole_bytes - sum(parts.values())}
 
 
-def _entry_point(data: bytes, block: Block, module_shared: Iterable[Variable]) -> EntryPoint:
+def _entry_point(data: bytes, block: Block, module_shared: Mapping[bytes, int | None]) -> EntryPoint:
     body = block.body.of(data)
     own = tuple(_variables(body))
     stack = sum(variable.size_bytes or 0 for variable in own if variable.space == "local")
-    shared = chain((variable for variable in own if variable.space == "shared"), _used(body, module_shared))
-    sizes = [variable.size_bytes for variable in shared]
+    sizes = [variable.size_bytes for variable in own if variable.space == "shared"]
+    sizes += [module_shared[name] for name in _used(body, module_shared)]
     return EntryPoint(
         block.name,
         code_bytes=block.span.size,
@@ -98,11 +99,9 @@ def _entry_point(data: bytes, block: Block, module_shared: Iterable[Variable]) -
     )
 
 
-def _used(body: bytes, variables: Iterable[Variable]) -> Iterator[Variable]:
-    """The variables that the body names."""
-    candidates = tuple(variables)
-    names = set(IDENTIFIER.findall(body)) if candidates else set()
-    return (variable for variable in candidates if variable.name in names)
+def _used(body: bytes, names: Mapping[bytes, object]) -> set[bytes]:
+    """Those of the names that the body has; both sets may be large, their intersection takes the smaller one's time."""
+    return set(IDENTIFIER.findall(body)) & names.keys() if names else set()
 
 
 def _variables(text: bytes) -> Iterator[Variable]:

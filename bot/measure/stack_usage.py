@@ -14,7 +14,8 @@ from dataclasses import dataclass
 
 from bot.errors import MalformedBinary
 
-LINE = re.compile(r"(?P<place>.*?:\d+|.*):(?P<name>.+)\t(?P<bytes>\d{1,18})\t(?P<kind>static|dynamic)", re.ASCII)
+FRAME_KINDS = ("static", "dynamic")
+FILE_AND_LINE = re.compile(r".*?:\d+:", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,11 @@ def _lines(text: str) -> Iterator[tuple[str, Frame]]:
 
 
 def _line(line: str, where: str) -> tuple[str, Frame]:
-    match = LINE.fullmatch(line)
-    if not match:
+    function, _, rest = line.partition("\t")
+    size, _, kind = rest.partition("\t")
+    place = FILE_AND_LINE.match(function)
+    name = function[place.end() :] if place else function.rpartition(":")[2]
+    number = size.isascii() and size.isdecimal() and len(size) < 19
+    if not name or ":" not in function or not number or kind not in FRAME_KINDS:
         raise MalformedBinary("not `place:function`, a number of bytes, static or dynamic", where=where)
-    return match["name"], Frame(int(match["bytes"]), match["kind"])
+    return name, Frame(int(size), kind)

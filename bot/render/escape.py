@@ -19,7 +19,8 @@ _LINE_START = re.compile(r"^(\d+)([.)])|^([-+=])")
 _BACKSLASHES_BEFORE_PIPE = re.compile(r"\\+(?=\|)")
 
 
-def _printable(text: str) -> str:
+def visible(text: str) -> str:
+    """The same without control, format and bidi characters."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else " " if c.isspace() else "\ufffd" for c in text)
@@ -37,13 +38,13 @@ def clean(text: str, limit: int = 10_000) -> str:
     """One line without terminal sequences, control, format and bidi characters."""
     if text.isprintable() and len(text) <= limit and "  " not in text:
         return text.strip()
-    return clip(" ".join(_printable(_ANSI.sub("", text)).split()), limit)
+    return clip(" ".join(visible(_ANSI.sub("", text)).split()), limit)
 
 
 def clean_block(text: str) -> str:
     """Several lines, each without terminal sequences, control, format and bidi characters."""
     plain = _ANSI.sub("", text).replace("\r\n", "\n").replace("\r", "\n").expandtabs(4)
-    return "\n".join(_printable(line).rstrip() for line in plain.split("\n"))
+    return "\n".join(visible(line).rstrip() for line in plain.split("\n"))
 
 
 def _unhide(text: str) -> str:

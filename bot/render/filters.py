@@ -69,3 +69,9 @@ def change(base: int | None, head: int | None, unit: str = "bytes") -> str:
 def plural(count: int, noun: str) -> str:
     """`1 cell`, `2 cells`, `1,204 cells`."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def grid_percent(ratio: float | None) -> str:
+    """A relative change for narrow columns, without the percent sign: `+66.5`, `-3.1`, `+120`, `<0.1`."""
+    text = percent(ratio).removesuffix(" %")
+    return text if len(text) < 6 else text.rpartition(".")[0] or text

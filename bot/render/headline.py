@@ -1,0 +1,151 @@
+"""The first sentence: a verdict that can be trusted without reading on; and the counts below it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bot.core.delta import CellDelta, exact_changes
+from bot.core.metrics import METRIC_BY_ID, METRICS
+from bot.core.verdict import Finding
+from bot.render.escape import clip
+from bot.render.facts import NAME_LIMIT, Facts
+from bot.render.failures import failure_words
+from bot.render.filters import amount, change, plural, sides
+from bot.render.phrase import Phrase, Span, code, joined, phrase, strong
+
+_ICONS = {"pass": "✅", "warn": "⚠️", "fail": "❌"}
+
+
+def headline(facts: Facts) -> Phrase:
+    """The sentence: verdict, how many cells, and the worst of them in words."""
+    status = facts.report.verdict.status
+    said = phrase(_ICONS[status], " ", strong(f"Code size: {status}"), " — ")
+    told = list(_judged(facts)) if facts.findings else list(_unjudged(facts))
+    return phrase(said, joined(told, "; "), ".")
+
+
+def _judged(facts: Facts) -> Iterator[Phrase]:
+    levels = [facts.level(key) for key in facts.findings]
+    failing, warning = levels.count("fail"), levels.count("warn")
+    standing = _all_standing(facts)
+    if failing:
+        yield phrase(f"{plural(failing, 'cell')} broke the rules")
+    if warning:
+        who = f"{warning:,} more" if failing else plural(warning, "cell")
+        yield phrase(f"{who} reached a warning level")
+    if standing:
+        yield phrase("all of them as on base already")
+        yield from _unjudged(facts)
+    else:
+        yield phrase("worst: ", finding_words(facts, _worst(facts)))
+    if not failing and facts.count("newly-broken"):
+        yield phrase(f"{plural(facts.count('newly-broken'), 'cell')} newly broken")
+
+
+def is_standing(finding: Finding) -> bool:
+    """True for a limit that base exceeded by the same value: no news."""
+    return finding.kind == "limit" and finding.base is not None and finding.base == finding.head
+
+
+def _all_standing(facts: Facts) -> bool:
+    return all(is_standing(finding) for finding in facts.report.verdict.findings)
+
+
+def _worst(facts: Facts) -> Finding:
+    """The verdict's worst finding; among equals one that is news, and of a part and its whole the whole."""
+    findings = facts.report.verdict.findings
+    news = [f for f in findings if f.level == findings[0].level and not is_standing(f)] or list(findings)
+    if news[0].metric == "executable_bytes":
+        return next((f for f in news if f.key == news[0].key and f.metric == "artifact_bytes"), news[0])
+    return news[0]
+
+
+def finding_words(facts: Facts, finding: Finding) -> Phrase:
+    """A finding as a clause: ``artifact of `bert` on `vmvx`: 1,000 → 2,000 B (+1,000 B, +100.0 %), limit `4KiB` ``."""
+    cell = (code(clip(finding.key.model, NAME_LIMIT)), Span(" on "), code(clip(finding.key.target, NAME_LIMIT)))
+    if finding.metric is None:
+        return phrase(cell, " ", _state_words(facts.deltas.get(finding.key)))
+    metric = METRIC_BY_ID[finding.metric]
+    about = phrase(f"{metric.label} of ", cell)
+    if finding.kind == "unknown" or finding.head is None:
+        return phrase(about, f" is not known any more, was {amount(finding.base, metric.unit)}")
+    if finding.kind == "limit":
+        return phrase(about, f" is {amount(finding.head, metric.unit)}, the limit ", code(clip(finding.limit, 48)))
+    values = sides(finding.base, finding.head, metric.unit)
+    said = f" {values}, {change(finding.base, finding.head, metric.unit)}, allowed "
+    return phrase(about, said, code(clip(finding.limit, 48)))
+
+
+def _state_words(delta: CellDelta | None) -> Phrase:
+    if delta is None:
+        return phrase("broke a rule")
+    if delta.state == "newly-broken" and delta.head is not None:
+        return phrase("is newly broken: ", failure_words(delta.head))
+    words = {"removed": "was removed", "broken": "is broken on both sides", "unmeasured": "was not measured"}
+    return phrase(words.get(delta.state, f"is {delta.state}"))
+
+
+def _unjudged(facts: Facts) -> Iterator[Phrase]:
+    compared, changed = facts.count("changed", "same"), facts.count("changed")
+    within = "" if facts.findings else ", within the rules"
+    if changed:
+        yield phrase(f"{changed:,} of {plural(compared, 'compared cell')} changed{within}")
+        yield _largest(facts)
+    elif compared:
+        identical = sum(delta.identical is True for delta in facts.states["same"])
+        how = "bit-identical" if identical == compared else f"equal in every metric, {identical:,} bit-identical"
+        yield phrase(f"nothing changed, {plural(compared, 'compared cell')} {how}")
+    else:
+        yield phrase("nothing could be compared")
+    if facts.count("newly-broken") and not facts.findings:
+        yield phrase(f"{plural(facts.count('newly-broken'), 'cell')} newly broken")
+    if not changed and facts.count("broken"):
+        yield phrase(f"{plural(facts.count('broken'), 'cell')} broken on both sides")
+
+
+def _largest(facts: Facts) -> Phrase:
+    """The largest growth of the first metric that grew anywhere, in the order of the metrics."""
+    grown: dict[str, tuple[float, CellDelta]] = {}
+    lost = False
+    for delta in facts.states["changed"]:
+        for metric in exact_changes(delta.metrics.values()):
+            step = metric.change
+            lost = lost or metric.head is None
+            if step is not None and step > 0:
+                size = step * step / max(metric.base or 0, 1)
+                if metric.id not in grown or size > grown[metric.id][0]:
+                    grown[metric.id] = (size, delta)
+    found = next((metric for metric in METRICS if metric.id in grown), None)
+    if found is None:
+        return phrase("some metrics are not known any more" if lost else "no metric grew")
+    delta = grown[found.id][1]
+    value = delta.metrics[found.id]
+    cell = (code(clip(delta.key.model, NAME_LIMIT)), Span(" on "), code(clip(delta.key.target, NAME_LIMIT)))
+    values = f"{sides(value.base, value.head, found.unit)}, {change(value.base, value.head, found.unit)}"
+    return phrase(f"largest growth: {found.label} of ", cell, f" {values}")
+
+
+def counts(facts: Facts) -> Phrase:
+    """Every cell in one of the counts: `104 cells: 1 newly broken · 55 changed · 48 bit-identical`."""
+    identical = sum(delta.identical is True for delta in facts.states["same"])
+    told = (
+        (facts.count("newly-broken"), "newly broken"),
+        (facts.count("changed"), f"changed{_directions(facts)}"),
+        (facts.count("removed"), "removed"),
+        (facts.count("broken"), "broken on both sides"),
+        (facts.count("fixed"), "fixed"),
+        (facts.count("new"), "new"),
+        (facts.count("same") - identical, "equal in every metric"),
+        (identical, "bit-identical"),
+        (facts.count("unmeasured"), "not measured"),
+    )
+    parts = [phrase(f"{count:,} {words}") for count, words in told if count]
+    return phrase(f"{plural(len(facts.report.deltas), 'cell')}: " if parts else "No cells", joined(parts, " · "), ".")
+
+
+def _directions(facts: Facts) -> str:
+    steps = [delta.metrics["artifact_bytes"].change for delta in facts.states["changed"]]
+    larger, smaller = (sum(1 for step in steps if step and step * sign > 0) for sign in (1, -1))
+    if not steps:
+        return ""
+    return f" (artifact larger in {larger:,}, smaller in {smaller:,})"

@@ -1,0 +1,64 @@
+"""Rows of tables: one metric of one cell, as values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bot.core.metrics import METRIC_BY_ID, Metric
+from bot.core.snapshot import CellKey
+from bot.core.verdict import Finding
+from bot.render.escape import clip
+from bot.render.facts import NAME_LIMIT, Facts
+
+MARKS = {"fail": "❌", "warn": "⚠️"}
+_RULE_LIMIT = 48
+
+
+@dataclass(frozen=True, slots=True)
+class MetricRow:
+    """One metric of one cell on both sides.
+
+    Attributes:
+        target: the short name.
+        metric: the metric's label; empty where the state of the cell is meant.
+        mark: symbol of the finding; empty without one.
+        level: `fail`, `warn` or empty.
+        rule, limit: of the finding, as the configuration has them.
+        actual: the finding's own words.
+    """
+
+    model: str
+    target: str
+    metric: str
+    unit: str
+    base: int | None
+    head: int | None
+    mark: str = ""
+    level: str = ""
+    rule: str = ""
+    limit: str = ""
+    actual: str = ""
+
+
+def metric_row(
+    facts: Facts, key: CellKey, metric: Metric, values: tuple[int | None, int | None], finding: Finding | None
+) -> MetricRow:
+    """A row; `values` are base and head."""
+    names = (clip(key.model, NAME_LIMIT), facts.short[key.target], metric.label, metric.unit)
+    return MetricRow(*names, *values, *_said(finding))
+
+
+def _said(finding: Finding | None) -> tuple[str, ...]:
+    if finding is None:
+        return ()
+    words = (finding.rule, finding.limit, finding.actual)
+    return (MARKS[finding.level], finding.level, *(clip(word, _RULE_LIMIT) for word in words[:2]), clip(words[2], 200))
+
+
+def finding_row(facts: Facts, finding: Finding) -> MetricRow:
+    """A finding as a row; one about the state of a cell has no metric and no values."""
+    if finding.metric is not None:
+        values = (finding.base, finding.head)
+        return metric_row(facts, finding.key, METRIC_BY_ID[finding.metric], values, finding)
+    names = (clip(finding.key.model, NAME_LIMIT), facts.short.get(finding.key.target, finding.key.target))
+    return MetricRow(*names, "", "count", None, None, *_said(finding))

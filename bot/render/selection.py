@@ -1,0 +1,90 @@
+"""Fair selections: how much of everything is shown, and which part, so that nothing crowds out the rest."""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Listing(Generic[T]):
+    """What is shown of a list, and of how much.
+
+    Attributes:
+        total: length of the whole list.
+        noun: what one entry is, in the singular.
+    """
+
+    items: tuple[T, ...] = ()
+    total: int = 0
+    noun: str = "entry"
+
+    @property
+    def more(self) -> int:
+        """How many are left out."""
+        return max(0, self.total - len(self.items))
+
+    def __bool__(self) -> bool:
+        return self.total > 0
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self.items)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The most that a view shows of everything.
+
+    Attributes:
+        grid_models: rows of the grid.
+        grid_width: of the grid, in average characters.
+        failures: groups of failed cells, each with `lines` of diagnostics.
+        movers: rows of the table of regressions; improvements get half.
+        per_metric: rows per metric in the folded tables of regressions and improvements.
+        changed: changed metrics of changed cells.
+        names: cells named in one list.
+        commands: cells whose commands are printed.
+    """
+
+    grid_models: int
+    grid_width: int
+    failures: int
+    lines: int
+    movers: int
+    per_metric: int
+    findings: int
+    changed: int
+    names: int
+    commands: int
+
+
+def fair(items: Sequence[T], group: Callable[[T], Hashable], limit: int, per_group: int | None = None) -> list[T]:
+    """The first `limit` of `items` by turns: every group's first, then every group's second, …
+
+    Args:
+        items: in order of importance; the order in which the groups take turns follows from it.
+        per_group: the most that one group gets, however much room is left.
+    """
+    seen: Counter[Hashable] = Counter()
+    ranked: list[tuple[int, int]] = []
+    for index, item in enumerate(items):
+        name = group(item)
+        if per_group is None or seen[name] < per_group:
+            ranked.append((seen[name], index))
+        seen[name] += 1
+    return [items[index] for _, index in heapq.nsmallest(limit, ranked)]
+
+
+def listing(items: Iterable[T], total: int, noun: str) -> Listing[T]:
+    """A selection of a longer list."""
+    return Listing(tuple(items), total, noun)
+
+
+def first(items: Sequence[T], limit: int, noun: str) -> Listing[T]:
+    """The first `limit` entries."""
+    return Listing(tuple(items[:limit]), len(items), noun)

@@ -1,0 +1,129 @@
+"""The view: a report as values that templates and the terminal only have to lay out. Pure; no escapes, no files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bot.core.report import Report
+from bot.core.verdict import Finding
+from bot.render.details import CostRow, ModelChanges, Unchanged, changed, costs, settled, unchanged
+from bot.render.facts import STACK_LIMIT_BYTES, Facts, build_facts
+from bot.render.failures import FailureGroup, OverRow, ReasonGroup, failures, over_limit, unmeasured
+from bot.render.filters import plural
+from bot.render.grid import Grid, build_grid
+from bot.render.headline import counts, headline, is_standing
+from bot.render.movers import Movers, movers
+from bot.render.phrase import Phrase
+from bot.render.rows import MetricRow, finding_row
+from bot.render.selection import Limits, Listing, fair, listing
+from bot.render.sides import Commands, Compared, commands, compared, notes
+
+_FAILURES_AT_ONCE = 4
+_REASONS_AT_ONCE = 3
+
+@dataclass(frozen=True, slots=True)
+class ReportView:
+    """Everything that there is to lay out, in the order in which it is read.
+
+    Attributes:
+        status: `pass`, `warn` or `fail`.
+        headline: the sentence that has to be enough.
+        undrawn: the first reasons why cells were not measured; `unmeasured` has all.
+        broken_newly: cells that compiled on base and do not on head; those below the first few are in
+            `broken_newly_rest`.
+        exceeded: findings that are no growth: a limit that is exceeded anew, a value that is not known any more,
+            a state (other than newly broken) that the rules forbid.
+        standing: limits that were exceeded by the same value on base.
+        over: cells that the compiler's stack gate refuses on both sides.
+    """
+
+    status: str
+    headline: Phrase
+    counts: Phrase
+    compared: Compared
+    notes: Listing[str]
+    grid: Grid
+    undrawn: Listing[ReasonGroup]
+    unmeasured: Listing[ReasonGroup]
+    broken_newly: Listing[FailureGroup]
+    broken_newly_rest: Listing[FailureGroup]
+    exceeded: Listing[MetricRow]
+    standing: Listing[MetricRow]
+    regressions: Movers
+    improvements: Movers
+    findings: Listing[MetricRow]
+    changed: Listing[ModelChanges]
+    settled: Listing[Phrase]
+    broken: Listing[FailureGroup]
+    over: Listing[OverRow]
+    unchanged: Unchanged
+    costs: tuple[CostRow, ...]
+    commands: Listing[Commands]
+    stack_limit_bytes: int
+    left_out: tuple[str, ...]
+
+
+def build_view(report: Report, limits: Limits, facts: Facts | None = None) -> ReportView:
+    """Make the view of a report; `facts` saves working them out again for another size."""
+    facts = facts or build_facts(report)
+    parts = _parts(facts, limits)
+    return ReportView(**parts, left_out=tuple(_left_out(parts)))
+
+
+def _parts(facts: Facts, limits: Limits) -> dict[str, Any]:
+    report, verdict = facts.report, facts.report.verdict
+    groups, reasons = failures(facts, "newly-broken", limits), unmeasured(facts, limits)
+    return {
+        "status": verdict.status,
+        "headline": headline(facts),
+        "counts": counts(facts),
+        "compared": compared(report),
+        "notes": notes(report, limits),
+        "grid": build_grid(facts, limits),
+        "undrawn": listing(reasons.items[:_REASONS_AT_ONCE], reasons.total, reasons.noun),
+        "unmeasured": reasons,
+        "broken_newly": listing(groups.items[:_FAILURES_AT_ONCE], groups.total, groups.noun),
+        "broken_newly_rest": listing(groups.items[_FAILURES_AT_ONCE:], groups.total - _FAILURES_AT_ONCE, groups.noun),
+        "exceeded": _findings(facts, [f for f in verdict.findings if _is_exceeded(f)], limits.movers),
+        "standing": _findings(facts, [f for f in verdict.findings if is_standing(f)], limits.findings),
+        "regressions": movers(facts, 1, limits, limits.movers),
+        "improvements": movers(facts, -1, limits, limits.movers // 2),
+        "findings": _findings(facts, verdict.findings, limits.findings),
+        "changed": changed(facts, limits),
+        "settled": settled(facts, limits),
+        "broken": failures(facts, "broken", limits),
+        "over": over_limit(facts, limits),
+        "unchanged": unchanged(facts, limits),
+        "costs": costs(facts),
+        "commands": commands(facts, limits),
+        "stack_limit_bytes": STACK_LIMIT_BYTES,
+    }
+
+
+def _findings(facts: Facts, findings: Sequence[Finding], limit: int) -> Listing[MetricRow]:
+    shown = fair(findings, lambda finding: finding.key.model, limit)
+    return listing((finding_row(facts, finding) for finding in shown), len(findings), "finding")
+
+
+def _is_exceeded(finding: Finding) -> bool:
+    if finding.kind == "state":
+        return finding.limit != "newly-broken"
+    return finding.kind != "change" and not is_standing(finding)
+
+
+def _left_out(parts: dict[str, Any]) -> Iterator[str]:
+    """What this size has no room for, in words; tables of the largest are selections by their nature."""
+    models: Listing[ModelChanges] = parts["changed"]
+    hidden = sum(model.rows.more for model in models)
+    lists = [parts["grid"].models, *(parts[name] for name in _COMPLETE)]
+    counted = [(entries.more, entries.noun) for entries in lists]
+    counted.append((hidden, "changed metric"))
+    for count, noun in counted:
+        if count:
+            yield plural(count, noun)
+
+
+_COMPLETE = ("notes", "broken_newly_rest", "findings", "changed", "settled", "broken", "over", "unmeasured", "commands")
+"""Lists that would be whole if there were room."""

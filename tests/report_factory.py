@@ -1,0 +1,314 @@
+"""Synthetic reports for the tests of `bot.render`: deterministic, in the shape that real comparisons have."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from bot.core.delta import CellDelta, diff
+from bot.core.metrics import METRIC_IDS
+from bot.core.report import Baseline, Report
+from bot.core.snapshot import Cell, CellKey, CompilerInfo, Dispatch, Failure, Metrics, Snapshot, SourceInfo
+from bot.core.verdict import Finding, Level, Verdict
+
+MODELS = (
+    "bert_l4_f32_dyn",
+    "bert_l4_f32_s128",
+    "deeplabv3p_mnv2_f32_257",
+    "gpt2_f32_dyn",
+    "jax_mlp_train_step_f32",
+    "mobilebert_l6_f32_s128",
+    "mobilebert_l6_int8_tosa",
+    "mobilenet_v1_f32_224",
+    "mobilenet_v1_int8_tosa",
+    "mobilenet_v2_f32_224",
+    "tinyllama_l4_f32_dyn",
+    "vit_l4_f32_224",
+    "whisper_tiny_encoder_f32",
+)
+TARGETS = {
+    "cuda": "cuda",
+    "llvm-cpu-aarch64": "llvm-cpu",
+    "llvm-cpu-riscv64": "llvm-cpu",
+    "llvm-cpu-x86_64": "llvm-cpu",
+    "metal-spirv": "metal-spirv",
+    "rocm": "rocm",
+    "vmvx": "vmvx",
+    "vulkan-spirv": "vulkan-spirv",
+}
+COMMON = (
+    "--iree-dispatch-creation-enable-aggressive-fusion",
+    "--iree-llvmcpu-debug-symbols=false",
+    "--iree-vm-bytecode-module-strip-source-map",
+    "--iree-vm-emit-polyglot-zip=false",
+)
+GATE = "error: exceeded stack allocation limit of 32768 bytes for function. Got {} bytes"
+REFUSED = (
+    "/home/runner/work/iree/iree/configs/models/{}.mlir:214:12: error: failed to distribute: type mismatch\n"
+    '    %44 = "linalg.generic"(%41, %42) : (tensor<1x128x768xf32>, tensor<768xf32>) -> tensor<1x128x768xf32>\n'
+    "           ^\n"
+    "/home/runner/work/iree/iree/configs/models/{}.mlir:214:12: note: see current operation: %44\n"
+    "error: failed to run translation of source executable to target executable for backend #hal.executable.target"
+)
+Edit = Callable[[CellKey, Cell], "Cell | None"]
+
+
+def digest(text: str) -> str:
+    """A stand-in for a SHA-256."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def metrics(seed: str, target: str) -> dict[str, int | None]:
+    """Plausible metrics of one cell, the parts of the artifact summing to it."""
+    rng = random.Random(digest(seed))
+    sites, executables = rng.randint(20, 290), rng.randint(15, 64)
+    code, vm, constants, rest = (rng.randint(*bounds) for bounds in _PARTS)
+    values: dict[str, int | None] = dict.fromkeys(METRIC_IDS)
+    values.update(artifact_bytes=code + vm + constants + rest, executable_bytes=code, vm_bytes=vm)
+    values.update(rodata_bytes=constants, unattributed_bytes=rest, executables=executables)
+    values.update(dispatch_sites=sites, dispatch_regions=sites + 3, entry_points=executables, linalg_ops=3 * sites)
+    values.update(memory_bound_sites=sites // 2, compile_cpu_ms=rng.randint(900, 70_000))
+    values.update(stack_max_bytes=rng.randint(0, 9_000), compile_peak_rss_kib=rng.randint(90_000, 240_000))
+    if target.startswith("llvm-cpu"):
+        values["stack_alloca_bytes"] = rng.randint(0, 9_000)
+    if target in ("cuda", "rocm", "vulkan-spirv", "metal-spirv"):
+        values["workgroup_memory_max_bytes"] = rng.randint(0, 48_000)
+    return values
+
+
+_PARTS = ((20_000, 300_000), (4_000, 60_000), (500, 9_000), (1_000, 9_000))
+
+
+def command(key: CellKey, backend: str) -> str:
+    """The command line of a cell."""
+    flags = " ".join((*COMMON, f"--iree-hal-target-backends={backend}"))
+    return f"iree-compile - {flags} -o {key.model}.vmfb < configs/models/{key.model}.mlir"
+
+
+def cell(key: CellKey, backend: str, dispatches: int = 3) -> Cell:
+    """A cell that compiled."""
+    made = tuple(
+        Dispatch("main_dispatch_0", f"main_dispatch_{i}_matmul_128x{i}_f32", "matmul", 2, 1_200 + i, 64 * i, "static")
+        for i in range(dispatches)
+    )
+    return Cell(key, "ok", metrics(str(key), key.target), made, None, command(key, backend), digest(str(key)))
+
+
+def with_metrics(found: Cell, **values: int | None) -> Cell:
+    """The cell with other metrics, and so another artifact."""
+    changed: Metrics = {**found.metrics, **values}
+    return replace(found, metrics=changed, artifact_digest=digest(f"{found.artifact_digest}{sorted(values.items())}"))
+
+
+def grown(found: Cell, **steps: int) -> Cell:
+    """The cell with metrics that grew by these steps, where it has them."""
+    return with_metrics(found, **{i: v + step for i, step in steps.items() if (v := found.value(i)) is not None})
+
+
+def failed(found: Cell, message: str, stage: str = "compile", exit_code: int | None = 1) -> Cell:
+    """The cell as one that does not compile."""
+    return Cell(found.key, "failed", failure=Failure(stage, message, exit_code), command=found.command)
+
+
+def over(found: Cell, figure_bytes: int) -> Cell:
+    """The cell as one that the stack gate refuses."""
+    measured = with_metrics(found, stack_alloca_bytes=figure_bytes)
+    failure = Failure("stack-limit", GATE.format(figure_bytes), 1, None, figure_bytes)
+    return replace(measured, status="over-stack-limit", failure=failure)
+
+
+def snapshot(
+    version: str,
+    edit: Edit = lambda key, found: found,
+    models: tuple[str, ...] = MODELS,
+    targets: Mapping[str, str] = TARGETS,
+    dispatches: int = 3,
+) -> Snapshot:
+    """A side; `edit` gets every cell and gives what the side has in its place."""
+    keys = [CellKey(model, target) for model in models for target in targets]
+    cells = [edit(key, cell(key, targets[key.target], dispatches)) for key in sorted(keys)]
+    return Snapshot(
+        CompilerInfo(f"{version}rc20261016", digest(version)[:40], digest(version), f"iree-base-compiler=={version}"),
+        SourceInfo(digest("sha")[:40], "refs/pull/7/merge"),
+        tuple(found for found in cells if found is not None),
+        COMMON,
+        {**targets, "vmvx-inline": "vmvx-inline"} if targets is TARGETS else dict(targets),
+        tuple(sorted({*targets.values(), "vmvx-inline"})),
+        {model: digest(model) for model in models},
+    )
+
+
+def unsupported(side: Snapshot) -> Snapshot:
+    """The side with a column of cells that cannot be compiled stand-alone."""
+    reason = Failure("target", "it makes no executables of its own: its code is inlined into the host program")
+    cells = [Cell(CellKey(model, "vmvx-inline"), "unsupported", failure=reason) for model in side.models]
+    return replace(side, cells=tuple(sorted((*side.cells, *cells), key=lambda found: found.key)))
+
+
+def finding(delta: CellDelta, metric: str | None, level: Level, said: tuple[str, str, str]) -> Finding:
+    """A finding; `said` is rule, kind and limit."""
+    rule, kind, limit = said
+    if metric is None:
+        return Finding(delta.key, level, None, rule, kind, limit, delta.state)
+    value = delta.metrics[metric]
+    actual = f"{value.change:+,} B" if kind == "change" and value.change is not None else f"{value.head} B"
+    return Finding(delta.key, level, metric, rule, kind, limit, actual, value.base, value.head, 12)
+
+
+def judged(deltas: tuple[CellDelta, ...]) -> Verdict:
+    """A verdict by rules like the default ones, small enough to be checked by eye."""
+    found = [one for delta in deltas for one in _judged(delta)]
+    found.sort(key=lambda f: (f.level == "warn", f.metric is not None, -((f.head or 0) - (f.base or 0)), f.key))
+    levels = {one.level for one in found}
+    return Verdict("fail" if "fail" in levels else "warn" if "warn" in levels else "pass", tuple(found))
+
+
+def _judged(delta: CellDelta) -> list[Finding]:
+    found = []
+    if delta.state == "newly-broken":
+        found.append(finding(delta, None, "fail", ("states", "state", "newly-broken")))
+    artifact, stack = delta.metrics.get("artifact_bytes"), delta.metrics.get("stack_alloca_bytes")
+    if artifact and artifact.ratio and artifact.change and artifact.change > 4096 and artifact.ratio > 0.05:
+        found.append(finding(delta, "artifact_bytes", "fail", ("code size", "change", "4KiB and 5%")))
+    elif artifact and artifact.ratio and artifact.change and artifact.change > 1024 and artifact.ratio > 0.01:
+        found.append(finding(delta, "artifact_bytes", "warn", ("code size", "change", "1KiB and 1%")))
+    if stack and stack.head is not None and stack.head > 32_768 and delta.key.target.startswith("llvm-cpu"):
+        found.append(finding(delta, "stack_alloca_bytes", "warn", ("CPU stack gate", "limit", "32KiB")))
+    return found
+
+
+def report(base: Snapshot, head: Snapshot, notes: tuple[str, ...] = ()) -> Report:
+    """The report of two sides."""
+    deltas = diff(base, head)
+    return Report(base, head, Baseline("--base 3.11.0"), deltas, judged(deltas), "default", notes)
+
+
+def _usual(key: CellKey, found: Cell) -> Cell:
+    """What both sides have in common: the gate refuses BERT and GPT-2 on the CPU, vit does not fit rocm."""
+    if key.model in ("bert_l4_f32_s128", "bert_l4_f32_dyn", "gpt2_f32_dyn") and key.target.startswith("llvm-cpu"):
+        return over(found, {"bert_l4_f32_s128": 73_728, "bert_l4_f32_dyn": 138_752}.get(key.model, 144_896))
+    if key == CellKey("vit_l4_f32_224", "rocm"):
+        return failed(found, "error: uses 81920 bytes of shared memory; exceeded the limit of 65536 bytes")
+    if key.model.endswith("int8_tosa") and key.target == "metal-spirv":
+        return failed(found, "error: 'spirv.SDot' op requires SPIR-V 1.6 for DotProduct")
+    return found
+
+
+def _old(key: CellKey, found: Cell) -> Cell:
+    if key.model == "mobilenet_v1_int8_tosa" and key.target in ("cuda", "vmvx"):
+        return failed(found, "error: 'tosa.rescale' op failed to verify that double rounding is only for scale32")
+    if key == CellKey("mobilenet_v1_f32_224", "llvm-cpu-x86_64"):
+        return with_metrics(_usual(key, found), artifact_bytes=50_438, executable_bytes=31_000, executables=36)
+    return _usual(key, found)
+
+
+def _regressed(key: CellKey, found: Cell) -> Cell:
+    rng = random.Random(f"head {key}")
+    usual, luck = _usual(key, found), rng.random()
+    if key == CellKey("mobilenet_v1_f32_224", "llvm-cpu-x86_64"):
+        return with_metrics(usual, artifact_bytes=83_990, executable_bytes=64_552, executables=36)
+    if key == CellKey("whisper_tiny_encoder_f32", "rocm"):
+        return failed(found, REFUSED.format(key.model, key.model))
+    if key == CellKey("jax_mlp_train_step_f32", "llvm-cpu-aarch64"):
+        return over(found, 36_864)
+    if not usual.measured or luck < 0.35:
+        return usual
+    if luck > 0.85:
+        return grown(usual, artifact_bytes=-rng.randint(20, 9_000), executable_bytes=-rng.randint(20, 9_000))
+    step = rng.choice((40, 300, 2_000, 20_000))
+    return grown(usual, artifact_bytes=step, executable_bytes=step, executables=luck > 0.6, stack_max_bytes=64)
+
+
+def many() -> Report:
+    """13 models × 8 targets, everything moving; the shape of 3.11.0 → 3.13.0."""
+    sides = (snapshot("3.11.0", _old), snapshot("3.13.0", _regressed))
+    return report(*(unsupported(side) for side in sides), notes=("front end sharing was turned off: 1 of 3 differed",))
+
+
+def none() -> Report:
+    """Nothing changed at all."""
+    return report(snapshot("3.12.0"), snapshot("3.13.0"))
+
+
+def usual() -> Report:
+    """Nothing changed, but some cells are over the gate or broken on both sides."""
+    return report(unsupported(snapshot("3.12.0", _usual)), unsupported(snapshot("3.13.0", _usual)))
+
+
+def broken() -> Report:
+    """Every cell of head fails, most of them with the same words."""
+
+    def edit(key: CellKey, found: Cell) -> Cell:
+        if key.target == "rocm":
+            return replace(failed(found, "Please report issues to the compiler's developers\nStack dump:\n0. args"))
+        return failed(found, REFUSED.format(key.model, key.model))
+
+    return report(snapshot("3.12.0"), snapshot("3.13.0", edit))
+
+
+def broken_on_both() -> Report:
+    """Nothing compiles on either side."""
+
+    def edit(key: CellKey, found: Cell) -> Cell:
+        return failed(found, "error: unknown option", "option")
+
+    return report(snapshot("3.12.0", edit), snapshot("3.13.0", edit))
+
+
+HOSTILE = (
+    "a|b",
+    "back`tick``s",
+    "<!-- code-size-bot:default -->",
+    "@octocat/team",
+    "org/repo#12 #34 GH-56",
+    "https://example.com/x www.example.com me@example.com",
+    "![image](https://example.com/i.png)",
+    "<img src=x onerror=alert(1)>",
+    "\x1b[31mred\x1b[0m\x1b]8;;http://example.com\x07link\x1b]8;;\x07",
+    "right\u202eto\u2066left\u200b",
+    "line\nbreak\r\n# heading",
+    "</details></summary><script>alert(1)</script>",
+    "```\nfence\n````\n~~~",
+    "\\|",
+    "$x^2$ :tada: **bold** _em_ ~~no~~",
+    "deadbeefdeadbeefdeadbeefdeadbeefdeadbeef",
+    "{{ 7 * 7 }}{% raw %}",
+    "\ud800 lone",
+    "",
+    "x" * 5_000,
+)
+
+
+def hostile(words: tuple[str, ...] = HOSTILE) -> Report:
+    """Every text that is not ours is hostile: names, diagnostics, commands, versions, rules."""
+    names = tuple(sorted(dict.fromkeys(words)))
+    targets = {f"t {word}": word for word in words[:6]}
+
+    def head(key: CellKey, found: Cell) -> Cell:
+        evil = words[names.index(key.model) % len(words)]
+        if len(key.target) % 3 == 0:
+            return replace(failed(found, "\n".join(words)), command=evil)
+        return replace(grown(found, artifact_bytes=90_000), command=evil)
+
+    base, other = snapshot("1", models=names, targets=targets), snapshot("2", head, names, targets)
+    evil = words[0]
+    info = CompilerInfo(evil, words[-1], evil, evil)
+    made = report(replace(base, compiler=info), replace(other, compiler=info, flags=words, notes=words), notes=words)
+    findings = tuple(replace(f, rule=evil, limit=words[1 % len(words)], actual=evil) for f in made.verdict.findings)
+    return replace(made, verdict=replace(made.verdict, findings=findings), baseline=Baseline(evil, evil, 3))
+
+
+def huge(cells: int = 5_000) -> Report:
+    """Very many cells, most of them changed."""
+    models = tuple(f"model_{index:04}" for index in range(cells // len(TARGETS)))
+
+    def head(key: CellKey, found: Cell) -> Cell:
+        rng = random.Random(f"head {key}")
+        if rng.random() < 0.03:
+            return failed(found, REFUSED.format(key.model, key.model))
+        return grown(found, artifact_bytes=rng.randint(-2_000, 9_000), executables=rng.randint(0, 1))
+
+    targets = dict(TARGETS)
+    return report(snapshot("3.12.0", models=models, targets=targets), snapshot("3.13.0", head, models, targets))

@@ -1,0 +1,124 @@
+"""Random snapshots: models x targets with every status, missing metrics, dispatches and names in any script."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+from hypothesis import strategies as st
+
+from bot.core.metrics import METRIC_IDS
+from bot.core.plan import COMMON_FLAGS, Model, Target
+from bot.core.snapshot import (
+    MEASURED,
+    STATUSES,
+    Cell,
+    CellKey,
+    CompilerInfo,
+    Dispatch,
+    Failure,
+    Snapshot,
+    SourceInfo,
+)
+
+LARGEST = 1 << 53
+TARGETS = {"llvm-cpu-x86_64": "llvm-cpu", "llvm-cpu-aarch64": "llvm-cpu", "vmvx": "vmvx", "rocm": "rocm", "ñ-目標": "x"}
+MODELS = ("bert", "bert.dynamic", "mobilenet_v1", "модель", "模型 2", "a\nb", "\N{PILE OF POO}")
+
+text = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+names = st.sampled_from(MODELS) | text.filter(bool)
+digests = st.sampled_from(["a" * 64, "b" * 64, "c" * 64])
+values = st.none() | st.integers(0, 3) | st.integers(0, LARGEST)
+metrics = st.dictionaries(st.sampled_from(METRIC_IDS), values, max_size=6)
+reasons = st.dictionaries(st.sampled_from([*METRIC_IDS, "*"]), text, max_size=2)
+
+_DISPATCH: dict[str, st.SearchStrategy[Any]] = {
+    "executable": names,
+    "name": names,
+    "kind": st.sampled_from(["matmul", "conv", "other"]),
+    "stack_kind": st.none() | st.sampled_from(["static", "dynamic"]),
+}
+dispatches = st.builds(Dispatch, **{f.name: _DISPATCH.get(f.name, values) for f in fields(Dispatch)})
+failures = st.builds(
+    Failure,
+    stage=st.sampled_from(["compile", "read", "timeout", "target"]),
+    message=text,
+    exit_code=st.none() | st.integers(-9, 255),
+    signal=st.none() | st.just("SIGSEGV"),
+    figure_bytes=values,
+)
+compilers = st.builds(CompilerInfo, version=text, revision=text, digest=digests, spec=text)
+sources = st.builds(SourceInfo, sha=st.none() | digests, ref=st.none() | text, dirty=st.booleans())
+
+
+@st.composite
+def cells(draw: st.DrawFn, key: CellKey) -> Cell:
+    """A cell that holds what its status allows: numbers where it was measured, a failure where it was refused."""
+    status = draw(st.sampled_from(STATUSES))
+    measured = status in MEASURED
+    return Cell(
+        key,
+        status,
+        metrics=draw(metrics) if measured else {},
+        dispatches=tuple(draw(st.lists(dispatches, max_size=1))) if measured else (),
+        failure=draw(failures) if status != "ok" else None,
+        command=draw(text),
+        artifact_digest=draw(st.none() | digests) if measured else None,
+        reasons=draw(reasons) if measured else {},
+    )
+
+
+@st.composite
+def snapshots(draw: st.DrawFn) -> Snapshot:
+    """A snapshot of up to 3 models on up to 3 targets; some of its planned cells may have been lost."""
+    models = draw(st.dictionaries(names, digests, max_size=3))
+    targets = {name: TARGETS[name] for name in draw(st.lists(st.sampled_from(sorted(TARGETS)), max_size=3))}
+    keys = sorted(CellKey(model, target) for model in models for target in targets)
+    kept = [key for key in keys if draw(st.integers(0, 5))]
+    return Snapshot(
+        compiler=draw(compilers),
+        source=draw(sources),
+        cells=tuple(draw(cells(key)) for key in kept),
+        flags=tuple(draw(st.lists(text, max_size=2))),
+        targets=targets,
+        backends=tuple(draw(st.lists(st.sampled_from(["cuda", "vmvx", "llvm-cpu"]), unique=True))),
+        models=models,
+        notes=tuple(sorted(draw(st.sets(text, max_size=2)))),
+    )
+
+
+@st.composite
+def planned_models(draw: st.DrawFn) -> tuple[Model, ...]:
+    """Up to 8 models with names of their own."""
+    chosen = draw(st.lists(names, unique=True, max_size=8))
+    sizes = [draw(st.integers(1, 5) | st.integers(1, LARGEST)) for _ in chosen]
+    return tuple(Model(n, f"/x/{n}.mlir", f"m/{n}.mlir", "a" * 64, s) for n, s in zip(chosen, sizes, strict=True))
+
+
+planned_targets = st.lists(st.sampled_from(sorted(TARGETS)), unique=True, max_size=4).map(
+    lambda chosen: tuple(Target(name, TARGETS[name]) for name in chosen)
+)
+
+
+def plain_snapshot(*rows: tuple[str, str, str], **changes: Any) -> Snapshot:
+    """A small snapshot by hand; a row is (model, target, status); a measured one has 1,000 bytes of artifact."""
+    built = [
+        Cell(
+            CellKey(model, target),
+            status,
+            metrics={"artifact_bytes": 1000, "executables": 2} if status in MEASURED else {},
+            failure=Failure("compile", f"{model} is refused", exit_code=1) if status != "ok" else None,
+            command=f"iree-compile - -o {model}.vmfb < m/{model}.mlir",
+            artifact_digest="d" * 64 if status in MEASURED else None,
+        )
+        for model, target, status in sorted(rows)
+    ]
+    given: dict[str, Any] = {
+        "compiler": CompilerInfo("3.13.0", "r" * 8, "c" * 64, "3.13.0"),
+        "source": SourceInfo("5" * 40, "main"),
+        "cells": tuple(built),
+        "flags": COMMON_FLAGS,
+        "targets": {target: target for _, target, _ in rows},
+        "models": {model: "m" * 64 for model, _, _ in rows},
+    }
+    return Snapshot(**{**given, **changes})

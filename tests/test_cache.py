@@ -1,0 +1,267 @@
+from __future__ import annotations
+
+import hashlib
+import json
+import multiprocessing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_compiler import ARM, X86, cells_of
+from hypothesis import given
+from hypothesis import strategies as st
+from small_disk import small_disk
+
+from bot.compiler import cache as cache_module
+from bot.compiler.cache import CellCache, cell_key, digest_of
+from bot.core.metrics import METRIC_IDS
+from bot.core.serial import cell_to_plain, dumps
+from bot.core.snapshot import Cell, CellKey, Dispatch, Failure
+from bot.errors import OutputError
+
+KEY = digest_of("a key")
+CELL = Cell(
+    CellKey("bert", "rocm"),
+    "ok",
+    metrics={"artifact_bytes": 4321, "stack_max_bytes": None},
+    dispatches=(Dispatch("main_dispatch_0", "main_dispatch_0_matmul", "matmul", sites=3, code_bytes=100),),
+    command="iree-compile - -o bert.vmfb < models/bert.mlir",
+    artifact_digest="cd" * 32,
+    reasons={"stack_max_bytes": "größe unbekannt"},
+)
+
+
+def failed(stage: str, signal: str | None = None) -> Cell:
+    status = "timeout" if stage == "timeout" else "failed"
+    return Cell(CellKey("bert", "rocm"), status, failure=Failure(stage, "error: no", 1, signal))
+
+
+def entry(root: Path) -> Path:
+    """The one file of a cache."""
+    [path] = [path for path in root.rglob("*") if path.is_file()]
+    return path
+
+
+def stored(root: Path, cell: Cell = CELL) -> Path:
+    CellCache(root).store(KEY, cell)
+    return entry(root)
+
+
+def forge(path: Path, plain: Any) -> None:
+    """Write an entry with a right checksum."""
+    body = dumps(plain).encode()
+    path.write_bytes(hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
+
+
+# Keys
+
+
+def test_parts_of_a_key_do_not_run_into_each_other() -> None:
+    keys = [digest_of("ab", "c"), digest_of("a", "bc"), digest_of("abc"), digest_of(["ab", "c"]), digest_of("ab", ["c"])]
+    assert len(set(keys)) == len(keys)
+
+
+def test_a_key_is_what_a_measurement_depends_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    [one] = cells_of(tmp_path, ["m"], [X86])
+    key = cell_key("digest", one)
+    renamed = replace(one, model=replace(one.model, name="n", path="/elsewhere", shown="n.mlir", size_bytes=1))
+    assert cell_key("digest", replace(renamed, target=replace(X86, name="cpu"))) == key
+    others = [
+        cell_key("other digest", one),
+        cell_key("digest", replace(one, model=replace(one.model, digest="0" * 64))),
+        cell_key("digest", replace(one, target=ARM)),
+        cell_key("digest", replace(one, flags=(*one.flags, "--x"))),
+        cell_key("digest", replace(one, flags=one.flags[::-1])),
+    ]
+    monkeypatch.setattr(cache_module, "MEASUREMENT_SCHEMA", "code-size-cell/0")
+    others.append(cell_key("digest", one))
+    assert len({key, *others}) == 7
+
+
+# Round trips
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        CELL,
+        replace(CELL, status="over-stack-limit", failure=Failure("stack-limit", "too much", 1, figure_bytes=36864)),
+        failed("compile"),
+        failed("option"),
+        failed("read"),
+        failed("import"),
+    ],
+)
+def test_round_trip(tmp_path: Path, cell: Cell) -> None:
+    stored(tmp_path, cell)
+    assert CellCache(tmp_path).load(KEY) == cell
+
+
+@given(
+    metrics=st.dictionaries(st.sampled_from(METRIC_IDS), st.none() | st.integers(0, 1 << 53)),
+    message=st.text(),
+    name=st.text(min_size=1),
+)
+def test_round_trip_of_anything(
+    tmp_path_factory: pytest.TempPathFactory, metrics: dict[str, int | None], message: str, name: str
+) -> None:
+    cache = CellCache(tmp_path_factory.mktemp("cache"))
+    cell = Cell(CellKey(name, name), "failed", metrics, failure=Failure("compile", message))
+    if any(0xD800 <= ord(letter) < 0xE000 for letter in message + name):
+        return
+    cache.store(KEY, cell)
+    assert cache.load(KEY) == cell
+
+
+def test_an_entry_is_replaced(tmp_path: Path) -> None:
+    stored(tmp_path, failed("compile"))
+    stored(tmp_path)
+    assert CellCache(tmp_path).load(KEY) == CELL
+
+
+@pytest.mark.parametrize("cell", [failed("timeout"), failed("compile", "SIGSEGV"), failed("compile", "SIGKILL")])
+def test_what_may_be_the_machines_fault_is_not_kept(tmp_path: Path, cell: Cell) -> None:
+    CellCache(tmp_path).store(KEY, cell)
+    assert list(tmp_path.rglob("*")) == []
+
+
+# What cannot be trusted is absent
+
+
+def test_an_empty_cache(tmp_path: Path) -> None:
+    assert CellCache(tmp_path).load(KEY) is None
+    assert CellCache(tmp_path / "missing").load(KEY) is None
+
+
+def test_torn_at_every_offset(tmp_path: Path) -> None:
+    path = stored(tmp_path)
+    whole = path.read_bytes()
+    for size in range(len(whole)):
+        path.write_bytes(whole[:size])
+        assert CellCache(tmp_path).load(KEY) is None
+    path.write_bytes(whole)
+    assert CellCache(tmp_path).load(KEY) == CELL
+
+
+def test_a_flipped_byte_anywhere(tmp_path: Path) -> None:
+    path = stored(tmp_path)
+    whole = path.read_bytes()
+    for offset in range(len(whole)):
+        path.write_bytes(whole[:offset] + bytes([whole[offset] ^ 1]) + whole[offset + 1 :])
+        assert CellCache(tmp_path).load(KEY) is None
+
+
+@given(junk=st.binary(max_size=300))
+def test_junk(tmp_path_factory: pytest.TempPathFactory, junk: bytes) -> None:
+    root = tmp_path_factory.mktemp("cache")
+    path = stored(root)
+    path.write_bytes(junk)
+    assert CellCache(root).load(KEY) is None
+    path.write_bytes(hashlib.sha256(junk).hexdigest().encode() + b"\n" + junk)
+    assert CellCache(root).load(KEY) is None
+
+
+@pytest.mark.parametrize(
+    "plain",
+    [
+        {"key": digest_of("another key"), "cell": cell_to_plain(CELL)},
+        {"cell": cell_to_plain(CELL)},
+        {"key": KEY},
+        {"key": KEY, "cell": []},
+        {"key": KEY, "cell": None},
+        {"key": KEY, "cell": {**cell_to_plain(CELL), "status": "splendid"}},
+        {"key": KEY, "cell": {**cell_to_plain(CELL), "metrics": {"artifact_bytes": "12"}}},
+        {"key": KEY, "cell": {**cell_to_plain(CELL), "metrics": {"artifact_bytes": True}}},
+        {"key": KEY, "cell": {**cell_to_plain(CELL), "metrics": {"no_such_metric": 1}}},
+        {"key": KEY, "cell": {**cell_to_plain(CELL), "new_field": 1}},
+        {"key": KEY, "cell": {k: v for k, v in cell_to_plain(CELL).items() if k != "model"}},
+    ],
+)
+def test_foreign_entries_with_a_right_checksum(tmp_path: Path, plain: Any) -> None:
+    path = stored(tmp_path)
+    forge(path, {"key": KEY, "cell": cell_to_plain(CELL)})
+    assert CellCache(tmp_path).load(KEY) == CELL
+    forge(path, plain)
+    assert CellCache(tmp_path).load(KEY) is None
+
+
+def test_json_that_is_no_object(tmp_path: Path) -> None:
+    path = stored(tmp_path)
+    for text in ("[1]", '"x"', "null", "7", "[" * 100_000):
+        body = text.encode()
+        path.write_bytes(hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
+        assert CellCache(tmp_path).load(KEY) is None
+
+
+def test_an_entry_under_another_name(tmp_path: Path) -> None:
+    path, other = stored(tmp_path), digest_of("another key")
+    place = tmp_path / path.relative_to(tmp_path).parts[0] / other[:2] / f"{other}.json"
+    place.parent.mkdir(parents=True, exist_ok=True)
+    path.rename(place)
+    assert CellCache(tmp_path).load(other) is None
+
+
+def test_a_directory_in_place_of_an_entry(tmp_path: Path) -> None:
+    path = stored(tmp_path)
+    path.unlink()
+    path.mkdir()
+    assert CellCache(tmp_path).load(KEY) is None
+    with pytest.raises(OutputError, match="cannot be written"):
+        CellCache(tmp_path).store(KEY, CELL)
+
+
+# Places that cannot be written
+
+
+def test_a_file_in_place_of_the_cache(tmp_path: Path) -> None:
+    (tmp_path / "cache").write_text("mine")
+    cache = CellCache(tmp_path / "cache")
+    assert cache.load(KEY) is None
+    with pytest.raises(OutputError, match="cannot be written"):
+        cache.store(KEY, CELL)
+    assert [path.name for path in tmp_path.iterdir()] == ["cache"]
+
+
+def test_a_full_disk(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk") as disk:
+        (disk / "filler").write_bytes(bytes(200 << 10))
+        large = replace(CELL, reasons={"*": "x" * (100 << 10)})
+        with pytest.raises(OutputError, match="No space left on device"):
+            CellCache(disk).store(KEY, large)
+        assert [path.name for path in disk.rglob("*") if path.is_file()] == ["filler"]
+        assert CellCache(disk).load(KEY) is None
+
+
+# Two runs, one cache
+
+
+def version(number: int) -> Cell:
+    return replace(CELL, metrics={"artifact_bytes": number}, reasons={"*": str(number) * 3000})
+
+
+def write_and_read(root: Path, number: int) -> None:
+    cache = CellCache(root)
+    for _ in range(15):
+        cache.store(KEY, version(number))
+        found = cache.load(KEY)
+        assert found is not None and found.metrics["artifact_bytes"] is not None
+        assert found == version(found.metrics["artifact_bytes"])
+
+
+def test_many_processes_write_one_key(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("fork")
+    workers = [context.Process(target=write_and_read, args=(tmp_path, number)) for number in range(8)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert [worker.exitcode for worker in workers] == [0] * 8
+    assert len([path for path in tmp_path.rglob("*") if path.is_file()]) == 1
+    assert CellCache(tmp_path).load(KEY) in [version(number) for number in range(8)]
+
+
+def test_entries_are_text_that_can_be_read(tmp_path: Path) -> None:
+    head, _, body = stored(tmp_path).read_bytes().partition(b"\n")
+    assert head.decode() == hashlib.sha256(body).hexdigest()
+    assert json.loads(body)["cell"]["model"] == "bert"

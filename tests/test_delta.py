@@ -1,0 +1,293 @@
+"""bot.core.delta: the table of states, and the arithmetic that a reader trusts at a glance."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+
+import pytest
+from hypothesis import given
+from strategies import plain_snapshot, snapshots, values
+
+from bot.core.delta import STATES, CellDelta, MetricDelta, diff, exact_changes
+from bot.core.metrics import METRIC_IDS
+from bot.core.snapshot import STATUSES, Cell, CellKey, Failure, Snapshot
+
+KEY = CellKey("bert", "vmvx")
+COLUMNS = (*STATUSES, "absent", "lost")
+# Rows: base; columns: head. `absent` was never planned on that side, `lost` was, without result.
+TABLE = """
+                   ok            over-stack-limit  failed        timeout       unsupported  absent      lost
+ok                 same          newly-broken      newly-broken  newly-broken  unmeasured   removed     unmeasured
+over-stack-limit   fixed         same              newly-broken  newly-broken  unmeasured   removed     unmeasured
+failed             fixed         broken            broken        broken        unmeasured   removed     unmeasured
+timeout            fixed         broken            broken        broken        unmeasured   removed     unmeasured
+unsupported        new           newly-broken      newly-broken  newly-broken  unmeasured   unmeasured  unmeasured
+absent             new           newly-broken      newly-broken  newly-broken  unmeasured   -           unmeasured
+lost               unmeasured    unmeasured        unmeasured    unmeasured    unmeasured   unmeasured  unmeasured
+"""
+_HEAD, *_ROWS = (line.split() for line in TABLE.strip().splitlines())
+EXPECTED = {(row[0], head): state for row in _ROWS for head, state in zip(_HEAD, row[1:], strict=True)}
+MIRRORED = {"new": "removed", "removed": "new", "newly-broken": "fixed", "fixed": "newly-broken"}
+
+
+def side(status: str) -> Snapshot:
+    """A side that has the cell bert on vmvx with this status, lost it, or never had the model; and a cell beside it."""
+    other = ("other", "vmvx", "ok")
+    if status == "absent":
+        return plain_snapshot(other)
+    if status == "lost":
+        return plain_snapshot(other, models={"bert": "m" * 64, "other": "m" * 64})
+    return plain_snapshot(("bert", "vmvx", status), other)
+
+
+def only(deltas: tuple[CellDelta, ...], key: CellKey = KEY) -> CellDelta | None:
+    found = [delta for delta in deltas if delta.key == key]
+    assert len(found) <= 1
+    return found[0] if found else None
+
+
+def with_cell(**changes: object) -> Snapshot:
+    """The one-cell snapshot with other values in its cell."""
+    snapshot = plain_snapshot(("bert", "vmvx", "ok"))
+    return replace(snapshot, cells=(replace(snapshot.cells[0], **changes),))  # type: ignore[arg-type]
+
+
+def state_of(base: Snapshot, head: Snapshot) -> str:
+    found = only(diff(base, head))
+    return found.state if found else "-"
+
+
+# The states.
+
+
+def test_the_table_is_complete_and_the_states_are_those_of_the_contract() -> None:
+    assert EXPECTED.keys() == set(product(COLUMNS, COLUMNS))
+    contract = {"same", "changed", "new", "removed", "newly-broken", "fixed", "broken", "unmeasured"}
+    assert set(STATES) == contract
+    assert set(EXPECTED.values()) == contract - {"changed"} | {"-"}
+
+
+@pytest.mark.parametrize(("base", "head"), EXPECTED, ids=lambda word: word)
+def test_the_statuses_of_both_sides_decide_the_state(base: str, head: str) -> None:
+    assert state_of(side(base), side(head)) == EXPECTED[base, head]
+
+
+@pytest.mark.parametrize(("base", "head"), EXPECTED, ids=lambda word: word)
+def test_a_refusal_on_head_is_never_quiet(base: str, head: str) -> None:
+    if head in {"over-stack-limit", "failed", "timeout"} and EXPECTED[base, head] != "-":
+        allowed = {"newly-broken", "broken"}
+        if base == "lost":
+            allowed = {"unmeasured"}  # there is nothing to say that it ever compiled
+        if base == head == "over-stack-limit":
+            allowed = {"same"}
+        assert EXPECTED[base, head] in allowed
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "reason"),
+    [
+        ("ok", "unsupported", "bert is refused"),
+        ("unsupported", "unsupported", "bert is refused"),
+        ("unsupported", "absent", "bert is refused"),
+        ("ok", "lost", "not measured on head"),
+        ("lost", "failed", "not measured on base"),
+        ("lost", "lost", "not measured on head"),
+    ],
+)
+def test_an_unmeasured_cell_says_why(base: str, head: str, reason: str) -> None:
+    found = only(diff(side(base), side(head)))
+    assert found and (found.state, found.reason) == ("unmeasured", reason)
+
+
+@given(snapshots(), snapshots())
+def test_only_unmeasured_cells_have_a_reason(base: Snapshot, head: Snapshot) -> None:
+    assert not [delta for delta in diff(base, head) if delta.reason and delta.state != "unmeasured"]
+
+
+@pytest.mark.parametrize("status", ["ok", "over-stack-limit"])
+@pytest.mark.parametrize(
+    ("changes", "state"),
+    [
+        ({}, "same"),
+        ({"artifact_digest": None}, "same"),
+        ({"artifact_digest": "e" * 64}, "changed"),
+        ({"metrics": {"artifact_bytes": 1001, "executables": 2}}, "changed"),
+        ({"metrics": {"artifact_bytes": 1000}}, "changed"),
+        ({"metrics": {"artifact_bytes": 1000, "executables": None}}, "changed"),
+        ({"metrics": {"artifact_bytes": 1000, "executables": 2, "vm_bytes": 0}}, "changed"),
+        ({"metrics": {"artifact_bytes": 1000, "executables": 2, "vm_bytes": None}}, "same"),
+        ({"metrics": {"artifact_bytes": 1000, "executables": 2, "compile_cpu_ms": 5}}, "same"),
+        ({"command": "another", "reasons": {"*": "another"}}, "same"),
+    ],
+)
+def test_what_counts_as_a_change(status: str, changes: dict[str, object], state: str) -> None:
+    base, head = with_cell(status=status), with_cell(status=status, **changes)
+    assert state_of(base, head) == state_of(head, base) == state
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "identical"),
+    [("d", "d", True), ("d", "e", False), ("d", None, None), (None, "d", None), (None, None, None)],
+)
+def test_identical_artifacts_are_said_to_be_and_unknown_ones_are_not(
+    base: str | None, head: str | None, identical: bool | None
+) -> None:
+    found = only(diff(with_cell(artifact_digest=base), with_cell(artifact_digest=head)))
+    assert found and found.identical is identical
+
+
+def test_two_missing_artifacts_are_not_identical() -> None:
+    found = only(diff(side("failed"), side("failed")))
+    assert found and found.identical is None
+
+
+# A backend without a target.
+
+
+def test_a_registered_backend_that_no_target_names_cannot_go_unnoticed() -> None:
+    base = plain_snapshot(("a", "cpu", "ok"), ("b", "cpu", "ok"), targets={"cpu": "llvm-cpu"}, backends=("llvm-cpu",))
+    head = replace(base, backends=("llvm-cpu", "npu"))
+    found = {str(delta.key): delta for delta in diff(base, head)}
+    assert {name: delta.state for name, delta in found.items()} == {
+        "a on cpu": "same",
+        "a on npu": "unmeasured",
+        "b on cpu": "same",
+        "b on npu": "unmeasured",
+    }
+    assert "registers this backend" in found["a on npu"].reason
+    assert len(diff(head, base)) == len(diff(head, head)) == 4
+
+
+def test_a_backend_that_one_side_names_is_no_stranger() -> None:
+    base = plain_snapshot(("a", "cpu", "ok"), targets={"cpu": "llvm-cpu"}, backends=("llvm-cpu", "npu"))
+    head = plain_snapshot(("a", "cpu", "ok"), ("a", "n", "ok"), targets={"cpu": "llvm-cpu", "n": "npu"})
+    assert {str(delta.key): delta.state for delta in diff(base, head)} == {"a on cpu": "same", "a on n": "new"}
+
+
+# Invariants.
+
+
+@given(snapshots())
+def test_a_snapshot_does_not_differ_from_itself(snapshot: Snapshot) -> None:
+    for delta in diff(snapshot, snapshot):
+        assert delta.state in {"same", "broken", "unmeasured"}
+        assert not [metric for metric in delta.metrics.values() if metric.change not in (None, 0)]
+        assert not exact_changes(delta.metrics.values())
+
+
+@given(snapshots(), snapshots())
+def test_no_cell_of_either_side_is_dropped_or_doubled(base: Snapshot, head: Snapshot) -> None:
+    keys = [delta.key for delta in diff(base, head)]
+    assert keys == sorted(set(keys))
+    assert {cell.key for cell in (*base.cells, *head.cells)} <= set(keys)
+    assert {CellKey(m, t) for one in (base, head) for m in one.models for t in one.targets} <= set(keys)
+
+
+@given(snapshots(), snapshots())
+def test_every_cell_carries_its_sides_and_every_metric_of_them(base: Snapshot, head: Snapshot) -> None:
+    left, right = ({cell.key: cell for cell in one.cells} for one in (base, head))
+    for delta in diff(base, head):
+        assert (delta.base, delta.head) == (left.get(delta.key), right.get(delta.key))
+        for metric in delta.metrics.values():
+            assert metric.base == (delta.base.value(metric.id) if delta.base else None)
+            assert metric.head == (delta.head.value(metric.id) if delta.head else None)
+        if delta.base or delta.head:
+            assert tuple(delta.metrics) == METRIC_IDS
+
+
+def test_a_target_may_have_the_name_of_a_backend_without_target() -> None:
+    snapshot = plain_snapshot(("a", "npu", "ok"), targets={"npu": "llvm-cpu"}, backends=("llvm-cpu", "npu"))
+    assert [(str(delta.key), delta.state) for delta in diff(snapshot, snapshot)] == [("a on npu", "same")]
+
+
+@given(snapshots(), snapshots())
+def test_deltas_sum_to_head_minus_base(base: Snapshot, head: Snapshot) -> None:
+    def total(cells: list[Cell], id_: str) -> int:
+        return sum(cell.value(id_) or 0 for cell in cells)
+
+    for id_ in METRIC_IDS:
+        known = [d for d in diff(base, head) if id_ in d.metrics and d.metrics[id_].change is not None]
+        heads, bases = [d.head for d in known if d.head], [d.base for d in known if d.base]
+        assert sum(d.metrics[id_].change or 0 for d in known) == total(heads, id_) - total(bases, id_)
+
+
+@given(snapshots(), snapshots())
+def test_swapping_the_sides_negates(base: Snapshot, head: Snapshot) -> None:
+    there, back = diff(base, head), diff(head, base)
+    assert [delta.key for delta in there] == [delta.key for delta in back]
+    for forward, backward in zip(there, back, strict=True):
+        assert forward.identical == backward.identical
+        for id_, metric in forward.metrics.items():
+            assert backward.metrics[id_] == metric.swapped()
+            assert backward.metrics[id_].change == (None if metric.change is None else -metric.change)
+
+
+# Refusals are not symmetric: head's are loud whatever base was, and base's are over.
+LOUD = {
+    ("over-stack-limit", "failed"),
+    ("over-stack-limit", "timeout"),
+    *product(("absent", "unsupported"), ("over-stack-limit", "failed", "timeout")),
+    ("unsupported", "ok"),
+}
+
+
+@pytest.mark.parametrize(("base", "head"), EXPECTED, ids=lambda word: word)
+def test_swapping_the_sides_mirrors_the_state(base: str, head: str) -> None:
+    there, back = EXPECTED[base, head], EXPECTED[head, base]
+    if (base, head) in LOUD or (head, base) in LOUD:
+        assert there != MIRRORED.get(back, back)
+    else:
+        assert there == MIRRORED.get(back, back)
+
+
+@given(snapshots(), snapshots())
+def test_changed_and_same_do_not_depend_on_the_direction(base: Snapshot, head: Snapshot) -> None:
+    for forward, backward in zip(diff(base, head), diff(head, base), strict=True):
+        for state in ("same", "changed"):
+            assert (forward.state == state) == (backward.state == state)
+
+
+# One metric.
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "change", "ratio"),
+    [
+        (50_438, 83_990, 33_552, 33_552 / 50_438),
+        (100, 50, -50, -0.5),
+        (7, 7, 0, 0.0),
+        (0, 7, 7, None),
+        (0, 0, 0, None),
+        (7, 0, -7, -1.0),
+        (None, 7, None, None),
+        (7, None, None, None),
+        (None, None, None, None),
+    ],
+)
+def test_change_and_ratio(base: int | None, head: int | None, change: int | None, ratio: float | None) -> None:
+    metric = MetricDelta("artifact_bytes", base, head)
+    assert (metric.change, metric.ratio) == (change, ratio)
+
+
+@given(values, values)
+def test_a_ratio_is_known_where_the_base_is_not_zero_and_has_the_sign_of_the_change(
+    base: int | None, head: int | None
+) -> None:
+    metric = MetricDelta("vm_bytes", base, head)
+    assert (metric.ratio is None) == (head is None or not base)
+    if metric.ratio is not None and metric.change is not None:
+        assert (metric.ratio > 0, metric.ratio < 0) == (metric.change > 0, metric.change < 0)
+
+
+@given(values, values)
+def test_exact_changes_leave_out_what_never_repeats(base: int | None, head: int | None) -> None:
+    ids = [found.id for found in exact_changes(MetricDelta(id_, base, head) for id_ in METRIC_IDS)]
+    noisy = {"compile_cpu_ms", "compile_peak_rss_kib"}
+    assert ids == ([id_ for id_ in METRIC_IDS if id_ not in noisy] if base != head else [])
+
+
+def test_the_reason_prefers_what_the_head_says() -> None:
+    base, head = (with_cell(status="unsupported", failure=Failure("target", word)) for word in ("old", "young"))
+    found = only(diff(base, head))
+    assert found and found.reason == "young"

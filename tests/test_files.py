@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import multiprocessing
+import os
+import stat
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from small_disk import small_disk
+
+from bot.compiler.files import write_atomically
+from bot.errors import OutputError
+
+
+def everything_in(directory: Path) -> set[str]:
+    return {path.relative_to(directory).as_posix() for path in directory.rglob("*")}
+
+
+@given(data=st.binary())
+def test_what_was_written_is_read(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
+    path = tmp_path_factory.mktemp("files") / "a" / "b" / "file.bin"
+    write_atomically(path, data)
+    assert path.read_bytes() == data
+    assert everything_in(path.parent) == {"file.bin"}
+
+
+def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"old and long")
+    with open(path, "rb") as reader:
+        write_atomically(path, b"new")
+        assert reader.read() == b"old and long"
+    assert path.read_bytes() == b"new"
+
+
+def test_others_may_read_it(tmp_path: Path) -> None:
+    write_atomically(tmp_path / "file", b"")
+    assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == 0o644
+
+
+def test_a_directory_in_its_place(tmp_path: Path) -> None:
+    (tmp_path / "file").mkdir()
+    with pytest.raises(OutputError, match=r"file: cannot be written: Is a directory \(free some space"):
+        write_atomically(tmp_path / "file", b"data")
+    assert everything_in(tmp_path) == {"file"}
+
+
+def test_a_file_in_place_of_its_directory(tmp_path: Path) -> None:
+    (tmp_path / "out").write_bytes(b"mine")
+    with pytest.raises(OutputError, match="cannot be written") as raised:
+        write_atomically(tmp_path / "out" / "deep" / "file", b"data")
+    assert raised.value.where == str(tmp_path / "out" / "deep" / "file")
+    assert (tmp_path / "out").read_bytes() == b"mine"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_read_only_directory(tmp_path: Path) -> None:
+    tmp_path.chmod(0o555)
+    with pytest.raises(OutputError, match="Permission denied"):
+        write_atomically(tmp_path / "file", b"data")
+    tmp_path.chmod(0o755)
+    assert everything_in(tmp_path) == set()
+
+
+def test_a_full_disk_leaves_nothing_behind(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk") as disk:
+        write_atomically(disk / "file", b"old")
+        with pytest.raises(OutputError, match="No space left on device"):
+            write_atomically(disk / "file", bytes(1 << 20))
+        assert everything_in(disk) == {"file"}
+        assert (disk / "file").read_bytes() == b"old"
+
+
+def test_a_name_that_is_too_long(tmp_path: Path) -> None:
+    with pytest.raises(OutputError, match="File name too long"):
+        write_atomically(tmp_path / ("x" * 300), b"data")
+    assert everything_in(tmp_path) == set()
+
+
+def write_many(path: Path, letter: bytes) -> None:
+    for _ in range(60):
+        write_atomically(path, letter * 5000)
+
+
+def test_writers_at_once_never_show_half_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    write_atomically(path, b"0" * 5000)
+    context = multiprocessing.get_context("fork")
+    writers = [context.Process(target=write_many, args=(path, letter)) for letter in (b"a", b"b", b"c")]
+    for writer in writers:
+        writer.start()
+    while any(writer.is_alive() for writer in writers):
+        seen = path.read_bytes()
+        assert len(seen) == 5000 and len(set(seen)) == 1
+    assert [writer.exitcode for writer in writers] == [0, 0, 0]
+    assert everything_in(tmp_path) == {"file"}

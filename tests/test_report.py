@@ -1,0 +1,132 @@
+"""bot.core.report: `report.json` has the contract's fields, and every cell of both sides."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from strategies import plain_snapshot, snapshots
+
+from bot.core.delta import STATES, diff
+from bot.core.metrics import METRIC_IDS
+from bot.core.policy import LevelSpec, Ratio, Rule, judge
+from bot.core.report import REPORT_SCHEMA, Baseline, Report, report_to_plain
+from bot.core.serial import dumps
+from bot.core.snapshot import Snapshot
+from bot.core.verdict import Verdict
+
+BASE = plain_snapshot(("a", "vmvx", "ok"), ("b", "vmvx", "ok"), ("c", "vmvx", "failed"))
+HEAD = plain_snapshot(("a", "vmvx", "ok"), ("b", "vmvx", "over-stack-limit"), ("d", "vmvx", "ok"))
+BASELINE = Baseline("--base 3.11.0", "5" * 40, 2)
+ANY_GROWTH = Rule("growth", ("*",), warn=LevelSpec(relative=Ratio(0, "0%")), line=7)  # type: ignore[arg-type]
+
+
+def report_of(base: Snapshot, head: Snapshot) -> dict[str, Any]:
+    """The report of two snapshots, as a script that reads the file has it."""
+    deltas = diff(base, head)
+    made = Report(base, head, BASELINE, deltas, judge(deltas, [ANY_GROWTH]), notes=("a note",))
+    found: dict[str, Any] = json.loads(dumps(report_to_plain(made)))
+    return found
+
+
+def grown() -> Snapshot:
+    """HEAD with 50 bytes more in its first cell."""
+    first, *rest = HEAD.cells
+    return replace(HEAD, cells=(replace(first, metrics={**first.metrics, "artifact_bytes": 1050}), *rest))
+
+
+def test_the_top_has_the_fields_of_the_contract() -> None:
+    report = report_of(BASE, HEAD)
+    assert report["schema"] == REPORT_SCHEMA == "code-size-report/1"
+    contract = {"schema", "base", "head", "baseline", "verdict", "cells"}
+    assert report.keys() - contract == {"notes"} and contract <= report.keys()
+    assert report["baseline"] == {"rule": "--base 3.11.0", "sha": "5" * 40, "distance": 2}
+    assert report["verdict"].keys() == {"status", "findings"}
+    assert report["notes"] == ["a note"]
+
+
+@pytest.mark.parametrize(("name", "snapshot"), [("base", BASE), ("head", HEAD)])
+def test_a_side_says_which_compiler_source_and_suite_it_was(name: str, snapshot: Snapshot) -> None:
+    side = report_of(BASE, HEAD)[name]
+    assert side.keys() == {"compiler", "source", "flags", "targets", "models", "notes"}
+    assert side["compiler"] == {"version": "3.13.0", "revision": "r" * 8, "digest": "c" * 64, "spec": "3.13.0"}
+    assert side["source"] == {"sha": "5" * 40, "ref": "main", "dirty": False}
+    assert (side["flags"], side["models"]) == (list(snapshot.flags), dict(snapshot.models))
+
+
+def test_a_cell_has_the_fields_of_the_contract_and_what_a_reader_needs_beside_them() -> None:
+    cells = {cell["model"]: cell for cell in report_of(BASE, HEAD)["cells"]}
+    contract = {"model", "target", "state", "metrics"}
+    beside = {"identical", "reason", "status", "failure", "command"}
+    assert all(cell.keys() == contract | beside for cell in cells.values())
+    assert {name: cell["state"] for name, cell in cells.items()} == {
+        "a": "same",
+        "b": "newly-broken",
+        "c": "removed",
+        "d": "new",
+    }
+    assert cells["a"]["metrics"]["artifact_bytes"] == {"base": 1000, "head": 1000}
+    assert cells["d"]["metrics"]["artifact_bytes"] == {"base": None, "head": 1000}
+    assert cells["a"]["metrics"].keys() == set(METRIC_IDS)
+    assert cells["b"]["status"] == {"base": "ok", "head": "over-stack-limit"}
+    assert cells["b"]["failure"]["base"] is None
+    assert cells["b"]["failure"]["head"]["message"] == "b is refused"
+    assert cells["c"]["status"] == {"base": "failed", "head": None}
+    assert cells["c"]["command"] == {"base": "iree-compile - -o c.vmfb < m/c.mlir", "head": None}
+
+
+def test_a_finding_names_cell_rule_limit_and_value() -> None:
+    verdict = report_of(BASE, grown())["verdict"]
+    assert verdict["status"] == "fail"
+    state, _removed, growth = verdict["findings"]
+    assert {name: state[name] for name in ("model", "target", "level", "metric", "kind", "limit")} == {
+        "model": "b",
+        "target": "vmvx",
+        "level": "fail",
+        "metric": None,
+        "kind": "state",
+        "limit": "newly-broken",
+    }
+    assert growth == {
+        "model": "a",
+        "target": "vmvx",
+        "level": "warn",
+        "metric": "artifact_bytes",
+        "rule": "growth",
+        "kind": "change",
+        "limit": "0%",
+        "actual": "+50 B (+5.0 %)",
+        "base": 1000,
+        "head": 1050,
+        "line": 7,
+    }
+
+
+@given(snapshots(), snapshots())
+def test_every_cell_of_both_sides_is_there_in_one_of_the_states(base: Snapshot, head: Snapshot) -> None:
+    cells = report_of(base, head)["cells"]
+    keys = [(cell["model"], cell["target"]) for cell in cells]
+    assert keys == sorted(set(keys))
+    assert {(cell.key.model, cell.key.target) for cell in (*base.cells, *head.cells)} <= set(keys)
+    assert {cell["state"] for cell in cells} <= set(STATES)
+
+
+@given(snapshots(), snapshots())
+def test_values_are_those_of_the_snapshots(base: Snapshot, head: Snapshot) -> None:
+    sides = {"base": base, "head": head}
+    values = {(n, c.key.model, c.key.target): c.metrics for n, one in sides.items() for c in one.cells}
+    for cell in report_of(base, head)["cells"]:
+        for id_, both in cell["metrics"].items():
+            for name, value in both.items():
+                assert value == values.get((name, cell["model"], cell["target"]), {}).get(id_)
+
+
+@given(snapshots())
+def test_the_same_report_is_the_same_text(snapshot: Snapshot) -> None:
+    made = Report(snapshot, snapshot, BASELINE, diff(snapshot, snapshot), Verdict("pass"))
+    text = dumps(report_to_plain(made))
+    assert text == dumps(report_to_plain(made))
+    assert json.loads(text)["verdict"] == {"status": "pass", "findings": []}

@@ -1,0 +1,328 @@
+from __future__ import annotations
+
+import resource
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from fake_compiler import is_alive, wait_until
+
+from bot.compiler.runner import OUTPUT_LIMIT_BYTES, Cancel, Meter, Outcome, Worker, run, scrubbed_environment
+from bot.errors import Interrupted
+
+PYTHON = (sys.executable, "-IS", "-c")
+
+
+def python(code: str, *arguments: str, timeout_seconds: float = 60, stdin: Path | None = None) -> Outcome:
+    return run([*PYTHON, code, *arguments], cancel=Cancel(), timeout_seconds=timeout_seconds, stdin=stdin)
+
+
+def shell(command: str, *, timeout_seconds: float = 60, cancel: Cancel | None = None) -> Outcome:
+    return run(["sh", "-c", command], cancel=cancel or Cancel(), timeout_seconds=timeout_seconds)
+
+
+DEAF_FAMILY = """
+import os, signal, subprocess, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+grandchild = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
+child = subprocess.Popen([sys.executable, "-IS", "-c", grandchild])
+with open(sys.argv[1] + ".part", "w") as file:
+    file.write(f"{os.getpid()} {child.pid}")
+os.rename(sys.argv[1] + ".part", sys.argv[1])
+time.sleep(float(sys.argv[2]))
+"""
+
+
+def family(file: Path) -> list[int]:
+    return [int(pid) for pid in file.read_text().split()]
+
+
+def gone(pids: list[int]) -> bool:
+    return wait_until(lambda: not any(map(is_alive, pids)), 5)
+
+
+# How a program ends
+
+
+@pytest.mark.parametrize("code", [0, 1, 2, 134, 255])
+def test_exit_codes(code: int) -> None:
+    outcome = shell(f"exit {code}")
+    assert (outcome.exit_code, outcome.signal, outcome.timed_out) == (code, None, False)
+    assert outcome.ok is (code == 0)
+
+
+@pytest.mark.parametrize("name", ["SIGSEGV", "SIGABRT", "SIGKILL", "SIGTERM"])
+def test_signals_have_their_names(name: str) -> None:
+    outcome = shell(f"ulimit -c 0; kill -{name.removeprefix('SIG')} $$")
+    assert (outcome.exit_code, outcome.signal, outcome.timed_out) == (None, name, False)
+    assert not outcome.ok
+
+
+def test_a_signal_without_a_name() -> None:
+    assert shell(f"kill -{signal.SIGRTMIN + 3} $$").signal == f"signal {signal.SIGRTMIN + 3}"
+
+
+def test_output_and_error_come_together() -> None:
+    assert shell("echo one; echo two >&2; echo three").output == "one\ntwo\nthree\n"
+
+
+def test_output_that_is_no_text() -> None:
+    assert shell(r"printf 'a\377b'").output == "a\ufffdb"
+
+
+def test_a_program_that_does_not_exist() -> None:
+    with pytest.raises(FileNotFoundError):
+        run(["./no-such-program"], cancel=Cancel())
+
+
+def test_a_file_that_is_no_program(tmp_path: Path) -> None:
+    file = tmp_path / "data"
+    file.write_bytes(b"\x00\x01\x02")
+    with pytest.raises(PermissionError):
+        run([str(file)], cancel=Cancel())
+    file.chmod(0o755)
+    with pytest.raises(OSError, match="Exec format error"):
+        run([str(file)], cancel=Cancel())
+
+
+# What a program sees
+
+
+def test_stdin_is_fed(tmp_path: Path) -> None:
+    file = tmp_path / "model.mlir"
+    file.write_bytes(b"module {}\n" * 100_000)
+    outcome = python("import sys; print(len(sys.stdin.buffer.read()))", stdin=file)
+    assert outcome.output == "1000000\n"
+
+
+def test_stdin_is_empty_where_none_is_given() -> None:
+    assert python("import sys; print(repr(sys.stdin.read()))").output == "''\n"
+
+
+def test_the_environment_is_scrubbed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GITHUB_TOKEN", "ghs_secret")
+    monkeypatch.setenv("ACTIONS_RUNTIME_TOKEN", "secret")
+    monkeypatch.setenv("HTTPS_PROXY", "http://user:secret@proxy")
+    outcome = run(["env"], cancel=Cancel(), environment={"TMPDIR": "/somewhere"})
+    assert "secret" not in outcome.output
+    names = {line.partition("=")[0] for line in outcome.output.splitlines()}
+    assert {"PATH", "LC_ALL", "TMPDIR"} <= names <= {*scrubbed_environment(), "TMPDIR", "PWD", "SHLVL", "_"}
+
+
+def test_the_working_directory(tmp_path: Path) -> None:
+    assert run(["pwd", "-P"], cancel=Cancel(), cwd=tmp_path).output == f"{tmp_path.resolve()}\n"
+
+
+def test_a_program_has_a_group_of_its_own() -> None:
+    code = "import os; print(os.getpid() == os.getpgid(0) == os.getsid(0))"
+    assert python(code).output == "True\n"
+
+
+# Time
+
+
+def test_a_timeout_ends_the_whole_group(tmp_path: Path) -> None:
+    began = time.monotonic()
+    outcome = python(DEAF_FAMILY, str(tmp_path / "pids"), "600", timeout_seconds=0.6)
+    assert time.monotonic() - began < 5
+    assert outcome.timed_out and outcome.exit_code is None and not outcome.ok
+    assert gone(family(tmp_path / "pids"))
+
+
+def test_a_stray_grandchild_that_holds_the_pipe_keeps_nobody(tmp_path: Path) -> None:
+    began = time.monotonic()
+    outcome = python(DEAF_FAMILY, str(tmp_path / "pids"), "0")
+    assert time.monotonic() - began < 5
+    assert outcome.ok and not outcome.timed_out
+    assert gone(family(tmp_path / "pids"))
+
+
+def test_a_program_that_closes_its_output_and_goes_on_is_waited_for(tmp_path: Path) -> None:
+    code = "import os, sys, time; os.close(1); os.close(2); time.sleep(0.4); open(sys.argv[1], 'w').close(); os._exit(3)"
+    outcome = python(code, str(tmp_path / "done"))
+    assert outcome.exit_code == 3
+    assert (tmp_path / "done").exists()
+
+
+def test_a_program_that_closes_its_output_is_timed_out_as_well() -> None:
+    code = "import os, time; os.close(1); os.close(2); time.sleep(600)"
+    assert python(code, timeout_seconds=0.3).timed_out
+
+
+def test_words_before_a_timeout_are_kept() -> None:
+    assert shell("echo almost; sleep 600", timeout_seconds=0.3).output == "almost\n"
+
+
+def test_cancel_ends_a_program_promptly(tmp_path: Path) -> None:
+    cancel, raised = Cancel(), []
+
+    def work() -> None:
+        try:
+            run([*PYTHON, DEAF_FAMILY, str(tmp_path / "pids"), "600"], cancel=cancel)
+        except Interrupted as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    assert wait_until((tmp_path / "pids").exists)
+    began = time.monotonic()
+    cancel.set()
+    thread.join()
+    assert time.monotonic() - began < 1.5
+    assert [error.exit_code for error in raised] == [130]
+    assert gone(family(tmp_path / "pids"))
+
+
+def test_cancel_before_the_beginning() -> None:
+    cancel = Cancel()
+    cancel.check()
+    cancel.set()
+    with pytest.raises(Interrupted):
+        shell("sleep 600", cancel=cancel)
+
+
+# Much output
+
+
+def test_a_flood_is_cut_and_ends() -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    code = "import sys\nfor _ in range(100): sys.stdout.buffer.write(b'x' * (1 << 20))\nsys.exit(7)"
+    outcome = python(code)
+    assert outcome.exit_code == 7
+    assert outcome.output == "x" * OUTPUT_LIMIT_BYTES == "x" * 65536
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 20 * 1024
+
+
+def test_the_head_of_a_flood_is_kept() -> None:
+    outcome = shell("echo first; head -c 200000 /dev/zero | tr '\\0' y; echo last")
+    assert outcome.output.startswith("first\nyyy") and "last" not in outcome.output
+    assert len(outcome.output.encode()) == OUTPUT_LIMIT_BYTES
+
+
+# Costs
+
+
+def test_cpu_time_is_that_of_the_program() -> None:
+    code = "import time\nwhile time.process_time() < 0.5: pass\nprint(time.process_time())"
+    outcome = python(code)
+    own_ms = float(outcome.output) * 1000
+    assert own_ms <= outcome.cpu_ms + 10 and outcome.cpu_ms <= own_ms + 100
+
+
+def test_sleeping_costs_nothing() -> None:
+    assert shell("sleep 0.3").cpu_ms < 100
+
+
+def test_peak_memory_is_that_of_the_program() -> None:
+    # exec hands down the caller's peak, so that only what is above it can be told
+    peak_rss_kib = python("b'x' * (300 << 20)").peak_rss_kib
+    assert 300 * 1024 < peak_rss_kib < 330 * 1024
+
+
+def test_costs_of_children_that_were_waited_for_count() -> None:
+    code = "import time\nwhile time.process_time() < 0.3: pass"
+    command = f"{sys.executable} -IS -c '{code}'; {sys.executable} -IS -c '{code}'"
+    assert shell(command).cpu_ms >= 550
+
+
+def test_meter_adds_up_from_many_threads() -> None:
+    meter = Meter()
+    threads = [threading.Thread(target=lambda: [meter.add("a", 1) for _ in range(1000)]) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    meter.add("b", 5)
+    assert meter.cpu_ms == {"a": 4000, "b": 5}
+    assert meter.total_cpu_ms == 4005
+
+
+# Workers
+
+ECHO = "import sys\nprint('hello', flush=True)\nfor line in sys.stdin: print(line.strip().upper(), flush=True)"
+
+
+def worker(code: str) -> Worker:
+    return Worker([*PYTHON, code])
+
+
+def test_a_worker_answers() -> None:
+    one = worker(ECHO)
+    assert one.ask(None, Cancel()) == "hello"
+    assert [one.ask(word, Cancel()) for word in ("a", "bc", "ä")] == ["A", "BC", "Ä"]
+    one.close()
+
+
+def test_an_answer_in_pieces_and_one_that_is_long() -> None:
+    code = (
+        "import sys, time\nfor line in sys.stdin:\n"
+        "    sys.stdout.write('x'); sys.stdout.flush(); time.sleep(0.05)\n"
+        "    sys.stdout.write('y' * 300000 + '\\nrest\\n'); sys.stdout.flush()"
+    )
+    one = worker(code)
+    assert one.ask("q", Cancel()) == "x" + "y" * 300_000
+    assert one.ask(None, Cancel()) == "rest"
+    one.close()
+
+
+def test_a_worker_that_dies() -> None:
+    one = worker("import sys; print('hello', flush=True); sys.stdin.readline(); sys.exit(1)")
+    assert one.ask(None, Cancel()) == "hello"
+    assert one.ask("q", Cancel()) is None
+    assert one.ask("again", Cancel()) is None
+    one.close()
+
+
+def test_half_an_answer_is_none() -> None:
+    one = worker("import sys; sys.stdout.write('{\"regions\": 1'); sys.stdout.flush()")
+    assert one.ask(None, Cancel()) is None
+    one.close()
+
+
+def test_garbage_is_handed_on() -> None:
+    one = worker("import sys; sys.stdout.buffer.write(b'\\xff\\x00\\n'); sys.stdout.flush(); sys.stdin.read()")
+    assert one.ask(None, Cancel()) == "\ufffd\x00"
+    one.close()
+
+
+def test_a_worker_that_hangs_is_ended(tmp_path: Path) -> None:
+    one = Worker([*PYTHON, DEAF_FAMILY, str(tmp_path / "pids"), "600"])
+    assert wait_until((tmp_path / "pids").exists)
+    began = time.monotonic()
+    assert one.ask("q", Cancel(), timeout_seconds=0.2) is None
+    assert time.monotonic() - began < 2
+    assert gone(family(tmp_path / "pids"))
+    assert one.ask("q", Cancel()) is None
+    one.close()
+
+
+def test_cancel_ends_a_question() -> None:
+    one, cancel = worker("import time; time.sleep(600)"), Cancel()
+    threading.Timer(0.2, cancel.set).start()
+    with pytest.raises(Interrupted):
+        one.ask(None, cancel)
+    one.close()
+
+
+def test_close_ends_a_busy_worker_and_may_be_called_twice(tmp_path: Path) -> None:
+    one = Worker([*PYTHON, DEAF_FAMILY, str(tmp_path / "pids"), "600"])
+    assert wait_until((tmp_path / "pids").exists)
+    one.close()
+    one.close()
+    assert gone(family(tmp_path / "pids"))
+
+
+def test_a_worker_sees_no_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GITHUB_TOKEN", "ghs_secret")
+    one = worker("import os; print('GITHUB_TOKEN' in os.environ, flush=True)")
+    assert one.ask(None, Cancel()) == "False"
+    one.close()
+
+
+def test_a_worker_may_write_to_its_error_output_without_end() -> None:
+    one = worker("import sys; sys.stderr.write('x' * 1000000); print('done', flush=True)")
+    assert one.ask(None, Cancel()) == "done"
+    one.close()

@@ -1,0 +1,70 @@
+"""bot.core.snapshot: cells are sorted and unique, and a value that is not there is None."""
+
+from __future__ import annotations
+
+from dataclasses import FrozenInstanceError, fields, is_dataclass, replace
+
+import pytest
+from hypothesis import given
+from strategies import plain_snapshot, snapshots
+
+from bot.core import snapshot as module
+from bot.core.snapshot import MEASURED, STATUSES, Cell, CellKey, Dispatch, Failure, Snapshot
+
+KEY = CellKey("bert", "vmvx")
+
+
+def test_the_statuses_are_those_of_the_contract() -> None:
+    assert STATUSES == ("ok", "over-stack-limit", "failed", "timeout", "unsupported")
+    assert MEASURED == {"ok", "over-stack-limit"}
+    assert module.SNAPSHOT_SCHEMA == "code-size-snapshot/1"
+
+
+@pytest.mark.parametrize("status", STATUSES)
+def test_only_a_cell_with_an_artifact_is_measured(status: str) -> None:
+    assert Cell(KEY, status).measured is (status in {"ok", "over-stack-limit"})
+
+
+def test_a_value_is_known_or_none_and_zero_is_known() -> None:
+    cell = Cell(KEY, "ok", metrics={"artifact_bytes": 0, "vm_bytes": None})
+    assert cell.value("artifact_bytes") == 0
+    assert cell.value("vm_bytes") is None
+    assert cell.value("stack_max_bytes") is None
+
+
+def test_keys_sort_by_model_and_then_target_and_read_as_words() -> None:
+    keys = [CellKey("b", "a"), CellKey("a", "z"), CellKey("a", "b")]
+    assert [str(key) for key in sorted(keys)] == ["a on b", "a on z", "b on a"]
+
+
+def test_cells_out_of_order_are_no_snapshot() -> None:
+    good = plain_snapshot(("a", "vmvx", "ok"), ("b", "vmvx", "ok"))
+    with pytest.raises(ValueError, match="sorted and unique"):
+        replace(good, cells=good.cells[::-1])
+
+
+def test_a_cell_twice_is_no_snapshot() -> None:
+    good = plain_snapshot(("a", "vmvx", "ok"))
+    with pytest.raises(ValueError, match="sorted and unique"):
+        replace(good, cells=good.cells * 2)
+
+
+@given(snapshots())
+def test_any_snapshot_holds_each_cell_once_in_order(snapshot: Snapshot) -> None:
+    keys = [cell.key for cell in snapshot.cells]
+    assert all(left < right for left, right in zip(keys, keys[1:], strict=False))
+
+
+def test_a_dispatch_knows_nothing_unless_told() -> None:
+    blank = Dispatch("main_dispatch_0", "main_dispatch_0_elementwise")
+    unknown = {f.name for f in fields(Dispatch)} - {"executable", "name", "kind"}
+    assert {getattr(blank, name) for name in unknown} == {None}
+    assert blank.kind == "other"
+
+
+def test_values_are_frozen_and_slotted() -> None:
+    classes = [found for found in vars(module).values() if isinstance(found, type) and is_dataclass(found)]
+    assert {Cell, CellKey, Snapshot, Failure, Dispatch} <= set(classes)
+    assert all(hasattr(found, "__slots__") for found in classes)
+    with pytest.raises(FrozenInstanceError):
+        Cell(KEY, "ok").status = "failed"  # type: ignore[misc]
