@@ -157,7 +157,8 @@ class _Collector:
     def announce(self) -> None:
         """Tell the progress how much there is to do."""
         missing = [wanted[0][1] for wanted in self._wanted.values()]
-        cached = sum(len(cells) for cells in self.cells.values())
+        known = (cell for cells in self.cells.values() for cell in cells.values())
+        cached = sum(cell.status != "unsupported" for cell in known)
         waiting = sum(len(wanted) for wanted in self._wanted.values())
         self._workshop.progress.plan(cached + waiting, cached, sum(cell.cost for cell in missing))
 

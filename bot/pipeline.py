@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from bot.arguments import SIDES
 from bot.compiler.cache import CellCache
 from bot.compiler.files import write_atomically
 from bot.compiler.repository import Repository, repository_of
@@ -33,8 +34,6 @@ from bot.measuring import Progress, SidePlan, Workshop, check_flags, measure_sid
 from bot.render.comment import render_comment
 from bot.render.html import render_html
 from bot.render.summary import render_summary
-
-SIDES = ("base", "head")
 
 
 class Show(Protocol):
@@ -185,7 +184,8 @@ def _publish(config: Config, base: Snapshot, head: Snapshot, baseline: Baseline,
 
 def _first_word(snapshot: Snapshot) -> str:
     failure = next((cell.failure for cell in snapshot.cells if cell.failure), None)
-    return failure.message.splitlines()[0] if failure else "no cells were planned"
+    words = failure.message.strip().splitlines() if failure else ["no cells were planned"]
+    return words[0] if words else ""
 
 
 def _write(made: Report, templates: Path | None, out: Path) -> list[Path]:

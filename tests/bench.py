@@ -23,7 +23,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bot import pipeline
-from bot.cli import _default_cache
+from bot.arguments import default_cache
 from bot.compiler.runner import Cancel
 from bot.compiler.toolchain import resolve
 from bot.core.report import Report
@@ -146,7 +146,7 @@ def bench(config: Path, jobs: int) -> list[tuple[str, str, str]]:
     """All figures: (what, measured, bound)."""
     with tempfile.TemporaryDirectory(prefix="code-size-bench-") as name:
         scratch = Path(name)
-        toolchain = resolve(COMPILER, _default_cache(), Cancel(), lambda line: print(f"  {line}", file=sys.stderr))
+        toolchain = resolve(COMPILER, default_cache(), Cancel(), lambda line: print(f"  {line}", file=sys.stderr))
         cache = scratch / "cache"
         request = pipeline.Request(
             specs={"head": str(toolchain.binary)}, config=config, jobs=jobs, cache=cache, out=scratch / "head.json"

@@ -3,8 +3,9 @@
 The program itself is `fakes/iree_compile.py`; here are the ways to install it, to ask what was run, and what it must
 have made. A rule is `{"do": …, "kind": …, "model": …, "argv": …}`: the first whose `kind` (of `options`, `ask`,
 `front`, `resume`, `direct`; several separated by spaces), part of the model's text and part of the command line fit
-decides. `do` is `crash`, `hang`, `flood`, `refuse` (the stack gate), `fail`, `warn`, `differ`, `truncate`, `nothing`
-(success without an artifact), `no-device`, or anything else for good behaviour.
+decides. `do` is `crash`, `hang`, `flood`, `refuse` (the stack gate), `fail`, `warn`, `differ` (another artifact),
+`random` (another one each time), `truncate`, `nothing` (success without an artifact), `no-device`, or anything else
+for good behaviour.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ X86 = Target("llvm-cpu-x86_64", "llvm-cpu", ("--iree-llvmcpu-target-cpu=x86-64-v
 ARM = Target("llvm-cpu-aarch64", "llvm-cpu", ("--iree-llvmcpu-target-cpu=generic",))
 ROCM = Target("rocm", "rocm", ("--iree-rocm-target=gfx942",))
 VMVX = Target("vmvx", "vmvx")
-TARGETS = (X86, ARM, ROCM, VMVX)
+TARGETS = (X86, ROCM, VMVX)
 
 _LOADED_AT = 0x400000
 _HEADERS_BYTES = 64 + 56
@@ -94,6 +95,7 @@ class FakeCompiler:
 
     home: Path
     version: str
+    digest: str
     templates: dict[str, str]
 
     @property
@@ -103,9 +105,8 @@ class FakeCompiler:
 
     @property
     def toolchain(self) -> Toolchain:
-        """As `resolve` would give it; its digest is that of its knobs."""
-        digest = hashlib.sha256((self.home / "knobs.json").read_bytes()).hexdigest()
-        info = CompilerInfo(self.version, "ab" * 20, digest, self.version)
+        """As `resolve` would give it."""
+        info = CompilerInfo(self.version, "ab" * 20, self.digest, self.version)
         backends = ("llvm-cpu", "rocm", "vmvx", "vmvx-inline")
         return Toolchain(self.binary, info, backends, None, "no MLIR Python bindings beside this compiler")
 
@@ -149,12 +150,18 @@ def install(
         "rules": list(rules),
         "unknown": list(unknown),
         "version": version,
-        "templates": templates or {},
-        "pids": str(home / "pids"),
     }
-    (home / "knobs.json").write_text(json.dumps(knobs, sort_keys=True))
-    fake = FakeCompiler(home, version, templates or {})
-    fake.binary.write_text(f"#!{sys.executable} -IS\n{PROGRAM.read_text()}")
+    digest = hashlib.sha256(json.dumps(knobs, sort_keys=True).encode()).hexdigest()
+    (home / "knobs.json").write_text(json.dumps({**knobs, "templates": templates or {}}))
+    fake = FakeCompiler(home, version, digest, templates or {})
+    lines = (
+        f"#!{sys.executable} -IS",
+        "import sys",
+        f"sys.path[:0] = [{str(PROGRAM.parent)!r}]",
+        "from iree_compile import main",
+        f"sys.exit(main({str(home)!r}, sys.argv[1:]))",
+    )
+    fake.binary.write_text("\n".join(lines) + "\n")
     fake.binary.chmod(0o755)
     return fake
 

@@ -134,7 +134,7 @@ def snapshot(
         SourceInfo(digest("sha")[:40], "refs/pull/7/merge"),
         tuple(found for found in cells if found is not None),
         COMMON,
-        {**targets, "vmvx-inline": "vmvx-inline"} if targets is TARGETS else dict(targets),
+        dict(targets),
         tuple(sorted({*targets.values(), "vmvx-inline"})),
         {model: digest(model) for model in models},
     )
@@ -144,7 +144,8 @@ def unsupported(side: Snapshot) -> Snapshot:
     """The side with a column of cells that cannot be compiled stand-alone."""
     reason = Failure("target", "it makes no executables of its own: its code is inlined into the host program")
     cells = [Cell(CellKey(model, "vmvx-inline"), "unsupported", failure=reason) for model in side.models]
-    return replace(side, cells=tuple(sorted((*side.cells, *cells), key=lambda found: found.key)))
+    every = tuple(sorted((*side.cells, *cells), key=lambda found: found.key))
+    return replace(side, cells=every, targets={**side.targets, "vmvx-inline": "vmvx-inline"})
 
 
 def finding(delta: CellDelta, metric: str | None, level: Level, said: tuple[str, str, str]) -> Finding:

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from bot.cli import _default_cache
+from bot.arguments import default_cache
 from bot.compiler.runner import Cancel
 from bot.compiler.toolchain import NATIVE_BINARY, resolve
 from bot.core.metrics import ARTIFACT_PARTS, METRIC_IDS
@@ -67,14 +67,14 @@ def bot(*arguments: str, cwd: Path = REPOSITORY) -> subprocess.CompletedProcess[
 def own_cache(directory: Path) -> Path:
     """An empty cell cache that shares the fetched compilers with everybody."""
     for version in (BASE, HEAD):
-        resolve(version, _default_cache(), Cancel(), print)
+        resolve(version, default_cache(), Cancel(), print)
     directory.mkdir(parents=True)
-    (directory / "toolchains").symlink_to(_default_cache() / "toolchains")
+    (directory / "toolchains").symlink_to(default_cache() / "toolchains")
     return directory
 
 
 def toolchain_root(version: str) -> Path:
-    return resolve(version, _default_cache(), Cancel(), print).binary.parents[3]
+    return resolve(version, default_cache(), Cancel(), print).binary.parents[3]
 
 
 @pytest.fixture(scope="module")

@@ -109,9 +109,9 @@ def test_a_cell_that_two_parts_measured_is_refused() -> None:
 @pytest.mark.parametrize("what", ["models", "targets"])
 def test_a_name_that_two_parts_know_differently_is_refused(what: str) -> None:
     name = {"models": "a", "targets": "cuda"}[what]
-    other = replace(B, **{what: {**getattr(B, what), name: "another"}})
+    changed: dict[str, Any] = {what: {**getattr(B, what), name: "another"}}
     expected = f"part-2.json: has another '{name}' among its {what} than the parts before"
-    assert refusal(A, other).startswith(expected)
+    assert refusal(A, replace(B, **changed)).startswith(expected)
 
 
 def test_a_shard_without_cells_adds_nothing_and_need_not_know_the_flags() -> None:

@@ -151,6 +151,7 @@ def test_larger_models_and_slower_backends_cost_more() -> None:
     small, large = model("small", 10), model("large", 1000)
     costs = [PlannedCell(one, target, ()).cost for one in (small, large) for target in (VMVX, CPU, ROCM)]
     assert costs == sorted(costs) and len(set(costs)) == len(costs)
+    assert costs[3:] == [100 * cost for cost in costs[:3]]
 
 
 @given(planned_models(), planned_targets, st.integers(1, 10))
@@ -159,7 +160,7 @@ def test_shards_are_a_partition_that_keeps_models_whole(
 ) -> None:
     cells = plan(models, targets)
     parts = [shard(cells, index, count) for index in range(1, count + 1)]
-    assert sorted((cell.key for part in parts for cell in part)) == [cell.key for cell in cells]
+    assert sorted(cell.key for part in parts for cell in part) == [cell.key for cell in cells]
     homes = [{cell.model.name for cell in part} for part in parts]
     assert sum(len(home) for home in homes) == len({cell.model.name for cell in cells})
     assert all(list(part) == sorted(part, key=lambda cell: cell.key) for part in parts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -21,7 +22,7 @@ from bot.core.verdict import Verdict
 BASE = plain_snapshot(("a", "vmvx", "ok"), ("b", "vmvx", "ok"), ("c", "vmvx", "failed"))
 HEAD = plain_snapshot(("a", "vmvx", "ok"), ("b", "vmvx", "over-stack-limit"), ("d", "vmvx", "ok"))
 BASELINE = Baseline("--base 3.11.0", "5" * 40, 2)
-ANY_GROWTH = Rule("growth", ("*",), warn=LevelSpec(relative=Ratio(0, "0%")), line=7)  # type: ignore[arg-type]
+ANY_GROWTH = Rule("growth", ("*",), warn=LevelSpec(relative=Ratio(Fraction(0), "0%")), line=7)
 
 
 def report_of(base: Snapshot, head: Snapshot) -> dict[str, Any]:

@@ -141,7 +141,7 @@ def test_a_stray_grandchild_that_holds_the_pipe_keeps_nobody(tmp_path: Path) -> 
 
 
 def test_a_program_that_closes_its_output_and_goes_on_is_waited_for(tmp_path: Path) -> None:
-    code = "import os, sys, time; os.close(1); os.close(2); time.sleep(0.4); open(sys.argv[1], 'w').close(); os._exit(3)"
+    code = "import os, sys, time; os.close(1); os.close(2); time.sleep(0.4); os.mkdir(sys.argv[1]); os._exit(3)"
     outcome = python(code, str(tmp_path / "done"))
     assert outcome.exit_code == 3
     assert (tmp_path / "done").exists()

@@ -50,6 +50,11 @@ def task(cost: float, name: str, work: Callable[[], Iterable[Task]] = tuple) -> 
     return Task(cost, name, work)
 
 
+def meet(barrier: threading.Barrier) -> list[Task]:
+    barrier.wait()
+    return []
+
+
 def run(tasks: Iterable[Task], jobs: int = 1, interrupt: Callable[[], None] = never) -> Log:
     log = Log()
     run_all(tasks, jobs, interrupt, log)
@@ -85,7 +90,7 @@ def test_idle_threads_wait_for_follow_ups() -> None:
 
     def spread() -> list[Task]:
         time.sleep(0.05)
-        return [task(1, f"child {i}", lambda: [] if meeting.wait() >= 0 else []) for i in range(3)]
+        return [task(1, f"child {i}", lambda: meet(meeting)) for i in range(3)]
 
     assert run([task(1, "parent", spread)], jobs=3).most == 3
 
@@ -99,7 +104,7 @@ def test_never_more_than_jobs_at_once(jobs: int) -> None:
 
 def test_all_cores_are_used() -> None:
     meeting = threading.Barrier(4, timeout=5)
-    assert run([task(1, str(i), lambda: [] if meeting.wait() >= 0 else []) for i in range(4)], jobs=4).most == 4
+    assert run([task(1, str(i), lambda: meet(meeting)) for i in range(4)], jobs=4).most == 4
 
 
 def test_the_first_error_is_raised_when_all_have_stopped() -> None:

@@ -16,7 +16,7 @@ KEY = CellKey("bert", "vmvx")
 
 def test_the_statuses_are_those_of_the_contract() -> None:
     assert STATUSES == ("ok", "over-stack-limit", "failed", "timeout", "unsupported")
-    assert MEASURED == {"ok", "over-stack-limit"}
+    assert sorted(MEASURED) == ["ok", "over-stack-limit"]
     assert module.SNAPSHOT_SCHEMA == "code-size-snapshot/1"
 
 
@@ -52,7 +52,7 @@ def test_a_cell_twice_is_no_snapshot() -> None:
 @given(snapshots())
 def test_any_snapshot_holds_each_cell_once_in_order(snapshot: Snapshot) -> None:
     keys = [cell.key for cell in snapshot.cells]
-    assert all(left < right for left, right in zip(keys, keys[1:], strict=False))
+    assert keys == sorted(set(keys))
 
 
 def test_a_dispatch_knows_nothing_unless_told() -> None:

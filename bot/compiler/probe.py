@@ -66,6 +66,7 @@ def ask_device(toolchain: Toolchain, argv: Sequence[str], scratch: Path, cancel:
     """Compile the trivial module for one target up to the stream phase."""
     source, output = scratch / "trivial.mlir", scratch / "trivial.stream.mlir"
     source.write_text(TRIVIAL, encoding="utf-8")
+    output.unlink(missing_ok=True)
     command = [str(toolchain.binary), "-", *argv, *RESUME_OPTIONS, "--mlir-disable-threading", "-o", str(output)]
     outcome = run(command, cancel=cancel, stdin=source, cwd=scratch, timeout_seconds=120)
     if not outcome.ok or not output.is_file():

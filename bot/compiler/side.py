@@ -146,12 +146,23 @@ class Side:
         assert isinstance(source, Path) and group.front is not None
         direct = compile_directly(self._kit, cell.argv, Source(cell.model.name, source))
         resumed = self._resumed(cell, group.front) if isinstance(direct, Compiled) else None
-        same = isinstance(direct, Compiled) and isinstance(resumed, Compiled) and resumed.artifact == direct.artifact
-        self._finish(cell, resumed if isinstance(resumed, Compiled) and same else direct)
-        if same or isinstance(direct, Failure):
-            return True if same else None
-        self.notes.append(f"front ends were not shared: resumed and direct artifacts of {cell.key} differ")
-        return False
+        if isinstance(direct, Failure):
+            self._finish(cell, direct)
+            return None
+        if isinstance(resumed, Compiled) and resumed.artifact == direct.artifact:
+            self._finish(cell, resumed)
+            return True
+        self._finish(cell, direct)
+        return self._blame(cell, direct, compile_directly(self._kit, cell.argv, Source(cell.model.name, source)))
+
+    def _blame(self, cell: PlannedCell, direct: Compiled, again: Compiled | Failure) -> bool | None:
+        """A resumed artifact differs: False where sharing did it, None where the compiler does not repeat itself."""
+        if isinstance(again, Compiled) and again.artifact == direct.artifact:
+            self.notes.append(f"front ends were not shared: resumed and direct artifacts of {cell.key} differ")
+            return False
+        sizes = [len(one.artifact) if isinstance(one, Compiled) else "no" for one in (direct, again)]
+        self.notes.append(f"not deterministic: the same command for {cell.key} gave {sizes[0]} and {sizes[1]} bytes")
+        return None
 
     def _judge(self, proved: bool | None, rest: _Group) -> list[Task]:
         trust = self._trust

@@ -17,11 +17,11 @@ from bot.render.view import build_view
 COMMENT_LIMIT = 65_536
 """Characters that GitHub takes in a comment; counted here as UTF-16 units, never fewer than characters."""
 
-_WIDTH = 98
+_WIDTH = 128
 _TIERS = (
-    Limits(40, _WIDTH, 8, 8, 10, 12, 200, 450, 60, 30),
-    Limits(40, _WIDTH, 8, 8, 10, 8, 100, 240, 40, 16),
-    Limits(30, _WIDTH, 6, 6, 10, 5, 60, 120, 24, 8),
+    Limits(40, _WIDTH, 8, 6, 8, 12, 200, 450, 60, 40),
+    Limits(40, _WIDTH, 8, 6, 8, 8, 100, 240, 40, 20),
+    Limits(30, _WIDTH, 6, 6, 8, 5, 60, 120, 24, 8),
     Limits(20, _WIDTH, 4, 5, 8, 3, 30, 50, 12, 5),
     Limits(12, _WIDTH, 2, 4, 6, 2, 12, 12, 6, 2),
     Limits(6, _WIDTH, 1, 2, 3, 1, 4, 4, 3, 1),

@@ -7,15 +7,14 @@ from dataclasses import dataclass
 
 from bot.core.delta import CellDelta, exact_changes
 from bot.core.metrics import METRIC_BY_ID, METRICS, Metric
-from bot.core.snapshot import CellKey
 from bot.render.escape import clip
 from bot.render.facts import NAME_LIMIT, Facts, by_model, cells_phrase
 from bot.render.failures import failure_words
 from bot.render.filters import amount
 from bot.render.movers import finding_of
-from bot.render.phrase import Phrase, code, joined, phrase
+from bot.render.phrase import Phrase, code, phrase
 from bot.render.rows import MetricRow, metric_row
-from bot.render.selection import Limits, Listing, fair, first, listing
+from bot.render.selection import Limits, Listing, fair_in_order, listing
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +29,13 @@ class ModelChanges:
 def changed(facts: Facts, limits: Limits) -> Listing[ModelChanges]:
     """The changed cells by model; where there are too many, models take turns with their rows."""
     pairs = [(delta, metric.id) for delta in facts.states["changed"] for metric in _differing(delta)]
-    keep = fair(range(len(pairs)), lambda index: pairs[index][0].key.model, limits.changed)
+    keep = fair_in_order(pairs, lambda pair: pair[0].key.model, limits.changed)
     shown = by_model(delta.key for delta in facts.states["changed"])
     rows: dict[str, list[MetricRow]] = {model: [] for model in shown}
     totals = dict.fromkeys(shown, 0)
     for delta, _ in pairs:
         totals[delta.key.model] += 1
-    for index in sorted(keep):
-        delta, id_ = pairs[index]
+    for delta, id_ in keep:
         rows[delta.key.model].append(_row(facts, delta, id_))
     models = [_changes(model, shown[model], rows[model], totals[model]) for model in shown if rows[model]]
     return listing(models, len(shown), "model with changes")
@@ -60,8 +58,7 @@ def _row(facts: Facts, delta: CellDelta, id_: str) -> MetricRow:
 def settled(facts: Facts, limits: Limits) -> Listing[Phrase]:
     """Fixed, new and removed cells, a line each: what happened, and how large the artifact is or was."""
     deltas = [delta for state in ("removed", "fixed", "new") for delta in facts.states[state]]
-    shown = fair(deltas, lambda delta: (delta.state, delta.key.model), limits.names)
-    shown.sort(key=lambda delta: (("removed", "fixed", "new").index(delta.state), delta.key))
+    shown = fair_in_order(deltas, lambda delta: (delta.state, delta.key.model), limits.names)
     return listing((_settled(facts, delta) for delta in shown), len(deltas), "fixed, new or removed cell")
 
 
@@ -89,26 +86,8 @@ def unchanged(facts: Facts, limits: Limits) -> Unchanged:
     same = facts.states["same"]
     identical = [delta.key for delta in same if delta.identical]
     equal = [delta.key for delta in same if not delta.identical]
-    texts = [_whole_models(facts, keys, limits.names) for keys in (identical, equal)]
+    texts = [cells_phrase(facts, keys, limits.names) for keys in (identical, equal)]
     return Unchanged(len(identical), texts[0], len(equal), texts[1])
-
-
-def _whole_models(facts: Facts, keys: Sequence[CellKey], limit: int) -> Phrase:
-    """Cells in words, models of which every cell is meant by their name alone."""
-    every = by_model(delta.key for delta in facts.report.deltas if delta.state != "unmeasured")
-    meant = by_model(keys)
-    whole = [model for model, targets in meant.items() if len(targets) > 1 and targets == every.get(model)]
-    parts = first(keys_of_others(keys, set(whole)), limit, "cell")
-    names = joined([(code(clip(model, NAME_LIMIT)),) for model in whole[:limit]], ", ")
-    more = f" and {len(whole) - limit:,} more models" if len(whole) > limit else ""
-    said = [phrase(names, more, " on every target")] if whole else []
-    others = [cells_phrase(facts, keys_of_others(keys, set(whole)), limit)] if parts else []
-    return joined([*said, *others], "; ")
-
-
-def keys_of_others(keys: Sequence[CellKey], models: set[str]) -> list[CellKey]:
-    """The cells of all models but these."""
-    return [key for key in keys if key.model not in models]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ template that forgets an escape shows odd text, and nothing worse.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -69,6 +69,31 @@ def html_phrase(phrase: Phrase) -> Markup:
     return Markup("").join(Markup(_TAGS[span.kind]).format(text) for span, text in words)
 
 
+def html_block(text: str) -> Markup:
+    """Several lines of text for a `pre` element."""
+    return Markup.escape(escape.clean_block(text))
+
+
+_SEPARATOR = "\x1f"  # no text that was made visible has it; a row is escaped at once, which pages of 5,000 cells feel
+
+
+def html_cells(texts: Sequence[str]) -> Markup:
+    """Texts as the cells of a table."""
+    joined = str(Markup.escape(_SEPARATOR.join(map(escape.visible, texts))))
+    return Markup(f"<td>{joined.replace(_SEPARATOR, '</td><td>')}</td>")
+
+
+def html_number_cells(texts: Sequence[tuple[str, str, str]]) -> Markup:
+    """Values, each with its change in small and a CSS class for that, as the cells of a table."""
+    parts = [f"{value}{_SEPARATOR}{css}{_SEPARATOR}{change}" for value, change, css in texts]
+    escaped = (str(Markup.escape(part)).split(_SEPARATOR) for part in parts)
+    return Markup("".join(f'<td class="n">{value}{_small(change, css)}</td>' for value, css, change in escaped))
+
+
+def _small(change: str, css: str) -> str:
+    return f'<small class="{css}">{change}</small>' if change else ""
+
+
 def _safe(escaped: Callable[..., str]) -> Callable[..., Markup]:
     return lambda *args: Markup(escaped(*args))
 
@@ -90,7 +115,12 @@ _MARKDOWN: Mapping[str, Callable[..., Any]] = {
     "cell_phrase": md_cell_phrase,
     "html_phrase": html_phrase,
 }
-_HTML: Mapping[str, Callable[..., Any]] = {"phrase": html_phrase}
+_HTML: Mapping[str, Callable[..., Any]] = {
+    "phrase": html_phrase,
+    "block": html_block,
+    "cells": html_cells,
+    "number_cells": html_number_cells,
+}
 
 
 def _environment(user_dir: Path | None, *, markdown: bool) -> ImmutableSandboxedEnvironment:
@@ -103,7 +133,7 @@ def _environment(user_dir: Path | None, *, markdown: bool) -> ImmutableSandboxed
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters.update(_NUMBERS)
+    made.filters.update({name: _safe(drawn) if markdown else drawn for name, drawn in _NUMBERS.items()})
     made.filters.update(_MARKDOWN if markdown else _HTML)
     return made
 
@@ -122,7 +152,9 @@ def load(name: str, user_dir: Path | None) -> jinja2.Template:
         where = f"{error.filename or error.name}:{error.lineno}"
         raise TemplateError(f"template does not parse: {error.message}", where=where) from None
     except (jinja2.TemplateError, OSError, ValueError) as error:
-        raise TemplateError(f"template cannot be read: {error}", where=f"{user_dir or templates_dir()}/{name}") from None
+        raise TemplateError(
+            f"template cannot be read: {error}", where=f"{user_dir or templates_dir()}/{name}"
+        ) from None
 
 
 def draw(template: jinja2.Template, **values: Any) -> str:

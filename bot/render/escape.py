@@ -15,7 +15,7 @@ _SPECIAL = re.compile(r"([\\`*_\[\]<>&#|~$!])")
 _LINKS = re.compile(r"(@|:(?=[\w/+-])|(?i:www)(?=\.))")
 _HEX = re.compile(r"[0-9a-fA-F]{7,}")
 _GITHUB_ISSUE = re.compile(r"(?i)\b(gh)-(?=\d)")
-_LINE_START = re.compile(r"^(\d+)([.)])|^([-+=])")
+_LINE_START = re.compile(r"^(\d+)([.)])|^([-+=])(?=[-=\s]|$)")
 _BACKSLASHES_BEFORE_PIPE = re.compile(r"\\+(?=\|)")
 
 

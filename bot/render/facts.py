@@ -11,10 +11,13 @@ from bot.core.report import Report
 from bot.core.snapshot import Cell, CellKey
 from bot.core.verdict import Finding
 from bot.render.escape import clip
-from bot.render.phrase import Phrase, code, joined, phrase
+from bot.render.filters import plural
+from bot.render.phrase import Phrase, Span, code, joined, phrase
 
 STACK_LIMIT_BYTES = 32_768
 """The compiler's default for `--iree-llvmcpu-stack-allocation-limit`."""
+
+RuleKey = tuple[str, str, str]
 
 NAME_LIMIT = 64
 """Longer names of models and targets lose their middle."""
@@ -28,6 +31,8 @@ class Facts:
         states: every state → its cells, in order of their keys.
         findings: cell → its findings, worst first.
         short: target → the name for narrow columns; unique.
+        rules: level, rule and limit of the findings → a number for footnotes, from 1, the worst first.
+        measured_targets, models: those that have a cell which is more than unmeasured.
     """
 
     report: Report
@@ -35,6 +40,9 @@ class Facts:
     findings: Mapping[CellKey, Sequence[Finding]]
     deltas: Mapping[CellKey, CellDelta]
     short: Mapping[str, str]
+    measured_targets: frozenset[str]
+    models: frozenset[str]
+    rules: Mapping[RuleKey, int]
 
     def level(self, key: CellKey) -> str:
         """`fail`, `warn` or nothing: the worst finding of a cell."""
@@ -55,7 +63,22 @@ def build_facts(report: Report) -> Facts:
         findings[finding.key].append(finding)
     targets = {delta.key.target for delta in report.deltas}
     backends = {**report.base.targets, **report.head.targets}
-    return Facts(report, states, dict(findings), {d.key: d for d in report.deltas}, short_names(targets, backends))
+    cells = [delta.key for delta in report.deltas if delta.state != "unmeasured"]
+    measured, models = frozenset(key.target for key in cells), frozenset(key.model for key in cells)
+    deltas = {delta.key: delta for delta in report.deltas}
+    return Facts(
+        report, states, dict(findings), deltas, short_names(targets, backends), measured, models, _rules(report)
+    )
+
+
+def rule_key(finding: Finding) -> RuleKey:
+    """What findings that one footnote explains have in common."""
+    return finding.level, finding.rule, finding.limit
+
+
+def _rules(report: Report) -> dict[RuleKey, int]:
+    keys = dict.fromkeys(rule_key(finding) for finding in report.verdict.findings)
+    return {key: number for number, key in enumerate(keys, 1)}
 
 
 def _shorter(target: str, backend: str) -> str:
@@ -93,13 +116,31 @@ def by_model(keys: Iterable[CellKey]) -> dict[str, list[str]]:
 
 
 def cells_phrase(facts: Facts, keys: Sequence[CellKey], limit: int) -> Phrase:
-    """Cells in words, at most `limit` of them: `` `bert` on `cuda`, `rocm`; `vit` on `cuda` and 7 more ``."""
-    shown = by_model(keys[:limit])
-    parts = [_targets_phrase(facts, model, targets) for model, targets in shown.items()]
-    rest = len(keys) - min(limit, len(keys))
-    return phrase(joined(parts, "; "), f" and {rest:,} more" if rest else "")
+    """Cells in words, with about `limit` names: `` `bert`, `vit` on `cuda`, `rocm`; `gpt2` on `cuda`; 7 more cells ``.
+
+    Models with the same targets are taken together.
+    """
+    shapes: dict[tuple[str, ...], list[str]] = {}
+    for model, targets in by_model(keys).items():
+        shapes.setdefault(tuple(targets), []).append(model)
+    parts, told, room = [], 0, limit
+    for where, models in shapes.items():
+        everywhere = len(models) > 1 and set(models) == facts.models
+        shown = models if everywhere else models[: max(1, room)]
+        who = phrase("every model") if everywhere else joined([(_name(model),) for model in shown], ", ")
+        parts.append(phrase(who, " on ", _targets_phrase(facts, where[: max(1, limit)])))
+        told, room = told + len(shown) * min(len(where), max(1, limit)), room - len(shown) - len(where) + 1
+        if room <= 0:
+            break
+    rest = len(keys) - told
+    return joined([*parts, *([phrase(plural(rest, "more cell"))] if rest else [])], "; ")
 
 
-def _targets_phrase(facts: Facts, model: str, targets: Sequence[str]) -> Phrase:
-    names = joined([(code(facts.short[target]),) for target in targets], ", ")
-    return phrase(code(clip(model, NAME_LIMIT)), " on ", names)
+def _name(model: str) -> Span:
+    return code(clip(model, NAME_LIMIT))
+
+
+def _targets_phrase(facts: Facts, targets: Sequence[str]) -> Phrase:
+    if len(targets) > 1 and set(targets) == facts.measured_targets:
+        return phrase("every target")
+    return joined([(code(facts.short[target]),) for target in targets], ", ")

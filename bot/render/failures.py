@@ -12,9 +12,10 @@ from bot.render.escape import clean_block, clip
 from bot.render.facts import STACK_LIMIT_BYTES, Facts, cells_phrase, figure_bytes, is_over
 from bot.render.filters import amount, plural
 from bot.render.phrase import Phrase, code, phrase
-from bot.render.selection import Limits, Listing, fair, listing
+from bot.render.selection import Limits, Listing, fair, fair_in_order, listing
 
 _LINE_CHARS = 200
+_NAMES = 12
 _LINES_WORTH_READING = 400
 # Where a compiler ran is nobody's business, and says nothing to those who read elsewhere: the last part is enough.
 _ABSOLUTE_PATH = re.compile(
@@ -84,7 +85,7 @@ def _likeness(delta: CellDelta) -> tuple[str, str]:
 def _group(facts: Facts, group: Sequence[CellDelta], limits: Limits) -> FailureGroup:
     cell = _failed(group[0])
     text, more = trimmed(cell.failure.message, limits.lines) if cell and cell.failure else ("", 0)
-    cells = cells_phrase(facts, [delta.key for delta in group], limits.names)
+    cells = cells_phrase(facts, [delta.key for delta in group], min(limits.names, _NAMES))
     return FailureGroup(_what(group), cells, len(group), text, more)
 
 
@@ -125,7 +126,7 @@ def over_limit(facts: Facts, limits: Limits) -> Listing[OverRow]:
     """The cells that the gate refuses on both sides."""
     both = [d for d in facts.report.deltas if is_over(d.base) and is_over(d.head)]
     both.sort(key=lambda d: (-abs((figure_bytes(d.head) or 0) - (figure_bytes(d.base) or 0)), d.key))
-    shown = fair(both, lambda delta: delta.key.model, limits.findings)
+    shown = fair_in_order(both, lambda delta: delta.key.model, limits.findings)
     return listing((_over_row(facts, delta) for delta in shown), len(both), "cell")
 
 
@@ -149,17 +150,14 @@ def unmeasured(facts: Facts, limits: Limits) -> Listing[ReasonGroup]:
     for delta in facts.states["unmeasured"]:
         groups.setdefault(delta.reason, []).append(delta.key)
     ordered = sorted(groups.items(), key=lambda entry: (-len(entry[1]), entry[0]))
-    whole = {d.key.target for d in facts.states["unmeasured"]} - {
-        d.key.target for d in facts.report.deltas if d.state != "unmeasured"
-    }
-    made = [_reason_group(facts, reason, keys, whole, limits) for reason, keys in ordered[: limits.findings]]
+    made = [_reason_group(facts, reason, keys, limits) for reason, keys in ordered[: limits.findings]]
     return listing(made, len(groups), "reason")
 
 
-def _reason_group(facts: Facts, reason: str, keys: Sequence[CellKey], whole: set[str], limits: Limits) -> ReasonGroup:
+def _reason_group(facts: Facts, reason: str, keys: Sequence[CellKey], limits: Limits) -> ReasonGroup:
     targets = {key.target for key in keys}
     words = clip(reason or "no reason given", 300)
-    if len(targets) == 1 and targets <= whole:
+    if len(targets) == 1 and not targets & facts.measured_targets:
         said = phrase(code(clip(keys[0].target, 64)), f" ({plural(len(keys), 'cell')})")
     else:
         said = cells_phrase(facts, keys, limits.names)

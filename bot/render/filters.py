@@ -4,6 +4,7 @@ from __future__ import annotations
 
 _SUFFIX = {"count": "", "bytes": " B", "ms": " ms", "KiB": " KiB"}
 UNKNOWN = "n/a"
+_SUPERSCRIPT = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def amount(value: int | None, unit: str = "bytes") -> str:
@@ -72,6 +73,12 @@ def plural(count: int, noun: str) -> str:
 
 
 def grid_percent(ratio: float | None) -> str:
-    """A relative change for narrow columns, without the percent sign: `+66.5`, `-3.1`, `+120`, `<0.1`."""
-    text = percent(ratio).removesuffix(" %")
-    return text if len(text) < 6 else text.rpartition(".")[0] or text
+    """A relative change for narrow columns, in percent without its sign: `+67`, `-3.1`, `<0.1`."""
+    if ratio is not None and abs(ratio) >= 0.0995:
+        return f"{ratio * 100:+,.0f}"
+    return percent(ratio).removesuffix(" %")
+
+
+def superscript(number: int) -> str:
+    """`¹²`: a number that points to a footnote."""
+    return str(number).translate(_SUPERSCRIPT)

@@ -17,7 +17,7 @@ _LEGEND: Mapping[str, tuple[str, str]] = {
     "newly-broken": ("💥", "newly broken"),
     "fail": ("❌", "broke a rule"),
     "warn": ("⚠️", "reached a warning level"),
-    "number": ("+1.2", "change of the artifact in percent"),
+    "number": ("±1.2", "change of the artifact in percent"),
     "bytes": ("≠", "changed, artifact as large as before"),
     "over": ("⛔", "over the compiler's stack limit on both sides"),
     "fixed": ("🔧", "fixed"),
@@ -28,6 +28,7 @@ _LEGEND: Mapping[str, tuple[str, str]] = {
     "identical": ("=", "bit-identical"),
     "same": ("≈", "all metrics equal, bytes not compared"),
 }
+_NAME_LIMIT = 40
 _SEVERITY = ("newly-broken", "removed", "broken", "changed", "fixed", "new", "unmeasured", "same")
 
 
@@ -85,11 +86,11 @@ class Grid:
 
 def build_grid(facts: Facts, limits: Limits) -> Grid:
     """Draw the grid: targets that were measured nowhere have no column, and the worst models are drawn first."""
-    drawn = sorted({d.key.target for d in facts.report.deltas if d.state != "unmeasured"})
-    deltas = [d for d in facts.report.deltas if d.key.target in set(drawn)]
+    drawn = sorted(facts.measured_targets)
+    deltas = [delta for delta in facts.report.deltas if delta.key.target in facts.measured_targets]
     every = sorted({delta.key.model for delta in deltas})
     models = _models(facts, deltas, limits.grid_models)
-    rows = [GridRow(clip(m, NAME_LIMIT), tuple(_cell(facts, CellKey(m, t)) for t in drawn)) for m in models]
+    rows = [GridRow(clip(m, _NAME_LIMIT), tuple(_cell(facts, CellKey(m, t)) for t in drawn)) for m in models]
     marks = {mark for row in rows for cell in row.cells for mark in cell.marks}
     names = tuple((facts.short[t], clip(t, NAME_LIMIT)) for t in drawn if facts.short[t] != clip(t, NAME_LIMIT))
     return Grid(
@@ -115,7 +116,7 @@ def _cell(facts: Facts, key: CellKey) -> GridCell:
     if delta is None:
         return GridCell((), "", "", "")
     words = [word for mark in _marks(facts, delta) if (word := _word(mark, delta))]
-    return GridCell(tuple(_marks(facts, delta)), "\u00a0".join(words), facts.level(key), delta.state)
+    return GridCell(tuple(_marks(facts, delta)), "".join(words), facts.level(key), delta.state)
 
 
 def _word(mark: str, delta: CellDelta) -> str:
@@ -140,11 +141,11 @@ def _marks(facts: Facts, delta: CellDelta) -> Iterator[str]:
 
 
 def _blocks(headers: Sequence[str], rows: Sequence[GridRow], width: int) -> Iterator[Block]:
-    """Cut the columns into tables of at most `width` average characters, a column costing three more than its text."""
-    first = max((len(row.model) for row in rows), default=0)
+    """Cut the columns into tables of at most `width` small characters, with room for borders and padding."""
+    first = 6 + max((len(row.model) for row in rows), default=0) * 5 // 4
     start, used = 0, first
     for index, header in enumerate(headers):
-        cost = 3 + max(len(header), *(len(row.cells[index].text) for row in rows), 0)
+        cost = 5 + max(len(header), *(len(row.cells[index].text) for row in rows), 0)
         if index > start and used + cost > width:
             yield _block(headers, rows, start, index)
             start, used = index, first

@@ -19,7 +19,8 @@ _ICONS = {"pass": "✅", "warn": "⚠️", "fail": "❌"}
 def headline(facts: Facts) -> Phrase:
     """The sentence: verdict, how many cells, and the worst of them in words."""
     status = facts.report.verdict.status
-    said = phrase(_ICONS[status], " ", strong(f"Code size: {status}"), " — ")
+    icon = _ICONS[status] if facts.findings or facts.count("changed", "same") else "⚪"
+    said = phrase(icon, " ", strong(f"Code size: {status}"), " — ")
     told = list(_judged(facts)) if facts.findings else list(_unjudged(facts))
     return phrase(said, joined(told, "; "), ".")
 
@@ -72,7 +73,7 @@ def finding_words(facts: Facts, finding: Finding) -> Phrase:
     if finding.kind == "limit":
         return phrase(about, f" is {amount(finding.head, metric.unit)}, the limit ", code(clip(finding.limit, 48)))
     values = sides(finding.base, finding.head, metric.unit)
-    said = f" {values}, {change(finding.base, finding.head, metric.unit)}, allowed "
+    said = f": {values}, {change(finding.base, finding.head, metric.unit)}, allowed "
     return phrase(about, said, code(clip(finding.limit, 48)))
 
 
@@ -93,8 +94,8 @@ def _unjudged(facts: Facts) -> Iterator[Phrase]:
         yield _largest(facts)
     elif compared:
         identical = sum(delta.identical is True for delta in facts.states["same"])
-        how = "bit-identical" if identical == compared else f"equal in every metric, {identical:,} bit-identical"
-        yield phrase(f"nothing changed, {plural(compared, 'compared cell')} {how}")
+        how = "all bit-identical" if identical == compared else f"all metrics equal, {identical:,} bit-identical"
+        yield phrase(f"nothing changed in {plural(compared, 'compared cell')}: {how}")
     else:
         yield phrase("nothing could be compared")
     if facts.count("newly-broken") and not facts.findings:

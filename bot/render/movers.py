@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from bot.core.delta import CellDelta
-from bot.core.metrics import METRICS, Metric
+from bot.core.metrics import ARTIFACT_PARTS, METRICS, Metric
 from bot.core.snapshot import CellKey
 from bot.core.verdict import Finding
 from bot.render.facts import Facts
 from bot.render.rows import MetricRow, metric_row
 from bot.render.selection import Limits, Listing, fair, listing
 
-_PER_MODEL = 2
+_PER_MODEL_TOP, _PER_MODEL_FOLDED = 2, 4
 """Rows that one model gets per metric, at most: it is in the details with all of them anyway."""
 
 
@@ -49,7 +50,7 @@ def movers(facts: Facts, sign: int, limits: Limits, most: int) -> Movers:
     """The cells that grew (`sign` +1) or shrank (−1), informational metrics left out."""
     found = _moves(facts, sign)
     total = sum(map(len, found.values()))
-    folded = [m for moves in found.values() for m in fair(moves, _model, limits.per_metric, _PER_MODEL)]
+    folded = [m for moves in found.values() for m in _ranked(moves, _PER_MODEL_FOLDED)[: limits.per_metric]]
     noun = "regression" if sign > 0 else "improvement"
     order = {metric.id: index for index, metric in enumerate(METRICS)}
     top = sorted(_top(found, most), key=lambda move: order[move.metric.id])
@@ -93,14 +94,32 @@ def _rank(finding: Finding | None) -> int:
 
 def _top(found: dict[str, list[_Move]], most: int) -> list[_Move]:
     """Findings first, the worse before the milder; metrics take turns, and within a metric models do."""
+    wholes = {move.key: _rank(move.finding) for move in found["artifact_bytes"]}
+    news = {id_: [m for m in moves if not _is_told(m, wholes)] for id_, moves in found.items()}
+    candidates = [m for moves in news.values() for m in _ranked(moves, _PER_MODEL_TOP)[: max(1, most // 2)]]
     shown: list[_Move] = []
     for rank in range(3):
-        queue: list[_Move] = []
-        for moves in found.values():
-            alike = [move for move in moves if _rank(move.finding) == rank]
-            queue += fair(alike, _model, most, _PER_MODEL)
-        shown += fair(queue, lambda move: move.metric.id, most - len(shown))
+        alike = [move for move in candidates if _rank(move.finding) == rank]
+        shown += fair(alike, lambda move: move.metric.id, most - len(shown))
     return shown
+
+
+def _is_told(move: _Move, wholes: Mapping[CellKey, int]) -> bool:
+    """True for a part of an artifact that moved the same way, and no less alarmingly: the artifact's row says it."""
+    return move.metric.id in ARTIFACT_PARTS and wholes.get(move.key, 3) <= _rank(move.finding)
+
+
+def _ranked(moves: Sequence[_Move], per_model: int) -> list[_Move]:
+    """One metric's moves with the worse findings first; in each rank models take turns."""
+    ranks = [[move for move in moves if _rank(move.finding) == rank] for rank in range(3)]
+    ordered = [move for alike in ranks for move in fair(alike, _model, len(alike))]
+    seen: Counter[str] = Counter()
+    kept = []
+    for move in ordered:
+        seen[move.key.model] += 1
+        if seen[move.key.model] <= per_model:
+            kept.append(move)
+    return kept
 
 
 def _row(facts: Facts, move: _Move) -> MetricRow:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from bot.core.metrics import METRIC_BY_ID, Metric
 from bot.core.snapshot import CellKey
 from bot.core.verdict import Finding
 from bot.render.escape import clip
-from bot.render.facts import NAME_LIMIT, Facts
+from bot.render.facts import NAME_LIMIT, Facts, rule_key
+from bot.render.filters import superscript
 
 MARKS = {"fail": "❌", "warn": "⚠️"}
 _RULE_LIMIT = 48
+_ACTUAL_LIMIT = 160
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +24,8 @@ class MetricRow:
     Attributes:
         target: the short name.
         metric: the metric's label; empty where the state of the cell is meant.
-        mark: symbol of the finding; empty without one.
+        mark: symbol of the finding, with the number of the rule's footnote; empty without one.
+        note: that number.
         level: `fail`, `warn` or empty.
         rule, limit: of the finding, as the configuration has them.
         actual: the finding's own words.
@@ -34,6 +38,7 @@ class MetricRow:
     base: int | None
     head: int | None
     mark: str = ""
+    note: int = 0
     level: str = ""
     rule: str = ""
     limit: str = ""
@@ -45,14 +50,21 @@ def metric_row(
 ) -> MetricRow:
     """A row; `values` are base and head."""
     names = (clip(key.model, NAME_LIMIT), facts.short[key.target], metric.label, metric.unit)
-    return MetricRow(*names, *values, *_said(finding))
+    return MetricRow(*names, *values, **_said(facts, finding))
 
 
-def _said(finding: Finding | None) -> tuple[str, ...]:
+def _said(facts: Facts, finding: Finding | None) -> dict[str, Any]:
     if finding is None:
-        return ()
-    words = (finding.rule, finding.limit, finding.actual)
-    return (MARKS[finding.level], finding.level, *(clip(word, _RULE_LIMIT) for word in words[:2]), clip(words[2], 200))
+        return {}
+    number = facts.rules[rule_key(finding)]
+    return {
+        "mark": MARKS[finding.level] + superscript(number),
+        "note": number,
+        "level": finding.level,
+        "rule": clip(finding.rule, _RULE_LIMIT),
+        "limit": clip(finding.limit, _RULE_LIMIT),
+        "actual": clip(finding.actual, _ACTUAL_LIMIT),
+    }
 
 
 def finding_row(facts: Facts, finding: Finding) -> MetricRow:
@@ -61,4 +73,4 @@ def finding_row(facts: Facts, finding: Finding) -> MetricRow:
         values = (finding.base, finding.head)
         return metric_row(facts, finding.key, METRIC_BY_ID[finding.metric], values, finding)
     names = (clip(finding.key.model, NAME_LIMIT), facts.short.get(finding.key.target, finding.key.target))
-    return MetricRow(*names, "", "count", None, None, *_said(finding))
+    return MetricRow(*names, "", "count", None, None, **_said(facts, finding))

@@ -42,9 +42,9 @@ class Limits:
 
     Attributes:
         grid_models: rows of the grid.
-        grid_width: of the grid, in average characters.
+        grid_width: of the grid, in small characters: 6 pixels on GitHub, one column on a terminal.
         failures: groups of failed cells, each with `lines` of diagnostics.
-        movers: rows of the table of regressions; improvements get half.
+        movers: rows of the table of regressions; improvements get a third.
         per_metric: rows per metric in the folded tables of regressions and improvements.
         changed: changed metrics of changed cells.
         names: cells named in one list.
@@ -63,21 +63,29 @@ class Limits:
     commands: int
 
 
-def fair(items: Sequence[T], group: Callable[[T], Hashable], limit: int, per_group: int | None = None) -> list[T]:
+def fair(items: Sequence[T], group: Callable[[T], Hashable], limit: int) -> list[T]:
     """The first `limit` of `items` by turns: every group's first, then every group's second, …
 
     Args:
         items: in order of importance; the order in which the groups take turns follows from it.
-        per_group: the most that one group gets, however much room is left.
     """
+    return [items[index] for _, index in _turns(items, group, limit)]
+
+
+def fair_in_order(items: Sequence[T], group: Callable[[T], Hashable], limit: int) -> list[T]:
+    """The same selection, in the order of `items`."""
+    return [items[index] for index in sorted(index for _, index in _turns(items, group, limit))]
+
+
+def _turns(items: Sequence[T], group: Callable[[T], Hashable], limit: int) -> list[tuple[int, int]]:
+    """Turn and index of the selected items."""
     seen: Counter[Hashable] = Counter()
     ranked: list[tuple[int, int]] = []
     for index, item in enumerate(items):
         name = group(item)
-        if per_group is None or seen[name] < per_group:
-            ranked.append((seen[name], index))
+        ranked.append((seen[name], index))
         seen[name] += 1
-    return [items[index] for _, index in heapq.nsmallest(limit, ranked)]
+    return heapq.nsmallest(limit, ranked)
 
 
 def listing(items: Iterable[T], total: int, noun: str) -> Listing[T]:

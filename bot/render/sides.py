@@ -11,7 +11,7 @@ from bot.render.escape import clip
 from bot.render.facts import Facts
 from bot.render.filters import plural
 from bot.render.phrase import Phrase, code, joined, phrase
-from bot.render.selection import Limits, Listing, fair, first, listing
+from bot.render.selection import Limits, Listing, fair_in_order, first, listing
 
 _VALUE_LIMIT = 300
 _COMMAND_LIMIT = 2_000
@@ -120,7 +120,7 @@ class Commands:
 def commands(facts: Facts, limits: Limits) -> Listing[Commands]:
     """The exact commands of every alarming cell: newly broken, with a finding, or over the stack limit."""
     keys = list(dict.fromkeys(_alarming(facts)))
-    shown = fair(keys, lambda key: key.model, limits.commands)
+    shown = fair_in_order(keys, lambda key: key.model, limits.commands)
     return listing((_commands(facts, key) for key in shown), len(keys), "reproducing command")
 
 

@@ -13,7 +13,7 @@ from bot.render.view import build_view
 SUMMARY_LIMIT_BYTES = 1024 * 1024
 """What GitHub takes as the summary of one step, in UTF-8."""
 
-_WIDTH = 140
+_WIDTH = 165
 _TIERS = (
     Limits(400, _WIDTH, 40, 20, 20, 50, 2_000, 4_000, 1_000, 400),
     Limits(100, _WIDTH, 20, 12, 20, 20, 500, 1_500, 300, 100),

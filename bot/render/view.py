@@ -17,11 +17,12 @@ from bot.render.headline import counts, headline, is_standing
 from bot.render.movers import Movers, movers
 from bot.render.phrase import Phrase
 from bot.render.rows import MetricRow, finding_row
-from bot.render.selection import Limits, Listing, fair, listing
+from bot.render.selection import Limits, Listing, fair_in_order, listing
 from bot.render.sides import Commands, Compared, commands, compared, notes
 
 _FAILURES_AT_ONCE = 4
 _REASONS_AT_ONCE = 3
+
 
 @dataclass(frozen=True, slots=True)
 class ReportView:
@@ -47,6 +48,7 @@ class ReportView:
     grid: Grid
     undrawn: Listing[ReasonGroup]
     unmeasured: Listing[ReasonGroup]
+    broken_newly_cells: int
     broken_newly: Listing[FailureGroup]
     broken_newly_rest: Listing[FailureGroup]
     exceeded: Listing[MetricRow]
@@ -54,8 +56,10 @@ class ReportView:
     regressions: Movers
     improvements: Movers
     findings: Listing[MetricRow]
+    changed_cells: int
     changed: Listing[ModelChanges]
     settled: Listing[Phrase]
+    broken_cells: int
     broken: Listing[FailureGroup]
     over: Listing[OverRow]
     unchanged: Unchanged
@@ -84,15 +88,18 @@ def _parts(facts: Facts, limits: Limits) -> dict[str, Any]:
         "grid": build_grid(facts, limits),
         "undrawn": listing(reasons.items[:_REASONS_AT_ONCE], reasons.total, reasons.noun),
         "unmeasured": reasons,
+        "broken_newly_cells": facts.count("newly-broken"),
         "broken_newly": listing(groups.items[:_FAILURES_AT_ONCE], groups.total, groups.noun),
         "broken_newly_rest": listing(groups.items[_FAILURES_AT_ONCE:], groups.total - _FAILURES_AT_ONCE, groups.noun),
-        "exceeded": _findings(facts, [f for f in verdict.findings if _is_exceeded(f)], limits.movers),
+        "exceeded": _findings(facts, [f for f in verdict.findings if _is_exceeded(facts, f)], limits.movers),
         "standing": _findings(facts, [f for f in verdict.findings if is_standing(f)], limits.findings),
         "regressions": movers(facts, 1, limits, limits.movers),
-        "improvements": movers(facts, -1, limits, limits.movers // 2),
+        "improvements": movers(facts, -1, limits, max(3, limits.movers // 3)),
         "findings": _findings(facts, verdict.findings, limits.findings),
+        "changed_cells": facts.count("changed"),
         "changed": changed(facts, limits),
         "settled": settled(facts, limits),
+        "broken_cells": facts.count("broken"),
         "broken": failures(facts, "broken", limits),
         "over": over_limit(facts, limits),
         "unchanged": unchanged(facts, limits),
@@ -103,13 +110,13 @@ def _parts(facts: Facts, limits: Limits) -> dict[str, Any]:
 
 
 def _findings(facts: Facts, findings: Sequence[Finding], limit: int) -> Listing[MetricRow]:
-    shown = fair(findings, lambda finding: finding.key.model, limit)
+    shown = fair_in_order(findings, lambda finding: finding.key.model, limit)
     return listing((finding_row(facts, finding) for finding in shown), len(findings), "finding")
 
 
-def _is_exceeded(finding: Finding) -> bool:
-    if finding.kind == "state":
-        return finding.limit != "newly-broken"
+def _is_exceeded(facts: Facts, finding: Finding) -> bool:
+    if facts.deltas[finding.key].state == "newly-broken" and finding.metric in (None, "stack_alloca_bytes"):
+        return False  # told among the newly broken
     return finding.kind != "change" and not is_standing(finding)
 
 

@@ -1,8 +1,8 @@
 """A program that behaves like `iree-compile` as far as the bot can tell, in milliseconds.
 
-Run as `python -IS iree_compile.py …` with two files beside it: `knobs.json` says how to misbehave and when (see
-`tests/fake_compiler.py`), `calls.jsonl` receives one line for every call. An artifact depends on the model, on the
-device that the module names, and on every flag that is not about measuring, so that a mix-up cannot go unnoticed.
+In its directory, `knobs.json` says how to misbehave and when (see `tests/fake_compiler.py`), and `calls.jsonl` receives
+one line for every call. An artifact depends on the model, on the device that the module names, and on every flag that
+is not about measuring, so that a mix-up cannot go unnoticed. Imports are few: a test runs this some hundred times.
 """
 
 from __future__ import annotations
@@ -12,11 +12,9 @@ import json
 import os
 import re
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 Words = Sequence[str]
 
@@ -76,11 +74,13 @@ def crash() -> int:
     return 1
 
 
-def hang(knobs: dict[str, str]) -> int:
+def hang(home: str) -> int:
     """Deaf to SIGTERM, with a child that is deaf as well and holds the pipe; both leave their ids."""
+    import subprocess  # slow to import, rarely needed
+
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     child = subprocess.Popen(["sleep", "600"])
-    with open(knobs["pids"], "a") as file:
+    with open(os.path.join(home, "pids"), "a") as file:
         file.write(f"{os.getpid()}\n{child.pid}\n")
     time.sleep(600)
     return 1
@@ -112,11 +112,11 @@ def warn() -> int:
     return 0
 
 
-def misbehave(action: str, argv: Words, knobs: dict[str, str]) -> int:
+def misbehave(action: str, argv: Words, home: str) -> int:
     """What a knob asks for; 0 where the compile then goes on."""
     actions: dict[str, Callable[[], int]] = {
         "crash": crash,
-        "hang": lambda: hang(knobs),
+        "hang": lambda: hang(home),
         "flood": flood,
         "refuse": lambda: refuse(argv),
         "fail": parse_error,
@@ -143,18 +143,23 @@ def kind_of(text: str, argv: Words) -> str:
     return "resume" if value(argv, "--compile-from") == "stream" else "direct"
 
 
+def write(path: str, data: bytes) -> None:
+    with open(path, "wb") as file:
+        file.write(data)
+
+
 def write_products(argv: Words) -> None:
     """The files of the measuring options."""
     if name := value(argv, "--stack-usage-file"):
-        Path(name).write_text("-:1:main_dispatch_0\t64\tstatic\n")
+        write(name, b"-:1:main_dispatch_0\t64\tstatic\n")
     if name := value(argv, "--iree-scheduling-dump-statistics-file"):
-        Path(name).write_text(json.dumps(STATISTICS))
+        write(name, json.dumps(STATISTICS).encode())
     if name := value(argv, "--dump-compilation-phases-to"):
-        Path(name).mkdir(exist_ok=True)
+        os.makedirs(name, exist_ok=True)
         for phase in ("5.dispatch-creation", "7.stream", "10.executable-targets"):
-            (Path(name) / f"module.{phase}.mlir").write_text(f"// {phase}\n")
+            write(f"{name}/module.{phase}.mlir", f"// {phase}\n".encode())
     if "--iree-llvmcpu-keep-linker-artifacts" in argv and "llvm-cpu" in value(argv, "--iree-hal-target-backends"):
-        (Path(os.environ["TMPDIR"]) / "main_dispatch_0-1f3ebc.o").write_bytes(b"\x7fELF of no use")
+        write(f"{os.environ['TMPDIR']}/main_dispatch_0-1f3ebc.o", b"\x7fELF of no use")
 
 
 def compile_module(kind: str, text: str, argv: Words, action: str, templates: dict[str, str]) -> bytes:
@@ -170,18 +175,21 @@ def compile_module(kind: str, text: str, argv: Words, action: str, templates: di
         print("<stdin>:1:1: error: the module is for another device")
         sys.exit(1)
     backend = value(argv, "--iree-hal-target-backends")
-    template = Path(templates[backend]).read_bytes() if backend in templates else b""
+    template = b""
+    if backend in templates:
+        with open(templates[backend], "rb") as file:
+            template = file.read()
     whole = artifact(stream, argv, template)
-    if action == "differ":
-        return whole + b"!"
+    if action in ("differ", "random"):
+        return whole + (b"!" if action == "differ" else os.urandom(8))
     return whole[: len(whole) // 2] if action == "truncate" else whole
 
 
-def log_call(home: Path, kind: str, text: str, argv: Words) -> None:
+def log_call(home: str, kind: str, text: str, argv: Words) -> None:
     """Append one line, whole even where two compilers run at once."""
     model = re.search(r"// model (\S+)", text)
     line = json.dumps({"kind": kind, "model": model[1] if model else "", "argv": list(argv), "pid": os.getpid()})
-    handle = os.open(home / "calls.jsonl", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    handle = os.open(os.path.join(home, "calls.jsonl"), os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     os.write(handle, line.encode() + b"\n")
     os.close(handle)
 
@@ -191,10 +199,10 @@ def unknown_option(argv: Words, unknown: list[str]) -> str | None:
     return next((word for word in argv if word.partition("=")[0] in unknown), None)
 
 
-def main(argv: Words) -> int:
+def main(home: str, argv: Words) -> int:
     """Compile, or answer a question."""
-    home = Path(__file__).resolve().parent
-    knobs = json.loads((home / "knobs.json").read_text())
+    with open(os.path.join(home, "knobs.json")) as file:
+        knobs = json.load(file)
     if argv == ["--version"]:
         print(f"IREE (https://iree.dev):\n  IREE compiler version {knobs['version']} @ {'ab' * 20}\n  LLVM version 24")
         return 0
@@ -208,14 +216,10 @@ def main(argv: Words) -> int:
         print(f"iree-compile: Unknown command line argument '{unknown}'.  Try: '{sys.argv[0]} --help'", file=sys.stderr)
         return 1
     action = action_for(kind, text, argv, knobs["rules"])
-    if code := misbehave(action, argv, knobs):
+    if code := misbehave(action, argv, home):
         return code
     made = compile_module(kind, text, argv, action, knobs["templates"])
     write_products(argv)
     if action != "nothing":
-        Path(argv[argv.index("-o") + 1]).write_bytes(made)
+        write(argv[argv.index("-o") + 1], made)
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,140 @@
+"""The command line's grammar: commands, options, defaults and help texts with examples."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from bot import __version__
+
+SIDES = ("base", "head")
+EXAMPLES = """examples:
+  code-size-bot compare --base 3.11.0 --head 3.13.0
+  code-size-bot compare --head ../iree-build --model 'bert*' --target 'llvm-cpu-*'
+  code-size-bot measure --compiler 3.13.0 --out main.json
+  code-size-bot compare --base main.json --head dist/iree_base_compiler-3.14.0-cp311-cp311-linux_x86_64.whl
+  code-size-bot report --base main.json --head head.json --out out
+
+SPEC is a release (3.13.0 or iree-base-compiler==3.13.0), a wheel file or a directory of wheels, an iree-compile
+binary, a virtual environment or build directory holding one, or (compare) a snapshot.json measured earlier.
+
+exit codes: 0 pass or warn, 1 the verdict is fail, 2 bad usage, configuration or input, 3 GitHub or network,
+4 a compiler could not be had, 130 interrupted
+"""
+_CACHE_HELP = "cells and compilers (default: %(default)s)"
+
+
+def default_cache() -> Path:
+    """Where cells and compilers are kept: CODE_SIZE_CACHE, else below the user's cache directory."""
+    home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(os.environ.get("CODE_SIZE_CACHE") or f"{home}/code-size-bot").expanduser()
+
+
+def cores() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _shard(text: str) -> tuple[int, int]:
+    index, _, count = text.partition("/")
+    if not (index.isdigit() and count.isdigit() and 1 <= int(index) <= int(count)):
+        raise argparse.ArgumentTypeError(f"{text!r} is not I/N with 1 <= I <= N, such as 2/4")
+    return int(index), int(count)
+
+
+def _positive(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no positive number")
+    return int(text)
+
+
+def _directory(text: str) -> Path:
+    return Path(text).expanduser()
+
+
+def _selectors(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--config", type=Path, metavar="FILE", help="configuration (default: the packaged suite)")
+    parser.add_argument("--model", action="append", default=[], metavar="GLOB", help="only these models; repeatable")
+    parser.add_argument("--target", action="append", default=[], metavar="GLOB", help="only these targets; repeatable")
+    jobs = "compiles side by side (default: %(default)s)"
+    parser.add_argument("--jobs", type=_positive, default=cores(), metavar="N", help=jobs)
+    parser.add_argument("--cache", type=_directory, default=default_cache(), metavar="DIR", help=_CACHE_HELP)
+
+
+def _out_directory(parser: argparse.ArgumentParser) -> None:
+    text = "where the six files go (default: %(default)s)"
+    parser.add_argument("--out", type=Path, default=Path("out"), metavar="DIR", help=text)
+
+
+def _compare(parser: argparse.ArgumentParser) -> None:
+    for side in SIDES:
+        parser.add_argument(f"--{side}", metavar="SPEC", help=f"compiler or snapshot of the {side} side")
+    _out_directory(parser)
+    _selectors(parser)
+
+
+def _measure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--compiler", required=True, metavar="SPEC", help="the compiler")
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the snapshot to write")
+    parser.add_argument("--shard", type=_shard, default=(1, 1), metavar="I/N", help="measure only part I of N")
+    _selectors(parser)
+
+
+def _merge(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("parts", nargs="+", type=Path, metavar="part.json", help="snapshots of one run")
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the snapshot to write")
+
+
+def _report(parser: argparse.ArgumentParser) -> None:
+    for side in SIDES:
+        parser.add_argument(f"--{side}", type=Path, required=True, metavar="FILE", help=f"snapshot of the {side} side")
+    parser.add_argument("--config", type=Path, metavar="FILE", help="where thresholds come from")
+    _out_directory(parser)
+
+
+def _plan(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--shards", type=_positive, required=True, metavar="N", help="how many")
+    _selectors(parser)
+
+
+def _doctor(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--cache", type=_directory, default=default_cache(), metavar="DIR", help=_CACHE_HELP)
+
+
+@dataclass(frozen=True)
+class Command:
+    """One subcommand: what it is for, an example, and its own arguments."""
+
+    about: str
+    example: str
+    arguments: Callable[[argparse.ArgumentParser], None]
+
+
+COMMANDS: dict[str, Command] = {
+    "compare": Command("measure two sides and report what changed", "--base 3.11.0 --head 3.13.0", _compare),
+    "measure": Command("measure one side into a snapshot", "--compiler 3.13.0 --out head.json --shard 1/4", _measure),
+    "merge": Command("join the snapshots of shards", "part-1.json part-2.json --out head.json", _merge),
+    "report": Command("compare two snapshots", "--base base.json --head head.json --out out", _report),
+    "plan": Command("print the shards of a run as JSON for strategy.matrix", "--shards 4", _plan),
+    "doctor": Command("say what is here, what is missing and how to mend it", "", _doctor),
+}
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The whole grammar; the chosen command is in `command`."""
+    form = argparse.RawDescriptionHelpFormatter
+    about = "What did this change do to the code that ships?"
+    parser = argparse.ArgumentParser("code-size-bot", description=about, epilog=EXAMPLES, formatter_class=form)
+    parser.add_argument("--version", action="version", version=f"code-size-bot {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, command in COMMANDS.items():
+        epilog = f"example:\n  code-size-bot {name} {command.example}"
+        sub = commands.add_parser(
+            name, help=command.about, description=command.about, epilog=epilog, formatter_class=form
+        )
+        sub.add_argument("-q", "--quiet", action="store_true", help="only errors, and where the files are")
+        command.arguments(sub)
+    return parser

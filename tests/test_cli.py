@@ -1,0 +1,403 @@
+"""bot.cli: one line and the right exit code for what a user can get wrong, and the files for what is right."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from strategies import plain_snapshot
+
+from bot import __version__
+from bot.cli import main
+from bot.core.plan import COMMON_FLAGS
+from bot.core.serial import from_json, to_json
+from bot.core.snapshot import Failure, Snapshot
+
+COMMANDS = ("compare", "measure", "merge", "report", "plan", "doctor")
+FILES = ["base.json", "comment.md", "head.json", "report.html", "report.json", "summary.md"]
+CONFIG = "schema: code-size-config/1\nmodels: ['suite/*.mlir']\ntargets: [vmvx, cuda]\n"
+BASE = plain_snapshot(("a", "vmvx", "ok"), ("b", "vmvx", "ok"))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one command came to."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def line(self) -> str:
+        """The one line of complaint, without the program's name."""
+        lines = self.err.splitlines()
+        assert len(lines) == 1, self.err
+        assert lines[0].startswith("code-size-bot: ")
+        return lines[0].removeprefix("code-size-bot: ")
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A directory to work in, and the program."""
+
+    folder: Path
+    capture: pytest.CaptureFixture[str]
+
+    def run(self, *arguments: str) -> Outcome:
+        try:
+            code = main(arguments)
+        except SystemExit as ended:
+            code = int(ended.code or 0)
+        return Outcome(code, *self.capture.readouterr())
+
+    def write(self, name: str, content: str | bytes | Snapshot) -> str:
+        content = to_json(content) if isinstance(content, Snapshot) else content
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return name
+
+    def files(self, name: str = "out") -> list[str]:
+        return sorted(path.name for path in (self.folder / name).iterdir())
+
+
+@pytest.fixture
+def bench(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CODE_SIZE_CACHE", str(tmp_path / "cache"))
+    before = signal.getsignal(signal.SIGTERM)
+    found = Bench(tmp_path, capsys)
+    for name in ("small", "middle", "large"):
+        found.write(f"suite/{name}.mlir", "module {}" * {"small": 1, "middle": 10, "large": 100}[name])
+    found.write("c.yml", CONFIG)
+    found.write("base.json", BASE)
+    yield found
+    signal.signal(signal.SIGTERM, before)
+
+
+def grown(by: int) -> Snapshot:
+    """BASE with larger artifacts."""
+    cells = [
+        replace(cell, metrics={**cell.metrics, "artifact_bytes": 1000 + by}, artifact_digest="e" * 64)
+        for cell in BASE.cells
+    ]
+    return replace(BASE, cells=tuple(cells))
+
+
+# Arguments.
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself_with_an_example(bench: Bench, command: str) -> None:
+    found = bench.run(command, "--help")
+    assert found.code == 0
+    assert f"example:\n  code-size-bot {command}" in found.out
+
+
+def test_the_help_shows_all_commands_the_forms_of_spec_and_the_exit_codes(bench: Bench) -> None:
+    found = bench.run("--help")
+    assert found.code == 0
+    assert all(f"\n    {command} " in found.out for command in COMMANDS)
+    for words in ("examples:", "SPEC is a release", "snapshot.json", "exit codes: 0 pass or warn", "130 interrupted"):
+        assert words in found.out
+
+
+def test_the_version(bench: Bench) -> None:
+    assert bench.run("--version") == Outcome(0, f"code-size-bot {__version__}\n", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "required: COMMAND"),
+        (["comapre"], "invalid choice: 'comapre'"),
+        (["plan"], "required: --shards"),
+        (["plan", "--shards", "0"], "'0' is no positive number"),
+        (["plan", "--shards", "-1"], "--shards"),
+        (["plan", "--shards", "two"], "'two' is no positive number"),
+        (["measure", "--out", "x.json"], "required: --compiler"),
+        (["measure", "--compiler", "3.13.0"], "required: --out"),
+        *(
+            (["measure", "--compiler", "3.13.0", "--out", "x.json", "--shard", shard], f"'{shard}' is not I/N")
+            for shard in ("5/4", "0/4", "1/0", "1", "a/b", "1/2/3", "/", "+1/4", "1.0/2")
+        ),
+        (["compare", "--jobs", "0"], "'0' is no positive number"),
+        (["compare", "--unknown"], "unrecognized arguments: --unknown"),
+        (["merge", "--out", "x.json"], "required: part.json"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_arguments_that_are_wrong_end_with_2_and_say_why(bench: Bench, arguments: list[str], words: str) -> None:
+    found = bench.run(*arguments)
+    assert found.code == 2
+    assert words in found.err.splitlines()[-1]
+    assert found.out == ""
+
+
+# Configuration.
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (None, "bad.yml: cannot be read: No such file or directory"),
+        ("schema: code-size-config/1\nmodelz: []\n", "bad.yml:2: modelz: unknown key (did you mean 'models'?)"),
+        (CONFIG + "flags: --x\n", "bad.yml:4: flags: is text, must be a list (write [--x])"),
+        (
+            CONFIG.replace("vmvx", "vmvxx"),
+            "bad.yml:3: targets[0]: no default target is called 'vmvxx' (did you mean 'vmvx'?)",
+        ),
+        (CONFIG + "---\na: 1\n", "bad.yml:4: a second document begins here (keep one document per file)"),
+        (b"schema: \xff", "bad.yml:1: byte 0xff is not UTF-8 (save the file as UTF-8)"),
+    ],
+    ids=["missing", "typo", "type", "target", "documents", "encoding"],
+)
+@pytest.mark.parametrize("command", ["plan", "report", "compare", "measure"])
+def test_a_bad_configuration_is_one_line_before_anything_is_done(
+    bench: Bench, command: str, text: str | bytes | None, line: str
+) -> None:
+    if text is not None:
+        bench.write("bad.yml", text)
+    rest = {
+        "plan": ["--shards", "2"],
+        "report": ["--base", "base.json", "--head", "base.json", "--out", "out"],
+        "compare": ["--base", "base.json", "--head", "base.json", "--out", "out"],
+        "measure": ["--compiler", "3.13.0", "--out", "out/x.json"],
+    }
+    found = bench.run(command, "--config", "bad.yml", *rest[command])
+    assert (found.code, found.line, found.out) == (2, line, "")
+    assert not (bench.folder / "out").exists()
+
+
+# Plan.
+
+
+def plan_of(bench: Bench, *arguments: str) -> list[dict[str, object]]:
+    found = bench.run("plan", "--config", "c.yml", *arguments)
+    assert (found.code, found.err) == (0, "")
+    plain = json.loads(found.out)
+    assert plain.keys() == {"include"}
+    rows: list[dict[str, object]] = plain["include"]
+    return rows
+
+
+def test_a_plan_is_a_matrix_of_shards(bench: Bench) -> None:
+    assert plan_of(bench, "--shards", "2") == [{"shard": "1/2", "cells": 2}, {"shard": "2/2", "cells": 4}]
+    assert plan_of(bench, "--shards", "1") == [{"shard": "1/1", "cells": 6}]
+
+
+def test_a_plan_leaves_out_shards_without_work(bench: Bench) -> None:
+    rows = plan_of(bench, "--shards", "20")
+    assert [row["cells"] for row in rows] == [2, 2, 2]
+    assert all(str(row["shard"]).endswith("/20") for row in rows)
+
+
+def test_selectors_narrow_a_plan(bench: Bench) -> None:
+    assert plan_of(bench, "--shards", "1", "--model", "s*", "--model", "large") == [{"shard": "1/1", "cells": 4}]
+    assert plan_of(bench, "--shards", "1", "--model", "s*", "--target", "vmvx") == [{"shard": "1/1", "cells": 1}]
+
+
+@pytest.mark.parametrize(
+    ("selector", "line"),
+    [
+        (["--model", "brt*"], "--model brt*: matches no model (known: large, middle, small)"),
+        (["--target", "rocm"], "--target rocm: matches no target (known: vmvx, cuda)"),
+    ],
+)
+def test_a_glob_that_matches_nothing_is_refused(bench: Bench, selector: list[str], line: str) -> None:
+    found = bench.run("plan", "--config", "c.yml", "--shards", "2", *selector)
+    assert (found.code, found.line, found.out) == (2, line, "")
+
+
+def test_an_empty_model_is_refused(bench: Bench) -> None:
+    bench.write("suite/small.mlir", "\n")
+    found = bench.run("plan", "--config", "c.yml", "--shards", "2")
+    assert found.code == 2
+    assert found.line.endswith("suite/small.mlir: is empty (a model holds at least one function)")
+
+
+# Report and compare over snapshots.
+
+
+@pytest.mark.parametrize("command", ["report", "compare"])
+@pytest.mark.parametrize(
+    ("head", "code", "status"),
+    [
+        (BASE, 0, "pass"),
+        (grown(2000), 0, "warn"),
+        (grown(8000), 1, "fail"),
+        (plain_snapshot(("a", "vmvx", "failed"), ("b", "vmvx", "ok")), 1, "fail"),
+        (plain_snapshot(("a", "vmvx", "ok"), ("b", "vmvx", "ok"), ("c", "vmvx", "ok")), 0, "pass"),
+    ],
+    ids=["same", "grown", "grown much", "newly broken", "new"],
+)
+def test_the_verdict_decides_the_exit_code_and_all_files_are_written(
+    bench: Bench, command: str, head: Snapshot, code: int, status: str
+) -> None:
+    bench.write("head.json", head)
+    found = bench.run(command, "--base", "base.json", "--head", "head.json", "--out", "deep/out")
+    assert found.code == code
+    assert bench.files("deep/out") == FILES
+    out = bench.folder / "deep" / "out"
+    report = json.loads((out / "report.json").read_text())
+    assert report["verdict"]["status"] == status
+    assert (out / "base.json").read_text() == to_json(BASE)
+    assert from_json((out / "head.json").read_text()) == head
+    last = found.out.splitlines()[-1]
+    assert last.startswith("written to deep/out: ") and all(name in last for name in FILES)
+
+
+def test_quiet_says_only_where_the_files_are(bench: Bench) -> None:
+    found = bench.run("report", "-q", "--base", "base.json", "--head", "base.json")
+    assert found.err == ""
+    assert [line.partition(":")[0] for line in found.out.splitlines()] == ["written to out"]
+
+
+def test_the_same_snapshots_give_the_same_files(bench: Bench) -> None:
+    bench.write("head.json", grown(50))
+    for out in ("one", "two"):
+        bench.run("report", "--base", "base.json", "--head", "head.json", "--out", out)
+    assert bench.files("one") == FILES
+    for name in FILES:
+        assert (bench.folder / "one" / name).read_bytes() == (bench.folder / "two" / name).read_bytes()
+
+
+def test_no_file_holds_a_directory_of_this_machine(bench: Bench) -> None:
+    bench.write("head.json", grown(8000))
+    bench.run("report", "--base", str(bench.folder / "base.json"), "--head", "head.json", "--config", "c.yml")
+    texts = {name: (bench.folder / "out" / name).read_text() for name in bench.files()}
+    assert [name for name, text in texts.items() if str(bench.folder) in text] == []
+
+
+@pytest.mark.parametrize("side", ["--base", "--head"])
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (None, "bad.json: cannot be read: No such file or directory (measure one with: code-size-bot measure"),
+        (b"\xff\xfe", "bad.json: is not UTF-8 text, so no snapshot"),
+        (to_json(BASE)[:700], "bad.json: is no JSON, or was cut off: "),
+        ("", "bad.json: is no JSON, or was cut off: "),
+        ('{"schema": "code-size-snapshot/2"}', "bad.json: is no snapshot this version reads: schema is"),
+        ('{"name": "package", "version": "1"}', "bad.json: is no snapshot this version reads: schema is missing"),
+        (to_json(BASE).replace('"a"', '"\\ud800"'), "bad.json: is no JSON, or was cut off: "),
+        (plain_snapshot(("z", "vmvx", "ok")), "the snapshots have no cell in common: base measured"),
+    ],
+    ids=["missing", "bytes", "cut", "empty", "version", "foreign", "surrogate", "another suite"],
+)
+def test_a_snapshot_that_cannot_be_used_is_one_line(
+    bench: Bench, side: str, content: str | bytes | Snapshot | None, words: str
+) -> None:
+    if content is not None:
+        bench.write("bad.json", content)
+    sides = {"--base": "base.json", "--head": "base.json", side: "bad.json"}
+    for command in ("report", "compare"):
+        found = bench.run(command, *(word for pair in sides.items() for word in pair), "--out", "out")
+        assert found.code == 2
+        assert words in found.line
+
+
+@pytest.mark.parametrize("command", ["report", "compare"])
+def test_an_output_that_is_no_directory_is_refused_before_anything_is_done(bench: Bench, command: str) -> None:
+    bench.write("out", "in the way")
+    found = bench.run(command, "--base", "base.json", "--head", "base.json", "--out", "out")
+    assert found.code == 2
+    assert "out" in found.line and "cannot be written" in found.line
+    assert (bench.folder / "out").read_text() == "in the way"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_read_only_output_is_refused(bench: Bench) -> None:
+    (bench.folder / "out").mkdir(mode=0o500)
+    found = bench.run("report", "--base", "base.json", "--head", "base.json", "--out", "out")
+    assert found.code == 2
+    assert "cannot be written: Permission denied" in found.line
+
+
+def test_where_nothing_was_measured_the_report_is_written_and_the_code_is_2(bench: Bench) -> None:
+    bench.write("dead.json", plain_snapshot(("a", "vmvx", "failed")))
+    found = bench.run("report", "-q", "--base", "dead.json", "--head", "dead.json")
+    assert found.code == 2
+    assert found.line == "out/report.json: no cell could be measured on either side (a is refused)"
+    assert bench.files() == FILES
+
+
+def test_a_failure_without_words_is_reported_too(bench: Bench) -> None:
+    dead = plain_snapshot(("a", "vmvx", "failed"))
+    mute = replace(dead.cells[0], failure=Failure("compile", ""))
+    bench.write("dead.json", replace(dead, cells=(mute,)))
+    found = bench.run("report", "-q", "--base", "dead.json", "--head", "dead.json")
+    assert (found.code, bench.files()) == (2, FILES)
+
+
+def test_a_side_without_compiler_is_said_to_have_none(bench: Bench) -> None:
+    bench.write("c.yml", CONFIG + "compiler: {base: base.json}\n")
+    found = bench.run("compare", "--config", "c.yml")
+    assert found.code == 2
+    assert found.line == "no compiler for the head side (give --head SPEC, or compiler.head in the configuration)"
+
+
+def test_a_requirements_file_without_pin_is_refused(bench: Bench) -> None:
+    bench.write("c.yml", CONFIG + "compiler: {requirements: req.txt}\n")
+    bench.write("req.txt", "numpy\n")
+    found = bench.run("compare", "--config", "c.yml")
+    assert found.code == 2
+    assert found.line.endswith("req.txt: pins no iree-base-compiler (write one line: iree-base-compiler==X.Y.Z)")
+
+
+def test_a_spec_that_is_no_compiler_ends_with_4(bench: Bench) -> None:
+    bench.write("notes.txt", "no compiler")
+    found = bench.run("measure", "--config", "c.yml", "--compiler", "./notes.txt", "--out", "head.json")
+    assert found.code == 4
+    assert "notes.txt" in found.line
+    assert not (bench.folder / "head.json").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+def test_a_signal_ends_with_130_and_one_line(bench: Bench, number: signal.Signals) -> None:
+    pipe = bench.folder / "endless.json"
+    os.mkfifo(pipe)
+
+    def interrupt() -> None:
+        with open(pipe, "wb"):  # goes on when the program has begun to read
+            os.kill(os.getpid(), number)
+
+    sender = threading.Thread(target=interrupt)
+    sender.start()
+    found = bench.run("report", "--base", "endless.json", "--head", "base.json", "--out", "out")
+    sender.join()
+    assert (found.code, found.out) == (130, "")
+    assert "interrupted" in found.line or "SIGTERM" in found.line
+    assert "finished cells are in the cache" in found.line
+
+
+# Merge.
+
+
+def test_merged_parts_are_the_run(bench: Bench) -> None:
+    whole = replace(BASE, flags=COMMON_FLAGS)
+    names = []
+    for cell in whole.cells:
+        part = replace(whole, cells=(cell,), models={cell.key.model: whole.models[cell.key.model]})
+        names.append(bench.write(f"part-{cell.key.model}.json", part))
+    found = bench.run("merge", *names[::-1], "--out", "new/head.json")
+    assert (found.code, found.err.strip()) == (0, "wrote new/head.json: 2 cells")
+    assert (bench.folder / "new" / "head.json").read_text() == to_json(whole)
+
+
+def test_parts_that_overlap_are_refused_and_nothing_is_written(bench: Bench) -> None:
+    bench.write("again.json", BASE)
+    found = bench.run("merge", "base.json", "again.json", "--out", "head.json")
+    assert (found.code, found.line) == (2, "again.json: measured a on vmvx once more (merge every shard once)")
+    assert not (bench.folder / "head.json").exists()
+
+
+def test_the_doctor_ends_with_0_or_2_and_lists_its_checks(bench: Bench) -> None:
+    found = bench.run("doctor")
+    assert found.code == (2 if "missing " in found.out else 0)
+    assert {"Python", "git", "default suite", "cache"} <= {line[8:24].strip() for line in found.out.splitlines()}

@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from fake_compiler import install
+
+from bot.compiler.importing import Importer
+from bot.compiler.runner import Cancel
+from bot.core.plan import Model
+from bot.core.snapshot import Failure
+
+GOOD = """
+import pathlib, sys
+path, _, output = sys.argv[1:]
+pathlib.Path(output).write_text("// imported " + pathlib.Path(path).read_text())
+"""
+
+
+@pytest.fixture
+def scratch(tmp_path: Path) -> Iterator[Path]:
+    path = tmp_path / "scratch"
+    path.mkdir()
+    yield path
+
+
+def importer(home: Path, scratch: Path, body: str | None, timeout_seconds: float = 20) -> Importer:
+    """With bindings whose importer is a program of ours; without any where `body` is None."""
+    toolchain = install(home / "fake").toolchain
+    if body is not None:
+        tools = home / "bindings" / "iree" / "compiler" / "tools"
+        (tools / "import_onnx").mkdir(parents=True)
+        counted = f"open({str(home / 'runs')!r}, 'a').write('x')\n"
+        (tools / "import_onnx" / "__main__.py").write_text(counted + body)
+        toolchain = replace(toolchain, bindings=home / "bindings", no_bindings="")
+    return Importer(toolchain, scratch, timeout_seconds, Cancel())
+
+
+def model(home: Path, name: str) -> Model:
+    path = home / name
+    path.write_text("a model")
+    return Model(path.stem, str(path), name, "0" * 64, 7)
+
+
+@pytest.mark.parametrize("name", ["a.mlir", "a.mlirbc"])
+def test_mlir_is_taken_as_it_is(tmp_path: Path, scratch: Path, name: str) -> None:
+    one = model(tmp_path, name)
+    assert importer(tmp_path, scratch, None).source(one) == Path(one.path)
+    assert list(scratch.iterdir()) == []
+
+
+def test_onnx_is_imported_once(tmp_path: Path, scratch: Path) -> None:
+    one, work = model(tmp_path, "a.onnx"), importer(tmp_path, scratch, GOOD)
+    found: list[Path | Failure] = []
+    threads = [threading.Thread(target=lambda: found.append(work.source(one))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(map(str, found))) == 1 and (tmp_path / "runs").read_text() == "x"
+    assert isinstance(found[0], Path) and found[0].name == "a.mlir"
+    assert found[0].read_text() == "// imported a model"
+
+
+def test_two_models_do_not_mix(tmp_path: Path, scratch: Path) -> None:
+    work = importer(tmp_path, scratch, GOOD)
+    first, second = (work.source(model(tmp_path, name)) for name in ("a.onnx", "b.onnx"))
+    assert isinstance(first, Path) and isinstance(second, Path) and first != second
+
+
+def test_without_bindings_there_is_no_importer(tmp_path: Path, scratch: Path) -> None:
+    found = importer(tmp_path, scratch, None).source(model(tmp_path, "a.onnx"))
+    reason = "cannot import ONNX: no MLIR Python bindings beside this compiler"
+    assert found == Failure("import", reason)
+
+
+def test_without_onnx_it_says_what_to_install(tmp_path: Path, scratch: Path) -> None:
+    body = "raise ModuleNotFoundError(\"No module named 'onnx'\")"
+    found = importer(tmp_path, scratch, body).source(model(tmp_path, "a.onnx"))
+    assert found == Failure("import", "needs the onnx package: pip install 'code-size-bot[onnx]'", 1)
+
+
+@pytest.mark.parametrize(
+    ("body", "stage", "message"),
+    [
+        ("import sys; sys.exit('error: operator Foo is not known')", "import", "error: operator Foo is not known"),
+        ("pass", "import", "exit code 0 without a word"),
+        ("import os; os.abort()", "import", "ended by SIGABRT"),
+        ("import time; time.sleep(600)", "timeout", "stopped after 0.5 s without an end"),
+    ],
+)
+def test_an_import_that_fails(tmp_path: Path, scratch: Path, body: str, stage: str, message: str) -> None:
+    found = importer(tmp_path, scratch, body, timeout_seconds=0.5 if stage == "timeout" else 20).source(
+        model(tmp_path, "a.onnx")
+    )
+    assert isinstance(found, Failure)
+    assert (found.stage, found.message) == (stage, message)
+
+
+def test_a_failure_is_remembered(tmp_path: Path, scratch: Path) -> None:
+    work, one = importer(tmp_path, scratch, "import sys; sys.exit(1)"), model(tmp_path, "a.onnx")
+    assert work.source(one) == work.source(one)
+    assert (tmp_path / "runs").read_text() == "x"
+
+
+def test_temporary_files_are_gone_afterwards(tmp_path: Path, scratch: Path) -> None:
+    work = importer(tmp_path, scratch, None)
+    with work.temporary("module {} // ä\n") as first, work.temporary("other") as second:
+        assert first.read_text(encoding="utf-8") == "module {} // ä\n"
+        assert second.read_text(encoding="utf-8") == "other"
+        assert first.is_relative_to(scratch)
+    with pytest.raises(KeyError), work.directory() as path:
+        (path / "file").write_text("x")
+        raise KeyError
+    assert os.listdir(scratch) == []

@@ -1,0 +1,461 @@
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+from fake_compiler import ARM, ROCM, TARGETS, VMVX, X86, FakeCompiler, cells_of, install, is_alive, wait_until
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bot.compiler.bindings import Bindings
+from bot.compiler.compiling import Compiled, Kit
+from bot.compiler.importing import Importer
+from bot.compiler.probe import MEASURING_OPTIONS
+from bot.compiler.runner import Cancel, Meter
+from bot.compiler.schedule import run_all
+from bot.compiler.side import Side, front_flags
+from bot.core.plan import LIFTED_LIMIT_FLAG, PlannedCell, Target
+from bot.core.snapshot import CellKey, Failure
+from bot.errors import Interrupted, OutputError
+
+REASON = "no MLIR Python bindings beside this compiler"
+MODELS = ("alpha", "beta", "gamma")
+
+
+class Silent:
+    """A watcher that does not care."""
+
+    def started(self, name: str) -> None: ...
+
+    def ended(self, name: str) -> None: ...
+
+
+@dataclass
+class Run:
+    """Cells of one side, compiled."""
+
+    fake: FakeCompiler
+    scratch: Path
+    timeout_seconds: float = 30
+    cancel: Cancel = field(default_factory=Cancel)
+    meter: Meter = field(default_factory=Meter)
+    results: dict[CellKey, Compiled | Failure] = field(default_factory=dict)
+    finished: Counter[CellKey] = field(default_factory=Counter)
+
+    def finish(self, cell: PlannedCell, result: Compiled | Failure) -> None:
+        self.finished[cell.key] += 1
+        self.results[cell.key] = result
+
+    def compile(self, cells: Sequence[PlannedCell], *, jobs: int = 2, share: bool = True) -> list[str]:
+        """Compile all; the notes of the side."""
+        self.scratch.mkdir(exist_ok=True)
+        toolchain = self.fake.toolchain
+        bindings = Bindings(Path("none"), None, toolchain.no_bindings, self.cancel)
+        kit = Kit(
+            "head",
+            toolchain,
+            MEASURING_OPTIONS,
+            bindings,
+            self.scratch,
+            self.timeout_seconds,
+            self.cancel,
+            self.meter,
+        )
+        side = Side(kit, self.finish, Importer(toolchain, self.scratch, self.timeout_seconds, self.cancel))
+        run_all(side.tasks(cells, share=share), jobs, self.cancel.set, Silent())
+        assert list(self.scratch.iterdir()) == []
+        assert self.finished == Counter(cell.key for cell in cells)
+        return side.notes
+
+    def artifact(self, cell: PlannedCell) -> bytes:
+        result = self.results[cell.key]
+        assert isinstance(result, Compiled), result
+        return result.artifact
+
+    def failure(self, cell: PlannedCell) -> Failure:
+        result = self.results[cell.key]
+        assert isinstance(result, Failure)
+        return result
+
+    def check_direct(self, cells: Sequence[PlannedCell], *, lifted: bool = False) -> None:
+        """Every artifact is that of the direct compile."""
+        for cell in cells:
+            assert self.artifact(cell) == self.fake.artifact(cell, lifted=lifted), cell.key
+
+
+def run_with(home: Path, *rules: dict[str, str], timeout_seconds: float = 30) -> Run:
+    return Run(install(home / "fake", rules), home / "scratch", timeout_seconds)
+
+
+# What is shared
+
+
+def test_front_flags_are_those_that_are_not_a_targets(tmp_path: Path) -> None:
+    [cell] = cells_of(tmp_path, ["m"], [X86], flags=["--iree-opt-level=O2"])
+    assert front_flags(cell) == (
+        "--iree-dispatch-creation-enable-aggressive-fusion",
+        "--iree-vm-bytecode-module-strip-source-map",
+        "--iree-vm-emit-polyglot-zip=false",
+        "--iree-opt-level=O2",
+    )
+
+
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_fronts_are_shared_and_artifacts_those_of_the_direct_compile(tmp_path: Path, jobs: int) -> None:
+    run, cells = run_with(tmp_path), cells_of(tmp_path, MODELS)
+    assert run.compile(cells, jobs=jobs) == []
+    run.check_direct(cells)
+    assert len(set(map(run.artifact, cells))) == len(cells) == 9
+    # one front half a model; one cell compiled both ways
+    assert run.fake.compiles == {"front": 3, "resume": 9, "direct": 1}
+
+
+def test_each_device_is_asked_for_once(tmp_path: Path) -> None:
+    run, cells = run_with(tmp_path), cells_of(tmp_path, MODELS)
+    run.compile(cells, jobs=1)
+    assert len(run.fake.calls("ask")) == len(TARGETS)
+
+
+def test_without_sharing_all_is_direct(tmp_path: Path) -> None:
+    run, cells = run_with(tmp_path), cells_of(tmp_path, MODELS)
+    assert run.compile(cells, share=False) == []
+    run.check_direct(cells)
+    assert run.fake.compiles == {"direct": 9}
+
+
+def test_a_model_on_one_target_has_nothing_to_share(tmp_path: Path) -> None:
+    run, cells = run_with(tmp_path), cells_of(tmp_path, MODELS, [VMVX])
+    run.compile(cells)
+    run.check_direct(cells)
+    assert run.fake.compiles == {"direct": 3}
+
+
+def test_nothing_to_compile(tmp_path: Path) -> None:
+    assert run_with(tmp_path).compile([]) == []
+
+
+def test_cells_that_differ_in_another_flag_do_not_share(tmp_path: Path) -> None:
+    odd = Target("odd", "vmvx", ("--iree-fake-front-flag=1",))
+    run, cells = run_with(tmp_path), cells_of(tmp_path, ["m"], [X86, ROCM, odd])
+    run.compile(cells)
+    run.check_direct(cells)
+    assert run.fake.compiles == {"front": 1, "resume": 2, "direct": 2}
+    assert [call for call in run.fake.calls("resume") if "--iree-fake-front-flag=1" in call["argv"]] == []
+
+
+def test_the_cell_that_proves_the_sharing_depends_on_the_compiler(tmp_path: Path) -> None:
+    proved = set()
+    for number in range(6):
+        home = tmp_path / str(number)
+        home.mkdir()
+        run = Run(install(home / "fake", version=f"3.13.0rc{number}"), home / "scratch")
+        run.compile(cells_of(home, ["m"], [ROCM, VMVX]), jobs=1)
+        [direct] = run.fake.calls("direct")
+        proved.add(tuple(direct["argv"]))
+    assert len(proved) == 2
+
+
+# Where sharing does not hold
+
+
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_artifacts_that_differ_turn_sharing_off(tmp_path: Path, jobs: int) -> None:
+    run = run_with(tmp_path, {"do": "differ", "kind": "resume"})
+    cells = cells_of(tmp_path, MODELS)
+    [note] = run.compile(cells, jobs=jobs)
+    assert note.startswith("front ends were not shared: resumed and direct artifacts of ") and note.endswith(" differ")
+    run.check_direct(cells)
+    # the cell that differs once more, to tell sharing from a compiler that does not repeat itself
+    assert run.fake.compiles["resume"] == 1 and run.fake.compiles["direct"] == 9 + 1
+
+
+def test_a_compiler_that_does_not_repeat_itself_is_not_blamed_on_sharing(tmp_path: Path) -> None:
+    run = run_with(tmp_path, {"do": "random", "kind": "direct resume", "model": "beta"})
+    cells = cells_of(tmp_path, MODELS)
+    notes = run.compile(cells, jobs=1)
+    assert notes and all(note.startswith("not deterministic: the same command for beta on ") for note in notes)
+    run.check_direct([cell for cell in cells if cell.model.name != "beta"])
+    assert run.fake.compiles["resume"] >= 6
+
+
+def test_a_resumed_compile_that_fails_where_the_direct_one_does_not(tmp_path: Path) -> None:
+    run, cells = run_with(tmp_path, {"do": "fail", "kind": "resume"}), cells_of(tmp_path, MODELS)
+    assert len(run.compile(cells)) == 1
+    run.check_direct(cells)
+
+
+def test_one_target_that_cannot_be_resumed_is_compiled_directly(tmp_path: Path) -> None:
+    run = run_with(tmp_path, {"do": "fail", "kind": "resume", "model": "gamma", "argv": "vmvx"})
+    cells = cells_of(tmp_path, MODELS)
+    assert run.compile(cells, jobs=1) == []
+    run.check_direct(cells)
+    assert run.fake.compiles == {"front": 3, "resume": 9, "direct": 1 + 1}
+
+
+@pytest.mark.parametrize("action", ["fail", "crash", "nothing", "no-device"])
+def test_a_front_half_that_fails(tmp_path: Path, action: str) -> None:
+    run, cells = run_with(tmp_path, {"do": action, "kind": "front"}), cells_of(tmp_path, MODELS)
+    assert run.compile(cells) == []
+    run.check_direct(cells)
+    assert run.fake.compiles == {"front": 3, "direct": 9}
+
+
+def test_the_front_half_of_one_model_fails(tmp_path: Path) -> None:
+    run = run_with(tmp_path, {"do": "fail", "kind": "front", "model": "alpha"})
+    cells = cells_of(tmp_path, MODELS)
+    assert run.compile(cells) == []
+    run.check_direct(cells)
+    assert run.fake.compiles == {"front": 3, "resume": 6, "direct": 3 + 1}
+
+
+def test_a_compiler_that_never_names_its_device(tmp_path: Path) -> None:
+    run, cells = run_with(tmp_path, {"do": "no-device", "kind": "ask front"}), cells_of(tmp_path, MODELS)
+    assert run.compile(cells) == []
+    run.check_direct(cells)
+    assert run.fake.compiles == {"direct": 9}
+
+
+def test_a_target_whose_device_is_not_named(tmp_path: Path) -> None:
+    run, cells = run_with(tmp_path, {"do": "no-device", "kind": "ask", "argv": "=rocm"}), cells_of(tmp_path, MODELS)
+    run.compile(cells)
+    run.check_direct(cells)
+    assert run.fake.compiles == {"front": 3, "resume": 6, "direct": 1 + 3}
+
+
+# Refusals of the stack gate
+
+
+def test_a_refused_cell_is_compiled_once_more(tmp_path: Path) -> None:
+    rules = {"do": "refuse", "kind": "direct resume", "model": "gamma", "argv": "x86-64-v3"}
+    run, cells = run_with(tmp_path, rules), cells_of(tmp_path, MODELS)
+    assert run.compile(cells, jobs=1) == []
+    for cell in cells:
+        result = run.results[cell.key]
+        assert isinstance(result, Compiled)
+        if cell.key == CellKey("gamma", X86.name):
+            assert result.refusal is not None
+            assert (result.refusal.stage, result.refusal.figure_bytes) == ("stack-limit", 36864)
+            assert result.artifact == run.fake.artifact(cell, lifted=True)
+        else:
+            assert result.refusal is None
+            assert result.artifact == run.fake.artifact(cell)
+    lifted = [call for call in run.fake.calls() if LIFTED_LIMIT_FLAG in call["argv"]]
+    assert [call["kind"] for call in lifted] == ["ask", "resume"]
+
+
+@pytest.mark.parametrize("share", [True, False])
+def test_every_cell_is_refused(tmp_path: Path, share: bool) -> None:
+    run, cells = run_with(tmp_path, {"do": "refuse", "kind": "direct resume"}), cells_of(tmp_path, MODELS)
+    assert run.compile(cells, share=share) == []
+    run.check_direct(cells, lifted=True)
+    assert all(isinstance(result, Compiled) and result.refusal for result in run.results.values())
+
+
+def test_a_cell_that_fails_with_the_gate_lifted_as_well(tmp_path: Path) -> None:
+    rules = [{"do": "fail", "argv": LIFTED_LIMIT_FLAG}, {"do": "refuse", "kind": "direct resume"}]
+    run, cells = run_with(tmp_path, *rules), cells_of(tmp_path, ["m"])
+    run.compile(cells)
+    assert {run.failure(cell).figure_bytes for cell in cells} == {36864}
+    assert {run.failure(cell).stage for cell in cells} == {"compile"}
+
+
+# Compiles that end badly
+
+
+def test_a_cell_that_fails_does_not_stop_the_others(tmp_path: Path) -> None:
+    run = run_with(tmp_path, {"do": "fail", "kind": "direct resume", "model": "beta", "argv": "=rocm"})
+    cells = cells_of(tmp_path, MODELS)
+    run.compile(cells)
+    [bad] = [cell for cell in cells if cell.key == CellKey("beta", "rocm")]
+    run.check_direct([cell for cell in cells if cell is not bad])
+    assert run.failure(bad) == Failure(
+        "compile",
+        "<stdin>:2:23: error: use of undeclared SSA value name\n  %0 = arith.addf %a, %b : f32",
+        exit_code=1,
+    )
+
+
+def test_a_model_that_never_compiles_does_not_prove_anything(tmp_path: Path) -> None:
+    bad = {"do": "fail", "kind": "direct resume", "model": "alpha"}
+    run, cells = run_with(tmp_path, bad), cells_of(tmp_path, MODELS)
+    assert run.compile(cells) == []
+    good = [cell for cell in cells if cell.model.name != "alpha"]
+    run.check_direct(good)
+    assert {run.failure(cell).stage for cell in cells if cell not in good} == {"compile"}
+
+
+def test_no_model_compiles_at_all(tmp_path: Path) -> None:
+    run, cells = run_with(tmp_path, {"do": "fail", "kind": "direct resume"}), cells_of(tmp_path, MODELS)
+    assert run.compile(cells) == []
+    assert all(isinstance(result, Failure) for result in run.results.values())
+
+
+def test_the_proof_goes_on_to_a_cell_that_compiles(tmp_path: Path) -> None:
+    bad = [{"do": "fail", "kind": "direct resume", "argv": f"={backend}"} for backend in ("rocm", "vmvx")]
+    run, cells = run_with(tmp_path, *bad), cells_of(tmp_path, MODELS, [X86, ARM, ROCM, VMVX])
+    assert run.compile(cells) == []
+    run.check_direct([cell for cell in cells if cell.target in (X86, ARM)])
+    assert run.fake.compiles["resume"] >= 4
+
+
+@pytest.mark.parametrize("share", [True, False])
+def test_a_compiler_that_crashes(tmp_path: Path, share: bool) -> None:
+    run = run_with(tmp_path, {"do": "crash", "kind": "direct resume", "argv": "=vmvx"})
+    cells = cells_of(tmp_path, MODELS)
+    run.compile(cells, share=share)
+    for cell in cells:
+        if cell.target is VMVX:
+            assert run.failure(cell) == Failure("compile", "ended by SIGSEGV", None, "SIGSEGV")
+    run.check_direct([cell for cell in cells if cell.target is not VMVX])
+
+
+def test_a_compiler_that_hangs_is_stopped_with_its_children(tmp_path: Path) -> None:
+    rules = {"do": "hang", "kind": "direct resume", "model": "beta", "argv": "=rocm"}
+    run, cells = run_with(tmp_path, rules, timeout_seconds=1), cells_of(tmp_path, ["beta"], [ROCM, VMVX])
+    run.compile(cells, share=False)
+    assert run.failure(cells[0]) == Failure("timeout", "stopped after 1 s without an end")
+    run.check_direct(cells[1:])
+    assert len(run.fake.pids) == 2
+    assert wait_until(lambda: not any(map(is_alive, run.fake.pids)))
+
+
+def test_a_compiler_that_prints_100_mb(tmp_path: Path) -> None:
+    run, cells = run_with(tmp_path, {"do": "flood", "kind": "direct"}), cells_of(tmp_path, ["m"], [VMVX])
+    run.compile(cells)
+    run.check_direct(cells)
+
+
+def test_a_compiler_that_writes_nothing(tmp_path: Path) -> None:
+    run, cells = run_with(tmp_path, {"do": "nothing", "kind": "direct"}), cells_of(tmp_path, ["m"], [VMVX])
+    run.compile(cells)
+    assert run.failure(cells[0]) == Failure("compile", "exit code 0 without a word", 0)
+
+
+def test_warnings_are_no_failure(tmp_path: Path) -> None:
+    run, cells = run_with(tmp_path, {"do": "warn"}), cells_of(tmp_path, MODELS)
+    run.compile(cells)
+    run.check_direct(cells)
+
+
+def test_a_missing_target_option_is_that_cells_failure(tmp_path: Path) -> None:
+    run = Run(install(tmp_path / "fake", unknown=["--iree-rocm-target"]), tmp_path / "scratch")
+    cells = cells_of(tmp_path, MODELS)
+    run.compile(cells)
+    for cell in cells:
+        if cell.target is ROCM:
+            message = "this compiler does not know the option --iree-rocm-target"
+            assert run.failure(cell) == Failure("option", message, 1)
+    run.check_direct([cell for cell in cells if cell.target is not ROCM])
+
+
+def test_a_model_that_cannot_be_imported(tmp_path: Path) -> None:
+    run, cells = run_with(tmp_path), cells_of(tmp_path, MODELS)
+    cells = tuple(
+        replace(cell, model=replace(cell.model, path=cell.model.path.replace(".mlir", ".onnx")))
+        if cell.model.name == "alpha"
+        else cell
+        for cell in cells
+    )
+    run.compile(cells)
+    for cell in cells:
+        if cell.model.name == "alpha":
+            assert run.failure(cell) == Failure("import", f"cannot import ONNX: {REASON}")
+        else:
+            assert run.artifact(cell) == run.fake.artifact(cell)
+
+
+# What a compile leaves
+
+
+def test_products_and_costs(tmp_path: Path) -> None:
+    run, cells = run_with(tmp_path), cells_of(tmp_path, ["m"], [X86, ROCM])
+    run.compile(cells)
+    by_target = {cell.target.name: run.results[cell.key] for cell in cells}
+    for name, result in by_target.items():
+        assert isinstance(result, Compiled)
+        assert result.stack_usage == "-:1:main_dispatch_0\t64\tstatic\n"
+        assert result.statistics is not None and "dispatch-count" in result.statistics
+        assert result.objects == ((b"\x7fELF of no use",) if name == X86.name else ())
+        assert result.cpu_ms > 0 and result.peak_rss_kib > 1000
+        assert result.reasons == {"program": REASON, "allocas": REASON}
+    assert run.meter.total_cpu_ms >= sum(r.cpu_ms for r in by_target.values() if isinstance(r, Compiled)) / 2
+    assert set(run.meter.cpu_ms) == {"m"}
+
+
+def test_the_model_arrives_on_stdin_and_no_path_reaches_the_compiler(tmp_path: Path) -> None:
+    run, cells = run_with(tmp_path), cells_of(tmp_path, MODELS)
+    run.compile(cells)
+    for call in run.fake.calls("front", "resume", "direct"):
+        assert call["argv"][0] == "-"
+        assert not any("/" in word for word in call["argv"])
+
+
+# Ends before the end
+
+
+def test_cancel_in_the_middle(tmp_path: Path) -> None:
+    run = run_with(tmp_path, {"do": "hang", "kind": "direct"})
+    cells = cells_of(tmp_path, MODELS)
+
+    def interrupt() -> None:
+        assert wait_until(lambda: len(run.fake.pids) >= 2)
+        run.cancel.set()
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    began = time.monotonic()
+    with pytest.raises(Interrupted):
+        run.compile(cells)
+    thread.join()
+    assert time.monotonic() - began < 8
+    assert wait_until(lambda: not any(map(is_alive, run.fake.pids)))
+    assert list(run.scratch.iterdir()) == []
+
+
+def test_a_finish_that_fails_ends_the_run(tmp_path: Path) -> None:
+    class Full(Run):
+        def finish(self, cell: PlannedCell, result: Compiled | Failure) -> None:
+            super().finish(cell, result)
+            raise OutputError("disk full", where="cache")
+
+    run = Full(install(tmp_path / "fake"), tmp_path / "scratch")
+    with pytest.raises(OutputError, match="disk full"):
+        run.compile(cells_of(tmp_path, MODELS))
+    assert max(run.finished.values()) == 1
+    assert list(run.scratch.iterdir()) == []
+
+
+# what goes wrong in a target's half of the compile does so on both ways to it
+KINDS = st.sampled_from(["ask", "front", "ask front", "direct resume", "ask front resume direct"])
+ACTIONS = st.sampled_from(["fail", "crash", "nothing", "refuse", "no-device", "differ"])
+RULES = st.fixed_dictionaries(
+    {"do": ACTIONS, "kind": KINDS},
+    optional={"model": st.sampled_from(["alpha", "beta"]), "argv": st.sampled_from(["=rocm", "x86-64-v3"])},
+)
+
+
+@settings(max_examples=8, deadline=None)
+@given(rules=st.lists(RULES, max_size=3), jobs=st.integers(1, 3))
+def test_whatever_happens_each_cell_is_finished_once(
+    tmp_path_factory: pytest.TempPathFactory, rules: list[dict[str, str]], jobs: int
+) -> None:
+    home = tmp_path_factory.mktemp("side")
+    rules = [{**rule, "kind": "resume"} if rule["do"] == "differ" else rule for rule in rules]
+    shared, alone = run_with(home, *rules), Run(install(home / "again", rules), home / "scratch2")
+    cells = cells_of(home, ["alpha", "beta"], [X86, ROCM])
+    notes = shared.compile(cells, jobs=jobs)
+    alone.compile(cells, jobs=1, share=False)
+    unproved = any(rule["do"] == "differ" for rule in rules)
+    for cell in cells:
+        left, right = shared.results[cell.key], alone.results[cell.key]
+        assert type(left) is type(right), (cell.key, notes)
+        if isinstance(left, Compiled) and isinstance(right, Compiled) and not unproved:
+            assert left.artifact == right.artifact
+            assert left.refusal == right.refusal
+        elif isinstance(left, Failure):
+            assert left == right

@@ -1,0 +1,318 @@
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from fake_compiler import BINARIES, FakeCompiler, install, install_native
+from fake_wheels import DIST_INFO, LIBRARIES, LIBRARY, PYTHON, entries, wheel_name, write_wheel
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.compiler.runner import Cancel
+from bot.compiler.toolchain import Toolchain, resolve
+from bot.errors import CompilerUnavailable
+
+LIBRARY_DIGEST = hashlib.sha256(LIBRARY).hexdigest()
+WRAPPER = f"#!{sys.executable}\nimport sys\nsys.exit('the wrapper must not be run')\n"
+NATIVE = "iree/compiler/_mlir_libs/iree-compile"
+
+
+@pytest.fixture
+def fake(tmp_path: Path) -> FakeCompiler:
+    return install(tmp_path / "fake")
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    return tmp_path / "cache"
+
+
+def never_said(line: str) -> None:
+    raise AssertionError(line)
+
+
+def resolved(spec: str | Path, cache: Path) -> Toolchain:
+    return resolve(str(spec), cache, Cancel(), never_said)
+
+
+def refused(spec: str | Path, cache: Path) -> str:
+    """The one line that a SPEC gets which is no compiler."""
+    with pytest.raises(CompilerUnavailable) as raised:
+        resolved(spec, cache)
+    assert raised.value.exit_code == 4 and "\n" not in raised.value.line
+    return raised.value.line
+
+
+def digest_of(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def virtual_environment(top: Path, fake: FakeCompiler) -> Path:
+    """As pip leaves it: a wrapper script in `bin`, the native binary among the packages."""
+    install_native(top / "lib" / "python3.11" / "site-packages" / NATIVE, fake)
+    (top / "bin").mkdir()
+    (top / "bin" / "iree-compile").write_text(WRAPPER)
+    (top / "bin" / "iree-compile").chmod(0o755)
+    return top
+
+
+def build_directory(top: Path, fake: FakeCompiler) -> Path:
+    """As CMake leaves it: the binary under `tools`, the library under `lib`, bindings under `compiler`."""
+    binary = install_native(top / "tools" / "iree-compile", fake)
+    (top / "lib").mkdir()
+    (binary.parent / "libIREECompiler.so").rename(top / "lib" / "libIREECompiler.so")
+    (top / "compiler" / "bindings" / "python" / "iree" / "compiler" / "_mlir_libs").mkdir(parents=True)
+    return top
+
+
+# Forms of SPEC
+
+
+def test_a_binary(tmp_path: Path, cache: Path, fake: FakeCompiler) -> None:
+    binary = install_native(tmp_path / "somewhere" / "iree-compile", fake)
+    found = resolved(binary, cache)
+    assert found.binary == binary
+    assert (found.info.version, found.info.revision) == ("3.13.0rc1", "ab" * 20)
+    assert found.info.spec == "iree-compile"
+    assert found.info.digest == digest_of(binary.parent / "libIREECompiler.so")
+    assert found.backends == ("llvm-cpu", "rocm", "vmvx", "vmvx-inline")
+    assert (found.bindings, found.no_bindings) == (None, "no MLIR Python bindings beside this compiler")
+
+
+def test_a_binary_without_a_library_is_its_own_identity(tmp_path: Path, cache: Path, fake: FakeCompiler) -> None:
+    binary = install_native(tmp_path / "iree-compile", fake)
+    (tmp_path / "libIREECompiler.so").unlink()
+    assert resolved(binary, cache).info.digest == digest_of(binary)
+
+
+def test_a_link_to_a_binary(tmp_path: Path, cache: Path, fake: FakeCompiler) -> None:
+    binary = install_native(tmp_path / "real" / "iree-compile", fake)
+    (tmp_path / "link").symlink_to(binary)
+    assert resolved(tmp_path / "link", cache).binary == binary
+
+
+def test_a_relative_path(tmp_path: Path, fake: FakeCompiler, monkeypatch: pytest.MonkeyPatch) -> None:
+    binary = install_native(tmp_path / "iree-compile", fake)
+    monkeypatch.chdir(tmp_path)
+    assert resolved("iree-compile", Path("cache")).binary == binary
+    assert resolved("./iree-compile", Path("cache")).binary == binary
+
+
+def test_a_home_directory(tmp_path: Path, cache: Path, fake: FakeCompiler, monkeypatch: pytest.MonkeyPatch) -> None:
+    binary = install_native(tmp_path / "iree-compile", fake)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert resolved("~/iree-compile", cache).binary == binary
+
+
+@pytest.mark.parametrize("spec", [".", "bin", "bin/iree-compile"])
+def test_a_virtual_environment(tmp_path: Path, cache: Path, fake: FakeCompiler, spec: str) -> None:
+    top = virtual_environment(tmp_path / "venv", fake)
+    if spec == "bin":
+        assert "holds no iree-compile" in refused(top / spec, cache)
+        return
+    found = resolved(top / spec, cache)
+    assert found.binary == top / "lib" / "python3.11" / "site-packages" / NATIVE
+    assert found.info.spec == "venv"
+
+
+def test_a_build_directory(tmp_path: Path, cache: Path, fake: FakeCompiler) -> None:
+    top = build_directory(tmp_path / "iree-build", fake)
+    found = resolved(top, cache)
+    assert found.binary == top / "tools" / "iree-compile"
+    assert found.info.digest == digest_of(top / "lib" / "libIREECompiler.so")
+    assert found.info.spec == "iree-build"
+
+
+def test_an_unpacked_wheel(tmp_path: Path, cache: Path, fake: FakeCompiler) -> None:
+    binary = install_native(tmp_path / "tree" / NATIVE, fake)
+    assert resolved(tmp_path / "tree", cache).binary == binary
+
+
+def test_a_wheel(tmp_path: Path, cache: Path, fake: FakeCompiler) -> None:
+    wheel = write_wheel(tmp_path / wheel_name(), entries(fake))
+    found = resolved(wheel, cache)
+    assert found.binary.is_relative_to(cache) and found.binary.match(f"*/{NATIVE}")
+    assert found.info.spec == wheel.name and found.info.version == "3.13.0rc1"
+
+
+def test_a_directory_with_one_wheel(tmp_path: Path, cache: Path, fake: FakeCompiler) -> None:
+    write_wheel(tmp_path / "dist" / wheel_name(), entries(fake))
+    (tmp_path / "dist" / "iree_base_runtime-3.13.0-py3-none-any.whl").write_text("another package")
+    found = resolved(tmp_path / "dist", cache)
+    assert found.binary.is_relative_to(cache) and found.info.spec == "dist"
+
+
+def test_a_directory_with_two_wheels(tmp_path: Path, cache: Path, fake: FakeCompiler) -> None:
+    for version in ("3.12.0", "3.13.0"):
+        write_wheel(tmp_path / "dist" / wheel_name(version), entries(fake))
+    line = refused(tmp_path / "dist", cache)
+    assert line.startswith("dist: several wheels fit this machine: iree_base_compiler-3.12.0-")
+    assert line.endswith("(name one wheel)")
+
+
+@pytest.mark.parametrize("spec", ["3.13.0", "iree-base-compiler==3.13.0", " iree-base-compiler == 3.13.0 "])
+def test_a_release(tmp_path: Path, cache: Path, fake: FakeCompiler, spec: str) -> None:
+    wheel = write_wheel(tmp_path / wheel_name(), entries(fake))
+    home = cache / "toolchains" / f"3.13.0-{PYTHON}"
+    resolved(wheel, cache).binary.parents[3].rename(home)
+    found = resolved(spec, cache)
+    assert found.binary == home / NATIVE
+    assert found.info.spec == "iree-base-compiler==3.13.0"
+
+
+def test_a_relative_cache_still_gives_an_absolute_binary(
+    tmp_path: Path, fake: FakeCompiler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wheel = write_wheel(tmp_path / wheel_name(), entries(fake))
+    monkeypatch.chdir(tmp_path)
+    assert resolved(wheel, Path("cache")).binary.is_absolute()
+
+
+# What is no compiler
+
+
+@pytest.mark.parametrize(
+    "spec",
+    ["", "  ", "latest", "3", "3.x", "no/such/file", "iree-compile==3.13.0", "~nobody-at-all/x", "a\0b", "3.13.0; ls"],
+)
+def test_nonsense(cache: Path, spec: str) -> None:
+    assert "is no compiler: no such file, directory or release (give a release such as 3.13.0" in refused(spec, cache)
+
+
+def test_a_spec_that_is_far_too_long(cache: Path) -> None:
+    assert len(refused("x" * 10_000, cache)) < 500
+
+
+@given(spec=st.text(max_size=40))
+def test_any_text_is_a_compiler_or_refused(tmp_path_factory: pytest.TempPathFactory, spec: str) -> None:
+    if Path(spec.strip("\0") or ".").exists() or any(letter.isdigit() for letter in spec):
+        return
+    refused(spec, tmp_path_factory.getbasetemp() / "cache")
+
+
+def test_an_empty_directory(tmp_path: Path, cache: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    assert refused(tmp_path / "empty", cache).startswith("empty: holds no iree-compile and no iree_base_compiler wheel")
+
+
+def test_directories_and_dead_links_in_the_places_of_a_binary(tmp_path: Path, cache: Path) -> None:
+    (tmp_path / "top" / "tools" / "iree-compile").mkdir(parents=True)
+    (tmp_path / "top" / "iree-compile").symlink_to("nowhere")
+    assert "holds no iree-compile" in refused(tmp_path / "top", cache)
+
+
+def test_a_wrapper_with_nothing_behind_it(tmp_path: Path, cache: Path) -> None:
+    (tmp_path / "top" / "bin").mkdir(parents=True)
+    (tmp_path / "top" / "bin" / "iree-compile").write_text(WRAPPER)
+    assert "holds no iree-compile" in refused(tmp_path / "top" / "bin" / "iree-compile", cache)
+    assert "holds no iree-compile" in refused(tmp_path / "top", cache)
+
+
+def test_a_file_that_cannot_be_run(tmp_path: Path, cache: Path) -> None:
+    (tmp_path / "notes.txt").write_text("not a program")
+    assert "notes.txt: cannot be started: Permission denied" in refused(tmp_path / "notes.txt", cache)
+    (tmp_path / "notes.txt").chmod(0o755)
+    assert "notes.txt: cannot be started: Exec format error" in refused(tmp_path / "notes.txt", cache)
+
+
+def test_a_program_for_another_machine(tmp_path: Path, cache: Path) -> None:
+    shutil.copy(BINARIES / "dense.llvm-cpu-aarch64.so", tmp_path / "iree-compile")
+    (tmp_path / "iree-compile").chmod(0o755)
+    assert "(it must be an executable for this machine)" in refused(tmp_path / "iree-compile", cache)
+
+
+def test_another_program(tmp_path: Path, cache: Path) -> None:
+    line = refused(shutil.which("git") or "", cache)
+    assert "is no iree-compile: --version does not name an IREE compiler (it said: git version" in line
+    assert "is no iree-compile" in refused(shutil.which("false") or "", cache)
+
+
+def test_a_compiler_that_crashes_when_asked(tmp_path: Path, cache: Path, fake: FakeCompiler) -> None:
+    binary = install_native(tmp_path / "iree-compile", fake)
+    fake.binary.write_text("import os\nprint('IREE compiler version 3.13.0', flush=True)\nos.abort()\n")
+    assert "is no iree-compile" in refused(binary, cache)
+
+
+# Identity
+
+
+def test_the_digest_in_record_is_that_of_the_file(tmp_path: Path, cache: Path, fake: FakeCompiler) -> None:
+    found = resolved(write_wheel(tmp_path / wheel_name(), entries(fake)), cache)
+    assert found.info.digest == LIBRARY_DIGEST == digest_of(found.binary.parent / "libIREECompiler.so")
+    assert not (cache / "digests").exists()
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        b"",
+        f"{LIBRARIES}/libIREECompiler.so,,\n".encode(),
+        f"{LIBRARIES}/libIREECompiler.so,md5=abc,1\n".encode(),
+        f"{LIBRARIES}/libIREECompiler.so,sha256=abc,1\n".encode(),
+        f"{LIBRARIES}/libIREECompiler.so,sha256={'!' * 43},1\n".encode(),
+        f"{LIBRARIES}/libIREECompiler.so\n".encode(),
+        f"elsewhere/libOther.so,sha256={'A' * 43},1\n".encode(),
+        b"\xff\xfe\x00,\r\x00\n",
+        b'"' + b"x" * 200_000,
+    ],
+)
+def test_a_record_that_does_not_say_is_not_believed(
+    tmp_path: Path, cache: Path, fake: FakeCompiler, record: bytes
+) -> None:
+    wheel = write_wheel(tmp_path / wheel_name(), {**entries(fake), f"{DIST_INFO}/RECORD": record})
+    assert resolved(wheel, cache).info.digest == LIBRARY_DIGEST
+
+
+def test_digests_are_remembered_until_the_file_changes(tmp_path: Path, cache: Path, fake: FakeCompiler) -> None:
+    binary = install_native(tmp_path / "iree-compile", fake)
+    library = tmp_path / "libIREECompiler.so"
+    first = resolved(binary, cache).info.digest
+    [memo] = (cache / "digests").iterdir()
+    assert memo.read_text() == first == digest_of(library)
+    memo.write_text("ee" * 32)
+    assert resolved(binary, cache).info.digest == "ee" * 32
+
+    before = library.stat()
+    library.write_bytes(library.read_bytes()[::-1])
+    os.utime(library, ns=(before.st_atime_ns, before.st_mtime_ns))  # same name, size and time of change
+    assert library.stat().st_mtime_ns == before.st_mtime_ns
+    assert resolved(binary, cache).info.digest == digest_of(library) != first
+
+
+@pytest.mark.parametrize("torn", ["", "ee" * 31, "zz" * 32, "ä"])
+def test_a_torn_memo_is_ignored(tmp_path: Path, cache: Path, fake: FakeCompiler, torn: str) -> None:
+    binary = install_native(tmp_path / "iree-compile", fake)
+    first = resolved(binary, cache).info.digest
+    [memo] = (cache / "digests").iterdir()
+    memo.write_text(torn)
+    assert resolved(binary, cache).info.digest == first == memo.read_text()
+
+
+# Bindings
+
+
+def test_bindings_of_this_python(tmp_path: Path, cache: Path, fake: FakeCompiler) -> None:
+    tag = f"cpython-{sys.version_info.major}{sys.version_info.minor}"
+    files = {**entries(fake), f"{LIBRARIES}/_mlir.{tag}-x86_64-linux-gnu.so": b"\x7fELF"}
+    found = resolved(write_wheel(tmp_path / wheel_name(), files), cache)
+    assert found.bindings == found.binary.parents[3] and found.no_bindings == ""
+
+
+def test_bindings_of_another_python(tmp_path: Path, cache: Path, fake: FakeCompiler) -> None:
+    files = {**entries(fake), f"{LIBRARIES}/_mlir.cpython-39-x86_64-linux-gnu.so": b"\x7fELF"}
+    found = resolved(write_wheel(tmp_path / wheel_name(), files), cache)
+    assert found.bindings is None
+    version = f"{sys.version_info.major}{sys.version_info.minor}"
+    assert found.no_bindings == f"this compiler's MLIR bindings are not for Python {version}"
+
+
+def test_bindings_of_a_build(tmp_path: Path, cache: Path, fake: FakeCompiler) -> None:
+    top = build_directory(tmp_path / "build", fake)
+    root = top / "compiler" / "bindings" / "python"
+    assert resolved(top, cache).bindings is None
+    (root / "iree" / "compiler" / "_mlir_libs" / "_mlir.abi3.so").write_bytes(b"\x7fELF")
+    assert resolved(top, cache).bindings == root

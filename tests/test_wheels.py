@@ -1,0 +1,269 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import zipfile
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+from fake_compiler import FakeCompiler, install
+from fake_wheels import HERE, LIBRARIES, PYTHON, entries, wheel_name, write_wheel
+from small_disk import small_disk
+
+from bot.compiler.runner import Cancel
+from bot.compiler.wheels import fetch_release, only_fitting, unpack
+from bot.errors import BotError, CompilerUnavailable, OutputError
+
+
+@pytest.fixture
+def fake(tmp_path: Path) -> FakeCompiler:
+    return install(tmp_path / "fake")
+
+
+@pytest.fixture
+def wheel(tmp_path: Path, fake: FakeCompiler) -> Path:
+    return write_wheel(tmp_path / "dist" / wheel_name(), entries(fake))
+
+
+def leftovers(cache: Path) -> list[str]:
+    toolchains = cache / "toolchains"
+    return [path.name for path in toolchains.iterdir()] if toolchains.exists() else []
+
+
+def never_said(line: str) -> None:
+    raise AssertionError(line)
+
+
+# Unpacking
+
+
+def test_a_wheel_is_unpacked_once(tmp_path: Path, wheel: Path, fake: FakeCompiler) -> None:
+    root = unpack(wheel, tmp_path / "cache")
+    binary = root / LIBRARIES / "iree-compile"
+    assert "IREE compiler version" in subprocess.run([binary, "--version"], capture_output=True, text=True).stdout
+    assert os.access(root / LIBRARIES / "iree-lld", os.X_OK)
+    assert {name: (root / name).read_bytes() for name in entries(fake)} == entries(fake)
+    before = binary.stat().st_ino
+    assert unpack(wheel, tmp_path / "cache") == root
+    assert binary.stat().st_ino == before and leftovers(tmp_path / "cache") == [root.name]
+
+
+def test_other_bytes_under_the_same_name_are_another_compiler(tmp_path: Path, wheel: Path, fake: FakeCompiler) -> None:
+    first = unpack(wheel, tmp_path / "cache")
+    write_wheel(wheel, entries(fake, b"\x7fELF rebuilt"))
+    second = unpack(wheel, tmp_path / "cache")
+    assert first != second
+    assert (second / LIBRARIES / "libIREECompiler.so").read_bytes() == b"\x7fELF rebuilt"
+
+
+def test_one_that_was_partly_removed_is_unpacked_again(tmp_path: Path, wheel: Path) -> None:
+    root = unpack(wheel, tmp_path / "cache")
+    for path in root.iterdir():
+        if path.is_file():
+            path.unlink()
+    (root / LIBRARIES / "libIREECompiler.so").write_bytes(b"half")
+    assert unpack(wheel, tmp_path / "cache") == root
+    assert (root / LIBRARIES / "libIREECompiler.so").read_bytes() != b"half"
+    assert leftovers(tmp_path / "cache") == [root.name]
+
+
+def test_two_runs_unpack_at_once(tmp_path: Path, wheel: Path) -> None:
+    roots: list[Path] = []
+    threads = [threading.Thread(target=lambda: roots.append(unpack(wheel, tmp_path / "cache"))) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(roots) == 6 and len(set(roots)) == 1
+    assert leftovers(tmp_path / "cache") == [roots[0].name]
+
+
+def test_a_wheel_that_was_cut(tmp_path: Path, wheel: Path) -> None:
+    whole, cache = wheel.read_bytes(), tmp_path / "cache"
+    for size in (*range(0, len(whole), 5), *range(len(whole) - 40, len(whole))):
+        wheel.write_bytes(whole[:size])
+        with pytest.raises(CompilerUnavailable, match="is no wheel"):
+            unpack(wheel, cache)
+    assert leftovers(cache) == []
+
+
+def test_a_wheel_with_a_flipped_byte_is_whole_or_refused(tmp_path: Path, wheel: Path) -> None:
+    whole, refused = wheel.read_bytes(), 0
+    for offset in range(0, len(whole), 11):
+        cache = tmp_path / f"cache-{offset}"
+        wheel.write_bytes(whole[:offset] + bytes([whole[offset] ^ 0x41]) + whole[offset + 1 :])
+        try:
+            unpack(wheel, cache)
+        except BotError:
+            refused += 1
+            assert leftovers(cache) == []
+    assert refused > len(whole) / 44
+
+
+def test_a_wheel_without_a_compiler(tmp_path: Path, fake: FakeCompiler) -> None:
+    files = {name: data for name, data in entries(fake).items() if not name.endswith("iree-compile")}
+    with pytest.raises(CompilerUnavailable, match=r"\.whl: holds no iree/compiler/_mlir_libs/iree-compile"):
+        unpack(write_wheel(tmp_path / wheel_name(), files), tmp_path / "cache")
+    assert leftovers(tmp_path / "cache") == []
+
+
+def test_a_file_where_a_directory_should_be(tmp_path: Path, fake: FakeCompiler) -> None:
+    files = {"iree": b"a file", **entries(fake)}
+    with pytest.raises(OutputError, match="cannot be unpacked"):
+        unpack(write_wheel(tmp_path / wheel_name(), files), tmp_path / "cache")
+    assert leftovers(tmp_path / "cache") == []
+
+
+@pytest.mark.parametrize("name", ["../../evil", "/tmp/code-size-evil", "iree/../../../evil", "..\\evil"])
+def test_nothing_is_written_outside(tmp_path: Path, fake: FakeCompiler, name: str) -> None:
+    wheel = write_wheel(tmp_path / wheel_name(), {name: b"evil", **entries(fake)})
+    root = unpack(wheel, tmp_path / "cache")
+    found = [path for path in tmp_path.rglob("*evil*") if not path.is_relative_to(root)]
+    assert found == [] and not Path("/tmp/code-size-evil").exists()
+
+
+def test_a_link_is_no_way_out(tmp_path: Path, fake: FakeCompiler) -> None:
+    wheel, outside = tmp_path / wheel_name(), tmp_path / "outside"
+    outside.mkdir()
+    with zipfile.ZipFile(wheel, "w") as archive:
+        link = zipfile.ZipInfo("iree/link")
+        link.external_attr = 0o120777 << 16
+        archive.writestr(link, str(outside))
+        for name, data in entries(fake).items():
+            archive.writestr(name, data)
+    root = unpack(wheel, tmp_path / "cache")
+    assert not (root / "iree" / "link").is_symlink()
+
+
+def test_a_full_disk(tmp_path: Path, fake: FakeCompiler) -> None:
+    wheel = write_wheel(tmp_path / wheel_name(), entries(fake, bytes(1 << 20)))
+    with small_disk(tmp_path / "disk") as disk:
+        with pytest.raises(OutputError, match="No space left on device"):
+            unpack(wheel, disk)
+        assert leftovers(disk) == []
+
+
+def test_a_file_in_place_of_the_cache(tmp_path: Path, wheel: Path) -> None:
+    (tmp_path / "cache").write_text("mine")
+    with pytest.raises(OutputError, match="cannot be written"):
+        unpack(wheel, tmp_path / "cache")
+
+
+# Which wheel
+
+
+@pytest.mark.parametrize("platform", ["win_amd64", "macosx_13_0_universal2", "manylinux_2_28_s390x"])
+def test_a_wheel_for_another_platform(tmp_path: Path, fake: FakeCompiler, platform: str) -> None:
+    wheel = write_wheel(tmp_path / wheel_name(platform=platform), entries(fake))
+    with pytest.raises(CompilerUnavailable, match="is a wheel for another platform"):
+        unpack(wheel, tmp_path / "cache")
+
+
+def test_a_wheel_for_several_platforms_and_another_python(tmp_path: Path, fake: FakeCompiler) -> None:
+    name = wheel_name(python="cp39", platform=f"win_amd64.{HERE}")
+    assert unpack(write_wheel(tmp_path / name, entries(fake)), tmp_path / "cache").is_dir()
+
+
+def test_a_file_that_is_only_called_a_wheel(tmp_path: Path, wheel: Path) -> None:
+    with pytest.raises(CompilerUnavailable, match="is not named as a wheel is"):
+        unpack(wheel.rename(tmp_path / "compiler.whl"), tmp_path / "cache")
+
+
+def touched(directory: Path, *names: str) -> list[Path]:
+    for name in names:
+        (directory / name).touch()
+    return [directory / name for name in names]
+
+
+def test_of_several_wheels_the_one_that_fits(tmp_path: Path) -> None:
+    names = (wheel_name(), wheel_name(python="cp39"), wheel_name(platform="win_amd64"))
+    found = touched(tmp_path, *names)
+    assert only_fitting(found, tmp_path).name == wheel_name()
+    assert only_fitting(found[1:], tmp_path).name == names[1]
+
+
+def test_wheels_that_leave_a_choice(tmp_path: Path) -> None:
+    found = touched(tmp_path, wheel_name("3.12.0"), wheel_name("3.13.0"))
+    with pytest.raises(CompilerUnavailable, match=r"several wheels fit this machine: .*3\.12\.0.*3\.13\.0") as raised:
+        only_fitting(found, tmp_path)
+    assert raised.value.mend == "name one wheel"
+
+
+def test_wheels_of_which_none_fits(tmp_path: Path) -> None:
+    found = touched(tmp_path, wheel_name(platform="win_amd64"))
+    with pytest.raises(CompilerUnavailable, match=r"no wheel is for this platform: .*win_amd64"):
+        only_fitting(found, tmp_path)
+
+
+# Releases
+
+
+def test_a_release_in_the_cache_needs_no_network(tmp_path: Path, wheel: Path) -> None:
+    home = tmp_path / "cache" / "toolchains" / f"3.13.0-{PYTHON}"
+    unpack(wheel, tmp_path / "cache").rename(home)
+    assert fetch_release("3.13.0", tmp_path / "cache", Cancel(), never_said) == home
+
+
+def test_a_release_from_a_folder_of_wheels(tmp_path: Path, wheel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(wheel.parent))
+    said: list[str] = []
+    root = fetch_release("3.13.0", tmp_path / "cache", Cancel(), said.append)
+    assert said == ["fetching iree-base-compiler==3.13.0"]
+    assert (root / LIBRARIES / "iree-compile").is_file()
+    assert fetch_release("3.13.0", tmp_path / "cache", Cancel(), never_said) == root
+    with pytest.raises(CompilerUnavailable, match=r"==3\.9\.9: no such release .*\(newest: 3\.13\.0\)"):
+        fetch_release("3.9.9", tmp_path / "cache", Cancel(), said.append)
+    assert leftovers(tmp_path / "cache") == [root.name]
+
+
+def test_no_index_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    with pytest.raises(CompilerUnavailable, match=r"could not be fetched: .*check the network"):
+        fetch_release("3.13.0", tmp_path / "cache", Cancel(), lambda _: None)
+    assert leftovers(tmp_path / "cache") == []
+
+
+@pytest.mark.parametrize("variable", ["HTTP_PROXY", "http_proxy"])
+def test_pip_is_told_of_the_proxy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
+    asked: list[str] = []
+
+    class Proxy(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_error(404)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    for name in ("NO_PROXY", "no_proxy", "HTTP_PROXY", "http_proxy", "PIP_FIND_LINKS", "PIP_EXTRA_INDEX_URL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("PIP_INDEX_URL", "http://index.invalid/simple")
+    monkeypatch.setenv("PIP_TRUSTED_HOST", "index.invalid")
+    with HTTPServer(("127.0.0.1", 0), Proxy) as server:
+        monkeypatch.setenv(variable, f"http://127.0.0.1:{server.server_port}")
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        with pytest.raises(CompilerUnavailable, match="could not be fetched"):
+            fetch_release("3.13.0", tmp_path / "cache", Cancel(), lambda _: None)
+        server.shutdown()
+    assert asked == ["http://index.invalid/simple/iree-base-compiler/"]
+
+
+def index_answers() -> bool:
+    pip = [sys.executable, "-m", "pip", "download", "--no-deps", "--retries=0", "--timeout=5", "-d", os.devnull]
+    done = subprocess.run([*pip, "iree-base-compiler==0.0.0"], capture_output=True, text=True)
+    return "from versions: " in done.stderr and "from versions: none" not in done.stderr
+
+
+@pytest.mark.network
+def test_a_release_that_does_not_exist(tmp_path: Path) -> None:
+    if not index_answers():
+        pytest.skip("no package index")
+    with pytest.raises(CompilerUnavailable, match=r"==0\.0\.1: no such release .*newest: .*\d+\.\d+\.\d+"):
+        fetch_release("0.0.1", tmp_path / "cache", Cancel(), lambda _: None)
+    assert leftovers(tmp_path / "cache") == []
