@@ -1,4 +1,4 @@
-"""The command line: from arguments to a story of the pipeline and its exit code. The only place that catches BotError."""
+"""The command line: from arguments to a story of the pipeline and an exit code. Only here BotError is caught."""
 
 from __future__ import annotations
 

@@ -30,7 +30,6 @@ from bot.errors import MalformedBinary, UsageError
 from bot.measure.assemble import measure
 from bot.measure.ir_facts import alloca_bytes, program_facts
 
-
 IR_WORKER = Path(__file__).parent / "measure" / "ir_worker.py"
 """Run as a script, under the measured compiler's own bindings; never imported here."""
 
@@ -107,8 +106,8 @@ def cell_of(planned: PlannedCell, result: Compiled | Failure) -> Cell:
         status = "timeout" if result.stage == "timeout" else "failed"
         return Cell(planned.key, status, failure=result, command=planned.command())
     measurement = measure(products_of(result, planned.target.backend))
-    if measurement.metrics["artifact_bytes"] is None:
-        failure = Failure("read", measurement.reasons["artifact_bytes"])
+    if measurement.metrics["executable_bytes"] is None:
+        failure = Failure("read", measurement.reasons["executable_bytes"])
         return Cell(planned.key, "failed", failure=failure, command=planned.command())
     return Cell(
         key=planned.key,
@@ -175,7 +174,8 @@ class _Collector:
 
 
 @contextmanager
-def _kit(plan: SidePlan, workshop: Workshop, scratch: Path, meter: Meter) -> Iterator[Kit]:
+def open_kit(plan: SidePlan, workshop: Workshop, scratch: Path, meter: Meter) -> Iterator[Kit]:
+    """What the compiles of one side need; its IR reader ends with the context."""
     bindings = Bindings(IR_WORKER, plan.toolchain.bindings, plan.toolchain.no_bindings, workshop.cancel)
     options = known_measuring_options(plan.toolchain, scratch, workshop.cancel)
     try:
@@ -194,7 +194,8 @@ def _kit(plan: SidePlan, workshop: Workshop, scratch: Path, meter: Meter) -> Ite
 
 
 @contextmanager
-def _scratch() -> Iterator[Path]:
+def scratch_directory() -> Iterator[Path]:
+    """A temporary directory for a run, gone afterwards."""
     path = Path(tempfile.mkdtemp(prefix="code-size-"))
     try:
         yield path
@@ -208,11 +209,11 @@ def measure_sides(plans: Sequence[SidePlan], workshop: Workshop) -> dict[str, Sn
     collector.announce()
     meter = Meter()
     notes: dict[str, list[str]] = {plan.label: [] for plan in plans}
-    with _scratch() as scratch, ExitStack() as stack:
+    with scratch_directory() as scratch, ExitStack() as stack:
         tasks = []
         for plan in plans:
             if missing := collector.missing(plan.label):
-                kit = stack.enter_context(_kit(plan, workshop, scratch, meter))
+                kit = stack.enter_context(open_kit(plan, workshop, scratch, meter))
                 importer = Importer(plan.toolchain, scratch, workshop.timeout_seconds, workshop.cancel)
                 side = Side(kit, partial(collector.finish, plan.label), importer)
                 notes[plan.label] = side.notes
@@ -244,7 +245,7 @@ def check_flags(
     """
     if not cells:
         return
-    with _scratch() as scratch:
+    with scratch_directory() as scratch:
         unknown = ask_device(toolchain, cells[0].flags, scratch, cancel).unknown
     if unknown is None:
         return

@@ -6,7 +6,7 @@ report: two snapshots → deltas → verdict → six files and the terminal.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,6 +31,7 @@ from bot.inputs.config import Config, load_config
 from bot.inputs.models import load_models
 from bot.inputs.requirements import pinned_compiler
 from bot.measuring import Progress, SidePlan, Workshop, check_flags, measure_sides
+from bot.rechecking import recheck, suspects
 from bot.render.comment import render_comment
 from bot.render.html import render_html
 from bot.render.summary import render_summary
@@ -76,8 +77,7 @@ def compare(request: Request, show: Show, cancel: Cancel) -> Verdict:
     specs = _specs(request, config)
     known = {side: _load_snapshot(Path(spec)) for side, spec in specs.items() if _is_snapshot(spec)}
     wanted = {side: spec for side, spec in specs.items() if side not in known}
-    measured = _measure(request, config, wanted, show, cancel)
-    sides = {**known, **measured}
+    sides = _measure(request, config, wanted, show, cancel, known)
     rule = f"--base {sides['base'].compiler.spec}" if "base" in request.specs else "compiler.base of the configuration"
     return _publish(config, sides["base"], sides["head"], Baseline(rule, sides["base"].source.sha), request.out, show)
 
@@ -153,10 +153,16 @@ def _planned(request: Request, config: Config, repository: Repository) -> tuple[
 
 
 def _measure(
-    request: Request, config: Config, specs: dict[str, str], show: Show, cancel: Cancel
+    request: Request,
+    config: Config,
+    specs: dict[str, str],
+    show: Show,
+    cancel: Cancel,
+    known: Mapping[str, Snapshot] | None = None,
 ) -> dict[str, Snapshot]:
+    """Measure the sides that `specs` names, beside those that are known; changed cells are asked twice."""
     if not specs:
-        return {}
+        return dict(known or {})
     repository = _repository(request, cancel)
     cells = _planned(request, config, repository)
     toolchains: dict[str, Toolchain] = {}
@@ -166,7 +172,9 @@ def _measure(
     plans = [SidePlan(side, chain, cells, repository.source) for side, chain in toolchains.items()]
     with show.progress() as progress:
         workshop = Workshop(CellCache(request.cache), request.jobs, config.timeout_seconds, cancel, progress)
-        return measure_sides(plans, workshop)
+        sides = {**(known or {}), **measure_sides(plans, workshop)}
+        keys = suspects(sides["base"], sides["head"]) if len(sides) == len(SIDES) else frozenset()
+        return {**sides, **recheck(plans, sides, keys, workshop)} if keys else sides
 
 
 def _publish(config: Config, base: Snapshot, head: Snapshot, baseline: Baseline, out: Path, show: Show) -> Verdict:

@@ -100,7 +100,9 @@ def same_artifacts(snapshot: Snapshot, scratch: Path) -> tuple[int, int]:
     import hashlib
 
     pairs = [(c, scratch / f"{c.key.model}.{c.key.target}.vmfb") for c in snapshot.cells if c.artifact_digest]
-    equal = sum(hashlib.sha256(path.read_bytes()).hexdigest() == c.artifact_digest for c, path in pairs if path.is_file())
+    equal = sum(
+        hashlib.sha256(path.read_bytes()).hexdigest() == c.artifact_digest for c, path in pairs if path.is_file()
+    )
     return equal, len(pairs)
 
 

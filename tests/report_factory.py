@@ -6,6 +6,7 @@ import hashlib
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import cache
 
 from bot.core.delta import CellDelta, diff
 from bot.core.metrics import METRIC_IDS
@@ -301,6 +302,7 @@ def hostile(words: tuple[str, ...] = HOSTILE) -> Report:
     return replace(made, verdict=replace(made.verdict, findings=findings), baseline=Baseline(evil, evil, 3))
 
 
+@cache
 def huge(cells: int = 5_000) -> Report:
     """Very many cells, most of them changed."""
     models = tuple(f"model_{index:04}" for index in range(cells // len(TARGETS)))
@@ -313,3 +315,22 @@ def huge(cells: int = 5_000) -> Report:
 
     targets = dict(TARGETS)
     return report(snapshot("3.12.0", models=models, targets=targets), snapshot("3.13.0", head, models, targets))
+
+
+def small() -> Report:
+    """Two models on two targets: one of each of the common states."""
+    models, targets = ("bert", "mobilenet"), {"llvm-cpu-x86_64": "llvm-cpu", "vmvx": "vmvx"}
+
+    def head(key: CellKey, found: Cell) -> Cell:
+        if key == CellKey("bert", "vmvx"):
+            return failed(found, REFUSED.format("bert", "bert"))
+        if key == CellKey("mobilenet", "llvm-cpu-x86_64"):
+            return with_metrics(found, artifact_bytes=83_990, executable_bytes=64_552)
+        return found
+
+    def base(key: CellKey, found: Cell) -> Cell:
+        if key == CellKey("mobilenet", "llvm-cpu-x86_64"):
+            return with_metrics(found, artifact_bytes=50_438, executable_bytes=31_000)
+        return found
+
+    return report(snapshot("3.11.0", base, models, targets), snapshot("3.13.0", head, models, targets))

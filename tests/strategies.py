@@ -65,6 +65,7 @@ def cells(draw: st.DrawFn, key: CellKey) -> Cell:
         command=draw(text),
         artifact_digest=draw(st.none() | digests) if measured else None,
         reasons=draw(reasons) if measured else {},
+        rechecked=draw(st.none() | st.sampled_from(["", "the artifact differs"])) if measured else None,
     )
 
 

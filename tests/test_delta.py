@@ -142,6 +142,38 @@ def test_two_missing_artifacts_are_not_identical() -> None:
     assert found and found.identical is None
 
 
+# A compiler that does not repeat itself.
+
+TWICE = "two compiles differ by 8 bytes"
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "digest", "state", "reason"),
+    [
+        (TWICE, None, "e", "unmeasured", TWICE),
+        (None, TWICE, "e", "unmeasured", TWICE),
+        ("on base", TWICE, "e", "unmeasured", TWICE),
+        (TWICE, TWICE, "d", "same", ""),
+        ("", "", "e", "changed", ""),
+        ("", None, "d", "same", ""),
+    ],
+)
+def test_two_artifacts_of_a_compiler_that_does_not_repeat_itself_are_not_compared(
+    base: str | None, head: str | None, digest: str, state: str, reason: str
+) -> None:
+    found = only(
+        diff(with_cell(rechecked=base, artifact_digest="d"), with_cell(rechecked=head, artifact_digest=digest))
+    )
+    assert found and (found.state, found.reason) == (state, reason)
+
+
+@pytest.mark.parametrize("status", ["over-stack-limit", "failed"])
+def test_a_compiler_that_does_not_repeat_itself_cannot_hide_a_refusal(status: str) -> None:
+    head = with_cell(status=status, artifact_digest="e" if status == "over-stack-limit" else None, rechecked=TWICE)
+    found = only(diff(with_cell(rechecked=TWICE), head))
+    assert found and (found.state, found.reason) == ("newly-broken", "")
+
+
 # A backend without a target.
 
 

@@ -170,3 +170,12 @@ def test_any_text(text: str) -> None:
 def test_trimming_twice_changes_nothing(parts: list[str]) -> None:
     once = trim("\n".join(parts))
     assert trim(once) == once
+
+
+def test_remarks_and_what_hangs_below_them_are_dropped() -> None:
+    output = (
+        "a.py:1:2: remark: linker artifacts for embedded_elf_x86_64 preserved:\n"
+        "    /tmp/x/jit_eval_dispatch_0-1a2b3c.so\n"
+        "a.py:3:4: error: 'func.func' op failed to distribute\n"
+    )
+    assert trim(output) == "a.py:3:4: error: 'func.func' op failed to distribute"

@@ -274,7 +274,17 @@ def test_an_option_of_one_target_fails_only_that_target(tmp_path: Path) -> None:
     shutil.copy(SUITE / "models/tiny.mlir", tmp_path / "tiny.mlir")
     out = tmp_path / "head.json"
     cache = own_cache(tmp_path / "cache")
-    run = bot("measure", "--compiler", HEAD, "--config", str(tmp_path / "config.yml"), "--cache", str(cache), "--out", str(out))
+    run = bot(
+        "measure",
+        "--compiler",
+        HEAD,
+        "--config",
+        str(tmp_path / "config.yml"),
+        "--cache",
+        str(cache),
+        "--out",
+        str(out),
+    )
     assert run.returncode == 0, run.stderr
     good, odd = from_json(out.read_text()).cells
     assert good.status == "ok"

@@ -82,6 +82,10 @@ def test_the_text_is_json_with_a_line_for_every_cell(snapshot: Snapshot) -> None
     assert sum('"dispatches":' in line and '"status":' in line for line in text.split("\n")) == len(snapshot.cells)
 
 
+def test_names_are_written_as_they_are() -> None:
+    assert '"notes":["façade ✓"]' in to_json(SMALL)
+
+
 def test_a_changed_cell_is_one_changed_line() -> None:
     cells = list(SMALL.cells)
     cells[0] = replace(cells[0], metrics={"artifact_bytes": 1001})
@@ -102,7 +106,7 @@ def test_the_fields_are_those_of_the_contract() -> None:
     assert {"version", "revision", "digest"} <= plain["compiler"].keys()
     assert plain["source"].keys() == {"sha", "ref", "dirty"}
     contract = {"model", "target", "status", "metrics", "dispatches", "failure", "command"}
-    assert all(cell.keys() - contract == {"artifact_digest", "reasons"} for cell in plain["cells"])
+    assert all(cell.keys() - contract == {"artifact_digest", "reasons", "rechecked"} for cell in plain["cells"])
     assert plain["cells"][0]["failure"] is None
     assert {"stage", "message"} <= plain["cells"][1]["failure"].keys()
 
@@ -220,6 +224,7 @@ def test_any_value_anywhere_is_refused_or_can_be_written_again(place: tuple[str 
         (("compiler", "host"), "x", "head.json: compiler: unknown field 'host'"),
         (("compiler", "digest"), None, "head.json: compiler: field 'digest' has the wrong type NoneType"),
         (("cells", 0, "time"), 1, "head.json: cells[0]: unknown field 'time'"),
+        (("cells", 0, "key"), {}, "head.json: cells[0]: unknown field 'key'"),
         (("cells", 1, "status"), "fine", "head.json: cells[1]: unknown status 'fine'"),
         (("cells", 0, "metrics", "flops"), 1, "head.json: cells[0]: unknown metric 'flops'"),
         (("cells", 0, "metrics", "vm_bytes"), True, "cells[0].metrics: field 'vm_bytes' has the wrong type bool"),

@@ -253,7 +253,9 @@ def test_every_cell_is_refused(tmp_path: Path, share: bool) -> None:
     run, cells = run_with(tmp_path, {"do": "refuse", "kind": "direct resume"}), cells_of(tmp_path, MODELS)
     assert run.compile(cells, share=share) == []
     run.check_direct(cells, lifted=True)
-    assert all(isinstance(result, Compiled) and result.refusal for result in run.results.values())
+    for result in run.results.values():
+        assert isinstance(result, Compiled) and result.refusal is not None
+        assert (result.refusal.stage, result.refusal.figure_bytes) == ("stack-limit", 36864)
 
 
 def test_a_cell_that_fails_with_the_gate_lifted_as_well(tmp_path: Path) -> None:

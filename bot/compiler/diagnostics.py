@@ -13,6 +13,8 @@ LONGEST_LINE = 240
 
 _DIAGNOSTIC = re.compile(r"^\S.*?: ?(?:error|warning|note|remark): |^LLVM ERROR|^iree-compile: |^error: ")
 _DUMP = "see current operation:"
+_REMARK = re.compile(r"^\S.*?: ?remark: ")
+"""Never says why a compile failed; what follows it is indented and belongs to it."""
 _NOISE = "note: called from"
 _CRASH = re.compile(r"^(PLEASE submit a bug report|Please report issues to|Stack dump|\s*#\d+ 0x|Aborted)")
 _DIRECTORIES = re.compile(r"(?<![\w.</])/(?:[^\s/:'\"]+/)+")
@@ -51,7 +53,7 @@ def trim(output: str) -> str:
         if _CRASH.match(line) or len(kept) >= MOST_LINES:
             break
         dumping = dumping and not _DIAGNOSTIC.match(line)
-        if _DUMP in line:
+        if _DUMP in line or _REMARK.match(line):
             dumping = True
         elif not dumping and line.strip() and not line.endswith(_NOISE):
             kept += [short for short in [_short(line)] if short not in kept]

@@ -91,6 +91,10 @@ def _identical(base: Cell | None, head: Cell | None) -> bool | None:
     return None if None in digests else digests[0] == digests[1]
 
 
+def _unstable(base: Cell | None, head: Cell | None) -> str:
+    return next((cell.rechecked for cell in (head, base) if cell is not None and cell.rechecked), "")
+
+
 def _reason(base: Cell | None, head: Cell | None) -> str:
     for cell in (head, base):
         if cell is not None and cell.status == "unsupported" and cell.failure is not None:
@@ -112,9 +116,11 @@ def diff_cell(base: Snapshot, head: Snapshot, key: CellKey, cells: tuple[Cell | 
     }
     identical = _identical(left, right)
     state = _STATE.get((_column(base, key, left), _column(head, key, right)), "unmeasured")
+    reason = _reason(left, right) if state == "unmeasured" else ""
+    if state == "compared" and identical is False and (reason := _unstable(left, right)):
+        state = "unmeasured"  # there is no one number to compare
     if state == "compared":
         state = "same" if identical is not False and not exact_changes(metrics.values()) else "changed"
-    reason = _reason(left, right) if state == "unmeasured" else ""
     return CellDelta(key, state, metrics, left, right, identical, reason)
 
 

@@ -52,6 +52,7 @@ def cell_to_plain(cell: Cell) -> dict[str, Any]:
         "command": cell.command,
         "artifact_digest": cell.artifact_digest,
         "reasons": dict(cell.reasons),
+        "rechecked": cell.rechecked,
     }
 
 
@@ -172,6 +173,7 @@ def cell_from_plain(value: Any, path: str = "cell") -> Cell:
         command=found.get("command", str, ""),
         artifact_digest=found.get("artifact_digest", _STR, None),
         reasons=found.mapping("reasons", (str,)),
+        rechecked=found.get("rechecked", _STR, None),
     )
 
 

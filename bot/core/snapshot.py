@@ -88,7 +88,9 @@ class Cell:
         metrics: id → value; None is "not known", with its reason in `reasons`.
         command: the command line that gives this very artifact, with paths relative to the repository or suite.
         artifact_digest: SHA-256 of the artifact, hex; None without one.
-        reasons: metric id → why it is None; `"*"` for all that have no reason of their own.
+        reasons: metric id → why it is None.
+        rechecked: None where it was compiled only once; empty where a second compile gave the same artifact; else how
+            the two differed: the compiler does not repeat itself here.
     """
 
     key: CellKey
@@ -99,6 +101,7 @@ class Cell:
     command: str = ""
     artifact_digest: str | None = None
     reasons: Mapping[str, str] = field(default_factory=dict)
+    rechecked: str | None = None
 
     @property
     def measured(self) -> bool:

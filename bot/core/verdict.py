@@ -19,7 +19,7 @@ class Finding:
         level: how bad it is.
         metric: the metric's id; None where the state of the cell is the finding.
         rule: the rule's name.
-        kind: `change` (absolute and/or relative), `limit`, `state`, or `unknown` (a value was known and is not any more).
+        kind: `change` (absolute and/or relative), `limit`, `state`, or `unknown` (a known value is not any more).
         limit: the level that was exceeded, as the configuration wrote it (`4KiB and 1.5%`, `32KiB`, `newly-broken`).
         actual: the value judged, as text with its unit and sign (`+33.5 KiB (+66.5 %)`), never empty.
         base, head: the metric's values; None where not known.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -123,6 +124,7 @@ _HTML: Mapping[str, Callable[..., Any]] = {
 }
 
 
+@lru_cache(maxsize=8)  # parsing the templates costs more than rendering a usual report
 def _environment(user_dir: Path | None, *, markdown: bool) -> ImmutableSandboxedEnvironment:
     searched = [path for path in (user_dir, templates_dir()) if path is not None]
     made = ImmutableSandboxedEnvironment(

@@ -12,7 +12,7 @@ import re
 _ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)|\x1b[ -/]*[0-~]")
 _JOINER = "\u2060"  # invisible: keeps `@name` and `https://` from being seen as such
 _SPECIAL = re.compile(r"([\\`*_\[\]<>&#|~$!])")
-_LINKS = re.compile(r"(@|:(?=[\w/+-])|(?i:www)(?=\.))")
+_LINKS = re.compile(r"(@|#(?=\w)|:(?=[\w/+-])|(?i:www)(?=\.))")
 _HEX = re.compile(r"[0-9a-fA-F]{7,}")
 _GITHUB_ISSUE = re.compile(r"(?i)\b(gh)-(?=\d)")
 _LINE_START = re.compile(r"^(\d+)([.)])|^([-+=])(?=[-=\s]|$)")

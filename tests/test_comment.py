@@ -1,0 +1,236 @@
+"""The comment: within the budget, found again, harmless, the same for the same report, and the user's to redesign."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import report_factory as make
+from golden_files import check_golden
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from strategies import snapshots
+from test_escape import _LINKS
+
+from bot.core.report import Report
+from bot.errors import InputError, TemplateError
+from bot.render.comment import _TIERS, COMMENT_LIMIT, length, marker, render_comment
+from bot.render.environment import templates_dir
+from bot.render.phrase import plain
+from bot.render.view import build_view
+
+PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+MARKER = "<!-- code-size-bot:default -->"
+_OUR_TAGS = re.compile(r"</?(?:details|summary|sub|code)>")
+_HEADINGS = {"Over a limit, or lost", "Largest regressions", "Largest improvements"}
+
+
+def _leaves(markdown: str) -> list[Token]:
+    found: list[Token] = []
+    for token in PARSER.parse(markdown):
+        found += [token, *(token.children or [])]
+    return found
+
+
+def assert_harmless(markdown: str) -> None:
+    """Only our own tags and headings; no link, image, mention or reference; tables as wide as their headers."""
+    leaves = _leaves(markdown)
+    assert not {token.type for token in leaves} & {"link_open", "image", "s_open", "hr", "code_block"}
+    markup = "".join(token.content for token in leaves if token.type in ("html_block", "html_inline"))
+    ours = _OUR_TAGS.sub("", markup.replace(MARKER, "", 1))
+    assert "<" not in ours
+    assert ours.isprintable() or set(ours) - set("\n") <= set(filter(str.isprintable, ours))
+    assert markup.count("<details>") == markup.count("</details>") == markup.count("<summary>")
+    text = "\n".join(token.content for token in leaves if token.type == "text")
+    assert not _LINKS.search(text)
+    titles = {leaves[index + 1].content for index, token in enumerate(leaves) if token.type == "heading_open"}
+    assert all(title in _HEADINGS or title.startswith("Newly broken: ") for title in titles)
+
+
+def assert_sound(report: Report, text: str) -> None:
+    """In the budget, with marker and verdict."""
+    assert length(text) <= COMMENT_LIMIT
+    assert text.count(marker(report.report_id)) == 1
+    assert text.startswith(marker(report.report_id))
+    assert f"**Code size: {report.verdict.status}** — " in text
+    assert text.encode()
+
+
+@pytest.mark.parametrize("name", ["small", "many", "none", "usual", "broken", "broken_on_both", "hostile"])
+def test_golden(name: str) -> None:
+    report = getattr(make, name)()
+    text = render_comment(report)
+    assert_sound(report, text)
+    assert_harmless(text)
+    check_golden(f"{name}.comment.md", text)
+
+
+def test_the_first_sentence_says_what_matters() -> None:
+    assert render_comment(make.small()).splitlines()[1] == (
+        "❌ **Code size: fail** — 2 cells broke the rules; worst: `bert` on `vmvx` is newly broken: "
+        "does not compile (exit code 1)."
+    )
+
+
+def test_nothing_changed_is_short() -> None:
+    before_folds = render_comment(make.none()).partition("<details>")[0]
+    assert len(before_folds.strip().splitlines()) == 4
+
+
+def test_the_known_regression_is_told_exactly() -> None:
+    row = "| `mobilenet_v1_f32_224` | `x86_64` | 50,438 → 83,990 B | ❌² +33,552 B (+66.5 %) |"
+    assert row in render_comment(make.many())
+
+
+def test_a_fold_holds_markdown_only_after_a_blank_line() -> None:
+    lines = render_comment(make.many()).splitlines()
+    opened = [index for index, line in enumerate(lines) if line.startswith("<details>")]
+    assert len(opened) > 10
+    assert all(not lines[index + 1] for index in opened)
+    assert not any("\n\n\n" in render_comment(report) for report in (make.many(), make.none(), make.broken()))
+
+
+@pytest.mark.parametrize("cells", [800, 5_000])
+def test_many_cells_fit_and_say_what_is_missing(cells: int) -> None:
+    report = make.huge(cells)
+    text = render_comment(report)
+    assert_sound(report, text)
+    assert "_Shortened to fit. Left out here: " in text
+    assert "the job summary, report.html and report.json have everything._" in text
+
+
+def test_the_budget_holds_for_long_hostile_text() -> None:
+    words = tuple(
+        f"{index}{word * 300}" for index, word in enumerate(("`", "|", "\\|", "😀", "<!--", "&", "@a ", "#1 "))
+    )
+    report = make.hostile(words)
+    text = render_comment(report)
+    assert_sound(report, text)
+    assert_harmless(text)
+
+
+@settings(max_examples=25)
+@given(snapshots(), snapshots(), st.text(max_size=60))
+def test_any_report_fits_and_is_harmless(base: make.Snapshot, head: make.Snapshot, note: str) -> None:
+    report = make.report(base, head, (note,))
+    text = render_comment(report)
+    assert_sound(report, text)
+    assert_harmless(text)
+
+
+@settings(max_examples=15)
+@given(st.lists(st.text(max_size=400), min_size=6, max_size=12, unique=True))
+def test_any_words_fit_and_are_harmless(words: list[str]) -> None:
+    report = make.hostile(tuple(words))
+    text = render_comment(report)
+    assert_sound(report, text)
+    assert_harmless(text)
+
+
+def test_the_same_report_gives_the_same_bytes() -> None:
+    assert render_comment(make.many()) == render_comment(make.many())
+
+
+def test_numbers_are_those_of_the_view() -> None:
+    report = make.many()
+    text, view = render_comment(report).replace("`", ""), build_view(report, _TIERS[0])
+    assert plain(view.counts) in text
+    assert plain(view.compared.suite) in text
+
+
+@pytest.mark.parametrize("report_id", ["", "a b", "x-->", "a--b", "-a", "é", "x" * 65, "a\n"])
+def test_a_report_id_cannot_break_out_of_the_marker(report_id: str) -> None:
+    with pytest.raises(InputError, match="is no report id"):
+        render_comment(replace(make.small(), report_id=report_id))
+
+
+def test_reports_have_their_own_markers() -> None:
+    text = render_comment(replace(make.small(), report_id="nightly.gpu-2"))
+    assert text.startswith("<!-- code-size-bot:nightly.gpu-2 -->\n")
+
+
+def write(folder: Path, name: str, text: str) -> Path:
+    (folder / name).write_text(text, encoding="utf-8")
+    return folder
+
+
+def test_a_user_can_replace_the_template(tmp_path: Path) -> None:
+    write(tmp_path, "comment.md.j2", "{{ marker }}\nMine: {{ view.headline|phrase }}")
+    assert render_comment(make.none(), tmp_path) == (
+        f"{MARKER}\nMine: ✅ **Code size: pass** — nothing changed in 104 compared cells: all bit-identical.\n"
+    )
+
+
+def test_a_user_can_replace_one_part(tmp_path: Path) -> None:
+    write(tmp_path, "_compared.md.j2", "Ask @octocat about {{ view.compared.suite|phrase }}.")
+    text = render_comment(make.none(), tmp_path)
+    assert "Ask @octocat about 13 models on 8 targets." in text
+    assert "What was compared" not in text
+    assert "All cells" in text
+
+
+def test_a_template_that_forgets_to_escape_is_harmless(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        "comment.md.j2",
+        "{{ marker }}\n{% for entry in view.commands %}\n{{ entry.model }}: {{ entry.text }}\n{% endfor %}"
+        "{% for row in view.findings %}\n{{ row.model ~ ' ' ~ row.rule }} {% endfor %}",
+    )
+    text = render_comment(make.hostile(), tmp_path)
+    assert "octocat" in text
+    assert_harmless(text)
+
+
+def test_a_template_without_the_marker_is_refused(tmp_path: Path) -> None:
+    write(tmp_path, "comment.md.j2", "no marker")
+    with pytest.raises(TemplateError, match=r"comment\.md\.j2: the comment lacks its hidden marker \(print"):
+        render_comment(make.none(), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{{ marker }}\n{% if %}", r"comment\.md\.j2:2: template does not parse"),
+        ("{{ marker }}\n\n{{ view.nothing }}", r"comment\.md\.j2:3: template failed: .*nothing"),
+        ("{{ marker }}\n{{ 1 / 0 }}", r"comment\.md\.j2:2: template failed: ZeroDivisionError"),
+        ("{{ marker }}\n{{ view.__class__.__mro__ }}", r"comment\.md\.j2:2: template failed: .*unsafe"),
+        ("{{ marker }}\n{% include 'gone.j2' %}", r"comment\.md\.j2:2: template failed: .*gone\.j2"),
+        ("{{ marker }}\n{% include '../../etc/passwd' %}", r"comment\.md\.j2:2: template failed"),
+        ("{{ marker }}{{ 'x'|amount }}", r"comment\.md\.j2:1: template failed: ValueError"),
+        ("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", r"comment\.md\.j2:1: template failed: RecursionError"),
+    ],
+)
+def test_a_broken_template_is_named_with_its_line(tmp_path: Path, text: str, said: str) -> None:
+    write(tmp_path, "comment.md.j2", text)
+    with pytest.raises(TemplateError, match=said):
+        render_comment(make.small(), tmp_path)
+
+
+def test_a_broken_part_is_named_with_its_line(tmp_path: Path) -> None:
+    write(tmp_path, "_verdict.md.j2", "\n\n{% nonsense %}")
+    with pytest.raises(TemplateError, match=r"_verdict\.md\.j2:3"):
+        render_comment(make.small(), tmp_path)
+
+
+def test_a_template_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "comment.md.j2").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(TemplateError, match="template cannot be read"):
+        render_comment(make.small(), tmp_path)
+
+
+def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(TemplateError, match="is no directory"):
+        render_comment(make.small(), tmp_path / "gone")
+
+
+def test_a_template_that_never_fits_gives_way_to_the_default_one(tmp_path: Path) -> None:
+    write(tmp_path, "comment.md.j2", "{{ marker }}{{ '12345' * 20000 }}")
+    assert render_comment(make.small(), tmp_path) == render_comment(make.small())
+
+
+def test_the_default_templates_are_found() -> None:
+    assert {"comment.md.j2", "summary.md.j2", "report.html.j2"} <= {path.name for path in templates_dir().iterdir()}

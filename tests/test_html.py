@@ -1,0 +1,113 @@
+"""The page: self-contained, harmless, with everything in it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+import report_factory as make
+from golden_files import check_golden
+
+from bot.core.metrics import METRICS
+from bot.core.snapshot import Cell, CellKey
+from bot.errors import TemplateError
+from bot.render.comment import render_comment
+from bot.render.html import render_html
+from bot.render.summary import render_summary
+
+_VOID = {"meta", "br"}
+_TAGS = {"html", "head", "meta", "title", "style", "body", "h1", "h2", "p", "br", "ul", "li", "div", "table", "thead"}
+_TAGS |= {"tbody", "tr", "th", "td", "code", "pre", "strong", "small", "details", "summary"}
+_ATTRIBUTES = {"class", "lang", "charset", "name", "content", "http-equiv"}
+
+
+class Page(HTMLParser):
+    """Tags in balance, attributes, and the text."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: set[str] = set()
+        self.attributes: set[str] = set()
+        self.text = ""
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+        if tag not in _VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+@pytest.mark.parametrize("name", ["small", "many", "none", "usual", "broken", "broken_on_both", "hostile"])
+def test_it_is_well_formed_and_harmless(name: str) -> None:
+    html = render_html(getattr(make, name)())
+    page = Page(html)
+    assert not page.open
+    assert page.tags <= _TAGS
+    assert page.attributes <= _ATTRIBUTES
+    assert "url(" not in html
+    assert html.encode()
+    assert all(c.isprintable() or c == "\n" for c in page.text)
+
+
+def test_golden() -> None:
+    check_golden("small.report.html", render_html(make.small()))
+
+
+def test_every_cell_and_metric_is_there() -> None:
+    text = Page(render_html(make.many())).text
+    for metric in METRICS:
+        assert text.count(metric.label) >= 13
+    assert "50,438 → 83,990 B" in text
+    assert text.count("main_dispatch_2_matmul_128x2_f32") == 101, "cells that one side measured"
+    assert "newly-broken" in text
+
+
+def test_dispatches_of_both_sides_are_joined_by_name() -> None:
+    def head(key: CellKey, found: Cell) -> Cell:
+        first, second, third = found.dispatches
+        other = (replace(first, code_bytes=9_999), replace(second, name="renamed"), third)
+        return make.with_metrics(replace(found, dispatches=other), linalg_ops=1)
+
+    models, targets = ("m",), {"vmvx": "vmvx"}
+    report = make.report(make.snapshot("1", models=models, targets=targets), make.snapshot("2", head, models, targets))
+    html = render_html(report)
+    assert "<td>main_dispatch_0_matmul_128x0_f32</td><td>matmul</td><td>2</td><td>1,200 → 9,999 B</td>" in html
+    assert "<td>renamed (only on head)</td><td>matmul</td><td>2</td><td>1,201 B</td>" in html
+    assert "<td>main_dispatch_1_matmul_128x1_f32 (only on base)</td>" in html
+
+
+def test_no_scripts_and_nothing_from_elsewhere() -> None:
+    html = render_html(make.hostile())
+    assert "default-src 'none'" in html
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
+    assert "prefers-color-scheme: dark" in html
+
+
+def test_a_user_template_is_escaped_too(tmp_path: Path) -> None:
+    (tmp_path / "report.html.j2").write_text("{% for m in models %}{{ m.model }}{% endfor %}")
+    html = render_html(make.hostile(), tmp_path)
+    assert "<" not in html
+    assert "\u202e" not in html
+    (tmp_path / "report.html.j2").write_text("\n{{ view.x }}")
+    with pytest.raises(TemplateError, match=r"report\.html\.j2:2: template failed"):
+        render_html(make.small(), tmp_path)
+
+
+def test_five_thousand_cells_are_quick() -> None:
+    report = make.huge()
+    began = time.process_time()
+    pages = [render(report) for render in (render_comment, render_summary, render_html)]
+    assert time.process_time() - began < 6, "about 1.5 s on an idle machine"
+    assert len(pages[2]) < 16_000_000

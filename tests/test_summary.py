@@ -1,0 +1,49 @@
+"""The job summary: the comment with more room."""
+
+from __future__ import annotations
+
+import pytest
+import report_factory as make
+from golden_files import check_golden
+from test_comment import assert_harmless
+
+from bot.errors import TemplateError
+from bot.render.comment import render_comment
+from bot.render.summary import SUMMARY_LIMIT_BYTES, render_summary
+
+
+def test_golden() -> None:
+    check_golden("small.summary.md", render_summary(make.small()))
+
+
+@pytest.mark.parametrize("name", ["many", "none", "broken", "hostile"])
+def test_it_is_harmless_and_leaves_nothing_out(name: str) -> None:
+    text = render_summary(getattr(make, name)())
+    assert_harmless(text)
+    assert "Shortened to fit" not in text
+    assert "<!--" not in text
+
+
+def test_it_says_more_than_the_comment_where_there_is_more() -> None:
+    report = make.broken()
+    assert render_summary(report).count("iree-compile -") == 104
+    assert render_comment(report).count("iree-compile -") < 104
+
+
+def test_it_fits_with_very_many_cells() -> None:
+    text = render_summary(make.huge())
+    assert 300_000 < len(text.encode()) <= SUMMARY_LIMIT_BYTES
+    assert "report.html and report.json have everything" in text
+
+
+def test_it_fits_with_long_hostile_text() -> None:
+    words = tuple(f"{index}{word * 400}" for index, word in enumerate(("`", "|", "\\|", "😀", "&", "@a ", "#1 ") * 6))
+    text = render_summary(make.hostile(words))
+    assert len(text.encode()) <= SUMMARY_LIMIT_BYTES
+    assert "**Code size: fail**" in text
+
+
+def test_a_broken_template_is_refused(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    (tmp_path / "summary.md.j2").write_text("{{ view. }}")
+    with pytest.raises(TemplateError, match=r"summary\.md\.j2:1"):
+        render_summary(make.small(), tmp_path)
