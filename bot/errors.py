@@ -26,7 +26,8 @@ class BotError(Exception):
         """The message as one line."""
         place = f"{self.where}: " if self.where else ""
         advice = f" ({self.mend})" if self.mend else ""
-        return " ".join(f"{place}{self.what}{advice}".split())
+        text = " ".join(f"{place}{self.what}{advice}".split())
+        return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
 
 
 class UsageError(BotError):

@@ -23,7 +23,7 @@ from bot.compiler.runner import Cancel, Meter
 from bot.compiler.schedule import Watcher, run_all
 from bot.compiler.side import Side
 from bot.compiler.toolchain import Toolchain
-from bot.core.plan import PlannedCell
+from bot.core.plan import COMMON_FLAGS, Model, PlannedCell, Target
 from bot.core.reading import Products
 from bot.core.snapshot import Cell, CellKey, Failure, Snapshot, SourceInfo
 from bot.errors import MalformedBinary, UsageError
@@ -36,12 +36,21 @@ IR_WORKER = Path(__file__).parent / "measure" / "ir_worker.py"
 
 @dataclass(frozen=True, slots=True)
 class SidePlan:
-    """One side, ready to be measured; `label` is `base` or `head`."""
+    """One side, ready to be measured.
+
+    Attributes:
+        label: `base` or `head`.
+        cells: what this run measures: all cells of the models on the targets, or the shard's part of them.
+        deselected: backends that the configuration names and the command line left out.
+    """
 
     label: str
     toolchain: Toolchain
     cells: tuple[PlannedCell, ...]
     source: SourceInfo
+    models: tuple[Model, ...] = ()
+    targets: tuple[Target, ...] = ()
+    deselected: frozenset[str] = frozenset()
 
 
 class Progress(Watcher, Protocol):
@@ -228,11 +237,11 @@ def _snapshot(plan: SidePlan, cells: dict[CellKey, Cell], notes: Sequence[str]) 
         compiler=plan.toolchain.info,
         source=plan.source,
         cells=tuple(cells[key] for key in sorted(cells)),
-        flags=plan.cells[0].flags if plan.cells else (),
-        targets={cell.target.name: cell.target.backend for cell in plan.cells},
-        backends=plan.toolchain.backends,
-        models={cell.model.name: cell.model.digest for cell in plan.cells},
-        notes=tuple(notes),
+        flags=plan.cells[0].flags if plan.cells else COMMON_FLAGS,
+        targets={target.name: target.backend for target in plan.targets},
+        backends=tuple(name for name in plan.toolchain.backends if name not in plan.deselected),
+        models={model.name: model.digest for model in plan.models},
+        notes=tuple(sorted(set(notes))),
     )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Protocol
 
 from bot.arguments import SIDES
@@ -18,9 +19,9 @@ from bot.compiler.files import write_atomically
 from bot.compiler.repository import Repository, repository_of
 from bot.compiler.runner import Cancel
 from bot.compiler.toolchain import Toolchain, resolve
-from bot.core.delta import diff
+from bot.core.delta import CellDelta, diff
 from bot.core.merging import merge_snapshots, require_common_cells, unmeasured_models
-from bot.core.plan import Model, PlannedCell, plan, select, shard
+from bot.core.plan import Model, PlannedCell, Target, plan, select, shard
 from bot.core.policy import judge
 from bot.core.report import Baseline, Report, report_to_plain
 from bot.core.serial import dumps, from_json, to_json
@@ -86,6 +87,8 @@ def measure(request: Request, show: Show, cancel: Cancel) -> None:
     """Measure one side, or a shard of it, into one snapshot file."""
     config = load_config(request.config)
     _require_writable(request.out.parent)
+    if request.out.is_dir():
+        raise OutputError("is a directory", where=str(request.out), mend="--out names the snapshot file")
     snapshots = _measure(request, config, request.specs, show, cancel)
     write_atomically(request.out, to_json(snapshots["head"]).encode())
     show.say(f"wrote {request.out}")
@@ -109,7 +112,7 @@ def report(base: Path, head: Path, config_path: Path | None, out: Path, show: Sh
 def planned_cells(request: Request, cancel: Cancel) -> tuple[PlannedCell, ...]:
     """The cells that a request selects."""
     config = load_config(request.config)
-    return _planned(request, config, _repository(request, cancel))
+    return _planned(request, config, _repository(request, cancel)).cells
 
 
 def _specs(request: Request, config: Config) -> dict[str, str]:
@@ -146,10 +149,21 @@ def _repository(request: Request, cancel: Cancel) -> Repository:
     return repository_of(request.config.resolve().parent if request.config else Path.cwd(), cancel)
 
 
-def _planned(request: Request, config: Config, repository: Repository) -> tuple[PlannedCell, ...]:
-    models: tuple[Model, ...] = load_models(config.models, repository.top)
-    chosen, targets = select(models, config.targets, model_globs=request.models, target_globs=request.targets)
-    return shard(plan(chosen, targets, config.flags), *request.shard)
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What a request selects: models, targets, and its shard of their cells."""
+
+    models: tuple[Model, ...]
+    targets: tuple[Target, ...]
+    deselected: frozenset[str]
+    cells: tuple[PlannedCell, ...]
+
+
+def _planned(request: Request, config: Config, repository: Repository) -> _Plan:
+    models = load_models(config.models, repository.top)
+    models, targets = select(models, config.targets, model_globs=request.models, target_globs=request.targets)
+    deselected = {target.backend for target in config.targets} - {target.backend for target in targets}
+    return _Plan(models, targets, frozenset(deselected), shard(plan(models, targets, config.flags), *request.shard))
 
 
 def _measure(
@@ -164,12 +178,23 @@ def _measure(
     if not specs:
         return dict(known or {})
     repository = _repository(request, cancel)
-    cells = _planned(request, config, repository)
+    chosen = _planned(request, config, repository)
     toolchains: dict[str, Toolchain] = {}
     for side, spec in specs.items():
         toolchains[side] = resolve(spec, request.cache, cancel, show.say)
-        check_flags(side, toolchains[side], cells, config.flags, cancel)
-    plans = [SidePlan(side, chain, cells, repository.source) for side, chain in toolchains.items()]
+        check_flags(side, toolchains[side], chosen.cells, config.flags, cancel)
+    plans = [
+        SidePlan(
+            label=side,
+            toolchain=toolchain,
+            cells=chosen.cells,
+            source=repository.source,
+            models=chosen.models,
+            targets=chosen.targets,
+            deselected=chosen.deselected,
+        )
+        for side, toolchain in toolchains.items()
+    ]
     with show.progress() as progress:
         workshop = Workshop(CellCache(request.cache), request.jobs, config.timeout_seconds, cancel, progress)
         sides = {**(known or {}), **measure_sides(plans, workshop)}
@@ -181,13 +206,19 @@ def _publish(config: Config, base: Snapshot, head: Snapshot, baseline: Baseline,
     require_common_cells(base, head)
     deltas = diff(base, head)
     verdict = judge(deltas, config.thresholds, config.states)
-    made = Report(base, head, baseline, deltas, verdict, config.report_id, unmeasured_models(base, head))
+    made = Report(base, head, baseline, deltas, verdict, config.report_id, _notes(base, head, deltas))
     show.report(made, _write(made, config.templates, out))
     if not any(cell.measured for snapshot in (base, head) for cell in snapshot.cells):
         raise InputError(
             "no cell could be measured on either side", where=str(out / "report.json"), mend=_first_word(head)
         )
     return verdict
+
+
+def _notes(base: Snapshot, head: Snapshot, deltas: Sequence[CellDelta]) -> tuple[str, ...]:
+    """What a reader must not miss beside the cells themselves."""
+    unstable = (f"{delta.key}: {delta.reason}; it is not judged" for delta in deltas if delta.unstable)
+    return (*unmeasured_models(base, head), *unstable)
 
 
 def _first_word(snapshot: Snapshot) -> str:
@@ -213,9 +244,10 @@ def _write(made: Report, templates: Path | None, out: Path) -> list[Path]:
 
 def _require_writable(directory: Path) -> None:
     """Find out before an hour of compiles, not after."""
-    probe = directory / ".code-size-bot-probe"
     try:
-        write_atomically(probe, b"")
-        probe.unlink()
+        directory.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=directory):
+            pass
     except OSError as error:
-        raise OutputError(f"cannot be written: {error.strerror}", where=str(directory)) from None
+        mend = "choose another place with --out"
+        raise OutputError(f"cannot be written to: {error.strerror}", where=str(directory), mend=mend) from None

@@ -63,7 +63,7 @@ def test_parts_of_a_key_do_not_run_into_each_other() -> None:
 
 
 def test_a_key_is_what_a_measurement_depends_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    [one] = cells_of(tmp_path, ["m"], [X86])
+    [one] = cells_of(tmp_path, ["m"], [X86], ["--y", "--z"])
     key = cell_key("digest", one)
     renamed = replace(one, model=replace(one.model, name="n", path="/elsewhere", shown="n.mlir", size_bytes=1))
     assert cell_key("digest", replace(renamed, target=replace(X86, name="cpu"))) == key
@@ -71,8 +71,8 @@ def test_a_key_is_what_a_measurement_depends_on(tmp_path: Path, monkeypatch: pyt
         cell_key("other digest", one),
         cell_key("digest", replace(one, model=replace(one.model, digest="0" * 64))),
         cell_key("digest", replace(one, target=ARM)),
-        cell_key("digest", replace(one, flags=(*one.flags, "--x"))),
-        cell_key("digest", replace(one, flags=one.flags[::-1])),
+        cell_key("digest", replace(one, user_flags=(*one.user_flags, "--x"))),
+        cell_key("digest", replace(one, user_flags=one.user_flags[::-1])),
     ]
     monkeypatch.setattr(cache_module, "MEASUREMENT_SCHEMA", "code-size-cell/0")
     others.append(cell_key("digest", one))

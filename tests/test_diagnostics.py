@@ -124,6 +124,11 @@ def test_a_dump_ends_at_the_next_diagnostic() -> None:
     assert trim(text) == "a:1:1: error: one\nb:2:2: error: two\n%after"
 
 
+def test_remarks_do_not_crowd_out_the_error() -> None:
+    remarks = "".join(f"a:{i}:1: remark: strategy {i}\n  with its details\n" for i in range(50))
+    assert trim(f"{remarks}b:2:2: error: two\n") == "b:2:2: error: two"
+
+
 def test_a_long_line_is_cut() -> None:
     text = trim("<stdin>:1:1: error: " + "x" * 5000)
     assert len(text) == LONGEST_LINE and text.endswith("x…")

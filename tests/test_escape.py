@@ -54,7 +54,7 @@ def test_a_cell_stays_in_its_column(text: str) -> None:
     assert len(cells) == 9
     (span,) = cells[3].children or []
     assert span.type == "code_inline"
-    assert span.content.replace("\u2216", "\\") == (_hidden(clean(text)) or "(empty)")
+    assert span.content.replace("\u2216", "\\") == (_hidden(clean(text)).replace("\u2216", "\\") or "(empty)")
     assert cells[5].content == "end"
     assert not re.search(r"\\\\\|", md_cell(text)), "parsers disagree about a backslash before an escaped pipe"
 

@@ -29,6 +29,7 @@ from small_disk import small_disk
 from bot.compiler.cache import CellCache, cell_key
 from bot.compiler.compiling import Compiled
 from bot.compiler.runner import Cancel
+from bot.core.delta import diff
 from bot.core.metrics import METRIC_IDS
 from bot.core.plan import LIFTED_LIMIT_FLAG, PlannedCell, Target, plan
 from bot.core.serial import from_json, to_json
@@ -90,12 +91,16 @@ def workshop(root: Path, *, timeout_seconds: float = 30) -> tuple[Workshop, Hear
     return Workshop(CellCache(root / "cache"), 2, timeout_seconds, Cancel(), heard), heard
 
 
+def side_plan(label: str, fake: FakeCompiler, cells: Sequence[PlannedCell]) -> SidePlan:
+    models = {cell.model.name: cell.model for cell in cells}
+    targets = {cell.target.name: cell.target for cell in cells}
+    return SidePlan(label, fake.toolchain, tuple(cells), SOURCE, tuple(models.values()), tuple(targets.values()))
+
+
 def measured(root: Path, *sides: tuple[str, FakeCompiler, Sequence[PlannedCell]]) -> tuple[dict[str, Snapshot], Heard]:
     """Measure with the cache under `root`."""
     room, heard = workshop(root)
-    snapshots = measure_sides(
-        [SidePlan(label, fake.toolchain, tuple(cells), SOURCE) for label, fake, cells in sides], room
-    )
+    snapshots = measure_sides([side_plan(label, fake, cells) for label, fake, cells in sides], room)
     assert heard.running == []
     return snapshots, heard
 
@@ -109,6 +114,24 @@ def files_in(directory: Path) -> list[Path]:
 
 
 # One side
+
+
+def test_a_shard_knows_the_whole_plan_so_that_a_lost_one_is_noticed(tmp_path: Path) -> None:
+    fake, cells = fake_in(tmp_path / "fake"), cells_of(tmp_path, MODELS)
+    room, _ = workshop(tmp_path)
+    whole = side_plan("head", fake, cells)
+    part = replace(whole, cells=tuple(cell for cell in cells if cell.model.name == "alpha"))
+    head = measure_sides([part], room)["head"]
+    assert set(head.models) == set(MODELS)
+    lost = [delta for delta in diff(head, head) if delta.reason.startswith("not measured")]
+    assert {delta.key for delta in lost} == {cell.key for cell in cells if cell.model.name == "beta"}
+
+
+def test_a_backend_that_the_user_left_out_is_not_called_new(tmp_path: Path) -> None:
+    fake, cells = fake_in(tmp_path / "fake"), cells_of(tmp_path, ["alpha"], [VMVX])
+    room, _ = workshop(tmp_path)
+    plan_ = replace(side_plan("head", fake, cells), deselected=frozenset({"llvm-cpu", "vmvx-inline"}))
+    assert measure_sides([plan_], room)["head"].backends == ("rocm", "vmvx")
 
 
 def test_a_side_becomes_a_snapshot(tmp_path: Path, scratch: Path) -> None:

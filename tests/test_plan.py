@@ -110,8 +110,8 @@ def test_the_command_feeds_the_model_on_standard_input_so_that_its_path_cannot_c
     (cell,) = plan((BERT,), (CPU,), ("--user",))
     assert cell.command() == (
         "iree-compile - --iree-dispatch-creation-enable-aggressive-fusion --iree-llvmcpu-debug-symbols=false "
-        "--iree-vm-bytecode-module-strip-source-map --iree-vm-emit-polyglot-zip=false --user "
-        "--iree-hal-target-backends=llvm-cpu --iree-llvmcpu-target-cpu=x86-64-v3 "
+        "--iree-vm-bytecode-module-strip-source-map --iree-vm-emit-polyglot-zip=false "
+        "--iree-hal-target-backends=llvm-cpu --iree-llvmcpu-target-cpu=x86-64-v3 --user "
         "-o bert.vmfb < configs/models/bert.mlir"
     )
 

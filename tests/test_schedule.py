@@ -7,6 +7,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,11 @@ def meet(barrier: threading.Barrier) -> list[Task]:
     return []
 
 
+def nap() -> list[Task]:
+    time.sleep(0.005)
+    return []
+
+
 def run(tasks: Iterable[Task], jobs: int = 1, interrupt: Callable[[], None] = never) -> Log:
     log = Log()
     run_all(tasks, jobs, interrupt, log)
@@ -97,7 +103,7 @@ def test_idle_threads_wait_for_follow_ups() -> None:
 
 @pytest.mark.parametrize("jobs", [0, 1, 2, 5])
 def test_never_more_than_jobs_at_once(jobs: int) -> None:
-    log = run([task(1, str(i), lambda: time.sleep(0.005) or ()) for i in range(12)], jobs=jobs)
+    log = run([task(1, str(i), nap) for i in range(12)], jobs=jobs)
     assert 1 <= log.most <= max(1, jobs)
     assert len(log.order) == 12
 
@@ -216,7 +222,7 @@ def planted(trees: list[Tree], prefix: str, ran: list[str]) -> list[Task]:
         return planted(children, name, ran)
 
     named = [(f"{prefix}.{i}", cost, children) for i, (cost, children) in enumerate(trees)]
-    return [task(cost, name, lambda c=children, n=name: work(c, n)) for name, cost, children in named]
+    return [task(cost, name, partial(work, children, name)) for name, cost, children in named]
 
 
 def names(trees: list[Tree], prefix: str = "") -> list[str]:

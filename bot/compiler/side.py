@@ -184,7 +184,7 @@ class Side:
 
     def _resumed_or_direct(self, cell: PlannedCell, front: Front) -> Compiled | Failure:
         resumed = self._resumed(cell, front)
-        if isinstance(resumed, Compiled):
+        if isinstance(resumed, Compiled) or (resumed is not None and resumed.stage == "timeout"):
             return resumed
         source = self._importer.source(cell.model)
         assert isinstance(source, Path)

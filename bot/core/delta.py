@@ -53,6 +53,11 @@ class CellDelta:
     identical: bool | None = None
     reason: str = ""
 
+    @property
+    def unstable(self) -> bool:
+        """True where the compiler does not repeat itself, so that there is no one number to compare or to judge."""
+        return self.state == "unmeasured" and any(cell and cell.rechecked for cell in (self.base, self.head))
+
 
 # What the compiler does with the printed command on either side decides the state. `over` is refused like `failed`,
 # but measured: only there do both sides of a refusal have numbers to compare. What is not listed is `unmeasured`.

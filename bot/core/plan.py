@@ -61,11 +61,11 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class PlannedCell:
-    """One cell to be measured; `flags` are those common to all cells, in order."""
+    """One cell to be measured; `user_flags` are the configuration's for every cell, in order."""
 
     model: Model
     target: Target
-    flags: tuple[str, ...]
+    user_flags: tuple[str, ...] = ()
 
     @property
     def key(self) -> CellKey:
@@ -74,8 +74,13 @@ class PlannedCell:
 
     @property
     def argv(self) -> tuple[str, ...]:
-        """All flags of the cell, without program, input and output."""
-        return (*self.flags, *self.target.argv)
+        """All flags of the cell, without program, input and output; the user's come last, and so have the last word."""
+        return (*COMMON_FLAGS, *self.target.argv, *self.user_flags)
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """The flags that every cell of its run has."""
+        return (*COMMON_FLAGS, *self.user_flags)
 
     @property
     def cost(self) -> float:
@@ -119,8 +124,7 @@ def select(
 
 def plan(models: Sequence[Model], targets: Sequence[Target], user_flags: Sequence[str] = ()) -> tuple[PlannedCell, ...]:
     """Every model on every target, sorted by key."""
-    flags = (*COMMON_FLAGS, *user_flags)
-    cells = [PlannedCell(model, target, flags) for model in models for target in targets]
+    cells = [PlannedCell(model, target, tuple(user_flags)) for model in models for target in targets]
     return tuple(sorted(cells, key=lambda cell: cell.key))
 
 

@@ -145,7 +145,7 @@ def _judge_cell(
     delta: CellDelta, by_metric: Mapping[str, Sequence[Rule]], states: Mapping[str, Status]
 ) -> Iterator[_Ranked]:
     yield from _judge_state(delta, states)
-    if delta.head is None or not delta.head.measured:
+    if delta.head is None or not delta.head.measured or delta.unstable:
         return
     for id_, metric in delta.metrics.items():
         rule = next((rule for rule in by_metric.get(id_, ()) if rule.matches_cell(delta.key)), None)

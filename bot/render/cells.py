@@ -10,7 +10,7 @@ from bot.core.metrics import METRICS, Metric
 from bot.core.snapshot import Cell, Dispatch
 from bot.render.escape import clip
 from bot.render.facts import NAME_LIMIT, Facts
-from bot.render.filters import amount, change, sides
+from bot.render.filters import amount, change, plural, sides
 
 DISPATCH_ROWS = 20_000
 """The most rows of dispatches on one page; cells that are the same on both sides go first."""
@@ -87,17 +87,22 @@ def model_tables(facts: Facts) -> Iterator[ModelTable]:
             room -= _size(delta)
             if room >= 0 and _size(delta):
                 tables.append(_cell_table(facts, delta))
-        yield _model_table(facts, model, deltas, tables)
+        left_out = sum(_size(delta) > 0 for delta in deltas) - len(tables)
+        yield _model_table(facts, model, deltas, tables, left_out)
 
 
 def _size(delta: CellDelta) -> int:
     return max(len(cell.dispatches) if cell else 0 for cell in (delta.base, delta.head))
 
 
-def _model_table(facts: Facts, model: str, deltas: Sequence[CellDelta], tables: list[CellTable]) -> ModelTable:
+def _model_table(
+    facts: Facts, model: str, deltas: Sequence[CellDelta], tables: list[CellTable], left_out: int
+) -> ModelTable:
     states = [_state(delta) for delta in deltas]
     alarming = dict.fromkeys(_state(d) for d in sorted(deltas, key=lambda delta: STATES.index(delta.state)))
     counted = ", ".join(f"{states.count(state)} {state}" for state in alarming)
+    if left_out:
+        counted += f"; no room for the dispatches of {plural(left_out, 'cell')}, head.json has them"
     rows = [(metric.label, tuple(_text(delta, metric) for delta in deltas)) for metric in METRICS]
     targets = tuple(facts.short[delta.key.target] for delta in deltas)
     return ModelTable(clip(model, NAME_LIMIT), counted, targets, tuple(states), tuple(rows), tuple(tables))

@@ -147,6 +147,5 @@ def counts(facts: Facts) -> Phrase:
 def _directions(facts: Facts) -> str:
     steps = [delta.metrics["artifact_bytes"].change for delta in facts.states["changed"]]
     larger, smaller = (sum(1 for step in steps if step and step * sign > 0) for sign in (1, -1))
-    if not steps:
-        return ""
-    return f" (artifact larger in {larger:,}, smaller in {smaller:,})"
+    told = [f"{words} in {count:,}" for count, words in ((larger, "larger"), (smaller, "smaller")) if count]
+    return f" (artifact {', '.join(told)})" if told else ""

@@ -96,7 +96,7 @@ def _top(found: dict[str, list[_Move]], most: int) -> list[_Move]:
     """Findings first, the worse before the milder; metrics take turns, and within a metric models do."""
     wholes = {move.key: _rank(move.finding) for move in found["artifact_bytes"]}
     news = {id_: [m for m in moves if not _is_told(m, wholes)] for id_, moves in found.items()}
-    candidates = [m for moves in news.values() for m in _ranked(moves, _PER_MODEL_TOP)[: max(1, most // 2)]]
+    candidates = [m for moves in news.values() for m in _ranked(moves, _PER_MODEL_TOP)[: max(3, most // 2)]]
     shown: list[_Move] = []
     for rank in range(3):
         alike = [move for move in candidates if _rank(move.finding) == rank]

@@ -43,7 +43,7 @@ class Limits:
     Attributes:
         grid_models: rows of the grid.
         grid_width: of the grid, in small characters: 6 pixels on GitHub, one column on a terminal.
-        failures: groups of failed cells, each with `lines` of diagnostics.
+        failures: notes, and groups of failed cells, each with `lines` of diagnostics.
         movers: rows of the table of regressions; improvements get a third.
         per_metric: rows per metric in the folded tables of regressions and improvements.
         changed: changed metrics of changed cells.

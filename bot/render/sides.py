@@ -157,4 +157,4 @@ def notes(report: Report, limits: Limits) -> Listing[str]:
     told = [*report.notes]
     for name, side in (("base", report.base), ("head", report.head)):
         told += [f"{name}: {note}" for note in side.notes]
-    return first([clip(note, _VALUE_LIMIT) for note in told], limits.names, "note")
+    return first([clip(note, _VALUE_LIMIT) for note in told], limits.failures, "note")
