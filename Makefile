@@ -32,8 +32,8 @@ check: $(VENV)/.installed ## formatting, lint and types
 	$(BIN)/ruff check bot tests
 	$(BIN)/mypy
 
-bench: $(VENV)/.installed ## speed against the plain loop of the same compiles (SUITE=full: over all models)
-	$(BIN)/python -m tests.bench --config $(CONFIG)
+bench: $(VENV)/.installed ## speed against the plain loop of the same compiles, over all models: a quarter of an hour
+	$(BIN)/python -m tests.bench --config $(CONFIG_full)
 
 clean: ## remove the virtual environment and the outputs (the cache stays)
 	rm -rf $(VENV) $(OUT)

@@ -225,8 +225,8 @@ def measure_sides(plans: Sequence[SidePlan], workshop: Workshop) -> dict[str, Sn
                 kit = stack.enter_context(open_kit(plan, workshop, scratch, meter))
                 importer = Importer(plan.toolchain, scratch, workshop.timeout_seconds, workshop.cancel)
                 side = Side(kit, partial(collector.finish, plan.label), importer)
-                notes[plan.label] = side.notes
                 tasks += side.tasks(missing)
+                notes[plan.label] = side.notes
         run_all(tasks, workshop.jobs, workshop.cancel.set, workshop.progress)
     workshop.progress.spent(meter.cpu_ms, workshop.jobs)
     return {plan.label: _snapshot(plan, collector.cells[plan.label], notes[plan.label]) for plan in plans}

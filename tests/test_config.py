@@ -225,7 +225,8 @@ BAD = {
     ),
     "an odd report id": (
         SCHEMA + 'report_id: "a\\n"\n',
-        "2: report_id: 'a\\n' does not fit: a report id has letters, digits, '_', '.' and single '-' only, and begins with a letter or digit"
+        "2: report_id: 'a\\n' does not fit: a report id has letters, digits, '_', '.' and single '-' only, and begins"
+        " with a letter or digit"
         " (for example default)",
     ),
     "an unknown state": (

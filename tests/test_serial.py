@@ -77,7 +77,8 @@ def test_the_order_in_which_things_were_found_leaves_no_trace(snapshot: Snapshot
 @given(snapshots())
 def test_the_text_is_json_with_a_line_for_every_cell(snapshot: Snapshot) -> None:
     text = to_json(snapshot)
-    assert json.loads(text) == snapshot_to_plain(snapshot)
+    plain = snapshot_to_plain(snapshot)
+    assert json.loads(text) == {**plain, "cells": list(plain["cells"])}
     assert text.endswith("}\n")
     assert sum('"dispatches":' in line and '"status":' in line for line in text.split("\n")) == len(snapshot.cells)
 
@@ -289,4 +290,5 @@ def test_optional_fields_may_be_missing() -> None:
 @pytest.mark.parametrize("write", [json.dumps, lambda plain: json.dumps(plain, indent=2, ensure_ascii=True)])
 def test_the_same_values_in_another_layout_are_the_same_snapshot(write: Callable[[Any], str]) -> None:
     moved = replace(SMALL, notes=("\N{PILE OF POO} by surrogate pair",))
-    assert from_json(write(snapshot_to_plain(moved))) == moved
+    plain = snapshot_to_plain(moved)
+    assert from_json(write({**plain, "cells": list(plain["cells"])})) == moved

@@ -171,7 +171,8 @@ def test_artifacts_that_differ_turn_sharing_off(tmp_path: Path, jobs: int) -> No
     assert note.startswith("front ends were not shared: resumed and direct artifacts of ") and note.endswith(" differ")
     run.check_direct(cells)
     # the cell that differs once more, to tell sharing from a compiler that does not repeat itself
-    assert run.fake.compiles["resume"] == 1 and run.fake.compiles["direct"] == 9 + 1
+    assert run.fake.compiles["direct"] == 9 + 1
+    assert run.fake.compiles["resume"] == 1 or jobs > 1  # what others resumed meanwhile was held back, and dropped
 
 
 def test_a_compiler_that_does_not_repeat_itself_is_not_blamed_on_sharing(tmp_path: Path) -> None:
@@ -185,7 +186,7 @@ def test_a_compiler_that_does_not_repeat_itself_is_not_blamed_on_sharing(tmp_pat
 
 def test_a_resumed_compile_that_fails_where_the_direct_one_does_not(tmp_path: Path) -> None:
     run, cells = run_with(tmp_path, {"do": "fail", "kind": "resume"}), cells_of(tmp_path, MODELS)
-    assert len(run.compile(cells)) == 1
+    assert run.compile(cells) == []
     run.check_direct(cells)
 
 

@@ -22,6 +22,9 @@ from bot.core.snapshot import Failure
 from bot.errors import OutputError
 
 _ARTIFACT = "out.vmfb"
+_CPU = "--iree-hal-target-backends=llvm-cpu"
+_PHASES = "--dump-compilation-phases-to="
+"""Not asked for where nobody reads them: of a resumed half only the allocations on llvm-cpu are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +102,9 @@ def _directory(kit: Kit) -> Iterator[Path]:
 
 def _invoke(kit: Kit, argv: Sequence[str], source: Source, cwd: Path) -> Outcome:
     (cwd / "tmp").mkdir(exist_ok=True)
-    command = [str(kit.toolchain.binary), "-", *argv, *kit.options, "-o", _ARTIFACT]
+    unread = (_PHASES,) if "--compile-from=stream" in argv and _CPU not in argv else ()
+    options = [option for option in kit.options if not option.startswith(unread)]
+    command = [str(kit.toolchain.binary), "-", *argv, *options, "-o", _ARTIFACT]
     outcome = run(
         command,
         cancel=kit.cancel,
@@ -136,7 +141,7 @@ def _program(kit: Kit, directory: Path) -> str | None:
 
 def _allocas(kit: Kit, argv: Sequence[str], directory: Path) -> str | None:
     lowered = _phase(directory, "10.executable-targets")
-    if lowered is None or "--iree-hal-target-backends=llvm-cpu" not in argv:
+    if lowered is None or _CPU not in argv:
         return None
     return kit.bindings.ask("allocas", executable_targets=str(lowered))
 

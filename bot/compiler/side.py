@@ -1,16 +1,14 @@
 """All compiles of one side, as tasks: the front half of a model once, then resumed for every target.
 
-Sharing a front half is only a shortcut, and is proved before it is trusted: in every run one cell is compiled both ways
-and the artifacts compared. Until that is done the other cells wait; if they differ, everything is compiled directly.
+Sharing a front half is only a shortcut, and is proved before it is trusted: see `bot.compiler.proof`. Where a cell
+cannot be resumed, or fails, it is compiled directly, so that its diagnostics are those of the printed command.
 """
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 
 from bot.compiler.compiling import (
     Compiled,
@@ -24,6 +22,7 @@ from bot.compiler.compiling import (
 )
 from bot.compiler.importing import Importer
 from bot.compiler.probe import Answer, ask_device, device_of, with_device
+from bot.compiler.proof import Action, Proof
 from bot.compiler.schedule import Task
 from bot.core.plan import LIFTED_LIMIT_FLAG, PlannedCell
 from bot.core.snapshot import Failure
@@ -35,6 +34,7 @@ Finish = Callable[[PlannedCell, "Compiled | Failure"], None]
 _BACKEND_PREFIXES = ("hal-target", "llvmcpu", "cuda", "rocm", "hip", "vulkan", "metal", "vmvx")
 _TARGET_OPTIONS = tuple(f"--iree-{prefix}-" for prefix in _BACKEND_PREFIXES)
 _FIRST = float("inf")
+_EXECUTABLE = "stream.executable private"
 
 
 def front_flags(cell: PlannedCell) -> tuple[str, ...]:
@@ -42,25 +42,20 @@ def front_flags(cell: PlannedCell) -> tuple[str, ...]:
     return tuple(flag for flag in cell.argv if not flag.startswith(_TARGET_OPTIONS))
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Group:
-    """Cells of one model that share a front half, and that half once it is there."""
+    """Cells of one model that share a front half."""
 
-    cells: list[PlannedCell]
-    front: Front | None = None
+    cells: tuple[PlannedCell, ...]
 
     @property
     def cost(self) -> float:
         return sum(cell.cost for cell in self.cells)
 
-
-@dataclass(slots=True)
-class _Trust:
-    """Whether resuming gives the artifact of the direct compile: not known (None), proved, or refuted."""
-
-    proved: bool | None = None
-    prover: _Group | None = None
-    waiting: list[_Group] = field(default_factory=list)
+    def candidates(self, digest: str) -> tuple[PlannedCell, ...]:
+        """Its cells in the order in which they may prove the sharing; it rotates with the compiler."""
+        start = int(digest[:8], 16) % len(self.cells)
+        return (*self.cells[start:], *self.cells[:start])
 
 
 class Side:
@@ -68,127 +63,102 @@ class Side:
 
     def __init__(self, kit: Kit, finish: Finish, importer: Importer) -> None:
         self._kit, self._finish, self._importer = kit, finish, importer
-        self._lock = threading.Lock()
-        self._trust = _Trust()
         self._devices: dict[tuple[str, ...], Answer] = {}
-        self.notes: list[str] = []
+        self._proof = Proof(())
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader of the snapshot should know."""
+        return self._proof.notes
 
     def tasks(self, cells: Sequence[PlannedCell], *, share: bool = True) -> list[Task]:
-        """The first tasks for these cells; the cheapest model's goes first, it proves the sharing."""
-        groups: dict[tuple[str, tuple[str, ...]], _Group] = {}
+        """The first tasks for these cells; the cheapest model's go first, it proves the sharing."""
+        groups: dict[tuple[str, tuple[str, ...]], list[PlannedCell]] = {}
         for cell in cells:
-            groups.setdefault((cell.model.name, front_flags(cell)), _Group([])).cells.append(cell)
-        shared = [group for group in groups.values() if share and len(group.cells) > 1]
-        alone = [cell for group in groups.values() if group not in shared for cell in group.cells]
-        first = min(shared, key=lambda group: group.cost, default=None)
-        return [self._front_task(group, first=group is first) for group in shared] + self._direct_tasks(alone)
+            groups.setdefault((cell.model.name, front_flags(cell)), []).append(cell)
+        shared = [_Group(tuple(group)) for group in groups.values() if share and len(group) > 1]
+        shared.sort(key=lambda group: group.cost)
+        alone = [cell for group in groups.values() if not share or len(group) == 1 for cell in group]
+        digest = self._kit.toolchain.info.digest
+        self._proof = Proof([cell for group in shared for cell in group.candidates(digest)])
+        fronts = [self._front_task(group, first=group is shared[0]) for group in shared]
+        return fronts + self._todo(self._proof.start()) + self._direct_tasks(alone)
 
     def _name(self, *parts: str) -> str:
         return " ".join((self._kit.label, *parts))
 
-    # Direct compiles
+    def _todo(self, actions: Iterable[Action]) -> list[Task]:
+        """The actions of the proof as tasks."""
+        steps = {"finish": self._deliver, "direct": self._direct, "sample": self._sample, "again": self._sample_again}
+        return [
+            Task(
+                action.cell.cost if action.do == "direct" else _FIRST,
+                self._name(str(action.cell.key)),
+                partial(steps[action.do], action),
+            )
+            for action in actions
+        ]
 
     def _direct_tasks(self, cells: Iterable[PlannedCell]) -> list[Task]:
-        return [Task(cell.cost, self._name(str(cell.key)), partial(self._direct, cell)) for cell in cells]
+        return self._todo(Action("direct", cell) for cell in cells)
 
-    def _direct(self, cell: PlannedCell) -> list[Task]:
+    def _compile(self, cell: PlannedCell) -> Compiled | Failure:
         source = self._importer.source(cell.model)
         if isinstance(source, Failure):
-            self._finish(cell, source)
-        else:
-            self._finish(cell, compile_directly(self._kit, cell.argv, Source(cell.model.name, source)))
+            return source
+        return compile_directly(self._kit, cell.argv, Source(cell.model.name, source))
+
+    def _deliver(self, action: Action) -> list[Task]:
+        assert action.result is not None
+        self._finish(action.cell, action.result)
         return []
 
-    # Shared front halves
+    def _direct(self, action: Action) -> list[Task]:
+        self._finish(action.cell, self._compile(action.cell))
+        return []
+
+    def _sample(self, action: Action) -> list[Task]:
+        if self.device(action.cell.argv).device is None:
+            return self._todo(self._proof.skip())
+        return self._todo(self._proof.sampled(action.cell, self._compile(action.cell)))
+
+    def _sample_again(self, action: Action) -> list[Task]:
+        return self._todo(self._proof.repeated(action.cell, self._compile(action.cell)))
 
     def _front_task(self, group: _Group, *, first: bool) -> Task:
         cost = _FIRST if first else group.cost
         return Task(cost, self._name("front end of", group.cells[0].model.name), partial(self._front, group))
 
     def _front(self, group: _Group) -> list[Task]:
+        front = self._front_of(group)
+        if front is None:
+            return self._todo(action for cell in group.cells for action in self._proof.resumed(cell, None))
+        executables = front.text.count(_EXECUTABLE) + 1
+        costs = {cell.key: executables * cell.weight for cell in group.cells}
+        if (sample := self._proof.sample) is not None:
+            costs[sample.key] = _FIRST
+        return [
+            Task(costs[cell.key], self._name(str(cell.key)), partial(self._resume, cell, front)) for cell in group.cells
+        ]
+
+    def _front_of(self, group: _Group) -> Front | None:
+        """The front half for the first target that can be resumed; None where there is none to share."""
         source = self._importer.source(group.cells[0].model)
         donor = next((cell for cell in group.cells if self.device(cell.argv).device), None)
-        if isinstance(source, Failure) or donor is None or self._trust.proved is False:
-            return self._direct_tasks(group.cells)
-        group.front = compile_front(self._kit, donor.argv, Source(donor.model.name, source))
-        if group.front is None or device_of(group.front.text) != self.device(donor.argv).device:
-            return self._direct_tasks(group.cells)
-        with self._lock:
-            return self._admit(group)
-
-    def _admit(self, group: _Group) -> list[Task]:
-        """Tasks of a group whose front is ready: to resume it, to prove it, or none yet."""
-        if self._trust.proved is not None:
-            return self._resume_tasks(group) if self._trust.proved else self._direct_tasks(group.cells)
-        if self._trust.prover is None:
-            self._trust.prover = group
-            return [
-                Task(_FIRST, self._name("proof of sharing on", group.cells[0].model.name), partial(self._prove, group))
-            ]
-        self._trust.waiting.append(group)
-        return []
-
-    def _prove(self, group: _Group) -> list[Task]:
-        """Compile one cell of the group both ways; the cell rotates with the compiler."""
-        start = int(self._kit.toolchain.info.digest[:8], 16) % len(group.cells)
-        order = [cell for cell in (*group.cells[start:], *group.cells[:start]) if self.device(cell.argv).device]
-        proved, done = None, 0
-        while proved is None and done < len(order):
-            proved = self._prove_cell(order[done], group)
-            done += 1
-        rest = _Group([cell for cell in group.cells if cell not in order[:done]], group.front)
-        with self._lock:
-            return self._judge(proved, rest)
-
-    def _prove_cell(self, cell: PlannedCell, group: _Group) -> bool | None:
-        """True where both ways give the same artifact, None where the cell does not compile."""
-        source = self._importer.source(cell.model)
-        assert isinstance(source, Path) and group.front is not None
-        direct = compile_directly(self._kit, cell.argv, Source(cell.model.name, source))
-        resumed = self._resumed(cell, group.front) if isinstance(direct, Compiled) else None
-        if isinstance(direct, Failure):
-            self._finish(cell, direct)
+        if isinstance(source, Failure) or donor is None or self._proof.proved is False:
             return None
-        if isinstance(resumed, Compiled) and resumed.artifact == direct.artifact:
-            self._finish(cell, resumed)
-            return True
-        self._finish(cell, direct)
-        return self._blame(cell, direct, compile_directly(self._kit, cell.argv, Source(cell.model.name, source)))
-
-    def _blame(self, cell: PlannedCell, direct: Compiled, again: Compiled | Failure) -> bool | None:
-        """A resumed artifact differs: False where sharing did it, None where the compiler does not repeat itself."""
-        if isinstance(again, Compiled) and again.artifact == direct.artifact:
-            self.notes.append(f"front ends were not shared: resumed and direct artifacts of {cell.key} differ")
-            return False
-        sizes = [len(one.artifact) if isinstance(one, Compiled) else "no" for one in (direct, again)]
-        self.notes.append(f"not deterministic: the same command for {cell.key} gave {sizes[0]} and {sizes[1]} bytes")
-        return None
-
-    def _judge(self, proved: bool | None, rest: _Group) -> list[Task]:
-        trust = self._trust
-        trust.proved, trust.prover = proved, None
-        if proved is None:  # no cell of that model compiles: nothing was proved, the next model tries
-            return self._direct_tasks(rest.cells) + (self._admit(trust.waiting.pop()) if trust.waiting else [])
-        ready = [rest, *trust.waiting]
-        trust.waiting = []
-        return [task for group in ready for task in self._admit(group)]
-
-    def _resume_tasks(self, group: _Group) -> list[Task]:
-        front = group.front
-        assert front is not None
-        return [Task(cell.cost, self._name(str(cell.key)), partial(self._resume, cell, front)) for cell in group.cells]
+        front = compile_front(self._kit, donor.argv, Source(donor.model.name, source))
+        named = front is not None and device_of(front.text) == self.device(donor.argv).device
+        return front if named else None
 
     def _resume(self, cell: PlannedCell, front: Front) -> list[Task]:
-        self._finish(cell, self._resumed_or_direct(cell, front))
-        return []
-
-    def _resumed_or_direct(self, cell: PlannedCell, front: Front) -> Compiled | Failure:
+        if self._proof.proved is False:
+            return self._todo(self._proof.resumed(cell, None))
         resumed = self._resumed(cell, front)
-        if isinstance(resumed, Compiled) or (resumed is not None and resumed.stage == "timeout"):
-            return resumed
-        source = self._importer.source(cell.model)
-        assert isinstance(source, Path)
-        return compile_directly(self._kit, cell.argv, Source(cell.model.name, source))
+        if isinstance(resumed, Failure) and resumed.stage == "timeout" and self._proof.proved:
+            self._finish(cell, resumed)  # the direct compile would hang as well
+            return []
+        return self._todo(self._proof.resumed(cell, resumed if isinstance(resumed, Compiled) else None))
 
     def _resumed(self, cell: PlannedCell, front: Front) -> Compiled | Failure | None:
         """The back half for one cell; None where the compiler does not name its device in one line."""

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, asdict, fields
+from sys import intern
 from typing import Any
 
 from bot.core.metrics import METRIC_BY_ID
@@ -36,8 +37,11 @@ def _shown(value: Any) -> str:
     return repr(value) if len(value) <= 60 else f"{value[:57]!r}..."
 
 
+_DISPATCH_FIELDS = tuple(f.name for f in fields(Dispatch))
+
+
 def _dispatch(dispatch: Dispatch) -> dict[str, Any]:
-    return {f.name: v for f in fields(Dispatch) if (v := getattr(dispatch, f.name)) is not None}
+    return {name: value for name in _DISPATCH_FIELDS if (value := getattr(dispatch, name)) is not None}
 
 
 def cell_to_plain(cell: Cell) -> dict[str, Any]:
@@ -57,7 +61,7 @@ def cell_to_plain(cell: Cell) -> dict[str, Any]:
 
 
 def snapshot_to_plain(snapshot: Snapshot) -> dict[str, Any]:
-    """The contract's `snapshot.json` as plain values."""
+    """The contract's `snapshot.json` as plain values; its cells one at a time, so that they are not held twice."""
     return {
         "schema": SNAPSHOT_SCHEMA,
         "compiler": asdict(snapshot.compiler),
@@ -67,7 +71,7 @@ def snapshot_to_plain(snapshot: Snapshot) -> dict[str, Any]:
         "backends": list(snapshot.backends),
         "models": dict(snapshot.models),
         "notes": list(snapshot.notes),
-        "cells": [cell_to_plain(cell) for cell in snapshot.cells],
+        "cells": map(cell_to_plain, snapshot.cells),
     }
 
 
@@ -75,17 +79,26 @@ def _line(plain: Any) -> str:
     return json.dumps(plain, sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
-def dumps(plain: Mapping[str, Any]) -> str:
+def lines(plain: Mapping[str, Any]) -> Iterator[str]:
     """Canonical JSON text of one object: sorted keys, a line for each field and for each entry of `cells`.
 
     So a change of one cell is one line in `git diff`, and the text stays small.
     """
-    rows = []
-    for key in sorted(plain):
-        is_table = key == "cells" and plain[key]
-        value = "[\n" + ",\n".join(map(_line, plain[key])) + "\n]" if is_table else _line(plain[key])
-        rows.append(f"{_line(key)}:{value}")
-    return "{" + ",\n".join(rows) + "}\n"
+    for index, key in enumerate(sorted(plain)):
+        yield f"{'{' if index == 0 else ','}{_line(key)}:"
+        if key == "cells":
+            yield "["
+            for number, row in enumerate(plain[key]):
+                yield f"{',' if number else ''}\n{_line(row)}"
+            yield "]\n"
+        else:
+            yield f"{_line(plain[key])}\n"
+    yield "}\n"
+
+
+def dumps(plain: Mapping[str, Any]) -> str:
+    """The lines as one text."""
+    return "".join(lines(plain))
 
 
 def to_json(snapshot: Snapshot) -> str:
@@ -168,13 +181,40 @@ def cell_from_plain(value: Any, path: str = "cell") -> Cell:
         key=CellKey(found.get("model", str), found.get("target", str)),
         status=status,
         metrics=metrics,
-        dispatches=tuple(_flat(Dispatch, entry, f"{path}.dispatches") for entry in found.items("dispatches")),
+        dispatches=tuple(_dispatch_of(entry, f"{path}.dispatches") for entry in found.items("dispatches")),
         failure=_flat(Failure, failure, f"{path}.failure") if failure is not None else None,
         command=found.get("command", str, ""),
         artifact_digest=found.get("artifact_digest", _STR, None),
         reasons=found.mapping("reasons", (str,)),
         rechecked=found.get("rechecked", _STR, None),
     )
+
+
+_DISPATCH_MARKS = frozenset({"executable", "name", "kind"})
+_well_formed: set[tuple[tuple[str, ...], tuple[type, ...]]] = set()
+"""Names and types of dispatches that `_flat` has accepted: there are a hundred thousand of a few forms."""
+
+
+def _dispatch_of(value: Any, path: str) -> Dispatch:
+    if isinstance(value, Dispatch):
+        return value
+    dispatch: Dispatch = _flat(Dispatch, value, path)
+    if len(_well_formed) < 1000:
+        _well_formed.add((tuple(value), tuple(map(type, value.values()))))
+    return dispatch
+
+
+def _early(value: dict[str, Any]) -> Any:
+    """Dispatches become values as soon as they are parsed: as dictionaries they would take five times the memory."""
+    if "executable" not in value or not _DISPATCH_MARKS <= value.keys() <= _FLAT_NAMES[Dispatch]:
+        return value
+    values = value.values()
+    if (tuple(value), tuple(map(type, values))) not in _well_formed:
+        return _dispatch_of(value, "dispatches")
+    if any(type(found) is int and not -_INT_LIMIT <= found <= _INT_LIMIT for found in values):
+        return _dispatch_of(value, "dispatches")
+    value["executable"], value["name"] = intern(value["executable"]), intern(value["name"])
+    return Dispatch(**value)
 
 
 def _drained(values: list[Any]) -> Iterator[Any]:
@@ -212,9 +252,9 @@ def snapshot_from_plain(value: Any, where: str) -> Snapshot:
 def from_json(text: str, where: str = "snapshot") -> Snapshot:
     """Read `snapshot.json`; raises InputError for text that is torn, foreign or of another schema."""
     try:
-        value = json.loads(text)
         if _SURROGATE.search(text):  # half a surrogate pair is JSON, but no text that could be written again
-            json.dumps(value, ensure_ascii=False).encode()
+            json.dumps(json.loads(text), ensure_ascii=False).encode()
+        value = json.loads(text, object_hook=_early)
     except (ValueError, RecursionError) as error:
         raise InputError(f"is no JSON, or was cut off: {error}", where=where, mend="write the snapshot again") from None
     return snapshot_from_plain(value, where)
