@@ -80,8 +80,8 @@ def compare(request: Request, show: Show, cancel: Cancel) -> Verdict:
     known = {side: _load_snapshot(Path(spec)) for side, spec in specs.items() if _is_snapshot(spec)}
     wanted = {side: spec for side, spec in specs.items() if side not in known}
     sides = _measure(request, config, wanted, show, cancel, known)
-    rule = f"--base {sides['base'].compiler.spec}" if "base" in request.specs else "compiler.base of the configuration"
-    return _publish(config, sides["base"], sides["head"], Baseline(rule, sides["base"].source.sha), request.out, show)
+    baseline = Baseline(_rule(request, known), sides["base"].source.sha)
+    return _publish(config, sides["base"], sides["head"], baseline, request.out, show)
 
 
 def measure(request: Request, show: Show, cancel: Cancel) -> None:
@@ -104,17 +104,27 @@ def merge(parts: Sequence[Path], out: Path, show: Show) -> None:
 
 def report(base: Path, head: Path, config_path: Path | None, out: Path, show: Show) -> Verdict:
     """Compare two snapshots that were measured before."""
-    gc.disable()  # one pass over a million small values, none of them cyclic
     config = load_config(config_path)
     _require_writable(out)
-    left, right = _load_snapshot(base), _load_snapshot(head)
-    return _publish(config, left, right, Baseline(f"snapshot {base.name}", left.source.sha), out, show)
+    gc.disable()  # one pass over a million small values, none of them cyclic
+    try:
+        left, right = _load_snapshot(base), _load_snapshot(head)
+        return _publish(config, left, right, Baseline(f"snapshot {base.name}", left.source.sha), out, show)
+    finally:
+        gc.enable()
 
 
 def planned_cells(request: Request, cancel: Cancel) -> tuple[PlannedCell, ...]:
     """The cells that a request selects."""
     config = load_config(request.config)
     return _planned(request, config, _repository(request, cancel)).cells
+
+
+def _rule(request: Request, known: Mapping[str, Snapshot]) -> str:
+    """How the base side was found, without directories."""
+    if "base" not in request.specs:
+        return "compiler.base of the configuration"
+    return f"{'snapshot' if 'base' in known else '--base'} {Path(request.specs['base']).name}"
 
 
 def _specs(request: Request, config: Config) -> dict[str, str]:

@@ -154,7 +154,7 @@ def test_the_cell_that_proves_the_sharing_depends_on_the_compiler(tmp_path: Path
         home = tmp_path / str(number)
         home.mkdir()
         run = Run(install(home / "fake", version=f"3.13.0rc{number}"), home / "scratch")
-        run.compile(cells_of(home, ["m"], [ROCM, VMVX]), jobs=1)
+        run.compile(cells_of(home, ["m"], [ARM, ROCM, VMVX]), jobs=1)
         [direct] = run.fake.calls("direct")
         proved.add(tuple(direct["argv"]))
     assert len(proved) == 2
@@ -182,6 +182,16 @@ def test_a_compiler_that_does_not_repeat_itself_is_not_blamed_on_sharing(tmp_pat
     assert notes and all(note.startswith("not deterministic: the same command for beta on ") for note in notes)
     run.check_direct([cell for cell in cells if cell.model.name != "beta"])
     assert run.fake.compiles["resume"] >= 6
+
+
+def test_failures_are_believed_once_one_was_seen_to_be_the_same_both_ways(tmp_path: Path) -> None:
+    run = run_with(tmp_path, {"do": "fail", "kind": "resume direct", "argv": "backends=rocm"})
+    cells = cells_of(tmp_path, MODELS)
+    run.compile(cells, jobs=1)
+    failed = [call for call in run.fake.calls("direct") if any("backends=rocm" in word for word in call["argv"])]
+    assert len(failed) == 1
+    said = {run.results[cell.key] for cell in cells if cell.target is ROCM}
+    assert len(said) == 1 and isinstance(said.pop(), Failure)
 
 
 def test_a_resumed_compile_that_fails_where_the_direct_one_does_not(tmp_path: Path) -> None:
@@ -384,7 +394,7 @@ def test_products_and_costs(tmp_path: Path) -> None:
         assert result.stack_usage == "-:1:main_dispatch_0\t64\tstatic\n"
         assert result.statistics is not None and "dispatch-count" in result.statistics
         assert result.objects == ((b"\x7fELF of no use",) if name == X86.name else ())
-        assert result.cpu_ms > 0 and result.peak_rss_kib > 1000
+        assert result.cpu_ms > 0 and (result.peak_rss_kib is None or result.peak_rss_kib > 1000)
         assert result.reasons == {"program": REASON, "allocas": REASON}
     assert run.meter.total_cpu_ms >= sum(r.cpu_ms for r in by_target.values() if isinstance(r, Compiled)) / 2
     assert set(run.meter.cpu_ms) == {"m"}

@@ -64,7 +64,7 @@ class Front:
     program: str | None
     statistics: str | None
     cpu_ms: int
-    peak_rss_kib: int
+    peak_rss_kib: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class Compiled:
     program: str | None
     allocas: str | None
     cpu_ms: int
-    peak_rss_kib: int
+    peak_rss_kib: int | None
     refusal: Failure | None = None
     reasons: Mapping[str, str] = field(default_factory=dict)
 
@@ -166,6 +166,7 @@ def _collect(kit: Kit, argv: Sequence[str], directory: Path, outcome: Outcome, f
     reasons = {} if kit.bindings.reason is None else {"program": kit.bindings.reason, "allocas": kit.bindings.reason}
     if not any(option.startswith("--stack-usage-file") for option in kit.options):
         reasons["stack_usage"] = "this compiler has no --stack-usage-file"
+    peaks = (outcome.peak_rss_kib, front.peak_rss_kib if front else None)
     return Compiled(
         artifact=(directory / _ARTIFACT).read_bytes(),
         objects=tuple(path.read_bytes() for path in sorted((directory / "tmp").glob("*.o"))),
@@ -174,7 +175,7 @@ def _collect(kit: Kit, argv: Sequence[str], directory: Path, outcome: Outcome, f
         program=front.program if front else _program(kit, directory),
         allocas=_allocas(kit, argv, directory),
         cpu_ms=outcome.cpu_ms + (front.cpu_ms if front else 0),
-        peak_rss_kib=max(outcome.peak_rss_kib, front.peak_rss_kib if front else 0),
+        peak_rss_kib=max(filter(None, peaks), default=None),
         reasons=reasons,
     )
 

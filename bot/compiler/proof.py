@@ -31,6 +31,7 @@ class Proof:
 
     Attributes:
         proved: True where resumed artifacts are the direct ones, False where they are not, None while it is not known.
+        alike: True where a resumed compile that failed said what the direct one says, None where none failed yet.
         notes: what a reader of the snapshot should know.
     """
 
@@ -41,7 +42,9 @@ class Proof:
         self._held: dict[CellKey, tuple[PlannedCell, Compiled]] = {}
         self._never: set[CellKey] = set()
         self._closed: set[CellKey] = set()
+        self._failures: dict[CellKey, Failure] = {}
         self.proved: bool | None = None
+        self.alike: bool | None = None
         self.notes: list[str] = []
 
     @property
@@ -60,6 +63,21 @@ class Proof:
             cell = self._candidates.pop(0)
             waited = [Action("direct", cell)] if cell.key in self._never else []
             return [*waited, *self._next()]
+
+    def failed(self, cell: PlannedCell, failure: Failure) -> list[Action]:
+        """A cell's back half failed: compiled directly, until one of them was seen to fail alike both ways."""
+        with self._lock:
+            self._failures[cell.key] = failure
+            if self.alike and self.proved and cell.key not in self._closed:
+                return [self._close(cell, failure)]
+        return self.resumed(cell, None)
+
+    def compare_failure(self, cell: PlannedCell, direct: Result) -> None:
+        """A cell was compiled directly after its back half had failed: do the two say the same?"""
+        with self._lock:
+            failure = self._failures.pop(cell.key, None)
+            if failure is not None and self.alike is not False:
+                self.alike = failure == direct
 
     def resumed(self, cell: PlannedCell, compiled: Compiled | None) -> list[Action]:
         """A cell's back half is done; None where it failed or will never be tried."""

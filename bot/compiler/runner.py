@@ -34,7 +34,9 @@ class Outcome:
         signal: the signal's name, None where it exited.
         timed_out: True where the time limit ended it.
         output: the head of standard output and error together, at most OUTPUT_LIMIT_BYTES.
-        cpu_ms, peak_rss_kib: user plus system time and peak resident set, of the child and those it waited for.
+        cpu_ms: user plus system time, of the child and those it waited for.
+        peak_rss_kib: peak resident set, likewise; None where it is not above this process's own, which Linux hands down
+            through exec, so that the kernel's figure says nothing.
     """
 
     exit_code: int | None
@@ -42,7 +44,7 @@ class Outcome:
     timed_out: bool
     output: str
     cpu_ms: int
-    peak_rss_kib: int
+    peak_rss_kib: int | None
 
     @property
     def ok(self) -> bool:
@@ -173,6 +175,7 @@ def _signal_name(number: int) -> str:
 
 
 def _outcome(code: int, usage: resource.struct_rusage, timed_out: bool, output: bytes) -> Outcome:
+    own_peak_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     seconds = usage.ru_utime + usage.ru_stime
     return Outcome(
         exit_code=code if code >= 0 and not timed_out else None,
@@ -180,7 +183,7 @@ def _outcome(code: int, usage: resource.struct_rusage, timed_out: bool, output: 
         timed_out=timed_out,
         output=output.decode("utf-8", "replace"),
         cpu_ms=round(seconds * 1000),
-        peak_rss_kib=usage.ru_maxrss,
+        peak_rss_kib=usage.ru_maxrss if usage.ru_maxrss > own_peak_kib else None,
     )
 
 

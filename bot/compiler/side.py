@@ -1,7 +1,7 @@
 """All compiles of one side, as tasks: the front half of a model once, then resumed for every target.
 
 Sharing a front half is only a shortcut, and is proved before it is trusted: see `bot.compiler.proof`. Where a cell
-cannot be resumed, or fails, it is compiled directly, so that its diagnostics are those of the printed command.
+cannot be resumed it is compiled directly, and so are those that fail, until one was seen to fail alike both ways.
 """
 
 from __future__ import annotations
@@ -53,9 +53,11 @@ class _Group:
         return sum(cell.cost for cell in self.cells)
 
     def candidates(self, digest: str) -> tuple[PlannedCell, ...]:
-        """Its cells in the order in which they may prove the sharing; it rotates with the compiler."""
-        start = int(digest[:8], 16) % len(self.cells)
-        return (*self.cells[start:], *self.cells[:start])
+        """Its cells in the order in which they may prove the sharing; the cheap half rotates with the compiler."""
+        order = sorted(self.cells, key=lambda cell: cell.weight)
+        half = (len(order) + 1) // 2
+        start = int(digest[:8], 16) % half
+        return (*order[start:half], *order[:start], *order[half:])
 
 
 class Side:
@@ -114,7 +116,9 @@ class Side:
         return []
 
     def _direct(self, action: Action) -> list[Task]:
-        self._finish(action.cell, self._compile(action.cell))
+        result = self._compile(action.cell)
+        self._proof.compare_failure(action.cell, result)
+        self._finish(action.cell, result)
         return []
 
     def _sample(self, action: Action) -> list[Task]:
@@ -155,10 +159,9 @@ class Side:
         if self._proof.proved is False:
             return self._todo(self._proof.resumed(cell, None))
         resumed = self._resumed(cell, front)
-        if isinstance(resumed, Failure) and resumed.stage == "timeout" and self._proof.proved:
-            self._finish(cell, resumed)  # the direct compile would hang as well
-            return []
-        return self._todo(self._proof.resumed(cell, resumed if isinstance(resumed, Compiled) else None))
+        if isinstance(resumed, Failure):
+            return self._todo(self._proof.failed(cell, resumed))
+        return self._todo(self._proof.resumed(cell, resumed))
 
     def _resumed(self, cell: PlannedCell, front: Front) -> Compiled | Failure | None:
         """The back half for one cell; None where the compiler does not name its device in one line."""
