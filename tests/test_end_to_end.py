@@ -291,3 +291,27 @@ def test_an_option_of_one_target_fails_only_that_target(tmp_path: Path) -> None:
     assert odd.status == "failed"
     assert odd.failure is not None
     assert odd.failure.message == "this compiler does not know the option --iree-vmvx-no-such-option"
+
+
+def test_an_onnx_model_is_imported_with_the_compilers_own_importer(tmp_path: Path) -> None:
+    onnx = pytest.importorskip("onnx")
+    numpy = pytest.importorskip("numpy")
+    weights = onnx.numpy_helper.from_array(numpy.ones((8, 8), numpy.float32), "w")
+    tensor = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [4, 8]) for name in "xy"]
+    node = onnx.helper.make_node("MatMul", ["x", "w"], ["y"])
+    graph = onnx.helper.make_graph([node], "g", tensor[:1], tensor[1:], [weights])
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save(model, str(tmp_path / "good.onnx"))
+    (tmp_path / "torn.onnx").write_bytes((tmp_path / "good.onnx").read_bytes()[:100])
+    (tmp_path / "config.yml").write_text('schema: code-size-config/1\nmodels: ["*.onnx"]\ntargets: [vmvx]\n')
+    cache = own_cache(tmp_path / "cache")
+    out = tmp_path / "head.json"
+    config = ["--config", str(tmp_path / "config.yml"), "--cache", str(cache)]
+    run = bot("measure", "--compiler", HEAD, *config, "--out", str(out))
+    assert run.returncode == 0, run.stderr
+    good, torn = from_json(out.read_text()).cells
+    assert (good.status, good.metrics["dispatch_sites"]) == ("ok", 1)
+    assert "iree-import-onnx" in good.command and good.command.endswith("< good.mlir")
+    assert torn.status == "failed" and torn.failure is not None
+    assert torn.failure.stage == "import"
+    assert torn.failure.message.startswith("not imported: ") and "\n" not in torn.failure.message

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bot.compiler.diagnostics import Ending, failure
+from bot.compiler.diagnostics import Ending, failure, trim
 from bot.compiler.runner import Cancel, run
 from bot.compiler.toolchain import Toolchain
 from bot.core.plan import Model
@@ -54,6 +54,9 @@ class Importer:
             return output
         if "No module named 'onnx'" in outcome.output or "iree-import-onnx requires" in outcome.output:
             return Failure("import", _MISSING, outcome.exit_code)
+        if "Traceback (most recent call last)" in outcome.output:  # the importer's last word is the one that counts
+            last = outcome.output.rstrip().splitlines()[-1]
+            return Failure("import", trim(f"not imported: {last}"), outcome.exit_code, outcome.signal)
         return failure(
             Ending(outcome.exit_code, outcome.signal, outcome.timed_out, outcome.output, self._timeout_seconds),
             "import",
