@@ -154,7 +154,12 @@ def test_the_cell_that_proves_the_sharing_depends_on_the_compiler(tmp_path: Path
         home = tmp_path / str(number)
         home.mkdir()
         run = Run(install(home / "fake", version=f"3.13.0rc{number}"), home / "scratch")
-        run.compile(cells_of(home, ["m"], [ARM, ROCM, VMVX]), jobs=1)
+        run.compile(
+            cells_of(
+                home, ["m"], [X86, ARM, ROCM, VMVX, Target("vmvx-2", "vmvx", ("--iree-vmvx-x=1",)), Target("c", "cuda")]
+            ),
+            jobs=1,
+        )
         [direct] = run.fake.calls("direct")
         proved.add(tuple(direct["argv"]))
     assert len(proved) == 2

@@ -19,7 +19,10 @@ Result = Compiled | Failure
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """What to do with a cell: `finish` it with the result, compile it `direct`, as the `sample`, or that `again`."""
+    """What to do with a cell: `finish_with` the result, compile it `direct`, as the `sample`, or that `again`.
+
+    `doubt` is for the end, when all failures are known: compile the cheapest that failed, and compare.
+    """
 
     do: str
     cell: PlannedCell
@@ -42,7 +45,7 @@ class Proof:
         self._held: dict[CellKey, tuple[PlannedCell, Compiled]] = {}
         self._never: set[CellKey] = set()
         self._closed: set[CellKey] = set()
-        self._failures: dict[CellKey, Failure] = {}
+        self._failures: dict[CellKey, tuple[PlannedCell, Failure]] = {}
         self.proved: bool | None = None
         self.alike: bool | None = None
         self.notes: list[str] = []
@@ -65,19 +68,32 @@ class Proof:
             return [*waited, *self._next()]
 
     def failed(self, cell: PlannedCell, failure: Failure) -> list[Action]:
-        """A cell's back half failed: compiled directly, until one of them was seen to fail alike both ways."""
+        """A cell's back half failed: held back too, until one of them was seen to fail alike both ways."""
         with self._lock:
-            self._failures[cell.key] = failure
-            if self.alike and self.proved and cell.key not in self._closed:
-                return [self._close(cell, failure)]
+            if cell is not self.sample and cell.key not in self._closed and self.alike is not False:
+                self._failures[cell.key] = (cell, failure)
+                if self.alike is None:
+                    return [] if len(self._failures) > 1 else [Action("doubt", cell)]
+                return self._believe()
         return self.resumed(cell, None)
 
-    def compare_failure(self, cell: PlannedCell, direct: Result) -> None:
-        """A cell was compiled directly after its back half had failed: do the two say the same?"""
+    def doubted(self) -> PlannedCell:
+        """The cheapest cell that failed: it is compiled directly, to compare."""
         with self._lock:
-            failure = self._failures.pop(cell.key, None)
-            if failure is not None and self.alike is not False:
-                self.alike = failure == direct
+            return min((cell for cell, _ in self._failures.values()), key=lambda cell: (cell.cost, cell.key))
+
+    def compared(self, cell: PlannedCell, direct: Result) -> list[Action]:
+        """The direct compile of a cell whose back half failed is done: do the two say the same?"""
+        with self._lock:
+            self.alike = self._failures.pop(cell.key)[1] == direct
+            return [self._close(cell, direct), *self._believe()]
+
+    def _believe(self) -> list[Action]:
+        held, self._failures = list(self._failures.values()), {}
+        if self.alike and self.proved is not False:
+            return [self._close(cell, failure) for cell, failure in held]
+        self._never |= {cell.key for cell, _ in held}
+        return [Action("direct", cell) for cell, _ in held]
 
     def resumed(self, cell: PlannedCell, compiled: Compiled | None) -> list[Action]:
         """A cell's back half is done; None where it failed or will never be tried."""
@@ -118,7 +134,8 @@ class Proof:
     def _next(self) -> list[Action]:
         """Another sample; where there is none left, nothing is proved and nothing resumed is believed."""
         self._direct = None
-        self._candidates = [cell for cell in self._candidates if cell.key not in self._never | self._closed]
+        settled = self._never | self._closed | self._failures.keys()
+        self._candidates = [cell for cell in self._candidates if cell.key not in settled]
         if self._candidates:
             return [Action("sample", self._candidates[0])]
         self.proved = False
@@ -141,11 +158,11 @@ class Proof:
     def _close(self, cell: PlannedCell, result: Result) -> Action:
         self._closed.add(cell.key)
         self._held.pop(cell.key, None)
-        return Action("finish", cell, result)
+        return Action("finish_with", cell, result)
 
     def _release(self) -> list[Action]:
         """What was held back, once it is known whether to believe it."""
         if self.proved is None:
             return []
         held, self._held = list(self._held.values()), {}
-        return [Action("finish", cell, one) if self.proved else Action("direct", cell) for cell, one in held]
+        return [Action("finish_with", cell, one) if self.proved else Action("direct", cell) for cell, one in held]

@@ -33,7 +33,8 @@ Finish = Callable[[PlannedCell, "Compiled | Failure"], None]
 # that is exchanged; cells that differ in any other option never share.
 _BACKEND_PREFIXES = ("hal-target", "llvmcpu", "cuda", "rocm", "hip", "vulkan", "metal", "vmvx")
 _TARGET_OPTIONS = tuple(f"--iree-{prefix}-" for prefix in _BACKEND_PREFIXES)
-_FIRST = float("inf")
+_FIRST, _LAST = float("inf"), -1.0
+_COSTS = {"finish_with": _FIRST, "sample": _FIRST, "again": _FIRST, "doubt": _LAST}
 _EXECUTABLE = "stream.executable private"
 
 
@@ -53,11 +54,11 @@ class _Group:
         return sum(cell.cost for cell in self.cells)
 
     def candidates(self, digest: str) -> tuple[PlannedCell, ...]:
-        """Its cells in the order in which they may prove the sharing; the cheap half rotates with the compiler."""
+        """Its cells in the order in which they may prove the sharing; the cheapest third rotates with the compiler."""
         order = sorted(self.cells, key=lambda cell: cell.weight)
-        half = (len(order) + 1) // 2
-        start = int(digest[:8], 16) % half
-        return (*order[start:half], *order[:start], *order[half:])
+        third = max(1, len(order) // 3)
+        start = int(digest[:8], 16) % third
+        return (*order[start:third], *order[:start], *order[third:])
 
 
 class Side:
@@ -91,12 +92,11 @@ class Side:
 
     def _todo(self, actions: Iterable[Action]) -> list[Task]:
         """The actions of the proof as tasks."""
-        steps = {"finish": self._deliver, "direct": self._direct, "sample": self._sample, "again": self._sample_again}
         return [
             Task(
-                action.cell.cost if action.do == "direct" else _FIRST,
+                _COSTS.get(action.do, action.cell.cost),
                 self._name(str(action.cell.key)),
-                partial(steps[action.do], action),
+                partial(getattr(self, f"_{action.do}"), action),
             )
             for action in actions
         ]
@@ -110,23 +110,25 @@ class Side:
             return source
         return compile_directly(self._kit, cell.argv, Source(cell.model.name, source))
 
-    def _deliver(self, action: Action) -> list[Task]:
+    def _finish_with(self, action: Action) -> list[Task]:
         assert action.result is not None
         self._finish(action.cell, action.result)
         return []
 
     def _direct(self, action: Action) -> list[Task]:
-        result = self._compile(action.cell)
-        self._proof.compare_failure(action.cell, result)
-        self._finish(action.cell, result)
+        self._finish(action.cell, self._compile(action.cell))
         return []
+
+    def _doubt(self, action: Action) -> list[Task]:
+        cell = self._proof.doubted()
+        return self._todo(self._proof.compared(cell, self._compile(cell)))
 
     def _sample(self, action: Action) -> list[Task]:
         if self.device(action.cell.argv).device is None:
             return self._todo(self._proof.skip())
         return self._todo(self._proof.sampled(action.cell, self._compile(action.cell)))
 
-    def _sample_again(self, action: Action) -> list[Task]:
+    def _again(self, action: Action) -> list[Task]:
         return self._todo(self._proof.repeated(action.cell, self._compile(action.cell)))
 
     def _front_task(self, group: _Group, *, first: bool) -> Task:
