@@ -32,7 +32,7 @@ check: $(VENV)/.installed ## formatting, lint and types
 	$(BIN)/ruff check bot tests
 	$(BIN)/mypy
 
-bench: $(VENV)/.installed ## speed against the plain loop of the same compiles, over all models: a quarter of an hour
+bench: $(VENV)/.installed ## speed against the plain loop of the same compiles, over all models: ten minutes
 	$(BIN)/python -m tests.bench --config $(CONFIG_full)
 
 clean: ## remove the virtual environment and the outputs (the cache stays)
