@@ -21,7 +21,7 @@ from bot.compiler.importing import Importer
 from bot.compiler.probe import ask_device, known_measuring_options
 from bot.compiler.runner import Cancel, Meter
 from bot.compiler.schedule import Watcher, run_all
-from bot.compiler.side import Side
+from bot.compiler.side import Finish, Side
 from bot.compiler.toolchain import Toolchain
 from bot.core.plan import COMMON_FLAGS, Model, PlannedCell, Target
 from bot.core.reading import Products
@@ -183,12 +183,12 @@ class _Collector:
 
 
 @contextmanager
-def open_kit(plan: SidePlan, workshop: Workshop, scratch: Path, meter: Meter) -> Iterator[Kit]:
-    """What the compiles of one side need; its IR reader ends with the context."""
+def open_side(plan: SidePlan, workshop: Workshop, scratch: Path, meter: Meter, finish: Finish) -> Iterator[Side]:
+    """The compiles of one side; its IR reader ends with the context."""
     bindings = Bindings(IR_WORKER, plan.toolchain.bindings, plan.toolchain.no_bindings, workshop.cancel)
     options = known_measuring_options(plan.toolchain, scratch, workshop.cancel)
     try:
-        yield Kit(
+        kit = Kit(
             label=plan.label,
             toolchain=plan.toolchain,
             options=options,
@@ -198,6 +198,7 @@ def open_kit(plan: SidePlan, workshop: Workshop, scratch: Path, meter: Meter) ->
             cancel=workshop.cancel,
             meter=meter,
         )
+        yield Side(kit, finish, Importer(plan.toolchain, scratch, workshop.timeout_seconds, workshop.cancel))
     finally:
         bindings.close()
 
@@ -222,9 +223,8 @@ def measure_sides(plans: Sequence[SidePlan], workshop: Workshop) -> dict[str, Sn
         tasks = []
         for plan in plans:
             if missing := collector.missing(plan.label):
-                kit = stack.enter_context(open_kit(plan, workshop, scratch, meter))
-                importer = Importer(plan.toolchain, scratch, workshop.timeout_seconds, workshop.cancel)
-                side = Side(kit, partial(collector.finish, plan.label), importer)
+                finish = partial(collector.finish, plan.label)
+                side = stack.enter_context(open_side(plan, workshop, scratch, meter, finish))
                 tasks += side.tasks(missing)
                 notes[plan.label] = side.notes
         run_all(tasks, workshop.jobs, workshop.cancel.set, workshop.progress)

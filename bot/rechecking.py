@@ -16,13 +16,11 @@ from functools import partial
 
 from bot.compiler.cache import cell_key
 from bot.compiler.compiling import Compiled
-from bot.compiler.importing import Importer
 from bot.compiler.runner import Meter
 from bot.compiler.schedule import run_all
-from bot.compiler.side import Side
 from bot.core.plan import PlannedCell
 from bot.core.snapshot import Cell, CellKey, Failure, Snapshot
-from bot.measuring import SidePlan, Workshop, open_kit, scratch_directory
+from bot.measuring import SidePlan, Workshop, open_side, scratch_directory
 
 LARGEST_SHARE = 0.1
 """At most this share of the cells is compiled again; above it nothing is."""
@@ -53,9 +51,8 @@ def recheck(
         tasks = []
         for plan in plans:
             if again := [p for p in plan.cells if p.key in keys and cells[plan.label][p.key].rechecked is None]:
-                kit = stack.enter_context(open_kit(plan, workshop, scratch, Meter()))
-                importer = Importer(plan.toolchain, scratch, workshop.timeout_seconds, workshop.cancel)
-                tasks += Side(kit, partial(finish, plan), importer).tasks(again, share=False)
+                side = stack.enter_context(open_side(plan, workshop, scratch, Meter(), partial(finish, plan)))
+                tasks += side.tasks(again, share=False)
         run_all(tasks, workshop.jobs, workshop.cancel.set, workshop.progress)
     return {label: replace(snapshots[label], cells=tuple(found.values())) for label, found in cells.items()}
 

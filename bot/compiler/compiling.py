@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -86,6 +86,10 @@ class Compiled:
     peak_rss_kib: int | None
     refusal: Failure | None = None
     reasons: Mapping[str, str] = field(default_factory=dict)
+
+
+Result = Compiled | Failure | None
+"""How a compile ended; None where it could not be tried."""
 
 
 @contextmanager
@@ -195,10 +199,17 @@ def is_stack_refusal(failed: Failure) -> bool:
     return failed.figure_bytes is not None and stack_figure_bytes(failed.message) == failed.figure_bytes
 
 
-def compile_directly(kit: Kit, argv: Sequence[str], source: Source) -> Compiled | Failure:
-    """The whole compile from the model; once more with the stack gate lifted where that refused."""
-    first = compile_once(kit, argv, source)
-    if isinstance(first, Compiled) or not is_stack_refusal(first):
+def lifting(compile_with: Callable[[tuple[str, ...]], Result], argv: Sequence[str]) -> Result:
+    """What `compile_with` makes of these flags; once more with the stack gate lifted where that refused."""
+    first = compile_with(tuple(argv))
+    if not isinstance(first, Failure) or not is_stack_refusal(first):
         return first
-    lifted = compile_once(kit, [*argv, LIFTED_LIMIT_FLAG], source)
+    lifted = compile_with((*argv, LIFTED_LIMIT_FLAG))
     return replace(lifted, refusal=replace(first, stage="stack-limit")) if isinstance(lifted, Compiled) else first
+
+
+def compile_directly(kit: Kit, argv: Sequence[str], source: Source) -> Compiled | Failure:
+    """The whole compile from the model, its stack gate lifted where it refused."""
+    result = lifting(lambda flags: compile_once(kit, flags, source), argv)
+    assert result is not None
+    return result

@@ -7,7 +7,7 @@ cannot be resumed it is compiled directly, and so are those that fail, until one
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 from bot.compiler.compiling import (
@@ -18,13 +18,13 @@ from bot.compiler.compiling import (
     compile_directly,
     compile_front,
     compile_once,
-    is_stack_refusal,
+    lifting,
 )
 from bot.compiler.importing import Importer
 from bot.compiler.probe import Answer, ask_device, device_of, with_device
 from bot.compiler.proof import Action, Proof
 from bot.compiler.schedule import Task
-from bot.core.plan import LIFTED_LIMIT_FLAG, PlannedCell
+from bot.core.plan import PlannedCell
 from bot.core.snapshot import Failure
 
 Finish = Callable[[PlannedCell, "Compiled | Failure"], None]
@@ -167,12 +167,7 @@ class Side:
 
     def _resumed(self, cell: PlannedCell, front: Front) -> Compiled | Failure | None:
         """The back half for one cell; None where the compiler does not name its device in one line."""
-        model = cell.model.name
-        first = self._resume_once(model, cell.argv, front)
-        if not isinstance(first, Failure) or not is_stack_refusal(first):
-            return first
-        lifted = self._resume_once(model, (*cell.argv, LIFTED_LIMIT_FLAG), front)
-        return replace(lifted, refusal=replace(first, stage="stack-limit")) if isinstance(lifted, Compiled) else first
+        return lifting(lambda argv: self._resume_once(cell.model.name, argv, front), cell.argv)
 
     def _resume_once(self, model: str, argv: tuple[str, ...], front: Front) -> Compiled | Failure | None:
         device = self.device(argv).device
