@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
-import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -17,6 +15,7 @@ from typing import Protocol, TypeVar
 from bot.compiler.bindings import Bindings
 from bot.compiler.cache import CellCache, cell_key
 from bot.compiler.compiling import Compiled, Kit
+from bot.compiler.files import temporary_directory
 from bot.compiler.importing import Importer
 from bot.compiler.probe import ask_device, known_measuring_options
 from bot.compiler.runner import Cancel, Meter
@@ -203,14 +202,9 @@ def open_side(plan: SidePlan, workshop: Workshop, scratch: Path, meter: Meter, f
         bindings.close()
 
 
-@contextmanager
-def scratch_directory() -> Iterator[Path]:
+def scratch_directory() -> AbstractContextManager[Path]:
     """A temporary directory for a run, gone afterwards."""
-    path = Path(tempfile.mkdtemp(prefix="code-size-"))
-    try:
-        yield path
-    finally:
-        shutil.rmtree(path, ignore_errors=True)
+    return temporary_directory("code-size-")
 
 
 def measure_sides(plans: Sequence[SidePlan], workshop: Workshop) -> dict[str, Snapshot]:

@@ -5,21 +5,18 @@ The model arrives on standard input and every output has a fixed relative name, 
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from bot.compiler.bindings import Bindings
 from bot.compiler.diagnostics import Ending, failure, stack_figure_bytes
+from bot.compiler.files import temporary_directory
 from bot.compiler.probe import RESUME_OPTIONS
 from bot.compiler.runner import Cancel, Meter, Outcome, run
 from bot.compiler.toolchain import Toolchain
 from bot.core.plan import LIFTED_LIMIT_FLAG
 from bot.core.snapshot import Failure
-from bot.errors import OutputError
 
 _ARTIFACT = "out.vmfb"
 _CPU = "--iree-hal-target-backends=llvm-cpu"
@@ -92,18 +89,6 @@ Result = Compiled | Failure | None
 """How a compile ended; None where it could not be tried."""
 
 
-@contextmanager
-def _directory(kit: Kit) -> Iterator[Path]:
-    try:
-        path = Path(tempfile.mkdtemp(prefix="cell-", dir=kit.scratch))
-    except OSError as error:
-        raise OutputError(f"no room for temporary files: {error.strerror}", where=str(kit.scratch)) from None
-    try:
-        yield path
-    finally:
-        shutil.rmtree(path, ignore_errors=True)
-
-
 def _invoke(kit: Kit, argv: Sequence[str], source: Source, cwd: Path) -> Outcome:
     (cwd / "tmp").mkdir(exist_ok=True)
     unread = (_PHASES,) if "--compile-from=stream" in argv and _CPU not in argv else ()
@@ -152,7 +137,7 @@ def _allocas(kit: Kit, argv: Sequence[str], directory: Path) -> str | None:
 
 def compile_front(kit: Kit, argv: Sequence[str], source: Source) -> Front | None:
     """The front half for one target's flags; None where it fails: the direct compile then says why."""
-    with _directory(kit) as directory:
+    with temporary_directory("cell-", kit.scratch) as directory:
         outcome = _invoke(kit, [*argv, *RESUME_OPTIONS], source, directory)
         text = _text(directory / _ARTIFACT)
         if not outcome.ok or text is None:
@@ -187,7 +172,7 @@ def _collect(kit: Kit, argv: Sequence[str], directory: Path, outcome: Outcome, f
 def compile_once(kit: Kit, argv: Sequence[str], source: Source, front: Front | None = None) -> Compiled | Failure:
     """One compile of one cell, from the model (`front` None) or from the text of a front half in `source`."""
     resume = ["--compile-from=stream"] if front else []
-    with _directory(kit) as directory:
+    with temporary_directory("cell-", kit.scratch) as directory:
         outcome = _invoke(kit, [*argv, *resume], source, directory)
         if outcome.ok and (directory / _ARTIFACT).is_file():
             return _collect(kit, argv, directory, outcome, front)

@@ -1,10 +1,12 @@
-"""Writing files so that no reader ever sees half of one."""
+"""Writing files so that no reader ever sees half of one, and temporary directories that are gone afterwards."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from bot.errors import OutputError
@@ -30,3 +32,17 @@ def write_atomically(path: Path, data: bytes | Iterable[str]) -> None:
             where=str(path),
             mend="free some space, or choose another directory",
         ) from None
+
+
+@contextmanager
+def temporary_directory(prefix: str, parent: Path | None = None) -> Iterator[Path]:
+    """A directory below `parent` (the system's place for temporary files), gone afterwards; raises OutputError."""
+    try:
+        path = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
+    except OSError as error:
+        where = str(parent or tempfile.gettempdir())
+        raise OutputError(f"no room for temporary files: {error.strerror}", where=where) from None
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)

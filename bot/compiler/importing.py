@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from bot.compiler.diagnostics import Ending, failure, trim
+from bot.compiler.files import temporary_directory
 from bot.compiler.runner import Cancel, run
 from bot.compiler.toolchain import Toolchain
 from bot.core.plan import Model
@@ -62,14 +62,9 @@ class Importer:
             "import",
         )
 
-    @contextmanager
-    def directory(self) -> Iterator[Path]:
+    def directory(self) -> AbstractContextManager[Path]:
         """A temporary directory, gone afterwards."""
-        path = Path(tempfile.mkdtemp(prefix="ask-", dir=self._scratch))
-        try:
-            yield path
-        finally:
-            shutil.rmtree(path, ignore_errors=True)
+        return temporary_directory("ask-", self._scratch)
 
     @contextmanager
     def temporary(self, text: str) -> Iterator[Path]:
