@@ -12,6 +12,14 @@ Status = Literal["pass", "warn", "fail"]
 
 
 @dataclass(frozen=True, slots=True)
+class Accepted:
+    """Who took a failing finding as it is, and why."""
+
+    who: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One rule broken by one cell.
 
@@ -24,6 +32,7 @@ class Finding:
         actual: the value judged, as text with its unit and sign (`+33.5 KiB (+66.5 %)`), never empty.
         base, head: the metric's values; None where not known.
         line: line of the configuration at which the rule stands; None for built-in rules.
+        accepted: by whom, where a person with write access accepted it; then it does not fail any more.
     """
 
     key: CellKey
@@ -36,6 +45,7 @@ class Finding:
     base: int | None = None
     head: int | None = None
     line: int | None = None
+    accepted: Accepted | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,60 @@
+"""Baselines: which stored snapshot stands for the base side, and why."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+_SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Entry:
+    """The name of one stored snapshot.
+
+    Attributes:
+        report_id: which of several reports of a repository it belongs to.
+        sha: the commit that was measured, hex.
+        digest: SHA-256 (hex) of compiler, suite, targets and flags: equal digests give equal measurements.
+    """
+
+    report_id: str
+    sha: str
+    digest: str
+
+    def __post_init__(self) -> None:
+        if not _SHA.fullmatch(self.sha) or not _DIGEST.fullmatch(self.digest):
+            raise ValueError("an entry is named by a commit and a digest, both in lower-case hex")
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The stored snapshot to compare with, and how many commits older than the base it is."""
+
+    entry: Entry
+    distance: int
+
+
+def choose(
+    entries: Iterable[Entry], report_id: str, base_sha: str, ancestors: Sequence[str], digest: str | None
+) -> Choice | None:
+    """The entry that gives what measuring the base now would give; None where there is none.
+
+    The base commit itself comes first, then its nearest ancestor. An entry counts where its digest is the base's. Where
+    the base's digest is not known (its compiler cannot be had any more), only an entry of the base commit itself does.
+
+    Args:
+        ancestors: of the base, nearest first; `ancestors[0]` is its parent.
+        digest: of compiler, suite, targets and flags at the base; None where it is not known.
+    """
+    mine = sorted(entry for entry in entries if entry.report_id == report_id)
+    by_sha: dict[str, list[Entry]] = {}
+    for entry in mine:
+        if entry.digest == digest or (digest is None and entry.sha == base_sha):
+            by_sha.setdefault(entry.sha, []).append(entry)
+    for distance, sha in enumerate((base_sha, *ancestors)):
+        if sha in by_sha:
+            return Choice(by_sha[sha][0], distance)
+    return None

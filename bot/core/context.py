@@ -1,0 +1,133 @@
+"""The run context: what an event asks for, as one value from which everything else follows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+Story = Literal["review", "baseline", "post", "command", "nothing"]
+"""review: measure and, with a token that may write, publish. baseline: measure and store. post: the trusted half of a
+pull request whose own run could not write. command: a `/code-size` comment. nothing: with the reason in `why`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pull:
+    """A pull request.
+
+    Attributes:
+        head_sha: the tip of its branch; checks and staleness go by it.
+        head_repository: `owner/name`; empty where the fork was deleted.
+    """
+
+    number: int
+    head_sha: str
+    base_ref: str = ""
+    head_repository: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowRun:
+    """The finished run that a `workflow_run` event is about."""
+
+    id: int
+    head_sha: str
+    head_branch: str
+    head_repository: str
+    event: str
+    conclusion: str
+    actor: str
+    html_url: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One `/code-size` comment, parsed.
+
+    Attributes:
+        name: `rerun`, `compare`, `accept` or `help`.
+        arguments: SPECs or refs of `compare`, the reason of `accept`.
+        problem: why the comment is not a command that can be carried out; then `name` is `help`.
+    """
+
+    name: str
+    arguments: tuple[str, ...] = ()
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CommandRequest:
+    """Who asked for what, and where."""
+
+    command: Command
+    comment_id: int
+    author: str
+    pull_number: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunContext:
+    """One run of the bot under GitHub Actions.
+
+    Attributes:
+        why: the rule by which the story was chosen, in words.
+        repository: `owner/name` of the repository that the run belongs to.
+        workflow: file name of the workflow (`code-size.yml`); empty where it is not known.
+        sha: `GITHUB_SHA`: the merge commit of a pull request, the pushed commit of a push.
+        ref: `GITHUB_REF`.
+        read_only: True where GitHub gives the run a token without write access (a fork, Dependabot).
+        labelled: name of the label that was just set, empty for all other actions.
+    """
+
+    story: Story
+    why: str
+    event: str = ""
+    repository: str = ""
+    api_url: str = "https://api.github.com"
+    server_url: str = "https://github.com"
+    run_id: int = 0
+    run_attempt: int = 1
+    workflow: str = ""
+    sha: str = ""
+    ref: str = ""
+    default_branch: str = ""
+    actor: str = ""
+    pull: Pull | None = None
+    run: WorkflowRun | None = None
+    request: CommandRequest | None = None
+    read_only: bool = False
+    labelled: str = ""
+
+    @property
+    def run_url(self) -> str:
+        """The page of this run."""
+        return f"{self.server_url}/{self.repository}/actions/runs/{self.run_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class ActionInputs:
+    """The inputs of action.yml, parsed; one field per input that has a value of its own.
+
+    Attributes:
+        command: `auto` (what the event asks for) or a command of the program.
+        base, head: a SPEC, a git ref or a snapshot; empty: from the configuration of that side's commit.
+        pull_request: number of the pull request that a manual run reports to; None: job summary only.
+        parts: files or globs of snapshots that together are the head side, measured by a matrix of runners.
+        plan: what `plan --shards` printed, for `shard`.
+    """
+
+    command: str = "auto"
+    github_token: str = field(default="", repr=False)
+    config: str = ""
+    base: str = ""
+    head: str = ""
+    models: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+    pull_request: int | None = None
+    shards: int | None = None
+    shard: str = ""
+    plan: str = ""
+    parts: tuple[str, ...] = ()
+    jobs: int | None = None
+    cache: str = ""
+    out: str = ""

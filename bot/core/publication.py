@@ -1,0 +1,63 @@
+"""What is published beside the files: the check run, its annotations, and whether a comment is due."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from bot.core.acceptance import Acceptance, Seen
+
+Conclusion = Literal["success", "neutral", "failure"]
+AnnotationLevel = Literal["notice", "warning", "failure"]
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """One line of a file of the pull request that a finding concerns; plain text, no Markdown.
+
+    Attributes:
+        path: relative to the repository.
+        line: from 1.
+    """
+
+    path: str
+    line: int
+    level: AnnotationLevel
+    title: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class CheckRun:
+    """A finished check run.
+
+    Attributes:
+        title: one line of plain text.
+        summary: Markdown, within GitHub's limit.
+    """
+
+    name: str
+    conclusion: Conclusion
+    title: str
+    summary: str
+    annotations: Sequence[Annotation] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CommentState:
+    """What a comment remembers, hidden in itself, for the runs that come after.
+
+    Attributes:
+        head_sha: tip of the pull request's branch that the comment is about.
+        run_id: the run whose artifact holds the report.
+        alarming: True where the verdict was not `pass`, so that an all-clear is worth a word.
+        findings: the failing findings it shows.
+        acceptances: all that were given so far, oldest first.
+    """
+
+    head_sha: str
+    run_id: int
+    alarming: bool = False
+    findings: tuple[Seen, ...] = ()
+    acceptances: tuple[Acceptance, ...] = ()
