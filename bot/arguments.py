@@ -80,6 +80,8 @@ def _measure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--compiler", required=True, metavar="SPEC", help="the compiler")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the snapshot to write")
     parser.add_argument("--shard", type=_shard, default=(1, 1), metavar="I/N", help="measure only part I of N")
+    about = "what `plan --shards N` printed; without it, parts are dealt out by the models' sizes"
+    parser.add_argument("--plan", type=Path, metavar="FILE", help=about)
     _selectors(parser)
 
 
@@ -97,6 +99,8 @@ def _report(parser: argparse.ArgumentParser) -> None:
 
 def _plan(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--shards", type=_positive, required=True, metavar="N", help="how many")
+    about = "an earlier snapshot: deal out by what each cell cost to compile then"
+    parser.add_argument("--costs", type=Path, metavar="FILE", help=about)
     _selectors(parser)
 
 

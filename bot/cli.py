@@ -16,12 +16,12 @@ from rich.console import Console
 from bot import pipeline
 from bot.arguments import build_parser
 from bot.compiler.runner import Cancel
-from bot.core.plan import shard
 from bot.core.report import Report
 from bot.core.verdict import Verdict
 from bot.doctor import examine
-from bot.errors import BotError, Interrupted, OutputError
+from bot.errors import BotError, InputError, Interrupted, OutputError
 from bot.measuring import Progress
+from bot.preparing import Request
 from bot.render.progress import MeasureProgress
 from bot.render.terminal import print_report
 
@@ -49,8 +49,16 @@ class _Show:
             yield progress
 
 
-def _request(arguments: argparse.Namespace, specs: dict[str, str | None]) -> pipeline.Request:
-    return pipeline.Request(
+def _text(path: Path | None) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8") if path else None
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "is not UTF-8"
+        raise InputError(f"cannot be read: {reason}", where=str(path)) from None
+
+
+def _request(arguments: argparse.Namespace, specs: dict[str, str | None]) -> Request:
+    return Request(
         specs={side: spec for side, spec in specs.items() if spec},
         config=arguments.config,
         models=tuple(arguments.model),
@@ -59,6 +67,7 @@ def _request(arguments: argparse.Namespace, specs: dict[str, str | None]) -> pip
         cache=arguments.cache,
         out=getattr(arguments, "out", Path("out")),
         shard=getattr(arguments, "shard", (1, 1)),
+        plan=_text(getattr(arguments, "plan", None)),
     )
 
 
@@ -86,11 +95,8 @@ def _report(arguments: argparse.Namespace, show: _Show, cancel: Cancel) -> int:
 
 
 def _plan(arguments: argparse.Namespace, show: _Show, cancel: Cancel) -> int:
-    cells = pipeline.planned_cells(_request(arguments, {}), cancel)
-    parts = [(i, shard(cells, i, arguments.shards)) for i in range(1, arguments.shards + 1)]
-    print(
-        json.dumps({"include": [{"shard": f"{i}/{arguments.shards}", "cells": len(part)} for i, part in parts if part]})
-    )
+    found = pipeline.plan_shards(_request(arguments, {}), arguments.shards, arguments.costs, cancel)
+    print(json.dumps(found))
     return 0
 
 

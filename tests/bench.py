@@ -31,6 +31,7 @@ from bot.compiler.toolchain import resolve
 from bot.core.report import Report
 from bot.core.serial import from_json, to_json
 from bot.core.snapshot import Cell, CellKey, Snapshot
+from bot.preparing import Request
 from bot.render.progress import MeasureProgress
 
 COMPILER = "3.13.0"
@@ -79,7 +80,7 @@ class Run:
     snapshot: Snapshot
 
 
-def run_measure(request: pipeline.Request) -> Run:
+def run_measure(request: Request) -> Run:
     """Measure in this process; the time includes everything but Python's own start."""
     show, began = _Show(), time.monotonic()
     pipeline.measure(request, show, Cancel())
@@ -158,7 +159,7 @@ def bench(config: Path, jobs: int) -> list[tuple[str, str, str]]:
         scratch = Path(name)
         toolchain = resolve(COMPILER, default_cache(), Cancel(), lambda line: print(f"  {line}", file=sys.stderr))
         cache = scratch / "cache"
-        request = pipeline.Request(
+        request = Request(
             specs={"head": str(toolchain.binary)}, config=config, jobs=jobs, cache=cache, out=scratch / "head.json"
         )
         resolve(str(toolchain.binary), cache, Cancel(), print)  # hashes the library once, as any second run finds it

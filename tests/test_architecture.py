@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 ROOMS = {"inputs", "compiler", "measure", "insight", "store", "render", "publish"}
-ABOVE_ROOMS = {"bot.pipeline", "bot.measuring", "bot.rechecking", "bot.cli", "bot.doctor", "bot.__main__"}
+ABOVE_ROOMS = {"bot.pipeline", "bot.preparing", "bot.measuring", "bot.rechecking", "bot.cli", "bot.doctor", "bot.__main__"}
 SPAWNER = "bot.compiler.runner"
 REACHES_NETWORK = {"store", "publish"}
 

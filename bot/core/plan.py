@@ -131,20 +131,3 @@ def plan(models: Sequence[Model], targets: Sequence[Target], user_flags: Sequenc
     """Every model on every target, sorted by key."""
     cells = [PlannedCell(model, target, tuple(user_flags)) for model in models for target in targets]
     return tuple(sorted(cells, key=lambda cell: cell.key))
-
-
-def shard(cells: Sequence[PlannedCell], index: int, count: int) -> tuple[PlannedCell, ...]:
-    """The part of `cells` that shard `index` (from 1) of `count` measures.
-
-    Whole models are dealt out, heaviest first, each to the lightest shard: the cells of a model share its front end.
-    """
-    if not 1 <= index <= count:
-        raise UsageError(f"shard {index} of {count} does not exist", where="--shard", mend="use I/N with 1 <= I <= N")
-    loads, owner = [0.0] * count, {}
-    cost: dict[str, float] = {}
-    for cell in cells:
-        cost[cell.model.name] = cost.get(cell.model.name, 0.0) + cell.cost
-    for name in sorted(cost, key=lambda name: (-cost[name], name)):
-        lightest = loads.index(min(loads))
-        owner[name], loads[lightest] = lightest, loads[lightest] + cost[name]
-    return tuple(cell for cell in cells if owner[cell.model.name] == index - 1)

@@ -1,0 +1,154 @@
+"""The pipeline's first page: from a request, a configuration and a repository state to sides that can be measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Protocol
+
+from bot.arguments import SIDES
+from bot.compiler.cache import CellCache
+from bot.compiler.repository import Repository, repository_of
+from bot.compiler.runner import Cancel
+from bot.compiler.toolchain import resolve
+from bot.core.plan import Model, PlannedCell, Target, plan, select
+from bot.core.report import Report
+from bot.core.serial import from_json
+from bot.core.sharding import assigned, shard
+from bot.core.snapshot import Snapshot
+from bot.errors import InputError, OutputError
+from bot.inputs.config import Config
+from bot.inputs.models import load_models
+from bot.measuring import Progress, SidePlan, Workshop, check_flags, measure_sides
+from bot.rechecking import recheck, suspects
+
+
+class Show(Protocol):
+    """What a story tells while it goes on."""
+
+    def say(self, line: str) -> None:
+        """One line of news."""
+
+    def report(self, report: Report, files: Sequence[Path]) -> None:
+        """The outcome, and where it was written."""
+
+    @contextmanager
+    def progress(self) -> Iterator[Progress]:
+        """The display of long work."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the user asked for.
+
+    Attributes:
+        specs: side → SPEC; a side that is not named comes from the configuration.
+        shard: (index from 1, count) of the part to measure.
+        plan: the text that `plan --shards` printed; without it shards are dealt out by size.
+    """
+
+    specs: dict[str, str] = field(default_factory=dict)
+    config: Path | None = None
+    models: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+    jobs: int = 1
+    cache: Path = Path(".cache")
+    out: Path = Path("out")
+    shard: tuple[int, int] = (1, 1)
+    plan: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What a request selects: models, targets, and its shard of their cells."""
+
+    models: tuple[Model, ...]
+    targets: tuple[Target, ...]
+    deselected: frozenset[str]
+    cells: tuple[PlannedCell, ...]
+
+
+def planned(request: Request, config: Config, repository: Repository) -> Planned:
+    """The models, targets and cells that a request selects of a configuration."""
+    models = load_models(config.models, repository.top)
+    models, targets = select(models, config.targets, model_globs=request.models, target_globs=request.targets)
+    deselected = {target.backend for target in config.targets} - {target.backend for target in targets}
+    cells = plan(models, targets, (*config.flags, *request.flags))
+    if request.plan is None:
+        cells = shard(cells, *request.shard)
+    else:
+        cells = assigned(cells, request.plan, *request.shard, where="--plan")
+    return Planned(models, targets, frozenset(deselected), cells)
+
+
+def repository_at(config: Path | None, cancel: Cancel) -> Repository:
+    """The repository that holds the configuration, else the current directory."""
+    return repository_of(config.resolve().parent if config else Path.cwd(), cancel)
+
+
+def prepare(
+    side: str, spec: str, request: Request, config: Config, repository: Repository, show: Show, cancel: Cancel
+) -> SidePlan:
+    """One side, ready to be measured: its compiler fetched, its options known to that compiler."""
+    chosen = planned(request, config, repository)
+    toolchain = resolve(spec, request.cache, cancel, show.say)
+    check_flags(side, toolchain, chosen.cells, (*config.flags, *request.flags), cancel)
+    return SidePlan(
+        label=side,
+        toolchain=toolchain,
+        cells=chosen.cells,
+        source=repository.source,
+        models=chosen.models,
+        targets=chosen.targets,
+        deselected=chosen.deselected,
+    )
+
+
+def measured(
+    plans: Sequence[SidePlan],
+    known: Mapping[str, Snapshot],
+    request: Request,
+    timeout_seconds: float,
+    show: Show,
+    cancel: Cancel,
+) -> dict[str, Snapshot]:
+    """Measure the planned sides, beside those that are known; changed cells are asked twice."""
+    if not plans:
+        return dict(known)
+    with show.progress() as progress:
+        workshop = Workshop(CellCache(request.cache), request.jobs, timeout_seconds, cancel, progress)
+        sides = {**known, **measure_sides(plans, workshop)}
+        keys = suspects(sides["base"], sides["head"]) if len(sides) == len(SIDES) else frozenset()
+        return {**sides, **recheck(plans, sides, keys, workshop)} if keys else sides
+
+
+def is_snapshot(spec: str) -> bool:
+    """True for a SPEC that names a snapshot measured earlier."""
+    return spec.endswith(".json")
+
+
+def load_snapshot(path: Path) -> Snapshot:
+    """Read one snapshot file; raises InputError."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise InputError("is not UTF-8 text, so no snapshot", where=str(path)) from None
+    except OSError as error:
+        mend = "measure one with: code-size-bot measure --compiler SPEC --out FILE"
+        raise InputError(f"cannot be read: {error.strerror}", where=str(path), mend=mend) from None
+    return from_json(text, str(path))
+
+
+def require_writable(directory: Path) -> None:
+    """Find out before an hour of compiles, not after."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=directory):
+            pass
+    except OSError as error:
+        mend = "choose another place with --out"
+        raise OutputError(f"cannot be written to: {error.strerror}", where=str(directory), mend=mend) from None

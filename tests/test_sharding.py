@@ -1,0 +1,83 @@
+"""bot.core.sharding: shards by last known cost, and a matrix that every runner reads alike."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.core.plan import Model, Target, plan
+from bot.core.sharding import assigned, deal, expected, known_costs, matrix, shard
+from bot.core.snapshot import Cell, CellKey
+from bot.errors import InputError
+
+TARGETS = (Target("cpu", "llvm-cpu"), Target("vmvx", "vmvx"), Target("rocm", "rocm"))
+MODELS = tuple(
+    Model(name, f"{name}.mlir", f"{name}.mlir", "0" * 64, size) for name, size in zip("abcdef", range(10, 70, 10))
+)
+CELLS = plan(MODELS, TARGETS)
+
+costs = st.dictionaries(st.sampled_from([cell.key for cell in CELLS]), st.integers(0, 10_000))
+
+
+@given(costs, st.integers(1, 9))
+def test_every_cell_is_in_one_shard(known: dict[CellKey, int], count: int) -> None:
+    parts = deal(CELLS, count, known)
+    assert sorted(cell.key for part in parts for cell in part) == [cell.key for cell in CELLS]
+    assert len(parts) == count
+
+
+@given(costs, st.integers(1, 9))
+def test_what_is_not_known_is_guessed_on_the_scale_of_what_is(known: dict[CellKey, int], count: int) -> None:
+    found = expected(CELLS, known)
+    assert {key: found[key] for key in known} == known
+    unknown = [cell for cell in CELLS if cell.key not in known]
+    seen = sum(cell.cost for cell in CELLS if cell.key in known)
+    scale = sum(known.values()) / seen if seen else 1
+    assert [found[cell.key] for cell in unknown] == pytest.approx([cell.cost * scale for cell in unknown])
+
+
+def test_known_costs_move_a_model_that_looks_small() -> None:
+    """`a` is the smallest file; where it was the dearest to compile, it gets a runner of its own."""
+    known = {cell.key: 9_000 if cell.model.name == "a" else 100 for cell in CELLS if cell.model.name in "abc"}
+    first, second = deal([cell for cell in CELLS if cell.model.name in "abc"], 2, known)
+    by_name = [{cell.model.name for cell in part} for part in (first, second)]
+    assert {"a"} <= by_name[0] & by_name[1] or {"a"} in by_name
+    loads = [sum(known[cell.key] for cell in part) for part in (first, second)]
+    assert max(loads) - min(loads) <= 9_000
+
+
+def test_a_model_dearer_than_a_fair_part_is_split_by_cells() -> None:
+    known = {cell.key: 1_000 if cell.model.name == "f" else 1 for cell in CELLS}
+    parts = deal(CELLS, 3, known)
+    assert [sum(cell.model.name == "f" for cell in part) for part in parts] == [1, 1, 1]
+
+
+def test_costs_are_those_of_the_snapshot() -> None:
+    key = CellKey("a", "cpu")
+    cells = [Cell(key, "ok", {"compile_cpu_ms": 12}), Cell(CellKey("a", "vmvx"), "ok", {"compile_cpu_ms": None})]
+    assert known_costs(cells) == {key: 12}
+
+
+@given(costs, st.integers(1, 9))
+def test_runners_read_the_plan_as_it_was_dealt(known: dict[CellKey, int], count: int) -> None:
+    text = json.dumps(matrix(CELLS, count, known))
+    read = tuple(assigned(CELLS, text, index, count, "plan") for index in range(1, count + 1))
+    assert read == (deal(CELLS, count, known) if known else tuple(shard(CELLS, i, count) for i in range(1, count + 1)))
+    assert [row["cells"] for row in json.loads(text)["include"]] == [len(part) for part in read if part]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"include": 1}', '{"include": [{}]}', '{"include":[{"shard":"1/1","assigned":[]}]}']
+)
+def test_what_is_no_plan_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="is no plan"):
+        assigned(CELLS, text, 1, 1, "--plan")
+
+
+def test_a_plan_of_another_commit_is_refused() -> None:
+    text = json.dumps(matrix(CELLS, 1, {cell.key: 1 for cell in CELLS}))
+    with pytest.raises(InputError, match="f on cpu, which is not planned here"):
+        assigned(CELLS[:-3], text, 1, 1, "--plan")
