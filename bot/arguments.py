@@ -108,6 +108,11 @@ def _doctor(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cache", type=_directory, default=default_cache(), metavar="DIR", help=_CACHE_HELP)
 
 
+def _action(parser: argparse.ArgumentParser) -> None:
+    about = "Reads the event, the token and everything else from the environment that GitHub Actions sets (INPUT_*)."
+    parser.description = f"{parser.description}. {about}"
+
+
 @dataclass(frozen=True)
 class Command:
     """One subcommand: what it is for, an example, and its own arguments."""
@@ -123,6 +128,10 @@ COMMANDS: dict[str, Command] = {
     "merge": Command("join the snapshots of shards", "part-1.json part-2.json --out head.json", _merge),
     "report": Command("compare two snapshots", "--base base.json --head head.json --out out", _report),
     "plan": Command("print the shards of a run as JSON for strategy.matrix", "--shards 4", _plan),
+    "review": Command("on GitHub: measure a pull request or a manual run, and report", "", _action),
+    "post": Command("on GitHub: the trusted half, for forks and comments", "", _action),
+    "baseline": Command("on GitHub: measure a push and store its snapshot", "", _action),
+    "action": Command("on GitHub: what the event asks for", "", _action),
     "doctor": Command("say what is here, what is missing and how to mend it", "", _doctor),
 }
 

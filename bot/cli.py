@@ -104,6 +104,13 @@ def _doctor(arguments: argparse.Namespace, show: _Show, cancel: Cancel) -> int:
     return 0 if examine(arguments.cache, cancel) else 2
 
 
+def _action(arguments: argparse.Namespace, show: _Show, cancel: Cancel) -> int:
+    from bot.action import act  # the GitHub half costs a third of a second to import
+
+    asked = "auto" if arguments.command == "action" else arguments.command
+    return act(os.environ, asked, show, cancel)
+
+
 HANDLERS: dict[str, Callable[[argparse.Namespace, _Show, Cancel], int]] = {
     "compare": _compare,
     "measure": _measure,
@@ -111,6 +118,7 @@ HANDLERS: dict[str, Callable[[argparse.Namespace, _Show, Cancel], int]] = {
     "report": _report,
     "plan": _plan,
     "doctor": _doctor,
+    **dict.fromkeys(("review", "post", "baseline", "action"), _action),
 }
 
 

@@ -10,7 +10,7 @@ from tempfile import TemporaryFile
 from typing import Protocol
 
 from bot.arguments import SIDES
-from bot.compiler.cache import CellCache
+from bot.compiler.cache import CellCache, cell_key, digest_of
 from bot.compiler.repository import Repository, repository_of
 from bot.compiler.runner import Cancel
 from bot.compiler.toolchain import resolve
@@ -152,3 +152,9 @@ def require_writable(directory: Path) -> None:
     except OSError as error:
         mend = "choose another place with --out"
         raise OutputError(f"cannot be written to: {error.strerror}", where=str(directory), mend=mend) from None
+
+
+def plan_digest(side: SidePlan) -> str:
+    """SHA-256 (hex) of all that a side's measurements depend on: compiler, models, targets and flags, by name."""
+    keys = [f"{cell.key}\n{cell_key(side.toolchain.info.digest, cell)}" for cell in side.cells]
+    return digest_of(sorted(keys))

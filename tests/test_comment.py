@@ -16,10 +16,15 @@ from markdown_it.token import Token
 from strategies import snapshots
 from test_escape import _LINKS
 
-from bot.core.report import Report
+from bot.core.acceptance import Acceptance, accept, seen
+from bot.core.comment_state import decode, encode
+from bot.core.publication import CommentState
+from bot.core.report import Baseline, Report
+from bot.core.snapshot import SourceInfo
 from bot.errors import InputError, TemplateError
-from bot.render.comment import _TIERS, COMMENT_LIMIT, length, marker, render_comment
+from bot.render.comment import COMMENT_LIMIT, TIERS, marker, render_broken, render_comment
 from bot.render.environment import templates_dir
+from bot.render.fitting import length
 from bot.render.phrase import plain
 from bot.render.view import build_view
 
@@ -67,6 +72,165 @@ def test_golden(name: str) -> None:
     assert_sound(report, text)
     assert_harmless(text)
     check_golden(f"{name}.comment.md", text)
+
+
+# On a pull request.
+
+RUN = (("workflow run", "https://github.com/octo/repo/actions/runs/7"),)
+STATE = "<!-- code-size-bot-state:1:eNqLVkokEijpmOuUFJWm6kTHQlAsAJYjFSA= -->"  # another zlib gives other bytes
+ASK = "To accept these as they are: comment `/code-size accept"
+
+
+def pulled(report: Report) -> Report:
+    """The report as that of a pull request."""
+    base = replace(report.base, source=SourceInfo("1" * 40, "refs/heads/main"))
+    head = replace(report.head, source=SourceInfo("2" * 40, "refs/pull/7/merge"))
+    rule = Baseline("first parent of the merge commit", "1" * 40, 0)
+    return replace(report, base=base, head=head, baseline=rule, state_line=STATE, links=RUN)
+
+
+def accepted(report: Report, count: int, why: str = "better fusion", who: str = "octocat") -> Report:
+    """The report with its first findings accepted."""
+    given = Acceptance(who, why, "comment", 1, seen(report.verdict.findings)[:count])
+    return replace(report, verdict=accept(report.verdict, [given]))
+
+
+PULLS = {
+    "fail": pulled(make.small()),
+    "partly_accepted": accepted(pulled(make.small()), 1),
+    "accepted": accepted(pulled(make.small()), 2, "see @octocat/team #12 https://example.com"),
+    "resolved": replace(pulled(make.none()), resolved=True, baseline=Baseline("first parent", "3" * 40, 3)),
+    "fork": replace(pulled(make.small()), untrusted=True),
+    "broke": replace(pulled(make.none()), broke="the runner of shard 2/4 was lost"),
+}
+
+
+def without_links(text: str) -> str:
+    for label, url in RUN:
+        text = text.replace(f"[{label}](<{url}>)", label)
+    return text.replace(STATE, "")
+
+
+@pytest.mark.parametrize("name", PULLS)
+def test_golden_of_a_pull_request(name: str) -> None:
+    text = render_comment(PULLS[name])
+    assert_sound(PULLS[name], text)
+    assert_harmless(without_links(text))
+    assert text.splitlines()[:2] == [MARKER, STATE]
+    assert decode(text) == CommentState("a" * 40, 7, True)
+    check_golden(f"pull_{name}.comment.md", text)
+
+
+def test_both_commits_and_the_rule_are_named() -> None:
+    assert "Base commit `1111111111` (first parent of the merge commit), head commit `2222222222`." in render_comment(
+        PULLS["fail"]
+    )
+    assert (
+        "Base commit `3333333333` (first parent), measured 3 commits before it at `1111111111`, head"
+        in render_comment(PULLS["resolved"])
+    )
+    assert "Base commit" not in render_comment(make.small())
+
+
+def test_it_says_how_to_accept_where_that_is_possible() -> None:
+    asked = {name for name, report in PULLS.items() if ASK in render_comment(report)}
+    assert asked == {"fail", "partly_accepted", "fork"}
+    assert ASK not in render_comment(make.small())
+
+
+def test_accepted_findings_are_not_called_failures() -> None:
+    lines = render_comment(PULLS["accepted"]).splitlines()
+    assert lines[2] == (
+        "⚠️ **Code size: warn** — 2 cells over the rules, accepted by `octocat`; worst: `bert` on `vmvx` is newly "
+        "broken: does not compile (exit code 1)."
+    )
+    assert "❌" not in "\n".join(lines)
+    assert (
+        "- ☑️ Accepted by `octocat`: `see @octocat/team #12 https://example.com` "
+        "(2 findings: `bert` on `vmvx`; `mobilenet` on `x86_64`)"
+    ) in lines
+
+
+def test_what_is_left_is_told_beside_what_was_accepted() -> None:
+    lines = render_comment(PULLS["partly_accepted"]).splitlines()
+    assert lines[2].startswith(
+        "❌ **Code size: fail** — 1 cell broke the rules; 1 more over the rules, accepted by `octocat`; worst: artifact"
+    )
+    assert "| `bert` | <sub>=</sub> | <sub>☑️💥</sub> |" in lines
+
+
+def test_acceptances_are_grouped_and_capped() -> None:
+    report = pulled(make.many())
+    failing = seen(report.verdict.findings)
+    given = [Acceptance(f"user{i}", "x" * 900, "label", i, (one,)) for i, one in enumerate(failing)]
+    text = render_comment(replace(report, verdict=accept(report.verdict, given)))
+    assert len(failing) > 12 and text.count("☑️ Accepted by") == 10
+    assert f"…and {len(failing) - 10} more acceptances" in text
+    assert "accepted by `user0`, `user1` and" in text
+    assert "x" * 301 not in text
+
+
+def test_a_report_that_broke_never_looks_like_a_pass() -> None:
+    text = render_comment(PULLS["broke"])
+    assert "⚠️ **The analysis broke:** `the runner of shard 2/4 was lost`." in text.splitlines()[2]
+    assert "✅" not in text
+
+
+def test_the_words_of_people_are_harmless() -> None:
+    for word in make.HOSTILE:
+        report = replace(accepted(pulled(make.small()), 2, word, word), broke=word, links=((word, word),))
+        text = render_comment(replace(report, baseline=Baseline(word, word, 3), state_line=""))
+        assert_sound(report, text)
+        assert_harmless(text)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "javascript:alert(1)",
+        "http://example.com/",
+        "https://",
+        "https://a b",
+        "https://a/>x",
+        "https://a/\n",
+        "//a.b/c",
+    ],
+)
+def test_other_urls_are_no_links(url: str) -> None:
+    text = render_comment(replace(pulled(make.none()), links=(("page", url),)))
+    assert "<sub>page</sub>" in text
+    assert_harmless(text.replace(STATE, ""))
+
+
+def test_a_state_line_cannot_break_out() -> None:
+    report = replace(make.none(), state_line="<!-- code-size-bot-state:1:AA --> <img> -->")
+    assert render_comment(report) == render_comment(make.none())
+
+
+def test_a_huge_report_with_a_long_state_fits() -> None:
+    report = pulled(make.huge())
+    findings = seen(report.verdict.findings)
+    text = render_comment(replace(report, state_line=encode(CommentState("a" * 40, 7, True, findings))))
+    assert length(text) <= COMMENT_LIMIT
+    found = decode(text)
+    assert found is not None and len(found.findings) > 100
+
+
+def test_an_analysis_that_broke_at_once_says_so() -> None:
+    text = render_broken("default", "models/a.mlir: no MLIR\n@octocat <b> `x`", RUN, STATE)
+    assert text == (
+        f"{MARKER}\n{STATE}\n"
+        "⚠️ **Code size: not known** — the analysis broke: ``models/a.mlir: no MLIR @octocat <b> `x` ``\n\n"
+        "Nothing was compared, so nothing is known to be right or wrong.\n\n"
+        "<sub>[workflow run](<https://github.com/octo/repo/actions/runs/7>)</sub>\n"
+    ).replace("``models", "`` models")
+    assert "`no reason is known`" in render_broken("nightly", "", ())
+    assert length(render_broken("default", "@" * 100_000, ())) < 2_000
+
+
+@pytest.mark.parametrize("words", make.HOSTILE)
+def test_what_broke_is_harmless(words: str) -> None:
+    assert_harmless(render_broken("default", words, ((words, words),)))
 
 
 def test_the_first_sentence_says_what_matters() -> None:
@@ -137,7 +301,7 @@ def test_the_same_report_gives_the_same_bytes() -> None:
 
 def test_numbers_are_those_of_the_view() -> None:
     report = make.many()
-    text, view = render_comment(report).replace("`", ""), build_view(report, _TIERS[0])
+    text, view = render_comment(report).replace("`", ""), build_view(report, TIERS[0])
     assert plain(view.counts) in text
     assert plain(view.compared.suite) in text
 
@@ -187,7 +351,9 @@ def test_a_template_that_forgets_to_escape_is_harmless(tmp_path: Path) -> None:
 
 def test_a_template_without_the_marker_is_refused(tmp_path: Path) -> None:
     write(tmp_path, "comment.md.j2", "no marker")
-    with pytest.raises(TemplateError, match=r"comment\.md\.j2: the comment lacks its hidden marker \(print"):
+    with pytest.raises(
+        TemplateError, match=r"comment\.md\.j2: the comment does not begin with its hidden marker \(print"
+    ):
         render_comment(make.none(), tmp_path)
 
 

@@ -13,7 +13,7 @@ from bot.core.coverage import is_catch_all
 from bot.core.plan import Target
 from bot.core.policy import DEFAULT_STATES, Amount, LevelSpec, Ratio, Rule
 from bot.errors import ConfigError
-from bot.inputs.config import CompilerChoice, Config, configs_dir, load_config
+from bot.inputs.config import BaselineChoice, CompilerChoice, Config, configs_dir, load_config
 
 SCHEMA = "schema: code-size-config/1\n"
 RULES = SCHEMA + "thresholds:\n"
@@ -63,6 +63,8 @@ def test_the_default_is_the_packaged_one() -> None:
         "default",
         None,
     )
+    assert (config.comment, config.fail_job) == ("changes", False)
+    assert config.baseline == BaselineChoice("auto", "code-size-data", Path(".code-size/baselines"), 90, 250)
     assert config.states == DEFAULT_STATES
     assert is_catch_all(config.thresholds[-1])
     assert load_config(configs_dir() / "default.yml") == config
@@ -353,6 +355,53 @@ def test_two_models_of_one_name(load: Load, tmp_path: Path) -> None:
         load(SCHEMA + "models: ['*/m.*']\n")
     line = f"2: models[0]: {tmp_path / 'a/m.mlir'} and {tmp_path / 'b/m.onnx'} are both called 'm'"
     assert caught.value.line == f"{tmp_path / 'c.yml'}:{line} (rename one of them)"
+
+
+def test_baselines_are_completed_entry_by_entry(load: Load) -> None:
+    config = load(SCHEMA + "comment: always\nfail_job: true\nbaseline: {store: artifact, squash_days: 7}\n")
+    assert (config.comment, config.fail_job) == ("always", True)
+    assert config.baseline == BaselineChoice("artifact", "code-size-data", Path(".code-size/baselines"), 7, 250)
+
+
+@pytest.mark.parametrize("branch", ["data", "d", "team/code-size.data", "1_a"])
+def test_a_data_branch(load: Load, branch: str) -> None:
+    assert load(SCHEMA + f"baseline: {{branch: '{branch}'}}\n").baseline.branch == branch
+
+
+@pytest.mark.parametrize(
+    "branch",
+    ["-f", "a..b", "a//b", "/a", "a/", "a b", "a.lock", "a.lock/b", "a/.b", "refs/heads/a", "a:b", "a@{1}", "a~", "a."],
+)
+def test_a_data_branch_that_git_would_refuse_or_misread(load: Load, branch: str) -> None:
+    with pytest.raises(ConfigError, match=r"baseline\.branch: .* does not fit: a branch's name has letters"):
+        load(SCHEMA + f"baseline: {{branch: '{branch}'}}\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("comment: never", "2: comment: is 'never', must be one of changes, always"),
+        ("fail_job: 'yes'", "2: fail_job: is text, must be true or false"),
+        ("baseline: {store: branch}", "2: baseline.store: is 'branch', must be one of auto, data-branch, directory, "),
+        ("baseline: {branches: x}", "2: baseline.branches: unknown key (did you mean 'branch'?)"),
+        ("baseline: {squash_days: 0}", "2: baseline.squash_days: is 0, must be at least 1"),
+        ("baseline: {ancestors: -1}", "2: baseline.ancestors: is -1, must be at least 0"),
+        ("baseline: {}", "2: baseline: is empty"),
+    ],
+)
+def test_bad_publishing_keys(load: Load, tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(SCHEMA + text + "\n")
+    assert caught.value.line.startswith(f"{tmp_path / 'c.yml'}:{said}")
+
+
+def test_the_rules_alone_need_no_models(tmp_path: Path) -> None:
+    path = tmp_path / "c.yml"
+    path.write_text(SCHEMA + "models: [gone/*.mlir]\nreport_id: mine\n", encoding="utf-8")
+    config = load_config(path, models=False)
+    assert (config.models, config.report_id, config.thresholds) == ((), "mine", load_config().thresholds)
+    with pytest.raises(ConfigError, match="matches no model"):
+        load_config(path)
 
 
 def test_templates_that_are_no_directory(load: Load, tmp_path: Path) -> None:

@@ -103,6 +103,7 @@ def test_a_finding_names_cell_rule_limit_and_value() -> None:
         "base": 1000,
         "head": 1050,
         "line": 7,
+        "accepted": None,
     }
 
 

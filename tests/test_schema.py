@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 from bot.core.delta import STATES
 from bot.core.plan import Target
 from bot.core.policy import DEFAULT_STATES
-from bot.inputs.config import CompilerChoice, Config, configs_dir, load_schema
+from bot.inputs.config import BaselineChoice, CompilerChoice, Config, configs_dir, load_schema
 from bot.inputs.schema_errors import _WORDING, check_shape
 from bot.inputs.yaml_file import read_yaml
 
@@ -88,6 +88,7 @@ def test_the_configuration_has_the_keys_of_the_schema() -> None:
     target = ("properties", "targets", "additionalProperties")
     assert {field.name for field in fields(Config)} == properties() - {"schema"}
     assert {field.name for field in fields(CompilerChoice)} == properties("properties", "compiler")
+    assert {field.name for field in fields(BaselineChoice)} == properties("properties", "baseline")
     assert {field.name for field in fields(Target)} - {"name"} == properties(*target)
     assert properties("properties", "states") == set(STATES) == set(DEFAULT_STATES)
     assert properties("$defs", "rule") == {"name", "metrics", "models", "targets", "warn", "fail", "limit"}
@@ -98,6 +99,7 @@ def test_the_default_names_every_key_but_those_without_a_default() -> None:
     data = read_yaml(configs_dir() / "default.yml").data
     assert properties() - set(data) == {"templates"}
     assert set(data["states"]) == set(STATES)
+    assert set(data["baseline"]) == {field.name for field in fields(BaselineChoice)}
 
 
 def test_every_keyword_that_can_fail_has_its_wording() -> None:

@@ -16,7 +16,7 @@ from bot.core.delta import STATES
 from bot.core.report import Report
 from bot.core.snapshot import Cell, CellKey
 from bot.core.verdict import Verdict
-from bot.render.comment import _TIERS
+from bot.render.comment import TIERS
 from bot.render.facts import build_facts, cells_phrase, short_names
 from bot.render.failures import trimmed
 from bot.render.phrase import plain
@@ -26,7 +26,7 @@ from bot.render.view import ReportView, build_view
 ROOMY = Limits(5_000, 10_000, 500, 50, 40, 500, 5_000, 50_000, 5_000, 5_000)
 
 
-def view(report: Report, limits: Limits = _TIERS[0]) -> ReportView:
+def view(report: Report, limits: Limits = TIERS[0]) -> ReportView:
     return build_view(report, limits)
 
 
@@ -168,7 +168,7 @@ def test_too_many_targets_make_several_tables() -> None:
 
 
 def test_the_worst_models_are_drawn_where_there_is_no_room_for_all() -> None:
-    tight = replace(_TIERS[0], grid_models=2)
+    tight = replace(TIERS[0], grid_models=2)
     shown = view(make.many(), tight).grid
     assert ([row.model for row in shown.blocks[0].rows], shown.models.more) == (
         ["jax_mlp_train_step_f32", "whisper_tiny_encoder_f32"],
@@ -276,7 +276,7 @@ def test_everything_is_there_when_there_is_room() -> None:
 
 
 def test_what_is_left_out_is_counted() -> None:
-    told = " ".join(view(make.many(), _TIERS[-1]).left_out)
+    told = " ".join(view(make.many(), TIERS[-1]).left_out)
     for what in ("7 models", "29 findings", "changed metrics", "30 reproducing commands"):
         assert what in told
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from bot.compiler.runner import Cancel, run
+from bot.compiler.git import Git
+from bot.compiler.runner import Cancel
 from bot.core.snapshot import SourceInfo
+from bot.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,20 +19,20 @@ class Repository:
     source: SourceInfo
 
 
-def _git(directory: Path, cancel: Cancel, *arguments: str) -> str | None:
+def _said(git: Git, *arguments: str) -> str | None:
     try:
-        outcome = run(["git", "-C", str(directory), *arguments], cancel=cancel, timeout_seconds=60)
-    except OSError:
+        return git.text(*arguments)
+    except InputError:
         return None
-    return outcome.output.strip() if outcome.ok else None
 
 
 def repository_of(directory: Path, cancel: Cancel) -> Repository:
     """The repository that holds `directory`; a missing git or repository gives an empty one."""
-    top = _git(directory, cancel, "rev-parse", "--show-toplevel")
+    git = Git(directory, cancel)
+    top = _said(git, "rev-parse", "--show-toplevel")
     if not top:
         return Repository(None, SourceInfo())
-    sha = _git(directory, cancel, "rev-parse", "--verify", "HEAD")
-    ref = _git(directory, cancel, "symbolic-ref", "--short", "-q", "HEAD")
-    dirty = bool(_git(directory, cancel, "status", "--porcelain", "--untracked-files=no"))
+    sha = _said(git, "rev-parse", "--verify", "HEAD")
+    ref = _said(git, "symbolic-ref", "--short", "-q", "HEAD")
+    dirty = bool(_said(git, "status", "--porcelain", "--untracked-files=no"))
     return Repository(Path(top), SourceInfo(sha or None, ref or None, dirty))

@@ -15,6 +15,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,7 +34,8 @@ class Outcome:
         exit_code: None where a signal ended it.
         signal: the signal's name, None where it exited.
         timed_out: True where the time limit ended it.
-        output: the head of standard output and error together, at most OUTPUT_LIMIT_BYTES.
+        output: the head of standard output and error together, at most OUTPUT_LIMIT_BYTES; of standard error alone
+            where standard output went to a file.
         cpu_ms: user plus system time, of the child and those it waited for.
         peak_rss_kib: peak resident set, likewise; None where it is not above this process's own, which Linux hands down
             through exec, so that the kernel's figure says nothing.
@@ -105,11 +107,10 @@ def _drain(fd: int, kept: bytearray) -> bool:
 
 
 def _watch(
-    child: subprocess.Popen[bytes], deadline: float, cancel: Cancel, kept: bytearray
+    child: subprocess.Popen[bytes], fd: int, deadline: float, cancel: Cancel, kept: bytearray
 ) -> tuple[int, resource.struct_rusage] | None:
-    """Follow the child to its end; its wait status and usage, or None when the deadline passed."""
-    assert child.stdout is not None
-    fd, is_open = child.stdout.fileno(), True
+    """Follow the child and its pipe to their end; wait status and usage, or None when the deadline passed."""
+    is_open = True
     while time.monotonic() < deadline:
         cancel.check()
         if is_open and select.select([fd], [], [], _POLL_SECONDS)[0]:
@@ -136,34 +137,41 @@ def run(
     *,
     cancel: Cancel,
     stdin: Path | None = None,
+    stdout: Path | None = None,
     cwd: Path | None = None,
     environment: Mapping[str, str] | None = None,
     timeout_seconds: float = 3600,
 ) -> Outcome:
-    """Run one program to its end; raises OSError where it cannot be started and Interrupted when cancelled."""
+    """Run one program to its end; raises OSError where it cannot be started and Interrupted when cancelled.
+
+    Args:
+        stdin: a file to read from; without it there is nothing to read.
+        stdout: a file for the whole of standard output; `output` then holds the head of standard error alone.
+    """
     kept = bytearray()
-    with open(stdin or os.devnull, "rb") as source:
+    with open(stdin or os.devnull, "rb") as source, open(stdout, "wb") if stdout else nullcontext() as sink:
         child = subprocess.Popen(
             list(argv),
             stdin=source,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
+            stdout=sink or subprocess.PIPE,
+            stderr=subprocess.PIPE if sink else subprocess.STDOUT,
             cwd=cwd,
             env=scrubbed_environment(environment),
             start_new_session=True,
         )
-    assert child.stdout is not None
+    pipe = child.stdout or child.stderr
+    assert pipe is not None
     ended = None
     try:
-        ended = _watch(child, time.monotonic() + timeout_seconds, cancel, kept)
+        ended = _watch(child, pipe.fileno(), time.monotonic() + timeout_seconds, cancel, kept)
         if ended is not None:
-            _drain_rest(child.stdout.fileno(), kept)
+            _drain_rest(pipe.fileno(), kept)
     finally:
         _kill_group(child.pid)
         timed_out = ended is None
         status, usage = ended or os.wait4(child.pid, 0)[1:]
         child.returncode = os.waitstatus_to_exitcode(status)
-        child.stdout.close()
+        pipe.close()
     return _outcome(child.returncode, usage, timed_out, bytes(kept))
 
 

@@ -51,7 +51,7 @@ class CommentState:
     Attributes:
         head_sha: tip of the pull request's branch that the comment is about.
         run_id: the run whose artifact holds the report.
-        alarming: True where the verdict was not `pass`, so that an all-clear is worth a word.
+        alarming: True where it gave an alarm, so that an all-clear is worth a word.
         findings: the failing findings it shows.
         acceptances: all that were given so far, oldest first.
     """

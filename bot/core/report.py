@@ -34,6 +34,11 @@ class Report:
     Attributes:
         report_id: names the comment that this report updates.
         notes: what broke or was left out while the report was made.
+        state_line: what the comment remembers, as a hidden line; empty where there is no comment to come back to.
+        resolved: True where an earlier alarm of the comment is gone.
+        links: label and URL, for the end of the comment; only https is ever drawn as a link.
+        untrusted: True where the pull request's own run measured, so that a hostile one could have made up the numbers.
+        broke: what broke in the analysis, in one line; empty where nothing did. The report is then incomplete.
     """
 
     base: Snapshot
@@ -43,6 +48,11 @@ class Report:
     verdict: Verdict
     report_id: str = "default"
     notes: tuple[str, ...] = ()
+    state_line: str = ""
+    resolved: bool = False
+    links: tuple[tuple[str, str], ...] = ()
+    untrusted: bool = False
+    broke: str = ""
 
 
 def _side(snapshot: Snapshot) -> dict[str, Any]:
@@ -77,7 +87,7 @@ def _delta(delta: CellDelta) -> dict[str, Any]:
 
 
 def report_to_plain(report: Report) -> dict[str, Any]:
-    """The contract's `report.json` as plain values."""
+    """The contract's `report.json` as plain values; what broke is the first of its notes."""
     return {
         "schema": REPORT_SCHEMA,
         "base": _side(report.base),
@@ -88,5 +98,5 @@ def report_to_plain(report: Report) -> dict[str, Any]:
             "findings": [_finding(finding) for finding in report.verdict.findings],
         },
         "cells": [_delta(delta) for delta in report.deltas],
-        "notes": list(report.notes),
+        "notes": [*([f"the analysis broke: {report.broke}"] if report.broke else []), *report.notes],
     }

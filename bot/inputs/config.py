@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from bot.core.plan import Target
 from bot.core.policy import Rule
@@ -37,6 +37,28 @@ class CompilerChoice:
     requirements: str | None = None
 
 
+Store = Literal["auto", "data-branch", "directory", "artifact"]
+
+
+@dataclass(frozen=True, slots=True)
+class BaselineChoice:
+    """Where measured base sides are kept.
+
+    Attributes:
+        store: `auto` is `data-branch` under GitHub Actions, and `directory` elsewhere.
+        branch: of `data-branch`; a name without `refs/heads/`.
+        directory: of `directory`; relative to where the program runs.
+        squash_days: older commits of the branch become one.
+        ancestors: how many commits before the base are looked through.
+    """
+
+    store: Store
+    branch: str
+    directory: Path
+    squash_days: int
+    ancestors: int
+
+
 @dataclass(frozen=True, slots=True)
 class Config:
     """Everything that can be configured; the fields are the keys of the schema (but for `schema` itself).
@@ -49,6 +71,9 @@ class Config:
         states: every cell state → what it does to the verdict.
         templates: a directory that overrides packaged templates.
         report_id: names the comment that the report updates.
+        comment: `changes` where a comment needs news, `always` where it does not.
+        fail_job: True where the verdict `fail` fails the job, too.
+        baseline: where measured base sides are kept.
     """
 
     compiler: CompilerChoice
@@ -60,6 +85,9 @@ class Config:
     states: Mapping[str, Status]
     templates: Path | None
     report_id: str
+    comment: Literal["changes", "always"]
+    fail_job: bool
+    baseline: BaselineChoice
 
 
 def configs_dir() -> Path:
@@ -78,26 +106,38 @@ def load_schema() -> dict[str, Any]:
     return schema
 
 
-def load_config(path: Path | None = None) -> Config:
+def load_config(path: Path | None = None, *, models: bool = True) -> Config:
     """Read a configuration file, or the packaged default.
 
-    A key that the file leaves out is taken from default.yml, whole; only `states` is completed entry by
-    entry. Raises ConfigError: one line that names file, line and key.
+    A key that the file leaves out is taken from default.yml, whole; only `states` and `baseline` are completed entry
+    by entry. Raises ConfigError: one line that names file, line and key.
+
+    Args:
+        models: False where the rules are wanted without the models, which need not be there; they are then ().
     """
     default = _read(configs_dir() / "default.yml")
     file = default if path is None else _read(path)
     source = {key: file if key in file.data else default for key in {*file.data, *default.data}}
+    plain = {key: source[key].data[key] for key in _PLAIN}
     return Config(
+        **plain,
         compiler=CompilerChoice(**source["compiler"].data["compiler"]),
-        models=_models(source["models"]),
+        models=_models(source["models"]) if models else (),
         targets=_targets(file, default),
         flags=tuple(source["flags"].data["flags"]),
-        timeout_seconds=source["timeout_seconds"].data["timeout_seconds"],
         thresholds=parse_rules(source["thresholds"]),
         states={**default.data["states"], **file.data.get("states", {})},
         templates=_templates(file),
-        report_id=source["report_id"].data["report_id"],
+        baseline=_baseline({**default.data["baseline"], **file.data.get("baseline", {})}),
     )
+
+
+_PLAIN = ("timeout_seconds", "report_id", "comment", "fail_job")
+"""Keys whose value means what it says."""
+
+
+def _baseline(plain: Mapping[str, Any]) -> BaselineChoice:
+    return BaselineChoice(**{**plain, "directory": Path(plain["directory"])})
 
 
 def _read(path: Path) -> YamlFile:

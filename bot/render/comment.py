@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from markupsafe import Markup
@@ -10,15 +12,15 @@ from markupsafe import Markup
 from bot.core.report import Report
 from bot.errors import InputError, TemplateError
 from bot.render.environment import draw, load
-from bot.render.facts import build_facts
+from bot.render.escape import clean, clip
+from bot.render.fitting import Document, fitting, length
 from bot.render.selection import Limits
-from bot.render.view import build_view
 
 COMMENT_LIMIT = 65_536
 """Characters that GitHub takes in a comment; counted here as UTF-16 units, never fewer than characters."""
 
 _WIDTH = 128
-_TIERS = (
+TIERS = (
     Limits(40, _WIDTH, 8, 6, 8, 12, 200, 450, 60, 40),
     Limits(40, _WIDTH, 8, 6, 8, 8, 100, 240, 40, 20),
     Limits(30, _WIDTH, 6, 6, 8, 5, 60, 120, 24, 8),
@@ -27,8 +29,13 @@ _TIERS = (
     Limits(6, _WIDTH, 1, 2, 3, 1, 4, 4, 3, 1),
 )
 _REPORT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
-_WHERE = "the job summary, report.html and report.json"
+WHERE = "the job summary, report.html and report.json"
 TEMPLATE = "comment.md.j2"
+BROKEN_TEMPLATE = "broken.md.j2"
+_BROKE_CHARS = 1_000
+_STATE_LINE = re.compile(r"<!-- code-size-bot-state:[A-Za-z0-9+/=:]+ -->")
+Links = Sequence[tuple[str, str]]
+"""Label and URL."""
 
 
 def marker(report_id: str) -> str:
@@ -40,34 +47,48 @@ def marker(report_id: str) -> str:
     return f"<!-- code-size-bot:{report_id} -->"
 
 
-def length(text: str) -> int:
-    """Length of a text as GitHub's limit is taken here: UTF-16 units."""
-    return len(text.encode("utf-16-le")) // 2
-
-
 def render_comment(report: Report, templates_dir: Path | None = None) -> str:
-    """The Markdown of the comment, at most `COMMENT_LIMIT` long.
+    """The Markdown of the comment, at most `COMMENT_LIMIT` long; first the marker, then the state line if there is one.
 
     Args:
         templates_dir: the user's templates, searched before the default ones.
 
     Raises:
-        TemplateError: a template does not work, or leaves out the marker.
+        TemplateError: a template does not work, or does not begin with the marker.
     """
-    facts, template, mark = build_facts(report), load(TEMPLATE, templates_dir), marker(report.report_id)
-    size = 0
-    for limits in _TIERS:
-        text = draw(template, view=build_view(report, limits, facts), marker=Markup(mark), where=_WHERE)
-        _require_marker(text, mark, str(template.filename))
-        size = length(text)
-        if size <= COMMENT_LIMIT:
-            return text
-    if templates_dir is None:
-        raise AssertionError(f"the smallest comment has {size} characters")
-    return render_comment(report, None)  # better than none: it fits, and the verdict is the same
+    head = _head(report.report_id, report.state_line)
+    values = {"marker": Markup(head), "links": report.links}
+    return fitting(report, Document(TEMPLATE, TIERS, _fits, WHERE, values, partial(_require_head, head)), templates_dir)
 
 
-def _require_marker(text: str, mark: str, where: str) -> None:
-    if mark not in text:
-        mend = "print {{ marker }} in it, or the comment cannot be found again"
-        raise TemplateError("the comment lacks its hidden marker", where=where, mend=mend)
+def render_broken(report_id: str, what: str, links: Links, state_line: str = "") -> str:
+    """The comment of an analysis that broke before there was a report.
+
+    Args:
+        what: what broke, in one line.
+        links: label and URL; only https is drawn as a link.
+        state_line: what the comment remembers, from the comment before.
+    """
+    return draw_broken(what, links, Markup(_head(report_id, state_line)))
+
+
+def draw_broken(what: str, links: Links, marker: str = "") -> str:
+    """The words of an analysis that broke, for the comment and the check run."""
+    told = clip(clean(what), _BROKE_CHARS) or "no reason is known"
+    return draw(load(BROKEN_TEMPLATE, None), what=told, links=links, marker=marker)
+
+
+def _fits(text: str) -> bool:
+    return length(text) <= COMMENT_LIMIT
+
+
+def _head(report_id: str, state_line: str) -> str:
+    """The hidden lines; a state line is one HTML comment without an end inside, or it is left out."""
+    safe = _STATE_LINE.fullmatch(state_line)
+    return f"{marker(report_id)}\n{state_line}" if safe else marker(report_id)
+
+
+def _require_head(head: str, text: str, where: str) -> None:
+    if not text.startswith(head):
+        mend = "print {{ marker }} first, or the comment cannot be found again"
+        raise TemplateError("the comment does not begin with its hidden marker", where=where, mend=mend)

@@ -112,6 +112,7 @@ _MARKDOWN: Mapping[str, Callable[..., Any]] = {
     "cell": _safe(escape.md_cell),
     "fence": _safe(escape.md_fence),
     "html": _safe(escape.html_text),
+    "link": _safe(escape.md_link),
     "phrase": md_phrase,
     "cell_phrase": md_cell_phrase,
     "html_phrase": html_phrase,

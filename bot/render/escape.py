@@ -16,6 +16,9 @@ _LINKS = re.compile(r"(@|#(?=\w)|:(?=[\w/+-])|(?i:www)(?=\.))")
 _HEX = re.compile(r"[0-9a-fA-F]{7,}")
 _GITHUB_ISSUE = re.compile(r"(?i)\b(gh)-(?=\d)")
 _LINE_START = re.compile(r"^(\d+)([.)])|^([-+=])(?=[-=\s]|$)")
+_URL = re.compile(
+    r"(?:https://[A-Za-z0-9.-]+|http://127\.0\.0\.1)(?::[0-9]{1,5})?(?:/[A-Za-z0-9._~/%?#=&+,:-]*)?", re.ASCII
+)
 _BACKSLASHES_BEFORE_PIPE = re.compile(r"\\+(?=\|)")
 
 
@@ -86,6 +89,12 @@ def md_text(text: str) -> str:
     line = _HEX.sub(lambda run: _JOINER.join(re.findall(".{1,6}", run.group())), line)
     line = _GITHUB_ISSUE.sub(rf"\1{_JOINER}-", line)
     return _LINE_START.sub(lambda m: f"{m[1]}\\{m[2]}" if m[1] else f"\\{m[3]}", line)
+
+
+def md_link(label: str, url: str) -> str:
+    """A link to an https page (or to this machine, in tests); the label alone where the URL is anything else."""
+    text = md_text(label)
+    return f"[{text}](<{url}>)" if _URL.fullmatch(url) and len(url) <= 2_000 else text
 
 
 def html_text(text: str) -> str:

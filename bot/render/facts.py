@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from bot.core.delta import STATES, CellDelta
 from bot.core.report import Report
 from bot.core.snapshot import Cell, CellKey
-from bot.core.verdict import Finding
+from bot.core.verdict import Finding, Level
 from bot.render.escape import clip
 from bot.render.filters import plural
 from bot.render.phrase import Phrase, Span, code, joined, phrase
@@ -31,7 +31,7 @@ class Facts:
         states: every state → its cells, in order of their keys.
         findings: cell → its findings, worst first.
         short: target → the name for narrow columns; unique.
-        rules: level, rule and limit of the findings → a number for footnotes, from 1, the worst first.
+        rules: mark, rule and limit of the findings → a number for footnotes, from 1, the worst first.
         measured_targets, models: those that have a cell which is more than unmeasured.
     """
 
@@ -44,9 +44,15 @@ class Facts:
     models: frozenset[str]
     rules: Mapping[RuleKey, int]
 
+    def mark(self, key: CellKey) -> str:
+        """`fail`, `accepted`, `warn` or nothing: the worst finding of a cell, where accepted ones do not fail."""
+        marks = {mark_of(finding) for finding in self.findings.get(key, ())}
+        return next((mark for mark in ("fail", "accepted", "warn") if mark in marks), "")
+
     def level(self, key: CellKey) -> str:
-        """`fail`, `warn` or nothing: the worst finding of a cell."""
-        return self.findings[key][0].level if key in self.findings else ""
+        """`fail`, `warn` or nothing: what the cell does to the verdict."""
+        mark = self.mark(key)
+        return "warn" if mark == "accepted" else mark
 
     def count(self, *states: str) -> int:
         """How many cells are in these states."""
@@ -71,9 +77,19 @@ def build_facts(report: Report) -> Facts:
     )
 
 
+def mark_of(finding: Finding) -> str:
+    """`fail`, `warn`, or `accepted` for a failing finding that was."""
+    return finding.level if finding.accepted is None else "accepted"
+
+
+def level_of(finding: Finding) -> Level:
+    """What the finding does to the verdict: an accepted one warns."""
+    return finding.level if finding.accepted is None else "warn"
+
+
 def rule_key(finding: Finding) -> RuleKey:
     """What findings that one footnote explains have in common."""
-    return finding.level, finding.rule, finding.limit
+    return mark_of(finding), finding.rule, finding.limit
 
 
 def _rules(report: Report) -> dict[RuleKey, int]:

@@ -16,6 +16,7 @@ from bot.render.selection import Limits, Listing, listing
 _LEGEND: Mapping[str, tuple[str, str]] = {
     "newly-broken": ("💥", "newly broken"),
     "fail": ("❌", "broke a rule"),
+    "accepted": ("☑️", "broke a rule, accepted"),
     "warn": ("⚠️", "reached a warning level"),
     "number": ("±1.2", "change of the artifact in percent"),
     "bytes": ("≠", "changed, artifact as large as before"),
@@ -126,8 +127,8 @@ def _word(mark: str, delta: CellDelta) -> str:
 
 
 def _marks(facts: Facts, delta: CellDelta) -> Iterator[str]:
-    level = facts.level(delta.key)
-    if level and delta.state != "newly-broken":
+    level = facts.mark(delta.key)
+    if level and (delta.state != "newly-broken" or level == "accepted"):
         yield level
     if delta.state == "changed":
         artifact = delta.metrics["artifact_bytes"]

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from bot.core.delta import CellDelta, exact_changes
 from bot.core.metrics import METRIC_BY_ID, METRICS
+from bot.core.quiet import is_standing
 from bot.core.verdict import Finding
 from bot.render.escape import clip
-from bot.render.facts import NAME_LIMIT, Facts
+from bot.render.facts import NAME_LIMIT, Facts, level_of
 from bot.render.failures import failure_words
 from bot.render.filters import amount, change, plural, sides
 from bot.render.phrase import Phrase, Span, code, joined, phrase, strong
@@ -18,34 +19,42 @@ _ICONS = {"pass": "✅", "warn": "⚠️", "fail": "❌"}
 
 def headline(facts: Facts) -> Phrase:
     """The sentence: verdict, how many cells, and the worst of them in words."""
-    status = facts.report.verdict.status
-    icon = _ICONS[status] if facts.findings or facts.count("changed", "same") else "⚪"
+    status, known = facts.report.verdict.status, facts.count("changed", "same") and not facts.report.broke
+    icon = _ICONS[status] if facts.findings or known else "⚪"
     said = phrase(icon, " ", strong(f"Code size: {status}"), " — ")
     told = list(_judged(facts)) if facts.findings else list(_unjudged(facts))
     return phrase(said, joined(told, "; "), ".")
 
 
 def _judged(facts: Facts) -> Iterator[Phrase]:
-    levels = [facts.level(key) for key in facts.findings]
-    failing, warning = levels.count("fail"), levels.count("warn")
-    standing = _all_standing(facts)
-    if failing:
-        yield phrase(f"{plural(failing, 'cell')} broke the rules")
-    if warning:
-        who = f"{warning:,} more" if failing else plural(warning, "cell")
-        yield phrase(f"{who} reached a warning level")
-    if standing:
+    marks = [facts.mark(key) for key in facts.findings]
+    failing = marks.count("fail")
+    yield from _counted(facts, failing, marks.count("accepted"), marks.count("warn"))
+    if _all_standing(facts):
         yield phrase("all of them as on base already")
         yield from _unjudged(facts)
     else:
         yield phrase("worst: ", finding_words(facts, _worst(facts)))
-    if not failing and facts.count("newly-broken"):
-        yield phrase(f"{plural(facts.count('newly-broken'), 'cell')} newly broken")
+    broken = sum(facts.mark(delta.key) in ("", "warn") for delta in facts.states["newly-broken"])
+    if not failing and broken:
+        yield phrase(f"{plural(broken, 'cell')} newly broken")
 
 
-def is_standing(finding: Finding) -> bool:
-    """True for a limit that base exceeded by the same value: no news."""
-    return finding.kind == "limit" and finding.base is not None and finding.base == finding.head
+def _counted(facts: Facts, failing: int, accepted: int, warning: int) -> Iterator[Phrase]:
+    if failing:
+        yield phrase(f"{plural(failing, 'cell')} broke the rules")
+    if accepted:
+        more = f"{accepted:,} more" if failing else plural(accepted, "cell")
+        yield phrase(f"{more} over the rules, accepted by ", _people(facts))
+    if warning:
+        who = f"{warning:,} more" if failing or accepted else plural(warning, "cell")
+        yield phrase(f"{who} reached a warning level")
+
+
+def _people(facts: Facts) -> Phrase:
+    names = sorted({finding.accepted.who for finding in facts.report.verdict.findings if finding.accepted})
+    others = f" and {plural(len(names) - 2, 'other')}" if len(names) > 2 else ""
+    return phrase(joined([(code(clip(name, NAME_LIMIT)),) for name in names[:2]], ", "), others)
 
 
 def _all_standing(facts: Facts) -> bool:
@@ -54,11 +63,15 @@ def _all_standing(facts: Facts) -> bool:
 
 def _worst(facts: Facts) -> Finding:
     """The verdict's worst finding; among equals one that is news, and of a part and its whole the whole."""
-    findings = facts.report.verdict.findings
-    news = [f for f in findings if f.level == findings[0].level and not is_standing(f)] or list(findings)
+    ranked = sorted(facts.report.verdict.findings, key=_rank)
+    news = [f for f in ranked if _rank(f) == _rank(ranked[0]) and not is_standing(f)] or ranked
     if news[0].metric == "executable_bytes":
         return next((f for f in news if f.key == news[0].key and f.metric == "artifact_bytes"), news[0])
     return news[0]
+
+
+def _rank(finding: Finding) -> tuple[bool, bool]:
+    return level_of(finding) != "fail", finding.accepted is not None
 
 
 def finding_words(facts: Facts, finding: Finding) -> Phrase:

@@ -10,7 +10,7 @@ from bot.core.delta import CellDelta
 from bot.core.metrics import ARTIFACT_PARTS, METRICS, Metric
 from bot.core.snapshot import CellKey
 from bot.core.verdict import Finding
-from bot.render.facts import Facts
+from bot.render.facts import Facts, level_of
 from bot.render.rows import MetricRow, metric_row
 from bot.render.selection import Limits, Listing, fair, listing
 
@@ -89,7 +89,7 @@ def finding_of(facts: Facts, key: CellKey, metric_id: str) -> Finding | None:
 
 
 def _rank(finding: Finding | None) -> int:
-    return 2 if finding is None else ("fail", "warn").index(finding.level)
+    return 2 if finding is None else ("fail", "warn").index(level_of(finding))
 
 
 def _top(found: dict[str, list[_Move]], most: int) -> list[_Move]:

@@ -9,10 +9,10 @@ from bot.core.metrics import METRIC_BY_ID, Metric
 from bot.core.snapshot import CellKey
 from bot.core.verdict import Finding
 from bot.render.escape import clip
-from bot.render.facts import NAME_LIMIT, Facts, rule_key
+from bot.render.facts import NAME_LIMIT, Facts, level_of, mark_of, rule_key
 from bot.render.filters import superscript
 
-MARKS = {"fail": "❌", "warn": "⚠️"}
+MARKS = {"fail": "❌", "warn": "⚠️", "accepted": "☑️"}
 _RULE_LIMIT = 48
 _ACTUAL_LIMIT = 160
 
@@ -58,9 +58,9 @@ def _said(facts: Facts, finding: Finding | None) -> dict[str, Any]:
         return {}
     number = facts.rules[rule_key(finding)]
     return {
-        "mark": MARKS[finding.level] + superscript(number),
+        "mark": MARKS[mark_of(finding)] + superscript(number),
         "note": number,
-        "level": finding.level,
+        "level": level_of(finding),
         "rule": clip(finding.rule, _RULE_LIMIT),
         "limit": clip(finding.limit, _RULE_LIMIT),
         "actual": clip(finding.actual, _ACTUAL_LIMIT),

@@ -10,7 +10,7 @@ from bot.core.snapshot import CellKey, Snapshot
 from bot.render.escape import clip
 from bot.render.facts import Facts
 from bot.render.filters import plural
-from bot.render.phrase import Phrase, code, joined, phrase
+from bot.render.phrase import Phrase, Span, code, joined, phrase
 from bot.render.selection import Limits, Listing, fair_in_order, first, listing
 
 _VALUE_LIMIT = 300
@@ -18,6 +18,7 @@ _COMMAND_LIMIT = 2_000
 _TOO_LONG = "# longer than {limit:,} characters: see report.json"
 _DIGEST_CHARS = 16
 _REVISION_CHARS = 10
+_RULE_LIMIT = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +36,14 @@ class Compared:
 
     Attributes:
         versions: both sides in a few words.
+        commits: both commits and how the base was found; empty where both sides are of one commit.
         rows: facts that each side has.
         baseline: how the base was found.
         suite: the models, and which of them differ between the sides.
     """
 
     versions: Phrase
+    commits: Phrase
     rows: tuple[SideRow, ...]
     baseline: Phrase
     suite: Phrase
@@ -50,7 +53,27 @@ def compared(report: Report) -> Compared:
     """Describe both sides."""
     versions = phrase("Base ", _version(report.base), ", head ", _version(report.head), ".")
     rows = tuple(map(SideRow, _WHAT, _facts(report.base), _facts(report.head)))
-    return Compared(versions, rows, _baseline(report), _suite(report))
+    return Compared(versions, _commits(report), rows, _baseline(report), _suite(report))
+
+
+def _commits(report: Report) -> Phrase:
+    base, head = report.baseline.sha or report.base.source.sha, report.head.source.sha
+    if not base or not head or base == head:
+        return ()
+    rule = f" ({clip(report.baseline.rule, _RULE_LIMIT)})"
+    return phrase("Base commit ", _short(base), rule, _age(report), ", head commit ", _short(head), ".")
+
+
+def _short(sha: str) -> Span:
+    return code(sha[:_REVISION_CHARS])
+
+
+def _age(report: Report) -> Phrase:
+    """That the baseline is not of the base commit itself, where it is not."""
+    distance, measured = report.baseline.distance, report.base.source.sha
+    if not distance:
+        return ()
+    return phrase(f", measured {plural(distance, 'commit')} before it", *(" at ", _short(measured)) if measured else ())
 
 
 def _version(side: Snapshot) -> Phrase:
@@ -79,9 +102,8 @@ def _facts(side: Snapshot) -> Iterator[Phrase]:
 
 def _baseline(report: Report) -> Phrase:
     baseline = report.baseline
-    at = phrase(", commit ", _named(baseline.sha)) if baseline.sha else ()
-    age = f", {plural(baseline.distance, 'commit')} older than the base" if baseline.distance else ""
-    return phrase(code(clip(baseline.rule, _VALUE_LIMIT)), at, age)
+    at = phrase(", base commit ", _named(baseline.sha)) if baseline.sha else ()
+    return phrase(code(clip(baseline.rule, _VALUE_LIMIT)), at, _age(report))
 
 
 def _suite(report: Report) -> Phrase:

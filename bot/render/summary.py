@@ -5,10 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from bot.core.report import Report
-from bot.render.environment import draw, load
-from bot.render.facts import build_facts
+from bot.render.fitting import Document, fitting
 from bot.render.selection import Limits
-from bot.render.view import build_view
 
 SUMMARY_LIMIT_BYTES = 1024 * 1024
 """What GitHub takes as the summary of one step, in UTF-8."""
@@ -33,11 +31,8 @@ def render_summary(report: Report, templates_dir: Path | None = None) -> str:
     Raises:
         TemplateError: a template does not work.
     """
-    facts, template = build_facts(report), load(TEMPLATE, templates_dir)
-    for limits in _TIERS:
-        text = draw(template, view=build_view(report, limits, facts), where=_WHERE)
-        if len(text.encode()) <= SUMMARY_LIMIT_BYTES:
-            return text
-    if templates_dir is None:
-        raise AssertionError("the smallest summary is too large")
-    return render_summary(report, None)
+    return fitting(report, Document(TEMPLATE, _TIERS, _fits, _WHERE), templates_dir)
+
+
+def _fits(text: str) -> bool:
+    return len(text.encode()) <= SUMMARY_LIMIT_BYTES

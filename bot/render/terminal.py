@@ -35,6 +35,8 @@ def print_report(report: Report, console: Console) -> None:
 
 
 def _parts(view: ReportView) -> Iterator[Text | Table | Padding]:
+    if view.broke:
+        yield Text(f"the analysis broke: {view.broke}", "bold red")
     yield _text(view.headline, _VERDICTS[view.status])
     yield _text(view.counts)
     yield _text(view.compared.versions)

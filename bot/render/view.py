@@ -6,14 +6,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from bot.core.quiet import is_standing
 from bot.core.report import Report
 from bot.core.verdict import Finding
+from bot.render.accepted import AcceptedGroup, accepted
 from bot.render.details import CostRow, ModelChanges, Unchanged, changed, costs, settled, unchanged
-from bot.render.facts import STACK_LIMIT_BYTES, Facts, build_facts
+from bot.render.escape import clean, clip
+from bot.render.facts import STACK_LIMIT_BYTES, Facts, build_facts, level_of
 from bot.render.failures import FailureGroup, OverRow, ReasonGroup, failures, over_limit, unmeasured
 from bot.render.filters import plural
 from bot.render.grid import Grid, build_grid
-from bot.render.headline import counts, headline, is_standing
+from bot.render.headline import counts, headline
 from bot.render.movers import Movers, movers
 from bot.render.phrase import Phrase
 from bot.render.rows import MetricRow, finding_row
@@ -22,6 +25,7 @@ from bot.render.sides import Commands, Compared, commands, compared, notes
 
 _FAILURES_AT_ONCE = 4
 _REASONS_AT_ONCE = 3
+_BROKE_CHARS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +35,9 @@ class ReportView:
     Attributes:
         status: `pass`, `warn` or `fail`.
         headline: the sentence that has to be enough.
+        broke, resolved, untrusted: as in the report.
+        ask: True where there is something to accept, and a pull request to do it on.
+        accepted: by whom and why, with their findings.
         undrawn: the first reasons why cells were not measured; `unmeasured` has all.
         broken_newly: cells that compiled on base and do not on head; those below the first few are in
             `broken_newly_rest`.
@@ -42,6 +49,11 @@ class ReportView:
 
     status: str
     headline: Phrase
+    broke: str
+    resolved: bool
+    untrusted: bool
+    ask: bool
+    accepted: Listing[AcceptedGroup]
     counts: Phrase
     compared: Compared
     notes: Listing[str]
@@ -81,6 +93,7 @@ def _parts(facts: Facts, limits: Limits) -> dict[str, Any]:
     groups, reasons = failures(facts, "newly-broken", limits), unmeasured(facts, limits)
     return {
         "status": verdict.status,
+        **_standing_of(facts, limits),
         "headline": headline(facts),
         "counts": counts(facts),
         "compared": compared(report),
@@ -109,6 +122,19 @@ def _parts(facts: Facts, limits: Limits) -> dict[str, Any]:
     }
 
 
+def _standing_of(facts: Facts, limits: Limits) -> dict[str, Any]:
+    """How the report stands towards the pull request and its people."""
+    report = facts.report
+    failing = any(level_of(finding) == "fail" for finding in report.verdict.findings)
+    return {
+        "broke": clip(clean(report.broke), _BROKE_CHARS),
+        "resolved": report.resolved,
+        "untrusted": report.untrusted,
+        "ask": failing and bool(report.links or report.state_line),
+        "accepted": accepted(facts, limits),
+    }
+
+
 def _findings(facts: Facts, findings: Sequence[Finding], limit: int) -> Listing[MetricRow]:
     shown = fair_in_order(findings, lambda finding: finding.key.model, limit)
     return listing((finding_row(facts, finding) for finding in shown), len(findings), "finding")
@@ -132,5 +158,16 @@ def _left_out(parts: dict[str, Any]) -> Iterator[str]:
             yield plural(count, noun)
 
 
-_COMPLETE = ("notes", "broken_newly_rest", "findings", "changed", "settled", "broken", "over", "unmeasured", "commands")
+_COMPLETE = (
+    "notes",
+    "accepted",
+    "broken_newly_rest",
+    "findings",
+    "changed",
+    "settled",
+    "broken",
+    "over",
+    "unmeasured",
+    "commands",
+)
 """Lists that would be whole if there were room."""

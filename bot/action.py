@@ -1,0 +1,58 @@
+"""The action's entry: an event and the action's inputs become a context, and the context a story."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+
+from bot.compiler.runner import Cancel
+from bot.desk import Desk, open_desk
+from bot.errors import UsageError
+from bot.inputs.action_inputs import read_inputs
+from bot.inputs.events import read_event, run_context
+from bot.posting import command, post
+from bot.preparing import Show
+from bot.publish.actions import write_outputs
+from bot.reviewing import baseline, part, review, shards
+
+
+def act(environ: Mapping[str, str], asked: str, show: Show, cancel: Cancel) -> int:
+    """Do what the event asks for (`asked` is `auto`), or insist on one story; returns the exit code.
+
+    1 only where the verdict is fail and the configuration lets it fail the job.
+    """
+    context = run_context(environ, read_event(environ))
+    inputs = read_inputs(environ)
+    show.say(f"{context.event or 'no event'}: {context.story} ({context.why})")
+    wanted = asked if asked != "auto" else inputs.command
+    with open_desk(environ, context, inputs, show, cancel) as desk:
+        if wanted in _PARTS:
+            _PARTS[wanted](desk)
+            return 0
+        if wanted != "auto" and context.story not in _STORIES_OF[wanted]:
+            what = f"this event asks for {context.story!r}, not for {wanted!r}: {context.why}"
+            raise UsageError(what, where="event", mend="let the command be auto")
+        return _STORIES[context.story](desk)
+
+
+def _nothing(desk: Desk) -> int:
+    desk.show.say("nothing to do")
+    return 0
+
+
+def _plan(desk: Desk) -> None:
+    text = json.dumps(shards(desk))
+    print(text)
+    if desk.outputs:
+        write_outputs(desk.outputs, {"matrix": text})
+
+
+_STORIES: Mapping[str, Callable[[Desk], int]] = {
+    "review": review,
+    "baseline": baseline,
+    "post": post,
+    "command": command,
+    "nothing": _nothing,
+}
+_STORIES_OF = {"review": ("review",), "baseline": ("baseline",), "post": ("post", "command")}
+_PARTS: Mapping[str, Callable[[Desk], None]] = {"plan": _plan, "measure": part}

@@ -1,0 +1,193 @@
+"""Handing a report out: files and job summary first, so that GitHub cannot lose them; then comment and check."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from bot.core.acceptance import Acceptance, accept, seen
+from bot.core.comment_state import decode, encode
+from bot.core.delta import STATES
+from bot.core.publication import CheckRun, CommentState
+from bot.core.quiet import alarms, resolves, wants_comment
+from bot.core.report import Report
+from bot.desk import Desk
+from bot.errors import BotError, NetworkError
+from bot.inputs.config import Config
+from bot.inputs.events import APPROVAL_LABEL
+from bot.pipeline import write_report
+from bot.publish.actions import annotation_command, write_outputs, write_summary
+from bot.publish.checks import publish_check
+from bot.publish.comments import find, publish
+from bot.publish.github import Hub
+from bot.publish.pulls import labelling, may_write, pull
+from bot.render.check import broken_check, check_run, model_paths
+from bot.render.comment import marker, render_broken
+from bot.render.summary import render_summary
+
+_Made = TypeVar("_Made")
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """Where a report goes, and by whose rules.
+
+    Attributes:
+        pull: number of the pull request; None: job summary and files only.
+        head_sha: tip of its branch that the report is about, for the check run and against newer heads; empty for a
+            comparison that a person asked for, which is about no particular head.
+        run_id: the run whose artifact holds the report.
+        config_name: path of the configuration in the repository; empty for the packaged one.
+    """
+
+    pull: int | None
+    head_sha: str
+    run_id: int
+    config: Config
+    config_name: str = ""
+
+    @classmethod
+    def of(cls, desk: Desk, config: Config, config_name: str) -> Destination:
+        """Where the report of this run goes."""
+        context = desk.context
+        if context.pull:
+            return cls(context.pull.number, context.pull.head_sha, context.run_id, config, config_name)
+        asked = replace(config, report_id=f"{config.report_id}.manual")
+        return cls(desk.inputs.pull_request, "", context.run_id, asked, config_name)
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What the comment that is there already remembers; `previous` is None where there is no comment."""
+
+    previous: CommentState | None = None
+    acceptances: tuple[Acceptance, ...] = ()
+
+
+def remember(hub: Hub, to: Destination) -> Memory:
+    """Read the comment's state and the approval label; a label that was taken off takes its acceptance with it."""
+    if to.pull is None:
+        return Memory()
+    comments = find(hub, to.pull, marker(to.config.report_id))
+    if not comments:
+        return Memory()
+    previous = decode(comments[0].body) or CommentState("", 0)
+    label = labelling(hub, to.pull, APPROVAL_LABEL) if to.head_sha else None
+    event = label.event_id if label else None
+    kept = tuple(one for one in previous.acceptances if one.how != "label" or one.event_id == event)
+    is_new = label and previous.findings and all(one.event_id != event for one in kept)
+    if label and is_new and may_write(hub, label.who):
+        kept += (Acceptance(label.who, f"label {APPROVAL_LABEL}", "label", label.event_id, previous.findings),)
+    return Memory(previous, kept)
+
+
+def deliver(made: Report, desk: Desk, to: Destination, extra: Sequence[Acceptance] = ()) -> int:
+    """Hand a report to everyone who asked; the first thing that GitHub refused is raised at the end.
+
+    Returns the exit code: 1 where the verdict is fail and the configuration lets that fail the job.
+
+    Args:
+        extra: acceptances that the comment does not remember yet.
+    """
+    problems: list[NetworkError] = []
+    hub = _writable(desk, to)
+    memory = (hub and _attempt(problems, lambda: remember(hub, to))) or Memory()
+    final = _final(made, desk, to, replace(memory, acceptances=(*memory.acceptances, *extra)))
+    desk.show.report(final, write_report(final, to.config.templates, desk.out))
+    check = check_run(final, config_path=to.config_name, model_paths=model_paths(final))
+    _tell_actions(final, desk, to, check)
+    if hub:
+        url = _attempt(problems, lambda: _comment(hub, final, to, memory, desk)) or ""
+        _attempt(problems, lambda: _check(hub, check, to, desk))
+        _outputs(desk, {"comment-url": url})
+    if problems:
+        raise problems[0]
+    return 1 if final.verdict.status == "fail" and to.config.fail_job else 0
+
+
+def deliver_broken(error: BotError, desk: Desk, to: Destination) -> None:
+    """Say on the pull request, as far as possible, that there is no report and why; never raises NetworkError."""
+    problems: list[NetworkError] = []
+    hub = _writable(desk, to)
+    _outputs(desk, {"verdict": "unknown", "report-path": str(desk.out)})
+    memory = (hub and _attempt(problems, lambda: remember(hub, to))) or Memory()
+    old = memory.previous or CommentState(to.head_sha, to.run_id)
+    state = replace(old, head_sha=to.head_sha, run_id=to.run_id, alarming=True, acceptances=memory.acceptances)
+    body = render_broken(to.config.report_id, error.line, _links(desk), encode(state))
+    if desk.summary:
+        write_summary(desk.summary, body)
+    if hub:
+        _attempt(problems, lambda: _publish(hub, body, to, create=True, desk=desk))
+        broken = broken_check(to.config.report_id, error.line, desk.context.run_url)
+        _attempt(problems, lambda: _check(hub, broken, to, desk))
+    for problem in problems:
+        desk.show.say(problem.line)
+
+
+def _writable(desk: Desk, to: Destination) -> Hub | None:
+    return desk.hub if to.pull is not None and not desk.context.read_only else None
+
+
+def _attempt(problems: list[NetworkError], call: Callable[[], _Made]) -> _Made | None:
+    try:
+        return call()
+    except NetworkError as error:
+        problems.append(error)
+        return None
+
+
+def _links(desk: Desk) -> tuple[tuple[str, str], ...]:
+    return (("workflow run", desk.context.run_url),) if desk.context.run_id else ()
+
+
+def _final(made: Report, desk: Desk, to: Destination, memory: Memory) -> Report:
+    """The report after acceptances, with what its comment has to remember."""
+    verdict = accept(made.verdict, memory.acceptances)
+    final = replace(made, verdict=verdict, report_id=to.config.report_id, links=_links(desk))
+    state = CommentState(to.head_sha, to.run_id, alarms(final), seen(verdict.findings), memory.acceptances)
+    state_line = encode(state) if to.head_sha else ""
+    return replace(final, state_line=state_line, resolved=resolves(final, memory.previous))
+
+
+def _comment(hub: Hub, final: Report, to: Destination, memory: Memory, desk: Desk) -> str:
+    create = wants_comment(final, memory.previous, to.config.comment == "always" or not to.head_sha)
+    body = (desk.out / "comment.md").read_text(encoding="utf-8")
+    return _publish(hub, body, to, create=create, desk=desk)
+
+
+def _publish(hub: Hub, body: str, to: Destination, *, create: bool, desk: Desk) -> str:
+    if to.pull is None:
+        return ""
+    done = publish(hub, to.pull, marker(to.config.report_id), body, create=create, still_current=_still(hub, to))
+    words = f"comment {done.action}: {done.url}" if done else "no comment: nothing to say, or a newer head has one"
+    desk.show.say(words)
+    return done.url if done else ""
+
+
+def _still(hub: Hub, to: Destination) -> Callable[[], bool]:
+    """Is the head that the report is about still the pull request's?"""
+    return lambda: not to.head_sha or to.pull is None or pull(hub, to.pull).head_sha == to.head_sha
+
+
+def _check(hub: Hub, check: CheckRun, to: Destination, desk: Desk) -> None:
+    if to.head_sha:
+        publish_check(hub, to.head_sha, check, desk.context.run_url)
+
+
+def _tell_actions(final: Report, desk: Desk, to: Destination, check: CheckRun) -> None:
+    """Summary, outputs and, where no check run can be made, annotations in the log."""
+    if desk.summary:
+        write_summary(desk.summary, render_summary(final, to.config.templates))
+    counts = Counter(delta.state for delta in final.deltas)
+    told = {"verdict": final.verdict.status, "findings": str(len(final.verdict.findings)), "report-path": str(desk.out)}
+    _outputs(desk, told | {state: str(counts[state]) for state in STATES})
+    if desk.outputs and desk.context.read_only:
+        for annotation in check.annotations[:10]:
+            print(annotation_command(annotation))
+
+
+def _outputs(desk: Desk, values: Mapping[str, str]) -> None:
+    if desk.outputs:
+        write_outputs(desk.outputs, values)

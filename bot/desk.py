@@ -1,0 +1,105 @@
+"""The desk of a run on GitHub: who is asked, where its files are, and the stores at hand."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from bot.arguments import cores, default_cache
+from bot.compiler.git import Git
+from bot.compiler.git_auth import authenticated
+from bot.compiler.runner import Cancel
+from bot.core.context import ActionInputs, RunContext
+from bot.inputs.config import Config
+from bot.preparing import Request, Show
+from bot.publish.github import Hub, connect
+from bot.store.artifact import ArtifactStore
+from bot.store.data_branch import DataBranch
+from bot.store.directory import DirectoryStore
+from bot.store.entries import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What every story on GitHub needs.
+
+    Attributes:
+        hub: GitHub; None without a token.
+        git: of the workspace.
+        outputs, summary: the files GitHub Actions reads; None outside of it.
+    """
+
+    context: RunContext
+    inputs: ActionInputs
+    hub: Hub | None
+    git: Git
+    show: Show
+    cancel: Cancel
+    outputs: Path | None = None
+    summary: Path | None = None
+
+    @property
+    def out(self) -> Path:
+        """Where the six files go."""
+        return Path(self.inputs.out or "code-size-report")
+
+    @property
+    def request(self) -> Request:
+        """The selectors of the inputs, for measuring."""
+        return Request(
+            models=self.inputs.models,
+            targets=self.inputs.targets,
+            flags=self.inputs.flags,
+            jobs=self.inputs.jobs or cores(),
+            cache=Path(self.inputs.cache) if self.inputs.cache else default_cache(),
+            out=self.out,
+        )
+
+
+@contextmanager
+def open_desk(
+    environ: Mapping[str, str], context: RunContext, inputs: ActionInputs, show: Show, cancel: Cancel
+) -> Iterator[Desk]:
+    """Connect what there is a token for; git's credentials are gone when the context ends."""
+    token = inputs.github_token
+    hub = connect(context.api_url, token, context.repository) if token and context.repository else None
+    with authenticated(token, context.server_url) as auth:
+        git = Git(Path(environ.get("GITHUB_WORKSPACE") or Path.cwd()), cancel, auth)
+        yield Desk(context, inputs, hub, git, show, cancel, *_files(environ))
+
+
+def _files(environ: Mapping[str, str]) -> tuple[Path | None, Path | None]:
+    names = (environ.get("GITHUB_OUTPUT"), environ.get("GITHUB_STEP_SUMMARY"))
+    outputs, summary = (Path(name) if name else None for name in names)
+    return outputs, summary
+
+
+def _data_branch(desk: Desk, config: Config) -> Store:
+    return DataBranch(desk.git, branch=config.baseline.branch, squash_days=config.baseline.squash_days)
+
+
+def _directory(desk: Desk, config: Config) -> Store:
+    return DirectoryStore(config.baseline.directory or desk.request.cache / "baselines")
+
+
+def _artifact(desk: Desk, config: Config) -> Store:
+    context = desk.context
+    return ArtifactStore(context.api_url, desk.inputs.github_token, context.repository, context.default_branch)
+
+
+_STORES: dict[str, Callable[[Desk, Config], Store]] = {
+    "data-branch": _data_branch,
+    "directory": _directory,
+    "artifact": _artifact,
+}
+
+
+def store_of(desk: Desk, config: Config) -> Store:
+    """The store that the configuration names; `auto` is the data branch under GitHub Actions, else a directory."""
+    kind = config.baseline.store
+    if kind == "auto":
+        kind = "data-branch" if os.environ.get("GITHUB_ACTIONS") == "true" else "directory"
+    return _STORES[kind](desk, config)

@@ -1,0 +1,187 @@
+"""The inputs and outputs of action.yml, one table each, and the reading of the variables that inputs become."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from bot.core.context import ActionInputs
+from bot.core.delta import STATES
+from bot.errors import UsageError
+
+COMMANDS = ("auto", "review", "post", "baseline", "plan", "measure")
+_MAX_PULL_REQUEST = (1 << 31) - 1
+_MAX_SHARDS = 256
+"""A matrix has at most 256 jobs: https://docs.github.com/actions/reference/limits."""
+_MAX_JOBS = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """One input of the action.
+
+    Attributes:
+        name: as in action.yml, with hyphens.
+        default: as in action.yml; empty means what the program does by itself.
+        parse: from the written text, which is never empty; ValueError with one line for the user.
+        field: the field of ActionInputs that it fills.
+    """
+
+    name: str
+    description: str
+    default: str
+    parse: Callable[[str], object]
+    field: str
+
+    @property
+    def variable(self) -> str:
+        """How the runner names it for a Docker action: upper case, spaces to underscores, hyphens kept."""
+        return f"INPUT_{self.name.replace(' ', '_').upper()}"
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """One output of the action."""
+
+    name: str
+    description: str
+
+
+def read_inputs(environ: Mapping[str, str]) -> ActionInputs:
+    """The inputs from the `INPUT_*` variables; an empty or missing one has the default of ActionInputs.
+
+    Raises UsageError, which names the input and, but for the token, its value.
+    """
+    written = {one: environ.get(one.variable, "").strip() for one in INPUTS}
+    fields: dict[str, Any] = {one.field: _parsed(one, text) for one, text in written.items() if text}
+    return ActionInputs(**fields)
+
+
+def _parsed(one: Input, text: str) -> object:
+    try:
+        if not all(char.isprintable() or char in "\n\r\t" for char in text):
+            raise ValueError("has characters that do not print")
+        return one.parse(text)
+    except ValueError as error:
+        raise UsageError(str(error), where=f"input {one.name}") from None
+
+
+def _shown(text: str) -> str:
+    return repr(text[:60])
+
+
+def _command(text: str) -> str:
+    if text not in COMMANDS:
+        raise ValueError(f"{_shown(text)} is no command, known are {', '.join(COMMANDS)}")
+    return text
+
+
+def _token(text: str) -> str:
+    if not re.fullmatch(r"[!-~]+", text):
+        raise ValueError("is no token")
+    return text
+
+
+def _line(text: str) -> str:
+    """A path, SPEC or ref: no second line, and nothing that git or pip would take for an option."""
+    if len(text.splitlines()) > 1:
+        raise ValueError("has more than one line")
+    if text.startswith("-"):
+        raise ValueError(f"{_shown(text)} begins with a dash")
+    return text
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+def _flags(text: str) -> tuple[str, ...]:
+    try:
+        flags = [flag for line in text.splitlines() for flag in shlex.split(line)]
+    except ValueError as error:
+        raise ValueError("a quotation mark is not closed") from error
+    wrong = next((flag for flag in flags if not flag.startswith("--")), None)
+    if wrong is not None:
+        raise ValueError(f"{_shown(wrong)} is no flag, which begins with -- and has its value after =")
+    return tuple(flags)
+
+
+def _count(largest: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        if not re.fullmatch(r"0*[1-9][0-9]{0,9}", text) or int(text) > largest:
+            raise ValueError(f"{_shown(text)} is no number from 1 to {largest}")
+        return int(text)
+
+    return parse
+
+
+def _shard(text: str) -> str:
+    match = re.fullmatch(r"([1-9][0-9]{0,2})/([1-9][0-9]{0,2})", text)
+    if match is None or not int(match[1]) <= int(match[2]) <= _MAX_SHARDS:
+        raise ValueError(f"{_shown(text)} is not I/N with 1 <= I <= N <= {_MAX_SHARDS}, such as 2/4")
+    return text
+
+
+def _text(text: str) -> str:
+    return text
+
+
+INPUTS: tuple[Input, ...] = (
+    Input(
+        "command", f"What to do: {', '.join(COMMANDS)}; auto is what the event asks for", "auto", _command, "command"
+    ),
+    Input(
+        "github-token",
+        "Token for comments, checks and baselines; it reaches no compiler, log or artifact",
+        "${{ github.token }}",
+        _token,
+        "github_token",
+    ),
+    Input("config", "Configuration file, relative to the repository; empty: the packaged suite", "", _line, "config"),
+    Input("base", "Base side: a SPEC, a git ref or a snapshot; empty: from the event", "", _line, "base"),
+    Input("head", "Head side: a SPEC, a git ref or a snapshot; empty: from the event", "", _line, "head"),
+    Input("models", "Only these models: globs, separated by spaces or lines", "", _words, "models"),
+    Input("targets", "Only these targets: globs, separated by spaces or lines", "", _words, "targets"),
+    Input(
+        "flags", "More compiler flags for every cell, quoted as in a shell, on one or more lines", "", _flags, "flags"
+    ),
+    Input(
+        "pull-request",
+        "Number of the pull request that a run by hand reports to; empty: job summary only",
+        "",
+        _count(_MAX_PULL_REQUEST),
+        "pull_request",
+    ),
+    Input("shards", "For plan: over how many runners to spread the cells", "", _count(_MAX_SHARDS), "shards"),
+    Input("shard", "For measure: which part of the plan, as I/N", "", _shard, "shard"),
+    Input("plan", "For measure: the plan that shard is a part of, as plan printed it", "", _text, "plan"),
+    Input("parts", "Snapshots of all shards, files or globs, that together are the head side", "", _words, "parts"),
+    Input("jobs", "Compiles side by side; empty: one per core", "", _count(_MAX_JOBS), "jobs"),
+    Input("cache", "Directory of the cell and compiler cache, for actions/cache", "", _line, "cache"),
+    Input("out", "Directory that receives the report, or for measure the snapshot file", "", _line, "out"),
+)
+"""Every input of action.yml, in its order."""
+
+_OF_STATE = {
+    "newly-broken": "the compiler refuses on head, and took or did not have on base",
+    "changed": "differ in a metric",
+    "new": "only head has",
+    "removed": "only base has",
+    "fixed": "compile on head, and did not on base",
+    "broken": "compile on neither side",
+    "unmeasured": "were not measured, such as those of a lost shard",
+    "same": "are the same on both sides",
+}
+
+OUTPUTS: tuple[Output, ...] = (
+    Output("verdict", "pass, warn or fail; empty where nothing was compared"),
+    Output("findings", "How many findings the report has, accepted ones included"),
+    Output("report-path", "Directory of the report, relative to the workspace, for actions/upload-artifact"),
+    Output("comment-url", "Address of the comment; empty where there is none"),
+    Output("matrix", "What plan printed, for strategy.matrix"),
+    *(Output(state, f"How many cells {_OF_STATE[state]}") for state in STATES),
+)
+"""Every output of action.yml, in its order."""

@@ -1,0 +1,200 @@
+"""The two sides of an event: which commits, which configuration and compiler of each, and the rule that chose them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from bot.compiler.repository import Repository, repository_of
+from bot.core.context import RunContext
+from bot.desk import Desk
+from bot.errors import ConfigError, InputError, UsageError
+from bot.inputs.config import Config, load_config
+from bot.inputs.requirements import pinned_compiler
+from bot.measuring import SidePlan
+from bot.preparing import Planned, Request, is_snapshot, planned, prepare
+
+CONFIG_NAMES = (".github/code-size.yml", "code-size.yml")
+"""Where the configuration is looked for, from the top of the repository, when the input does not say."""
+
+_RELEASE = re.compile(r"(?:iree-base-compiler==)?\d[\w.!+-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """One side as an event names it.
+
+    Attributes:
+        rule: how it was found, in words.
+        sha: the commit whose models and configuration are used; empty for a snapshot.
+        spec: its compiler; None: the commit's own, as its configuration pins it.
+        snapshot: a file that is the side, measured earlier.
+        unknown: why this side's compiler cannot be known; empty where it can.
+    """
+
+    rule: str
+    sha: str = ""
+    spec: str | None = None
+    snapshot: Path | None = None
+    unknown: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """One side with its files at hand.
+
+    Attributes:
+        config_name: path of the configuration in the repository; empty for the packaged one.
+    """
+
+    wanted: Wanted
+    config: Config
+    config_name: str
+    config_path: Path | None
+    repository: Repository
+
+    @property
+    def spec(self) -> str:
+        """The side's compiler: as given, or as its commit pins it; raises ConfigError or UsageError."""
+        if self.wanted.spec:
+            return self.wanted.spec
+        choice, place = self.config.compiler, self.config_path.parent if self.config_path else Path()
+        if choice.requirements is not None:
+            _require_inside(self.repository.top or place, [place / choice.requirements])
+            return pinned_compiler(place / choice.requirements)
+        if found := choice.head or choice.base:
+            return found
+        raise UsageError("no compiler is configured", where=self.config_name, mend="add compiler: {requirements: …}")
+
+    def plan(self, side: str, desk: Desk, request: Request | None = None) -> SidePlan:
+        """The side, ready to be measured."""
+        request = request or desk.request
+        return prepare(side, self.spec, request, self.config, self.repository, desk.show, desk.cancel)
+
+    def selected(self, desk: Desk) -> Planned:
+        """The models, targets and cells that this run looks at."""
+        return planned(desk.request, self.config, self.repository)
+
+
+def wanted_sides(desk: Desk) -> tuple[Wanted, Wanted]:
+    """Base and head of the event; never a mix of the base branch's tip and the merge base."""
+    return _of_pull(desk) if desk.context.pull else _of_dispatch(desk)
+
+
+def _of_pull(desk: Desk) -> tuple[Wanted, Wanted]:
+    context, inputs = desk.context, desk.inputs
+    parents = _merge_parents(desk, context)
+    unknown = "the head compiler is an input of this run" if inputs.head and not inputs.base else ""
+    base = Wanted("first parent of the merge commit", parents[0], inputs.base or None, unknown=unknown)
+    head = Wanted(f"merge commit of #{context.pull.number if context.pull else 0}", context.sha, inputs.head or None)
+    return base, head
+
+
+def _merge_parents(desk: Desk, context: RunContext) -> tuple[str, ...]:
+    parents = desk.git.parents(context.sha)
+    if context.pull is None or len(parents) != 2 or parents[1] != context.pull.head_sha:
+        raise InputError(
+            "is not the merge commit of this pull request's head",
+            where=f"GITHUB_SHA {context.sha[:10]}",
+            mend="resolve conflicts with the base branch, or run it again",
+        )
+    return parents
+
+
+def _of_dispatch(desk: Desk) -> tuple[Wanted, Wanted]:
+    head = _named(desk, desk.inputs.head, "head") or Wanted("the commit this run was started on", desk.context.sha)
+    base = _named(desk, desk.inputs.base, "base")
+    if base is None:
+        parents = desk.git.parents(head.sha) if head.sha else ()
+        if not parents:
+            raise UsageError("no base side", where="input base", mend="name a SPEC, a git ref or a snapshot")
+        base = Wanted("first parent of the head commit", parents[0])
+    return base, head
+
+
+def _named(desk: Desk, text: str, side: str) -> Wanted | None:
+    """A side that a person named: a snapshot, a release, a file, or else a git ref (`ref:` insists on that)."""
+    if not text:
+        return None
+    rule = f"input {side}: {text}"
+    if is_snapshot(text):
+        return Wanted(rule, snapshot=Path(text))
+    insisted = text.startswith("ref:")
+    if not insisted and (_RELEASE.fullmatch(text) or Path(text).exists()):
+        return Wanted(rule, desk.context.sha, text)
+    sha = desk.git.resolve(text.removeprefix("ref:"))
+    if sha is None:
+        mend = "name a release, a file of this workspace, a snapshot.json, or a branch, tag or commit"
+        raise UsageError(f"{text!r} is neither a SPEC nor a git ref", where=f"input {side}", mend=mend)
+    return Wanted(rule, sha)
+
+
+@contextmanager
+def opened(desk: Desk, head: Wanted, base: Wanted | None = None) -> Iterator[tuple[Opened, Opened]]:
+    """Check out each side's commit beside the workspace, and read its configuration there; gives base and head.
+
+    A base commit without the configuration file is opened with the head's files: it is what the change introduces.
+    """
+    with ExitStack() as stack:
+        right = _open(desk, stack, head)
+        if desk.inputs.config and not right.config_name:
+            raise ConfigError("does not exist at this commit", where=desk.inputs.config, mend="mend the input config")
+        if base is None:
+            yield right, right
+        elif base.sha == head.sha:
+            yield replace(right, wanted=base), right
+        else:
+            yield _or_head(_open(desk, stack, base), right), right
+
+
+def _or_head(base: Opened, head: Opened) -> Opened:
+    if base.config_name or not head.config_name or not base.wanted.sha:
+        return base
+    rule = f"{base.wanted.rule}; it has no {head.config_name}, so models and flags are the head's"
+    return replace(head, wanted=replace(base.wanted, rule=rule))
+
+
+def _open(desk: Desk, stack: ExitStack, wanted: Wanted) -> Opened:
+    tree = stack.enter_context(desk.git.worktree(wanted.sha or desk.context.sha))
+    names = (desk.inputs.config,) if desk.inputs.config else CONFIG_NAMES
+    name = next((name for name in names if (tree / name).is_file()), "")
+    path = tree / name if name else None
+    config = _config(path, tree)
+    _require_inside(tree, [path, *config.models, config.templates] if path else [])
+    return Opened(wanted, config, name, path, repository_of(tree, desk.cancel))
+
+
+def _config(path: Path | None, tree: Path) -> Config:
+    try:
+        return load_config(path)
+    except ConfigError as error:
+        where, what = (text.replace(f"{tree}/", "") for text in (error.where, error.what))
+        raise ConfigError(what, where=where, mend=error.mend) from None
+
+
+def _require_inside(tree: Path, paths: Iterable[Path | None]) -> None:
+    """A link must not bring files of the machine into diagnostics and reports."""
+    for path in paths:
+        if path is not None and not path.resolve().is_relative_to(tree.resolve()):
+            raise ConfigError(
+                "leaves the repository", where=str(path.relative_to(tree)), mend="use files of the commit"
+            )
+
+
+def workspace_rules(desk: Desk) -> tuple[Config, str]:
+    """The configuration of the workspace as it was checked out, without its models, and its name.
+
+    In a trusted run that is the default branch's: a pull request's own rules are not looked at. One that cannot be read
+    is as good as none here.
+    """
+    top = Path(desk.git.directory)
+    names = (desk.inputs.config,) if desk.inputs.config else CONFIG_NAMES
+    name = next((name for name in names if (top / name).is_file()), "")
+    try:
+        return load_config(top / name if name else None, models=False), name
+    except ConfigError as error:
+        desk.show.say(f"the packaged configuration is used: {error.line}")
+        return load_config(None, models=False), ""

@@ -1,0 +1,215 @@
+"""The trusted stories: they run nothing of a pull request, and believe nothing that an artifact says of itself.
+
+post: the report of a pull request whose own run could not write: its snapshots, checked, compared and rendered here.
+command: what a person with write access asked for in a `/code-size` comment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from bot.core.acceptance import Acceptance
+from bot.core.comment_state import decode
+from bot.core.context import CommandRequest
+from bot.core.publication import CommentState
+from bot.core.report import Baseline, Report
+from bot.core.serial import from_json
+from bot.core.snapshot import Snapshot
+from bot.delivering import Destination, deliver, deliver_broken
+from bot.desk import Desk, store_of
+from bot.errors import InputError, UsageError
+from bot.inputs.commands import HELP
+from bot.inputs.config import Config
+from bot.opening import workspace_rules
+from bot.pipeline import reported
+from bot.publish.comments import Content, find, react, reply
+from bot.publish.github import Hub
+from bot.publish.pulls import PullInfo, may_write, open_pulls_with_head, pull
+from bot.publish.runs import artifacts, dispatch, is_ancestor, newest_run, parents, rerun
+from bot.render.comment import marker
+from bot.render.escape import md_code
+from bot.store.artifact import download
+from bot.store.unzip import read_zip
+
+_FILES = ("base.json", "head.json", "report.json", "comment.md", "summary.md", "report.html")
+ARTIFACT = "code-size-{}"
+"""The artifact that holds a report directory, by report id."""
+
+
+def post(desk: Desk) -> int:
+    """Deliver the report of a finished run that could not write, unless its pull request has gone on."""
+    hub, run = _hub(desk), desk.context.run
+    if run is None:
+        raise UsageError("this event names no finished run", mend="run `post` on workflow_run")
+    found = open_pulls_with_head(hub, run.head_repository, run.head_branch, run.head_sha)
+    if len(found) != 1:
+        desk.show.say(f"dropped: {len(found)} open pull requests have the head {run.head_sha[:10]}")
+        return 0
+    config, name = workspace_rules(desk)
+    to = Destination(found[0].number, run.head_sha, run.id, config, name)
+    try:
+        made = _checked(desk, hub, found[0], run.id, config)
+    except InputError as error:
+        said = f"the run ended with {run.conclusion}: {error.line}" if run.conclusion != "success" else error.line
+        deliver_broken(InputError(said), desk, to)
+        raise
+    return deliver(made, desk, to)
+
+
+def command(desk: Desk) -> int:
+    """Carry out a comment's command; for anyone without write access nothing happens at all."""
+    hub, request = _hub(desk), desk.context.request
+    if request is None:
+        raise UsageError("this event holds no command", mend="run `post` on issue_comment")
+    if not may_write(hub, request.author):
+        desk.show.say(f"ignored: {request.author} has no write access")
+        return 0
+    asked = _Asked(desk, hub, request, pull(hub, request.pull_number))
+    try:
+        code = _COMMANDS[request.command.name](asked)
+    except (InputError, UsageError) as error:
+        reply(hub, request.pull_number, f"`/code-size {request.command.name}` could not be done: {md_code(error.line)}")
+        _react(desk, "confused")
+        raise
+    _react(desk, "confused" if request.command.problem else "+1")
+    return code or 0
+
+
+def _react(desk: Desk, content: Content) -> None:
+    """A sign at the comment that it was read; no harm where the token may not."""
+    try:
+        if desk.context.request:
+            react(_hub(desk), desk.context.request.comment_id, content)
+    except NetworkError as error:
+        desk.show.say(error.line)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    desk: Desk
+    hub: Hub
+    request: CommandRequest
+    pull: PullInfo
+
+
+def _help(asked: _Asked) -> None:
+    problem = asked.request.command.problem
+    reply(asked.hub, asked.pull.number, f"{problem}\n\n{HELP}" if problem else HELP)
+
+
+def _rerun(asked: _Asked) -> None:
+    state = _state(asked)
+    reported_run = state.run_id if state and state.head_sha == asked.pull.head_sha else None
+    run = reported_run or newest_run(asked.hub, asked.pull.head_sha, asked.desk.context.workflow or None)
+    if run is None:
+        reply(asked.hub, asked.pull.number, "There is no run of this pull request's head to repeat.")
+    else:
+        rerun(asked.hub, run)
+
+
+def _compare(asked: _Asked) -> None:
+    context, (base, head) = asked.desk.context, asked.request.command.arguments
+    inputs = {"base": base, "head": head, "pull-request": str(asked.pull.number)}
+    dispatch(asked.hub, context.workflow, context.default_branch, inputs)
+
+
+def _accept(asked: _Asked) -> int | None:
+    """Bind the acceptance to what the comment shows, and deliver that report again."""
+    desk, hub, request = asked.desk, asked.hub, asked.request
+    config, name = workspace_rules(desk)
+    state = _state(asked)
+    if state is None or not state.findings:
+        reply(hub, asked.pull.number, "There is no failing finding to accept on this pull request.")
+        return None
+    why = request.command.arguments[0]
+    acceptance = Acceptance(request.author, why, "comment", request.comment_id, state.findings)
+    if state.head_sha != asked.pull.head_sha:
+        mend = "wait for its report, and accept that"
+        raise InputError("the report is about an older head", where=f"#{asked.pull.number}", mend=mend)
+    to = Destination(asked.pull.number, state.head_sha, state.run_id, config, name)
+    return deliver(_checked(desk, hub, asked.pull, state.run_id, config), desk, to, [acceptance])
+
+
+def _state(asked: _Asked) -> CommentState | None:
+    """What the report's comment remembers."""
+    config, _ = workspace_rules(asked.desk)
+    comments = find(asked.hub, asked.pull.number, marker(config.report_id))
+    return decode(comments[0].body) if comments else None
+
+
+_COMMANDS: dict[str, Callable[[_Asked], int | None]] = {
+    "help": _help,
+    "rerun": _rerun,
+    "compare": _compare,
+    "accept": _accept,
+}
+
+
+def _hub(desk: Desk) -> Hub:
+    if desk.hub is None:
+        raise UsageError("is missing", where="input github-token", mend="give the action a token")
+    return desk.hub
+
+
+def _checked(desk: Desk, hub: Hub, about: PullInfo, run_id: int, config: Config) -> Report:
+    """A report from a run's artifact, of which only snapshots are read, and which is not asked what GitHub knows.
+
+    The commits must be a merge that GitHub itself made of this pull request's head; the base is a stored snapshot where
+    there is one, since the run that measured the artifact was the pull request's own.
+    """
+    base, head = _snapshots(desk, hub, run_id, config)
+    merge = head.source.sha or ""
+    made_of = parents(hub, merge) if merge else ()
+    if len(made_of) != 2 or made_of[1] != about.head_sha:
+        raise InputError("is not about this pull request's head", where="artifact head.json", mend="run it again")
+    base, rule = _trusted_base(desk, hub, config, made_of[0], base)
+    made = reported(config, base, head, Baseline(rule, made_of[0], 0 if base.source.sha == made_of[0] else None))
+    return replace(made, untrusted=about.head_repository != desk.context.repository)
+
+
+def _snapshots(desk: Desk, hub: Hub, run_id: int, config: Config) -> tuple[Snapshot, Snapshot]:
+    name, context = ARTIFACT.format(config.report_id), desk.context
+    found = [one for one in artifacts(hub, run_id) if one.name == name]
+    if not found:
+        raise InputError(f"has no artifact {name}", where=f"run {run_id}", mend="see the run's log")
+    data = download(context.api_url, desk.inputs.github_token, context.repository, found[-1].id)
+    files = read_zip(data, names=_FILES)
+    base, head = (_snapshot(files, side) for side in ("base.json", "head.json"))
+    return base, head
+
+
+def _snapshot(files: Mapping[str, bytes], name: str) -> Snapshot:
+    try:
+        return from_json(files[name].decode(), f"artifact {name}")
+    except KeyError:
+        raise InputError("is missing in the artifact", where=name, mend="see the run's log") from None
+    except UnicodeDecodeError:
+        raise InputError("is not UTF-8", where=f"artifact {name}") from None
+
+
+def _trusted_base(desk: Desk, hub: Hub, config: Config, sha: str, claimed: Snapshot) -> tuple[Snapshot, str]:
+    """A stored snapshot that is what the artifact says its base is; else the artifact's, if it is of the base commit.
+
+    The artifact's base may be an older commit that gives the same; then it must be in the store.
+    """
+    rule, at = "first parent of the merge commit", claimed.source.sha or ""
+    if at == sha or is_ancestor(hub, at, sha):
+        stored = _stored(desk, config, at, claimed)
+        if stored is not None:
+            older = "" if at == sha else f" of its ancestor {at[:10]}"
+            return stored, f"{rule}; stored snapshot{older}"
+    if at != sha:
+        raise InputError("is not about the base of the merge commit", where="artifact base.json", mend="run it again")
+    return claimed, f"{rule}; measured by the pull request's own run"
+
+
+def _stored(desk: Desk, config: Config, sha: str, like: Snapshot) -> Snapshot | None:
+    """The stored snapshot of a commit with the compiler, flags, targets and models of another."""
+    store = store_of(desk, config)
+    mine = [entry for entry in store.entries() if (entry.report_id, entry.sha) == (config.report_id, sha)]
+    return next((found for found in map(store.load, mine) if _what(found) == _what(like)), None)
+
+
+def _what(snapshot: Snapshot) -> tuple[object, ...]:
+    return snapshot.compiler.digest, snapshot.flags, snapshot.targets, snapshot.models

@@ -1,0 +1,108 @@
+"""The files and commands of GitHub Actions: outputs, the job summary, annotations in the log.
+
+Formats from "Workflow commands for GitHub Actions" of GitHub's documentation. No network. What came from a pull request
+or a compiler goes to the log through `log_safe` only.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+
+from bot.core.publication import Annotation
+from bot.errors import OutputError
+
+MAX_SUMMARY_BYTES = 1024 * 1024
+"""Of one step's summary; the upload of a longer one fails as a whole ("Step isolation and limits")."""
+
+TOO_LONG = "\n> The report is longer than a job summary may be (1 MiB); it is whole in the report directory.\n"
+
+_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+_COMMANDS = {"failure": "error", "warning": "warning", "notice": "notice"}
+_LINE_END = re.compile("(\r\n|[\r\n\v\f\x1c-\x1e\x85\u2028\u2029])")
+# What the runner, or a terminal, may drop before it looks for a command: colours, blanks, what does not show.
+_UNSEEN = re.compile(r"(?:\x1b\[[\d;]*[A-Za-z]|[^!-~])*(?=::)")
+
+
+def write_outputs(path: Path, values: Mapping[str, str]) -> None:
+    """Appends outputs to the file `$GITHUB_OUTPUT`, each as `key<<DELIMITER`, the value and the delimiter.
+
+    Whatever a value holds, it ends no earlier than meant: the delimiter is random and not part of it.
+
+    Raises:
+        OutputError: the file cannot be written.
+        ValueError: a key that is not a plain name.
+    """
+    if bad := [key for key in values if not _KEY.fullmatch(key)]:
+        raise ValueError(f"not names of outputs: {bad}")
+    _append(path, "".join(_heredoc(key, value) for key, value in values.items()).encode("utf-8", "replace"))
+
+
+def write_summary(path: Path, text: str) -> bool:
+    """Appends Markdown to the file `$GITHUB_STEP_SUMMARY`; False where it is too long and only a pointer was written.
+
+    Raises:
+        OutputError: the file cannot be written.
+    """
+    try:
+        there_bytes = path.stat().st_size if path.exists() else 0
+    except OSError as error:
+        raise _unwritable(path, error) from error
+    data, pointer = f"{text.rstrip()}\n".encode("utf-8", "replace"), TOO_LONG.encode()
+    if there_bytes + len(data) <= MAX_SUMMARY_BYTES:
+        _append(path, data)
+        return True
+    if there_bytes + len(pointer) <= MAX_SUMMARY_BYTES:
+        _append(path, pointer)
+    return False
+
+
+def annotation_command(annotation: Annotation) -> str:
+    """The line that, printed, makes an annotation of the run: `::error file=…,line=…,title=…::message`."""
+    place = {"file": annotation.path, "line": str(annotation.line), "title": annotation.title}
+    properties = ",".join(f"{key}={_escape_property(value)}" for key, value in place.items() if value)
+    return f"::{_COMMANDS[annotation.level]} {properties}::{escape_data(annotation.message)}"
+
+
+def escape_data(text: str) -> str:
+    """Text after the `::` of a command, as one line."""
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def log_safe(text: str) -> str:
+    """Text for the log in which no line is a command of the runner.
+
+    The runner takes `::` at the start of a line, blanks before it or not, and the older `##[` anywhere in it. A blank
+    in between undoes both, and C++ names keep their colons.
+    """
+    return "".join(_tame(part) for part in _LINE_END.split(text)).replace("##[", "## [")
+
+
+def _tame(line: str) -> str:
+    unseen = _UNSEEN.match(line)
+    return f"{unseen.group()}: :{line[unseen.end() + 2 :]}" if unseen else line
+
+
+def _heredoc(key: str, value: str) -> str:
+    delimiter = f"end-{secrets.token_hex(16)}"
+    while delimiter in value:
+        delimiter = f"end-{secrets.token_hex(16)}"
+    return f"{key}<<{delimiter}\n{value}\n{delimiter}\n"
+
+
+def _escape_property(text: str) -> str:
+    return escape_data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def _append(path: Path, data: bytes) -> None:
+    try:
+        with path.open("ab") as file:
+            file.write(data)
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
+def _unwritable(path: Path, error: OSError) -> OutputError:
+    return OutputError(f"cannot be written: {error.strerror or error}", where=str(path))

@@ -1,0 +1,148 @@
+"""The check run of a report, with annotations on the lines concerned.
+
+A check run is created once and its annotations are appended in chunks. Where an answer gets lost, GitHub is asked how
+far it came, as sending a chunk twice would show each of its annotations twice.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from bot.core.publication import Annotation, CheckRun
+from bot.publish.github import PAGE_ITEMS, Hub, explain, in_doubt
+
+# "REST API endpoints for check runs": output object and its annotations objects.
+ANNOTATIONS_A_CALL = 50
+MAX_TITLE_CHARACTERS = 255
+MAX_SUMMARY_CHARACTERS = 65_535
+MAX_MESSAGE_BYTES = 64 * 1024
+
+_TRIES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class _Publication:
+    """One check run on its way.
+
+    Attributes:
+        external_id: tells this publication from all others, so that it can be found after a lost answer.
+    """
+
+    hub: Hub
+    head_sha: str
+    check: CheckRun
+    details_url: str
+    external_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """What GitHub has of it."""
+
+    id: int
+    url: str
+    annotations: int
+
+
+def publish_check(hub: Hub, head_sha: str, check: CheckRun, details_url: str) -> str:
+    """Creates a completed check run on a commit, and returns the address of its page.
+
+    Texts beyond GitHub's limits are clipped.
+
+    Args:
+        details_url: where the check's "Details" lead to.
+
+    Raises:
+        NetworkError: the check run cannot be written.
+    """
+    task = _Publication(hub, head_sha, check, details_url, f"code-size-{secrets.token_hex(8)}")
+    with explain(f"write the check run on {head_sha[:12]}", "checks: write"):
+        stored = _once(task, lambda known: known or _create(task), None)
+        while stored and stored.annotations < len(check.annotations):
+            stored = _once(task, lambda known: _append(task, known), stored)
+    return stored.url if stored else ""
+
+
+def _once(
+    task: _Publication, step: Callable[[_Stored | None], _Stored | None], known: _Stored | None
+) -> _Stored | None:
+    """One step; after a lost answer what GitHub has decides whether it is taken again."""
+    before = known
+    for tries_left in reversed(range(_TRIES)):
+        try:
+            return step(known)
+        except Exception as error:
+            if not tries_left or not in_doubt(error):
+                raise
+        time.sleep(task.hub.backoff_seconds)
+        known = _look(task)
+        if known and (before is None or known.annotations > before.annotations):
+            return known
+    return known
+
+
+def _create(task: _Publication) -> _Stored:
+    body = {
+        "name": task.check.name,
+        "head_sha": task.head_sha,
+        "details_url": task.details_url,
+        "external_id": task.external_id,
+        "status": "completed",
+        "conclusion": task.check.conclusion,
+        "output": _output(task.check, 0),
+    }
+    answer = task.hub.call("POST", "check-runs", body)
+    return _Stored(answer["id"], str(answer["html_url"]), len(task.check.annotations[:ANNOTATIONS_A_CALL]))
+
+
+def _append(task: _Publication, known: _Stored | None) -> _Stored | None:
+    if known is None:
+        return None
+    chunk = _output(task.check, known.annotations)
+    task.hub.call("PATCH", f"check-runs/{known.id}", {"output": chunk})
+    return _Stored(known.id, known.url, known.annotations + len(chunk["annotations"]))
+
+
+def _look(task: _Publication) -> _Stored | None:
+    """This publication as GitHub has it; None where it has not."""
+    place, name = f"commits/{task.head_sha}/check-runs", task.check.name
+    listed = task.hub.call("GET", place, check_name=name, filter="all", per_page=PAGE_ITEMS)
+    for run in listed["check_runs"]:
+        if run["external_id"] == task.external_id:
+            return _Stored(run["id"], str(run["html_url"]), run["output"]["annotations_count"])
+    return None
+
+
+def _output(check: CheckRun, start: int) -> dict[str, Any]:
+    chunk = check.annotations[start : start + ANNOTATIONS_A_CALL]
+    return {
+        "title": _clip(check.title, MAX_TITLE_CHARACTERS),
+        "summary": _clip_bytes(check.summary, MAX_SUMMARY_CHARACTERS),  # bytes: the stricter of the two readings
+        "annotations": [_annotation(annotation) for annotation in chunk],
+    }
+
+
+def _annotation(annotation: Annotation) -> dict[str, Any]:
+    return {
+        "path": annotation.path,
+        "start_line": annotation.line,
+        "end_line": annotation.line,
+        "annotation_level": annotation.level,
+        "title": _clip(annotation.title, MAX_TITLE_CHARACTERS),
+        "message": _clip_bytes(annotation.message, MAX_MESSAGE_BYTES),
+    }
+
+
+def _clip(text: str, characters: int) -> str:
+    return text if len(text) <= characters else f"{text[: characters - 1]}…"
+
+
+def _clip_bytes(text: str, size_bytes: int) -> str:
+    data = text.encode("utf-8", "replace")
+    if len(data) <= size_bytes:
+        return text
+    return data[: size_bytes - len("…".encode())].decode("utf-8", "ignore") + "…"

@@ -1,0 +1,186 @@
+"""The connection to GitHub: one repository, one token, bounded retries; and its errors as one line each."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from github import Auth, BadAttributeException, Github, GithubException, RateLimitExceededException
+from github.Repository import Repository
+from requests.exceptions import RequestException
+from urllib3.exceptions import HTTPError
+
+from bot.errors import NetworkError
+from bot.publish.retrying import BoundedRetry
+
+ACTIONS_LOGIN = "github-actions[bot]"
+"""Author of what a workflow's own `GITHUB_TOKEN` writes; that token may not ask for its user."""
+
+PAGE_ITEMS = 100
+"""The most that GitHub gives a page ("Using pagination in the REST API")."""
+
+_CLIP_CHARACTERS = 300
+# "GitHub's token formats": a server or proxy that echoes a request must not get one into a log.
+_TOKEN = re.compile(r"(gh[a-z]_|github_pat_|v1\.)\w{10,}|(?i:\b(bearer|token|basic)) [\w.~+/=-]{8,}")
+
+
+@dataclass(frozen=True)
+class Hub:
+    """One repository on GitHub, seen with one token.
+
+    Attributes:
+        repository: `owner/name`.
+        backoff_seconds: the pause before looking again at what an unclear answer left behind.
+    """
+
+    repository: str
+    client: Github = field(repr=False, compare=False)
+    backoff_seconds: float = 0.5
+
+    @cached_property
+    def repo(self) -> Repository:
+        """The repository; nothing is requested before it is used."""
+        return self.client.get_repo(self.repository, lazy=True)
+
+    def token_login(self) -> str:
+        """The login that what this token writes appears under; asked for once.
+
+        Raises:
+            NetworkError: GitHub did not answer, or refused the token.
+        """
+        return self._login
+
+    @cached_property
+    def _login(self) -> str:
+        with explain("ask GitHub whose token this is", "metadata: read"):
+            try:
+                return str(self.call("GET", "/user")["login"])
+            except GithubException as error:
+                if error.status in {403, 404} and not isinstance(error, RateLimitExceededException):
+                    return ACTIONS_LOGIN
+                raise
+
+    def call(self, verb: str, path: str, body: dict[str, Any] | None = None, **query: Any) -> Any:
+        """One request whose answer is JSON, or nothing (None).
+
+        Args:
+            path: from the root of the API with a slash, or from the repository without.
+        """
+        url = path if path.startswith("/") else f"/repos/{self.repository}/{path}"
+        return self.client.requester.requestJsonAndCheck(verb, url, parameters=query or None, input=body)[1]
+
+
+def connect(
+    api_url: str,
+    token: str,
+    repository: str,
+    *,
+    timeout_seconds: int = 30,
+    retries: int = 5,
+    max_wait_seconds: float = 120,
+    backoff_seconds: float = 0.5,
+) -> Hub:
+    """The repository behind an API; nothing is requested yet.
+
+    Args:
+        api_url: `https://api.github.com`, or a server's `https://HOST/api/v3`.
+        timeout_seconds: for connecting, and for each silence of the server.
+        retries: how often one request is sent again.
+        max_wait_seconds: bound on all waits of one request together; a longer `Retry-After` is an error at once.
+    """
+    retry = BoundedRetry(retries, max_wait_seconds=max_wait_seconds, backoff_seconds=backoff_seconds)
+    client = Github(
+        auth=Auth.Token(token),
+        base_url=api_url.rstrip("/"),
+        timeout=timeout_seconds,
+        user_agent="code-size-bot",
+        per_page=PAGE_ITEMS,
+        retry=retry,
+        seconds_between_requests=0,
+        seconds_between_writes=0,
+        lazy=True,
+    )
+    return Hub(repository, client, backoff_seconds)
+
+
+def in_doubt(error: Exception) -> bool:
+    """True where the request may have been carried out although it looks failed."""
+    if isinstance(error, GithubException):
+        return error.status >= 500
+    return isinstance(error, (RequestException, HTTPError))
+
+
+@contextmanager
+def explain(action: str, permission: str) -> Iterator[None]:
+    """Turns what GitHub and the network throw into one line.
+
+    Args:
+        action: completes "cannot …".
+        permission: what the job's token needs for it, as in a workflow: `pull-requests: write`.
+
+    Raises:
+        NetworkError: with the missing permission, where that may be it. The token is in none.
+    """
+    # `from None`: the errors of requests carry the request, and with it the token.
+    try:
+        yield
+    except GithubException as error:
+        raise _refused(action, permission, error) from None
+    except (RequestException, HTTPError) as error:
+        what = f"cannot {action}: GitHub did not answer: {_one_line(str(error) or type(error).__name__)}"
+        raise NetworkError(what, mend="run it again") from None
+    except (BadAttributeException, json.JSONDecodeError, KeyError):
+        what = f"cannot {action}: GitHub's answer has another form than its documentation says"
+        raise NetworkError(what, mend="check the API URL") from None
+
+
+def _refused(action: str, permission: str, error: GithubException) -> NetworkError:
+    status, said = error.status, _said(error)
+    give = f"give the job `permissions: {permission}`"
+    reasons = {
+        401: ("the token was refused", "check the input `github-token`"),
+        403: (f"403 {said}", "" if "already running" in said else give),
+        404: ("not found, or the token may not see it", give),
+        410: ("it has expired or was removed", "run the workflow again"),
+    }
+    what, mend = reasons.get(status, (f"{status} {said}", ""))
+    if status == 429 or _is_rate_limit(error):
+        after = (error.headers or {}).get("retry-after")
+        waiting = f" and asks to wait {_one_line(after)} seconds" if after else ""
+        what, mend = f"GitHub limits the rate of requests{waiting}: {status} {said}", "run it again later"
+    elif status >= 500:
+        what, mend = f"GitHub did not answer: {status} {said}", "run it again"
+    return NetworkError(f"cannot {action}: {what}", mend=mend)
+
+
+def _is_rate_limit(error: GithubException) -> bool:
+    headers = error.headers or {}
+    told = "retry-after" in headers or headers.get("x-ratelimit-remaining") == "0"
+    return isinstance(error, RateLimitExceededException) or (error.status == 403 and told)
+
+
+def _said(error: GithubException) -> str:
+    """GitHub's message and what it names as wrong ("Troubleshooting the REST API", validation failed)."""
+    data = error.data if isinstance(error.data, dict) else {"message": error.data}
+    wrong = data.get("errors")
+    details = [_detail(item) for item in wrong] if isinstance(wrong, list) else []
+    message = data.get("message") or data.get("data") or error.message or "without a message"
+    return _one_line(": ".join([str(message), *filter(None, [", ".join(details)])]))
+
+
+def _detail(item: object) -> str:
+    if not isinstance(item, dict):
+        return str(item)
+    named = " ".join(str(item[key]) for key in ("resource", "field", "code") if key in item)
+    return str(item.get("message") or named)
+
+
+def _one_line(text: str) -> str:
+    """Server's text as one clipped line without anything that looks like a token."""
+    line = _TOKEN.sub("…", " ".join(text.split()))
+    return line if len(line) <= _CLIP_CHARACTERS else f"{line[: _CLIP_CHARACTERS - 1]}…"

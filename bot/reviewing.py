@@ -1,0 +1,242 @@
+"""The stories of a run that measures on GitHub.
+
+review: open both sides of the event, measure the head, find or measure the base, compare, deliver.
+baseline: measure the pushed commit, unless a stored one stands for it, and store it.
+part: measure one shard of the head, for a review that joins them.
+"""
+
+from __future__ import annotations
+
+import glob
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from bot.core.baseline import Choice, Entry, choose
+from bot.core.merging import merge_snapshots
+from bot.core.policy import Rule
+from bot.core.report import Baseline, Report
+from bot.core.sharding import assigned, known_costs, matrix
+from bot.core.snapshot import CompilerInfo, Snapshot, SourceInfo
+from bot.delivering import Destination, deliver, deliver_broken
+from bot.desk import Desk, store_of
+from bot.errors import BotError, InputError, Interrupted, NetworkError, UsageError
+from bot.inputs.config import Config
+from bot.measuring import SidePlan
+from bot.opening import Opened, Wanted, opened, wanted_sides, workspace_rules
+from bot.pipeline import reported, require_measured, write_snapshot
+from bot.preparing import load_snapshot, measured, plan_digest, require_writable
+from bot.store.artifact import ArtifactStore
+from bot.store.entries import Store
+
+
+def review(desk: Desk) -> int:
+    """Measure and compare the two sides of the event, and deliver the report, or word of what broke."""
+    require_writable(desk.out)
+    try:
+        return deliver(*analysed(desk))
+    except (Interrupted, NetworkError):
+        raise
+    except BotError as error:
+        deliver_broken(error, desk, Destination.of(desk, *workspace_rules(desk)))
+        raise
+
+
+def analysed(desk: Desk) -> tuple[Report, Desk, Destination]:
+    """The report of the event's two sides, and where it goes."""
+    base, head = wanted_sides(desk)
+    with opened(desk, head, base) as (left, right):
+        made = _compared(desk, left, right)
+    judge = left if desk.context.pull else right
+    return made, desk, Destination.of(desk, judge.config, judge.config_name)
+
+
+def baseline(desk: Desk) -> int:
+    """Measure the pushed commit and store it, unless what is stored already would give the same."""
+    require_writable(desk.out)
+    with opened(desk, _pushed(desk)) as (_, head):
+        plan = head.plan("head", desk)
+        entry = Entry(head.config.report_id, desk.context.sha, plan_digest(plan))
+        store = store_of(desk, head.config)
+        if known := _stored(desk, store, head, entry.digest):
+            desk.show.say(f"nothing to measure: {known.entry.sha[:10]} ({_older(known.distance)}) gives the same")
+            return 0
+        snapshot = _whole(desk, head, plan)
+        write_snapshot(desk.out / "head.json", snapshot)
+        if isinstance(store, ArtifactStore):
+            desk.show.say(f"wrote {store.write_for_upload(desk.out, entry, snapshot)}")
+        else:
+            desk.show.say("stored" if store.save(entry, snapshot) else "was stored already")
+    return 0
+
+
+def part(desk: Desk) -> None:
+    """Measure one shard of the head into `head-I-of-N.json`."""
+    require_writable(desk.out)
+    index, count = _shard(desk.inputs.shard)
+    with opened(desk, _head(desk)) as (_, head):
+        request = replace(desk.request, shard=(index, count), plan=desk.inputs.plan or None)
+        plan = head.plan("head", desk, request)
+        snapshot = measured([plan], {}, request, head.config.timeout_seconds, desk.show, desk.cancel)["head"]
+    path = desk.out / f"head-{index}-of-{count}.json"
+    write_snapshot(path, snapshot)
+    desk.show.say(f"wrote {path}")
+
+
+def shards(desk: Desk) -> dict[str, Any]:
+    """The matrix of a sharded run, dealt out by the costs of the nearest stored snapshot."""
+    if desk.inputs.shards is None:
+        raise UsageError("is missing", where="input shards", mend="say how many runners measure")
+    with opened(desk, _head(desk)) as (_, head):
+        cells = head.selected(desk).cells
+        store = store_of(desk, head.config)
+        known = _nearest(desk, store, head)
+        return matrix(cells, desk.inputs.shards, known_costs(store.load(known).cells) if known else None)
+
+
+def _head(desk: Desk) -> Wanted:
+    return _pushed(desk) if desk.context.story == "baseline" else wanted_sides(desk)[1]
+
+
+def _pushed(desk: Desk) -> Wanted:
+    return Wanted("the pushed commit", desk.context.sha, desk.inputs.head or None)
+
+
+def _shard(text: str) -> tuple[int, int]:
+    index, _, count = text.partition("/")
+    if not (index.isdigit() and count.isdigit()):
+        raise UsageError(f"{text!r} is not I/N", where="input shard", mend="use a row's `shard` of the plan")
+    return int(index), int(count)
+
+
+def _compared(desk: Desk, base: Opened, head: Opened) -> Report:
+    """Both sides measured or found, and held against the rules of the side that is allowed to say."""
+    rules = base if desk.context.pull else head
+    with_head = _known(head.wanted) or _joined(desk, head)
+    plans = [] if with_head else [head.plan("head", desk)]
+    found = _base(desk, base)
+    known = {side: one for side, one in (("base", found.snapshot), ("head", with_head)) if one is not None}
+    plans += [found.plan] if found.plan and found.snapshot is None else []
+    sides = measured(plans, known, desk.request, head.config.timeout_seconds, desk.show, desk.cancel)
+    left = sides.get("base") or _nothing(base, sides["head"])
+    made = reported(rules.config, left, sides["head"], found.baseline)
+    require_measured(made, desk.out)
+    notes = (*made.notes, *found.notes, *_rules_note(base.config, head.config, desk))
+    return replace(made, notes=notes, broke=found.broke)
+
+
+def _known(wanted: Wanted) -> Snapshot | None:
+    return load_snapshot(wanted.snapshot) if wanted.snapshot else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The base side: a snapshot, a plan to measure it by, or neither, with the reason in `broke`."""
+
+    baseline: Baseline
+    snapshot: Snapshot | None = None
+    plan: SidePlan | None = None
+    notes: tuple[str, ...] = ()
+    broke: str = ""
+
+
+def _base(desk: Desk, base: Opened) -> _Found:
+    """In this order: a stored snapshot of the base itself, of its nearest ancestor that gives the same, a new one."""
+    wanted = base.wanted
+    if wanted.snapshot:
+        snapshot = load_snapshot(wanted.snapshot)
+        return _Found(Baseline(wanted.rule, snapshot.source.sha), snapshot)
+    plan, why = _plan_or_reason(desk, base)
+    notes: tuple[str, ...] = ()
+    if wanted.spec is None:
+        try:
+            store = store_of(desk, base.config)
+            if known := _stored(desk, store, base, plan_digest(plan) if plan else None):
+                rule = f"{wanted.rule}; stored snapshot {_older(known.distance)}"
+                return _Found(Baseline(rule, wanted.sha, known.distance), store.load(known.entry))
+        except Interrupted:
+            raise
+        except BotError as error:
+            notes = (f"stored baselines could not be read: {error.line}",)
+            desk.show.say(notes[0])
+    if plan:
+        return _Found(Baseline(f"{wanted.rule}; measured in this run", wanted.sha), plan=plan, notes=notes)
+    return _Found(Baseline(wanted.rule, wanted.sha), notes=notes, broke=f"No baseline: {why}")
+
+
+def _plan_or_reason(desk: Desk, base: Opened) -> tuple[SidePlan | None, str]:
+    if base.wanted.unknown:
+        return None, f"{base.wanted.unknown}, no snapshot of the base commit is stored, and no input names the base's"
+    try:
+        return base.plan("base", desk), ""
+    except Interrupted:
+        raise
+    except BotError as error:
+        return None, error.line
+
+
+def _stored(desk: Desk, store: Store, side: Opened, digest: str | None) -> Choice | None:
+    """The stored snapshot that gives what measuring the side's commit now would give."""
+    sha, report_id, entries = side.wanted.sha, side.config.report_id, store.entries()
+    exact = choose(entries, report_id, sha, (), digest)
+    if exact or not any(entry.digest == digest and entry.report_id == report_id for entry in entries):
+        return exact
+    return choose(entries, report_id, sha, desk.git.ancestors(sha, side.config.baseline.ancestors), digest)
+
+
+def _nearest(desk: Desk, store: Store, side: Opened) -> Entry | None:
+    """The nearest stored snapshot, whatever it was measured with: for costs it is near enough."""
+    by_sha = {entry.sha: entry for entry in store.entries() if entry.report_id == side.config.report_id}
+    if not by_sha:
+        return None
+    line = (side.wanted.sha, *desk.git.ancestors(side.wanted.sha, side.config.baseline.ancestors))
+    return next((by_sha[sha] for sha in line if sha in by_sha), None)
+
+
+def _older(distance: int) -> str:
+    return "of that very commit" if not distance else f"{distance} commit{'s' if distance > 1 else ''} older"
+
+
+def _whole(desk: Desk, head: Opened, plan: SidePlan) -> Snapshot:
+    joined = _joined(desk, head)
+    return joined or measured([plan], {}, desk.request, head.config.timeout_seconds, desk.show, desk.cancel)["head"]
+
+
+def _joined(desk: Desk, head: Opened) -> Snapshot | None:
+    """The head as a matrix of runners measured it; None where it was not."""
+    if not desk.inputs.parts:
+        return None
+    paths = sorted({Path(name) for pattern in desk.inputs.parts for name in glob.glob(pattern, recursive=True)})
+    if not paths:
+        raise InputError("match no file", where="input parts", mend="every shard is lost: see the matrix' jobs")
+    merged = merge_snapshots([(path.name, load_snapshot(path)) for path in paths])
+    return replace(merged, notes=tuple(sorted({*merged.notes, *_lost(desk, head, merged)})))
+
+
+def _lost(desk: Desk, head: Opened, merged: Snapshot) -> list[str]:
+    """One line for each shard of the plan of which no cell arrived."""
+    if not desk.inputs.plan:
+        return []
+    cells, arrived = head.selected(desk).cells, {cell.key for cell in merged.cells}
+    names = [row["shard"] for row in json.loads(desk.inputs.plan)["include"]]
+    parts = {name: assigned(cells, desk.inputs.plan, *_shard(name), where="input plan") for name in names}
+    lost = {name: len(part) for name, part in parts.items() if not arrived & {cell.key for cell in part}}
+    return [f"shard {name} is lost: its {count} cells are not measured" for name, count in lost.items()]
+
+
+def _nothing(base: Opened, head: Snapshot) -> Snapshot:
+    """The base of which nothing is known: every cell of the head is planned there, and unmeasured."""
+    source = SourceInfo(base.wanted.sha)
+    return Snapshot(CompilerInfo("", "", ""), source, (), targets=head.targets, models=head.models)
+
+
+def _rules_note(base: Config, head: Config, desk: Desk) -> Sequence[str]:
+    if not desk.context.pull or _unplaced(base.thresholds) == _unplaced(head.thresholds):
+        return ()
+    return ("This pull request changes the thresholds; it is judged by those of its base until it is merged.",)
+
+
+def _unplaced(rules: Sequence[Rule]) -> list[Rule]:
+    return [replace(rule, line=None) for rule in rules]

@@ -1,0 +1,183 @@
+"""Snapshots on an orphan branch of the repository itself: the store on GitHub, which many jobs write at once.
+
+A writer never forces: where another was faster, it fetches again, puts its file on top and pushes anew.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+
+from bot.core.baseline import Entry
+from bot.core.snapshot import Snapshot
+from bot.errors import InputError, NetworkError
+from bot.store.entries import FOLDER, UNPACKED_LIMIT_BYTES, entry_of, pack, path_of, unpack
+from bot.store.scratch import TIP, Git, Scratch, refused
+from bot.store.squash import DAY_SECONDS, history_since, message_since, squashed
+
+ATTEMPTS = 30
+_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.2, 8.0
+AUTHOR = ("github-actions[bot]", "41898282+github-actions[bot]@users.noreply.github.com")
+README = f"""# Code size baselines
+
+This branch belongs to code-size-bot. `{FOLDER}/<report>/<first two digits>/<commit>.<digest>.json.xz` is what the
+compiler made of the suite at that commit; the digest stands for compiler, suite, targets and flags.
+
+It shares no history with the code, and may be deleted: the next push to the default branch begins it anew.
+"""
+# A push that lost a race, told by git itself and by the other side, which had the branch locked or moved meanwhile.
+_REJECTED = re.compile(r"\[rejected\]|non-fast-forward|fetch first|stale info")
+_RACED = re.compile(
+    r"\[remote rejected\].*(cannot lock ref|failed to update|failed to lock|unable to lock|incorrect old value"
+    r"|reference already exists|is at [0-9a-f]+ but expected)"
+)
+
+
+def lost_a_race(output: str) -> bool:
+    """True where a push was rejected because another one came first."""
+    return bool(_REJECTED.search(output) or _RACED.search(output))
+
+
+class DataBranch:
+    """The store on branch `branch` of the clone's `remote`.
+
+    Args:
+        git: in the user's clone, with credentials that may push.
+        squash_days: history older than this becomes one commit.
+        author: name and address for the commits.
+        now: seconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        git: Git,
+        branch: str = "code-size-data",
+        remote: str = "origin",
+        squash_days: int = 90,
+        author: tuple[str, str] = AUTHOR,
+        now: Callable[[], float] = time.time,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._git, self._branch, self._remote = git, branch, remote
+        self._squash_days, self._author, self._now, self._sleep = squash_days, author, now, sleep
+        self._made: Scratch | None = None
+        self._tip: str | None = None
+
+    @property
+    def _scratch(self) -> Scratch:
+        if self._made is None:
+            self._made = Scratch(self._git, self._remote)
+        return self._made
+
+    def __enter__(self) -> DataBranch:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Remove the scratch repository."""
+        if self._made is not None:
+            self._made.close()
+            self._made = None
+
+    def entries(self) -> Sequence[Entry]:
+        """Everything on the branch now; empty where there is no such branch. Raises NetworkError."""
+        self._tip = self._scratch.fetch(self._branch)
+        if self._tip is None:
+            return ()
+        listing = self._scratch.data("ls-tree", "-r", "-z", "--name-only", TIP, "--", FOLDER).decode("utf-8", "replace")
+        return sorted(entry for entry in map(entry_of, listing.split("\0")) if entry is not None)
+
+    def load(self, entry: Entry) -> Snapshot:
+        """Fetch and read one snapshot; raises InputError, NetworkError."""
+        path = path_of(entry)
+        where = f"{self._branch}:{path}"
+        if self._tip is None:
+            self._tip = self._scratch.fetch(self._branch)
+        if self._tip is None or not self._has(self._tip, path):
+            raise InputError("is not stored", where=where)
+        return unpack(self._scratch.data("cat-file", "blob", f"{self._tip}:{path}", limit=UNPACKED_LIMIT_BYTES), where)
+
+    def _has(self, tip: str, path: str) -> bool:
+        return bool(self._scratch.data("ls-tree", "-z", "--name-only", tip, "--", path))
+
+    def save(self, entry: Entry, snapshot: Snapshot) -> bool:
+        """Push one snapshot, as often as other writers come first; raises NetworkError."""
+        path, blob = path_of(entry), self._scratch.store(pack(snapshot))
+        for attempt in range(ATTEMPTS):
+            self._tip = self._scratch.fetch(self._branch)
+            if self._tip and self._has(self._tip, path):
+                return False
+            since = self._since(self._tip)
+            if self._pushed(self._commit(entry, path, blob, since)):
+                self._squash(since)
+                return True
+            self._sleep(_pause_seconds(attempt))
+        raise NetworkError(
+            f"branch {self._branch} could not be pushed: others came first {ATTEMPTS} times", mend="run the job again"
+        )
+
+    def _identity(self, seconds: int) -> Mapping[str, str]:
+        name, address = self._author
+        return {
+            f"GIT_{role}_{field}": value
+            for role in ("AUTHOR", "COMMITTER")
+            for field, value in (("NAME", name), ("EMAIL", address), ("DATE", f"@{seconds} +0000"))
+        }
+
+    def _since(self, tip: str | None) -> int:
+        """When the branch's history begins; each commit says it, so that the history need not be fetched to know."""
+        if tip is None:
+            return int(self._now())
+        return message_since(self._scratch.text("cat-file", "commit", tip)) or history_since(
+            self._scratch, self._branch
+        )
+
+    def _commit(self, entry: Entry, path: str, blob: str, since: int) -> str:
+        parent = self._tip or self._root(since)
+        message = f"Code size of {entry.sha}\n\nReport: {entry.report_id}\nSince: {since}\n"
+        tree = self._scratch.tree(parent, {path: blob})
+        return self._scratch.commit(tree, parent, message, self._identity(int(self._now())))
+
+    def _root(self, since: int) -> str:
+        tree = self._scratch.tree(None, {"README.md": self._scratch.store(README.encode())})
+        return self._scratch.commit(
+            tree, None, f"Begin the code size baselines\n\nSince: {since}\n", self._identity(since)
+        )
+
+    def _pushed(self, commit: str) -> bool:
+        """False where another writer came first."""
+        outcome = self._scratch.call("push", "--porcelain", "origin", f"{commit}:refs/heads/{self._branch}")
+        if outcome.ok:
+            self._tip = commit
+            return True
+        if lost_a_race(outcome.output):
+            return False
+        raise refused(outcome.output, f"branch {self._branch} could not be pushed")
+
+    def _squash(self, since: int) -> None:
+        """Shorten the history where it is old enough; whatever stands in the way is left to the next writer."""
+        cutoff = int(self._now()) - self._squash_days * DAY_SECONDS
+        if since >= cutoff:
+            return
+        try:
+            pair = squashed(self._scratch, self._branch, cutoff, int(self._now()), self._identity)
+            if pair is not None:
+                self._publish(*pair)
+        except (InputError, NetworkError):
+            return
+
+    def _publish(self, seen: str, commit: str) -> None:
+        """Swap the branch from exactly the tip we rewrote: a commit that came meanwhile keeps it as it is."""
+        ref = f"refs/heads/{self._branch}"
+        if self._scratch.call("push", "--quiet", f"--force-with-lease={ref}:{seen}", "origin", f"{commit}:{ref}").ok:
+            self._tip = commit
+
+
+def _pause_seconds(attempt: int) -> float:
+    longest = min(_LONGEST_PAUSE_SECONDS, _FIRST_PAUSE_SECONDS * 1.5**attempt)
+    return longest * random.uniform(0.2, 1)

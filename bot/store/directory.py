@@ -1,0 +1,63 @@
+"""Snapshots in a local directory: the store off GitHub."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from bot.core.baseline import Entry
+from bot.core.snapshot import Snapshot
+from bot.errors import InputError, OutputError
+from bot.store.entries import FOLDER, UNPACKED_LIMIT_BYTES, entry_of, pack, path_of, unpack
+
+
+class DirectoryStore:
+    """A store below `root`, which need not exist; several processes may use it at once."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def entries(self) -> Sequence[Entry]:
+        """Everything stored; files with other names are left alone."""
+        paths = self.root.glob(f"{FOLDER}/*/*/*.json.xz")
+        found = (entry_of(path.relative_to(self.root).as_posix()) for path in paths)
+        return sorted(entry for entry in found if entry is not None)
+
+    def load(self, entry: Entry) -> Snapshot:
+        """Read one snapshot; raises InputError."""
+        path = self.root / path_of(entry)
+        try:
+            with path.open("rb") as file:
+                data = file.read(UNPACKED_LIMIT_BYTES)
+        except OSError as error:
+            raise InputError(f"cannot be read: {error.strerror}", where=str(path)) from None
+        return unpack(data, str(path))
+
+    def save(self, entry: Entry, snapshot: Snapshot) -> bool:
+        """Store whole or not at all; raises OutputError."""
+        path = self.root / path_of(entry)
+        if path.exists():
+            return False
+        write_whole(path, pack(snapshot))
+        return True
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write beside `path`, then rename, so that no reader ever sees half of it; raises OutputError."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=".part-", dir=path.parent)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+            os.chmod(name, 0o644)
+            os.replace(name, path)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise OutputError(
+            f"cannot be written: {error.strerror}", where=str(path), mend="free some space, or choose another directory"
+        ) from None

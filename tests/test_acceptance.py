@@ -1,0 +1,108 @@
+"""Acceptances: bound to what was measured; growth fires again, and nothing else is covered."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import report_factory as make
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.core.acceptance import Acceptance, Seen, accept, seen
+from bot.core.report import Baseline, Report, report_to_plain
+from bot.core.snapshot import CellKey
+from bot.core.verdict import Accepted, Finding, Verdict
+
+CELL = CellKey("bert", "vmvx")
+GROWTH = Finding(CELL, "fail", "artifact_bytes", "code size", "change", "4KiB", "+9,000 B", 1_000, 10_000, 12)
+BROKEN = Finding(CELL, "fail", None, "states", "state", "newly-broken", "newly-broken")
+WARNING = replace(GROWTH, level="warn", metric="vm_bytes")
+
+
+def acceptance(*findings: Finding, who: str = "octocat", event_id: int = 1) -> Acceptance:
+    return Acceptance(who, "better fusion", "comment", event_id, seen(findings))
+
+
+def status(finding: Finding, *given_before: Acceptance) -> str:
+    return accept(Verdict("fail", (finding,)), given_before).status
+
+
+def test_seen_is_the_failing_findings_only() -> None:
+    assert seen([WARNING, GROWTH, BROKEN]) == (
+        Seen("bert", "vmvx", "", "state", None, "newly-broken"),
+        Seen("bert", "vmvx", "artifact_bytes", "change", 10_000, ""),
+    )
+
+
+def test_seen_keeps_what_was_accepted_before() -> None:
+    taken = accept(Verdict("fail", (GROWTH,)), [acceptance(GROWTH)])
+    assert seen(taken.findings) == seen([GROWTH])
+
+
+def test_an_accepted_finding_stays_and_does_not_fail() -> None:
+    taken = accept(Verdict("fail", (GROWTH, WARNING)), [acceptance(GROWTH)])
+    assert taken == Verdict("warn", (replace(GROWTH, accepted=Accepted("octocat", "better fusion")), WARNING))
+
+
+def test_one_unaccepted_failure_is_enough_to_fail() -> None:
+    taken = accept(Verdict("fail", (BROKEN, GROWTH)), [acceptance(GROWTH)])
+    assert taken.status == "fail"
+    assert [finding.accepted is None for finding in taken.findings] == [True, False]
+
+
+def test_without_findings_there_is_nothing_to_accept() -> None:
+    assert accept(Verdict("pass"), [acceptance(GROWTH)]) == Verdict("pass")
+    assert accept(Verdict("warn", (WARNING,)), [acceptance(GROWTH)]) == Verdict("warn", (WARNING,))
+
+
+@pytest.mark.parametrize(("head", "expected"), [(10_001, "fail"), (10_000, "warn"), (9_999, "warn"), (None, "fail")])
+def test_growth_fires_again_and_shrinking_does_not(head: int | None, expected: str) -> None:
+    assert status(replace(GROWTH, head=head), acceptance(GROWTH)) == expected
+
+
+@given(st.integers(0, 1 << 40), st.integers(0, 1 << 40))
+def test_what_is_not_above_the_accepted_value_is_accepted(then: int, now: int) -> None:
+    assert (status(replace(GROWTH, head=now), acceptance(replace(GROWTH, head=then))) == "warn") == (now <= then)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(GROWTH, key=CellKey("bert", "cuda")),
+        replace(GROWTH, key=CellKey("vit", "vmvx")),
+        replace(GROWTH, metric="executable_bytes"),
+        replace(GROWTH, kind="limit"),
+        BROKEN,
+    ],
+)
+def test_nothing_else_is_covered(other: Finding) -> None:
+    assert status(other, acceptance(GROWTH)) == "fail"
+
+
+def test_a_state_is_accepted_as_that_state() -> None:
+    assert status(BROKEN, acceptance(BROKEN)) == "warn"
+    assert status(replace(BROKEN, limit="removed"), acceptance(BROKEN)) == "fail"
+    assert status(GROWTH, acceptance(BROKEN)) == "fail"
+
+
+def test_a_rule_that_was_written_anew_does_not_undo_an_acceptance() -> None:
+    assert status(replace(GROWTH, limit="2KiB", rule="stricter"), acceptance(GROWTH)) == "warn"
+
+
+def test_the_last_one_who_accepted_it_is_named() -> None:
+    both = (acceptance(GROWTH, who="first"), acceptance(GROWTH, who="second", event_id=2))
+    found = accept(Verdict("fail", (GROWTH,)), both).findings[0].accepted
+    assert found is not None and found.who == "second"
+
+
+def test_the_report_says_who_and_why() -> None:
+    small = make.small()
+    half = acceptance(*[f for f in small.verdict.findings if f.metric is None])
+    report = Report(
+        small.base, small.head, Baseline("x"), small.deltas, accept(small.verdict, [half]), broke="a shard was lost"
+    )
+    plain = report_to_plain(report)
+    told = {finding["metric"]: finding["accepted"] for finding in plain["verdict"]["findings"]}
+    assert told == {None: {"who": "octocat", "why": "better fusion"}, "artifact_bytes": None}
+    assert plain["notes"] == ["the analysis broke: a shard was lost"]

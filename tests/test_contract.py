@@ -1,0 +1,97 @@
+"""The contract check finds what GitHub's description does not allow, in requests and in responses."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from api_description import skeleton
+from contract import violations
+
+_REPO = "/repos/octo/repo"
+_COMMENT = skeleton("issue-comment", user=None)
+
+
+def exchange(method: str, path: str, **parts: Any) -> dict[str, Any]:
+    """A harmless exchange with `parts` over it; bodies as objects."""
+    bodies = {key: json.dumps(parts.pop(key)) if key in parts else "" for key in ("req_body", "res_body")}
+    rest = {"query": "", "req_headers": {}, "res_headers": {}, "status": 200, **bodies}
+    return {"method": method, "path": _REPO + path, **rest, **parts}
+
+
+def post_comment(**parts: Any) -> dict[str, Any]:
+    given = {"req_body": {"body": "hi"}, "status": 201, "res_body": _COMMENT, **parts}
+    return exchange("POST", "/issues/7/comments", **given)
+
+
+def _pull_of(**head: Any) -> dict[str, Any]:
+    pull = skeleton("pull-request")
+    return {**pull, "head": {**pull["head"], **head}}
+
+
+def check_run(**body: Any) -> dict[str, Any]:
+    return exchange("POST", "/check-runs", req_body={"name": "n", "head_sha": "a", **body}, status=403)
+
+
+def accepted(one: dict[str, Any]) -> dict[str, Any]:
+    """The same request, let through by the server, with the answer's check left out."""
+    return {**one, "status": 201, "injected": True}
+
+
+ALLOWED = {
+    "a comment": post_comment(),
+    "pages": exchange("GET", "/issues/7/comments", query="per_page=100&page=2", res_body=[_COMMENT]),
+    "a path with slashes": exchange("GET", "/commits/users/topic/check-runs", status=404),
+    "labels as a bare array": exchange("POST", "/issues/7/labels", req_body=["a"], res_body=[]),
+    "a refused request": check_run(conclusion="wrong"),
+    "an answer that was ordered": post_comment(injected=True, status=409, res_body="no"),
+    "too many requests": post_comment(status=429, res_body={"message": "slow"}),
+    "a deleted fork": exchange("GET", "/pulls/7", res_body=_pull_of(repo=None)),
+    "nothing where nothing is described": exchange("DELETE", "/issues/comments/1", status=204),
+}
+
+
+@pytest.mark.parametrize("name", ALLOWED)
+def test_allowed(name: str) -> None:
+    assert violations([ALLOWED[name]]) == []
+
+
+VIOLATIONS = {
+    "no such operation": exchange("GET", "/nonsense"),
+    "PATCH /repos/octo/repo: no such operation": exchange("PATCH", ""),
+    "unknown query parameter pages": exchange("GET", "/issues/7/comments", query="pages=2", res_body=[]),
+    "query per_page: 'many' is not of type 'integer'": exchange("GET", "/pulls", query="per_page=many", res_body=[]),
+    "query state: 'new' is not one of": exchange("GET", "/pulls", query="state=new", res_body=[]),
+    "path issue_number: 'seven' is not of type 'integer'": exchange("GET", "/issues/seven/comments", res_body=[]),
+    "unknown body key text": post_comment(req_body={"body": "hi", "text": "hi"}),
+    "body: 'body' is a required property": post_comment(req_body={}),
+    "body.body: None": post_comment(req_body={"body": None}),
+    "the body is not JSON": {**post_comment(), "req_body": "{"},
+    "sends a body, none is described": exchange("DELETE", "/issues/comments/1", status=204, req_body={}),
+    "body.conclusion: 'good' is not one of": accepted(check_run(conclusion="good")),
+    "body.output: 'summary' is a required property": accepted(check_run(status="completed", output={"title": "t"})),
+    "response: 'id' is a required property": post_comment(res_body={"body": "hi"}),
+    "response.id: 'one' is not of type 'integer'": post_comment(res_body={**_COMMENT, "id": "one"}),
+    "response.0.created_at: 'soon' is not a 'date-time'": exchange(
+        "GET", "/issues/7/comments", res_body=[{**_COMMENT, "created_at": "soon"}]
+    ),
+    "response.head.sha: None": exchange("GET", "/pulls/7", res_body=_pull_of(sha=None)),
+    "status 409 is not described": post_comment(status=409, res_body={}),
+    "has a body, none is described": exchange("DELETE", "/issues/comments/1", status=204, res_body={}),
+}
+
+
+@pytest.mark.parametrize("message", VIOLATIONS)
+def test_caught(message: str) -> None:
+    found = violations([post_comment(), VIOLATIONS[message]])
+    assert any(message in line for line in found), found
+    assert all(line.startswith("exchange 2: ") for line in found)
+
+
+def test_nested_unknown_enum_is_named_by_its_place() -> None:
+    note = {"path": "a", "start_line": 1, "end_line": 1, "annotation_level": "bad", "message": "m"}
+    output = {"title": "t", "summary": "s", "annotations": [note] * 51}
+    found = violations([accepted(check_run(status="completed", conclusion="success", output=output))])
+    assert any("body.output.annotations.0.annotation_level: 'bad' is not one of" in line for line in found)
+    assert any("body.output.annotations: " in line and "too long" in line for line in found)

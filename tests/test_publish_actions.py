@@ -1,0 +1,170 @@
+"""The files and commands of GitHub Actions, read back the way the runner reads them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.core.publication import Annotation
+from bot.errors import OutputError
+from bot.publish.actions import (
+    MAX_SUMMARY_BYTES,
+    TOO_LONG,
+    annotation_command,
+    escape_data,
+    log_safe,
+    write_outputs,
+    write_summary,
+)
+
+KEYS = st.from_regex(r"[a-z][a-z-]{0,8}", fullmatch=True)
+NASTY = st.text(alphabet=st.sampled_from(list("ab=<>{}$`\n\r\t :%#[]\u2028\0é") + ["EOF", "end-", "key<<EOF\n"]))
+RUNNER_LINE_END = re.compile("\r\n|\r|\n")
+
+
+def read_back(path: Path) -> dict[str, str]:
+    """The outputs as the runner reads them: `key=value`, or `key<<DELIMITER` up to a line that is the delimiter."""
+    found: dict[str, str] = {}
+    lines = path.read_bytes().decode().split("\n")
+    while lines:
+        line = lines.pop(0)
+        heredoc = re.fullmatch(r"([^=<]+)<<(.+)", line)
+        if heredoc:
+            end = lines.index(heredoc[2])
+            found[heredoc[1]] = "\n".join(lines[:end])
+            del lines[: end + 1]
+        elif line:
+            key, _, value = line.partition("=")
+            found[key] = value
+    return found
+
+
+@given(st.dictionaries(KEYS, st.one_of(NASTY, st.text(st.characters(exclude_categories=["Cs"])))))
+def test_outputs_arrive_as_they_are_and_no_others(
+    tmp_path_factory: pytest.TempPathFactory, values: dict[str, str]
+) -> None:
+    path = tmp_path_factory.mktemp("outputs") / "out"
+    path.write_text("earlier=1\n")
+    write_outputs(path, values)
+    assert read_back(path) == {"earlier": "1", **values}
+
+
+def test_delimiters_are_not_to_be_guessed(tmp_path: Path) -> None:
+    write_outputs(tmp_path / "out", {"a": "x", "b": "x"})
+    write_outputs(tmp_path / "out", {"c": "x"})
+    delimiters = set(re.findall(r"<<(\S+)", (tmp_path / "out").read_text()))
+    assert len(delimiters) == 3 and all(len(one) >= 32 for one in delimiters)
+
+
+@pytest.mark.parametrize("key", ["", "a=b", "a\nb", "a<<b", "1a", "a b", "a\n"])
+def test_a_key_is_a_plain_name(tmp_path: Path, key: str) -> None:
+    with pytest.raises(ValueError, match="not names of outputs"):
+        write_outputs(tmp_path / "out", {"fine": "1", key: "x"})
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_surrogate_does_not_stop_the_outputs(tmp_path: Path) -> None:
+    write_outputs(tmp_path / "out", {"a": "x\udc80y"})
+    assert read_back(tmp_path / "out") == {"a": "x?y"}
+
+
+def test_a_file_that_cannot_be_written_is_an_output_error(tmp_path: Path) -> None:
+    with pytest.raises(OutputError, match="out: cannot be written"):
+        write_outputs(tmp_path / "missing" / "out", {"a": "x"})
+    with pytest.raises(OutputError, match="cannot be written"):
+        write_summary(tmp_path, "x")
+
+
+def test_the_summary_is_appended(tmp_path: Path) -> None:
+    path = tmp_path / "summary"
+    assert write_summary(path, "# One") and write_summary(path, "# Two\n\n")
+    assert path.read_text() == "# One\n# Two\n"
+
+
+def test_the_summary_is_a_mebibyte_in_utf_8_at_most(tmp_path: Path) -> None:
+    fits, over = tmp_path / "fits", tmp_path / "over"
+    assert write_summary(fits, "ü" * (MAX_SUMMARY_BYTES // 2 - 1) + "x")
+    assert fits.stat().st_size == MAX_SUMMARY_BYTES
+    assert not write_summary(fits, "more")
+    assert fits.stat().st_size == MAX_SUMMARY_BYTES
+    assert not write_summary(over, "ü" * (MAX_SUMMARY_BYTES // 2))
+    assert over.read_text() == TOO_LONG
+
+
+def test_what_is_there_already_counts(tmp_path: Path) -> None:
+    path = tmp_path / "summary"
+    write_summary(path, "x" * (MAX_SUMMARY_BYTES - 500))
+    assert not write_summary(path, "y" * 600)
+    assert path.read_text().endswith(TOO_LONG) and "y" * 10 not in path.read_text().removesuffix(TOO_LONG)
+
+
+def test_an_annotation_is_one_command() -> None:
+    annotation = Annotation("models/a,b:c.mlir", 7, "failure", "stack: 50%, too much", "first\nsecond :: 100%\r")
+    assert annotation_command(annotation) == (
+        "::error file=models/a%2Cb%3Ac.mlir,line=7,title=stack%3A 50%25%2C too much::first%0Asecond :: 100%25%0D"
+    )
+    assert annotation_command(Annotation("a", 1, "warning", "", "m")) == "::warning file=a,line=1::m"
+    assert annotation_command(Annotation("a", 1, "notice", "", "m")).startswith("::notice ")
+
+
+@given(st.text(), st.text(), st.text())
+def test_an_annotation_never_becomes_two(path: str, title: str, message: str) -> None:
+    command = annotation_command(Annotation(path, 3, "warning", title, message))
+    assert not RUNNER_LINE_END.search(command)
+    head, _, data = command[2:].partition("::")
+    properties = dict(one.split("=", 1) for one in head.removeprefix("warning ").split(","))
+    assert properties == {
+        key: escape_data(value).replace(":", "%3A").replace(",", "%2C")
+        for key, value in (("file", path), ("line", "3"), ("title", title))
+        if value
+    }
+    undone = data.replace("%0A", "\n").replace("%0D", "\r").replace("%25", "%")
+    assert undone == message
+
+
+def commands(text: str) -> list[str]:
+    """The lines that the runner takes for a command: `::` after blanks, `##[` anywhere."""
+    return [
+        line for line in re.split("[\r\n\v\f\x85\u2028\u2029]", text) if line.strip().startswith("::") or "##[" in line
+    ]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "::error::x",
+        "  \t::set-env name=PATH::x",
+        "a\n::stop-commands::x",
+        "a\r::warning::x",
+        "##[error]x",
+        "a ##[group]x",
+        ":::notice::x",
+        "\u00a0::notice::x",
+        "\x1b[31m::error::x",
+        "a\u2028::add-mask::x",
+        "###[command]x",
+    ],
+)
+def test_no_line_of_a_stranger_is_a_command(line: str) -> None:
+    assert commands(re.sub(r"\x1b\[\d+m", "", line))
+    safe = log_safe(line)
+    assert not commands(re.sub(r"\x1b\[\d+m", "", safe))
+    assert safe.replace(": :", "::", 1).replace("## [", "##[") == line
+
+
+@given(NASTY | st.text() | st.lists(st.sampled_from(["::", ":", "##[", "#", "[", " ", "\n", "\r", "x"])).map("".join))
+def test_no_text_is_a_command(text: str) -> None:
+    assert not commands(log_safe(text))
+
+
+def test_plain_text_and_names_stay() -> None:
+    text = "error: mlir::linalg::LinalgOp has no ::mlir::Type\n  at a.cpp:3\n\n#map = [1]\n"
+    assert log_safe(text) == text
+
+
+def test_a_long_text_takes_no_long_time() -> None:
+    assert log_safe("\n " * 200_000 + "\x1b[" * 100_000).count("\n") == 200_000

@@ -1,0 +1,98 @@
+"""Workflow runs, artifacts and descent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from publishing import HEAD, World, opened
+
+from bot.publish.runs import ArtifactInfo, artifacts, dispatch, is_ancestor, newest_run, parents, rerun
+
+WRITER = {"contents": "read", "actions": "write"}
+
+
+@pytest.fixture
+def world(caplog: pytest.LogCaptureFixture) -> Iterator[World]:
+    with opened(caplog) as one:
+        yield one
+
+
+def test_a_run_is_started_again(world: World) -> None:
+    world.github.add_run(7)
+    rerun(world.connect(token=world.github.token(permissions=WRITER)), 7)
+    assert world.github.reruns == [7]
+
+
+def test_a_run_under_way_is_refused_without_advice_on_permissions(world: World) -> None:
+    world.github.add_run(7, status="in_progress", conclusion=None)
+    hub = world.connect(token=world.github.token(permissions=WRITER))
+    line = world.error(lambda: rerun(hub, 7))
+    assert line == "cannot run 7 again: 403 This workflow is already running"
+
+
+def test_starting_again_needs_a_permission(world: World) -> None:
+    world.github.add_run(7)
+    assert "`permissions: actions: write`" in world.error(lambda: rerun(world.hub, 7))
+
+
+def test_a_rerun_that_may_have_begun_is_not_repeated(world: World) -> None:
+    world.github.fail_next("POST", "/rerun$", 502)
+    assert "502" in world.error(lambda: rerun(world.hub, 7))
+    assert world.requests("POST", "/rerun") == 1
+
+
+def test_the_newest_run_of_a_commit(world: World) -> None:
+    for run_id in (5, 9, 7):
+        world.github.add_run(run_id, head_sha=HEAD)
+    world.github.add_run(11, head_sha=HEAD, path=".github/workflows/lint.yml")
+    world.github.add_run(12, head_sha="b" * 40)
+    assert newest_run(world.hub, HEAD, None) == 11
+    assert newest_run(world.hub, HEAD, "code-size.yml") == 9
+    assert newest_run(world.hub, HEAD, "size.yml") is None
+    assert newest_run(world.hub, "c" * 40, None) is None
+
+
+def test_a_workflow_is_started_with_its_inputs(world: World) -> None:
+    hub = world.connect(token=world.github.token(permissions=WRITER))
+    dispatch(hub, "code-size.yml", "main", {"base": "3.11.0", "head": "3.13.0"})
+    assert world.github.dispatches == [
+        {"workflow": "code-size.yml", "ref": "main", "inputs": {"base": "3.11.0", "head": "3.13.0"}}
+    ]
+
+
+def test_a_dispatch_that_github_cannot_carry_out(world: World) -> None:
+    said = {"message": "Workflow does not have 'workflow_dispatch' trigger"}
+    world.github.fail_next("POST", "/dispatches$", 422, body=said)
+    line = world.error(lambda: dispatch(world.hub, "code-size.yml", "main", {}))
+    assert line == "cannot start the workflow code-size.yml: 422 Workflow does not have 'workflow_dispatch' trigger"
+
+
+def test_artifacts_over_all_pages(world: World) -> None:
+    ids = [world.github.add_artifact(7, f"part {n}", b"x" * n, expired=n == 3) for n in range(105)]
+    world.github.add_artifact(8, "foreign", b"y")
+    found = artifacts(world.hub, 7)
+    assert [one.id for one in found] == ids
+    assert found[3] == ArtifactInfo(ids[3], "part 3", 3, True)
+    assert found[4] == ArtifactInfo(ids[4], "part 4", 4, False)
+    assert len(world.github.traffic) == 2
+
+
+def test_descent(world: World) -> None:
+    old, middle, new, side, alien = ("1" * 40, "2" * 40, "3" * 40, "4" * 40, "5" * 40)
+    for sha, above in ((old, ()), (middle, (old,)), (new, (middle, side)), (side, (old,)), (alien, ())):
+        world.github.add_commit(sha, above)
+    world.github.set_branch("main", new)
+    assert is_ancestor(world.hub, old, new) and is_ancestor(world.hub, new, new) and is_ancestor(world.hub, old, "main")
+    assert not is_ancestor(world.hub, new, old)
+    assert not is_ancestor(world.hub, middle, side)
+    assert not is_ancestor(world.hub, alien, new)
+    assert not is_ancestor(world.hub, "6" * 40, new)
+    assert parents(world.hub, new) == (middle, side) and parents(world.hub, old) == ()
+
+
+def test_a_silent_server_is_not_a_missing_ancestor(world: World) -> None:
+    world.github.fail_next("GET", "/compare/", 502, times=9)
+    assert "cannot compare" in world.error(lambda: is_ancestor(world.hub, HEAD, "main"))
+    world.github.fail_next("GET", "/commits/", 500, times=9)
+    assert "cannot read the commit" in world.error(lambda: parents(world.hub, HEAD))

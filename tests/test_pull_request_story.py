@@ -1,0 +1,263 @@
+"""The whole story of pull requests: the action as a process, the real compiler and the quick suite, a GitHub over HTTP.
+
+One test tells it from the first push to the refused artifact, as each chapter stands on the one before.
+"""
+
+from __future__ import annotations
+
+import copy
+import io
+import json
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from bot.arguments import default_cache
+from bot.compiler.runner import Cancel
+from bot.compiler.toolchain import resolve
+from bot.core.serial import from_json
+from bot.core.snapshot import CellKey
+from bot.inputs.config import configs_dir
+from tests.fake_github import FakeGitHub
+from tests.github_runner import REPOSITORY, Origin, Payload, Run, Runner, git
+
+pytestmark = pytest.mark.compiler
+
+EVENTS = REPOSITORY / "tests/fixtures/events"
+MARKER = "<!-- code-size-bot:default -->"
+WRITER = {"contents": "write", "issues": "write", "pull_requests": "write", "checks": "write", "actions": "write"}
+READER = dict.fromkeys(WRITER, "read")
+QUICK = ("bert_l4_f32_s128", "bert_l4_f32_dyn", "mobilenet_v1_f32_224", "mobilenet_v1_int8_tosa")
+BERT = CellKey("bert_l4_f32_s128", "llvm-cpu-x86_64")
+
+
+def configuration(cpu: str) -> str:
+    """The repository's own configuration: all default targets, x86-64 for `cpu`, a compiler that is pinned."""
+    targets = yaml.safe_load((configs_dir() / "default.yml").read_text())["targets"]
+    targets["llvm-cpu-x86_64"]["flags"][-1] = f"--iree-llvmcpu-target-cpu={cpu}"
+    keys: dict[str, Any] = {
+        "schema": "code-size-config/1",
+        "compiler": {"requirements": "requirements.txt"},
+        "models": ["models/*.mlir"],
+        "targets": targets,
+    }
+    return yaml.safe_dump(keys, sort_keys=False)
+
+
+def files_of_main() -> dict[str, str | None]:
+    models = {f"models/{name}.mlir": (configs_dir() / "models" / f"{name}.mlir").read_text() for name in QUICK}
+    return {**models, "code-size.yml": configuration("generic"), "requirements.txt": "iree-base-compiler==3.13.0\n"}
+
+
+def example(name: str) -> Payload:
+    """An event as GitHub sends it, moved to our repository."""
+    payload: Payload = json.loads((EVENTS / f"{name}.json").read_text())
+    payload["repository"].update(full_name="octo/repo", default_branch="main")
+    return payload
+
+
+@dataclass
+class Story:
+    """The stage: a GitHub, a repository, a runner; and the events that can happen on it."""
+
+    hub: FakeGitHub
+    origin: Origin
+    runner: Runner
+    token: str
+    read_only: str
+    run_id: int = 100
+
+    def push(self, sha: str) -> Run:
+        payload = example("push.branch") | {"ref": "refs/heads/main", "after": sha, "deleted": False}
+        return self._run("push", payload, sha, "refs/heads/main", self.token)
+
+    def pull(self, number: int, action: str, head: str, merge: str, *, fork: bool = False) -> Run:
+        payload = self._pull_payload(number, action, head, merge, "mallory/repo" if fork else "octo/repo")
+        run = self._run(
+            "pull_request", payload, merge, f"refs/pull/{number}/merge", self.read_only if fork else self.token
+        )
+        self.hub.add_run(self.run_id, head_sha=head, event="pull_request")
+        if run.report.is_dir():
+            self.upload(run.files(), head)
+        return run
+
+    def upload(self, data: bytes, head: str) -> None:
+        """What the workflow's next step does with the report directory."""
+        self.hub.add_artifact(self.run_id, "code-size-default", data, head_sha=head, head_branch="topic")
+
+    def post(self, head: str) -> Run:
+        payload = copy.deepcopy(example("workflow_run.completed"))
+        run = payload["workflow_run"]
+        run.update(id=self.run_id, head_sha=head, head_branch="topic", event="pull_request", conclusion="success")
+        run["head_repository"].update(full_name="mallory/repo")
+        run["actor"].update(login="mallory")
+        return self._run("workflow_run", payload | {"action": "completed"}, self.main, "refs/heads/main", self.token)
+
+    def comment(self, number: int, login: str, body: str) -> Run:
+        payload = copy.deepcopy(example("issue_comment.created"))
+        comment_id = self.hub.add_comment(number, login, body)
+        payload["issue"].update(number=number, pull_request={"url": f"{self.hub.url}/repos/octo/repo/pulls/{number}"})
+        payload["comment"].update(id=comment_id, body=body)
+        payload["comment"]["user"].update(login=login, type="User")
+        payload["sender"].update(login=login, type="User")
+        return self._run("issue_comment", payload, self.main, "refs/heads/main", self.token)
+
+    @property
+    def main(self) -> str:
+        return git(self.origin.bare, "rev-parse", "main")
+
+    def ours(self, number: int) -> list[str]:
+        """Bodies of the bot's report comments."""
+        return [str(one["body"]) for one in self.hub.comments(number) if str(one["body"]).startswith(MARKER)]
+
+    def conclusion(self, head: str) -> str:
+        """Of the newest check run."""
+        return str([check for check in self.hub.check_runs if check["head_sha"] == head][-1]["conclusion"])
+
+    def _run(self, event: str, payload: Payload, sha: str, ref: str, token: str) -> Run:
+        self.run_id += 1
+        return self.runner.run(event, payload, sha=sha, ref=ref, token=token, run_id=self.run_id)
+
+    def _pull_payload(self, number: int, action: str, head: str, merge: str, repository: str) -> Payload:
+        payload = copy.deepcopy(example("pull_request.labeled" if action == "labeled" else "pull_request.synchronize"))
+        payload.update(action=action, number=number)
+        if action == "labeled":
+            payload["label"].update(name="code-size-approved")
+        pull = payload["pull_request"]
+        pull.update(number=number, merge_commit_sha=merge)
+        pull["head"].update(sha=head, ref=f"topic-{number}")
+        pull["head"]["repo"].update(full_name=repository)
+        pull["base"].update(ref="main", sha=self.main)
+        return payload
+
+    def open_pull(self, number: int, files: dict[str, str | None], *, fork: bool = False) -> tuple[str, str]:
+        """A new state of a pull request's branch, known to git and to GitHub."""
+        head, merge = self.origin.push_pull(number, files)
+        where = {"head_repo": "mallory/repo", "head_branch": "topic"} if fork else {"head_branch": f"topic-{number}"}
+        self.hub.add_commit(merge, [self.main, head])
+        self.hub.add_pull(number, head, merge_sha=merge, base_sha=self.main, **where)
+        return head, merge
+
+
+@pytest.fixture
+def story(tmp_path: Path) -> Iterator[Story]:
+    resolve("3.13.0", default_cache(), Cancel(), print)
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    (cache / "toolchains").symlink_to(default_cache() / "toolchains")
+    with FakeGitHub("octo/repo") as hub:
+        hub.add_user("alice", permission="write")
+        hub.add_user("mallory", permission="read")
+        tokens = [hub.token(permissions=permissions) for permissions in (WRITER, READER)]
+        origin = Origin.create(tmp_path)
+        yield Story(hub, origin, Runner(tmp_path, hub, origin, cache), *tokens)
+        hub.assert_contract()
+
+
+def stack(path: Path) -> int | None:
+    cells = from_json(path.read_text()).cells
+    return next(cell for cell in cells if cell.key == BERT).value("stack_alloca_bytes")
+
+
+def test_from_the_first_push_to_a_refused_artifact(story: Story) -> None:
+    hub = story.hub
+
+    # Main is measured and stored on a branch of its own.
+    run = story.push(story.origin.push_main("The suite", files_of_main()))
+    assert run.code == 0, run.log
+    stored = git(story.origin.bare, "ls-tree", "-r", "--name-only", "code-size-data").splitlines()
+    assert sum(story.main in name for name in stored) == 1
+    head_json = run.report / "head.json"
+    assert stack(head_json) == 36_864  # the compiler's own figure for x86-64 generic
+
+    # A commit that changes no code needs no measurement.
+    run = story.push(story.origin.push_main("Words", {"README.md": "# Models\n"}))
+    assert run.code == 0 and "nothing to measure" in run.log and "1 commit older" in run.log, run.log
+
+    # A pull request that raises a dispatch's stack fails its check, and says so in one comment.
+    head, merge = story.open_pull(1, {"code-size.yml": configuration("x86-64-v3")})
+    run = story.pull(1, "opened", head, merge)
+    assert run.code == 0, run.log
+    (body,) = story.ours(1)
+    assert "36,864" in body and "73,728" in body and "/code-size accept" in body
+    assert head[:10] not in body or merge[:10] in body
+    assert story.main[:10] in body and merge[:10] in body and "first parent of the merge commit" in body
+    assert "1 commit older" in body
+    assert run.outputs["verdict"] == "fail" and int(run.outputs["findings"]) > 0
+    assert run.outputs["comment-url"].endswith(f"#issuecomment-{hub.comments(1)[0]['id']}")
+    assert story.conclusion(head) == "failure"
+    annotated = {note["path"] for check in hub.check_runs for note in check["annotations"]}
+    assert annotated & {f"models/{BERT.model}.mlir", "code-size.yml"}
+    assert "36,864" in run.summary
+
+    # What nobody with write access says changes nothing, and is not answered.
+    before = len(hub.comments(1))
+    run = story.comment(1, "mallory", '/code-size accept "please"')
+    assert run.code == 0 and len(hub.comments(1)) == before + 1 and story.conclusion(head) == "failure"
+
+    # A label by someone with write access accepts it as it is measured.
+    hub.add_label(1, "code-size-approved", by="alice")
+    run = story.pull(1, "labeled", head, merge)
+    (body,) = story.ours(1)
+    assert run.outputs["verdict"] == "warn", run.log
+    assert "Accepted by" in body and "alice" in body
+    assert story.conclusion(head) == "neutral"
+
+    # A second push updates the same comment; what grew no further stays accepted.
+    comment_id = hub.comments(1)[0]["id"]
+    head, merge = story.open_pull(1, {"notes.txt": "no code\n"})
+    run = story.pull(1, "synchronize", head, merge)
+    assert run.outputs["verdict"] == "warn" and hub.comments(1)[0]["id"] == comment_id
+    assert len(story.ours(1)) == 1
+
+    # One that goes back resolves the alarm, in the same comment.
+    head, merge = story.open_pull(1, {"code-size.yml": configuration("generic")})
+    run = story.pull(1, "synchronize", head, merge)
+    (body,) = story.ours(1)
+    assert run.outputs["verdict"] in ("pass", "warn") and "esolved" in body, body[:2000]
+    assert story.conclusion(head) != "failure"
+
+    # A pull request that adds a model is told about it; nothing else changes.
+    tiny = next((REPOSITORY / "tests/fixtures/e2e").rglob("*.mlir"))
+    head, merge = story.open_pull(2, {f"models/{tiny.name}": tiny.read_text()})
+    run = story.pull(2, "opened", head, merge)
+    (body,) = story.ours(2)
+    assert int(run.outputs["new"]) == 8 and tiny.stem in body
+    assert run.outputs["changed"] == "0"
+
+    # A fork's run can only measure; the trusted half tells, and a maintainer accepts by comment.
+    head, merge = story.open_pull(3, {"code-size.yml": configuration("x86-64-v3")}, fork=True)
+    run = story.pull(3, "opened", head, merge, fork=True)
+    assert run.code == 0 and story.ours(3) == [] and run.outputs["verdict"] == "fail", run.log
+    run = story.post(head)
+    assert run.code == 0, run.log
+    (body,) = story.ours(3)
+    assert "73,728" in body and "own workflow run" in body and "stored snapshot" in body
+    run = story.comment(3, "alice", '/code-size accept "the faster layer norm is worth it"')
+    assert run.code == 0, run.log
+    (body,) = story.ours(3)
+    assert "the faster layer norm is worth it" in body and story.conclusion(head) == "neutral"
+
+    # An artifact with anything but snapshots in it is refused, and said to be.
+    head, merge = story.open_pull(3, {"notes.txt": "evil\n"}, fork=True)
+    story.run_id += 1
+    hub.add_run(story.run_id, head_sha=head, event="pull_request")
+    story.upload(hostile(), head)
+    run = story.post(head)
+    assert run.code == 2, run.log
+    (body,) = story.ours(3)
+    assert "not known" in body and "@everyone" not in body
+    assert story.conclusion(head) == "failure"
+
+
+def hostile() -> bytes:
+    """A zip that wants out of its directory."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as archive:
+        archive.writestr("../../@everyone.json", "{}")
+    return made.getvalue()
