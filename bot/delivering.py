@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from bot.core.acceptance import Acceptance, accept, seen
+from bot.core.acceptance import APPROVAL_LABEL, Acceptance, accept, seen
 from bot.core.comment_state import decode, encode
 from bot.core.delta import STATES
 from bot.core.publication import CheckRun, CommentState
@@ -16,7 +16,6 @@ from bot.core.report import Report
 from bot.desk import Desk
 from bot.errors import BotError, NetworkError
 from bot.inputs.config import Config
-from bot.inputs.events import APPROVAL_LABEL
 from bot.pipeline import write_report
 from bot.publish.actions import annotation_command, write_outputs, write_summary
 from bot.publish.checks import publish_check
@@ -101,7 +100,7 @@ def deliver(made: Report, desk: Desk, to: Destination, extra: Sequence[Acceptanc
     if hub:
         url = _attempt(problems, lambda: _comment(hub, final, to, memory, desk)) or ""
         _attempt(problems, lambda: _check(hub, check, to, desk))
-        _outputs(desk, {"comment-url": url})
+        tell(desk, {"comment-url": url})
     if problems:
         raise problems[0]
     return 1 if final.verdict.status == "fail" and to.config.fail_job else 0
@@ -111,7 +110,7 @@ def deliver_broken(error: BotError, desk: Desk, to: Destination) -> None:
     """Say on the pull request, as far as possible, that there is no report and why; never raises NetworkError."""
     problems: list[NetworkError] = []
     hub = _writable(desk, to)
-    _outputs(desk, {"verdict": "unknown", "report-path": str(desk.out)})
+    tell(desk, {"verdict": "unknown", "report-path": str(desk.out)})
     memory = (hub and _attempt(problems, lambda: remember(hub, to))) or Memory()
     old = memory.previous or CommentState(to.head_sha, to.run_id)
     state = replace(old, head_sha=to.head_sha, run_id=to.run_id, alarming=True, acceptances=memory.acceptances)
@@ -182,12 +181,13 @@ def _tell_actions(final: Report, desk: Desk, to: Destination, check: CheckRun) -
         write_summary(desk.summary, render_summary(final, to.config.templates))
     counts = Counter(delta.state for delta in final.deltas)
     told = {"verdict": final.verdict.status, "findings": str(len(final.verdict.findings)), "report-path": str(desk.out)}
-    _outputs(desk, told | {state: str(counts[state]) for state in STATES})
+    tell(desk, told | {state: str(counts[state]) for state in STATES})
     if desk.outputs and desk.context.read_only:
         for annotation in check.annotations[:10]:
             print(annotation_command(annotation))
 
 
-def _outputs(desk: Desk, values: Mapping[str, str]) -> None:
+def tell(desk: Desk, values: Mapping[str, str]) -> None:
+    """Set outputs of the action; nothing outside of GitHub Actions."""
     if desk.outputs:
         write_outputs(desk.outputs, values)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,6 +29,7 @@ class Desk:
     Attributes:
         hub: GitHub; None without a token.
         git: of the workspace.
+        stack: what is closed when the run ends.
         outputs, summary: the files GitHub Actions reads; None outside of it.
     """
 
@@ -38,6 +39,7 @@ class Desk:
     git: Git
     show: Show
     cancel: Cancel
+    stack: ExitStack
     outputs: Path | None = None
     summary: Path | None = None
 
@@ -66,9 +68,9 @@ def open_desk(
     """Connect what there is a token for; git's credentials are gone when the context ends."""
     token = inputs.github_token
     hub = connect(context.api_url, token, context.repository) if token and context.repository else None
-    with authenticated(token, context.server_url) as auth:
+    with authenticated(token, context.server_url) as auth, ExitStack() as stack:
         git = Git(Path(environ.get("GITHUB_WORKSPACE") or Path.cwd()), cancel, auth)
-        yield Desk(context, inputs, hub, git, show, cancel, *_files(environ))
+        yield Desk(context, inputs, hub, git, show, cancel, stack, *_files(environ))
 
 
 def _files(environ: Mapping[str, str]) -> tuple[Path | None, Path | None]:
@@ -78,7 +80,8 @@ def _files(environ: Mapping[str, str]) -> tuple[Path | None, Path | None]:
 
 
 def _data_branch(desk: Desk, config: Config) -> Store:
-    return DataBranch(desk.git, branch=config.baseline.branch, squash_days=config.baseline.squash_days)
+    store = DataBranch(desk.git, branch=config.baseline.branch, squash_days=config.baseline.squash_days)
+    return desk.stack.enter_context(store)
 
 
 def _directory(desk: Desk, config: Config) -> Store:

@@ -18,7 +18,7 @@ from bot.core.serial import from_json
 from bot.core.snapshot import Snapshot
 from bot.delivering import Destination, deliver, deliver_broken
 from bot.desk import Desk, store_of
-from bot.errors import InputError, UsageError
+from bot.errors import InputError, NetworkError, UsageError
 from bot.inputs.commands import HELP
 from bot.inputs.config import Config
 from bot.opening import workspace_rules

@@ -20,7 +20,7 @@ from bot.core.policy import Rule
 from bot.core.report import Baseline, Report
 from bot.core.sharding import assigned, known_costs, matrix
 from bot.core.snapshot import CompilerInfo, Snapshot, SourceInfo
-from bot.delivering import Destination, deliver, deliver_broken
+from bot.delivering import Destination, deliver, deliver_broken, tell
 from bot.desk import Desk, store_of
 from bot.errors import BotError, InputError, Interrupted, NetworkError, UsageError
 from bot.inputs.config import Config
@@ -28,7 +28,7 @@ from bot.measuring import SidePlan
 from bot.opening import Opened, Wanted, opened, wanted_sides, workspace_rules
 from bot.pipeline import reported, require_measured, write_snapshot
 from bot.preparing import load_snapshot, measured, plan_digest, require_writable
-from bot.store.artifact import ArtifactStore
+from bot.store.artifact import ArtifactStore, artifact_name, write_for_upload
 from bot.store.entries import Store
 
 
@@ -66,7 +66,8 @@ def baseline(desk: Desk) -> int:
         snapshot = _whole(desk, head, plan)
         write_snapshot(desk.out / "head.json", snapshot)
         if isinstance(store, ArtifactStore):
-            desk.show.say(f"wrote {store.write_for_upload(desk.out, entry, snapshot)}")
+            desk.show.say(f"wrote {write_for_upload(desk.out / 'baseline', entry, snapshot)}")
+            tell(desk, {"baseline-artifact": artifact_name(entry)})
         else:
             desk.show.say("stored" if store.save(entry, snapshot) else "was stored already")
     return 0
@@ -154,8 +155,8 @@ def _base(desk: Desk, base: Opened) -> _Found:
         try:
             store = store_of(desk, base.config)
             if known := _stored(desk, store, base, plan_digest(plan) if plan else None):
-                rule = f"{wanted.rule}; stored snapshot {_older(known.distance)}"
-                return _Found(Baseline(rule, wanted.sha, known.distance), store.load(known.entry))
+                found = Baseline(f"{wanted.rule}; stored snapshot", wanted.sha, known.distance)
+                return _Found(found, store.load(known.entry))
         except Interrupted:
             raise
         except BotError as error:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.fake_github import FakeGitHub
+from fake_github import FakeGitHub
 
 REPOSITORY = Path(__file__).parents[1]
 Payload = dict[str, Any]

@@ -55,7 +55,7 @@ def test_every_field_is_one_input() -> None:
 
 def test_outputs_count_every_state() -> None:
     names = [one.name for one in OUTPUTS]
-    assert names == ["verdict", "findings", "report-path", "comment-url", "matrix", *STATES]
+    assert names == ["verdict", "findings", "report-path", "comment-url", "matrix", "baseline-artifact", *STATES]
 
 
 def test_only_the_token_has_a_default_of_the_runner() -> None:

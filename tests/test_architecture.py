@@ -47,7 +47,14 @@ NETWORK = """
 NO_NETWORK = ("urllib.parse", "http.HTTPStatus")
 IMPURE_CALLS = {"open", "print", "input", "exec", "eval", "__import__", "breakpoint"}
 # Import name → distribution, where they differ. The compiler's bindings come from the compiler under test.
-DISTRIBUTION = {"yaml": "PyYAML", "elftools": "pyelftools", "jinja2": "Jinja2", "markupsafe": "Jinja2", "iree": None}
+DISTRIBUTION = {
+    "yaml": "PyYAML",
+    "elftools": "pyelftools",
+    "github": "PyGithub",
+    "jinja2": "Jinja2",
+    "markupsafe": "Jinja2",
+    "iree": None,
+}
 # A script that runs in an interpreter of its own, without the bot: it imports its sibling by its bare name, and the
 # compiler's bindings by name, once it knows where they are.
 SCRIPT, SIBLING = "bot.measure.ir_worker", "ir_kinds"

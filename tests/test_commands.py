@@ -129,7 +129,7 @@ def test_problems(line: str, problem: str) -> None:
 @pytest.mark.parametrize("place", ["BASE", "HEAD"])
 def test_sides_that_are_no_names(side: str, place: str) -> None:
     arguments = f"{side} main" if place == "BASE" else f"main {side}"
-    problem = f"{place} is neither a release nor a branch, tag or commit of this repository"
+    problem = f"{place} is neither a release nor a branch or tag of this repository"
     assert parse_command(f"/code-size compare {arguments}") == Command("help", problem=problem)
 
 

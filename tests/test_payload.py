@@ -118,14 +118,16 @@ def test_ids_are_positive_integers() -> None:
 
 def test_numbers_are_positive_integers_in_digits() -> None:
     assert [value(raw).number() for raw in ("1", "007", "9223372036854775807")] == [1, 7, (1 << 63) - 1]
-    for raw in ("0", "", "-1", "1.0", "١", "9223372036854775808", "1\n", " 1", 1, None, "9" * 9999):
+    bad: list[object] = ["0", "", "-1", "1.0", "١", "9223372036854775808", "1\n", " 1", 1, None, "9" * 9999]
+    for raw in bad:
         with pytest.raises(InputError):
             value(raw).number()
 
 
 def test_flags() -> None:
     assert [value(raw).flag() for raw in (True, False, None)] == [True, False, False]
-    for raw in (0, 1, "true", []):
+    bad: list[object] = [0, 1, "true", []]
+    for raw in bad:
         with pytest.raises(InputError, match="neither true nor false"):
             value(raw).flag()
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import io
 import json
+import re
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from typing import Any
 
 import pytest
 import yaml
+from fake_github import FakeGitHub
+from github_runner import REPOSITORY, Origin, Payload, Run, Runner, git
 
 from bot.arguments import default_cache
 from bot.compiler.runner import Cancel
@@ -23,8 +26,6 @@ from bot.compiler.toolchain import resolve
 from bot.core.serial import from_json
 from bot.core.snapshot import CellKey
 from bot.inputs.config import configs_dir
-from tests.fake_github import FakeGitHub
-from tests.github_runner import REPOSITORY, Origin, Payload, Run, Runner, git
 
 pytestmark = pytest.mark.compiler
 
@@ -73,6 +74,8 @@ class Story:
     run_id: int = 100
 
     def push(self, sha: str) -> Run:
+        before = git(self.origin.bare, "rev-list", "--max-count=1", "--skip=1", sha)
+        self.hub.add_commit(sha, [before] if before else [])
         payload = example("push.branch") | {"ref": "refs/heads/main", "after": sha, "deleted": False}
         return self._run("push", payload, sha, "refs/heads/main", self.token)
 
@@ -187,7 +190,7 @@ def test_from_the_first_push_to_a_refused_artifact(story: Story) -> None:
     assert "36,864" in body and "73,728" in body and "/code-size accept" in body
     assert head[:10] not in body or merge[:10] in body
     assert story.main[:10] in body and merge[:10] in body and "first parent of the merge commit" in body
-    assert "1 commit older" in body
+    assert "measured 1 commit before it" in body
     assert run.outputs["verdict"] == "fail" and int(run.outputs["findings"]) > 0
     assert run.outputs["comment-url"].endswith(f"#issuecomment-{hub.comments(1)[0]['id']}")
     assert story.conclusion(head) == "failure"
@@ -223,7 +226,7 @@ def test_from_the_first_push_to_a_refused_artifact(story: Story) -> None:
     assert story.conclusion(head) != "failure"
 
     # A pull request that adds a model is told about it; nothing else changes.
-    tiny = next((REPOSITORY / "tests/fixtures/e2e").rglob("*.mlir"))
+    tiny = REPOSITORY / "tests/fixtures/e2e/models/tiny.mlir"
     head, merge = story.open_pull(2, {f"models/{tiny.name}": tiny.read_text()})
     run = story.pull(2, "opened", head, merge)
     (body,) = story.ours(2)
@@ -251,7 +254,8 @@ def test_from_the_first_push_to_a_refused_artifact(story: Story) -> None:
     run = story.post(head)
     assert run.code == 2, run.log
     (body,) = story.ours(3)
-    assert "not known" in body and "@everyone" not in body
+    assert "not known" in body
+    assert re.findall(r"`[^`\n]*@everyone[^`\n]*`", body) and body.count("@everyone") == 1  # as code: nobody is called
     assert story.conclusion(head) == "failure"
 
 

@@ -326,3 +326,14 @@ def test_a_worker_may_write_to_its_error_output_without_end() -> None:
     one = worker("import sys; sys.stderr.write('x' * 1000000); print('done', flush=True)")
     assert one.ask(None, Cancel()) == "done"
     one.close()
+
+
+def test_standard_output_may_go_to_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "out"
+    outcome = run(["sh", "-c", "head -c 300000 /dev/zero; echo told >&2"], cancel=Cancel(), stdout=file)
+    assert (outcome.ok, outcome.output, file.stat().st_size) == (True, "told\n", 300_000)
+
+
+def test_a_child_with_a_file_for_output_is_ended_too(tmp_path: Path) -> None:
+    outcome = run(["sleep", "60"], cancel=Cancel(), stdout=tmp_path / "out", timeout_seconds=0.2)
+    assert (outcome.timed_out, outcome.output) == (True, "")

@@ -168,8 +168,10 @@ def test_what_is_uploaded_is_what_the_bot_writes() -> None:
     for file, name, step in used("actions/upload-artifact@"):
         job = of(file)["jobs"][name]
         (bot,) = [other for other in job["steps"] if other.get("uses") == BOT]
-        assert step["with"]["path"].rstrip("/") == bot["with"]["out"], f"{file}: {name}"
-        assert step.get("if") == ("always()" if name != "measure" else None), f"{file}: {name}"
+        stored = step["with"]["name"] == "${{ steps.bot.outputs.baseline-artifact }}"
+        assert step["with"]["path"] == bot["with"]["out"] + ("/baseline/" if stored else "/"), f"{file}: {name}"
+        when = "always()" if name != "measure" else None
+        assert step.get("if") == ("steps.bot.outputs.baseline-artifact" if stored else when), f"{file}: {name}"
 
 
 def test_what_is_cached_is_what_the_bot_is_told() -> None:

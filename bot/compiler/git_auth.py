@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,13 +13,13 @@ from urllib.parse import urlsplit
 from bot.compiler.files import temporary_directory
 from bot.errors import OutputError, UsageError
 
-_LOOPBACK = ("127.0.0.1", "::1", "localhost")
+_LOOPBACK = ("127.0.0.1", "localhost")
 
 
 def _origin(server_url: str) -> str:
-    parts = urlsplit(server_url)
+    parts = urlsplit("") if re.search(r"[^!-~]|[\"\\@\[\]]", server_url) else urlsplit(server_url)
     safe = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)
-    if not safe or not parts.netloc or not server_url.isprintable() or any(char in server_url for char in '"\\ @'):
+    if not safe or not parts.netloc:
         raise UsageError(f"no server to send a token to: {server_url[:80]!r}", mend="give an https:// address")
     return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}/"
 

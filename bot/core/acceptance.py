@@ -12,6 +12,10 @@ from dataclasses import dataclass, replace
 from bot.core.verdict import Accepted, Finding, Verdict
 
 
+APPROVAL_LABEL = "code-size-approved"
+"""The label by which a failing report is accepted as it is measured."""
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Seen:
     """A failing finding as the comment showed it.

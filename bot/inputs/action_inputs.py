@@ -15,7 +15,7 @@ from bot.errors import UsageError
 COMMANDS = ("auto", "review", "post", "baseline", "plan", "measure")
 _MAX_PULL_REQUEST = (1 << 31) - 1
 _MAX_SHARDS = 256
-"""A matrix has at most 256 jobs: https://docs.github.com/actions/reference/limits."""
+"""GitHub makes at most 256 jobs of a matrix (its usage limits)."""
 _MAX_JOBS = 1024
 
 
@@ -161,7 +161,7 @@ INPUTS: tuple[Input, ...] = (
     Input("parts", "Snapshots of all shards, files or globs, that together are the head side", "", _words, "parts"),
     Input("jobs", "Compiles side by side; empty: one per core", "", _count(_MAX_JOBS), "jobs"),
     Input("cache", "Directory of the cell and compiler cache, for actions/cache", "", _line, "cache"),
-    Input("out", "Directory that receives the report, or for measure the snapshot file", "", _line, "out"),
+    Input("out", "Directory that receives the report, or for measure head-I-of-N.json (default: code-size-report)", "", _line, "out"),
 )
 """Every input of action.yml, in its order."""
 
@@ -177,11 +177,12 @@ _OF_STATE = {
 }
 
 OUTPUTS: tuple[Output, ...] = (
-    Output("verdict", "pass, warn or fail; empty where nothing was compared"),
+    Output("verdict", "pass, warn or fail; unknown where the analysis broke, empty where nothing was compared"),
     Output("findings", "How many findings the report has, accepted ones included"),
     Output("report-path", "Directory of the report, relative to the workspace, for actions/upload-artifact"),
     Output("comment-url", "Address of the comment; empty where there is none"),
     Output("matrix", "What plan printed, for strategy.matrix"),
+    Output("baseline-artifact", "Name under which to upload report-path/baseline, with store: artifact"),
     *(Output(state, f"How many cells {_OF_STATE[state]}") for state in STATES),
 )
 """Every output of action.yml, in its order."""

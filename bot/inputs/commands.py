@@ -17,6 +17,7 @@ _MAX_ARGUMENT = 200
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _ARGUMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/=+-]*")
+_COMMIT = re.compile(r"[0-9a-fA-F]{40}(?:[0-9a-fA-F]{24})?")
 _OF_PULL = re.compile(r"(?:^|/)pull/", re.IGNORECASE)
 # Keyboards of telephones write these where a quotation mark was typed.
 _CURLY = re.compile(r"[\u201c\u201e\u2018](.*)[\u201d\u201c\u2019]")
@@ -90,7 +91,10 @@ def _two_sides(text: str) -> tuple[str, ...]:
 
 def _check_side(side: str, word: str) -> None:
     if not _ARGUMENT.fullmatch(word) or ".." in word or len(word) > _MAX_ARGUMENT:
-        raise _Problem(f"{side} is neither a release nor a branch, tag or commit of this repository")
+        raise _Problem(f"{side} is neither a release nor a branch or tag of this repository")
+    if _COMMIT.fullmatch(word):
+        # GitHub serves the commits of forks from the repository they were forked from.
+        raise _Problem(f"{side} is a commit, which may be a fork's: name a release, a branch or a tag")
     if _OF_PULL.search(word):
         # Refs of pull requests hold the code of forks, and this run's token may write.
         raise _Problem(f"{side} is a ref of a pull request, which is not measured with a token that may write")
@@ -114,7 +118,7 @@ _KNOWN: dict[str, _Known] = {
     "rerun": _Known("rerun", "measure this pull request again", "rerun", _none),
     "compare": _Known(
         "compare BASE HEAD",
-        "compare two releases, branches, tags or commits of this repository",
+        "compare two releases, branches or tags of this repository",
         "compare iree-base-compiler==3.12.0 iree-base-compiler==3.13.0",
         _two_sides,
     ),

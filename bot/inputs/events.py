@@ -9,12 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from bot.core.acceptance import APPROVAL_LABEL
 from bot.core.context import CommandRequest, Pull, RunContext, Story, WorkflowRun
 from bot.errors import InputError
 from bot.inputs.commands import parse_command
 from bot.inputs.payload import Value
 
-APPROVAL_LABEL = "code-size-approved"
 _DEPENDABOT = "dependabot[bot]"
 _HEADS = "refs/heads/"
 _REVIEWED = ("opened", "synchronize", "reopened", "ready_for_review")
@@ -31,8 +31,8 @@ def run_context(environ: Mapping[str, str], payload: Mapping[str, Any]) -> RunCo
     """What this run is for: the environment of GitHub Actions and the event's payload as one value.
 
     Args:
-        environ: the variables of https://docs.github.com/actions/reference/workflows-and-actions/variables.
-        payload: of https://docs.github.com/webhooks/webhook-events-and-payloads.
+        environ: the default variables that GitHub documents for Actions.
+        payload: as GitHub documents it under webhook events and payloads.
 
     Raises:
         InputError: a variable or key that the event must have is missing or not what it should be; `where` names it.
@@ -169,7 +169,7 @@ def _push(context: RunContext, payload: Value) -> RunContext:
 
 
 def _schedule(context: RunContext, payload: Value) -> RunContext:
-    """Payloads of schedules lack the repository, but GitHub runs schedules on the default branch only."""
+    """Payloads of schedules may lack the repository, but GitHub runs schedules on the default branch only."""
     if not payload.at("repository").missing:
         context = _on_default(context, payload)
     elif context.ref.startswith(_HEADS):

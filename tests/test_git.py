@@ -1,0 +1,232 @@
+"""Real repositories, and a real HTTP server that sees what git sends."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from test_repository import git
+
+from bot.compiler.git import Git
+from bot.compiler.git_auth import auth_file, authenticated
+from bot.compiler.runner import Cancel
+from bot.errors import InputError, Interrupted, NetworkError, UsageError
+
+TOKEN = "ghs_0123456789abcdef"
+COMMITS = 130
+
+
+@pytest.fixture(scope="module")
+def origin(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """130 commits on main, a branch, a tag object; as a stranger serves it."""
+    top = tmp_path_factory.mktemp("origin")
+    git(top, "init", "--quiet", "--initial-branch=main")
+    stream = "".join(
+        f"commit refs/heads/main\ncommitter Ada <ada@example.org> {1_700_000_000 + i} +0000\n"
+        f"data 1\nx\nM 100644 inline a.txt\ndata {len(str(i))}\n{i}\n"
+        for i in range(COMMITS)
+    )
+    subprocess.run(["git", "-C", str(top), "fast-import", "--quiet"], input=stream.encode(), check=True)
+    git(top, "branch", "topic/one", "main~5")
+    git(top, "tag", "-a", "-m", "tag", "v1", "main~7")
+    return top
+
+
+def cloned(origin: Path, path: Path, *options: str) -> Git:
+    git(origin, "clone", "--quiet", *options, f"file://{origin}", str(path))
+    return Git(path, Cancel())
+
+
+@pytest.fixture
+def shallow(origin: Path, tmp_path: Path) -> Git:
+    return cloned(origin, tmp_path / "shallow", "--depth=1")
+
+
+def line_of(origin: Path, ref: str = "main") -> list[str]:
+    return git(origin, "rev-list", "--first-parent", ref).split()
+
+
+@pytest.mark.parametrize(("ref", "commit"), [("topic/one", "main~5"), ("v1", "main~7"), ("refs/tags/v1", "main~7")])
+def test_refs_that_only_origin_has(shallow: Git, origin: Path, ref: str, commit: str) -> None:
+    sha = git(origin, "rev-parse", commit)
+    assert shallow.resolve(ref) == sha
+    assert shallow.text("show", f"{sha}:a.txt") == git(origin, "show", f"{commit}:a.txt")
+
+
+def test_a_full_sha_is_fetched(shallow: Git, origin: Path) -> None:
+    sha = git(origin, "rev-parse", "main~60")
+    assert shallow.resolve(sha) == sha
+    assert shallow.resolve("f" * 40) is None
+    with pytest.raises(InputError, match="neither here nor at origin"):
+        shallow.ensure("f" * 40)
+
+
+def test_a_full_clone_stays_full(origin: Path, tmp_path: Path) -> None:
+    full = cloned(origin, tmp_path / "full", "--single-branch", "--branch=topic/one", "--no-tags")
+    assert full.resolve(line_of(origin)[0]) == line_of(origin)[0]
+    assert full.text("rev-parse", "--is-shallow-repository") == "false"
+
+
+@pytest.mark.parametrize("ref", ["--upload-pack=touch x", "-x", "", "a b", "a\nb"])
+def test_what_is_no_ref(shallow: Git, ref: str) -> None:
+    with pytest.raises(InputError, match="no git ref"):
+        shallow.resolve(ref)
+
+
+def test_no_such_ref(shallow: Git) -> None:
+    assert shallow.resolve("nothing") is None
+
+
+@pytest.mark.parametrize("limit", [0, 1, 49, 50, 51, 129, 500])
+def test_a_shallow_clone_is_deepened_as_far_as_needed(shallow: Git, origin: Path, limit: int) -> None:
+    expected = line_of(origin)
+    assert list(shallow.ancestors(expected[0], limit)) == expected[1 : limit + 1]
+    assert int(shallow.text("rev-list", "--count", "HEAD")) <= 1 if limit == 0 else True
+
+
+def test_parents_at_the_end_of_a_shallow_clone(shallow: Git, origin: Path) -> None:
+    assert shallow.parents(line_of(origin)[0]) == (line_of(origin)[1],)
+    assert Git(origin, Cancel()).parents(line_of(origin)[-1]) == ()
+
+
+def test_without_a_remote(origin: Path) -> None:
+    here = Git(origin, Cancel())
+    assert len(here.ancestors(line_of(origin)[0], 500)) == COMMITS - 1
+    assert here.resolve("nothing") is None
+
+
+def test_an_unreachable_origin(shallow: Git) -> None:
+    git(shallow.directory, "remote", "set-url", "origin", "http://127.0.0.1:1/x.git")
+    with pytest.raises(NetworkError, match="cannot reach origin"):
+        shallow.resolve("topic/one")
+
+
+def test_errors_are_one_line(shallow: Git) -> None:
+    with pytest.raises(InputError, match="git cat-file failed: fatal: ") as caught:
+        shallow.text("cat-file", "commit", "nothing")
+    assert "\n" not in caught.value.line
+
+
+# Worktrees
+
+
+def test_two_worktrees_at_once_and_nothing_left(shallow: Git, origin: Path) -> None:
+    new, old = line_of(origin)[0], line_of(origin)[30]
+    with shallow.worktree(new) as one, shallow.worktree(old) as two:
+        assert ((one / "a.txt").read_text(), (two / "a.txt").read_text()) == ("129", "99")
+    assert not one.exists() and not two.exists()
+    assert len(shallow.text("worktree", "list").splitlines()) == 1
+
+
+def test_a_worktree_is_gone_after_an_interrupt(origin: Path, tmp_path: Path) -> None:
+    path = tmp_path / "clone"
+    cloned(origin, path)
+    cancel = Cancel()
+    here = Git(path, cancel)
+    with pytest.raises(Interrupted), here.worktree("main") as tree:
+        cancel.set()
+        here.text("status")
+    assert not tree.exists()
+    assert len(git(path, "worktree", "list").splitlines()) == 1
+
+
+def test_other_worktrees_are_kept(shallow: Git, tmp_path: Path) -> None:
+    git(shallow.directory, "worktree", "add", "--quiet", str(tmp_path / "mine"))
+    (tmp_path / "mine").rename(tmp_path / "elsewhere")
+    with shallow.worktree("HEAD"):
+        pass
+    assert len(git(shallow.directory, "worktree", "list").splitlines()) == 2
+
+
+def test_a_checkout_runs_nothing(tmp_path: Path) -> None:
+    top, ran = tmp_path / "hostile", tmp_path / "ran"
+    top.mkdir()
+    git(top, "init", "--quiet", "--initial-branch=main")
+    (top / ".gitattributes").write_text("*.bin filter=lfs\n")
+    (top / "a.bin").write_text("version https://git-lfs.github.com/spec/v1\n")
+    (top / ".gitmodules").write_text('[submodule "x"]\n\tpath = x\n\turl = ext::sh -c "touch /nowhere"\n')
+    git(top, "add", ".")
+    git(top, "commit", "--quiet", "-m", "first")
+    for key in ("filter.lfs.smudge", "filter.lfs.process"):
+        git(top, "config", key, f"touch {ran}")
+    git(top, "config", "filter.lfs.required", "true")
+    hook = top / ".git" / "hooks" / "post-checkout"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(f"#!/bin/sh\ntouch {ran}\n")
+    hook.chmod(0o755)
+    with Git(top, Cancel()).worktree("main") as tree:
+        assert (tree / "a.bin").read_text().startswith("version")
+    assert not ran.exists()
+
+
+# The token
+
+
+@pytest.fixture
+def server() -> Iterator[tuple[str, list[list[str]]]]:
+    seen: list[list[str]] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            seen.append(self.headers.get_all("Authorization") or [])
+            self.send_error(404)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
+        threading.Thread(target=http.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{http.server_address[1]}", seen
+        http.shutdown()
+
+
+@pytest.mark.parametrize("persisted", [False, True])
+def test_exactly_one_header(shallow: Git, server: tuple[str, list[list[str]]], persisted: bool) -> None:
+    url, seen = server
+    if persisted:
+        git(shallow.directory, "config", f"http.{url}/.extraheader", "AUTHORIZATION: basic b2xk")
+    with authenticated(TOKEN, url) as auth:
+        Git(shallow.directory, Cancel(), auth)("ls-remote", f"{url}/octo/repo.git")
+    expected = "basic eC1hY2Nlc3MtdG9rZW46Z2hzXzAxMjM0NTY3ODlhYmNkZWY="
+    assert seen and all(headers == [expected] for headers in seen)
+
+
+def test_another_server_sees_no_token(shallow: Git, server: tuple[str, list[list[str]]]) -> None:
+    url, seen = server
+    with authenticated(TOKEN, "https://github.com") as auth:
+        Git(shallow.directory, Cancel(), auth)("ls-remote", f"{url}/octo/repo.git")
+    assert seen and not any(seen)
+
+
+def test_no_child_is_told_the_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "git"
+    program.write_text("#!/bin/sh\ntr '\\0' '\\n' < /proc/$$/cmdline\ntr '\\0' '\\n' < /proc/$$/environ\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv("GITHUB_TOKEN", TOKEN)
+    with authenticated(TOKEN, "https://github.com") as auth:
+        assert auth is not None
+        output = Git(tmp_path, Cancel(), auth)("fetch").output
+        secret = auth.read_text().split("basic ")[1].strip().strip('"')
+        assert stat.S_IMODE(auth.stat().st_mode) == 0o600
+        assert stat.S_IMODE(auth.parent.stat().st_mode) == 0o700
+    assert f"include.path={auth}" in output and "PATH=" in output
+    assert TOKEN not in output and secret not in output
+    assert not auth.parent.exists()
+
+
+@pytest.mark.parametrize("url", ["http://github.com", "github.com", 'https://x"]\n[y', "https://a@b", "file:///x"])
+def test_no_server_for_a_token(url: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no server"):
+        auth_file(TOKEN, url, tmp_path)
+
+
+def test_without_a_token() -> None:
+    with authenticated("", "https://github.com") as auth:
+        assert auth is None

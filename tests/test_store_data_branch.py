@@ -1,0 +1,213 @@
+"""Real repositories: a bare one as origin, a clone for every writer."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from report_factory import snapshot
+from test_repository import git
+
+from bot.compiler.git import Git
+from bot.compiler.runner import Cancel
+from bot.core.baseline import Entry
+from bot.errors import InputError, NetworkError
+from bot.store.data_branch import DataBranch, lost_a_race
+
+BRANCH = "refs/heads/code-size-data"
+SNAPSHOT = snapshot("3.13.0", models=("gpt2_f32_dyn",))
+DAY = 86_400
+
+
+def entry(number: int, report_id: str = "default") -> Entry:
+    return Entry(report_id, f"{number:040x}", "d" * 64)
+
+
+@pytest.fixture
+def origin(tmp_path: Path) -> Path:
+    path = tmp_path / "origin.git"
+    work = tmp_path / "work"
+    work.mkdir()
+    git(work, "init", "--quiet", "--initial-branch=main")
+    (work / "a.txt").write_text("a\n")
+    git(work, "add", ".")
+    git(work, "commit", "--quiet", "-m", "first")
+    git(work, "clone", "--quiet", "--bare", str(work), str(path))
+    git(path, "config", "uploadpack.allowFilter", "true")
+    return path
+
+
+def clone(origin: Path, name: str) -> Path:
+    path = origin.parent / name
+    git(origin.parent, "clone", "--quiet", f"file://{origin}", str(path))
+    return path
+
+
+def branch(directory: Path, now: float = 1_700_000_000, squash_days: int = 90) -> DataBranch:
+    def pause(seconds: float) -> None:
+        time.sleep(seconds / 10)
+
+    return DataBranch(Git(directory, Cancel()), squash_days=squash_days, now=lambda: now, sleep=pause)
+
+
+def stored(origin: Path) -> list[str]:
+    return git(origin, "ls-tree", "-r", "--name-only", BRANCH).splitlines()
+
+
+def test_no_branch_yet(origin: Path) -> None:
+    with branch(clone(origin, "one")) as store:
+        assert store.entries() == ()
+        with pytest.raises(InputError, match="is not stored"):
+            store.load(entry(1))
+
+
+def test_what_is_saved_is_found_by_another(origin: Path) -> None:
+    with branch(clone(origin, "one")) as store:
+        assert store.save(entry(1), SNAPSHOT)
+        assert store.save(entry(2, "other"), SNAPSHOT)
+        assert not store.save(entry(1), SNAPSHOT)
+    with branch(clone(origin, "two")) as store:
+        assert store.entries() == [entry(1), entry(2, "other")]
+        assert store.load(entry(1)) == SNAPSHOT
+    assert stored(origin)[0] == "README.md"
+    assert git(origin, "log", "--format=%s", BRANCH).splitlines() == [
+        f"Code size of {2:040x}",
+        f"Code size of {1:040x}",
+        "Begin the code size baselines",
+    ]
+
+
+def everything(directory: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in sorted(directory.rglob("*")) if path.is_file()}
+
+
+def test_the_clone_stays_as_it_is(origin: Path) -> None:
+    path = clone(origin, "one")
+    (path / "a.txt").write_text("changed\n")
+    (path / "b.txt").write_text("staged\n")
+    git(path, "add", "b.txt")
+    before = everything(path)
+    with branch(path) as store:
+        store.save(entry(1), SNAPSHOT)
+        store.entries()
+        store.load(entry(1))
+    assert everything(path) == before
+
+
+def test_only_the_wanted_file_is_fetched(origin: Path) -> None:
+    with branch(clone(origin, "one")) as store:
+        for number in range(3):
+            store.save(entry(number), SNAPSHOT)
+    with branch(clone(origin, "two")) as store:
+        store.entries()
+        assert store._scratch.text("cat-file", "--batch-check", "--batch-all-objects").count(" blob ") == 0
+        store.save(entry(9), SNAPSHOT)  # the same bytes as the others: one blob, made here
+        assert store._scratch.text("cat-file", "--batch-check", "--batch-all-objects").count(" blob ") == 1
+
+
+@pytest.mark.parametrize("days_apart", [0, 91])
+def test_eight_writers_lose_nothing(origin: Path, days_apart: int) -> None:
+    """From the first commit on; with days between the writers' clocks they squash at the same time, too."""
+    paths = [clone(origin, f"writer{number}") for number in range(8)]
+    start = threading.Barrier(8)
+
+    def write(number: int) -> list[bool]:
+        with branch(paths[number], now=1_700_000_000 + number * days_apart * DAY) as store:
+            start.wait()
+            return [store.save(entry(100 * number + i), SNAPSHOT) for i in range(2)]
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(write, range(8))) == [[True, True]] * 8
+    with branch(paths[0]) as store:
+        assert store.entries() == sorted(entry(100 * number + i) for number in range(8) for i in range(2))
+    assert days_apart or int(git(origin, "rev-list", "--count", BRANCH)) == 17
+
+
+def test_old_history_becomes_one_commit(origin: Path) -> None:
+    path = clone(origin, "one")
+    for number, day in enumerate((0, 10, 95)):
+        with branch(path, now=1_700_000_000 + day * DAY, squash_days=90) as store:
+            store.save(entry(number), SNAPSHOT)
+    subjects = git(origin, "log", "--format=%s", BRANCH).splitlines()
+    assert subjects == [
+        f"Code size of {2:040x}",
+        f"Code size of {1:040x}",
+        f"Code size baselines up to {1_700_000_000}",
+    ]
+    assert len(stored(origin)) == 4
+    with branch(path, now=1_700_000_000 + 96 * DAY) as store:
+        store.save(entry(3), SNAPSHOT)
+        assert len(store.entries()) == 4
+    assert int(git(origin, "rev-list", "--count", BRANCH)) == 4, "not squashed again on the next day"
+
+
+def test_a_squash_gives_way_to_a_commit_that_came_meanwhile(origin: Path) -> None:
+    with branch(clone(origin, "one")) as store:
+        store.save(entry(1), SNAPSHOT)
+        seen = git(origin, "rev-parse", BRANCH)
+        with branch(clone(origin, "two")) as other:
+            other.save(entry(2), SNAPSHOT)
+        later = git(origin, "rev-parse", BRANCH)
+        store._publish(seen, store._root(0))
+    assert git(origin, "rev-parse", BRANCH) == later
+
+
+def test_a_commit_by_hand_does_not_disturb(origin: Path) -> None:
+    path = clone(origin, "one")
+    with branch(path) as store:
+        store.save(entry(1), SNAPSHOT)
+    git(path, "fetch", "--quiet", "origin", f"{BRANCH}:by-hand")
+    made = git(path, "commit-tree", "by-hand^{tree}", "-p", "by-hand", "-m", "hello")
+    git(path, "push", "--quiet", "origin", f"{made}:{BRANCH}")
+    with branch(path) as store:
+        assert store.save(entry(2), SNAPSHOT)
+        assert store.entries() == [entry(1), entry(2)]
+
+
+def hook(origin: Path, text: str) -> None:
+    path = origin / "hooks" / "pre-receive"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+
+
+def test_a_refusal_is_one_line(origin: Path) -> None:
+    hook(origin, "echo no entry; exit 1")
+    with branch(clone(origin, "one")) as store, pytest.raises(NetworkError, match="could not be pushed") as caught:
+        store.save(entry(1), SNAPSHOT)
+    assert "\n" not in caught.value.line
+
+
+def test_a_token_that_may_not_write(origin: Path) -> None:
+    hook(origin, "echo 'Permission to octo/repo.git denied to github-actions[bot].'; exit 1")
+    with branch(clone(origin, "one")) as store, pytest.raises(NetworkError, match="contents: write"):
+        store.save(entry(1), SNAPSHOT)
+
+
+def test_a_remote_that_is_gone(origin: Path) -> None:
+    path = clone(origin, "one")
+    git(path, "remote", "set-url", "origin", "file:///nowhere.git")
+    with branch(path) as store, pytest.raises(NetworkError, match="could not be fetched"):
+        store.entries()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "!\tabc:refs/heads/d\t[rejected] (fetch first)",
+        "!\tabc:refs/heads/d\t[rejected] (non-fast-forward)",
+        "!\tabc:refs/heads/d\t[remote rejected] (cannot lock ref 'refs/heads/d': is at 12 but expected 34)",
+        "!\tabc:refs/heads/d\t[remote rejected] (failed to update ref)",
+        "!\tabc:refs/heads/d\t[remote rejected] (incorrect old value provided)",
+    ],
+)
+def test_both_kinds_of_rejection(line: str) -> None:
+    assert lost_a_race(f"To file:///x\n{line}\nDone\n")
+
+
+@pytest.mark.parametrize("why", ["pre-receive hook declined", "protected branch hook declined"])
+def test_a_refusal_is_no_race(why: str) -> None:
+    assert not lost_a_race(f"!\tabc:refs/heads/d\t[remote rejected] ({why})")

@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import lzma
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from report_factory import snapshot
+from strategies import snapshots
+
+from bot.core.baseline import Entry
+from bot.core.snapshot import Snapshot
+from bot.errors import InputError, OutputError, UsageError
+from bot.store.directory import DirectoryStore
+from bot.store.entries import entry_of, pack, path_of, unpack
+
+ENTRY = Entry("default", "ab" * 20, "c" * 64)
+PATH = f"snapshots/default/ab/{'ab' * 20}.{'c' * 64}.json.xz"
+LARGE = snapshot("3.13.0", dispatches=30)
+PACKED = pack(snapshot("3.13.0", models=("gpt2_f32_dyn",)))
+
+
+def test_names() -> None:
+    assert path_of(ENTRY) == PATH
+    assert entry_of(PATH) == ENTRY
+
+
+@pytest.mark.parametrize(
+    "path", ["README.md", PATH + "x", PATH.replace("/ab/", "/ac/"), PATH.replace("default", ".."), "", "x/" + PATH]
+)
+def test_foreign_names(path: str) -> None:
+    assert entry_of(path) is None
+
+
+@pytest.mark.parametrize("report_id", ["", "..", "a/b", "a--b", "-a", "a\n", "ä", "a" * 65])
+def test_report_ids_that_are_no_names(report_id: str) -> None:
+    with pytest.raises(UsageError, match="report_id"):
+        path_of(Entry(report_id, ENTRY.sha, ENTRY.digest))
+
+
+@given(snapshots())
+def test_there_and_back(found: Snapshot) -> None:
+    assert unpack(pack(found), "x") == found
+
+
+def test_a_hundred_cells_stay_small() -> None:
+    packed = pack(LARGE)
+    assert len(LARGE.cells) == 104 and sum(len(cell.dispatches) for cell in LARGE.cells) == 3120
+    assert len(packed) < 50_000
+    assert packed == pack(LARGE)
+
+
+@given(st.integers(0, len(PACKED) - 1))
+def test_torn(at: int) -> None:
+    with pytest.raises(InputError, match="somewhere"):
+        unpack(PACKED[:at], "somewhere")
+
+
+@given(st.integers(0, len(PACKED) - 1), st.integers(1, 255))
+def test_a_changed_byte(at: int, change: int) -> None:
+    data = bytearray(PACKED)
+    data[at] ^= change
+    with pytest.raises(InputError):
+        unpack(bytes(data), "x")
+
+
+@given(st.binary(max_size=100))
+def test_any_bytes(data: bytes) -> None:
+    with pytest.raises(InputError):
+        unpack(data, "x")
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (lzma.compress(bytes(65 << 20), preset=0), "64 MiB"),
+        (PACKED + PACKED, "after its end"),
+        (lzma.compress(b"\xff"), "no text"),
+        (lzma.compress(b"{}"), "schema"),
+        (lzma.compress(b"{}", format=lzma.FORMAT_ALONE), "no xz file"),
+    ],
+)
+def test_what_is_no_snapshot(data: bytes, why: str) -> None:
+    with pytest.raises(InputError, match=why):
+        unpack(data, "x")
+
+
+# A directory
+
+
+def test_a_directory(tmp_path: Path) -> None:
+    store = DirectoryStore(tmp_path / "new")
+    assert store.entries() == []
+    assert store.save(ENTRY, LARGE)
+    assert not store.save(ENTRY, snapshot("1"))
+    (store.root / "snapshots" / "default" / "ab" / "x.json.xz").write_text("foreign")
+    assert store.entries() == [ENTRY]
+    assert store.load(ENTRY) == LARGE
+    assert not list(store.root.rglob(".part-*"))
+
+
+def test_what_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="No such file"):
+        DirectoryStore(tmp_path).load(ENTRY)
+
+
+def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OutputError, match="cannot be written"):
+        DirectoryStore(tmp_path / "file").save(ENTRY, LARGE)
