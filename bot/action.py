@@ -26,7 +26,7 @@ def act(environ: Mapping[str, str], asked: str, show: Show, cancel: Cancel) -> i
     show.say(f"{context.event or 'no event'}: {context.story} ({context.why})")
     wanted = asked if asked != "auto" else inputs.command
     with open_desk(environ, context, inputs, show, cancel) as desk:
-        if wanted in _PARTS:
+        if wanted in _PARTS and context.event:
             _PARTS[wanted](desk)
             return 0
         if wanted != "auto" and context.story not in _STORIES_OF[wanted]:
@@ -54,5 +54,11 @@ _STORIES: Mapping[str, Callable[[Desk], int]] = {
     "command": command,
     "nothing": _nothing,
 }
-_STORIES_OF = {"review": ("review",), "baseline": ("baseline",), "post": ("post", "command")}
+_STORIES_OF: Mapping[str, tuple[str, ...]] = {
+    "review": ("review",),
+    "baseline": ("baseline",),
+    "post": ("post", "command"),
+    "plan": (),
+    "measure": (),
+}
 _PARTS: Mapping[str, Callable[[Desk], None]] = {"plan": _plan, "measure": part}

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TypeVar
 
 from bot.core.acceptance import APPROVAL_LABEL, Acceptance, accept, seen
@@ -17,7 +20,7 @@ from bot.desk import Desk
 from bot.errors import BotError, NetworkError
 from bot.inputs.config import Config
 from bot.pipeline import write_report
-from bot.publish.actions import annotation_command, write_outputs, write_summary
+from bot.publish.actions import annotation_command, log_safe, write_outputs, write_summary
 from bot.publish.checks import publish_check
 from bot.publish.comments import find, publish
 from bot.publish.github import Hub
@@ -66,19 +69,21 @@ class Memory:
 
 
 def remember(hub: Hub, to: Destination) -> Memory:
-    """Read the comment's state and the approval label; a label that was taken off takes its acceptance with it."""
+    """Read the comment's state and the approval label; a label that was taken off takes its acceptance with it.
+
+    A label accepts the findings that the comment shows, once: one that was set before there were any accepts none, and
+    is remembered as such, or it would accept whatever comes later.
+    """
     if to.pull is None:
         return Memory()
     comments = find(hub, to.pull, marker(to.config.report_id))
-    if not comments:
-        return Memory()
-    previous = decode(comments[0].body) or CommentState("", 0)
+    previous = (decode(comments[0].body) or CommentState("", 0)) if comments else None
     label = labelling(hub, to.pull, APPROVAL_LABEL) if to.head_sha else None
     event = label.event_id if label else None
-    kept = tuple(one for one in previous.acceptances if one.how != "label" or one.event_id == event)
-    is_new = label and previous.findings and all(one.event_id != event for one in kept)
-    if label and is_new and may_write(hub, label.who):
-        kept += (Acceptance(label.who, f"label {APPROVAL_LABEL}", "label", label.event_id, previous.findings),)
+    shown, given = (previous.findings, previous.acceptances) if previous else ((), ())
+    kept = tuple(one for one in given if one.how != "label" or one.event_id == event)
+    if label and all(one.how != "label" for one in kept) and may_write(hub, label.who):
+        kept += (Acceptance(label.who, f"label {APPROVAL_LABEL}", "label", label.event_id, shown),)
     return Memory(previous, kept)
 
 
@@ -92,15 +97,17 @@ def deliver(made: Report, desk: Desk, to: Destination, extra: Sequence[Acceptanc
     """
     problems: list[NetworkError] = []
     hub = _writable(desk, to)
-    memory = (hub and _attempt(problems, lambda: remember(hub, to))) or Memory()
-    final = _final(made, desk, to, replace(memory, acceptances=(*memory.acceptances, *extra)))
-    desk.show.report(final, write_report(final, to.config.templates, desk.out))
+    known = _attempt(problems, lambda: remember(hub, to)) if hub else None
+    memory = known or Memory()
+    final = _final(made, desk, to, replace(memory, acceptances=_joined(memory.acceptances, extra)))
+    _show(desk, final, write_report(final, to.config.templates, desk.out))
     check = check_run(final, config_path=to.config_name, model_paths=model_paths(final))
     _tell_actions(final, desk, to, check)
     if hub:
-        url = _attempt(problems, lambda: _comment(hub, final, to, memory, desk)) or ""
+        # What could not be read is not overwritten: its acceptances would be lost, and nobody would know.
+        url = _attempt(problems, lambda: _comment(hub, final, to, memory, desk)) if known else None
         _attempt(problems, lambda: _check(hub, check, to, desk))
-        tell(desk, {"comment-url": url})
+        tell(desk, {"comment-url": url or ""})
     if problems:
         raise problems[0]
     return 1 if final.verdict.status == "fail" and to.config.fail_job else 0
@@ -111,14 +118,15 @@ def deliver_broken(error: BotError, desk: Desk, to: Destination) -> None:
     problems: list[NetworkError] = []
     hub = _writable(desk, to)
     tell(desk, {"verdict": "unknown", "report-path": str(desk.out)})
-    memory = (hub and _attempt(problems, lambda: remember(hub, to))) or Memory()
-    old = memory.previous or CommentState(to.head_sha, to.run_id)
-    state = replace(old, head_sha=to.head_sha, run_id=to.run_id, alarming=True, acceptances=memory.acceptances)
-    body = render_broken(to.config.report_id, error.line, _links(desk), encode(state))
+    known = _attempt(problems, lambda: remember(hub, to)) if hub else None
+    acceptances = known.acceptances if known else ()
+    state = CommentState(to.head_sha, to.run_id, alarming=True, acceptances=acceptances)
+    body = render_broken(to.config.report_id, error.line, _links(desk), encode(state) if to.head_sha else "")
     if desk.summary:
         write_summary(desk.summary, body)
     if hub:
-        _attempt(problems, lambda: _publish(hub, body, to, create=True, desk=desk))
+        if known:
+            _attempt(problems, lambda: _publish(hub, body, to, create=True, desk=desk))
         broken = broken_check(to.config.report_id, error.line, desk.context.run_url)
         _attempt(problems, lambda: _check(hub, broken, to, desk))
     for problem in problems:
@@ -135,6 +143,22 @@ def _attempt(problems: list[NetworkError], call: Callable[[], _Made]) -> _Made |
     except NetworkError as error:
         problems.append(error)
         return None
+
+
+def _joined(given: Sequence[Acceptance], extra: Sequence[Acceptance]) -> tuple[Acceptance, ...]:
+    """Each acceptance once: a job that runs again must not accept what has grown since."""
+    taken = {(one.how, one.event_id) for one in given}
+    return (*given, *(one for one in extra if (one.how, one.event_id) not in taken))
+
+
+def _show(desk: Desk, final: Report, files: Sequence[Path]) -> None:
+    """The report in the log; on GitHub Actions none of its names and diagnostics becomes a command of the runner."""
+    if not desk.outputs:
+        desk.show.report(final, files)
+        return
+    with redirect_stdout(io.StringIO()) as told:
+        desk.show.report(final, files)
+    print(log_safe(told.getvalue()), end="")
 
 
 def _links(desk: Desk) -> tuple[tuple[str, str], ...]:

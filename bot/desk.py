@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -31,6 +30,7 @@ class Desk:
         git: of the workspace.
         stack: what is closed when the run ends.
         outputs, summary: the files GitHub Actions reads; None outside of it.
+        on_actions: True where GitHub Actions runs the program.
     """
 
     context: RunContext
@@ -42,6 +42,7 @@ class Desk:
     stack: ExitStack
     outputs: Path | None = None
     summary: Path | None = None
+    on_actions: bool = False
 
     @property
     def out(self) -> Path:
@@ -67,16 +68,21 @@ def open_desk(
 ) -> Iterator[Desk]:
     """Connect what there is a token for; git's credentials are gone when the context ends."""
     token = inputs.github_token
-    hub = connect(context.api_url, token, context.repository) if token and context.repository else None
+    known = token and context.repository
+    hub = connect(context.api_url, token, context.repository, login=inputs.author) if known else None
     with authenticated(token, context.server_url) as auth, ExitStack() as stack:
         git = Git(Path(environ.get("GITHUB_WORKSPACE") or Path.cwd()), cancel, auth)
-        yield Desk(context, inputs, hub, git, show, cancel, stack, *_files(environ))
+        yield Desk(context, inputs, hub, git, show, cancel, stack, *_files(environ), _on_actions(environ))
 
 
 def _files(environ: Mapping[str, str]) -> tuple[Path | None, Path | None]:
     names = (environ.get("GITHUB_OUTPUT"), environ.get("GITHUB_STEP_SUMMARY"))
     outputs, summary = (Path(name) if name else None for name in names)
     return outputs, summary
+
+
+def _on_actions(environ: Mapping[str, str]) -> bool:
+    return environ.get("GITHUB_ACTIONS") == "true"
 
 
 def _data_branch(desk: Desk, config: Config) -> Store:
@@ -104,5 +110,5 @@ def store_of(desk: Desk, config: Config) -> Store:
     """The store that the configuration names; `auto` is the data branch under GitHub Actions, else a directory."""
     kind = config.baseline.store
     if kind == "auto":
-        kind = "data-branch" if os.environ.get("GITHUB_ACTIONS") == "true" else "directory"
+        kind = "data-branch" if desk.on_actions else "directory"
     return _STORES[kind](desk, config)

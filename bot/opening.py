@@ -11,7 +11,7 @@ from pathlib import Path
 from bot.compiler.repository import Repository, repository_of
 from bot.core.context import RunContext
 from bot.desk import Desk
-from bot.errors import ConfigError, InputError, UsageError
+from bot.errors import BotError, ConfigError, InputError, UsageError
 from bot.inputs.config import Config, load_config
 from bot.inputs.requirements import pinned_compiler
 from bot.measuring import SidePlan
@@ -20,7 +20,8 @@ from bot.preparing import Planned, Request, is_snapshot, planned, prepare
 CONFIG_NAMES = (".github/code-size.yml", "code-size.yml")
 """Where the configuration is looked for, from the top of the repository, when the input does not say."""
 
-_RELEASE = re.compile(r"(?:iree-base-compiler==)?\d[\w.!+-]*")
+_RELEASE = re.compile(r"(?:iree-base-compiler==)?\d+\.\d[\w.!+]*")
+"""A commit may begin with a digit, too, but has no dot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +49,13 @@ class Opened:
 
     Attributes:
         config_name: path of the configuration in the repository; empty for the packaged one.
+        tree: the commit's files, while it is open.
     """
 
     wanted: Wanted
     config: Config
     config_name: str
-    config_path: Path | None
+    tree: Path
     repository: Repository
 
     @property
@@ -61,10 +63,11 @@ class Opened:
         """The side's compiler: as given, or as its commit pins it; raises ConfigError or UsageError."""
         if self.wanted.spec:
             return self.wanted.spec
-        choice, place = self.config.compiler, self.config_path.parent if self.config_path else Path()
+        choice = self.config.compiler
         if choice.requirements is not None:
-            _require_inside(self.repository.top or place, [place / choice.requirements])
-            return pinned_compiler(place / choice.requirements)
+            path = (self.tree / self.config_name).parent / choice.requirements
+            _require_inside(self.tree, [path])
+            return pinned_compiler(path)
         if found := choice.head or choice.base:
             return found
         raise UsageError("no compiler is configured", where=self.config_name, mend="add compiler: {requirements: …}")
@@ -72,11 +75,13 @@ class Opened:
     def plan(self, side: str, desk: Desk, request: Request | None = None) -> SidePlan:
         """The side, ready to be measured."""
         request = request or desk.request
-        return prepare(side, self.spec, request, self.config, self.repository, desk.show, desk.cancel)
+        with _named_from_top(self.tree):
+            return prepare(side, self.spec, request, self.config, self.repository, desk.show, desk.cancel)
 
     def selected(self, desk: Desk) -> Planned:
         """The models, targets and cells that this run looks at."""
-        return planned(desk.request, self.config, self.repository)
+        with _named_from_top(self.tree):
+            return planned(desk.request, self.config, self.repository)
 
 
 def wanted_sides(desk: Desk) -> tuple[Wanted, Wanted]:
@@ -87,10 +92,11 @@ def wanted_sides(desk: Desk) -> tuple[Wanted, Wanted]:
 def _of_pull(desk: Desk) -> tuple[Wanted, Wanted]:
     context, inputs = desk.context, desk.inputs
     parents = _merge_parents(desk, context)
-    unknown = "the head compiler is an input of this run" if inputs.head and not inputs.base else ""
-    base = Wanted("first parent of the merge commit", parents[0], inputs.base or None, unknown=unknown)
-    head = Wanted(f"merge commit of #{context.pull.number if context.pull else 0}", context.sha, inputs.head or None)
-    return base, head
+    head = Wanted(f"merge commit of #{context.pull.number if context.pull else 0}", context.sha)
+    head = _named(desk, inputs.head, "head", head) or head
+    unknown = "the head compiler is an input of this run" if head.spec else ""
+    base = Wanted("first parent of the merge commit", parents[0])
+    return _named(desk, inputs.base, "base", base) or replace(base, unknown=unknown), head
 
 
 def _merge_parents(desk: Desk, context: RunContext) -> tuple[str, ...]:
@@ -105,8 +111,9 @@ def _merge_parents(desk: Desk, context: RunContext) -> tuple[str, ...]:
 
 
 def _of_dispatch(desk: Desk) -> tuple[Wanted, Wanted]:
-    head = _named(desk, desk.inputs.head, "head") or Wanted("the commit this run was started on", desk.context.sha)
-    base = _named(desk, desk.inputs.base, "base")
+    here = Wanted("the commit this run was started on", desk.context.sha)
+    head = _named(desk, desk.inputs.head, "head", here) or here
+    base = _named(desk, desk.inputs.base, "base", here)
     if base is None:
         parents = desk.git.parents(head.sha) if head.sha else ()
         if not parents:
@@ -115,8 +122,12 @@ def _of_dispatch(desk: Desk) -> tuple[Wanted, Wanted]:
     return base, head
 
 
-def _named(desk: Desk, text: str, side: str) -> Wanted | None:
-    """A side that a person named: a snapshot, a release, a file, or else a git ref (`ref:` insists on that)."""
+def _named(desk: Desk, text: str, side: str, own: Wanted) -> Wanted | None:
+    """A side that a person named: a snapshot, a release, a file, or else a git ref (`ref:` insists on that).
+
+    Args:
+        own: the side as the event has it; a compiler that is named takes its models and configuration.
+    """
     if not text:
         return None
     rule = f"input {side}: {text}"
@@ -124,7 +135,7 @@ def _named(desk: Desk, text: str, side: str) -> Wanted | None:
         return Wanted(rule, snapshot=Path(text))
     insisted = text.startswith("ref:")
     if not insisted and (_RELEASE.fullmatch(text) or Path(text).exists()):
-        return Wanted(rule, desk.context.sha, text)
+        return replace(own, rule=f"{own.rule}, {rule}", spec=text)
     sha = desk.git.resolve(text.removeprefix("ref:"))
     if sha is None:
         mend = "name a release, a file of this workspace, a snapshot.json, or a branch, tag or commit"
@@ -159,29 +170,41 @@ def _or_head(base: Opened, head: Opened) -> Opened:
 
 def _open(desk: Desk, stack: ExitStack, wanted: Wanted) -> Opened:
     tree = stack.enter_context(desk.git.worktree(wanted.sha or desk.context.sha))
+    name = _config_name(desk, tree)
+    with _named_from_top(tree):
+        config = _load_inside(tree, tree / name) if name else load_config()
+    return Opened(wanted, config, name, tree, repository_of(tree, desk.cancel))
+
+
+def _config_name(desk: Desk, top: Path) -> str:
+    """The configuration's path from `top`; empty where there is none."""
     names = (desk.inputs.config,) if desk.inputs.config else CONFIG_NAMES
-    name = next((name for name in names if (tree / name).is_file()), "")
-    path = tree / name if name else None
-    config = _config(path, tree)
-    _require_inside(tree, [path, *config.models, config.templates] if path else [])
-    return Opened(wanted, config, name, path, repository_of(tree, desk.cancel))
+    return next((name for name in names if (top / name).is_file()), "")
 
 
-def _config(path: Path | None, tree: Path) -> Config:
-    try:
-        return load_config(path)
-    except ConfigError as error:
-        where, what = (text.replace(f"{tree}/", "") for text in (error.where, error.what))
-        raise ConfigError(what, where=where, mend=error.mend) from None
+def _load_inside(tree: Path, path: Path) -> Config:
+    _require_inside(tree, [path])
+    config = load_config(path)
+    templates = [config.templates, *config.templates.rglob("*")] if config.templates else []
+    _require_inside(tree, [*config.models, *templates])
+    return config
 
 
-def _require_inside(tree: Path, paths: Iterable[Path | None]) -> None:
+def _require_inside(tree: Path, paths: Iterable[Path]) -> None:
     """A link must not bring files of the machine into diagnostics and reports."""
     for path in paths:
-        if path is not None and not path.resolve().is_relative_to(tree.resolve()):
-            raise ConfigError(
-                "leaves the repository", where=str(path.relative_to(tree)), mend="use files of the commit"
-            )
+        if not path.resolve().is_relative_to(tree.resolve()):
+            raise ConfigError("leaves the repository", where=str(path), mend="use files of the commit")
+
+
+@contextmanager
+def _named_from_top(tree: Path) -> Iterator[None]:
+    """Errors name files as the repository has them: the directory is another one in every run, and gone by then."""
+    try:
+        yield
+    except BotError as error:
+        what, where, mend = (text.replace(f"{tree}/", "") for text in (error.what, error.where, error.mend))
+        raise type(error)(what, where=where, mend=mend) from None
 
 
 def workspace_rules(desk: Desk) -> tuple[Config, str]:
@@ -191,8 +214,7 @@ def workspace_rules(desk: Desk) -> tuple[Config, str]:
     is as good as none here.
     """
     top = Path(desk.git.directory)
-    names = (desk.inputs.config,) if desk.inputs.config else CONFIG_NAMES
-    name = next((name for name in names if (top / name).is_file()), "")
+    name = _config_name(desk, top)
     try:
         return load_config(top / name if name else None, models=False), name
     except ConfigError as error:

@@ -6,6 +6,7 @@ command: what a person with write access asked for in a `/code-size` comment.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
@@ -18,7 +19,7 @@ from bot.core.serial import from_json
 from bot.core.snapshot import Snapshot
 from bot.delivering import Destination, deliver, deliver_broken
 from bot.desk import Desk, store_of
-from bot.errors import InputError, NetworkError, UsageError
+from bot.errors import BotError, InputError, Interrupted, NetworkError, UsageError
 from bot.inputs.commands import HELP
 from bot.inputs.config import Config
 from bot.opening import workspace_rules
@@ -35,6 +36,8 @@ from bot.store.unzip import read_zip
 _FILES = ("base.json", "head.json", "report.json", "comment.md", "summary.md", "report.html")
 ARTIFACT = "code-size-{}"
 """The artifact that holds a report directory, by report id."""
+_ARTIFACT_LIMIT_BYTES = 64 << 20
+_SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 
 def post(desk: Desk) -> int:
@@ -50,7 +53,9 @@ def post(desk: Desk) -> int:
     to = Destination(found[0].number, run.head_sha, run.id, config, name)
     try:
         made = _checked(desk, hub, found[0], run.id, config)
-    except InputError as error:
+    except Interrupted:
+        raise
+    except BotError as error:
         said = f"the run ended with {run.conclusion}: {error.line}" if run.conclusion != "success" else error.line
         deliver_broken(InputError(said), desk, to)
         raise
@@ -68,12 +73,23 @@ def command(desk: Desk) -> int:
     asked = _Asked(desk, hub, request, pull(hub, request.pull_number))
     try:
         code = _COMMANDS[request.command.name](asked)
-    except (InputError, UsageError) as error:
-        reply(hub, request.pull_number, f"`/code-size {request.command.name}` could not be done: {md_code(error.line)}")
-        _react(desk, "confused")
+    except Interrupted:
+        raise
+    except BotError as error:
+        _refuse(asked, error)
         raise
     _react(desk, "confused" if request.command.problem else "+1")
     return code or 0
+
+
+def _refuse(asked: _Asked, error: BotError) -> None:
+    """Tell who asked; the error itself is told whether or not that succeeds."""
+    name = asked.request.command.name
+    try:
+        reply(asked.hub, asked.pull.number, f"`/code-size {name}` could not be done: {md_code(error.line)}")
+    except NetworkError as second:
+        asked.desk.show.say(second.line)
+    _react(asked.desk, "confused")
 
 
 def _react(desk: Desk, content: Content) -> None:
@@ -110,6 +126,8 @@ def _rerun(asked: _Asked) -> None:
 
 def _compare(asked: _Asked) -> None:
     context, (base, head) = asked.desk.context, asked.request.command.arguments
+    if not context.workflow:
+        raise UsageError("the workflow to start is not known", where="environment: GITHUB_WORKFLOW_REF")
     inputs = {"base": base, "head": head, "pull-request": str(asked.pull.number)}
     dispatch(asked.hub, context.workflow, context.default_branch, inputs)
 
@@ -119,16 +137,19 @@ def _accept(asked: _Asked) -> int | None:
     desk, hub, request = asked.desk, asked.hub, asked.request
     config, name = workspace_rules(desk)
     state = _state(asked)
+    if state and state.head_sha != asked.pull.head_sha:
+        mend = "wait for its report, and accept that"
+        raise InputError("the report is about an older head", where=f"#{asked.pull.number}", mend=mend)
     if state is None or not state.findings:
         reply(hub, asked.pull.number, "There is no failing finding to accept on this pull request.")
         return None
-    why = request.command.arguments[0]
-    acceptance = Acceptance(request.author, why, "comment", request.comment_id, state.findings)
-    if state.head_sha != asked.pull.head_sha:
-        mend = "wait for its report, and accept that"
-        raise InputError("the report is about an older head", where=f"#{asked.pull.number}", mend=mend)
+    acceptance = Acceptance(request.author, request.command.arguments[0], "comment", request.comment_id, state.findings)
     to = Destination(asked.pull.number, state.head_sha, state.run_id, config, name)
-    return deliver(_checked(desk, hub, asked.pull, state.run_id, config), desk, to, [acceptance])
+    code = deliver(_checked(desk, hub, asked.pull, state.run_id, config), desk, to, [acceptance])
+    kept = _state(asked)
+    if kept is None or all((one.how, one.event_id) != ("comment", request.comment_id) for one in kept.acceptances):
+        raise InputError("was not recorded, as the pull request went on", where="accept", mend="accept its next report")
+    return code
 
 
 def _state(asked: _Asked) -> CommentState | None:
@@ -159,13 +180,27 @@ def _checked(desk: Desk, hub: Hub, about: PullInfo, run_id: int, config: Config)
     there is one, since the run that measured the artifact was the pull request's own.
     """
     base, head = _snapshots(desk, hub, run_id, config)
-    merge = head.source.sha or ""
-    made_of = parents(hub, merge) if merge else ()
+    sha = _merged_onto(hub, about, head.source.sha or "")
+    base, rule, notes = _trusted_base(desk, hub, config, sha, base)
+    made = reported(config, base, head, Baseline(rule, sha, 0 if base.source.sha == sha else None))
+    foreign = about.head_repository != desk.context.repository
+    broke = "" if base.compiler.digest else "No baseline: the pull request's own run found none"
+    return replace(made, untrusted=foreign, notes=(*made.notes, *notes), broke=broke)
+
+
+def _merged_onto(hub: Hub, about: PullInfo, merge: str) -> str:
+    """The commit of the base branch that a merge of the pull request's head has as its first parent.
+
+    Anybody can push a merge commit to a fork, and GitHub then serves it here too: what it was merged onto must be of
+    the base branch.
+    """
+    known = _SHA.fullmatch(merge) and is_ancestor(hub, about.head_sha, merge)
+    made_of = parents(hub, merge) if known else ()
     if len(made_of) != 2 or made_of[1] != about.head_sha:
         raise InputError("is not about this pull request's head", where="artifact head.json", mend="run it again")
-    base, rule = _trusted_base(desk, hub, config, made_of[0], base)
-    made = reported(config, base, head, Baseline(rule, made_of[0], 0 if base.source.sha == made_of[0] else None))
-    return replace(made, untrusted=about.head_repository != desk.context.repository)
+    if merge != about.merge_sha and not is_ancestor(hub, made_of[0], about.base_ref):
+        raise InputError("is not about a merge with the base", where="artifact head.json", mend="run it again")
+    return made_of[0]
 
 
 def _snapshots(desk: Desk, hub: Hub, run_id: int, config: Config) -> tuple[Snapshot, Snapshot]:
@@ -173,35 +208,54 @@ def _snapshots(desk: Desk, hub: Hub, run_id: int, config: Config) -> tuple[Snaps
     found = [one for one in artifacts(hub, run_id) if one.name == name]
     if not found:
         raise InputError(f"has no artifact {name}", where=f"run {run_id}", mend="see the run's log")
-    data = download(context.api_url, desk.inputs.github_token, context.repository, found[-1].id)
+    if found[-1].expired:
+        raise InputError("has expired", where=f"artifact {name} of run {run_id}", mend="run the workflow again")
+    if found[-1].size_bytes > _ARTIFACT_LIMIT_BYTES:
+        raise InputError("is too large to be a report", where=f"artifact {name}", mend="see the run's log")
+    data = download(
+        context.api_url,
+        desk.inputs.github_token,
+        context.repository,
+        found[-1].id,
+        max_bytes=_ARTIFACT_LIMIT_BYTES,
+    )
     files = read_zip(data, names=_FILES)
     base, head = (_snapshot(files, side) for side in ("base.json", "head.json"))
     return base, head
 
 
 def _snapshot(files: Mapping[str, bytes], name: str) -> Snapshot:
+    if name not in files:
+        raise InputError("is missing in the artifact", where=name, mend="see the run's log")
     try:
         return from_json(files[name].decode(), f"artifact {name}")
-    except KeyError:
-        raise InputError("is missing in the artifact", where=name, mend="see the run's log") from None
     except UnicodeDecodeError:
         raise InputError("is not UTF-8", where=f"artifact {name}") from None
 
 
-def _trusted_base(desk: Desk, hub: Hub, config: Config, sha: str, claimed: Snapshot) -> tuple[Snapshot, str]:
+def _trusted_base(
+    desk: Desk, hub: Hub, config: Config, sha: str, claimed: Snapshot
+) -> tuple[Snapshot, str, tuple[str, ...]]:
     """A stored snapshot that is what the artifact says its base is; else the artifact's, if it is of the base commit.
 
-    The artifact's base may be an older commit that gives the same; then it must be in the store.
+    The artifact's base may be an older commit that gives the same; then it must be in the store. Where that cannot be
+    read, a note says so.
     """
+    notes: tuple[str, ...] = ()
     rule, at = "first parent of the merge commit", claimed.source.sha or ""
-    if at == sha or is_ancestor(hub, at, sha):
-        stored = _stored(desk, config, at, claimed)
+    if at == sha or (_SHA.fullmatch(at) and is_ancestor(hub, at, sha)):
+        try:
+            stored = _stored(desk, config, at, claimed)
+        except Interrupted:
+            raise
+        except BotError as error:
+            stored, notes = None, (f"stored baselines could not be read: {error.line}",)
         if stored is not None:
             older = "" if at == sha else f" of its ancestor {at[:10]}"
-            return stored, f"{rule}; stored snapshot{older}"
+            return stored, f"{rule}; stored snapshot{older}", ()
     if at != sha:
         raise InputError("is not about the base of the merge commit", where="artifact base.json", mend="run it again")
-    return claimed, f"{rule}; measured by the pull request's own run"
+    return claimed, f"{rule}; measured by the pull request's own run", notes
 
 
 def _stored(desk: Desk, config: Config, sha: str, like: Snapshot) -> Snapshot | None:

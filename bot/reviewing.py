@@ -18,7 +18,7 @@ from bot.core.baseline import Choice, Entry, choose
 from bot.core.merging import merge_snapshots
 from bot.core.policy import Rule
 from bot.core.report import Baseline, Report
-from bot.core.sharding import assigned, known_costs, matrix
+from bot.core.sharding import Costs, assigned, known_costs, matrix
 from bot.core.snapshot import CompilerInfo, Snapshot, SourceInfo
 from bot.delivering import Destination, deliver, deliver_broken, tell
 from bot.desk import Desk, store_of
@@ -26,7 +26,7 @@ from bot.errors import BotError, InputError, Interrupted, NetworkError, UsageErr
 from bot.inputs.config import Config
 from bot.measuring import SidePlan
 from bot.opening import Opened, Wanted, opened, wanted_sides, workspace_rules
-from bot.pipeline import reported, require_measured, write_snapshot
+from bot.pipeline import reported, require_measured, write_report, write_snapshot
 from bot.preparing import load_snapshot, measured, plan_digest, require_writable
 from bot.store.artifact import ArtifactStore, artifact_name, write_for_upload
 from bot.store.entries import Store
@@ -36,7 +36,7 @@ def review(desk: Desk) -> int:
     """Measure and compare the two sides of the event, and deliver the report, or word of what broke."""
     require_writable(desk.out)
     try:
-        return deliver(*analysed(desk))
+        return _reviewed(desk)
     except (Interrupted, NetworkError):
         raise
     except BotError as error:
@@ -44,13 +44,13 @@ def review(desk: Desk) -> int:
         raise
 
 
-def analysed(desk: Desk) -> tuple[Report, Desk, Destination]:
-    """The report of the event's two sides, and where it goes."""
+def _reviewed(desk: Desk) -> int:
+    """Both sides stay open until the report is drawn: its templates may be theirs."""
     base, head = wanted_sides(desk)
     with opened(desk, head, base) as (left, right):
-        made = _compared(desk, left, right)
-    judge = left if desk.context.pull else right
-    return made, desk, Destination.of(desk, judge.config, judge.config_name)
+        judge = left if desk.context.pull else right
+        made = _compared(desk, left, right, judge.config)
+        return deliver(made, desk, Destination.of(desk, judge.config, judge.config_name))
 
 
 def baseline(desk: Desk) -> int:
@@ -93,8 +93,19 @@ def shards(desk: Desk) -> dict[str, Any]:
     with opened(desk, _head(desk)) as (_, head):
         cells = head.selected(desk).cells
         store = store_of(desk, head.config)
+        return matrix(cells, desk.inputs.shards, _costs(desk, store, head))
+
+
+def _costs(desk: Desk, store: Store, head: Opened) -> Costs | None:
+    """What the cells cost in the nearest stored snapshot; None where there is none, or no way to it."""
+    try:
         known = _nearest(desk, store, head)
-        return matrix(cells, desk.inputs.shards, known_costs(store.load(known).cells) if known else None)
+        return known_costs(store.load(known).cells) if known else None
+    except Interrupted:
+        raise
+    except BotError as error:
+        desk.show.say(f"shards are dealt out by size, stored costs could not be read: {error.line}")
+        return None
 
 
 def _head(desk: Desk) -> Wanted:
@@ -112,9 +123,8 @@ def _shard(text: str) -> tuple[int, int]:
     return int(index), int(count)
 
 
-def _compared(desk: Desk, base: Opened, head: Opened) -> Report:
-    """Both sides measured or found, and held against the rules of the side that is allowed to say."""
-    rules = base if desk.context.pull else head
+def _compared(desk: Desk, base: Opened, head: Opened, rules: Config) -> Report:
+    """Both sides measured or found, and held against the rules."""
     with_head = _known(head.wanted) or _joined(desk, head)
     plans = [] if with_head else [head.plan("head", desk)]
     found = _base(desk, base)
@@ -122,10 +132,17 @@ def _compared(desk: Desk, base: Opened, head: Opened) -> Report:
     plans += [found.plan] if found.plan and found.snapshot is None else []
     sides = measured(plans, known, desk.request, head.config.timeout_seconds, desk.show, desk.cancel)
     left = sides.get("base") or _nothing(base, sides["head"])
-    made = reported(rules.config, left, sides["head"], found.baseline)
-    require_measured(made, desk.out)
+    made = reported(rules, left, sides["head"], found.baseline)
     notes = (*made.notes, *found.notes, *_rules_note(base.config, head.config, desk))
-    return replace(made, notes=notes, broke=found.broke)
+    made = replace(made, notes=notes, broke=found.broke)
+    if not _anything(made):
+        write_report(made, rules.templates, desk.out)
+    require_measured(made, desk.out)
+    return made
+
+
+def _anything(made: Report) -> bool:
+    return any(cell.measured for side in (made.base, made.head) for cell in side.cells)
 
 
 def _known(wanted: Wanted) -> Snapshot | None:
@@ -221,10 +238,17 @@ def _lost(desk: Desk, head: Opened, merged: Snapshot) -> list[str]:
     if not desk.inputs.plan:
         return []
     cells, arrived = head.selected(desk).cells, {cell.key for cell in merged.cells}
-    names = [row["shard"] for row in json.loads(desk.inputs.plan)["include"]]
-    parts = {name: assigned(cells, desk.inputs.plan, *_shard(name), where="input plan") for name in names}
+    parts = {name: assigned(cells, desk.inputs.plan, *_shard(name), where="input plan") for name in _planned(desk)}
     lost = {name: len(part) for name, part in parts.items() if not arrived & {cell.key for cell in part}}
     return [f"shard {name} is lost: its {count} cells are not measured" for name, count in lost.items()]
+
+
+def _planned(desk: Desk) -> list[str]:
+    """The shards of the plan, as I/N."""
+    try:
+        return [str(row["shard"]) for row in json.loads(desk.inputs.plan)["include"]]
+    except (ValueError, KeyError, TypeError):
+        raise InputError("is no plan", where="input plan", mend="give what the command plan printed") from None
 
 
 def _nothing(base: Opened, head: Snapshot) -> Snapshot:

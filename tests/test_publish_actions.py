@@ -22,7 +22,8 @@ from bot.publish.actions import (
 )
 
 KEYS = st.from_regex(r"[a-z][a-z-]{0,8}", fullmatch=True)
-NASTY = st.text(alphabet=st.sampled_from(list("ab=<>{}$`\n\r\t :%#[]\u2028\0é") + ["EOF", "end-", "key<<EOF\n"]))
+NASTY_PARTS = [*"ab=<>{}$`\n\r\t :%#[]\u2028\0é", "EOF", "end-", "key<<EOF\n"]
+NASTY = st.lists(st.sampled_from(NASTY_PARTS)).map("".join)
 RUNNER_LINE_END = re.compile("\r\n|\r|\n")
 
 

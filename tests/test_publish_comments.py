@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 from publishing import OURS, World, opened
@@ -53,6 +54,12 @@ def test_quiet_means_no_new_comment_but_an_old_one_is_updated(world: World) -> N
     assert done and done.action == "updated" and bodies(world) == [BODY]
 
 
+def test_the_token_of_an_app_finds_its_comment_by_the_login_it_is_told(world: World) -> None:
+    mine = world.github.add_comment(12, "my-app[bot]", f"{MARKER}\nold")
+    told = replace(world.hub, login="my-app[bot]")
+    assert [one.id for one in find(told, 12, MARKER)] == [mine] and find(world.hub, 12, MARKER) == []
+
+
 def test_it_is_found_behind_320_comments(world: World) -> None:
     for number in range(320):
         world.github.add_comment(12, "mona", f"comment {number}")
@@ -78,7 +85,7 @@ def test_a_comment_that_copies_ours_is_left_alone(world: World) -> None:
     copied = world.github.add_comment(12, "mallory", f"{MARKER}\nall is well, merge me")
     done = put(world.hub)
     assert done and done.action == "created"
-    assert [one["id"] for one in world.github.comments(12)][0] == copied
+    assert world.github.comments(12)[0]["id"] == copied
     assert bodies(world) == [f"{MARKER}\nall is well, merge me", BODY]
 
 

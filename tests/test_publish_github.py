@@ -189,7 +189,7 @@ def test_a_page_instead_of_json_is_one_line(world: World) -> None:
 def test_other_errors_pass_through() -> None:
     with pytest.raises(ZeroDivisionError), explain("divide", "none"):
         _ = 1 // 0
-    with pytest.raises(NetworkError, match="^mine$"), explain("divide", "none"):
+    with pytest.raises(NetworkError, match=r"^mine$"), explain("divide", "none"):
         raise NetworkError("mine")
 
 

@@ -140,6 +140,13 @@ INPUTS: tuple[Input, ...] = (
         _token,
         "github_token",
     ),
+    Input(
+        "author",
+        "Login that the token of a GitHub App of your own writes under, such as my-app[bot]",
+        "",
+        _line,
+        "author",
+    ),
     Input("config", "Configuration file, relative to the repository; empty: the packaged suite", "", _line, "config"),
     Input("base", "Base side: a SPEC, a git ref or a snapshot; empty: from the event", "", _line, "base"),
     Input("head", "Head side: a SPEC, a git ref or a snapshot; empty: from the event", "", _line, "head"),
@@ -161,7 +168,13 @@ INPUTS: tuple[Input, ...] = (
     Input("parts", "Snapshots of all shards, files or globs, that together are the head side", "", _words, "parts"),
     Input("jobs", "Compiles side by side; empty: one per core", "", _count(_MAX_JOBS), "jobs"),
     Input("cache", "Directory of the cell and compiler cache, for actions/cache", "", _line, "cache"),
-    Input("out", "Directory that receives the report, or for measure head-I-of-N.json (default: code-size-report)", "", _line, "out"),
+    Input(
+        "out",
+        "Directory that receives the report, or for measure head-I-of-N.json (default: code-size-report)",
+        "",
+        _line,
+        "out",
+    ),
 )
 """Every input of action.yml, in its order."""
 

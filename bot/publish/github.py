@@ -36,16 +36,18 @@ class Hub:
     Attributes:
         repository: `owner/name`.
         backoff_seconds: the pause before looking again at what an unclear answer left behind.
+        login: of what this token writes, where that is known; empty: GitHub is asked.
     """
 
     repository: str
     client: Github = field(repr=False, compare=False)
     backoff_seconds: float = 0.5
+    login: str = ""
 
     @cached_property
     def repo(self) -> Repository:
         """The repository; nothing is requested before it is used."""
-        return self.client.get_repo(self.repository, lazy=True)
+        return self.client.get_repo(self.repository)
 
     def token_login(self) -> str:
         """The login that what this token writes appears under; asked for once.
@@ -53,7 +55,7 @@ class Hub:
         Raises:
             NetworkError: GitHub did not answer, or refused the token.
         """
-        return self._login
+        return self.login or self._login
 
     @cached_property
     def _login(self) -> str:
@@ -84,6 +86,7 @@ def connect(
     retries: int = 5,
     max_wait_seconds: float = 120,
     backoff_seconds: float = 0.5,
+    login: str = "",
 ) -> Hub:
     """The repository behind an API; nothing is requested yet.
 
@@ -92,6 +95,7 @@ def connect(
         timeout_seconds: for connecting, and for each silence of the server.
         retries: how often one request is sent again.
         max_wait_seconds: bound on all waits of one request together; a longer `Retry-After` is an error at once.
+        login: as in Hub.
     """
     retry = BoundedRetry(retries, max_wait_seconds=max_wait_seconds, backoff_seconds=backoff_seconds)
     client = Github(
@@ -105,7 +109,7 @@ def connect(
         seconds_between_writes=0,
         lazy=True,
     )
-    return Hub(repository, client, backoff_seconds)
+    return Hub(repository, client, backoff_seconds, login)
 
 
 def in_doubt(error: Exception) -> bool:

@@ -33,8 +33,10 @@ def _judged(facts: Facts) -> Iterator[Phrase]:
     if _all_standing(facts):
         yield phrase("all of them as on base already")
         yield from _unjudged(facts)
+    elif is_standing(worst := _worst(facts)):
+        yield phrase("these as on base already")
     else:
-        yield phrase("worst: ", finding_words(facts, _worst(facts)))
+        yield phrase("worst: ", finding_words(facts, worst))
     broken = sum(facts.mark(delta.key) in ("", "warn") for delta in facts.states["newly-broken"])
     if not failing and broken:
         yield phrase(f"{plural(broken, 'cell')} newly broken")
@@ -113,6 +115,8 @@ def _unjudged(facts: Facts) -> Iterator[Phrase]:
         yield phrase("nothing could be compared")
     if facts.count("newly-broken") and not facts.findings:
         yield phrase(f"{plural(facts.count('newly-broken'), 'cell')} newly broken")
+    if facts.count("new"):
+        yield phrase(f"{plural(facts.count('new'), 'cell')} new")
     if not changed and facts.count("broken"):
         yield phrase(f"{plural(facts.count('broken'), 'cell')} broken on both sides")
 

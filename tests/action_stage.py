@@ -1,0 +1,226 @@
+"""A stage for the action in this process: a repository, fake compilers, a GitHub over HTTP, and the events on it."""
+
+from __future__ import annotations
+
+import copy
+import io
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+from fake_compiler import TEMPLATES, FakeCompiler, install, install_native
+from fake_github import FakeGitHub
+from github_runner import REPOSITORY, Origin, git, outputs
+
+from bot.action import act
+from bot.compiler.runner import Cancel
+from bot.core.report import Report
+from bot.core.serial import from_json
+from bot.core.snapshot import Snapshot
+from bot.errors import BotError
+from bot.measuring import Progress
+from bot.store.directory import DirectoryStore
+
+EVENTS = REPOSITORY / "tests/fixtures/events"
+MODEL = "// model {}\nfunc.func @main()\n"
+MARKER = "<!-- code-size-bot:default -->"
+Files = Mapping[str, str | None]
+
+
+class Silence:
+    """Progress that nobody looks at."""
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *arguments, **more: None
+
+
+@dataclass
+class News:
+    """What a run told."""
+
+    said: list[str] = field(default_factory=list)
+    reports: list[Report] = field(default_factory=list)
+
+    def say(self, line: str) -> None:
+        self.said.append(line)
+
+    def report(self, report: Report, files: Sequence[Path]) -> None:
+        self.reports.append(report)
+
+    @contextmanager
+    def progress(self) -> Iterator[Progress]:
+        yield Silence()
+
+
+@dataclass
+class Ran:
+    """One run of the action; `error` is the line of the BotError that ended it."""
+
+    code: int
+    error: str
+    news: News
+    printed: str
+    outputs: dict[str, str]
+    summary: str
+    out: Path
+
+    @property
+    def said(self) -> str:
+        return "\n".join(self.news.said)
+
+    @property
+    def report(self) -> Report:
+        (report,) = self.news.reports
+        return report
+
+    @property
+    def states(self) -> dict[str, str]:
+        """`model on target` → state of its cell, of targets that have a name of their own."""
+        return {str(delta.key): delta.state for delta in self.report.deltas if delta.base or delta.head}
+
+    def snapshot(self, name: str) -> Snapshot:
+        return from_json((self.out / name).read_text())
+
+
+@dataclass
+class Stage:
+    """Everything a run needs; `configuration` and `models` are what main is made of."""
+
+    home: Path
+    hub: FakeGitHub
+    origin: Origin
+    token: str
+    runs: int = 0
+
+    @classmethod
+    def create(cls, home: Path, hub: FakeGitHub) -> Stage:
+        hub.add_user("alice", permission="write")
+        return cls(home, hub, Origin.create(home), hub.token())
+
+    def compiler(self, name: str, rules: Sequence[dict[str, str]] = (), version: str = "3.13.0rc1") -> FakeCompiler:
+        """A fake compiler called `name`; its SPEC is `spec(name)`."""
+        fake = install(self.home / name, rules, version=version, templates=TEMPLATES)
+        install_native(self.home / name / "bin" / "iree-compile", fake)
+        return fake
+
+    def spec(self, name: str) -> str:
+        return str(self.home / name / "bin" / "iree-compile")
+
+    def config(self, compiler: str = "one", **keys: Any) -> str:
+        """A configuration of one target, with baselines in a directory."""
+        plain = {
+            "schema": "code-size-config/1",
+            "compiler": {"head": self.spec(compiler)},
+            "models": ["models/*.mlir"],
+            "targets": ["vmvx"],
+            "baseline": {"store": "directory", "directory": str(self.home / "store")},
+            **keys,
+        }
+        return yaml.safe_dump(plain, sort_keys=False)
+
+    def main(self, files: Files | None = None, **keys: Any) -> str:
+        """The first commit of main: a configuration and model `a`."""
+        first = {"code-size.yml": self.config(**keys), "models/a.mlir": MODEL.format("a"), **(files or {})}
+        return self.origin.push_main("The suite", first)
+
+    @property
+    def store(self) -> DirectoryStore:
+        return DirectoryStore(self.home / "store")
+
+    def run(
+        self, event: str, payload: Mapping[str, Any], sha: str, *, ref: str = "", asked: str = "auto", **inputs: str
+    ) -> Ran:
+        """The action, once, in a checkout of `sha` alone."""
+        self.runs += 1
+        home = self.home / f"run-{self.runs}"
+        workspace, out = home / "workspace", home / "out"
+        workspace.mkdir(parents=True)
+        if sha:
+            git(workspace, "init", "-q")
+            git(workspace, "remote", "add", "origin", self.origin.bare.as_uri())
+            git(workspace, "fetch", "-q", "--depth=1", "origin", sha)
+            git(workspace, "checkout", "-q", "--detach", sha)
+        (home / "event.json").write_text(json.dumps(payload))
+        environ = {**self._environ(home, event, sha, ref), **self._inputs(out, inputs)}
+        news, printed, back = News(), io.StringIO(), Path.cwd()
+        os.chdir(workspace)
+        try:
+            with redirect_stdout(printed):
+                code, error = act(environ, asked, news, Cancel()), ""
+        except BotError as problem:
+            code, error = problem.exit_code, problem.line
+        finally:
+            os.chdir(back)
+        summary = (home / "summary.md").read_text() if (home / "summary.md").exists() else ""
+        ran = Ran(code, error, news, printed.getvalue(), outputs(home / "output"), summary, out)
+        assert "code-size-tree-" not in ran.error + ran.summary + ran.said  # a name that is another one in every run
+        assert not list((workspace / ".git" / "worktrees").glob("*"))
+        return ran
+
+    def _environ(self, home: Path, event: str, sha: str, ref: str) -> dict[str, str]:
+        if not event:
+            return {}
+        return {
+            "GITHUB_ACTIONS": "true",
+            "GITHUB_EVENT_NAME": event,
+            "GITHUB_EVENT_PATH": str(home / "event.json"),
+            "GITHUB_REPOSITORY": "octo/repo",
+            "GITHUB_SHA": sha,
+            "GITHUB_REF": ref,
+            "GITHUB_RUN_ID": str(100 + self.runs),
+            "GITHUB_API_URL": self.hub.url,
+            "GITHUB_SERVER_URL": "https://github.example",
+            "GITHUB_ACTOR": "octocat",
+            "GITHUB_WORKSPACE": str(home / "workspace"),
+            "GITHUB_OUTPUT": str(home / "output"),
+            "GITHUB_STEP_SUMMARY": str(home / "summary.md"),
+        }
+
+    def _inputs(self, out: Path, inputs: Mapping[str, str]) -> dict[str, str]:
+        given = {"github_token": self.token, "cache": str(self.home / "cache"), "out": str(out), "jobs": "2", **inputs}
+        return {f"INPUT_{name.replace('_', '-').upper()}": value for name, value in given.items()}
+
+    # --- events ---
+
+    def push(self, sha: str, **inputs: str) -> Ran:
+        payload = event("push.branch") | {"ref": "refs/heads/main", "after": sha, "deleted": False}
+        return self.run("push", payload, sha, ref="refs/heads/main", **inputs)
+
+    def dispatch(self, sha: str = "", **inputs: str) -> Ran:
+        sha = sha or git(self.origin.bare, "rev-parse", "main")
+        return self.run("workflow_dispatch", event("workflow_dispatch.main"), sha, ref="refs/heads/main", **inputs)
+
+    def pull(self, head: str, merge: str, *, fork: bool = False, number: int = 1, **inputs: str) -> Ran:
+        payload = copy.deepcopy(event("pull_request.synchronize"))
+        payload["number"] = payload["pull_request"]["number"] = number
+        payload["pull_request"]["head"].update(sha=head)
+        payload["pull_request"]["head"]["repo"].update(full_name="mallory/repo" if fork else "octo/repo")
+        payload["pull_request"]["base"].update(ref="main")
+        return self.run("pull_request", payload, merge, ref=f"refs/pull/{number}/merge", **inputs)
+
+    def open_pull(self, files: Files, number: int = 1) -> tuple[str, str]:
+        """A commit on the pull request's branch, and GitHub's merge of it."""
+        head, merge = self.origin.push_pull(number, files)
+        base = git(self.origin.bare, "rev-parse", "main")
+        self.hub.add_pull(number, head, merge_sha=merge, base_sha=base)
+        return head, merge
+
+    def comments(self, marker: str = MARKER, number: int = 1) -> list[str]:
+        bodies = [str(one["body"]) for one in self.hub.comments(number)]
+        return [body for body in bodies if body.startswith(marker)]
+
+    @property
+    def conclusions(self) -> list[str]:
+        return [str(check["conclusion"]) for check in self.hub.check_runs]
+
+
+def event(name: str) -> dict[str, Any]:
+    """An event as GitHub sends it, moved to our repository."""
+    payload: dict[str, Any] = json.loads((EVENTS / f"{name}.json").read_text())
+    payload["repository"].update(full_name="octo/repo", default_branch="main")
+    return payload

@@ -1,0 +1,279 @@
+"""bot.opening: which commits, configurations, models and compilers are the two sides of an event."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from action_stage import MODEL, Stage
+from fake_github import FakeGitHub
+from fake_wheels import entries, wheel_name, write_wheel
+from github_runner import git
+
+from bot.compiler import wheels
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    with FakeGitHub("octo/repo") as hub:
+        stage = Stage.create(tmp_path, hub)
+        stage.compiler("one")
+        yield stage
+
+
+def install_release(stage: Stage, version: str) -> None:
+    """A release whose compiler is a fake, as it is in the cache once it was fetched."""
+    fake = stage.compiler(f"release-{version}", version=version)
+    wheel = write_wheel(stage.home / wheel_name(version), entries(fake, version.encode()))
+    python = f"cp{sys.version_info.major}{sys.version_info.minor}"
+    wheels._unpack_into(wheel, stage.home / "cache" / "toolchains" / f"{version}-{python}")
+
+
+# --- pull requests ---------------------------------------------------------------------------------------------------
+
+
+def test_the_base_is_the_first_parent_of_the_merge_commit_also_when_main_went_on(stage: Stage) -> None:
+    main = stage.main()
+    head, merge = stage.open_pull({"models/a.mlir": MODEL.format("a") + "// longer\n"})
+    later = stage.origin.push_main("Later", {"models/later.mlir": MODEL.format("later")})
+    ran = stage.pull(head, merge)
+    assert ran.code == 0, ran.error
+    assert ran.report.baseline.sha == main and ran.report.head.source.sha == merge
+    assert ran.report.base.source.sha == main
+    (body,) = stage.comments()
+    assert main[:10] in body and merge[:10] in body and later[:10] not in body
+    assert "first parent of the merge commit" in body
+    assert ran.states == {"a on vmvx": "changed"} and "later" not in ran.report.head.models
+
+
+def test_a_commit_that_is_no_merge_of_this_head_is_refused_and_that_is_said(stage: Stage) -> None:
+    stage.main()
+    _, merge = stage.open_pull({"notes.txt": "one\n"})
+    newer, _ = stage.open_pull({"notes.txt": "two\n"})
+    ran = stage.pull(newer, merge)
+    assert ran.code == 2 and merge[:10] in ran.error and "is not the merge commit" in ran.error
+    (body,) = stage.comments()
+    assert "is not the merge commit" in body and stage.conclusions == ["failure"]
+    assert ran.summary and ran.outputs["verdict"] == "unknown"
+
+
+def test_a_commit_with_one_parent_is_no_merge_commit(stage: Stage) -> None:
+    stage.main()
+    head, _ = stage.open_pull({"notes.txt": "one\n"})
+    ran = stage.pull(head, head)
+    assert ran.code == 2 and "is not the merge commit" in ran.error
+
+
+def test_each_side_has_its_own_pin(stage: Stage) -> None:
+    install_release(stage, "3.12.0")
+    install_release(stage, "3.13.0")
+    pinned = {"compiler": {"requirements": "requirements.txt"}}
+    stage.main({"requirements.txt": "iree-base-compiler==3.12.0\n"}, **pinned)
+    ran = stage.pull(*stage.open_pull({"requirements.txt": "iree-base-compiler==3.13.0\n"}))
+    assert ran.code == 0, ran.error
+    assert (ran.report.base.compiler.version, ran.report.head.compiler.version) == ("3.12.0", "3.13.0")
+    (body,) = stage.comments()
+    assert "3.12.0" in body and "3.13.0" in body
+
+
+def test_a_model_that_is_renamed_is_removed_and_new(stage: Stage) -> None:
+    stage.main({"models/b.mlir": MODEL.format("b")})
+    ran = stage.pull(*stage.open_pull({"models/a.mlir": None, "models/c.mlir": MODEL.format("c")}))
+    assert ran.states == {"a on vmvx": "removed", "b on vmvx": "same", "c on vmvx": "new"}
+    assert (ran.outputs["removed"], ran.outputs["new"], ran.outputs["same"]) == ("1", "1", "1")
+
+
+def test_a_base_without_configuration_is_measured_with_the_heads(stage: Stage) -> None:
+    main = stage.origin.push_main("Nothing yet", {"README.md": "# Hello\n"})
+    files = {"code-size.yml": stage.config(), "models/a.mlir": MODEL.format("a")}
+    ran = stage.pull(*stage.open_pull(files))
+    assert ran.code == 0, ran.error
+    assert ran.states == {"a on vmvx": "same"} and ran.report.baseline.sha == main
+    assert "has no code-size.yml" in ran.report.baseline.rule
+
+
+def test_a_pin_of_no_release_is_named_as_the_repository_has_it(stage: Stage) -> None:
+    pinned = {"compiler": {"requirements": "pins/requirements.txt"}}
+    stage.main({"pins/requirements.txt": "iree-base-compiler>=3\n"}, **pinned)
+    ran = stage.pull(*stage.open_pull({"notes.txt": "one\n"}))
+    assert ran.code == 2 and ran.error.startswith("pins/requirements.txt:1: ")
+
+
+def test_a_broken_configuration_is_named_with_its_line(stage: Stage) -> None:
+    stage.main()
+    ran = stage.pull(*stage.open_pull({"code-size.yml": "schema: code-size-config/1\nmodel: []\n"}))
+    assert ran.code == 2 and ran.error.startswith("code-size.yml:2: "), ran.error
+    assert "code-size.yml:2" in stage.comments()[0] and stage.conclusions == ["failure"]
+
+
+def test_an_empty_model_is_named_as_the_repository_has_it(stage: Stage) -> None:
+    stage.main()
+    ran = stage.pull(*stage.open_pull({"models/b.mlir": "\n"}))
+    assert ran.code == 2 and ran.error.startswith("models/b.mlir: is empty"), ran.error
+
+
+def test_the_configuration_of_the_input_has_to_be_there(stage: Stage) -> None:
+    stage.main()
+    ran = stage.pull(*stage.open_pull({"notes.txt": "one\n"}), config="ci/size.yml")
+    assert ran.code == 2 and ran.error.startswith("ci/size.yml: does not exist at this commit"), ran.error
+    assert "ci/size.yml" in stage.comments()[0]
+
+
+def test_the_configuration_of_the_input_is_used_on_both_sides(stage: Stage) -> None:
+    stage.main({"ci/size.yml": stage.config(models=["*.mlir"]), "ci/x.mlir": MODEL.format("x")})
+    ran = stage.pull(*stage.open_pull({"ci/x.mlir": MODEL.format("x") + "// more\n"}), config="ci/size.yml")
+    assert ran.states == {"x on vmvx": "changed"}, ran.error
+
+
+# --- what leaves the repository --------------------------------------------------------------------------------------
+
+
+def link(stage: Stage, name: str, target: Path) -> tuple[str, str]:
+    """A pull request that makes `name` a link to a file of the machine."""
+    git(stage.origin.work, "checkout", "-q", "-b", "topic-1", "main")
+    path = stage.origin.work / name
+    path.unlink(missing_ok=True)
+    path.parent.mkdir(exist_ok=True)
+    path.symlink_to(target)
+    return stage.open_pull({"notes.txt": "linked\n"})
+
+
+@pytest.mark.parametrize("name", ["models/b.mlir", "code-size.yml", "requirements.txt", "templates/x.j2"])
+def test_a_link_that_leaves_the_repository_is_refused(stage: Stage, name: str) -> None:
+    secret = stage.home / "secret.mlir"
+    secret.write_text("the-secret: of the machine\n")
+    stage.main(
+        {"requirements.txt": "iree-base-compiler==3.13.0\n", "templates/notes.txt": "ours\n"},
+        compiler={"requirements": "requirements.txt"},
+        templates="templates",
+    )
+    ran = stage.pull(*link(stage, name, secret))
+    assert ran.code == 2 and ran.error.startswith(f"{name}: leaves the repository"), ran.error
+    assert "the-secret" not in ran.error + ran.summary + "".join(stage.comments())
+    assert "leaves the repository" in stage.comments()[0]
+
+
+@pytest.mark.parametrize("pattern", ["../../*.mlir", "{home}/*.mlir"])
+def test_models_of_elsewhere_are_refused(stage: Stage, pattern: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    (stage.home / "deep").mkdir()
+    (stage.home / "other.mlir").write_text(MODEL.format("other"))
+    monkeypatch.setattr("tempfile.tempdir", str(stage.home / "deep"))
+    stage.main()
+    ran = stage.pull(*stage.open_pull({"code-size.yml": stage.config(models=[pattern.format(home=stage.home)])}))
+    assert ran.code == 2 and ran.error, ran
+    assert "leaves the repository" in ran.error or "matches no model" in ran.error
+
+
+# --- by hand ---------------------------------------------------------------------------------------------------------
+
+
+def history(stage: Stage) -> tuple[str, str]:
+    """Two commits on main, of which the second changes the model."""
+    first = stage.main()
+    git(stage.origin.work, "tag", "-a", "v1", "-m", "one", first)
+    git(stage.origin.work, "branch", "old", first)
+    git(stage.origin.work, "push", "-q", "origin", "v1", "old")
+    return first, stage.origin.push_main("Second", {"models/a.mlir": MODEL.format("a") + "// second\n"})
+
+
+@pytest.mark.parametrize("ref", ["v1", "old", "ref:old", "refs/heads/old", "SHA"])
+def test_a_git_ref_is_a_side_with_its_own_files(stage: Stage, ref: str) -> None:
+    first, second = history(stage)
+    ran = stage.dispatch(base=first if ref == "SHA" else ref)
+    assert ran.code == 0, ran.error
+    assert (ran.report.base.source.sha, ran.report.head.source.sha) == (first, second)
+    assert ran.states == {"a on vmvx": "changed"}
+    assert "input base:" in ran.report.baseline.rule and ran.summary
+
+
+def test_without_a_base_it_is_the_first_parent(stage: Stage) -> None:
+    first, second = history(stage)
+    ran = stage.dispatch()
+    assert (ran.report.baseline.sha, ran.report.head.source.sha) == (first, second), ran.error
+    assert "first parent of the head commit" in ran.report.baseline.rule
+
+
+def test_a_commit_that_begins_with_a_digit_is_no_release(stage: Stage) -> None:
+    stage.main()
+    for number in range(100):
+        sha = stage.origin.push_main(f"try {number}", {"notes.txt": f"{number}\n"})
+        if sha[0].isdigit():
+            break
+    stage.origin.push_main("Last", {"models/a.mlir": MODEL.format("a") + "// last\n"})
+    ran = stage.dispatch(base=sha)
+    assert ran.code == 0 and ran.report.base.source.sha == sha, ran.error
+
+
+def test_two_compilers_are_compared_on_the_same_models(stage: Stage) -> None:
+    stage.compiler("two", [{"do": "differ"}], version="3.14.0")
+    stage.main()
+    ran = stage.dispatch(base=stage.spec("one"), head=stage.spec("two"))
+    assert ran.code == 0, ran.error
+    assert (ran.report.base.compiler.version, ran.report.head.compiler.version) == ("3.13.0rc1", "3.14.0")
+    assert ran.states == {"a on vmvx": "changed"} and not stage.hub.check_runs
+
+
+def test_a_release_is_a_side(stage: Stage) -> None:
+    install_release(stage, "3.12.0")
+    stage.main()
+    ran = stage.dispatch(base="3.12.0", head="iree-base-compiler==3.12.0")
+    assert ran.code == 0 and ran.states == {"a on vmvx": "same"}, ran.error
+
+
+def test_snapshots_are_sides(stage: Stage) -> None:
+    history(stage)
+    before = stage.dispatch()
+    count = len(list((stage.home / "one").glob("calls.jsonl"))[0].read_text().splitlines())
+    ran = stage.dispatch(base=str(before.out / "base.json"), head=str(before.out / "head.json"))
+    assert ran.code == 0 and ran.states == {"a on vmvx": "changed"}, ran.error
+    assert len((stage.home / "one" / "calls.jsonl").read_text().splitlines()) == count
+    ran = stage.dispatch(base=str(before.out / "base.json"))
+    assert ran.code == 0 and ran.states == {"a on vmvx": "changed"}, ran.error
+
+
+def test_a_snapshot_as_head_needs_a_base(stage: Stage) -> None:
+    history(stage)
+    before = stage.dispatch()
+    ran = stage.dispatch(head=str(before.out / "head.json"))
+    assert ran.code == 2 and ran.error.startswith("input base: no base side"), ran.error
+
+
+def test_models_targets_and_flags_are_selected(stage: Stage) -> None:
+    stage.main({"models/b.mlir": MODEL.format("b")}, targets=["vmvx", "llvm-cpu-x86_64"])
+    stage.origin.push_main("Second", {"notes.txt": "two\n"})
+    ran = stage.dispatch(models="b", targets="vm*", flags="--iree-opt-level=O2")
+    assert ran.states == {"b on vmvx": "same"} and ran.code == 0, ran.error
+    assert "--iree-opt-level=O2" in ran.report.head.flags
+    assert any("--iree-opt-level=O2" in call for call in (stage.home / "one" / "calls.jsonl").read_text().splitlines())
+
+
+def test_an_unknown_ref_is_one_line(stage: Stage) -> None:
+    stage.main()
+    ran = stage.dispatch(base="no-such-branch")
+    assert ran.code == 2 and ran.error.startswith("input base: 'no-such-branch' is neither a SPEC nor a git ref")
+    assert "\n" not in ran.error and ran.summary
+
+
+def test_the_first_commit_has_no_parent(stage: Stage) -> None:
+    stage.main()
+    ran = stage.dispatch()
+    assert ran.code == 2 and ran.error.startswith("input base: no base side")
+
+
+def test_the_inputs_of_a_pull_request_name_snapshots_and_compilers(stage: Stage) -> None:
+    stage.compiler("two", [{"do": "differ"}], version="3.14.0")
+    main = stage.main()
+    head, merge = stage.open_pull({"notes.txt": "one\n"})
+    ran = stage.pull(head, merge, base=stage.spec("one"), head=stage.spec("two"))
+    assert ran.code == 0 and ran.states == {"a on vmvx": "changed"}, ran.error
+    assert ran.report.baseline.sha == main and "first parent of the merge commit" in ran.report.baseline.rule
+    ran = stage.pull(head, merge, base=str(ran.out / "head.json"))
+    assert ran.code == 0 and ran.report.base.compiler.version == "3.14.0", ran.error
+
+
+def test_no_configuration_anywhere_says_what_to_add(stage: Stage) -> None:
+    stage.origin.push_main("Nothing", {"README.md": "# Hello\n"})
+    ran = stage.pull(*stage.open_pull({"notes.txt": "one\n"}))
+    assert ran.code == 2 and "no compiler is configured" in ran.error
