@@ -108,6 +108,9 @@ def _doctor(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cache", type=_directory, default=default_cache(), metavar="DIR", help=_CACHE_HELP)
 
 
+_IN_WORKFLOW = "   # in a workflow: uses: OWNER/REPO@v1, with: {{command: {}}}"
+
+
 def _action(parser: argparse.ArgumentParser) -> None:
     about = "Reads the event, the token and everything else from the environment that GitHub Actions sets (INPUT_*)."
     parser.description = f"{parser.description}. {about}"
@@ -128,10 +131,12 @@ COMMANDS: dict[str, Command] = {
     "merge": Command("join the snapshots of shards", "part-1.json part-2.json --out head.json", _merge),
     "report": Command("compare two snapshots", "--base base.json --head head.json --out out", _report),
     "plan": Command("print the shards of a run as JSON for strategy.matrix", "--shards 4", _plan),
-    "review": Command("on GitHub: measure a pull request or a manual run, and report", "", _action),
-    "post": Command("on GitHub: the trusted half, for forks and comments", "", _action),
-    "baseline": Command("on GitHub: measure a push and store its snapshot", "", _action),
-    "action": Command("on GitHub: what the event asks for", "", _action),
+    "review": Command(
+        "on GitHub: measure a pull request or a manual run, and report", _IN_WORKFLOW.format("review"), _action
+    ),
+    "post": Command("on GitHub: the trusted half, for forks and comments", _IN_WORKFLOW.format("post"), _action),
+    "baseline": Command("on GitHub: measure a push and store its snapshot", _IN_WORKFLOW.format("baseline"), _action),
+    "action": Command("on GitHub: what the event asks for", _IN_WORKFLOW.format("auto"), _action),
     "doctor": Command("say what is here, what is missing and how to mend it", "", _doctor),
 }
 

@@ -22,8 +22,14 @@ from bot.doctor import examine
 from bot.errors import BotError, InputError, Interrupted, OutputError
 from bot.measuring import Progress
 from bot.preparing import Request
+from bot.publish.actions import log_safe
 from bot.render.progress import MeasureProgress
 from bot.render.terminal import print_report
+
+
+def _for_log(text: str) -> str:
+    """A line as it may be printed: a runner of GitHub Actions takes some lines for commands."""
+    return log_safe(text) if os.environ.get("GITHUB_ACTIONS") == "true" else text
 
 
 class _Show:
@@ -34,7 +40,7 @@ class _Show:
         self._news, self._out = Console(stderr=True, quiet=quiet), Console()
 
     def say(self, line: str) -> None:
-        self._news.print(line, markup=False, highlight=False, soft_wrap=True)
+        self._news.print(_for_log(line), markup=False, highlight=False, soft_wrap=True)
 
     def report(self, report: Report, files: Sequence[Path]) -> None:
         if not self._quiet:
@@ -146,5 +152,5 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _complain(error: BotError) -> int:
     console = Console(stderr=True, soft_wrap=True)
-    console.print(f"code-size-bot: {error.line}", style="bold red", markup=False, highlight=False)
+    console.print(_for_log(f"code-size-bot: {error.line}"), style="bold red", markup=False, highlight=False)
     return error.exit_code

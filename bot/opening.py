@@ -80,8 +80,7 @@ class Opened:
 
     def selected(self, desk: Desk) -> Planned:
         """The models, targets and cells that this run looks at."""
-        with _named_from_top(self.tree):
-            return planned(desk.request, self.config, self.repository)
+        return planned(desk.request, self.config, self.repository)
 
 
 def wanted_sides(desk: Desk) -> tuple[Wanted, Wanted]:
@@ -170,9 +169,9 @@ def _or_head(base: Opened, head: Opened) -> Opened:
 
 def _open(desk: Desk, stack: ExitStack, wanted: Wanted) -> Opened:
     tree = stack.enter_context(desk.git.worktree(wanted.sha or desk.context.sha))
+    stack.enter_context(_named_from_top(tree))
     name = _config_name(desk, tree)
-    with _named_from_top(tree):
-        config = _load_inside(tree, tree / name) if name else load_config()
+    config = _load_inside(tree, tree / name) if name else load_config()
     return Opened(wanted, config, name, tree, repository_of(tree, desk.cancel))
 
 
@@ -203,8 +202,12 @@ def _named_from_top(tree: Path) -> Iterator[None]:
     try:
         yield
     except BotError as error:
-        what, where, mend = (text.replace(f"{tree}/", "") for text in (error.what, error.where, error.mend))
+        what, where, mend = (_from_top(tree, text) for text in (error.what, error.where, error.mend))
         raise type(error)(what, where=where, mend=mend) from None
+
+
+def _from_top(tree: Path, text: str) -> str:
+    return text.replace(f"{tree}/", "").replace(str(tree), "the repository")
 
 
 def workspace_rules(desk: Desk) -> tuple[Config, str]:

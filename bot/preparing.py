@@ -116,12 +116,13 @@ def measured(
     show: Show,
     cancel: Cancel,
 ) -> dict[str, Snapshot]:
-    """Measure the planned sides, beside those that are known; changed cells are asked twice."""
+    """Measure the planned sides, beside those that are known; changed cells of all planned ones are asked twice."""
     if not plans:
         return dict(known)
     with show.progress() as progress:
         workshop = Workshop(CellCache(request.cache), request.jobs, timeout_seconds, cancel, progress)
-        sides = {**known, **measure_sides(plans, workshop)}
+        new = [plan for plan in plans if plan.label not in known]
+        sides = {**known, **(measure_sides(new, workshop) if new else {})}
         keys = suspects(sides["base"], sides["head"]) if len(sides) == len(SIDES) else frozenset()
         return {**sides, **recheck(plans, sides, keys, workshop)} if keys else sides
 

@@ -28,6 +28,7 @@ from bot.measuring import SidePlan
 from bot.opening import Opened, Wanted, opened, wanted_sides, workspace_rules
 from bot.pipeline import reported, require_measured, write_report, write_snapshot
 from bot.preparing import load_snapshot, measured, plan_digest, require_writable
+from bot.rechecking import suspects
 from bot.store.artifact import ArtifactStore, artifact_name, write_for_upload
 from bot.store.entries import Store
 
@@ -131,6 +132,7 @@ def _compared(desk: Desk, base: Opened, head: Opened, rules: Config) -> Report:
     known = {side: one for side, one in (("base", found.snapshot), ("head", with_head)) if one is not None}
     plans += [found.plan] if found.plan and found.snapshot is None else []
     sides = measured(plans, known, desk.request, head.config.timeout_seconds, desk.show, desk.cancel)
+    sides = _asked_twice(desk, head, sides) if desk.inputs.parts else sides
     left = sides.get("base") or _nothing(base, sides["head"])
     made = reported(rules, left, sides["head"], found.baseline)
     notes = (*made.notes, *found.notes, *_rules_note(base.config, head.config, desk))
@@ -139,6 +141,17 @@ def _compared(desk: Desk, base: Opened, head: Opened, rules: Config) -> Report:
         write_report(made, rules.templates, desk.out)
     require_measured(made, desk.out)
     return made
+
+
+def _asked_twice(desk: Desk, head: Opened, sides: dict[str, Snapshot]) -> dict[str, Snapshot]:
+    """The runners of a matrix do not know the base, so that the cells it shows to be changed are asked twice here."""
+    if "base" not in sides or not suspects(sides["base"], sides["head"]):
+        return sides
+    plan, why = _plan_or_reason(desk, "head", head)
+    if plan is None:
+        desk.show.say(f"changed cells are not compiled twice: {why}")
+        return sides
+    return measured([plan], sides, desk.request, head.config.timeout_seconds, desk.show, desk.cancel)
 
 
 def _anything(made: Report) -> bool:
@@ -166,7 +179,7 @@ def _base(desk: Desk, base: Opened) -> _Found:
     if wanted.snapshot:
         snapshot = load_snapshot(wanted.snapshot)
         return _Found(Baseline(wanted.rule, snapshot.source.sha), snapshot)
-    plan, why = _plan_or_reason(desk, base)
+    plan, why = _plan_or_reason(desk, "base", base)
     notes: tuple[str, ...] = ()
     if wanted.spec is None:
         try:
@@ -184,11 +197,11 @@ def _base(desk: Desk, base: Opened) -> _Found:
     return _Found(Baseline(wanted.rule, wanted.sha), notes=notes, broke=f"No baseline: {why}")
 
 
-def _plan_or_reason(desk: Desk, base: Opened) -> tuple[SidePlan | None, str]:
-    if base.wanted.unknown:
-        return None, f"{base.wanted.unknown}, no snapshot of the base commit is stored, and no input names the base's"
+def _plan_or_reason(desk: Desk, label: str, side: Opened) -> tuple[SidePlan | None, str]:
+    if side.wanted.unknown:
+        return None, f"{side.wanted.unknown}, no snapshot of the base commit is stored, and no input names the base's"
     try:
-        return base.plan("base", desk), ""
+        return side.plan(label, desk), ""
     except Interrupted:
         raise
     except BotError as error:

@@ -6,7 +6,7 @@ import copy
 import io
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -96,6 +96,7 @@ class Stage:
     origin: Origin
     token: str
     runs: int = 0
+    before_act: Callable[[], None] = lambda: None  # runs once the checkout is there
 
     @classmethod
     def create(cls, home: Path, hub: FakeGitHub) -> Stage:
@@ -111,11 +112,11 @@ class Stage:
     def spec(self, name: str) -> str:
         return str(self.home / name / "bin" / "iree-compile")
 
-    def config(self, compiler: str = "one", **keys: Any) -> str:
+    def config(self, fake: str = "one", **keys: Any) -> str:
         """A configuration of one target, with baselines in a directory."""
         plain = {
             "schema": "code-size-config/1",
-            "compiler": {"head": self.spec(compiler)},
+            "compiler": {"head": self.spec(fake)},
             "models": ["models/*.mlir"],
             "targets": ["vmvx"],
             "baseline": {"store": "directory", "directory": str(self.home / "store")},
@@ -148,6 +149,7 @@ class Stage:
         (home / "event.json").write_text(json.dumps(payload))
         environ = {**self._environ(home, event, sha, ref), **self._inputs(out, inputs)}
         news, printed, back = News(), io.StringIO(), Path.cwd()
+        self.before_act()
         os.chdir(workspace)
         try:
             with redirect_stdout(printed):
@@ -195,10 +197,10 @@ class Stage:
         sha = sha or git(self.origin.bare, "rev-parse", "main")
         return self.run("workflow_dispatch", event("workflow_dispatch.main"), sha, ref="refs/heads/main", **inputs)
 
-    def pull(self, head: str, merge: str, *, fork: bool = False, number: int = 1, **inputs: str) -> Ran:
+    def pull(self, tip: str, merge: str, /, *, fork: bool = False, number: int = 1, **inputs: str) -> Ran:
         payload = copy.deepcopy(event("pull_request.synchronize"))
         payload["number"] = payload["pull_request"]["number"] = number
-        payload["pull_request"]["head"].update(sha=head)
+        payload["pull_request"]["head"].update(sha=tip)
         payload["pull_request"]["head"]["repo"].update(full_name="mallory/repo" if fork else "octo/repo")
         payload["pull_request"]["base"].update(ref="main")
         return self.run("pull_request", payload, merge, ref=f"refs/pull/{number}/merge", **inputs)

@@ -401,3 +401,12 @@ def test_the_doctor_ends_with_0_or_2_and_lists_its_checks(bench: Bench) -> None:
     found = bench.run("doctor")
     assert found.code == (2 if "missing " in found.out else 0)
     assert {"Python", "git", "default suite", "cache"} <= {line[8:24].strip() for line in found.out.splitlines()}
+
+
+def test_on_a_runner_no_line_is_a_command_of_its_own(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    name = tmp_path / "##[error]base.json"
+    found = bench.run("report", "--base", str(name), "--head", str(name), "--out", "o")
+    assert found.code == 2 and "cannot be read" in found.err and "##[" not in found.err

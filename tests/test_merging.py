@@ -14,8 +14,8 @@ from strategies import plain_snapshot, planned_models, planned_targets, snapshot
 
 from bot.core.merging import merge_snapshots, require_common_cells, unmeasured_models
 from bot.core.plan import Model, PlannedCell, Target, plan
-from bot.core.sharding import shard
 from bot.core.serial import to_json
+from bot.core.sharding import shard
 from bot.core.snapshot import Cell, CompilerInfo, Failure, Snapshot, SourceInfo
 from bot.errors import InputError
 

@@ -25,7 +25,7 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
 
 def install_release(stage: Stage, version: str) -> None:
     """A release whose compiler is a fake, as it is in the cache once it was fetched."""
-    fake = stage.compiler(f"release-{version}", version=version)
+    fake = stage.compiler(f"release-{version}", [{"do": "differ"}] if version == "3.13.0" else [], version=version)
     wheel = write_wheel(stage.home / wheel_name(version), entries(fake, version.encode()))
     python = f"cp{sys.version_info.major}{sys.version_info.minor}"
     wheels._unpack_into(wheel, stage.home / "cache" / "toolchains" / f"{version}-{python}")
@@ -155,15 +155,14 @@ def test_a_link_that_leaves_the_repository_is_refused(stage: Stage, name: str) -
     assert "leaves the repository" in stage.comments()[0]
 
 
-@pytest.mark.parametrize("pattern", ["../../*.mlir", "{home}/*.mlir"])
+@pytest.mark.parametrize("pattern", ["../../../*.mlir", "{home}/*.mlir"])
 def test_models_of_elsewhere_are_refused(stage: Stage, pattern: str, monkeypatch: pytest.MonkeyPatch) -> None:
     (stage.home / "deep").mkdir()
     (stage.home / "other.mlir").write_text(MODEL.format("other"))
     monkeypatch.setattr("tempfile.tempdir", str(stage.home / "deep"))
     stage.main()
     ran = stage.pull(*stage.open_pull({"code-size.yml": stage.config(models=[pattern.format(home=stage.home)])}))
-    assert ran.code == 2 and ran.error, ran
-    assert "leaves the repository" in ran.error or "matches no model" in ran.error
+    assert ran.code == 2 and "leaves the repository" in ran.error, ran.error
 
 
 # --- by hand ---------------------------------------------------------------------------------------------------------
@@ -225,10 +224,11 @@ def test_a_release_is_a_side(stage: Stage) -> None:
 def test_snapshots_are_sides(stage: Stage) -> None:
     history(stage)
     before = stage.dispatch()
-    count = len(list((stage.home / "one").glob("calls.jsonl"))[0].read_text().splitlines())
+    calls = stage.home / "one" / "calls.jsonl"
+    count = len(calls.read_text().splitlines())
     ran = stage.dispatch(base=str(before.out / "base.json"), head=str(before.out / "head.json"))
     assert ran.code == 0 and ran.states == {"a on vmvx": "changed"}, ran.error
-    assert len((stage.home / "one" / "calls.jsonl").read_text().splitlines()) == count
+    assert len(calls.read_text().splitlines()) == count
     ran = stage.dispatch(base=str(before.out / "base.json"))
     assert ran.code == 0 and ran.states == {"a on vmvx": "changed"}, ran.error
 
@@ -271,9 +271,3 @@ def test_the_inputs_of_a_pull_request_name_snapshots_and_compilers(stage: Stage)
     assert ran.report.baseline.sha == main and "first parent of the merge commit" in ran.report.baseline.rule
     ran = stage.pull(head, merge, base=str(ran.out / "head.json"))
     assert ran.code == 0 and ran.report.base.compiler.version == "3.14.0", ran.error
-
-
-def test_no_configuration_anywhere_says_what_to_add(stage: Stage) -> None:
-    stage.origin.push_main("Nothing", {"README.md": "# Hello\n"})
-    ran = stage.pull(*stage.open_pull({"notes.txt": "one\n"}))
-    assert ran.code == 2 and "no compiler is configured" in ran.error

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 
 from bot.core.verdict import Accepted, Finding, Verdict
 
-
 APPROVAL_LABEL = "code-size-approved"
 """The label by which a failing report is accepted as it is measured."""
 

@@ -157,9 +157,8 @@ def reaction(state: State, one: Json) -> Json:
 
 
 def label(state: State, name: str) -> Json:
-    return skeleton(
-        "label", id=stable_id(f"label {name}"), name=name, color="ededed", url=f"{state.root}/labels/{name}"
-    )
+    fixed = {"color": "ededed", "description": ""}  # in a list of pull requests a description is never null
+    return skeleton("label", id=stable_id(f"label {name}"), name=name, url=f"{state.root}/labels/{name}", **fixed)
 
 
 def label_event(state: State, one: LabelEvent) -> Json:

@@ -1,0 +1,267 @@
+"""A stage for the trusted half: a GitHub over HTTP, a checkout of the default branch, artifacts made by hand."""
+
+from __future__ import annotations
+
+import copy
+import io
+import json
+import os
+import zipfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from fake_github import FakeGitHub
+from github_runner import REPOSITORY, outputs
+from rich.console import Console
+from strategies import plain_snapshot
+
+from bot.compiler.runner import Cancel
+from bot.core.baseline import Entry
+from bot.core.comment_state import decode
+from bot.core.publication import CommentState
+from bot.core.report import Report
+from bot.core.serial import to_json
+from bot.core.snapshot import Snapshot, SourceInfo
+from bot.desk import Desk, open_desk
+from bot.errors import BotError
+from bot.inputs.action_inputs import read_inputs
+from bot.inputs.events import run_context
+from bot.measuring import Progress
+from bot.posting import command, post
+from bot.publish.github import connect
+from bot.render.terminal import print_report
+from bot.store.directory import DirectoryStore
+
+BASE, HEAD, MERGE, OLDER, FOREIGN = (letter * 40 for letter in "bacdf")
+NUMBER, RUN = 7, 500
+MARKER = "<!-- code-size-bot:default -->"
+WRITER = {"contents": "read", **dict.fromkeys(("issues", "pull_requests", "checks", "actions"), "write")}
+OURS = "github-actions[bot]"
+CONFIG = 'schema: code-size-config/1\nbaseline: {store: directory, directory: "%s"}\n'
+_EVENTS = REPOSITORY / "tests/fixtures/events"
+
+
+def side(sha: str | None, size_bytes: int = 100_000, **changes: Any) -> Snapshot:
+    """One model on one target."""
+    made = plain_snapshot(("bert", "vmvx", "ok"), **{"source": SourceInfo(sha), **changes})
+    cells = [
+        replace(c, metrics={**c.metrics, "artifact_bytes": size_bytes}, artifact_digest=_hex(size_bytes))
+        for c in made.cells
+    ]
+    return replace(made, cells=tuple(cells)) if "cells" not in changes else made
+
+
+def _hex(number: int) -> str:
+    return f"{number:064x}"
+
+
+def zipped(files: Mapping[str, str | bytes], packing: int = zipfile.ZIP_DEFLATED) -> bytes:
+    """The files as upload-artifact zips them."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", packing) as archive:
+        for name, data in files.items():
+            archive.writestr(name, data)
+    return made.getvalue()
+
+
+def sides(base: Snapshot, head: Snapshot, **more: str | bytes) -> bytes:
+    """An artifact of two snapshots; `more` by file name with `_` for the dot."""
+    others = {name.replace("_", "."): data for name, data in more.items()}
+    return zipped({"base.json": to_json(base), "head.json": to_json(head), **others})
+
+
+@dataclass
+class News:
+    """What a run told; the report is printed as the command line prints it."""
+
+    said: list[str] = field(default_factory=list)
+    reports: list[Report] = field(default_factory=list)
+
+    def say(self, line: str) -> None:
+        self.said.append(line)
+
+    def report(self, report: Report, files: Sequence[Path]) -> None:
+        self.reports.append(report)
+        print_report(report, Console())
+
+    @contextmanager
+    def progress(self) -> Iterator[Progress]:
+        raise AssertionError("the trusted half measures nothing")
+        yield
+
+
+@dataclass
+class Ran:
+    """One run; `error` is the line of the BotError that ended it."""
+
+    code: int
+    error: str
+    news: News
+    printed: str
+    outputs: dict[str, str]
+    summary: str
+    out: Path
+
+    @property
+    def said(self) -> str:
+        return "\n".join(self.news.said)
+
+    @property
+    def report(self) -> Report:
+        (made,) = self.news.reports
+        return made
+
+
+@dataclass
+class Stage:
+    """Pull request 7 of a fork, its finished run 500, and what happens to them."""
+
+    home: Path
+    hub: FakeGitHub
+    token: str
+    runs: int = 0
+
+    @classmethod
+    @contextmanager
+    def opened(cls, home: Path) -> Iterator[Stage]:
+        """A stage whose traffic is checked at its end."""
+        with FakeGitHub("octo/repo") as hub:
+            hub.add_user("alice", permission="write")
+            hub.add_user("mallory", permission="read")
+            stage = cls(home, hub, hub.token(permissions=WRITER))
+            stage.workspace.mkdir()
+            stage.configure()
+            hub.add_commit(OLDER)
+            hub.add_commit(BASE, [OLDER])
+            hub.set_branch("main", BASE)
+            hub.add_commit(HEAD, [BASE])
+            stage.pull()
+            yield stage
+            hub.assert_contract()
+            told = [path for path in home.rglob("*") if path.is_file()]
+            assert not [path for path in told if stage.token.encode() in path.read_bytes()]
+
+    @property
+    def workspace(self) -> Path:
+        return self.home / "workspace"
+
+    @property
+    def store(self) -> DirectoryStore:
+        return DirectoryStore(self.home / "store")
+
+    def configure(self, text: str = "") -> None:
+        """The configuration of the default branch."""
+        (self.workspace / "code-size.yml").write_text(CONFIG % (self.home / "store") + text)
+
+    def pull(self, head: str = HEAD, merge: str = MERGE, **more: Any) -> None:
+        """The pull request at this head."""
+        self.hub.add_commit(merge, [BASE, head])
+        given = {"merge_sha": merge, "base_sha": BASE, "head_repo": "mallory/repo", "files": (), **more}
+        self.hub.add_pull(NUMBER, head, **given)
+
+    def save(self, snapshot: Snapshot) -> None:
+        """Into the store, as the default branch's own run does."""
+        assert self.store.save(Entry("default", snapshot.source.sha or "", "e" * 64), snapshot)
+
+    def upload(self, data: bytes, **more: Any) -> None:
+        self.hub.add_artifact(RUN, "code-size-default", data, head_sha=HEAD, same_repository=False, **more)
+
+    def grown(self, **more: Any) -> None:
+        """A run that found 1,900 % more code."""
+        self.upload(sides(side(BASE), side(MERGE, 2_000_000)), **more)
+
+    def post(self, head: str = HEAD, run_id: int = RUN, conclusion: str = "success", **inputs: str) -> Ran:
+        payload = _event("workflow_run.completed")
+        run = payload["workflow_run"]
+        run.update(id=run_id, head_sha=head, head_branch="topic", event="pull_request", conclusion=conclusion)
+        run["head_repository"].update(full_name="mallory/repo")
+        run["actor"].update(login="mallory")
+        return self.run(post, "workflow_run", payload, **inputs)
+
+    def comment(self, login: str, body: str, comment_id: int = 0, **inputs: str) -> Ran:
+        payload = _event("issue_comment.created")
+        comment_id = comment_id or self.hub.add_comment(NUMBER, login, body)
+        payload["issue"].update(number=NUMBER, pull_request={"url": f"{self.hub.url}/repos/octo/repo/pulls/{NUMBER}"})
+        payload["comment"].update(id=comment_id, body=body)
+        payload["comment"]["user"].update(login=login, type="User")
+        return self.run(command, "issue_comment", payload, **inputs)
+
+    def run(self, story: Callable[[Desk], int], event: str, payload: Mapping[str, Any], **inputs: str) -> Ran:
+        """One story in this process, with a connection that does not wait long."""
+        self.runs += 1
+        home = self.home / f"run-{self.runs}"
+        home.mkdir()
+        environ = {
+            **self._environ(home, event),
+            **_inputs({"github_token": self.token, "out": str(home / "out"), **inputs}),
+        }
+        context, news, printed, back = run_context(environ, payload), News(), io.StringIO(), Path.cwd()
+        os.chdir(self.workspace)
+        try:
+            with redirect_stdout(printed), open_desk(environ, context, read_inputs(environ), news, Cancel()) as desk:
+                hub = connect(
+                    self.hub.url, self.token, "octo/repo", retries=1, max_wait_seconds=2, backoff_seconds=0.01
+                )
+                code, error = story(replace(desk, hub=hub)), ""
+        except BotError as problem:
+            code, error = problem.exit_code, problem.line
+        finally:
+            os.chdir(back)
+        summary = (home / "summary.md").read_text() if (home / "summary.md").exists() else ""
+        ran = Ran(code, error, news, printed.getvalue(), outputs(home / "output"), summary, home / "out")
+        assert self.token not in ran.error + ran.said + ran.printed and "\n" not in ran.error
+        return ran
+
+    def _environ(self, home: Path, event: str) -> dict[str, str]:
+        return {
+            "GITHUB_EVENT_NAME": event,
+            "GITHUB_REPOSITORY": "octo/repo",
+            "GITHUB_SHA": BASE,
+            "GITHUB_REF": "refs/heads/main",
+            "GITHUB_RUN_ID": str(900 + self.runs),
+            "GITHUB_WORKFLOW_REF": "octo/repo/.github/workflows/code-size.yml@refs/heads/main",
+            "GITHUB_API_URL": self.hub.url,
+            "GITHUB_SERVER_URL": "https://github.example",
+            "GITHUB_WORKSPACE": str(self.workspace),
+            "GITHUB_OUTPUT": str(home / "output"),
+            "GITHUB_STEP_SUMMARY": str(home / "summary.md"),
+        }
+
+    @property
+    def bodies(self) -> list[str]:
+        """Of all comments by us."""
+        return [str(one["body"]) for one in self.hub.comments(NUMBER) if one["user"]["login"] == OURS]
+
+    @property
+    def body(self) -> str:
+        """The report's one comment."""
+        (body,) = [body for body in self.bodies if body.startswith(MARKER)]
+        return body
+
+    @property
+    def state(self) -> CommentState:
+        found = decode(self.body)
+        assert found is not None
+        return found
+
+    @property
+    def conclusions(self) -> list[str]:
+        return [str(check["conclusion"]) for check in self.hub.check_runs]
+
+    @property
+    def writes(self) -> list[str]:
+        """What was asked of GitHub beside reading."""
+        return [f"{one['method']} {one['path']}" for one in self.hub.traffic if one["method"] != "GET"]
+
+
+def _inputs(given: Mapping[str, str]) -> dict[str, str]:
+    return {f"INPUT_{name.replace('_', '-').upper()}": value for name, value in given.items()}
+
+
+def _event(name: str) -> dict[str, Any]:
+    payload: dict[str, Any] = copy.deepcopy(json.loads((_EVENTS / f"{name}.json").read_text()))
+    payload["repository"].update(full_name="octo/repo", default_branch="main")
+    return payload

@@ -1,0 +1,343 @@
+"""Handing out: nothing is said without need, nothing is lost to a GitHub that refuses, nothing accepted by accident."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from posting_stage import BASE, FOREIGN, HEAD, MARKER, MERGE, NUMBER, WRITER, Ran, Stage, side, sides
+
+from bot.core.acceptance import APPROVAL_LABEL
+from bot.core.delta import STATES
+from bot.core.publication import CommentState
+from bot.core.report import Baseline
+from bot.delivering import Destination, deliver, deliver_broken
+from bot.desk import Desk
+from bot.errors import InputError
+from bot.inputs.action_inputs import OUTPUTS
+from bot.inputs.config import load_config
+from bot.pipeline import reported
+
+SAME, GROWN, MORE = 100_000, 2_000_000, 3_000_000
+SIX = {"base.json", "head.json", "report.json", "comment.md", "summary.md", "report.html"}
+SECOND, SECOND_MERGE = "1" * 40, "2" * 40
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    with Stage.opened(tmp_path) as made:
+        yield made
+
+
+def told(stage: Stage, size_bytes: int) -> Ran:
+    """The report of the head with this much code."""
+    stage.upload(sides(side(BASE, SAME), side(MERGE, size_bytes)))
+    return stage.post()
+
+
+def direct(stage: Stage, size_bytes: int = GROWN, number: int | None = NUMBER, head: str = HEAD, **context: Any) -> Ran:
+    """The same without an artifact, to any destination; `context` are fields of the run's context."""
+
+    def story(desk: Desk) -> int:
+        config = load_config()
+        made = reported(config, side(BASE, SAME), side(MERGE, size_bytes), Baseline("a test", BASE))
+        at = replace(desk, context=replace(desk.context, **context))
+        return deliver(made, at, Destination(number, head, 500, config))
+
+    return stage.run(story, "watch", {})
+
+
+def assert_handed_out(ran: Ran, verdict: str) -> None:
+    """What needs no GitHub is there."""
+    assert {path.name for path in ran.out.iterdir()} == SIX
+    assert "Code size" in ran.summary and ran.outputs["verdict"] == verdict
+
+
+# --- when there is a comment -----------------------------------------------------------------------------------------
+
+
+def test_nothing_changed_and_nothing_is_said(stage: Stage) -> None:
+    ran = told(stage, SAME)
+    assert ran.code == 0 and stage.bodies == [] and stage.conclusions == ["success"]
+    assert_handed_out(ran, "pass")
+    assert set(ran.outputs) == {"verdict", "findings", "report-path", "comment-url", *STATES}
+    assert set(ran.outputs) <= {output.name for output in OUTPUTS}
+    assert (ran.outputs["same"], ran.outputs["findings"], ran.outputs["comment-url"]) == ("1", "0", "")
+
+
+def test_always_is_always(stage: Stage) -> None:
+    stage.configure("comment: always\n")
+    ran = told(stage, SAME)
+    assert ran.code == 0 and stage.body and stage.conclusions == ["success"]
+    assert ran.outputs["comment-url"].endswith(str(stage.hub.comments(NUMBER)[0]["id"]))
+
+
+def test_an_alarm_is_called_off_in_the_same_comment(stage: Stage) -> None:
+    told(stage, GROWN)
+    ((one, body),) = [(found["id"], found["body"]) for found in stage.hub.comments(NUMBER)]
+    assert stage.state.alarming and "esolved" not in body
+    ran = told(stage, SAME)
+    assert ran.code == 0 and stage.hub.comments(NUMBER)[0]["id"] == one
+    assert "esolved" in stage.body and not stage.state.alarming and stage.state.findings == ()
+    assert stage.conclusions == ["failure", "success"]
+
+
+def test_an_older_head_leaves_the_newer_one_s_comment_alone(stage: Stage) -> None:
+    stage.pull(SECOND, SECOND_MERGE)
+    direct(stage, GROWN, head=SECOND)
+    body = stage.body
+    ran = direct(stage, MORE, head=HEAD)
+    assert ran.code == 0 and stage.body == body and ran.outputs["comment-url"] == ""
+    assert_handed_out(ran, "fail")
+
+
+def test_a_comment_of_another_hand_is_not_ours(stage: Stage) -> None:
+    stage.hub.add_comment(NUMBER, "mallory", f"{MARKER}\nall is well")
+    told(stage, GROWN)
+    assert [one["user"]["login"] for one in stage.hub.comments(NUMBER)] == ["mallory", "github-actions[bot]"]
+
+
+def test_a_comment_that_is_deleted_meanwhile_is_made_again(stage: Stage) -> None:
+    told(stage, GROWN)
+    (one,) = stage.hub.comments(NUMBER)
+    stage.hub.before("PATCH", "/comments/", lambda: stage.hub.delete_comment(one["id"]))
+    ran = told(stage, MORE)
+    assert ran.code == 0 and "3,000,000" in stage.body and stage.hub.comments(NUMBER)[0]["id"] != one["id"]
+
+
+def test_a_report_that_a_person_asked_for_remembers_nothing(stage: Stage) -> None:
+    ran = direct(stage, SAME, head="")
+    assert ran.code == 0 and "bot-state" not in stage.body and stage.conclusions == []
+
+
+def test_without_a_pull_request_there_are_files_and_a_summary(stage: Stage) -> None:
+    ran = direct(stage, GROWN, number=None)
+    assert_handed_out(ran, "fail")
+    assert stage.hub.traffic == [] and "comment-url" not in ran.outputs
+
+
+def test_a_run_that_may_not_write_asks_for_nothing_and_annotates_the_log(stage: Stage) -> None:
+    ran = direct(stage, GROWN, read_only=True)
+    assert stage.hub.traffic == []
+    assert_handed_out(ran, "fail")
+    lines = ran.printed.splitlines()
+    (note,) = [line for line in lines if line.startswith("::")]
+    assert note.startswith("::error file=m/bert.mlir,line=1,title=Code size rule")
+
+
+def test_the_job_fails_only_where_it_is_asked_to(stage: Stage) -> None:
+    assert told(stage, GROWN).code == 0
+    stage.configure("fail_job: true\n")
+    assert told(stage, GROWN).code == 1
+    assert told(stage, SAME).code == 0
+
+
+@pytest.mark.parametrize("length", [65_536, 65_537])
+def test_the_longest_comment_is_whole(stage: Stage, length: int) -> None:
+    text = "x" * (length - len(MARKER) - 2)  # the marker and the text each end a line
+    templates = stage.workspace / "templates"
+    templates.mkdir()
+    (templates / "comment.md.j2").write_text("{{ marker.split('\\n')[0] }}\n" + text)
+    ran = _templated(stage, templates)
+    assert ran.code == 0 and (len((ran.out / "comment.md").read_text()) == 65_536) == (length == 65_536)
+    assert stage.body.rstrip() == (ran.out / "comment.md").read_text().rstrip()
+
+
+def _templated(stage: Stage, templates: Path) -> Ran:
+    def story(desk: Desk) -> int:
+        config = replace(load_config(), templates=templates)
+        made = reported(config, side(BASE, SAME), side(MERGE, GROWN), Baseline("a test", BASE))
+        return deliver(made, desk, Destination(NUMBER, "", 500, config))
+
+    return stage.run(story, "watch", {})
+
+
+# --- what GitHub refuses ---------------------------------------------------------------------------------------------
+
+
+def _without(stage: Stage, *permissions: str) -> None:
+    stage.token = stage.hub.token(permissions={**WRITER, **dict.fromkeys(permissions, "read")})
+
+
+def test_a_token_that_may_not_comment(stage: Stage) -> None:
+    _without(stage, "issues", "pull_requests")
+    ran = told(stage, GROWN)
+    assert ran.code == 3 and "`permissions: pull-requests: write`" in ran.error
+    assert_handed_out(ran, "fail")
+    assert stage.conclusions == ["failure"] and stage.bodies == [] and ran.outputs["comment-url"] == ""
+
+
+def test_a_token_that_may_not_write_checks(stage: Stage) -> None:
+    _without(stage, "checks")
+    ran = told(stage, GROWN)
+    assert ran.code == 3 and "`permissions: checks: write`" in ran.error
+    assert_handed_out(ran, "fail")
+    assert "2,000,000" in stage.body and ran.outputs["comment-url"]
+
+
+def test_a_token_that_may_nothing_names_the_first_thing(stage: Stage) -> None:
+    _without(stage, *WRITER)
+    ran = told(stage, GROWN)
+    assert ran.code == 3 and "pull-requests: write" in ran.error
+    assert_handed_out(ran, "fail")
+
+
+@pytest.mark.parametrize("path", ["/comments$", "/check-runs$"])
+def test_a_github_that_is_down(stage: Stage, path: str) -> None:
+    stage.hub.fail_next("*", path, 500, times=30)
+    stage.hub.fail_next("*", path, 0, times=30)
+    ran = told(stage, GROWN)
+    assert ran.code == 3 and "did not answer" in ran.error
+    assert_handed_out(ran, "fail")
+    assert (bool(stage.bodies), bool(stage.conclusions)) == (path == "/check-runs$", path == "/comments$")
+
+
+def test_a_hiccup_leaves_one_comment_and_one_check(stage: Stage) -> None:
+    for path in ("/comments$", "/check-runs$"):
+        stage.hub.fail_next("POST", path, 502, served=True)
+    ran = told(stage, GROWN)
+    assert ran.code == 0 and stage.body and stage.conclusions == ["failure"] and ran.outputs["comment-url"]
+
+
+def test_a_secondary_limit_is_waited_for_if_it_is_short(stage: Stage) -> None:
+    body = {"message": "You have exceeded a secondary rate limit", "documentation_url": "https://docs.github.com"}
+    stage.hub.fail_next("POST", "/comments$", 403, headers={"Retry-After": "1"}, body=body)
+    assert told(stage, GROWN).code == 0 and stage.body
+    stage.hub.fail_next("PATCH", "/comments/", 403, headers={"Retry-After": "3600"}, body=body)
+    ran = told(stage, MORE)
+    assert ran.code == 3 and "wait 3600 seconds" in ran.error and stage.conclusions == ["failure", "failure"]
+    assert_handed_out(ran, "fail")
+
+
+# --- what was accepted -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def accepted(stage: Stage) -> Stage:
+    """With a failing report that alice accepted in a comment."""
+    told(stage, GROWN)
+    assert stage.comment("alice", '/code-size accept "worth it"').code == 0
+    assert stage.conclusions[-1] == "neutral"
+    return stage
+
+
+@pytest.mark.parametrize("path", [r"/issues/\d+/comments$", r"/issues/\d+/labels$"])
+def test_what_cannot_be_read_is_not_overwritten(accepted: Stage, path: str) -> None:
+    body, state = accepted.body, accepted.state
+    accepted.hub.fail_next("GET", path, 500, times=2)
+    ran = told(accepted, MORE)
+    assert ran.code == 3 and accepted.body == body and len(state.acceptances) == 1
+    assert_handed_out(ran, "fail")
+    assert accepted.conclusions[-1] == "failure"
+    assert told(accepted, GROWN).outputs["verdict"] == "warn"  # as soon as it can be read again
+
+
+def test_a_broken_run_does_not_overwrite_what_it_cannot_read(accepted: Stage) -> None:
+    body = accepted.body
+    accepted.hub.fail_next("GET", r"/issues/\d+/comments$", 500, times=2)
+    accepted.upload(b"broken")
+    ran = accepted.post()
+    assert ran.code == 2 and accepted.body == body and "did not answer" in ran.said
+    assert accepted.conclusions[-1] == "failure"
+
+
+def test_acceptances_survive_updates_and_what_breaks(accepted: Stage) -> None:
+    for size_bytes in (SAME, MORE):
+        told(accepted, size_bytes)
+    accepted.upload(b"broken")
+    assert accepted.post().code == 2
+    assert accepted.state == CommentState(HEAD, 500, True, (), accepted.state.acceptances)
+    assert [one.why for one in accepted.state.acceptances] == ["worth it"]
+    assert told(accepted, GROWN).outputs["verdict"] == "warn" and "worth it" in accepted.body
+
+
+def test_what_broke_is_told_by_a_comment_even_where_all_was_quiet(stage: Stage) -> None:
+    told(stage, SAME)
+    assert stage.bodies == []
+    broken(stage)
+    assert "is no model" in stage.body and stage.state.alarming
+    told(stage, SAME)
+    assert "esolved" in stage.body
+
+
+def broken(stage: Stage) -> Ran:
+    def story(desk: Desk) -> int:
+        deliver_broken(InputError("is no model"), desk, Destination(NUMBER, HEAD, 500, load_config()))
+        return 2
+
+    return stage.run(story, "watch", {})
+
+
+def test_what_broke_is_told_as_far_as_possible(stage: Stage) -> None:
+    _without(stage, *WRITER)
+    ran = broken(stage)
+    assert ran.code == 2 and "is no model" in ran.summary and ran.outputs["verdict"] == "unknown"
+    assert "pull-requests: write" in ran.said and "checks: write" in ran.said
+
+
+def test_a_label_accepts_what_the_comment_shows(stage: Stage) -> None:
+    told(stage, GROWN)
+    event = stage.hub.add_label(NUMBER, APPROVAL_LABEL, by="alice")
+    assert told(stage, GROWN).outputs["verdict"] == "warn" and stage.conclusions[-1] == "neutral"
+    assert [(one.who, one.how, one.event_id) for one in stage.state.acceptances] == [("alice", "label", event)]
+    assert told(stage, MORE).outputs["verdict"] == "fail"
+    assert told(stage, MORE).outputs["verdict"] == "fail"  # the label is still there, and was taken already
+    assert told(stage, GROWN).outputs["verdict"] == "warn"
+
+
+def test_a_label_of_someone_who_may_only_triage_is_not_taken(stage: Stage) -> None:
+    told(stage, GROWN)
+    stage.hub.add_label(NUMBER, APPROVAL_LABEL, by="mallory")
+    assert told(stage, GROWN).outputs["verdict"] == "fail" and stage.state.acceptances == ()
+
+
+def test_a_label_that_is_taken_off_takes_its_acceptance_along(accepted: Stage) -> None:
+    told(accepted, MORE)
+    accepted.hub.add_label(NUMBER, APPROVAL_LABEL, by="alice")
+    assert told(accepted, MORE).outputs["verdict"] == "warn"
+    accepted.hub.remove_label(NUMBER, APPROVAL_LABEL)
+    assert told(accepted, MORE).outputs["verdict"] == "fail"
+    assert [one.how for one in accepted.state.acceptances] == ["comment"]
+    accepted.hub.add_label(NUMBER, APPROVAL_LABEL, by="mallory")
+    assert told(accepted, MORE).outputs["verdict"] == "fail"
+
+
+@pytest.mark.parametrize("first", [None, SAME])
+def test_a_label_is_no_blank_cheque(stage: Stage, first: int | None) -> None:
+    """One that was set before there was anything to accept accepts nothing, in this run and in all later ones."""
+    if first is not None:
+        stage.configure("comment: always\n")
+        told(stage, first)
+    stage.hub.add_label(NUMBER, APPROVAL_LABEL, by="alice")
+    for _ in range(3):
+        assert told(stage, GROWN).outputs["verdict"] == "fail"
+    stage.hub.remove_label(NUMBER, APPROVAL_LABEL)
+    stage.hub.add_label(NUMBER, APPROVAL_LABEL, by="alice")
+    assert told(stage, GROWN).outputs["verdict"] == "warn"
+
+
+# --- the token -------------------------------------------------------------------------------------------------------
+
+
+def test_no_child_sees_the_token(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    tools, seen = stage.home / "tools", stage.home / "seen"
+    tools.mkdir()
+    fake = tools / "git"
+    fake.write_text(f'#!/bin/sh\n{{ env; echo "$@"; }} >> "{seen}"\nexit 1\n')
+    fake.chmod(fake.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
+    for name in ("INPUT_GITHUB-TOKEN", "GITHUB_TOKEN", "ACTIONS_RUNTIME_TOKEN"):
+        monkeypatch.setenv(name, stage.token)
+    (stage.workspace / "code-size.yml").write_text("schema: code-size-config/1\nbaseline: {store: data-branch}\n")
+    ran = told(stage, GROWN)
+    assert ran.code == 0 and "could not be read" in stage.body
+    assert "PATH=" in seen.read_text() and stage.token not in seen.read_text()
+
+
+def test_an_event_of_a_foreign_head_is_not_ours(stage: Stage) -> None:
+    assert stage.post(head=FOREIGN).code == 0 and stage.writes == []

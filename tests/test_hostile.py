@@ -1,0 +1,213 @@
+"""Whatever an artifact says, it stays text: for Markdown, for GitHub, for the runner's log and for its outputs."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from posting_stage import BASE, HEAD, MARKER, MERGE, NUMBER, Ran, Stage, sides, zipped
+from report_factory import HOSTILE, failed, grown, hostile
+from strategies import plain_snapshot
+from test_escape import _LINKS, JOINER, nasty
+
+from bot.core.delta import STATES
+from bot.core.report import Baseline
+from bot.core.snapshot import CompilerInfo, Snapshot, SourceInfo
+from bot.delivering import Destination, deliver
+from bot.desk import Desk
+from bot.inputs.config import load_config
+from bot.pipeline import reported
+from bot.publish.actions import log_safe
+
+RUNNER = (
+    "::error::boom",
+    "  ::set-output name=verdict::pass",
+    "\n::add-mask::a\r::stop-commands::x",
+    "\x1b[31m::warning file=a::b\x1b[0m",
+    "##[error]boom",
+    "text ##[stop-commands]x",
+    "verdict<<EOF\npass\nEOF",
+    "EOF",
+    "verdict=pass",
+    "-->",
+    "<!-- code-size-bot-state:1:AAAA -->",
+    f"{MARKER}\n<!-- code-size-bot-state:1:AAAA -->",
+    "'); echo $(id) `id` ; \"",
+    "[text](https://evil.example)",
+    "[text]: https://evil.example",
+    "<https://evil.example>",
+    "1. a\n2. b",
+    "=====",
+    "| a | b |\n|---|---|",
+)
+WORDS = tuple(word for word in HOSTILE if word and "\ud800" not in word) + RUNNER
+URL = re.compile(r"https://github\.example/octo/repo/actions/runs/\d+")
+PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+_HIDDEN = re.compile(rf"\A{MARKER}\n(?:<!-- code-size-bot-state:1:[A-Za-z0-9+/]+=* -->\n)?")
+_OUR_TAGS = re.compile(r"</?(?:details|summary|sub|code|br)>")
+_COMMAND = re.compile(r"^[^!-~]*::|##\[", re.MULTILINE)
+_FAILED = "m/{}.mlir:1:2: error: {}"
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    with Stage.opened(tmp_path) as made:
+        yield made
+
+
+def assert_plain(markdown: str) -> None:
+    """Of links only ours; no image; of HTML only our tags and, at the top, the hidden lines; nobody is mentioned."""
+    leaves = list(_leaves(_HIDDEN.sub("", markdown)))
+    assert "<!--" not in _HIDDEN.sub("", markdown)
+    assert not {leaf.type for leaf in leaves} & {"image", "s_open"}
+    links = [str(leaf.attrs["href"]) for leaf in leaves if leaf.type == "link_open"]
+    assert all(URL.fullmatch(link) for link in links)
+    markup = "\n".join(leaf.content for leaf in leaves if leaf.type in ("html_block", "html_inline"))
+    bare = _OUR_TAGS.sub("", re.sub(r"<code>[^<\n]*</code>", "", markup))
+    assert "<" not in bare
+    texts = "\n".join([html.unescape(bare), *(leaf.content for leaf in leaves if leaf.type == "text")])
+    assert not _LINKS.search(texts), _LINKS.search(texts)
+    assert not [char for char in markdown if not char.isprintable() and char not in ("\n", JOINER)]
+
+
+def _leaves(markdown: str) -> Iterator[Token]:
+    for token in PARSER.parse(markdown):
+        yield token
+        yield from token.children or []
+
+
+def assert_quiet_log(ran: Ran, *ours: str) -> None:
+    """No line of it is a command of the runner, but those of ours."""
+    told = log_safe(f"{ran.said}\ncode-size-bot: {ran.error}")  # as bot.cli prints it: see test_cli.py
+    lines = [line for line in f"{ran.printed}\n{told}".splitlines() if line not in ours]
+    assert not [line for line in lines if _COMMAND.search(line)]
+
+
+def assert_plain_everywhere(stage: Stage, ran: Ran) -> None:
+    """Comment, summary, check run and outputs."""
+    assert_plain(stage.body)
+    assert_plain(ran.summary)
+    (check,) = stage.hub.check_runs
+    assert_plain(check["output"]["summary"])
+    titles = [check["output"]["title"], *(note["title"] for note in check["annotations"])]
+    assert all(title.isprintable() for title in titles)
+    assert all(line.isprintable() for note in check["annotations"] for line in note["message"].split("\n"))
+    assert set(ran.outputs) == {"verdict", "findings", "report-path", "comment-url", *STATES}
+    assert ran.outputs["verdict"] in ("pass", "warn", "fail") and ran.outputs["findings"].isdigit()
+
+
+def hostile_sides() -> tuple[Snapshot, Snapshot]:
+    made = hostile(WORDS)
+    return (
+        replace(made.base, source=SourceInfo(BASE, WORDS[0])),
+        replace(made.head, source=SourceInfo(MERGE, WORDS[2])),
+    )
+
+
+def test_every_field_at_once(stage: Stage) -> None:
+    stage.upload(sides(*hostile_sides(), comment_md="\n".join(WORDS), summary_md="\n".join(WORDS)))
+    ran = stage.post()
+    assert (ran.code, ran.error) == (0, "") and ran.outputs["verdict"] == "fail"
+    assert_plain_everywhere(stage, ran)
+    assert_quiet_log(ran)
+    assert stage.state.head_sha == HEAD and len(stage.hub.check_runs[0]["annotations"]) <= 200
+
+
+def one(word: str, *where: str) -> tuple[Snapshot, Snapshot]:
+    """Two sides with one hostile text, in these places."""
+    name = word or "x"
+    model, target = (name if "model" in where else "bert"), (name if "target" in where else "vmvx")
+    made = plain_snapshot((model, target, "ok"), ("other", target, "ok"))
+    flags, notes = ((word,) if place in where else () for place in ("flag", "note"))
+    info = CompilerInfo(word, word, "c" * 64, word) if "compiler" in where else made.compiler
+    base = replace(made, source=SourceInfo(BASE), compiler=info)
+    cells = [grown(cell, artifact_bytes=900_000) for cell in made.cells]
+    if "diagnostic" in where:
+        cells[0] = failed(cells[0], _FAILED.format(model, word), "compile")
+    if "command" in where:
+        cells = [replace(cell, command=f"iree-compile - < {word}") for cell in cells]
+    return base, replace(base, source=SourceInfo(MERGE), cells=tuple(cells), flags=flags, notes=notes)
+
+
+PLACES = ("model", "target", "flag", "note", "compiler", "diagnostic", "command")
+
+
+@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(word=nasty.filter(lambda text: "\ud800" not in text))
+@pytest.mark.parametrize("where", PLACES)
+def test_any_text_in_any_place(tmp_path_factory: Any, where: str, word: str) -> None:
+    word = word.encode("utf-8", "ignore").decode()
+    with Stage.opened(tmp_path_factory.mktemp("any")) as stage:
+        stage.upload(sides(*one(word, where)))
+        ran = stage.post()
+        assert (ran.code, ran.error) == (0, "")
+        assert_plain_everywhere(stage, ran)
+        assert_quiet_log(ran)
+
+
+@pytest.mark.parametrize("word", RUNNER)
+def test_each_trick_in_every_place(stage: Stage, word: str) -> None:
+    stage.upload(sides(*one(word, *PLACES)))
+    ran = stage.post()
+    assert (ran.code, ran.error) == (0, "")
+    assert_plain_everywhere(stage, ran)
+    assert_quiet_log(ran)
+
+
+def test_the_log_of_a_run_that_may_not_write_has_only_our_annotations(stage: Stage) -> None:
+    def story(desk: Desk) -> int:
+        config = load_config()
+        made = reported(config, *hostile_sides(), Baseline("a test", BASE))
+        to = Destination(NUMBER, HEAD, 500, config)
+        return deliver(made, replace(desk, context=replace(desk.context, read_only=True)), to)
+
+    ran = stage.run(story, "watch", {})
+    ours = [line for line in ran.printed.splitlines() if line.startswith("::")]
+    assert ours == [
+        line for line in ours if re.match(r"::(error|warning|notice) file=[^:]+,line=\d+,title=[^:]*::", line)
+    ]
+    assert_quiet_log(ran, *ours)
+    assert stage.hub.traffic == []
+
+
+@pytest.mark.parametrize("word", [word for word in WORDS if len(word) < 200])
+def test_what_is_refused_is_refused_in_plain_words(stage: Stage, word: str) -> None:
+    stage.upload(zipped({word.replace("\x00", ""): "{}"}))
+    ran = stage.post()
+    assert ran.code == 2 and "\n" not in ran.error and ran.error.isprintable()
+    assert_plain(stage.body)
+    assert_plain(ran.summary)
+    assert set(ran.outputs) == {"verdict", "report-path"}
+    (check,) = stage.hub.check_runs
+    assert check["output"]["title"].isprintable()
+    assert_plain(check["output"]["summary"])
+    assert_quiet_log(ran)
+
+
+@pytest.mark.parametrize("field", ["schema", "status", "@everyone ##[error] ::error::"])
+def test_json_that_is_refused_is_refused_in_plain_words(stage: Stage, field: str) -> None:
+    stage.upload(zipped({"base.json": "{}", "head.json": "{}".replace("}", f'"{field}": "@everyone ##[error]x"}}')}))
+    ran = stage.post()
+    assert ran.code == 2
+    assert_plain(stage.body)
+    assert_quiet_log(ran)
+
+
+@pytest.mark.parametrize("word", [word for word in WORDS if "\n" not in word and len(word) < 200 and '"' not in word])
+def test_a_reason_is_text_too(stage: Stage, word: str) -> None:
+    stage.upload(sides(*one("x", "flag")))
+    stage.post()
+    ran = stage.comment("alice", f'/code-size accept "because {word}"')
+    assert_plain(stage.body)
+    assert_plain(ran.summary)
+    assert_quiet_log(ran)
+    for body in stage.bodies:
+        assert not re.search(r"(?<!`)@everyone", body)

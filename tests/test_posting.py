@@ -1,0 +1,457 @@
+"""The trusted half: it finds the pull request by itself, believes no artifact, and obeys those with write access."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from github_runner import Origin, git
+from hypothesis import HealthCheck, given, settings
+from posting_stage import BASE, FOREIGN, HEAD, MARKER, MERGE, NUMBER, OLDER, RUN, Stage, side, sides, zipped
+from strategies import snapshots
+
+from bot.core.baseline import Entry
+from bot.core.serial import to_json
+from bot.core.snapshot import CompilerInfo, Snapshot, SourceInfo
+from bot.store.entries import pack, path_of
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    with Stage.opened(tmp_path) as made:
+        yield made
+
+
+# --- post: which pull request ----------------------------------------------------------------------------------------
+
+
+def test_the_report_of_a_fork_is_told_by_the_trusted_half(stage: Stage) -> None:
+    stage.save(side(BASE))
+    stage.grown()
+    ran = stage.post()
+    assert (ran.code, ran.error) == (0, "")
+    assert "stored snapshot" in stage.body and "own workflow run" in stage.body and "2,000,000" in stage.body
+    assert stage.conclusions == ["failure"] and stage.hub.check_runs[0]["head_sha"] == HEAD
+    assert (stage.state.head_sha, stage.state.run_id) == (HEAD, RUN)
+    assert [one.value for one in stage.state.findings] == [2_000_000]
+    assert ran.outputs["verdict"] == "fail" and "#issuecomment-" in ran.outputs["comment-url"]
+    assert {path.name for path in ran.out.iterdir()} >= {"base.json", "head.json", "report.json", "comment.md"}
+    assert [one["authorization"] for one in stage.hub.blob_requests] == [None]
+
+
+def test_the_event_names_the_pull_request_and_not_the_artifact(stage: Stage) -> None:
+    stage.hub.add_pull(8, FOREIGN, merge_sha=OLDER, base_sha=BASE)
+    stage.upload(sides(side(BASE), side(MERGE, 2_000_000), report_json='{"pull": 8}', comment_md="#8 octo/repo#8"))
+    assert stage.post().code == 0
+    assert stage.body and stage.hub.comments(8) == []
+
+
+def _newer_head(stage: Stage) -> None:
+    stage.pull(FOREIGN)
+
+
+def _second_pull(stage: Stage) -> None:
+    stage.hub.add_pull(8, HEAD, head_repo="mallory/repo", base_sha=BASE, merge_sha=MERGE)
+
+
+def _closed(stage: Stage) -> None:
+    stage.hub.set_pull(NUMBER, state="closed")
+
+
+@pytest.mark.parametrize("change", [_newer_head, _second_pull, _closed])
+def test_a_report_that_is_about_no_one_open_pull_request_is_dropped(stage: Stage, change: Any) -> None:
+    stage.grown()
+    change(stage)
+    ran = stage.post()
+    assert ran.code == 0 and "dropped" in ran.said
+    assert stage.writes == [] and not ran.out.exists()
+
+
+def test_a_head_that_comes_meanwhile_keeps_its_comment(stage: Stage) -> None:
+    stage.grown()
+    stage.hub.before("GET", r"/artifacts$", _moved(stage))
+    ran = stage.post()
+    assert ran.code == 0 and stage.bodies == [] and "newer head" in ran.said
+
+
+def _moved(stage: Stage) -> Any:
+    return lambda: stage.hub.set_pull(NUMBER, head_sha=FOREIGN)
+
+
+# --- post: what the artifact says of itself --------------------------------------------------------------------------
+
+
+def test_a_run_that_failed_without_an_artifact_is_named_so(stage: Stage) -> None:
+    stage.hub.add_run(RUN, head_sha=HEAD)
+    ran = stage.post(conclusion="failure")
+    assert ran.code == 2
+    assert "the run ended with failure" in stage.body and "has no artifact code-size-default" in stage.body
+    assert stage.conclusions == ["failure"] and ran.outputs["verdict"] == "unknown"
+    assert "has no artifact" in ran.summary
+
+
+def _lies() -> dict[str, bytes]:
+    base, head = side(BASE), side(MERGE)
+    return {
+        "no commit": sides(base, side(None)),
+        "a commit that is none": sides(base, side("../../../user")),
+        "an unknown commit": sides(base, side("9" * 40)),
+        "no merge": sides(base, side(HEAD)),
+        "the base": sides(base, side(BASE)),
+        "a merge of another head": sides(base, side("1" * 40)),
+        "a merge with the parents exchanged": sides(base, side("2" * 40)),
+        "a merge of three": sides(base, side("3" * 40)),
+        "a merge onto a commit of the fork": sides(side(FOREIGN), side("4" * 40)),
+        "another base": sides(side(FOREIGN), head),
+        "a base without a commit": sides(side(None), head),
+        "a base that is an address": sides(side("main...topic"), head),
+        "an older base that nobody stored": sides(side(OLDER), head),
+    }
+
+
+@pytest.mark.parametrize("lie", _lies())
+def test_an_artifact_about_other_commits_is_refused(stage: Stage, lie: str) -> None:
+    stage.hub.add_commit(FOREIGN, [OLDER])
+    stage.hub.add_commit("1" * 40, [BASE, FOREIGN])
+    stage.hub.add_commit("2" * 40, [HEAD, BASE])
+    stage.hub.add_commit("3" * 40, [BASE, HEAD, FOREIGN])
+    stage.hub.add_commit("4" * 40, [FOREIGN, HEAD])
+    stage.upload(_lies()[lie])
+    ran = stage.post()
+    assert ran.code == 2 and "artifact" in ran.error and "is not about" in ran.error
+    assert "not known" in stage.body and "is not about" in stage.body
+    assert stage.conclusions == ["failure"] and not ran.news.reports
+
+
+def test_an_earlier_merge_onto_the_base_branch_is_as_good(stage: Stage) -> None:
+    stage.grown()
+    stage.pull(HEAD, "1" * 40)  # GitHub has merged anew since
+    assert stage.post().code == 0 and "2,000,000" in stage.body
+
+
+def test_a_stored_base_is_preferred_to_the_artifact_s(stage: Stage) -> None:
+    stage.save(side(BASE, 50_000))
+    stage.upload(sides(side(BASE, 2_000_000), side(MERGE, 2_000_000)))
+    ran = stage.post()
+    assert ran.report.base.cells[0].value("artifact_bytes") == 50_000
+    assert ran.outputs["verdict"] == "fail" and "stored snapshot" in ran.report.baseline.rule
+
+
+def test_a_stored_base_of_another_compiler_is_another_base(stage: Stage) -> None:
+    stage.save(side(BASE, 50_000, compiler=CompilerInfo("1", "r", "9" * 64, "1")))
+    stage.grown()
+    ran = stage.post()
+    assert "own run" in ran.report.baseline.rule and ran.report.notes == ()
+
+
+def test_a_stored_ancestor_stands_for_the_base(stage: Stage) -> None:
+    stage.save(side(OLDER, 60_000))
+    stage.upload(sides(side(OLDER), side(MERGE)))
+    ran = stage.post()
+    assert ran.code == 0 and f"of its ancestor {OLDER[:10]}" in ran.report.baseline.rule
+    assert ran.report.base.cells[0].value("artifact_bytes") == 60_000
+
+
+def test_a_base_that_the_run_did_not_find_is_said_to_be_missing(stage: Stage) -> None:
+    stage.upload(sides(side(BASE, compiler=CompilerInfo("", "", ""), cells=()), side(MERGE)))
+    ran = stage.post()
+    assert ran.code == 0 and "No baseline" in stage.body and stage.conclusions == ["failure"]
+
+
+def test_a_store_that_cannot_be_read_is_a_note(stage: Stage) -> None:
+    path = stage.home / "store" / path_of(Entry("default", BASE, "e" * 64))
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"no xz")
+    stage.grown()
+    ran = stage.post()
+    assert ran.code == 0 and ran.report.baseline.rule.endswith("own run")
+    assert "stored baselines could not be read" in stage.body and "stored baselines could not be read" in ran.summary
+
+
+def test_a_store_that_cannot_be_read_stands_for_no_ancestor(stage: Stage) -> None:
+    path = stage.home / "store" / path_of(Entry("default", OLDER, "e" * 64))
+    path.parent.mkdir(parents=True)
+    path.write_bytes(pack(side(OLDER))[:-9])
+    stage.upload(sides(side(OLDER), side(MERGE)))
+    assert stage.post().code == 2 and "not about the base" in stage.body
+
+
+def test_the_data_branch_is_read_with_git(stage: Stage, tmp_path: Path) -> None:
+    origin = Origin.create(tmp_path)
+    packed = origin.work / path_of(Entry("default", BASE, "e" * 64))
+    packed.parent.mkdir(parents=True)
+    packed.write_bytes(pack(side(BASE, 40_000)))
+    git(origin.work, "checkout", "-q", "-b", "code-size-data")
+    origin.commit("stored", {})
+    git(origin.work, "push", "-q", "origin", "code-size-data")
+    (stage.workspace / "code-size.yml").write_text("schema: code-size-config/1\nbaseline: {store: data-branch}\n")
+    git(stage.workspace, "init", "-q")
+    git(stage.workspace, "remote", "add", "origin", origin.bare.as_uri())
+    stage.grown()
+    ran = stage.post()
+    assert ran.code == 0 and ran.report.base.cells[0].value("artifact_bytes") == 40_000
+    git(stage.workspace, "remote", "set-url", "origin", (tmp_path / "gone.git").as_uri())
+    ran = stage.post()
+    assert ran.code == 0 and "could not be read" in stage.body
+
+
+def _packs() -> dict[str, tuple[bytes, str]]:
+    base, head = to_json(side(BASE)), to_json(side(MERGE))
+    both = {"base.json": base, "head.json": head}
+    newer = head.replace("code-size-snapshot/1", "code-size-snapshot/9")
+    link = zipfile.ZipInfo("head.json")
+    link.external_attr = 0o120777 << 16
+    linked = io.BytesIO()
+    with zipfile.ZipFile(linked, "w") as archive:
+        archive.writestr(link, "/etc/passwd")
+    return {
+        "no zip": (b"PK nothing", "zip archive"),
+        "nothing": (b"", "zip archive"),
+        "a bomb": (zipped({**both, "report.html": bytes(30_000_000)}), "unpacks to more"),
+        "a way out": (zipped({**both, "../../x": ""}), "not expected there"),
+        "a directory": (zipped({**both, "a/": ""}), "not a plain file"),
+        "another name": (zipped({**both, "run.sh": "exit 1"}), "not expected there"),
+        "a link": (linked.getvalue(), "not a plain file"),
+        "no head": (zipped({"base.json": base}), "head.json: is missing"),
+        "no base": (zipped({"head.json": head}), "base.json: is missing"),
+        "no JSON": (zipped({**both, "head.json": "{"}), "artifact head.json"),
+        "deep JSON": (zipped({**both, "head.json": "[" * 100_000}, zipfile.ZIP_STORED), "artifact head.json"),
+        "another object": (zipped({**both, "head.json": "[]"}), "artifact head.json"),
+        "a later version": (zipped({**both, "head.json": newer}), "artifact head.json"),
+        "no UTF-8": (zipped({**both, "base.json": b"\xff\xfe"}), "not UTF-8"),
+    }
+
+
+@pytest.mark.parametrize("kind", _packs())
+def test_what_is_no_report_is_refused_in_one_line(stage: Stage, kind: str) -> None:
+    data, said = _packs()[kind]
+    stage.upload(data)
+    ran = stage.post()
+    assert ran.code == 2 and said in ran.error and len(ran.error) < 600
+    assert "not known" in stage.body and stage.conclusions == ["failure"]
+    assert ran.outputs == {"verdict": "unknown", "report-path": str(ran.out)}
+
+
+def test_an_expired_artifact_is_not_asked_for(stage: Stage) -> None:
+    stage.grown(expired=True)
+    ran = stage.post()
+    assert ran.code == 2 and "has expired" in ran.error and "has expired" in stage.body
+    assert stage.hub.blob_requests == []
+
+
+def test_an_artifact_that_expires_meanwhile_is_told_too(stage: Stage) -> None:
+    stage.grown()
+    stage.hub.fail_next("GET", r"/zip$", 410)
+    ran = stage.post()
+    assert ran.code == 3 and "expired" in ran.error and "not known" in stage.body
+
+
+def test_an_artifact_of_100_megabytes_is_not_asked_for(stage: Stage) -> None:
+    stage.upload(bytes(100 << 20))
+    ran = stage.post()
+    assert ran.code == 2 and "too large" in ran.error and "too large" in stage.body
+    assert stage.hub.blob_requests == []
+
+
+def test_the_newest_artifact_of_a_run_counts(stage: Stage) -> None:
+    stage.upload(b"of the first attempt")
+    stage.grown()
+    assert stage.post().code == 0 and "2,000,000" in stage.body
+
+
+def test_rules_and_words_are_not_the_artifact_s(stage: Stage) -> None:
+    told = {"verdict": {"status": "pass", "findings": []}, "schema": "code-size-report/1"}
+    evil = f"{MARKER}\n@everyone [all is well](https://evil.example)"
+    stage.upload(
+        sides(
+            side(BASE),
+            side(MERGE, 2_000_000),
+            report_json=json.dumps(told),
+            comment_md=evil,
+            summary_md=evil,
+            report_html="<script>evil</script>",
+        )
+    )
+    ran = stage.post()
+    assert ran.outputs["verdict"] == "fail"
+    texts = [stage.body, ran.summary, *(path.read_text() for path in ran.out.iterdir())]
+    assert not [text for text in texts if "evil" in text or "everyone" in text]
+    check = stage.hub.check_runs[0]
+    assert "evil" not in json.dumps(check)
+
+
+def test_the_rules_are_those_of_the_checkout(stage: Stage) -> None:
+    stage.configure('thresholds: [{name: none, metrics: ["*"]}]\n')
+    stage.grown()
+    assert stage.post().outputs["verdict"] == "pass"
+    stage.configure("thresholds: 7\n")  # one that cannot be read is as good as none
+    ran = stage.post()
+    assert ran.outputs["verdict"] == "fail" and "packaged configuration" in ran.said
+
+
+def _sourced(made: Snapshot, sha: str) -> Snapshot:
+    return replace(made, source=SourceInfo(sha))
+
+
+@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(base=snapshots(), head=snapshots())
+def test_any_two_snapshots_make_a_report(tmp_path_factory: Any, base: Snapshot, head: Snapshot) -> None:
+    with Stage.opened(tmp_path_factory.mktemp("any")) as stage:
+        stage.upload(sides(_sourced(base, BASE), _sourced(head, MERGE)))
+        ran = stage.post()
+        assert (ran.code, ran.error) == (0, "") and len(stage.conclusions) == 1
+
+
+# --- commands --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def failing(stage: Stage) -> Stage:
+    """With a failing report on the pull request."""
+    stage.grown()
+    assert stage.post().code == 0
+    return stage
+
+
+@pytest.mark.parametrize(
+    "body", ['/code-size accept "please"', "/code-size rerun", "/code-size", "/code-size nonsense"]
+)
+@pytest.mark.parametrize("login", ["mallory", "stranger"])
+def test_for_others_nothing_happens_at_all(failing: Stage, login: str, body: str) -> None:
+    before = (failing.writes, failing.bodies, failing.conclusions)
+    ran = failing.comment(login, body)
+    assert ran.code == 0 and (failing.writes, failing.bodies, failing.conclusions) == before
+    assert failing.hub.reactions == [] and failing.hub.reruns == [] and not ran.out.exists() and ran.outputs == {}
+
+
+def test_help_and_what_is_no_command(stage: Stage) -> None:
+    assert stage.comment("alice", "/code-size help").code == 0
+    assert stage.comment("alice", "/code-size explode @everyone").code == 0
+    told, refused = stage.bodies
+    assert told.startswith("Comments of people with write access") and "/code-size accept" in told
+    assert refused.startswith("unknown command, known are") and "everyone" not in refused and told in refused
+    assert [one["content"] for one in stage.hub.reactions] == ["+1", "confused"]
+
+
+def test_rerun_repeats_the_run_of_the_report(failing: Stage) -> None:
+    failing.hub.add_run(RUN + 1, head_sha=HEAD)
+    assert failing.comment("alice", "/code-size rerun").code == 0
+    assert failing.hub.reruns == [RUN]
+
+
+def test_rerun_without_a_report_repeats_the_newest_run_of_the_head(stage: Stage) -> None:
+    stage.hub.add_run(RUN, head_sha=HEAD)
+    stage.hub.add_run(RUN + 1, head_sha=HEAD)
+    stage.hub.add_run(RUN + 2, head_sha=HEAD, path=".github/workflows/other.yml")
+    stage.hub.add_run(RUN + 3, head_sha=FOREIGN)
+    assert stage.comment("alice", "/code-size rerun").code == 0
+    assert stage.hub.reruns == [RUN + 1]
+
+
+def test_rerun_of_nothing_is_answered(stage: Stage) -> None:
+    assert stage.comment("alice", "/code-size rerun").code == 0
+    assert stage.bodies == ["There is no run of this pull request's head to repeat."] and stage.hub.reruns == []
+
+
+def test_what_github_refuses_is_answered(stage: Stage) -> None:
+    stage.hub.add_run(RUN, head_sha=HEAD, status="in_progress", conclusion=None)
+    ran = stage.comment("alice", "/code-size rerun")
+    assert ran.code == 3 and "already running" in stage.bodies[0]
+    assert [one["content"] for one in stage.hub.reactions] == ["confused"]
+
+
+def test_the_first_error_is_told_where_it_cannot_be_answered(stage: Stage) -> None:
+    stage.hub.add_run(RUN, head_sha=HEAD, status="in_progress", conclusion=None)
+    stage.hub.fail_next("POST", "/comments$", 403)
+    ran = stage.comment("alice", "/code-size rerun")
+    assert ran.code == 3 and "already running" in ran.error and "pull-requests: write" in ran.said
+
+
+def test_compare_starts_the_workflow_of_the_default_branch(stage: Stage) -> None:
+    assert stage.comment("alice", "/code-size compare iree-base-compiler==3.12.0 topic/x").code == 0
+    inputs = {"base": "iree-base-compiler==3.12.0", "head": "topic/x", "pull-request": str(NUMBER)}
+    assert stage.hub.dispatches == [{"workflow": "code-size.yml", "ref": "main", "inputs": inputs}]
+    assert [one["content"] for one in stage.hub.reactions] == ["+1"]
+
+
+def test_accept_binds_to_what_the_comment_shows(failing: Stage) -> None:
+    ran = failing.comment("alice", '/code-size accept "worth @all of it"')
+    assert ran.code == 0 and ran.outputs["verdict"] == "warn"
+    assert failing.conclusions == ["failure", "neutral"] and "worth @all of it" in failing.body
+    (given,) = failing.state.acceptances
+    assert (given.who, given.how, [one.value for one in given.seen]) == ("alice", "comment", [2_000_000])
+    assert "#issuecomment-" in ran.outputs["comment-url"]
+
+
+def test_accept_twice_is_accepted_for_the_second_reason(failing: Stage) -> None:
+    for why in ("one", "two"):
+        assert failing.comment("alice", f'/code-size accept "{why}"').code == 0
+    assert [one.why for one in failing.state.acceptances] == ["one", "two"]
+    assert failing.conclusions[-1] == "neutral"
+
+
+def test_a_command_that_runs_again_is_taken_once(failing: Stage) -> None:
+    comment_id = failing.hub.add_comment(NUMBER, "alice", '/code-size accept "once"')
+    assert failing.comment("alice", '/code-size accept "once"', comment_id).code == 0
+    failing.upload(sides(side(BASE), side(MERGE, 3_000_000)))
+    assert failing.post().outputs["verdict"] == "fail"
+    assert failing.comment("alice", '/code-size accept "once"', comment_id).outputs["verdict"] == "fail"
+    assert [one.value for given in failing.state.acceptances for one in given.seen] == [2_000_000]
+
+
+def test_there_may_be_nothing_to_accept(stage: Stage) -> None:
+    assert stage.comment("alice", '/code-size accept "x"').code == 0
+    stage.upload(sides(side(BASE), side(MERGE)))
+    stage.configure("comment: always\n")
+    assert stage.post().code == 0
+    assert stage.comment("alice", '/code-size accept "x"').code == 0
+    assert sum("no failing finding to accept" in body for body in stage.bodies) == 2 and not stage.state.acceptances
+
+
+def test_a_broken_report_shows_nothing_to_accept(failing: Stage) -> None:
+    failing.upload(b"broken")
+    assert failing.post().code == 2
+    assert failing.comment("alice", '/code-size accept "x"').code == 0
+    assert "no failing finding" in failing.bodies[-1] and not failing.state.acceptances
+
+
+def _nothing_else_changed(stage: Stage, body: str, said: str) -> None:
+    assert stage.body == body and stage.conclusions == ["failure"]
+    assert said in stage.bodies[-1] and "\n" not in stage.bodies[-1]
+    assert [one["content"] for one in stage.hub.reactions] == ["confused"]
+
+
+def test_accept_of_an_older_head_s_report(failing: Stage) -> None:
+    body = failing.body
+    failing.hub.set_pull(NUMBER, head_sha=FOREIGN)
+    ran = failing.comment("alice", '/code-size accept "x"')
+    assert ran.code == 2
+    _nothing_else_changed(failing, body, "older head")
+
+
+def test_accept_of_an_expired_artifact(failing: Stage) -> None:
+    body = failing.body
+    failing.grown(expired=True)
+    assert failing.comment("alice", '/code-size accept "x"').code == 2
+    _nothing_else_changed(failing, body, "has expired")
+
+
+def test_accept_that_a_newer_head_overtakes_is_said_not_to_count(failing: Stage) -> None:
+    body = failing.body
+    failing.hub.before("GET", r"/zip$", _moved(failing))
+    ran = failing.comment("alice", '/code-size accept "x"')
+    assert ran.code == 2 and failing.body == body and "was not recorded" in failing.bodies[-1]
+
+
+def test_growth_after_an_acceptance_fires_again(failing: Stage) -> None:
+    assert failing.comment("alice", '/code-size accept "x"').code == 0
+    for size_bytes, verdict in ((2_000_000, "warn"), (1_500_000, "warn"), (2_000_001, "fail"), (1_900_000, "warn")):
+        failing.upload(sides(side(BASE), side(MERGE, size_bytes)))
+        assert failing.post().outputs["verdict"] == verdict
+    assert len(failing.state.acceptances) == 1

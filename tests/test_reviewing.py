@@ -1,0 +1,400 @@
+"""bot.reviewing: baselines in their order, pushes, shards, and the rules that a pull request is held against."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from action_stage import MARKER, MODEL, Ran, Stage, event
+from fake_github import FakeGitHub
+from github_runner import git
+
+from bot.core.baseline import Entry
+from bot.core.serial import from_json
+from bot.store.entries import path_of, unpack
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    with FakeGitHub("octo/repo") as hub:
+        stage = Stage.create(tmp_path, hub)
+        stage.compiler("one")
+        yield stage
+
+
+def longer(name: str) -> str:
+    return MODEL.format(name) + "// longer\n"
+
+
+def compiles(stage: Stage, name: str = "one") -> int:
+    """How many models a fake compiled so far; what its options are does not count."""
+    log = stage.home / name / "calls.jsonl"
+    lines = log.read_text().splitlines() if log.exists() else []
+    return sum(json.loads(line)["kind"] in ("front", "resume", "direct") for line in lines)
+
+
+# --- baselines, in their order ---------------------------------------------------------------------------------------
+
+
+def test_the_stored_snapshot_of_the_base_is_used(stage: Stage) -> None:
+    main = stage.main()
+    assert stage.push(main).code == 0
+    (stored,) = stage.store.entries()
+    marked = replace(stage.store.load(stored), notes=("this one was stored",))
+    (stage.home / "store" / path_of(stored)).unlink()
+    stage.store.save(stored, marked)
+    ran = stage.pull(*stage.open_pull({"models/a.mlir": longer("a")}))
+    assert ran.code == 0, ran.error
+    assert ran.report.base.notes == ("this one was stored",)
+    assert ran.report.baseline.rule == "first parent of the merge commit; stored snapshot"
+    assert (ran.report.baseline.sha, ran.report.baseline.distance) == (main, 0)
+    assert ran.states == {"a on vmvx": "changed"}
+
+
+def test_the_nearest_ancestor_that_gives_the_same_is_used(stage: Stage) -> None:
+    first = stage.main()
+    stage.push(first)
+    for number in range(3):
+        last = stage.origin.push_main(f"Words {number}", {"README.md": f"{number}\n"})
+    ran = stage.pull(*stage.open_pull({"models/a.mlir": longer("a")}))
+    assert ran.code == 0, ran.error
+    assert ran.report.base.source.sha == first and ran.report.baseline.sha == last
+    assert ran.report.baseline.distance == 3 and "measured 3 commits before it" in stage.comments()[0]
+
+
+def test_an_ancestor_that_gives_something_else_is_not_used(stage: Stage) -> None:
+    stage.push(stage.main())
+    second = stage.origin.push_main("Another model", {"models/a.mlir": longer("a")})
+    ran = stage.pull(*stage.open_pull({"notes.txt": "one\n"}))
+    assert ran.report.base.source.sha == second and ran.report.baseline.distance is None, ran.error
+    assert "measured in this run" in ran.report.baseline.rule
+    assert ran.states == {"a on vmvx": "same"}
+
+
+def test_an_ancestor_further_than_configured_is_not_used(stage: Stage) -> None:
+    near = {"store": "directory", "directory": str(stage.home / "store"), "ancestors": 1}
+    stage.push(stage.main(baseline=near))
+    stage.origin.push_main("Words", {"README.md": "1\n"})
+    last = stage.origin.push_main("Words", {"README.md": "2\n"})
+    ran = stage.pull(*stage.open_pull({"models/a.mlir": longer("a")}))
+    assert ran.report.base.source.sha == last and "measured in this run" in ran.report.baseline.rule
+
+
+def test_the_baseline_of_another_report_is_not_used(stage: Stage) -> None:
+    main = stage.main(report_id="other")
+    stage.push(main)
+    (stored,) = stage.store.entries()
+    assert stored.report_id == "other"
+    second = stage.origin.push_main("Another report", {"code-size.yml": stage.config()})
+    ran = stage.pull(*stage.open_pull({"notes.txt": "one\n"}))
+    assert ran.report.base.source.sha == second and "measured in this run" in ran.report.baseline.rule
+
+
+def test_a_store_that_is_torn_is_noted_and_the_base_measured(stage: Stage) -> None:
+    stage.push(stage.main())
+    (stored,) = stage.store.entries()
+    (stage.home / "store" / path_of(stored)).write_bytes(b"\xfd7zXZ\0 no more")
+    ran = stage.pull(*stage.open_pull({"models/a.mlir": longer("a")}))
+    assert ran.code == 0 and ran.states == {"a on vmvx": "changed"}, ran.error
+    assert "measured in this run" in ran.report.baseline.rule
+    (note,) = [note for note in ran.report.notes if "stored baselines could not be read" in note]
+    assert note in ran.said and "stored baselines could not be read" in stage.comments()[0]
+
+
+def test_a_store_of_artifacts_without_a_token_is_noted(stage: Stage) -> None:
+    stage.main(baseline={"store": "artifact"})
+    ran = stage.pull(*stage.open_pull({"models/a.mlir": longer("a")}), github_token="")
+    assert ran.code == 0 and ran.states == {"a on vmvx": "changed"}, ran.error
+    assert any("stored baselines could not be read" in note for note in ran.report.notes)
+    assert stage.comments() == [] and ran.summary
+
+
+def test_a_base_that_cannot_be_measured_is_said_and_fails_the_check(stage: Stage) -> None:
+    stage.main(compiler={"head": "/no/such/compiler"})
+    ran = stage.pull(*stage.open_pull({"code-size.yml": stage.config()}))
+    assert ran.code == 0, ran.error
+    assert ran.report.broke.startswith("No baseline: /no/such/compiler: is no compiler")
+    assert ran.states == {"a on vmvx": "unmeasured"} and ran.outputs["unmeasured"] != "0"
+    (body,) = stage.comments()
+    assert "No baseline" in body and "/no/such/compiler" in body
+    assert stage.conclusions == ["failure"]
+    assert ran.snapshot("head.json").cells[0].measured and ran.snapshot("base.json").cells == ()
+
+
+def test_a_base_that_cannot_be_measured_any_more_was_once(stage: Stage) -> None:
+    main = stage.main()
+    stage.push(main)
+    (stage.home / "one" / "bin" / "iree-compile").unlink()
+    stage.compiler("two", [{"do": "differ"}])
+    ran = stage.pull(*stage.open_pull({"code-size.yml": stage.config("two")}))
+    assert ran.code == 0 and ran.report.broke == "", ran.error
+    assert "stored snapshot" in ran.report.baseline.rule and ran.states == {"a on vmvx": "changed"}
+
+
+def test_a_head_compiler_alone_says_nothing_of_the_base(stage: Stage) -> None:
+    main = stage.main()
+    head, merge = stage.open_pull({"models/a.mlir": longer("a")})
+    ran = stage.pull(head, merge, head=stage.spec("one"))
+    assert "No baseline: the head compiler is an input of this run" in ran.report.broke, ran.error
+    stage.push(main, head=stage.spec("one"))
+    ran = stage.pull(head, merge, head=stage.spec("one"))
+    assert ran.report.broke == "" and ran.states == {"a on vmvx": "changed"}
+
+
+def test_nothing_measured_at_all_is_refused_with_a_report_at_hand(stage: Stage) -> None:
+    stage.compiler("one", [{"do": "fail", "kind": "front direct resume"}])
+    stage.main()
+    ran = stage.pull(*stage.open_pull({"notes.txt": "one\n"}))
+    assert ran.code == 2 and "no cell could be measured on either side" in ran.error
+    assert (ran.out / "report.json").is_file() and stage.conclusions == ["failure"]
+
+
+def test_a_repository_that_went_away_ends_the_run(stage: Stage) -> None:
+    stage.main()
+    head, merge = stage.open_pull({"notes.txt": "one\n"})
+    merged = stage.home / "gone.git"
+
+    def leave() -> None:
+        stage.origin.bare.rename(merged)
+
+    stage.before_act = leave
+    ran = stage.pull(head, merge)
+    assert ran.code == 3 and "cannot reach origin" in ran.error, ran.error
+
+
+def test_a_store_that_went_away_is_noted(stage: Stage) -> None:
+    """Both sides are the workspace's commit, so only the data branch needs the repository."""
+    main = stage.main(baseline={"store": "data-branch"})
+
+    def leave() -> None:
+        stage.origin.bare.rename(stage.home / "gone.git")
+
+    stage.before_act = leave
+    ran = stage.dispatch(main, base=main)
+    assert ran.code == 0 and ran.states == {"a on vmvx": "same"}, ran.error
+    assert any("stored baselines could not be read" in note for note in ran.report.notes)
+
+
+# --- rules -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_pull_request_that_changes_thresholds_is_judged_by_the_bases(stage: Stage) -> None:
+    rule = {"metrics": ["artifact_bytes"], "fail": "500%"}
+    stage.main()
+    changed = stage.config(thresholds=[rule, {"metrics": ["*"]}])
+    ran = stage.pull(*stage.open_pull({"code-size.yml": changed}))
+    assert ran.code == 0, ran.error
+    assert any("changes the thresholds" in note for note in ran.report.notes)
+    assert "judged by those of its base" in stage.comments()[0]
+
+
+def test_thresholds_that_only_moved_in_the_file_are_the_same(stage: Stage) -> None:
+    rules = [{"metrics": ["artifact_bytes"], "fail": "500%"}, {"metrics": ["*"]}]
+    stage.main(thresholds=rules)
+    text = stage.config(thresholds=rules)
+    ran = stage.pull(*stage.open_pull({"code-size.yml": f"# moved\n\n{text}"}))
+    assert ran.code == 0 and not any("thresholds" in note for note in ran.report.notes), ran.error
+
+
+def test_the_bases_states_fail_the_verdict_and_the_job(stage: Stage) -> None:
+    stage.main({"models/b.mlir": MODEL.format("b")}, states={"removed": "fail"}, fail_job=True)
+    relaxed = stage.config(states={"removed": "pass"}, fail_job=False)
+    ran = stage.pull(*stage.open_pull({"models/b.mlir": None, "code-size.yml": relaxed}))
+    assert ran.code == 1 and ran.outputs["verdict"] == "fail", ran.error
+
+
+def test_templates_of_the_base_are_at_hand_when_the_report_is_drawn(stage: Stage) -> None:
+    stage.main({"look/comment.md.j2": "{{ marker }}\nbase's own words\n"}, templates="look")
+    ran = stage.pull(*stage.open_pull({"models/a.mlir": longer("a"), "look/comment.md.j2": "head's words\n"}))
+    assert ran.code == 0, ran.error
+    assert "base's own words" in (ran.out / "comment.md").read_text()
+
+
+# --- pushes ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_push_is_stored_once(stage: Stage) -> None:
+    main = stage.main()
+    ran = stage.push(main)
+    (entry,) = stage.store.entries()
+    assert ran.code == 0 and entry.sha == main and entry.report_id == "default" and "stored" in ran.said
+    assert stage.store.load(entry) == ran.snapshot("head.json")
+    count = compiles(stage)
+    again = stage.push(main)
+    assert "nothing to measure" in again.said and "of that very commit" in again.said
+    words = stage.push(stage.origin.push_main("Words", {"README.md": "one\n"}))
+    assert "nothing to measure" in words.said and "1 commit older" in words.said
+    assert len(stage.store.entries()) == 1 and compiles(stage) == count
+
+
+def test_a_push_that_changes_something_is_stored_as_well(stage: Stage) -> None:
+    stage.push(stage.main())
+    second = stage.origin.push_main("Another model", {"models/a.mlir": longer("a")})
+    stage.push(second)
+    assert {entry.sha for entry in stage.store.entries()} >= {second} and len(stage.store.entries()) == 2
+
+
+def test_the_data_branch_is_the_store_under_actions(stage: Stage) -> None:
+    main = stage.main(baseline={"store": "auto", "branch": "sizes"})
+    ran = stage.push(main)
+    assert ran.code == 0, ran.error
+    listed = git(stage.origin.bare, "ls-tree", "-r", "--name-only", "sizes").splitlines()
+    (path,) = [name for name in listed if name.startswith("snapshots/")]
+    assert f"/default/{main[:2]}/{main}." in path
+    tip = git(stage.origin.bare, "rev-parse", "sizes")
+    assert "nothing to measure" in stage.push(main).said and git(stage.origin.bare, "rev-parse", "sizes") == tip
+    ran = stage.pull(*stage.open_pull({"models/a.mlir": longer("a")}))
+    assert "stored snapshot" in ran.report.baseline.rule and ran.states == {"a on vmvx": "changed"}
+
+
+def test_an_artifact_is_written_for_upload(stage: Stage) -> None:
+    ran = stage.push(stage.main(baseline={"store": "artifact"}))
+    assert ran.code == 0, ran.error
+    (path,) = (ran.out / "baseline").iterdir()
+    assert unpack(path.read_bytes(), path.name) == ran.snapshot("head.json")
+    assert ran.outputs["baseline-artifact"].startswith("code-size-baseline-default-") and path.name in ran.said
+
+
+def test_a_push_elsewhere_is_nothing_to_do(stage: Stage) -> None:
+    main = stage.main()
+    git(stage.origin.work, "push", "-q", "origin", "main:other")
+    payload = event("push.branch") | {"ref": "refs/heads/other", "after": main, "deleted": False}
+    ran = stage.run("push", payload, main, ref="refs/heads/other")
+    assert ran.code == 0 and "nothing to do" in ran.said and list(stage.store.entries()) == []
+
+
+# --- shards ----------------------------------------------------------------------------------------------------------
+
+
+def suite(stage: Stage) -> str:
+    models = {f"models/{name}.mlir": MODEL.format(name) for name in "bcd"}
+    return stage.main(models, targets=["vmvx", "llvm-cpu-x86_64"])
+
+
+def measured_parts(stage: Stage, head: str, merge: str, count: int) -> tuple[str, list[Path]]:
+    """The plan, and the file of each of its shards."""
+    planned = stage.pull(head, merge, command="plan", shards=str(count))
+    assert planned.code == 0, planned.error
+    plan = planned.outputs["matrix"]
+    assert json.loads(planned.printed) == json.loads(plan)
+    files = []
+    for row in json.loads(plan)["include"]:
+        ran = stage.pull(head, merge, command="measure", shard=row["shard"], plan=plan)
+        assert ran.code == 0, ran.error
+        files.append(ran.out / f"head-{row['shard'].replace('/', '-of-')}.json")
+        assert len(from_json(files[-1].read_text()).cells) == row["cells"]
+    return plan, files
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_shards_together_are_the_unsharded_run(stage: Stage, stored: bool) -> None:
+    main = suite(stage)
+    if stored:
+        stage.push(main)
+    head, merge = stage.open_pull({"models/a.mlir": longer("a")})
+    plan, files = measured_parts(stage, head, merge, 3)
+    assert [row["shard"] for row in json.loads(plan)["include"]] == ["1/3", "2/3", "3/3"]
+    assert all(("assigned" in row) == stored for row in json.loads(plan)["include"])
+    joined = stage.pull(head, merge, plan=plan, parts=" ".join(map(str, files)))
+    whole = stage.pull(head, merge)
+    assert joined.code == whole.code == 0, joined.error
+    for name in ("head.json", "base.json", "report.json"):
+        assert (joined.out / name).read_bytes() == (whole.out / name).read_bytes(), name
+    assert [cell.rechecked for cell in joined.report.head.cells].count("") == 2
+    assert joined.states == whole.states and sum(state == "changed" for state in joined.states.values()) == 2
+
+
+def test_a_compiler_that_only_the_matrix_has_is_not_missed(stage: Stage) -> None:
+    stage.compiler("two", [{"do": "differ", "model": "// model a"}])
+    main = suite(stage)
+    stage.push(main)
+    head, merge = stage.open_pull({"code-size.yml": stage.config("two", targets=["vmvx", "llvm-cpu-x86_64"])})
+    plan, files = measured_parts(stage, head, merge, 2)
+    (stage.home / "two" / "bin" / "iree-compile").unlink()
+    joined = stage.pull(head, merge, plan=plan, parts=" ".join(map(str, files)))
+    assert joined.code == 0 and "changed cells are not compiled twice" in joined.said, joined.error
+    assert sum(state == "changed" for state in joined.states.values()) == 2
+
+
+def test_a_lost_shard_is_named_and_its_cells_are_unmeasured(stage: Stage) -> None:
+    suite(stage)
+    head, merge = stage.open_pull({"notes.txt": "one\n"})
+    plan, files = measured_parts(stage, head, merge, 2)
+    lost = from_json(files[0].read_text())
+    files[0].unlink()
+    ran = stage.pull(head, merge, plan=plan, parts=f"{files[0]} {files[1].parent}/*.json")
+    assert ran.code == 0, ran.error
+    words = f"shard 1/2 is lost: its {len(lost.cells)} cells are not measured"
+    assert words in ran.report.head.notes and "shard 1/2 is lost" in stage.comments()[0]
+    assert {key for key, state in ran.states.items() if state == "unmeasured"} == {str(one.key) for one in lost.cells}
+    assert ran.outputs["same"] == str(8 - len(lost.cells))
+
+
+def test_all_shards_lost_is_one_line(stage: Stage) -> None:
+    suite(stage)
+    head, merge = stage.open_pull({"notes.txt": "one\n"})
+    ran = stage.pull(head, merge, parts="parts/*.json", plan='{"include": []}')
+    assert ran.code == 2 and ran.error.startswith("input parts: match no file"), ran.error
+    assert "match no file" in stage.comments()[0] and stage.conclusions == ["failure"]
+
+
+@pytest.mark.parametrize("plan", ["no plan", "[]", '{"include": [{}]}', '{"include": 1}'])
+def test_a_plan_that_is_none_is_one_line(stage: Stage, plan: str) -> None:
+    suite(stage)
+    head, merge = stage.open_pull({"notes.txt": "one\n"})
+    whole = stage.pull(head, merge)
+    ran = stage.pull(head, merge, parts=str(whole.out / "head.json"), plan=plan)
+    assert ran.code == 2 and ran.error.startswith("input plan: is no plan"), ran.error
+
+
+def test_a_plan_needs_a_number_of_shards_and_a_part_its_own(stage: Stage) -> None:
+    stage.main()
+    pull = stage.open_pull({"notes.txt": "one\n"})
+    assert stage.pull(*pull, command="plan").error.startswith("input shards: is missing")
+    assert stage.pull(*pull, command="measure").error.startswith("input shard: '' is not I/N")
+
+
+def test_a_plan_is_made_without_the_store_if_need_be(stage: Stage) -> None:
+    suite(stage)
+    stage.push(git(stage.origin.bare, "rev-parse", "main"))
+    (stored,) = stage.store.entries()
+    (stage.home / "store" / path_of(stored)).write_bytes(b"torn")
+    ran = stage.pull(*stage.open_pull({"notes.txt": "one\n"}), command="plan", shards="2")
+    assert ran.code == 0 and len(json.loads(ran.outputs["matrix"])["include"]) == 2, ran.error
+    assert "dealt out by size" in ran.said
+
+
+def test_a_push_is_joined_from_its_parts(stage: Stage) -> None:
+    main = suite(stage)
+    plan = stage.push(main, command="plan", shards="2").outputs["matrix"]
+    parts = [stage.push(main, command="measure", shard=f"{index}/2", plan=plan).out for index in (1, 2)]
+    ran = stage.push(main, plan=plan, parts=" ".join(f"{part}/head-*.json" for part in parts))
+    (entry,) = stage.store.entries()
+    assert ran.code == 0 and isinstance(entry, Entry) and len(stage.store.load(entry).cells) == 8, ran.error
+
+
+# --- by hand, with an audience ---------------------------------------------------------------------------------------
+
+
+def manual(stage: Stage, **inputs: str) -> Ran:
+    stage.main()
+    stage.origin.push_main("Second", {"models/a.mlir": longer("a")})
+    stage.open_pull({"notes.txt": "one\n"})
+    return stage.dispatch(**inputs)
+
+
+def test_a_run_by_hand_goes_to_the_summary_alone(stage: Stage) -> None:
+    ran = manual(stage)
+    assert ran.code == 0 and ran.outputs["changed"] == "1" and "vmvx" in ran.summary, ran.error
+    assert stage.hub.comments(1) == [] and stage.hub.check_runs == []
+
+
+def test_a_run_by_hand_has_its_own_comment_on_a_pull_request(stage: Stage) -> None:
+    ran = manual(stage, pull_request="1")
+    assert ran.code == 0, ran.error
+    marker = MARKER.replace("default", "default.manual")
+    assert len(stage.comments(marker)) == 1 and stage.comments() == [] and stage.hub.check_runs == []
+    assert ran.outputs["comment-url"].endswith(str(stage.hub.comments(1)[0]["id"]))
