@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bot.arguments import cores, default_cache
+from bot.compiler.files import write_atomically
 from bot.compiler.git import Git
 from bot.compiler.git_auth import authenticated
 from bot.compiler.runner import Cancel
@@ -91,7 +92,7 @@ def _data_branch(desk: Desk, config: Config) -> Store:
 
 
 def _directory(desk: Desk, config: Config) -> Store:
-    return DirectoryStore(config.baseline.directory or desk.request.cache / "baselines")
+    return DirectoryStore(config.baseline.directory or desk.request.cache / "baselines", write_atomically)
 
 
 def _artifact(desk: Desk, config: Config) -> Store:

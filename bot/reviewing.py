@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from bot.compiler.files import write_atomically
 from bot.core.baseline import Choice, Entry, choose
 from bot.core.merging import merge_snapshots
 from bot.core.policy import Rule
@@ -29,8 +30,8 @@ from bot.opening import Opened, Wanted, opened, wanted_sides, workspace_rules
 from bot.pipeline import reported, require_measured, write_report, write_snapshot
 from bot.preparing import load_snapshot, measured, plan_digest, require_writable
 from bot.rechecking import suspects
-from bot.store.artifact import ArtifactStore, artifact_name, write_for_upload
-from bot.store.entries import Store
+from bot.store.artifact import ArtifactStore, artifact_name, file_name
+from bot.store.entries import Store, pack
 
 
 def review(desk: Desk) -> int:
@@ -67,7 +68,9 @@ def baseline(desk: Desk) -> int:
         snapshot = _whole(desk, head, plan)
         write_snapshot(desk.out / "head.json", snapshot)
         if isinstance(store, ArtifactStore):
-            desk.show.say(f"wrote {write_for_upload(desk.out / 'baseline', entry, snapshot)}")
+            path = desk.out / "baseline" / file_name(entry)
+            write_atomically(path, pack(snapshot))
+            desk.show.say(f"wrote {path}")
             tell(desk, {"baseline-artifact": artifact_name(entry)})
         else:
             desk.show.say("stored" if store.save(entry, snapshot) else "was stored already")

@@ -18,6 +18,7 @@ from fake_github import FakeGitHub
 from github_runner import REPOSITORY, Origin, git, outputs
 
 from bot.action import act
+from bot.compiler.files import write_atomically
 from bot.compiler.runner import Cancel
 from bot.core.report import Report
 from bot.core.serial import from_json
@@ -131,7 +132,7 @@ class Stage:
 
     @property
     def store(self) -> DirectoryStore:
-        return DirectoryStore(self.home / "store")
+        return DirectoryStore(self.home / "store", write_atomically)
 
     def run(
         self, event: str, payload: Mapping[str, Any], sha: str, *, ref: str = "", asked: str = "auto", **inputs: str

@@ -18,6 +18,7 @@ from github_runner import REPOSITORY, outputs
 from rich.console import Console
 from strategies import plain_snapshot
 
+from bot.compiler.files import write_atomically
 from bot.compiler.runner import Cancel
 from bot.core.baseline import Entry
 from bot.core.comment_state import decode
@@ -150,7 +151,7 @@ class Stage:
 
     @property
     def store(self) -> DirectoryStore:
-        return DirectoryStore(self.home / "store")
+        return DirectoryStore(self.home / "store", write_atomically)
 
     def configure(self, text: str = "") -> None:
         """The configuration of the default branch."""

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from fake_github import FakeGitHub
 from report_factory import snapshot
 
 from bot.core.baseline import Entry
 from bot.errors import InputError, NetworkError, UsageError
-from bot.store.artifact import ArtifactStore, artifact_name, download, file_name, write_for_upload
-from tests.fake_github import FakeGitHub
+from bot.store.artifact import ArtifactStore, artifact_name, download, file_name
+from bot.store.entries import pack
 
 SNAPSHOT = snapshot("3.13.0", models=("gpt2_f32_dyn",))
 ENTRY = Entry("my-report", "ab" * 20, "c" * 64)
@@ -24,7 +25,9 @@ def hub() -> Iterator[FakeGitHub]:
 
 
 def zipped(entry: Entry, directory: Path) -> bytes:
-    path = write_for_upload(directory, entry, SNAPSHOT)
+    path = directory / file_name(entry)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(pack(SNAPSHOT))
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         archive.write(path, path.name)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from report_factory import snapshot
 from strategies import snapshots
 
+from bot.compiler.files import write_atomically
 from bot.core.baseline import Entry
 from bot.core.snapshot import Snapshot
 from bot.errors import InputError, OutputError, UsageError
@@ -90,7 +91,7 @@ def test_what_is_no_snapshot(data: bytes, why: str) -> None:
 
 
 def test_a_directory(tmp_path: Path) -> None:
-    store = DirectoryStore(tmp_path / "new")
+    store = DirectoryStore(tmp_path / "new", write_atomically)
     assert store.entries() == []
     assert store.save(ENTRY, LARGE)
     assert not store.save(ENTRY, snapshot("1"))
@@ -102,10 +103,10 @@ def test_a_directory(tmp_path: Path) -> None:
 
 def test_what_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="No such file"):
-        DirectoryStore(tmp_path).load(ENTRY)
+        DirectoryStore(tmp_path, write_atomically).load(ENTRY)
 
 
 def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match="cannot be written"):
-        DirectoryStore(tmp_path / "file").save(ENTRY, LARGE)
+        DirectoryStore(tmp_path / "file", write_atomically).save(ENTRY, LARGE)

@@ -17,8 +17,7 @@ from typing import Any
 from bot.core.baseline import Entry
 from bot.core.snapshot import Snapshot
 from bot.errors import InputError, NetworkError, UsageError
-from bot.store.directory import write_whole
-from bot.store.entries import checked_report_id, entry_of, pack, path_of, unpack
+from bot.store.entries import checked_report_id, entry_of, path_of, unpack
 from bot.store.http import Client
 from bot.store.unzip import read_zip
 
@@ -70,13 +69,6 @@ def artifact_name(entry: Entry, name: str = "code-size-baseline") -> str:
 def file_name(entry: Entry) -> str:
     """The one file in it: the path in other stores, without folders."""
     return f"{entry.report_id}--{Path(path_of(entry)).name}"
-
-
-def write_for_upload(directory: Path, entry: Entry, snapshot: Snapshot) -> Path:
-    """Write the file that the workflow uploads as artifact `artifact_name(entry)`; raises OutputError."""
-    path = directory / file_name(entry)
-    write_whole(path, pack(snapshot))
-    return path
 
 
 class ArtifactStore:

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from bot.core.baseline import Entry
 from bot.core.snapshot import Snapshot
-from bot.errors import InputError, OutputError
+from bot.errors import InputError
 from bot.store.entries import FOLDER, UNPACKED_LIMIT_BYTES, entry_of, pack, path_of, unpack
 
 
 class DirectoryStore:
-    """A store below `root`, which need not exist; several processes may use it at once."""
+    """A store below `root`, which need not exist; several processes may use it at once.
 
-    def __init__(self, root: Path) -> None:
-        self.root = root
+    Args:
+        write: writes a file whole or not at all; raises OutputError.
+    """
+
+    def __init__(self, root: Path, write: Callable[[Path, bytes], None]) -> None:
+        self.root, self._write = root, write
 
     def entries(self) -> Sequence[Entry]:
         """Everything stored; files with other names are left alone."""
@@ -40,24 +42,5 @@ class DirectoryStore:
         path = self.root / path_of(entry)
         if path.exists():
             return False
-        write_whole(path, pack(snapshot))
+        self._write(path, pack(snapshot))
         return True
-
-
-def write_whole(path: Path, data: bytes) -> None:
-    """Write beside `path`, then rename, so that no reader ever sees half of it; raises OutputError."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=".part-", dir=path.parent)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-            os.chmod(name, 0o644)
-            os.replace(name, path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise OutputError(
-            f"cannot be written: {error.strerror}", where=str(path), mend="free some space, or choose another directory"
-        ) from None
