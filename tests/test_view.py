@@ -15,7 +15,7 @@ from strategies import snapshots
 from bot.core.delta import STATES
 from bot.core.report import Report
 from bot.core.snapshot import Cell, CellKey
-from bot.core.verdict import Verdict
+from bot.core.verdict import Accepted, Finding, Verdict
 from bot.render.comment import TIERS
 from bot.render.facts import build_facts, cells_phrase, short_names
 from bot.render.failures import trimmed
@@ -71,6 +71,24 @@ def test_limits_exceeded_before_are_no_news() -> None:
     assert headline(make.usual()) == (
         "⚠️ Code size: warn — 9 cells reached a warning level; all of them as on base already; nothing changed in 101 "
         "compared cells: all bit-identical; 3 cells broken on both sides."
+    )
+
+
+def test_a_model_that_is_new_is_told() -> None:
+    models = ("bert_l4_f32_s128", "gpt2_f32_dyn")
+    report = make.report(make.snapshot("3.12.0", models=models[:1]), make.snapshot("3.13.0", models=models))
+    assert headline(report) == (
+        "✅ Code size: pass — nothing changed in 8 compared cells: all bit-identical; 8 cells new."
+    )
+
+
+def test_beside_what_is_accepted_old_limits_are_no_news() -> None:
+    report = make.usual()
+    grown = Finding(CellKey("gpt2_f32_dyn", "vmvx"), "fail", "executables", "r", "change", "0", "+1", 1, 2)
+    verdict = Verdict("warn", (replace(grown, accepted=Accepted("alice", "why")), *report.verdict.findings))
+    assert headline(replace(report, verdict=verdict)).startswith(
+        "⚠️ Code size: warn — 1 cell over the rules, accepted by alice; 9 more reached a warning level; "
+        "these as on base already"
     )
 
 
