@@ -140,9 +140,11 @@ def _compared(desk: Desk, base: Opened, head: Opened, rules: Config) -> Report:
     made = reported(rules, left, sides["head"], found.baseline)
     notes = (*made.notes, *found.notes, *_rules_note(base.config, head.config, desk))
     made = replace(made, notes=notes, broke=found.broke)
-    if not _anything(made):
+    try:
+        require_measured(made, desk.out)
+    except InputError:
         write_report(made, rules.templates, desk.out)
-    require_measured(made, desk.out)
+        raise
     return made
 
 
@@ -155,10 +157,6 @@ def _asked_twice(desk: Desk, head: Opened, sides: dict[str, Snapshot]) -> dict[s
         desk.show.say(f"changed cells are not compiled twice: {why}")
         return sides
     return measured([plan], sides, desk.request, head.config.timeout_seconds, desk.show, desk.cancel)
-
-
-def _anything(made: Report) -> bool:
-    return any(cell.measured for side in (made.base, made.head) for cell in side.cells)
 
 
 def _known(wanted: Wanted) -> Snapshot | None:
@@ -235,7 +233,12 @@ def _older(distance: int) -> str:
 
 def _whole(desk: Desk, head: Opened, plan: SidePlan) -> Snapshot:
     joined = _joined(desk, head)
-    return joined or measured([plan], {}, desk.request, head.config.timeout_seconds, desk.show, desk.cancel)["head"]
+    if joined is None:
+        return measured([plan], {}, desk.request, head.config.timeout_seconds, desk.show, desk.cancel)["head"]
+    if lost := {cell.key for cell in plan.cells} - {cell.key for cell in joined.cells}:
+        what = f"lack {len(lost)} of {len(plan.cells)} cells, such as {min(lost)}"
+        raise InputError(what, where="input parts", mend="run the lost shards again: only a whole baseline is stored")
+    return joined
 
 
 def _joined(desk: Desk, head: Opened) -> Snapshot | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -374,6 +375,15 @@ def test_a_push_is_joined_from_its_parts(stage: Stage) -> None:
     ran = stage.push(main, plan=plan, parts=" ".join(f"{part}/head-*.json" for part in parts))
     (entry,) = stage.store.entries()
     assert ran.code == 0 and isinstance(entry, Entry) and len(stage.store.load(entry).cells) == 8, ran.error
+
+
+def test_a_baseline_that_lacks_a_shard_is_not_stored(stage: Stage) -> None:
+    main = suite(stage)
+    plan = stage.push(main, command="plan", shards="2").outputs["matrix"]
+    part = stage.push(main, command="measure", shard="1/2", plan=plan).out
+    ran = stage.push(main, plan=plan, parts=f"{part}/head-*.json")
+    assert ran.code == 2 and re.search(r"^input parts: lack \d of 8 cells, such as .* on ", ran.error), ran.error
+    assert stage.store.entries() == []
 
 
 # --- by hand, with an audience ---------------------------------------------------------------------------------------
