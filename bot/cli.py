@@ -28,7 +28,7 @@ from bot.render.terminal import print_report
 
 
 def _for_log(text: str) -> str:
-    """A line as it may be printed: a runner of GitHub Actions takes some lines for commands."""
+    """Text as it may be printed: a runner of GitHub Actions takes some lines for commands."""
     return log_safe(text) if os.environ.get("GITHUB_ACTIONS") == "true" else text
 
 
@@ -43,11 +43,13 @@ class _Show:
         self._news.print(_for_log(line), markup=False, highlight=False, soft_wrap=True)
 
     def report(self, report: Report, files: Sequence[Path]) -> None:
-        if not self._quiet:
-            print_report(report, self._out)
-        names = ", ".join(file.name for file in files)
-        line = f"written to {files[0].parent}: {names}"
-        self._out.print(line, markup=False, highlight=False, soft_wrap=True)
+        with self._out.capture() as told:
+            if not self._quiet:
+                print_report(report, self._out)
+            names = ", ".join(file.name for file in files)
+            line = f"written to {files[0].parent}: {names}"
+            self._out.print(line, markup=False, highlight=False, soft_wrap=True)
+        print(_for_log(told.get()), end="", flush=True)
 
     @contextmanager
     def progress(self) -> Iterator[Progress]:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import io
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TypeVar
 
 from bot.core.acceptance import APPROVAL_LABEL, Acceptance, accept, seen
@@ -20,7 +17,7 @@ from bot.desk import Desk
 from bot.errors import BotError, NetworkError
 from bot.inputs.config import Config
 from bot.pipeline import write_report
-from bot.publish.actions import annotation_command, log_safe, write_outputs, write_summary
+from bot.publish.actions import annotation_command, write_outputs, write_summary
 from bot.publish.checks import publish_check
 from bot.publish.comments import find, publish
 from bot.publish.github import Hub
@@ -100,7 +97,7 @@ def deliver(made: Report, desk: Desk, to: Destination, extra: Sequence[Acceptanc
     known = _attempt(problems, lambda: remember(hub, to)) if hub else None
     memory = known or Memory()
     final = _final(made, desk, to, replace(memory, acceptances=_joined(memory.acceptances, extra)))
-    _show(desk, final, write_report(final, to.config.templates, desk.out))
+    desk.show.report(final, write_report(final, to.config.templates, desk.out))
     check = check_run(final, config_path=to.config_name, model_paths=model_paths(final))
     _tell_actions(final, desk, to, check)
     if hub:
@@ -149,16 +146,6 @@ def _joined(given: Sequence[Acceptance], extra: Sequence[Acceptance]) -> tuple[A
     """Each acceptance once: a job that runs again must not accept what has grown since."""
     taken = {(one.how, one.event_id) for one in given}
     return (*given, *(one for one in extra if (one.how, one.event_id) not in taken))
-
-
-def _show(desk: Desk, final: Report, files: Sequence[Path]) -> None:
-    """The report in the log; on GitHub Actions none of its names and diagnostics becomes a command of the runner."""
-    if not desk.outputs:
-        desk.show.report(final, files)
-        return
-    with redirect_stdout(io.StringIO()) as told:
-        desk.show.report(final, files)
-    print(log_safe(told.getvalue()), end="")
 
 
 def _links(desk: Desk) -> tuple[tuple[str, str], ...]:

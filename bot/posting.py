@@ -70,7 +70,7 @@ def command(desk: Desk) -> int:
     if not may_write(hub, request.author):
         desk.show.say(f"ignored: {request.author} has no write access")
         return 0
-    asked = _Asked(desk, hub, request, pull(hub, request.pull_number))
+    asked = _Asked(desk, hub, request, pull(hub, request.pull_number), *workspace_rules(desk))
     try:
         code = _COMMANDS[request.command.name](asked)
     except Interrupted:
@@ -107,6 +107,8 @@ class _Asked:
     hub: Hub
     request: CommandRequest
     pull: PullInfo
+    config: Config
+    config_name: str
 
 
 def _help(asked: _Asked) -> None:
@@ -134,8 +136,7 @@ def _compare(asked: _Asked) -> None:
 
 def _accept(asked: _Asked) -> int | None:
     """Bind the acceptance to what the comment shows, and deliver that report again."""
-    desk, hub, request = asked.desk, asked.hub, asked.request
-    config, name = workspace_rules(desk)
+    desk, hub, request, config = asked.desk, asked.hub, asked.request, asked.config
     state = _state(asked)
     if state and state.head_sha != asked.pull.head_sha:
         mend = "wait for its report, and accept that"
@@ -144,7 +145,7 @@ def _accept(asked: _Asked) -> int | None:
         reply(hub, asked.pull.number, "There is no failing finding to accept on this pull request.")
         return None
     acceptance = Acceptance(request.author, request.command.arguments[0], "comment", request.comment_id, state.findings)
-    to = Destination(asked.pull.number, state.head_sha, state.run_id, config, name)
+    to = Destination(asked.pull.number, state.head_sha, state.run_id, config, asked.config_name)
     code = deliver(_checked(desk, hub, asked.pull, state.run_id, config), desk, to, [acceptance])
     kept = _state(asked)
     if kept is None or all((one.how, one.event_id) != ("comment", request.comment_id) for one in kept.acceptances):
@@ -154,8 +155,7 @@ def _accept(asked: _Asked) -> int | None:
 
 def _state(asked: _Asked) -> CommentState | None:
     """What the report's comment remembers."""
-    config, _ = workspace_rules(asked.desk)
-    comments = find(asked.hub, asked.pull.number, marker(config.report_id))
+    comments = find(asked.hub, asked.pull.number, marker(asked.config.report_id))
     return decode(comments[0].body) if comments else None
 
 

@@ -9,15 +9,17 @@ import os
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
+from action_stage import News, Ran
 from fake_github import FakeGitHub
 from github_runner import REPOSITORY, outputs
-from rich.console import Console
 from strategies import plain_snapshot
 
+from bot.cli import _Show
 from bot.compiler.files import write_atomically
 from bot.compiler.runner import Cancel
 from bot.core.baseline import Entry
@@ -33,7 +35,6 @@ from bot.inputs.events import run_context
 from bot.measuring import Progress
 from bot.posting import command, post
 from bot.publish.github import connect
-from bot.render.terminal import print_report
 from bot.store.directory import DirectoryStore
 
 BASE, HEAD, MERGE, OLDER, FOREIGN = (letter * 40 for letter in "bacdf")
@@ -75,45 +76,17 @@ def sides(base: Snapshot, head: Snapshot, **more: str | bytes) -> bytes:
 
 
 @dataclass
-class News:
+class Printed(News):
     """What a run told; the report is printed as the command line prints it."""
 
-    said: list[str] = field(default_factory=list)
-    reports: list[Report] = field(default_factory=list)
-
-    def say(self, line: str) -> None:
-        self.said.append(line)
-
     def report(self, report: Report, files: Sequence[Path]) -> None:
-        self.reports.append(report)
-        print_report(report, Console())
+        super().report(report, files)
+        _Show(quiet=False).report(report, files)
 
     @contextmanager
     def progress(self) -> Iterator[Progress]:
         raise AssertionError("the trusted half measures nothing")
         yield
-
-
-@dataclass
-class Ran:
-    """One run; `error` is the line of the BotError that ended it."""
-
-    code: int
-    error: str
-    news: News
-    printed: str
-    outputs: dict[str, str]
-    summary: str
-    out: Path
-
-    @property
-    def said(self) -> str:
-        return "\n".join(self.news.said)
-
-    @property
-    def report(self) -> Report:
-        (made,) = self.news.reports
-        return made
 
 
 @dataclass
@@ -199,10 +172,15 @@ class Stage:
             **self._environ(home, event),
             **_inputs({"github_token": self.token, "out": str(home / "out"), **inputs}),
         }
-        context, news, printed, back = run_context(environ, payload), News(), io.StringIO(), Path.cwd()
+        context, news, printed, back = run_context(environ, payload), Printed(), io.StringIO(), Path.cwd()
         os.chdir(self.workspace)
         try:
-            with redirect_stdout(printed), open_desk(environ, context, read_inputs(environ), news, Cancel()) as desk:
+            on_runner = patch.dict(os.environ, {"GITHUB_ACTIONS": "true"})
+            with (
+                on_runner,
+                redirect_stdout(printed),
+                open_desk(environ, context, read_inputs(environ), news, Cancel()) as desk,
+            ):
                 hub = connect(
                     self.hub.url, self.token, "octo/repo", retries=1, max_wait_seconds=2, backoff_seconds=0.01
                 )
