@@ -85,6 +85,17 @@ def _measure(parser: argparse.ArgumentParser) -> None:
     _selectors(parser)
 
 
+def _calibrate(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        f"{parser.description}. Without --model and --target a few cheap cells are taken. "
+        "Prints a table, and the lines for the configuration."
+    )
+    parser.add_argument("--compiler", required=True, metavar="SPEC", help="the compiler")
+    about = "compiles of each cell, at least 2 (default: %(default)s)"
+    parser.add_argument("--runs", type=_positive, default=5, metavar="N", help=about)
+    _selectors(parser)
+
+
 def _merge(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("parts", nargs="+", type=Path, metavar="part.json", help="snapshots of one run")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the snapshot to write")
@@ -95,6 +106,13 @@ def _report(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(f"--{side}", type=Path, required=True, metavar="FILE", help=f"snapshot of the {side} side")
     parser.add_argument("--config", type=Path, metavar="FILE", help="where thresholds come from")
     _out_directory(parser)
+
+
+def _explain(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("report", type=Path, metavar="report.json", help="what a compare has written")
+    parser.add_argument("--model", required=True, metavar="M", help="the cell's model: its name, or a glob")
+    parser.add_argument("--target", required=True, metavar="T", help="the cell's target: its name, or a glob")
+    parser.add_argument("--dispatch", metavar="D", help="only this dispatch, with all that is known of it")
 
 
 def _plan(parser: argparse.ArgumentParser) -> None:
@@ -128,8 +146,16 @@ class Command:
 COMMANDS: dict[str, Command] = {
     "compare": Command("measure two sides and report what changed", "--base 3.11.0 --head 3.13.0", _compare),
     "measure": Command("measure one side into a snapshot", "--compiler 3.13.0 --out head.json --shard 1/4", _measure),
+    "calibrate": Command(
+        "measure by recompiling how much compile time and memory vary here",
+        "--compiler 3.13.0 --model 'mobilenet*' --target vmvx --runs 10",
+        _calibrate,
+    ),
     "merge": Command("join the snapshots of shards", "part-1.json part-2.json --out head.json", _merge),
     "report": Command("compare two snapshots", "--base base.json --head head.json --out out", _report),
+    "explain": Command(
+        "tell why one cell changed", "out/report.json --model bert_l4_f32_s128 --target llvm-cpu-x86_64", _explain
+    ),
     "plan": Command("print the shards of a run as JSON for strategy.matrix", "--shards 4", _plan),
     "review": Command(
         "on GitHub: measure a pull request or a manual run, and report", _IN_WORKFLOW.format("review"), _action

@@ -15,11 +15,13 @@ from rich.console import Console
 
 from bot import pipeline
 from bot.arguments import build_parser
+from bot.calibrating import calibrate
 from bot.compiler.runner import Cancel
 from bot.core.report import Report
 from bot.core.verdict import Verdict
 from bot.doctor import examine
 from bot.errors import BotError, InputError, Interrupted, OutputError
+from bot.explained import explain
 from bot.measuring import Progress
 from bot.preparing import Request
 from bot.publish.actions import log_safe
@@ -49,6 +51,11 @@ class _Show:
             names = ", ".join(file.name for file in files)
             line = f"written to {files[0].parent}: {names}"
             self._out.print(line, markup=False, highlight=False, soft_wrap=True)
+        print(_for_log(told.get()), end="", flush=True)
+
+    def explain(self, arguments: argparse.Namespace) -> None:
+        with self._out.capture() as told:
+            explain(arguments.report, arguments.model, arguments.target, arguments.dispatch, self._out)
         print(_for_log(told.get()), end="", flush=True)
 
     @contextmanager
@@ -93,6 +100,12 @@ def _measure(arguments: argparse.Namespace, show: _Show, cancel: Cancel) -> int:
     return 0
 
 
+def _calibrate(arguments: argparse.Namespace, show: _Show, cancel: Cancel) -> int:
+    lines = calibrate(_request(arguments, {"head": arguments.compiler}), arguments.runs, show, cancel)
+    print(_for_log("\n".join(lines)))
+    return 0
+
+
 def _merge(arguments: argparse.Namespace, show: _Show, cancel: Cancel) -> int:
     pipeline.merge(arguments.parts, arguments.out, show)
     return 0
@@ -100,6 +113,11 @@ def _merge(arguments: argparse.Namespace, show: _Show, cancel: Cancel) -> int:
 
 def _report(arguments: argparse.Namespace, show: _Show, cancel: Cancel) -> int:
     return _exit_code(pipeline.report(arguments.base, arguments.head, arguments.config, arguments.out, show))
+
+
+def _explain(arguments: argparse.Namespace, show: _Show, cancel: Cancel) -> int:
+    show.explain(arguments)
+    return 0
 
 
 def _plan(arguments: argparse.Namespace, show: _Show, cancel: Cancel) -> int:
@@ -122,8 +140,10 @@ def _action(arguments: argparse.Namespace, show: _Show, cancel: Cancel) -> int:
 HANDLERS: dict[str, Callable[[argparse.Namespace, _Show, Cancel], int]] = {
     "compare": _compare,
     "measure": _measure,
+    "calibrate": _calibrate,
     "merge": _merge,
     "report": _report,
+    "explain": _explain,
     "plan": _plan,
     "doctor": _doctor,
     **dict.fromkeys(("review", "post", "baseline", "action"), _action),

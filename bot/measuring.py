@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Protocol
 
+from bot.cells import cell_of
 from bot.compiler.bindings import Bindings
-from bot.compiler.cache import CellCache, cell_key
+from bot.compiler.cache import CellCache, TextStore, cell_key
 from bot.compiler.compiling import Compiled, Kit
 from bot.compiler.files import temporary_directory
 from bot.compiler.importing import Importer
@@ -23,11 +22,8 @@ from bot.compiler.schedule import Watcher, run_all
 from bot.compiler.side import Finish, Side
 from bot.compiler.toolchain import Toolchain
 from bot.core.plan import COMMON_FLAGS, Model, PlannedCell, Target
-from bot.core.reading import Products
 from bot.core.snapshot import Cell, CellKey, Failure, Snapshot, SourceInfo
-from bot.errors import MalformedBinary, UsageError
-from bot.measure.assemble import measure
-from bot.measure.ir_facts import alloca_bytes, program_facts
+from bot.errors import UsageError
 
 IR_WORKER = Path(__file__).parent / "measure" / "ir_worker.py"
 """Run as a script, under the measured compiler's own bindings; never imported here."""
@@ -74,59 +70,7 @@ class Workshop:
     timeout_seconds: float
     cancel: Cancel
     progress: Progress
-
-
-_Fact = TypeVar("_Fact")
-
-
-def _read(answer: str | None, reader: Callable[[object], _Fact]) -> tuple[_Fact | None, str | None]:
-    """The IR worker's answer as a value, or the reason why there is none."""
-    if answer is None:
-        return None, "the compiler left no IR to read"
-    try:
-        return reader(json.loads(answer)), None
-    except (MalformedBinary, ValueError, RecursionError) as error:
-        return None, str(error)
-
-
-def products_of(compiled: Compiled, backend: str) -> Products:
-    """What a compile left behind, for the readers."""
-    program, no_program = _read(compiled.program, program_facts)
-    allocas, no_allocas = _read(compiled.allocas, alloca_bytes)
-    unread = {"program": no_program, "allocas": no_allocas}
-    return Products(
-        artifact=compiled.artifact,
-        backend=backend,
-        objects=compiled.objects,
-        stack_usage=compiled.stack_usage,
-        statistics=compiled.statistics,
-        program=program,
-        allocas=allocas,
-        compile_cpu_ms=compiled.cpu_ms,
-        compile_peak_rss_kib=compiled.peak_rss_kib,
-        reasons={**{name: reason for name, reason in unread.items() if reason}, **compiled.reasons},
-    )
-
-
-def cell_of(planned: PlannedCell, result: Compiled | Failure) -> Cell:
-    """The row of one cell, whatever happened to it."""
-    if isinstance(result, Failure):
-        status = "timeout" if result.stage == "timeout" else "failed"
-        return Cell(planned.key, status, failure=result, command=planned.command())
-    measurement = measure(products_of(result, planned.target.backend))
-    if measurement.metrics["executable_bytes"] is None:
-        failure = Failure("read", measurement.reasons["executable_bytes"])
-        return Cell(planned.key, "failed", failure=failure, command=planned.command())
-    return Cell(
-        key=planned.key,
-        status="over-stack-limit" if result.refusal else "ok",
-        metrics=measurement.metrics,
-        dispatches=measurement.dispatches,
-        failure=result.refusal,
-        command=planned.command(lifted=result.refusal is not None),
-        artifact_digest=hashlib.sha256(result.artifact).hexdigest(),
-        reasons=measurement.reasons,
-    )
+    texts: TextStore | None = None
 
 
 def _labelled(cell: Cell, planned: PlannedCell) -> Cell:
@@ -172,7 +116,7 @@ class _Collector:
     def finish(self, label: str, planned: PlannedCell, result: Compiled | Failure) -> None:
         """Measure, keep, and hand out one finished compile."""
         key = cell_key(self._toolchains[label].info.digest, planned)
-        cell = cell_of(planned, result)
+        cell = cell_of(planned, result, self._workshop.texts)
         self._workshop.cache.store(key, cell)
         with self._lock:
             for other, same in self._wanted[key]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bot.arguments import SIDES
+from bot.compiler.cache import TextStore
 from bot.compiler.files import write_atomically
 from bot.compiler.runner import Cancel
 from bot.core.delta import CellDelta, diff
@@ -27,6 +28,10 @@ from bot.core.verdict import Verdict
 from bot.errors import InputError, OutputError, UsageError
 from bot.inputs.config import Config, load_config
 from bot.inputs.requirements import pinned_compiler
+from bot.insight.differences import Texts
+from bot.insight.explaining import no_texts
+from bot.insight.overview import overview
+from bot.insight.stories import explanations
 from bot.preparing import (
     Request,
     Show,
@@ -52,7 +57,7 @@ def compare(request: Request, show: Show, cancel: Cancel) -> Verdict:
     wanted = {side: spec for side, spec in specs.items() if side not in known}
     sides = _measure(request, config, wanted, known, show, cancel)
     baseline = Baseline(_rule(request, known), sides["base"].source.sha)
-    return _publish(config, sides["base"], sides["head"], baseline, request.out, show)
+    return _publish(config, sides["base"], sides["head"], baseline, request.out, show, TextStore(request.cache).load)
 
 
 def measure(request: Request, show: Show, cancel: Cancel) -> None:
@@ -128,19 +133,40 @@ def _measure(
     return measured(plans, known, request, config.timeout_seconds, show, cancel)
 
 
-def _publish(config: Config, base: Snapshot, head: Snapshot, baseline: Baseline, out: Path, show: Show) -> Verdict:
+def _publish(
+    config: Config,
+    base: Snapshot,
+    head: Snapshot,
+    baseline: Baseline,
+    out: Path,
+    show: Show,
+    texts: Texts = no_texts,
+) -> Verdict:
     require_common_cells(base, head)
-    made = reported(config, base, head, baseline)
+    made = reported(config, base, head, baseline, texts)
     show.report(made, write_report(made, config.templates, out))
     require_measured(made, out)
     return made.verdict
 
 
-def reported(config: Config, base: Snapshot, head: Snapshot, baseline: Baseline) -> Report:
-    """Compare and judge two sides."""
+def reported(config: Config, base: Snapshot, head: Snapshot, baseline: Baseline, texts: Texts = no_texts) -> Report:
+    """Compare, judge and explain two sides; `texts`: digest of an executable's source → its IR, where it is at hand."""
     deltas = diff(base, head)
-    verdict = judge(deltas, config.thresholds, config.states)
-    return Report(base, head, baseline, deltas, verdict, config.report_id, _notes(base, head, deltas))
+    return Report(
+        base=base,
+        head=head,
+        baseline=baseline,
+        deltas=deltas,
+        verdict=judge(deltas, config.thresholds, config.states, config.noise),
+        report_id=config.report_id,
+        notes=_notes(base, head, deltas),
+        explanations=explanations(base, head, deltas, config.sections, texts),
+        overview=overview(base, head, config.pairs, config.depths, _shares(config)),
+    )
+
+
+def _shares(config: Config) -> dict[str, float]:
+    return {metric: float(band.value) for metric, band in config.noise.items()}
 
 
 def require_measured(made: Report, out: Path) -> None:

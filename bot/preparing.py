@@ -10,7 +10,7 @@ from tempfile import TemporaryFile
 from typing import Protocol
 
 from bot.arguments import SIDES
-from bot.compiler.cache import CellCache, cell_key, digest_of
+from bot.compiler.cache import CellCache, TextStore, cell_key, digest_of
 from bot.compiler.repository import Repository, repository_of
 from bot.compiler.runner import Cancel
 from bot.compiler.toolchain import resolve
@@ -120,7 +120,8 @@ def measured(
     if not plans:
         return dict(known)
     with show.progress() as progress:
-        workshop = Workshop(CellCache(request.cache), request.jobs, timeout_seconds, cancel, progress)
+        cache, texts = CellCache(request.cache), TextStore(request.cache)
+        workshop = Workshop(cache, request.jobs, timeout_seconds, cancel, progress, texts)
         new = [plan for plan in plans if plan.label not in known]
         sides = {**known, **(measure_sides(new, workshop) if new else {})}
         keys = suspects(sides["base"], sides["head"]) if len(sides) == len(SIDES) else frozenset()

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from bot.compiler.cache import TextStore
 from bot.compiler.files import write_atomically
 from bot.core.baseline import Choice, Entry, choose
 from bot.core.merging import merge_snapshots
@@ -137,7 +138,7 @@ def _compared(desk: Desk, base: Opened, head: Opened, rules: Config) -> Report:
     sides = measured(plans, known, desk.request, head.config.timeout_seconds, desk.show, desk.cancel)
     sides = _asked_twice(desk, head, sides) if desk.inputs.parts else sides
     left = sides.get("base") or _nothing(base, sides["head"])
-    made = reported(rules, left, sides["head"], found.baseline)
+    made = reported(rules, left, sides["head"], found.baseline, TextStore(desk.request.cache).load)
     notes = (*made.notes, *found.notes, *_rules_note(base.config, head.config, desk))
     made = replace(made, notes=notes, broke=found.broke)
     try:

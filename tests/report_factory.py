@@ -7,9 +7,13 @@ import random
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 from bot.core.delta import CellDelta, diff
+from bot.core.explanation import ComponentDelta, DispatchDelta, Explanation
 from bot.core.metrics import METRIC_IDS
+from bot.core.overview import FoldCounts, Folding, Fusion, FusionCounts, Overview, Pair, Slope
+from bot.core.program import Argument, Family, Program
 from bot.core.report import Baseline, Report
 from bot.core.snapshot import Cell, CellKey, CompilerInfo, Dispatch, Failure, Metrics, Snapshot, SourceInfo
 from bot.core.verdict import Finding, Level, Verdict
@@ -334,3 +338,115 @@ def small() -> Report:
         return found
 
     return report(snapshot("3.11.0", base, models, targets), snapshot("3.13.0", head, models, targets))
+
+
+TILES = "tile sizes [[64, 64, 0], [8, 32, 0], [0, 0, 1]] → [[64, 64, 0], [8, 16, 0], [0, 0, 1]]"
+DIFF = (
+    "--- base",
+    "+++ head",
+    "@@ -3,3 +3,3 @@",
+    " #config = #iree_cpu.lowering_config<",
+    "-  vector_common_parallel = [8, 32, 0],",
+    "+  vector_common_parallel = [8, 16, 0],",
+)
+
+
+def dispatch(index: int, code_bytes: int, stack_bytes: int = 0, kind: str = "matmul") -> Dispatch:
+    """An entry point of a made-up model."""
+    name = f"main_dispatch_{index}"
+    return Dispatch(name, f"{name}_{kind}_128x768x768_f32", kind, 4, code_bytes, stack_bytes, "static")
+
+
+def explanation(cause: str | None = "strategy", dispatches: int = 12, word: str = "") -> Explanation:
+    """A made-up story; `word` stands everywhere where the text of a model or compiler may."""
+    changed = [
+        DispatchDelta(
+            dispatch(i, 2_000 + i, 64),
+            dispatch(i, 4_000 - 10 * i, 128),
+            "same source",
+            cause,
+            f"{word}encoder.layer.{i}.attention" if i else "unattributed",
+            word or TILES,
+            (*DIFF, *([word] if word else [])) if i < 2 else (),
+        )
+        for i in range(dispatches - 2)
+    ]
+    changed.append(DispatchDelta(None, dispatch(40, 900, 16, "elementwise"), "added", cause, "decoder", word))
+    changed.append(DispatchDelta(dispatch(41, 700, 16, "elementwise"), None, "removed", cause, word or "decoder", ""))
+    parts = [
+        ComponentDelta(name, _amounts(4, code_bytes, 64), _amounts(4, 2 * code_bytes, None if word else 128))
+        for name, code_bytes in ((f"{word}encoder.layer.*", 20_000), ("decoder", 900), ("unattributed", 40))
+    ]
+    tree = [
+        ComponentDelta(name, _amounts(2, 400, 64), _amounts(2, 500, 64))
+        for name in ("encoder", "encoder.layer.0", f"encoder.layer.0.{word}attention", "encoder.layer.1", "decoder")
+    ]
+    why = f"{word} {TILES}".strip() if cause else "the baseline has no digests of the configuration"
+    phase = "configuration" if cause else None
+    return Explanation(cause, phase, why, tuple(changed), 24, tuple(parts), tuple(tree))
+
+
+def _amounts(sites: int, code_bytes: int, stack_bytes: int | None) -> dict[str, int | None]:
+    return {"dispatch_sites": sites, "code_bytes": code_bytes, "stack_bytes": stack_bytes}
+
+
+def family(word: str = "") -> Family:
+    """Six executables that differ in a multiplier."""
+    names = tuple(f"{word}main_dispatch_{index}" for index in range(6))
+    return Family("constants", names, (f"{word}arith.constant i32 → arith.muli: 3, 5, 7, 11",))
+
+
+def overview(report: Report, word: str = "") -> Overview:
+    """All kinds of facts of whole models, for the report's models."""
+    models = sorted({delta.key.model for delta in report.deltas if delta.state != "unmeasured"})
+    left, right = FusionCounts(301, 288, 74, 120, 3), FusionCounts(301, 288, 74, 96, 3)
+    fusion = tuple(Fusion(model, left, right if index % 2 == 0 else left) for index, model in enumerate(models))
+    folds = (FoldCounts(64, 31, 4, 12, 18_400), FoldCounts(64, 28, 3, 9, None))
+    keys = [delta.key for delta in report.deltas if delta.state in ("changed", "same")]
+    folding = tuple(Folding(key, folds[0], folds[index % 3 == 0]) for index, key in enumerate(keys))
+    sides: list[Mapping[str, Mapping[str, int | None]]] = [
+        {
+            "static": {"dispatch_sites": 90, "executables": 30 + step, "compile_cpu_ms": 900},
+            "dynamic": {"dispatch_sites": 120, "executables": 44, "executable_bytes": None},
+        }
+        for step in (0, 2)
+    ]
+    pair = Pair(f"{word}{models[-1]}", models[0], keys[0].target if keys else word, *sides)
+    points = ((f"{word}bert_l2", 120, 900), ("bert_l4", 230, 3_000), ("bert_l8", 450, 11_000))
+    slopes = ((Slope(f"{word}bert", "vmvx", points, 1.04), Slope(f"{word}bert", "vmvx", points, 1.87654, True)),)
+    return Overview(fusion, folding, (pair,), (*slopes, (None, Slope("vit", "vmvx", points[:2], None))))
+
+
+def explained(report: Report, word: str = "") -> Report:
+    """The report with a story for every changed and every newly broken cell that was measured; one is not known."""
+    left, right = ({cell.key: cell for cell in side.cells} for side in (report.base, report.head))
+    keys = [
+        delta.key
+        for delta in report.deltas
+        if delta.state in ("changed", "newly-broken")
+        and (delta.key in left and left[delta.key].measured and delta.key in right and right[delta.key].measured)
+    ]
+    causes = ("strategy", "strategy", "strategy", "codegen", "fusion", None, "packaging")
+    stories = {key: explanation(causes[index % len(causes)], 4 + index % 9, word) for index, key in enumerate(keys)}
+    argument = Argument(f"{word}main_dispatch_0_matmul", 0, "i32", (64, 128, 768), 3, 64, 1)
+    program = Program({}, 300, (), (), (argument, replace(argument, index=1, values=(), distinct=0, divisor=None)))
+    changed: dict[str, Any] = {
+        "program": program,
+        "families": (family(word),),
+        "phases_ms": {f"{word}stream": 120, "hal": 800},
+    }
+    deltas = tuple(
+        replace(delta, head=replace(delta.head, **changed)) if delta.key in stories and delta.head else delta
+        for delta in report.deltas
+    )
+    return replace(report, deltas=deltas, explanations=stories, overview=overview(report, word))
+
+
+def why() -> Report:
+    """`many`, explained."""
+    return explained(many())
+
+
+def explained_small() -> Report:
+    """`small`, explained."""
+    return explained(small())

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from bot.core.metrics import METRIC_IDS
 from bot.core.plan import COMMON_FLAGS, Model, Target
+from bot.core.program import FAMILY_KINDS, HASHED_PHASES, Argument, Family, Program, Site, Source
 from bot.core.snapshot import (
     MEASURED,
     STATUSES,
@@ -37,6 +38,8 @@ _DISPATCH: dict[str, st.SearchStrategy[Any]] = {
     "name": names,
     "kind": st.sampled_from(["matmul", "conv", "other"]),
     "stack_kind": st.none() | st.sampled_from(["static", "dynamic"]),
+    "code": st.none() | st.sampled_from(["c0de", "C0DE"]),
+    "strategy": st.none() | text,
 }
 dispatches = st.builds(Dispatch, **{f.name: _DISPATCH.get(f.name, values) for f in fields(Dispatch)})
 failures = st.builds(
@@ -49,6 +52,37 @@ failures = st.builds(
 )
 compilers = st.builds(CompilerInfo, version=text, revision=text, digest=digests, spec=text)
 sources = st.builds(SourceInfo, sha=st.none() | digests, ref=st.none() | text, dirty=st.booleans())
+
+
+places = st.none() | text
+programs = st.builds(
+    Program,
+    phases=st.dictionaries(st.sampled_from(HASHED_PHASES), digests, max_size=2),
+    linalg_ops_before=values,
+    sources=st.lists(st.builds(Source, names, text, text, values.filter(lambda n: n is not None)), max_size=2).map(
+        tuple
+    ),
+    sites=st.lists(st.builds(Site, names, places, st.booleans()), max_size=3).map(tuple),
+    arguments=st.lists(
+        st.builds(
+            Argument,
+            entry_point=names,
+            index=st.integers(0, 3),
+            type=st.sampled_from(["i32", "index"]),
+            values=st.lists(st.integers(-LARGEST, LARGEST), max_size=2).map(tuple),
+            distinct=st.integers(0, 9),
+            divisor=values,
+            unknown_sites=st.integers(0, 9),
+        ),
+        max_size=2,
+    ).map(tuple),
+)
+families = st.builds(
+    Family,
+    kind=st.sampled_from(FAMILY_KINDS),
+    members=st.lists(names, min_size=2, max_size=3).map(tuple),
+    varying=st.lists(text, max_size=2).map(tuple),
+)
 
 
 @st.composite
@@ -66,6 +100,9 @@ def cells(draw: st.DrawFn, key: CellKey) -> Cell:
         artifact_digest=draw(st.none() | digests) if measured else None,
         reasons=draw(reasons) if measured else {},
         rechecked=draw(st.none() | st.sampled_from(["", "the artifact differs"])) if measured else None,
+        program=draw(st.none() | programs) if measured else None,
+        families=tuple(draw(st.lists(families, max_size=1))) if measured else (),
+        phases_ms=draw(st.dictionaries(text, st.integers(0, LARGEST), max_size=2)) if measured else {},
     )
 
 

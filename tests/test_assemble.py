@@ -81,6 +81,14 @@ def test_a_real_cpu_cell() -> None:
     assert (matmul.kind, matmul.sites, matmul.stack_bytes, matmul.alloca_bytes) == ("matmul", 2, 8, 0)
     assert (conv.name, conv.stack_bytes, conv.stack_kind, conv.alloca_bytes) == (CONV, 8, "static", 128)
     assert all(dispatch.code_bytes and dispatch.workgroup_bytes is None for dispatch in found.dispatches)
+    assert len({dispatch.code for dispatch in found.dispatches} - {None}) == 4
+
+
+@pytest.mark.parametrize("backend", ["rocm", "metal-spirv"])
+def test_code_and_strategy_reach_the_dispatches(backend: str) -> None:
+    found = check(measure(replace(on(backend), strategies={CONV: "tiles 4x4"})))
+    assert all(len(dispatch.code or "") == 4 for dispatch in found.dispatches)
+    assert [dispatch.strategy for dispatch in found.dispatches] == [None, None, None, "tiles 4x4"]
 
 
 def test_a_real_rocm_cell_has_registers_from_the_code_object() -> None:
@@ -173,7 +181,7 @@ def test_a_malformed_artifact_still_has_its_size() -> None:
 
 def test_a_malformed_object_is_told_and_costs_only_code_bytes() -> None:
     found = check(measure(replace(CPU, objects=(b"no object",))))
-    assert {dispatch.code_bytes for dispatch in found.dispatches} == {None}
+    assert {(dispatch.code_bytes, dispatch.code) for dispatch in found.dispatches} == {(None, None)}
     assert found.reasons["objects"]
     assert found.metrics["stack_max_bytes"] == 152
 

@@ -19,7 +19,7 @@ from bot.core.plan import COMMON_FLAGS
 from bot.core.serial import from_json, to_json
 from bot.core.snapshot import Failure, Snapshot
 
-COMMANDS = ("compare", "measure", "merge", "report", "plan", "doctor")
+COMMANDS = ("compare", "measure", "calibrate", "explain", "merge", "report", "plan", "doctor")
 FILES = ["base.json", "comment.md", "head.json", "report.html", "report.json", "summary.md"]
 CONFIG = "schema: code-size-config/1\nmodels: ['suite/*.mlir']\ntargets: [vmvx, cuda]\n"
 BASE = plain_snapshot(("a", "vmvx", "ok"), ("b", "vmvx", "ok"))

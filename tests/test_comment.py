@@ -65,7 +65,9 @@ def assert_sound(report: Report, text: str) -> None:
     assert text.encode()
 
 
-@pytest.mark.parametrize("name", ["small", "many", "none", "usual", "broken", "broken_on_both", "hostile"])
+@pytest.mark.parametrize(
+    "name", ["small", "many", "none", "usual", "broken", "broken_on_both", "hostile", "why", "explained_small"]
+)
 def test_golden(name: str) -> None:
     report = getattr(make, name)()
     text = render_comment(report)
@@ -400,3 +402,100 @@ def test_a_template_that_never_fits_gives_way_to_the_default_one(tmp_path: Path)
 
 def test_the_default_templates_are_found() -> None:
     assert {"comment.md.j2", "summary.md.j2", "report.html.j2"} <= {path.name for path in templates_dir().iterdir()}
+
+
+# Why.
+
+WHY = render_comment(make.why())
+
+
+def test_an_alarm_has_one_line_of_cause_and_place_under_the_headline() -> None:
+    lines = render_comment(make.explained_small()).splitlines()
+    assert lines[3] == (
+        "- `mobilenet` on `x86_64`: **strategy** in `encoder.layer.*`: tile sizes "
+        + make.TILES.removeprefix("tile sizes ").replace("[", r"\[").replace("]", r"\]")
+        + " (4 dispatches)"
+    )
+
+
+def test_cells_of_one_model_that_are_alike_share_a_line() -> None:
+    report = make.explained(make.many())
+    same = make.explanation("fusion", 6)
+    report = replace(report, explanations=dict.fromkeys(report.explanations, same))
+    lines = render_comment(report).splitlines()
+    told = [line for line in lines if line.startswith("- ") and "**fusion**" in line]
+    models = [line.partition(" on ")[0] for line in told]
+    assert len(models) == len(set(models)) > 4
+    assert any(
+        line.startswith("- `jax_mlp_train_step_f32` on `aarch64`, `rocm`, `vulkan`: **fusion**") for line in told
+    )
+    assert not any("(on `" in line for line in told)
+
+
+def test_whose_words_they_are_is_said_where_cells_differ() -> None:
+    report = make.explained(make.many())
+    different = {key: replace(make.explanation(), why=f"why {i}") for i, key in enumerate(report.explanations)}
+    text = render_comment(replace(report, explanations=different))
+    assert re.search(r"- `jax_mlp_train_step_f32` on `aarch64`, `rocm`, `vulkan`: .*: why \d+ \(on `aarch64`\)", text)
+
+
+def test_a_cause_that_is_not_known_is_said_with_its_reason() -> None:
+    assert "**cause not known**: the baseline has no digests of the configuration; most moved in `encoder" in WHY
+
+
+def test_dispatches_components_and_diffs_fold() -> None:
+    text = render_comment(make.explained_small())
+    why = text[text.index("<details><summary>Why: 1 changed cell explained</summary>") :]
+    row = "| <sub>`main_dispatch_1_matmul_128x768x768_f32`</sub> | <sub>`encoder.layer.1.attention`</sub> "
+    assert row + "| <sub>2,001 → 3,990 B</sub> | <sub>64 → 128 B</sub> |" in why
+    assert "| <sub>– → 900 B</sub> | <sub>– → 16 B</sub> |" in why
+    assert "| `encoder.layer.*` | 4 | 20,000 → 40,000 B | 64 → 128 B |" in why
+    assert why.count("```diff\n--- base\n+++ head\n") == 1, "the same diff is told once"
+    assert "24 entry points did not change." in why
+
+
+def test_the_cause_of_a_dispatch_is_told_where_it_is_not_the_cells() -> None:
+    report = make.explained_small()
+    ((key, known),) = report.explanations.items()
+    first, *rest = known.dispatches
+    mixed = replace(known, dispatches=(replace(first, cause="codegen", note="8 instructions more"), *rest))
+    text = render_comment(replace(report, explanations={key: mixed}))
+    assert "| <sub>dispatch</sub> | <sub>cause</sub> | <sub>component</sub> |" in text
+    assert "- `main_dispatch_0_matmul_128x768x768_f32`: 8 instructions more" in text
+
+
+def test_what_is_said_of_whole_models_is_what_changed() -> None:
+    text = render_comment(make.explained_small())
+    assert "| `bert` | 301 | 288 | 74 | 120 → 96 | 3 |" in text and "(coarser)" in text
+    assert "<details><summary>Fusion: 1 model fused differently</summary>" in text
+    assert "| 4 → 3 | 12 → 9 | 18,400 B → n/a |" in text and "surplus executables, upper bound" in text
+    assert "| executables | 30 → 32 | 44 | +46.7 % → +37.5 % |" in text
+    assert "1.88 **superlinear**" in text
+    assert "vit" not in text, "not superlinear"
+
+
+def test_nothing_is_said_where_nothing_is_explained() -> None:
+    for word in ("<summary>Why", "<summary>Fusion", "<summary>Deduplication", "<summary>Static", "superlinear"):
+        assert word in WHY
+        assert word not in render_comment(make.many())
+
+
+def test_explanations_give_way_first() -> None:
+    models = make.explained(make.huge(1_600))
+    text = render_comment(models)
+    assert_sound(models, text)
+    assert text.count("first seen in ") <= TIERS[2].whys < WHY.count("first seen in ")
+    assert f"{len(models.explanations) - TIERS[3].whys:,} explained cells" in text
+    assert text.splitlines()[3].startswith("- `model_"), "cause and place stay"
+    roomy, shrunk = TIERS[:2]
+    assert replace(shrunk, causes=10, whys=12, dispatches=8, diff_lines=24, overview=24) == roomy
+    assert [limits.whys for limits in TIERS[-3:]] == [0, 0, 0] and all(limits.causes for limits in TIERS)
+
+
+@pytest.mark.parametrize("word", make.HOSTILE)
+def test_the_words_of_an_explanation_are_harmless(word: str) -> None:
+    report = make.explained(make.many(), word)
+    text = render_comment(report)
+    assert_sound(report, text)
+    assert_harmless(text)
+    assert "<summary>Why" in text

@@ -14,6 +14,7 @@ from bot.core.plan import Target
 from bot.core.policy import DEFAULT_STATES, Amount, LevelSpec, Ratio, Rule
 from bot.errors import ConfigError
 from bot.inputs.config import BaselineChoice, CompilerChoice, Config, configs_dir, load_config
+from bot.inputs.suites import read_manifest
 
 SCHEMA = "schema: code-size-config/1\n"
 RULES = SCHEMA + "thresholds:\n"
@@ -141,11 +142,11 @@ def test_rules(load: Load) -> None:
     five = LevelSpec(Amount(4096, "bytes", "4KiB"), Ratio(Fraction(1, 20), "5%"))
     two, budget = (LevelSpec(absolute=Amount(2, "own", "2")), LevelSpec(limit=Amount(120, "own", "120")))
     seconds = LevelSpec(limit=Amount(1500, "ms", "1.5s"))
-    assert load(RULES + text).thresholds == (
-        Rule("size", ("artifact_bytes",), ("bert_*",), ("*",), one_and_a_half, five, 3),
-        Rule("rule 2", ("executables",), ("*",), ("vmvx",), two, budget, 8),
-        Rule("rule 3", ("compile_cpu_ms",), fail=seconds, line=9),
-        Rule("rule 4", ("*",), line=10),
+    assert load(f"{SCHEMA}noise: {{compile_cpu_ms: 8%}}\nthresholds:\n{text}").thresholds == (
+        Rule("size", ("artifact_bytes",), ("bert_*",), ("*",), one_and_a_half, five, 4),
+        Rule("rule 2", ("executables",), ("*",), ("vmvx",), two, budget, 9),
+        Rule("rule 3", ("compile_cpu_ms",), fail=seconds, line=10),
+        Rule("rule 4", ("*",), line=11),
     )
 
 
@@ -158,6 +159,63 @@ def test_levels_may_share_one_of_their_numbers(load: Load) -> None:
     levels = "warn: {absolute: 1KiB, relative: 1%}, fail: {absolute: 1KiB, relative: 5%}"
     rule = load(RULES + f"  - {{metrics: [vm_bytes], {levels}}}\n" + CATCH_ALL).thresholds[0]
     assert rule.warn is not None and rule.fail is not None and rule.warn.absolute == rule.fail.absolute
+
+
+def test_sections_keep_their_order_and_have_an_entry_per_glob(load: Load) -> None:
+    text = "components:\n  norm: ['*.LayerNorm.*', '*.norm']\n  attention: '*.attention.*'\n"
+    sections = (("norm", "*.LayerNorm.*"), ("norm", "*.norm"), ("attention", "*.attention.*"))
+    assert load(SCHEMA + text).sections == sections
+    assert load(SCHEMA).sections == ()
+
+
+def test_pairs_and_depths_are_those_of_the_suite_unless_the_file_has_its_own(load: Load) -> None:
+    config = load(SCHEMA)
+    assert ("bert_l4_f32_s128", "bert_l4_f32_dyn") in config.pairs
+    assert not any("int8" in name for pair in config.pairs for name in pair), "static-dynamic pairs only"
+    assert (config.pairs, config.depths) == read_manifest(configs_dir() / "models" / "suite.yml")
+    own = load(SCHEMA + "pairs: [{static: gone_s, dynamic: gone_d}]\ndepths: {mlp: [l8, l2, l4]}\n")
+    assert (own.pairs, own.depths) == ((("gone_s", "gone_d"),), {"mlp": ("l8", "l2", "l4")})
+    none = load(SCHEMA + "pairs: []\ndepths: {}\n")
+    assert (none.pairs, none.depths) == ((), {})
+
+
+def test_a_manifest_may_have_depths(tmp_path: Path) -> None:
+    path = tmp_path / "suite.yml"
+    path.write_text("schema: code-size-suite/1\npairs: []\ndepths: {b: [b1, b2, b4]}\n", encoding="utf-8")
+    assert read_manifest(path) == ((), {"b": ("b1", "b2", "b4")})
+
+
+@pytest.mark.parametrize("text", ["[", "- 1", "schema: code-size-suite/2"])
+def test_a_manifest_that_is_none(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "suite.yml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"suite\.yml: (cannot be read|is no manifest 'code-size-suite/1') \(install"):
+        read_manifest(path)
+    with pytest.raises(ConfigError, match="cannot be read"):
+        read_manifest(tmp_path / "gone.yml")
+
+
+def test_noise_is_a_share_and_lets_a_rule_judge(load: Load) -> None:
+    rule = "thresholds:\n  - {metrics: ['compile_*'], warn: 10%}\n" + CATCH_ALL
+    config = load(SCHEMA + "noise: {compile_cpu_ms: 8%, compile_peak_rss_kib: 2.5%}\n" + rule)
+    assert config.noise == {
+        "compile_cpu_ms": Ratio(Fraction(2, 25), "8%"),
+        "compile_peak_rss_kib": Ratio(Fraction(1, 40), "2.5%"),
+    }
+    assert load(SCHEMA).noise == {}
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        '  - {metrics: ["*"], warn: 10%}\n',
+        "  - {metrics: ['compile_*']}\n" + CATCH_ALL,
+        "  - {metrics: ['compile_*']}\n  - {metrics: [compile_cpu_ms, vm_bytes], warn: 1%}\n" + CATCH_ALL,
+    ],
+    ids=["a catch-all does not ask for it", "without a level", "decided by a rule above"],
+)
+def test_rules_that_need_no_noise(load: Load, rules: str) -> None:
+    assert load(RULES + rules).noise == {}
 
 
 # What a bad one is told: the whole line.
@@ -272,6 +330,76 @@ BAD = {
         RULES + '  - {metrics: ["compile_*"], limit: 500ms}\n' + CATCH_ALL,
         "3: thresholds[0].limit: '500ms' is no number of KiB, which 'compile_peak_rss_kib' needs"
         " (write a plain number, or give metrics of different units rules of their own)",
+    ),
+    "a rule for what varies, without noise": (
+        RULES + "  - {metrics: [vm_bytes], warn: 1%}\n  - {metrics: [compile_cpu_ms], limit: 9s}\n" + CATCH_ALL,
+        "4: thresholds[1].metrics: compile_cpu_ms varies from run to run"
+        " (set noise.compile_cpu_ms, which `code-size-bot calibrate` measures)",
+    ),
+    "a rule for what varies, with noise of the other": (
+        SCHEMA + "noise: {compile_cpu_ms: 8%}\nthresholds:\n  - {metrics: ['compile_*'], warn: 1%}\n" + CATCH_ALL,
+        "4: thresholds[0].metrics: compile_peak_rss_kib varies from run to run"
+        " (set noise.compile_peak_rss_kib, which `code-size-bot calibrate` measures)",
+    ),
+    "a rule for what varies, above it one for other models": (
+        RULES + "  - {metrics: ['compile_*'], models: [a]}\n  - {metrics: ['compile_c*'], warn: 1}\n" + CATCH_ALL,
+        "4: thresholds[1].metrics: compile_cpu_ms varies from run to run"
+        " (set noise.compile_cpu_ms, which `code-size-bot calibrate` measures)",
+    ),
+    "noise of no metric": (
+        SCHEMA + "noise: {compile_cpu: 8%}\n",
+        "2: noise.compile_cpu: no metric is called 'compile_cpu' (did you mean 'compile_cpu_ms'?)",
+    ),
+    "noise of a metric without": (
+        SCHEMA + "noise: {vm_bytes: 8%}\n",
+        "2: noise.vm_bytes: repeats exactly: it has no noise (known: compile_cpu_ms, compile_peak_rss_kib)",
+    ),
+    "noise that is no share": (
+        SCHEMA + "noise: {compile_cpu_ms: 80ms}\n",
+        "2: noise.compile_cpu_ms: '80ms' does not fit: a relative level is a number, not negative, with %"
+        " (for example 1.5%)",
+    ),
+    "noise too long for a number": (
+        SCHEMA + f"noise: {{compile_cpu_ms: {'1' * 41}%}}\n",
+        f"2: noise.compile_cpu_ms: '{'1' * 40}' is no number with a unit, such as 4KiB, 120, 500ms or 1.5%",
+    ),
+    "a section without a glob": (
+        SCHEMA + "components: {attention: []}\n",
+        "2: components.attention: is empty (leave the key out, or give it a value)",
+    ),
+    "a section's odd name": (
+        SCHEMA + "components: {'a|b': '*'}\n",
+        "2: components.a|b: 'a|b' does not fit: a section's name has letters, digits, '_', '.', '-' and spaces inside"
+        " only (for example attention or layer norm)",
+    ),
+    "a section that is a number": (
+        SCHEMA + "components: {attention: 3}\n",
+        "2: components.attention: is a whole number, must be text or a list (write [3])",
+    ),
+    "a typo in a pair": (
+        SCHEMA + "pairs:\n- {static: a, dynamics: b}\n",
+        "3: pairs[0].dynamics: unknown key (did you mean 'dynamic'?)",
+    ),
+    "half a pair": (SCHEMA + "pairs: [{static: a}]\n", "2: pairs[0]: the key 'dynamic' is missing"),
+    "a pair of one": (
+        SCHEMA + "pairs:\n- {static: a, dynamic: b}\n- {static: a, dynamic: a}\n",
+        "4: pairs[1]: 'a' is paired with itself (name a static and a dynamic model)",
+    ),
+    "a pair twice": (
+        SCHEMA + "pairs:\n- {static: a, dynamic: b}\n- {static: a, dynamic: b}\n",
+        "4: pairs[1]: {'static': 'a', 'dynamic': 'b'} is in the list twice",
+    ),
+    "two depths": (
+        SCHEMA + "depths:\n  mlp: [l2, l4]\n",
+        "3: depths.mlp: has 2 of at least 3 models (name models of more depths)",
+    ),
+    "a depth twice": (
+        SCHEMA + "depths: {mlp: [l2, l4, l2]}\n",
+        "2: depths.mlp[2]: 'l2' is in the list twice",
+    ),
+    "depths that are a list": (
+        SCHEMA + "depths: [l2, l4, l8]\n",
+        "2: depths: is a list, must be a mapping",
     ),
     "warn looser than fail": (
         RULES + "  - {metrics: [vm_bytes], warn: 4KiB, fail: 2KiB}\n" + CATCH_ALL,

@@ -7,6 +7,7 @@ import pytest
 from bot.core.reading import EntryPoint, ExecutableFacts, ProgramFacts
 from bot.core.snapshot import Dispatch
 from bot.measure.dispatches import Sources, merge_dispatches
+from bot.measure.object_code import FunctionCode
 from bot.measure.stack_usage import Frame
 
 
@@ -46,22 +47,23 @@ def test_names_match_exactly_or_as_the_only_two_of_one_spelling(
 
 
 def test_everything_the_artifact_says_is_kept() -> None:
-    said = EntryPoint("f", 10, 20, "static", 30, vgprs=4, sgprs=5, vgpr_spills=6, sgpr_spills=7)
+    said = EntryPoint("f", 10, 20, "static", 30, vgprs=4, sgprs=5, vgpr_spills=6, sgpr_spills=7, code="abcd")
     assert merge_dispatches(Sources(program("f"), (said,))) == (
-        Dispatch("exe_f", "f", "conv", 2, 10, 20, "static", None, 30, 4, 5, 6, 7),
+        Dispatch("exe_f", "f", "conv", 2, 10, 20, "static", None, 30, 4, 5, 6, 7, "abcd"),
     )
 
 
 def test_the_cpu_code_generators_files_count_before_the_artifact() -> None:
     sources = Sources(
         program("f", "g"),
-        (EntryPoint("f", code_bytes=1, stack_bytes=2), EntryPoint("g", code_bytes=3, stack_bytes=4)),
+        (EntryPoint("f", code_bytes=1, stack_bytes=2), EntryPoint("g", code_bytes=3, stack_bytes=4, code="wxyz")),
         frames={"f": Frame(64, "dynamic")},
         allocas={"f": 48, "helper": 9},
-        code_bytes={"f": 100},
+        functions={"f": FunctionCode(100, "abcd")},
     )
     first, second = merge_dispatches(sources)
     assert (first.code_bytes, first.stack_bytes, first.stack_kind, first.alloca_bytes) == (100, 64, "dynamic", 48)
+    assert (first.code, second.code) == ("abcd", "wxyz")
     # A function that the dump does not have is not known, though others allocate.
     assert (second.code_bytes, second.stack_bytes, second.alloca_bytes) == (3, 4, None)
 
@@ -78,3 +80,28 @@ def test_without_the_programs_ir_the_artifact_alone_speaks() -> None:
     (dispatch,) = merge_dispatches(Sources(None, (EntryPoint("f", code_bytes=7),)))
     assert (dispatch.executable, dispatch.name, dispatch.kind, dispatch.sites) == ("", "f", "other", None)
     assert dispatch.code_bytes == 7
+    assert dispatch.code is None
+
+
+@pytest.mark.parametrize(
+    ("strategies", "found"),
+    [
+        (None, None),
+        ({}, None),
+        ({"main$f": "tiles"}, "tiles"),
+        ({"main_f": "tiles"}, "tiles"),
+        ({"main_f": "spelled", "main$f": "exact"}, "exact"),
+        ({"main_f": "one", "main.f": "other"}, None),
+        ({"g": "tiles"}, None),
+    ],
+)
+def test_strategies_are_found_by_name_or_spelling(strategies: dict[str, str] | None, found: str | None) -> None:
+    (dispatch,) = merge_dispatches(Sources(program("main$f"), strategies=strategies))
+    assert dispatch.strategy == found
+    (alone,) = merge_dispatches(Sources(None, (EntryPoint("main$f"),), strategies=strategies))
+    assert alone.strategy == found
+
+
+def test_entry_points_of_one_name_stay_apart_without_the_programs_ir() -> None:
+    entries = (EntryPoint("f", code="abcd"), EntryPoint("f", code="wxyz"))
+    assert [dispatch.code for dispatch in merge_dispatches(Sources(None, entries))] == ["abcd", "wxyz"]

@@ -15,7 +15,7 @@ from reader_checks import BINARIES, check_flips, check_golden, check_truncations
 
 from bot.core.reading import Reading
 from bot.errors import MalformedBinary
-from bot.measure.elf import ElfReader
+from bot.measure.elf import STT_OBJECT, ElfReader, defined, functions, parse_elf
 from bot.measure.hsaco import FIELDS, MAX_METADATA_BYTES, HsacoReader
 
 NAME = "dense.rocm.hsaco"
@@ -44,6 +44,28 @@ def test_code_is_the_size_of_the_symbol_in_readelf() -> None:
     symbols = subprocess.run(["readelf", "-sW", BINARIES / NAME], capture_output=True, text=True, check=True).stdout
     sizes = {name: int(size) for size, name in re.findall(r" (\d+) FUNC +GLOBAL PROTECTED +\d+ (\S+)$", symbols, re.M)}
     assert {entry.name: entry.code_bytes for entry in READ(fixture(NAME)).entry_points} == sizes
+
+
+def test_names_and_the_place_of_the_code_do_not_count() -> None:
+    before = [entry.code for entry in READ(fixture(NAME)).entry_points]
+    assert len(set(before)) == 2
+    renamed = patched(b"main_dispatch_0_", b"main_dispatch_7_")
+    assert [entry.code for entry in READ(renamed).entry_points] == before
+    assert [entry.code for entry in READ(flipped("main_dispatch_0", ".kd", 16)).entry_points] == before
+
+
+@pytest.mark.parametrize("suffix", ["", ".kd"])
+@pytest.mark.parametrize("offset", [0, 48, 63])
+def test_code_and_descriptor_count(suffix: str, offset: int) -> None:
+    before, after = (READ(data).entry_points for data in (fixture(NAME), flipped("main_dispatch_0", suffix, offset)))
+    assert before[0].code != after[0].code
+    assert before[1].code == after[1].code
+
+
+def test_without_a_descriptor_the_code_is_not_known() -> None:
+    entries = READ(patched(b".kd\0", b".xy\0")).entry_points
+    assert {entry.code for entry in entries} == {None}
+    assert all(entry.code_bytes for entry in entries)
 
 
 def test_parts_are_those_of_the_elf_file() -> None:
@@ -123,6 +145,17 @@ def test_flipped_bytes() -> None:
 def test_only_code_objects_are_accepted() -> None:
     assert HsacoReader().accepts(fixture(NAME))
     assert not HsacoReader().accepts(fixture("dense.llvm-cpu-x86_64.so"))
+
+
+def flipped(name: str, suffix: str, offset: int) -> bytes:
+    """The fixture with a byte of a kernel's code or descriptor changed."""
+    data = fixture(NAME)
+    elf = parse_elf(data)
+    symbols = (*defined(elf, STT_OBJECT), *functions(elf))
+    (own,) = (each for each in symbols if re.fullmatch(rf"{name}_\w+{re.escape(suffix)}", each.name))
+    (section,) = (each for each in elf.sections if each.index == own.section)
+    at = section.span.start + own.value - section.address + offset
+    return data[:at] + bytes([data[at] ^ 0xFF]) + data[at + 1 :]
 
 
 def patched(old: bytes, new: bytes) -> bytes:

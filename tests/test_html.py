@@ -49,7 +49,7 @@ class Page(HTMLParser):
         self.text += data
 
 
-@pytest.mark.parametrize("name", ["small", "many", "none", "usual", "broken", "broken_on_both", "hostile"])
+@pytest.mark.parametrize("name", ["small", "many", "none", "usual", "broken", "broken_on_both", "hostile", "why"])
 def test_it_is_well_formed_and_harmless(name: str) -> None:
     html = render_html(getattr(make, name)())
     page = Page(html)
@@ -63,6 +63,7 @@ def test_it_is_well_formed_and_harmless(name: str) -> None:
 
 def test_golden() -> None:
     check_golden("small.report.html", render_html(make.small()))
+    check_golden("explained_small.report.html", render_html(make.explained_small()))
 
 
 def test_every_cell_and_metric_is_there() -> None:
@@ -86,6 +87,53 @@ def test_dispatches_of_both_sides_are_joined_by_name() -> None:
     assert "<td>main_dispatch_0_matmul_128x0_f32</td><td>matmul</td><td>2</td><td>1,200 → 9,999 B</td>" in html
     assert "<td>renamed (only on head)</td><td>matmul</td><td>2</td><td>1,201 B</td>" in html
     assert "<td>main_dispatch_1_matmul_128x1_f32 (only on base)</td>" in html
+
+
+def test_a_changed_cell_tells_its_whole_story() -> None:
+    text = Page(render_html(make.explained_small())).text
+    for words in (
+        "strategy in encoder.layer.*, first seen in configuration: tile sizes",
+        "24 entry points did not change.",
+        "Dispatches that changed (4)",
+        "main_dispatch_41_elementwise_128x768x768_f32",
+        "+  vector_common_parallel = [8, 16, 0],",
+        "What deduplication left behind (1)",
+        "main_dispatch_4, main_dispatch_5",
+        "Arguments of the dispatches: what a dynamic version would have to know (2)",
+        "64, 128, 768",
+        "Compile time by phase (informational) (2)",
+    ):
+        assert words in text, words
+    html = render_html(make.explained_small())
+    assert "<td>encoder</td><td>2</td><td>400 → 500 B</td><td>64 B</td>" in html
+    assert "<td>· layer.0</td>" in html and "<td>· · attention</td>" in html
+    assert "<td>main_dispatch_0_matmul</td><td>1</td><td>i32</td><td></td><td>0</td><td>n/a</td><td>1</td>" in html
+
+
+def test_what_is_said_of_whole_models_is_whole() -> None:
+    html = render_html(make.explained_small())
+    text = Page(html).text
+    assert (
+        "<td><code>mobilenet</code></td><td>301</td><td>288</td><td>74</td><td>120</td><td>3</td><td>1.46</td>" in html
+    )
+    assert "1.04 → 1.88 superlinear" in text
+    assert "– → n/a" in text, "a slope of one side, without an exponent"
+    assert "mobilenet against bert on" in text
+    assert "<h2>Fusion" not in render_html(make.many())
+
+
+@pytest.mark.parametrize("word", make.HOSTILE)
+def test_the_words_of_an_explanation_are_harmless(word: str) -> None:
+    page = Page(render_html(make.explained(make.small(), word)))
+    assert not page.open and page.tags <= _TAGS and page.attributes <= _ATTRIBUTES
+    assert all(c.isprintable() or c == "\n" for c in page.text)
+
+
+def test_stories_have_a_limit() -> None:
+    report = make.explained(make.huge(1_600))
+    html = render_html(report)
+    told = html.count("first seen in ")
+    assert 100 < told < len(report.explanations)
 
 
 def test_no_scripts_and_nothing_from_elsewhere() -> None:

@@ -9,16 +9,19 @@ from typing import Any
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import strategies as some
 
+from bot.core.program import Argument, Site
 from bot.errors import MalformedBinary
-from bot.measure.ir_facts import alloca_bytes, program_facts
+from bot.measure.ir_facts import alloca_bytes, program_facts, strategies
 
-ANSWERS = json.loads((Path(__file__).parent / "fixtures" / "ir" / "tiny.answers.json").read_text())
+FIXTURES = Path(__file__).parent / "fixtures" / "ir"
+ANSWERS = json.loads((FIXTURES / "tiny.answers.json").read_text())
+NAMED = json.loads((FIXTURES / "named.answers.json").read_text())
 
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+JSON = some.recursive(
+    some.none() | some.booleans() | some.integers() | some.floats() | some.text(),
+    lambda inner: some.lists(inner, max_size=3) | some.dictionaries(some.text(), inner, max_size=3),
     max_leaves=8,
 )
 
@@ -43,6 +46,31 @@ def test_the_real_answer_becomes_facts() -> None:
     assert (first.kind, first.memory_bound, first.sites) == ("matmul", False, 2)
 
 
+def test_the_real_answer_for_all_phases_becomes_facts() -> None:
+    facts = program_facts(NAMED["program"])
+    matmul = "net_dispatch_0_matmul_16x48x24_f32"
+    assert facts.linalg_ops_before == 6
+    assert [*facts.phases] == ["input", "global-optimization"]
+    assert [source.executable for source in facts.sources] == [each.executable for each in facts.entry_points]
+    assert "linalg.matmul ins(" in facts.sources[1].shown and '"linalg.matmul"(' in facts.sources[1].generic
+    assert facts.sites[0] == Site(facts.entry_points[0].entry_point, "net/scale", initializer=True)
+    assert facts.sites[1:3] == (Site(matmul, "net/layer.0/dense"), Site(matmul, 'net/layer.1/"dense"'))
+    assert facts.arguments == (Argument(matmul, 0, "i32", (0, 3072), 2, 3072, 0),)
+
+
+def test_what_was_not_at_hand_is_empty() -> None:
+    facts = program_facts(ANSWERS["program"])
+    assert (facts.linalg_ops_before, facts.phases, facts.sources, facts.sites) == (None, {}, (), ())
+
+
+def test_the_real_strategies() -> None:
+    found = strategies(NAMED["strategies"])
+    assert found["_initializer_0_dispatch_0_elementwise_1152_f32"] == (
+        "DoubleTilingExpert | distribution = [1152], vector_common_parallel = [8]"
+    )
+    assert strategies({"functions": {}}) == {}
+
+
 def test_the_real_allocas_keep_their_zeros() -> None:
     sizes = alloca_bytes(ANSWERS["allocas"])
     assert sorted(sizes.values()) == [0, 0, 0, 128]
@@ -50,7 +78,7 @@ def test_the_real_allocas_keep_their_zeros() -> None:
     assert alloca_bytes({"functions": {}}) == {}
 
 
-@pytest.mark.parametrize("read", [program_facts, alloca_bytes])
+@pytest.mark.parametrize("read", [program_facts, alloca_bytes, strategies])
 def test_the_workers_error_is_passed_on_as_one_line(read: Any) -> None:
     with pytest.raises(MalformedBinary, match="program IR: MLIRError: cannot parse"):
         read({"error": "MLIRError:\ncannot parse"})
@@ -64,7 +92,7 @@ def test_the_workers_error_is_passed_on_as_one_line(read: Any) -> None:
         (("executables",), True, "executables is no count: True"),
         (("executables",), 3, "more than 3 executables"),
         (("dispatch_regions",), 5.0, "dispatch_regions is no count"),
-        (("entry_points",), {}, "no list of entry points"),
+        (("entry_points",), {}, "no list of entry_points"),
         (("entry_points", 1), "main", "no object"),
         (("entry_points", 1, "kind"), "magic", "unknown kind 'magic'"),
         (("entry_points", 1, "kind"), ["conv"], "unknown kind"),
@@ -77,6 +105,64 @@ def test_the_workers_error_is_passed_on_as_one_line(read: Any) -> None:
 def test_a_wrong_value_is_named(path: tuple[str | int, ...], value: object, said: str) -> None:
     with pytest.raises(MalformedBinary, match=said):
         program_facts(changed(ANSWERS["program"], *path, to=value))
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        (("linalg_ops_before",), "6", "linalg_ops_before is no count"),
+        (("linalg_ops_before",), False, "linalg_ops_before is no count"),
+        (("phases",), None, "no digests of phases"),
+        (("phases",), {"vm": "0" * 16}, "no digests of phases"),
+        (("phases", "input"), "0" * 15, "the phase input has no digest"),
+        (("phases", "input"), "0" * 15 + "G", "the phase input has no digest"),
+        (("phases", "input"), None, "the phase input has no digest"),
+        (("sources",), None, "no list of sources"),
+        (("sources", 0), "func", "one of sources is no object"),
+        (("sources", 0, "executable"), None, "no name"),
+        (("sources", 0, "executable"), "net_dispatch_0", "listed twice"),
+        (("sources", 0, "generic"), None, "generic is no text"),
+        (("sources", 0, "shown"), 7, "shown is no text"),
+        (("sites",), {}, "no list of sites"),
+        (("sites", 0), [], "one of sites is no object"),
+        (("sites", 0, "entry_point"), "", "no name"),
+        (("sites", 0, "component"), "", "no name"),
+        (("sites", 0, "component"), "a\nb", "no line of text"),
+        (("sites", 0, "component"), "a" * 201, "no line of text"),
+        (("sites", 0, "initializer"), 1, "initializer is no truth value"),
+        (("arguments",), "", "no list of arguments"),
+        (("arguments", 0), 0, "one of arguments is no object"),
+        (("arguments", 0, "entry_point"), None, "no name"),
+        (("arguments", 0, "index"), -1, "index is no count"),
+        (("arguments", 0, "type"), "i32\n", "no line of text"),
+        (("arguments", 0, "values"), None, "no values"),
+        (("arguments", 0, "values"), [0, True], "no values"),
+        (("arguments", 0, "values"), [-1, 2], "no values"),
+        (("arguments", 0, "values"), [2, 1], "do not ascend"),
+        (("arguments", 0, "values"), [1, 1], "do not ascend"),
+        (("arguments", 0, "values"), [1, 2, 3], "3 values of 2"),
+        (("arguments", 0, "distinct"), 1.0, "distinct is no count"),
+        (("arguments", 0, "divisor"), -2, "divisor is no count"),
+        (("arguments", 0, "divisor"), None, "a divisor is known exactly"),
+        (("arguments", 0, "unknown_sites"), 1, "a divisor is known exactly"),
+        (("arguments", 0, "unknown_sites"), None, "unknown_sites is no count"),
+    ],
+)
+def test_a_wrong_value_of_what_explains_is_named(path: tuple[str | int, ...], value: object, said: str) -> None:
+    with pytest.raises(MalformedBinary, match=said):
+        program_facts(changed(NAMED["program"], *path, to=value))
+
+
+@pytest.mark.parametrize("key", [*NAMED["program"]])
+def test_no_field_may_be_missing(key: str) -> None:
+    with pytest.raises(MalformedBinary):
+        program_facts({other: value for other, value in NAMED["program"].items() if other != key})
+
+
+@pytest.mark.parametrize("functions", [None, [], {"f": 1}, {"f": ""}, {"f": None}, {"": "x"}, {"f": "a\nb"}])
+def test_wrong_strategies_are_refused(functions: object) -> None:
+    with pytest.raises(MalformedBinary):
+        strategies({"functions": functions})
 
 
 def test_an_entry_point_cannot_come_twice() -> None:
@@ -96,9 +182,20 @@ def test_wrong_allocas_are_refused(functions: object) -> None:
         alloca_bytes({"functions": functions})
 
 
-@given(JSON | st.builds(lambda value: changed(ANSWERS["program"], "entry_points", 0, to=value), JSON))
+PLACES = [(key, *inner) for key in NAMED["program"] for inner in ((), (0,))]
+
+
+@given(
+    JSON
+    | some.builds(
+        lambda path, value: changed(NAMED["program"], *path, to=value),
+        some.sampled_from([path for path in PLACES if len(path) == 1 or isinstance(NAMED["program"][path[0]], list)]),
+        JSON,
+    )
+    | some.builds(lambda value: {"functions": value}, JSON)
+)
 def test_any_json_gives_facts_or_malformed_binary(answer: Any) -> None:
-    for read in (program_facts, alloca_bytes):
+    for read in (program_facts, alloca_bytes, strategies):
         try:
             read(answer)
         except MalformedBinary as error:

@@ -26,6 +26,7 @@ from fake_compiler import (
 )
 from small_disk import small_disk
 
+from bot.cells import cell_of, products_of, told
 from bot.compiler.cache import CellCache, cell_key
 from bot.compiler.compiling import Compiled
 from bot.compiler.runner import Cancel
@@ -35,7 +36,7 @@ from bot.core.plan import LIFTED_LIMIT_FLAG, PlannedCell, Target, plan
 from bot.core.serial import from_json, to_json
 from bot.core.snapshot import Cell, CellKey, Failure, Snapshot, SourceInfo
 from bot.errors import OutputError, UsageError
-from bot.measuring import SidePlan, Workshop, cell_of, check_flags, measure_sides, products_of
+from bot.measuring import SidePlan, Workshop, check_flags, measure_sides
 
 SOURCE = SourceInfo("12" * 20, "main", False)
 REASON = "no MLIR Python bindings beside this compiler"
@@ -392,13 +393,10 @@ def test_an_artifact_that_is_none_is_a_failed_cell(tmp_path: Path, data: bytes) 
 
 def test_answers_of_the_ir_worker_that_are_no_answers(tmp_path: Path) -> None:
     for text in ("{", "null", "[]", "{}", '{"error": "bad IR"}', "[" * 100_000):
-        products = products_of(Compiled(b"", (), None, None, text, text, 1, 1), "llvm-cpu")
+        products = products_of(Compiled(b"", (), None, None, text, text, 1, 1), "llvm-cpu", told(text))
         assert products.program is None and products.allocas is None
         assert products.reasons["program"] and products.reasons["allocas"]
-    assert (
-        "bad IR"
-        in products_of(Compiled(b"", (), None, None, '{"error": "bad IR"}', None, 1, 1), "x").reasons["program"]
-    )
+    assert "bad IR" in str(told('{"error": "bad IR"}').reason)
 
 
 def test_the_ir_reader_of_a_side_is_ended_with_it(tmp_path: Path) -> None:

@@ -38,6 +38,22 @@ def test_code_is_the_kernel_to_the_end_of_the_source(name: str) -> None:
     assert entry.name.encode() in text
 
 
+@pytest.mark.parametrize("name", [MATMUL, REDUCTION])
+def test_the_code_is_all_but_the_name(name: str) -> None:
+    text = fixture(name)
+    (entry,) = READ(text).entry_points
+    (renamed,) = READ(text.replace(entry.name.encode(), b"main_dispatch_7")).entry_points
+    assert (renamed.name, renamed.code) == ("main_dispatch_7", entry.code)
+    for at in (text.rindex(b";") - 1, text.index(b"namespace metal")):
+        (changed,) = READ(text[:at] + b"_" + text[at + 1 :]).entry_points
+        assert changed.code != entry.code
+
+
+def test_kernels_of_one_source_differ() -> None:
+    first, second = READ(HEAD + b"kernel void a() { x = 1; } kernel void b() { x = 2; }").entry_points
+    assert first.code != second.code
+
+
 def test_only_the_kernels_own_declarations_count() -> None:
     text = (
         HEAD

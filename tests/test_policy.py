@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.core.delta import CellDelta, MetricDelta, diff
-from bot.core.metrics import METRIC_IDS
+from bot.core.metrics import METRIC_IDS, METRICS
 from bot.core.policy import DEFAULT_STATES, Amount, LevelSpec, Ratio, Rule, change_text, judge
 from bot.core.snapshot import Cell, CellKey, CompilerInfo, Snapshot, SourceInfo
 from bot.core.verdict import Finding, Status
@@ -147,8 +147,59 @@ def test_fail_wins_over_warn_and_the_limit_over_the_change() -> None:
 
 def test_amounts_are_in_the_unit_of_the_metric() -> None:
     level = rule(warn=LevelSpec(absolute=Amount(4096, "bytes", "4KiB")))
-    assert not findings(delta("compile_peak_rss_kib", 10, 14), level)
-    assert only(delta("compile_peak_rss_kib", 10, 15), level).actual == "+5 KiB (+50.0 %)"
+    assert not noisy(delta("compile_peak_rss_kib", 10, 14), level)
+    assert [found.actual for found in noisy(delta("compile_peak_rss_kib", 10, 15), level)] == ["+5 KiB (+50.0 %)"]
+
+
+# Noise.
+
+NOISE = {"compile_cpu_ms": percent(7), "compile_peak_rss_kib": percent(2)}
+INEXACT = tuple(metric.id for metric in METRICS if not metric.exact)
+
+
+def noisy(one: CellDelta, *rules: Rule) -> tuple[Finding, ...]:
+    return judge([one], rules, {}, NOISE).findings
+
+
+@pytest.mark.parametrize(
+    ("level", "least"),
+    [
+        (LevelSpec(relative=percent(0)), 10_701),
+        (LevelSpec(relative=percent(5)), 10_701),
+        (LevelSpec(relative=percent(9)), 10_901),
+        (LevelSpec(absolute=amount(3)), 10_701),
+        (LevelSpec(absolute=amount(800)), 10_801),
+        (LevelSpec(absolute=amount(100), relative=percent(8)), 10_801),
+    ],
+)
+def test_growth_of_an_inexact_metric_must_exceed_the_band_and_the_level(level: LevelSpec, least: int) -> None:
+    assert not noisy(delta("compile_cpu_ms", 10_000, least - 1), rule(warn=level))
+    (found,) = noisy(delta("compile_cpu_ms", 10_000, least), rule(warn=level))
+    assert (found.kind, found.limit) == ("change", level.change_text)
+
+
+@pytest.mark.parametrize("metric", INEXACT)
+def test_an_inexact_metric_without_a_band_is_never_judged(metric: str) -> None:
+    strict = rule(fail=LevelSpec(amount(0), percent(0), amount(0)))
+    for one in (delta(metric, 1, 10**9), delta(metric, 1, None), delta(metric, 0, 1)):
+        assert not findings(one, strict)
+        assert noisy(one, strict)
+
+
+def test_a_limit_of_an_inexact_metric_is_held_as_it_is_written() -> None:
+    limit = rule(fail=LevelSpec(limit=amount(10_000)))
+    assert not noisy(delta("compile_cpu_ms", 10_000, 10_000), limit)
+    assert noisy(delta("compile_cpu_ms", 10_000, 10_001), limit)
+
+
+def test_growth_from_zero_exceeds_every_band() -> None:
+    assert noisy(delta("compile_cpu_ms", 0, 1), rule(warn=LevelSpec(absolute=amount(0))))
+
+
+@pytest.mark.parametrize("metric", [metric.id for metric in METRICS if metric.exact])
+def test_a_metric_that_repeats_exactly_has_no_band(metric: str) -> None:
+    everything = dict.fromkeys(METRIC_IDS, percent(50))
+    assert judge([delta(metric, 100, 101)], [rule(fail=LevelSpec(absolute=amount(0)))], {}, everything).findings
 
 
 # Values that are not known.
@@ -248,6 +299,8 @@ def test_changes_in_words(metric: str, base: int | None, head: int | None, text:
 
 # Properties.
 
+bands = st.dictionaries(st.sampled_from(INEXACT), st.builds(percent, st.integers(0, 60)))
+
 values = st.none() | st.integers(0, 200)
 amounts = st.none() | st.builds(amount, st.integers(0, 60))
 levels = st.none() | st.builds(LevelSpec, amounts, st.none() | st.builds(percent, st.integers(0, 60)), amounts)
@@ -337,3 +390,16 @@ def test_the_packaged_rules_fail_the_regression_they_are_for() -> None:
     grown = delta("artifact_bytes", 50_438, 83_990, key=CellKey("mobilenet_v1_f32_224", "llvm-cpu-x86_64"))
     verdict = judge([grown], PACKAGED.thresholds, PACKAGED.states)
     assert (verdict.status, [found.rule for found in verdict.findings]) == ("fail", ["code size"])
+
+
+@given(st.sampled_from(INEXACT), st.integers(0, 500), st.integers(0, 500), bands, levels)
+def test_a_band_only_takes_changes_away(
+    metric: str, base: int, head: int, noise: dict[str, Ratio], level: LevelSpec | None
+) -> None:
+    one, rules = delta(metric, base, head), [rule(warn=level)]
+    exact = judge([one], rules, {}, {metric: percent(0)}).findings
+    found = judge([one], rules, {}, noise).findings
+    assert set(found) <= set(exact)
+    for finding in set(exact) - set(found):
+        band = noise.get(metric)
+        assert band is None or (finding.kind == "change" and head - base <= band.value * base)

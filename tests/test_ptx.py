@@ -74,6 +74,46 @@ def test_functions_are_a_part_of_their_own_and_no_entry_points() -> None:
     assert [(entry.name, entry.stack_bytes) for entry in reading.entry_points] == [("k", 0)]
 
 
+def test_the_code_of_a_real_kernel_has_no_names_and_no_ordinals() -> None:
+    text = fixture(SHARED)
+    moved = text.replace(b"main_dispatch_1_reduction_48x96_f32", b"main_dispatch_12_other").replace(b"BB1_", b"BB34_")
+    assert moved.count(b"BB34_") > 2
+    assert codes(moved) == codes(text)
+    assert len(set(codes(text))) == 2
+
+
+def test_each_byte_of_a_kernel_counts_for_it_alone() -> None:
+    text = fixture(SHARED)
+    at = text.rindex(b"st.global")
+    matmul, reduction = codes(text)
+    changed = codes(text[:at] + b"ld" + text[at + 2 :])
+    assert changed[0] == matmul
+    assert changed[1] != reduction
+
+
+@pytest.mark.parametrize(
+    ("module", "same"),
+    [
+        (b".const .b8 c7[2] = {1, 2}; .entry k() { mov c7; }", True),
+        (b".const .b8 other[4] = {9}; .const .b8 x[2] = {1, 2}; .entry l() { mov x; }", True),
+        (b".const .b8 c[2] = {1, 3}; .entry k() { mov c; }", False),
+        (b".const .b8 c[2] = {1, 2}; .entry k() { add c; }", False),
+        (b".global .b8 c[2] = {1, 2}; .entry k() { mov c; }", False),
+        (b".entry k() { mov c; }", False),
+    ],
+)
+def test_a_constant_counts_by_its_content(module: bytes, same: bool) -> None:
+    expected = codes(HEAD + b".const .b8 c[2] = {1, 2}; .entry k() { mov c; }")
+    assert (codes(HEAD + module) == expected) is same
+
+
+def test_what_a_kernel_calls_counts() -> None:
+    inner, outer, kernel = b".func in() { %s; }", b".func out() { call in; }", b".entry k() { call out; }"
+    first, second = (codes(HEAD + inner % body + outer + kernel) for body in (b"ret", b"trap"))
+    assert first != second
+    assert first == codes(HEAD + (inner % b"ret" + outer + kernel).replace(b"out", b"far"))
+
+
 @pytest.mark.parametrize(
     ("body", "message"),
     [
@@ -129,6 +169,9 @@ def test_many_kernels_and_many_arrays_take_linear_time() -> None:
         b".func (",
         b".entry k(){}",
         b".shared .b8 x[4];",
+        b".const x =",
+        b".global x[",
+        b".func f(){a}.entry k(){f}",
         b".local",
         b".visible ",
         b".entry a {x.shared .b8 y;}",
@@ -143,3 +186,7 @@ def test_time_is_linear_in_the_length(piece: bytes) -> None:
 def only(data: bytes) -> EntryPoint:
     (entry,) = READ(data).entry_points
     return entry
+
+
+def codes(data: bytes) -> list[str | None]:
+    return [entry.code for entry in READ(data).entry_points]

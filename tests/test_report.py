@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
+import report_factory as make
 from hypothesis import given
 from strategies import plain_snapshot, snapshots
 
@@ -43,7 +44,7 @@ def test_the_top_has_the_fields_of_the_contract() -> None:
     report = report_of(BASE, HEAD)
     assert report["schema"] == REPORT_SCHEMA == "code-size-report/1"
     contract = {"schema", "base", "head", "baseline", "verdict", "cells"}
-    assert report.keys() - contract == {"notes"} and contract <= report.keys()
+    assert report.keys() - contract == {"notes", "overview"} and contract <= report.keys()
     assert report["baseline"] == {"rule": "--base 3.11.0", "sha": "5" * 40, "distance": 2}
     assert report["verdict"].keys() == {"status", "findings"}
     assert report["notes"] == ["a note"]
@@ -60,8 +61,9 @@ def test_a_side_says_which_compiler_source_and_suite_it_was(name: str, snapshot:
 
 def test_a_cell_has_the_fields_of_the_contract_and_what_a_reader_needs_beside_them() -> None:
     cells = {cell["model"]: cell for cell in report_of(BASE, HEAD)["cells"]}
-    contract = {"model", "target", "state", "metrics"}
+    contract = {"model", "target", "state", "metrics", "cause", "dispatches"}
     beside = {"identical", "reason", "status", "failure", "command"}
+    beside |= {"phase", "why", "unchanged", "components", "families"}
     assert all(cell.keys() == contract | beside for cell in cells.values())
     assert {name: cell["state"] for name, cell in cells.items()} == {
         "a": "same",
@@ -132,3 +134,82 @@ def test_the_same_report_is_the_same_text(snapshot: Snapshot) -> None:
     text = dumps(report_to_plain(made))
     assert text == dumps(report_to_plain(made))
     assert json.loads(text)["verdict"] == {"status": "pass", "findings": []}
+
+
+# Why.
+
+
+def test_a_cell_without_an_explanation_says_so() -> None:
+    for cell in report_of(BASE, HEAD)["cells"]:
+        assert (cell["cause"], cell["phase"], cell["why"], cell["unchanged"]) == (None, None, "", None)
+        assert cell["dispatches"] == cell["components"] == cell["families"] == []
+    assert report_of(BASE, HEAD)["overview"] == {"fusion": [], "folding": [], "pairs": [], "slopes": []}
+
+
+def told() -> dict[str, Any]:
+    """The report of `make.small`, explained."""
+    found: dict[str, Any] = json.loads(dumps(report_to_plain(make.explained(make.small()))))
+    return found
+
+
+def test_an_explained_cell_has_cause_dispatches_components_and_families() -> None:
+    (cell,) = (one for one in told()["cells"] if one["cause"])
+    assert (cell["model"], cell["cause"], cell["phase"], cell["why"]) == (
+        "mobilenet",
+        "strategy",
+        "configuration",
+        make.TILES,
+    )
+    first, _second, added, removed = cell["dispatches"]
+    assert first == {
+        "name": "main_dispatch_0_matmul_128x768x768_f32",
+        "cause": "strategy",
+        "component": "unattributed",
+        "matched": "same source",
+        "note": make.TILES,
+        "diff": list(make.DIFF),
+        "base": {**first["head"], "code_bytes": 2_000, "stack_bytes": 64},
+        "head": {
+            "name": "main_dispatch_0_matmul_128x768x768_f32",
+            "executable": "main_dispatch_0",
+            "kind": "matmul",
+            "sites": 4,
+            "code_bytes": 4_000,
+            "stack_bytes": 128,
+            "stack_kind": "static",
+        },
+    }
+    assert (added["base"], added["matched"], removed["head"], removed["name"]) == (
+        None,
+        "added",
+        None,
+        "main_dispatch_41_elementwise_128x768x768_f32",
+    )
+    assert cell["unchanged"] == 24
+    assert cell["components"][0] == {
+        "name": "encoder.layer.*",
+        "base": {"dispatch_sites": 4, "code_bytes": 20_000, "stack_bytes": 64},
+        "head": {"dispatch_sites": 4, "code_bytes": 40_000, "stack_bytes": 128},
+    }
+    (family,) = cell["families"]
+    assert (family["kind"], len(family["members"])) == ("constants", 6)
+    assert family["varying"] == ["arith.constant i32 → arith.muli: 3, 5, 7, 11"]
+
+
+def test_the_overview_is_whole() -> None:
+    overview = told()["overview"]
+    assert [one["model"] for one in overview["fusion"]] == ["bert", "mobilenet"]
+    assert overview["fusion"][0]["head"]["memory_bound_sites"] == 96
+    fold = overview["folding"][0]
+    assert (fold["model"], fold["target"], fold["head"]["surplus_bytes"]) == ("bert", "llvm-cpu-x86_64", None)
+    assert fold["base"] == {
+        "regions": 64,
+        "executables": 31,
+        "families": 4,
+        "surplus_executables": 12,
+        "surplus_bytes": 18_400,
+        "folded": 33 / 64,
+    }
+    assert overview["pairs"][0]["head"]["static"]["executables"] == 32
+    assert overview["slopes"][0]["head"]["points"][0] == ["bert_l2", 120, 900]
+    assert overview["slopes"][1]["base"] is None

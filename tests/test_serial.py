@@ -16,16 +16,23 @@ from hypothesis import strategies as st
 from strategies import LARGEST, plain_snapshot, snapshots
 
 from bot.core.plan import Target, plan
+from bot.core.program import Argument, Family, Program, Site, Source
 from bot.core.serial import cell_from_plain, cell_to_plain, dumps, from_json, snapshot_to_plain, to_json
+from bot.core.serial_program import Programs, programs_from_plain
 from bot.core.snapshot import Cell, CellKey, CompilerInfo, Dispatch, Snapshot
 from bot.errors import InputError
 from bot.inputs.models import load_models
 
-SMALL = replace(
-    plain_snapshot(("a", "vmvx", "ok"), ("b", "vmvx", "over-stack-limit")),
-    notes=("façade ✓",),
-    flags=("--x",),
+PROGRAM = Program(
+    phases={"input": "1" * 16},
+    linalg_ops_before=3,
+    sources=(Source("e", "source", "strukt", 77),),
+    sites=(Site("e_matmul", "layer.0"), Site("e_matmul", initializer=True)),
+    arguments=(Argument("e_matmul", 0, "i32", (0, 64), 2, 64, 0),),
 )
+_PLAIN = plain_snapshot(("a", "vmvx", "ok"), ("b", "vmvx", "over-stack-limit"))
+_TOLD = replace(_PLAIN.cells[0], program=PROGRAM, families=(Family("constants", ("e", "f"), ("i32: 1, 2",)),))
+SMALL = replace(_PLAIN, cells=(_TOLD, *_PLAIN.cells[1:]), notes=("façade ✓",), flags=("--x",))
 ROOMY = """{"cells": [], "compiler": {"version": "1", "revision": "", "digest": "d"}, "source": {}, "schema": "%s"}"""
 
 
@@ -55,7 +62,9 @@ def test_text_of_load_is_the_same_bytes(snapshot: Snapshot) -> None:
 @given(snapshots())
 def test_a_cell_alone_goes_there_and_back(snapshot: Snapshot) -> None:
     for cell in snapshot.cells:
-        assert cell_from_plain(json.loads(json.dumps(cell_to_plain(cell)))) == cell
+        programs = Programs((cell,))
+        plain = json.loads(json.dumps([cell_to_plain(cell, programs), programs.plain]))
+        assert cell_from_plain(plain[0], programs_from_plain(plain[1], "programs")) == cell
 
 
 @given(snapshots(), st.randoms(use_true_random=False))
@@ -83,6 +92,29 @@ def test_the_text_is_json_with_a_line_for_every_cell(snapshot: Snapshot) -> None
     assert sum('"dispatches":' in line and '"status":' in line for line in text.split("\n")) == len(snapshot.cells)
 
 
+def test_cells_of_one_model_share_their_program() -> None:
+    cells = [replace(SMALL.cells[0], key=CellKey("a", target)) for target in ("cuda", "vmvx")]
+    text = to_json(replace(SMALL, cells=tuple(cells)))
+    assert text.count('"structure":"strukt"') == 1
+    first, second = from_json(text).cells
+    assert first.program is second.program and first.program == SMALL.cells[0].program
+    assert first.families[0] is second.families[0]
+
+
+@pytest.mark.parametrize(
+    ("written", "forged", "complaint"),
+    [
+        ('"source":"source"', '"source":"forged"', "a program's name is not the digest of what it says"),
+        ('"program":"', '"program":"no', "no program is called 'no"),
+        ('"kind":"constants"', '"kind":"splendid"', "unknown kind of family 'splendid'"),
+    ],
+)
+def test_a_program_is_what_its_name_says(written: str, forged: str, complaint: str) -> None:
+    text = to_json(SMALL)
+    assert text.count(written) == 1
+    assert complaint in refusal(text.replace(written, forged))
+
+
 def test_names_are_written_as_they_are() -> None:
     assert '"notes":["façade ✓"]' in to_json(SMALL)
 
@@ -107,7 +139,9 @@ def test_the_fields_are_those_of_the_contract() -> None:
     assert {"version", "revision", "digest"} <= plain["compiler"].keys()
     assert plain["source"].keys() == {"sha", "ref", "dirty"}
     contract = {"model", "target", "status", "metrics", "dispatches", "failure", "command"}
-    assert all(cell.keys() - contract == {"artifact_digest", "reasons", "rechecked"} for cell in plain["cells"])
+    further = {"artifact_digest", "reasons", "rechecked", "program", "families", "phases_ms"}
+    assert all(cell.keys() - contract == further for cell in plain["cells"])
+    assert plain["cells"][0]["families"] == [{"kind": "constants", "members": ["e", "f"], "varying": ["i32: 1, 2"]}]
     assert plain["cells"][0]["failure"] is None
     assert {"stage", "message"} <= plain["cells"][1]["failure"].keys()
 
@@ -175,6 +209,8 @@ PLACES: tuple[tuple[str | int, ...], ...] = (
     ("targets", "vmvx"),
     *(("cells", 1, name) for name in sorted(cell_to_plain(SMALL.cells[1]))),
     ("cells", 1, "metrics", "artifact_bytes"),
+    *(("cells", 0, "families", 0, name) for name in ("kind", "members", "varying")),
+    ("cells", 0, "program"),
     *(("cells", 1, "failure", name) for name in ("stage", "message", "exit_code", "signal", "figure_bytes")),
 )
 

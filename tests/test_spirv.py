@@ -113,6 +113,58 @@ def test_the_other_byte_order() -> None:
     count = len(data) // 4
     swapped = struct.pack(f">{count}I", *struct.unpack(f"<{count}I", data))
     assert READ(swapped).parts == READ(data).parts
+    assert READ(swapped).entry_points == READ(data).entry_points
+
+
+NAMES = ((5, 20, 0x6261), (6, 3, 0, 0x6261), (7, 33, 0x6261), (3, 2, 600), (8, 33, 4, 2), (317,), (330, 0x6261))
+"""OpName, OpMemberName, OpString, OpSource, OpLine, OpNoLine, OpModuleProcessed."""
+NON_SEMANTIC = struct.unpack("<4I", b"NonSemantic.D\0\0\0")
+
+
+def test_names_and_debug_information_do_not_count() -> None:
+    body = function(20, (VARIABLE, 5, 21, FUNCTION_STORAGE))
+    described = (body[0], (8, 33, 4, 2), body[1], (12, 1, 34, 35, 9), (317,), body[2])
+    plain = code(module(V1_4, entry(20, "main$async_dispatch_9_k"), *TYPES, *body))
+    assert code(module(V1_4, entry(20, "main$async_dispatch_10_k"), *NAMES, *TYPES, *body)) == plain
+    link = (DECORATE, 20, 41, 0x6261, 0)
+    noted = module(V1_4, (11, 35, *NON_SEMANTIC), entry(20, "k"), *NAMES, link, *TYPES, *described)
+    assert code(noted) == plain
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        module(V1_3, entry(20, "k", 30), *TYPES, *function(20, (1, 2))),
+        module(V1_4, entry(20, "k", 31), *TYPES, *function(20, (1, 2))),
+        module(V1_4, entry(20, "k", 30), *TYPES[1:], *function(20, (1, 2))),
+        module(V1_4, entry(20, "k", 30), (DECORATE, 1, 2), *TYPES, *function(20, (1, 2))),
+        module(V1_4, entry(20, "k", 30), *TYPES, *function(20, (1, 3))),
+        module(V1_4, entry(20, "k", 30), *TYPES, *function(20, (1, 2)), *function(21)),
+    ],
+)
+def test_everything_else_counts(changed: bytes) -> None:
+    assert code(changed) != code(module(V1_4, entry(20, "k", 30), *TYPES, *function(20, (1, 2))))
+
+
+def test_entry_points_of_one_module_differ_by_their_functions() -> None:
+    def codes(first: int, second: int) -> list[str | None]:
+        entries = (entry(20, "first"), entry(40, "second"))
+        bodies = (*function(20, (1, first)), *function(40, (1, second)))
+        return [each.code for each in READ(module(V1_4, *entries, *TYPES, *bodies)).entry_points]
+
+    assert codes(2, 3)[0] == codes(2, 4)[0]
+    assert codes(2, 3)[1] != codes(2, 4)[1]
+
+
+@pytest.mark.parametrize("name", [MATMUL, REDUCTION])
+def test_every_word_of_a_real_function_counts(name: str) -> None:
+    data = fixture(name)
+    (before,) = READ(data).entry_points
+    at = data.rindex(struct.pack("<I", 1 << 16 | FUNCTION_END)) - 4
+    (after,) = READ(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]).entry_points
+    (renamed,) = READ(data.replace(b"main_dispatch_", b"some_dispatch_")).entry_points
+    assert (renamed.code, renamed.name) == (before.code, before.name.replace("main", "some"))
+    assert after.code != before.code
 
 
 @pytest.mark.parametrize(
@@ -159,3 +211,8 @@ def test_many_entry_points_and_variables_take_linear_time() -> None:
     reading = READ(module(V1_3, *[entry(20, "k")] * 20_000, *TYPES, *variables, *function(20)))
     assert time.perf_counter() - start < 3
     assert reading.entry_points[-1].workgroup_bytes == 20_000 * 64
+
+
+def code(data: bytes) -> str | None:
+    (only,) = READ(data).entry_points
+    return only.code

@@ -47,3 +47,15 @@ def test_a_broken_template_is_refused(tmp_path) -> None:  # type: ignore[no-unty
     (tmp_path / "summary.md.j2").write_text("{{ view. }}")
     with pytest.raises(TemplateError, match=r"summary\.md\.j2:1"):
         render_summary(make.small(), tmp_path)
+
+
+def test_it_explains_more_cells_than_the_comment() -> None:
+    report = make.why()
+    told = [render(report).count("first seen in ") for render in (render_summary, render_comment)]
+    assert told[0] > 40 > told[1] > 2
+    assert_harmless(render_summary(report))
+
+
+@pytest.mark.parametrize("word", make.HOSTILE[::3])
+def test_the_words_of_an_explanation_are_harmless(word: str) -> None:
+    assert_harmless(render_summary(make.explained(make.many(), word)))

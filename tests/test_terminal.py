@@ -23,7 +23,7 @@ def printed(report: Report, width: int = 100, colour: bool = False) -> str:
 
 
 @pytest.mark.parametrize("width", [60, 80, 120, 200])
-@pytest.mark.parametrize("name", ["many", "none", "broken", "hostile"])
+@pytest.mark.parametrize("name", ["many", "none", "broken", "hostile", "why"])
 def test_no_line_is_too_wide(name: str, width: int) -> None:
     lines = printed(getattr(make, name)(), width).splitlines()
     assert max(map(cell_len, lines)) <= width
@@ -59,3 +59,8 @@ def test_data_brings_no_sequences_and_no_markup() -> None:
     text = printed(report, 200)
     assert not [c for c in text if not c.isprintable() and c != "\n"]
     assert "[bold red]markup[/]" in text
+
+
+def test_alarms_have_cause_and_place_under_the_headline() -> None:
+    lines = printed(make.explained_small(), 200).splitlines()
+    assert lines[1] == f"- mobilenet on x86_64: strategy in encoder.layer.*: {make.TILES} (4 dispatches)"

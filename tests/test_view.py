@@ -333,3 +333,26 @@ def test_cells_in_words_account_for_all(limit: int) -> None:
         told += int(rest[1]) if rest else (models.count(",") + 1) * (targets.count(",") + 1)
     assert told == len(keys)
     assert sum(span.kind == "code" for span in spans) <= 2 * limit + 8
+
+
+def test_explained_cells_are_told_alarms_first_and_counted() -> None:
+    report = make.why()
+    drawn = view(report, replace(TIERS[0], whys=5))
+    assert len(drawn.whys.items) == 5 and drawn.whys.total == len(report.explanations)
+    alarming = {finding.key.model for finding in report.verdict.findings}
+    assert {cell.model for cell in drawn.whys} <= alarming
+    assert f"{drawn.whys.more} explained cells" in drawn.left_out
+
+
+def test_every_alarm_that_is_explained_is_in_a_line() -> None:
+    report = make.why()
+    news = {f.key for f in report.verdict.findings if f.kind != "limit"} & report.explanations.keys()
+    drawn = view(report, ROOMY_CAUSES)
+    assert len(drawn.causes.items) == drawn.causes.total
+    words = [plain(line) for line in drawn.causes]
+    short = build_facts(report).short
+    for key in news:
+        assert any(f"{key.model} on " in line and short[key.target] in line for line in words), key
+
+
+ROOMY_CAUSES = replace(ROOMY, causes=1_000)

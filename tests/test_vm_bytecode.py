@@ -39,6 +39,22 @@ def test_a_frame_is_not_known() -> None:
     assert {(entry.stack_bytes, entry.stack_kind, entry.workgroup_bytes) for entry in entries} == {(None, None, None)}
 
 
+def test_the_code_is_the_bytecode_of_the_function() -> None:
+    data = fixture(NAME)
+    matmul, reduction = (entry.code for entry in READ(data).entry_points)
+    assert matmul != reduction
+    renamed = data.replace(b"main_dispatch_1_reduction", b"main_dispatch_2_something")
+    assert renamed != data
+    assert [entry.code for entry in READ(renamed).entry_points] == [matmul, reduction]
+    bytecode = parse_module(data).bytecode
+    differ = [
+        [entry.code for entry in READ(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]).entry_points]
+        for at in range(bytecode.start, bytecode.end)
+    ]
+    assert sum(codes[0] != matmul for codes in differ) == READ(data).entry_points[0].code_bytes
+    assert sum(codes[1] != reduction for codes in differ) == READ(data).entry_points[1].code_bytes
+
+
 def test_spans_lie_inside_the_flatbuffer_or_behind_it() -> None:
     data = fixture("dense.vulkan-spirv.vmfb")
     module = parse_module(data)

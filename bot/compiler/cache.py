@@ -16,10 +16,11 @@ from pathlib import Path
 from bot.compiler.files import write_atomically
 from bot.core.plan import PlannedCell
 from bot.core.serial import cell_from_plain, cell_to_plain, dumps
+from bot.core.serial_program import Programs, programs_from_plain
 from bot.core.snapshot import Cell
 from bot.errors import BotError
 
-MEASUREMENT_SCHEMA = "code-size-cell/1"
+MEASUREMENT_SCHEMA = "code-size-cell/2"
 """Raise it whenever a reader starts to say something else about the same bytes."""
 
 _NEVER_CACHED_STAGES = frozenset({"timeout", "cache", "start"})
@@ -56,7 +57,9 @@ class CellCache:
             if hashlib.sha256(body).hexdigest().encode() != head:
                 return None
             plain = json.loads(body)
-            return cell_from_plain(plain["cell"]) if plain["key"] == key else None
+            if plain["key"] != key:
+                return None
+            return cell_from_plain(plain["cell"], programs_from_plain(plain.get("programs", {}), "programs"))
         except (OSError, ValueError, KeyError, TypeError, RecursionError, BotError):
             return None
 
@@ -65,5 +68,31 @@ class CellCache:
         failure = cell.failure
         if failure is not None and (failure.stage in _NEVER_CACHED_STAGES or failure.signal):
             return
-        body = dumps({"key": key, "cell": cell_to_plain(cell)}).encode()
+        programs = Programs((cell,))
+        plain = {"key": key, "cell": cell_to_plain(cell, programs), "programs": programs.plain}
+        body = dumps(plain).encode()
         write_atomically(self._path(key), hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
+
+
+@dataclass(frozen=True, slots=True)
+class TextStore:
+    """IR texts on disk under `root`, by their digest; for differences that people read, never for numbers."""
+
+    root: Path
+
+    def _path(self, digest: str) -> Path:
+        name = digest.encode().hex()  # digests differ in case, file names may not
+        return self.root / "ir" / name[:2] / f"{name}.mlir"
+
+    def load(self, digest: str) -> str | None:
+        """The text; None where it is not at hand."""
+        try:
+            return self._path(digest).read_text(encoding="utf-8")
+        except (OSError, ValueError):
+            return None
+
+    def keep(self, digest: str, text: str) -> None:
+        """Keep a text, unless it is there."""
+        path = self._path(digest)
+        if not path.is_file():
+            write_atomically(path, [text])

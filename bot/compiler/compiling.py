@@ -5,6 +5,7 @@ The model arrives on standard input and every output has a fixed relative name, 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,9 +20,19 @@ from bot.core.plan import LIFTED_LIMIT_FLAG
 from bot.core.snapshot import Failure
 
 _ARTIFACT = "out.vmfb"
+_STARTED = "started"
 _CPU = "--iree-hal-target-backends=llvm-cpu"
-_PHASES = "--dump-compilation-phases-to="
-"""Not asked for where nobody reads them: of a resumed half only the allocations on llvm-cpu are."""
+_PLACES = "--mlir-print-debuginfo"
+"""Keeps the model's own names in the phases. Not asked of a resumed half: its larger dumps would only cost."""
+_PROGRAM_PHASES = {
+    "input": "1.input",
+    "global_optimization": "4.global-optimization",
+    "dispatch_creation": "5.dispatch-creation",
+    "flow": "6.flow",
+    "stream": "7.stream",
+}
+"""What the IR worker calls a phase → the end of its file's name."""
+_REQUIRED_PHASES = frozenset({"dispatch_creation", "stream"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +73,7 @@ class Front:
     statistics: str | None
     cpu_ms: int
     peak_rss_kib: int | None
+    phases_ms: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +83,7 @@ class Compiled:
     Attributes:
         refusal: the compiler's refusal that was lifted (its stack gate); None for an ordinary compile.
         reasons: product name → why it is missing.
+        phases_ms: phase → wall time between its end and the end of the phase before.
     """
 
     artifact: bytes
@@ -83,6 +96,8 @@ class Compiled:
     peak_rss_kib: int | None
     refusal: Failure | None = None
     reasons: Mapping[str, str] = field(default_factory=dict)
+    strategies: str | None = None
+    phases_ms: Mapping[str, int] = field(default_factory=dict)
 
 
 Result = Compiled | Failure | None
@@ -91,9 +106,8 @@ Result = Compiled | Failure | None
 
 def _invoke(kit: Kit, argv: Sequence[str], source: Source, cwd: Path) -> Outcome:
     (cwd / "tmp").mkdir(exist_ok=True)
-    unread = (_PHASES,) if "--compile-from=stream" in argv and _CPU not in argv else ()
-    options = [option for option in kit.options if not option.startswith(unread)]
-    command = [str(kit.toolchain.binary), "-", *argv, *options, "-o", _ARTIFACT]
+    (cwd / _STARTED).touch()
+    command = [str(kit.toolchain.binary), "-", *argv, *kit.options, "-o", _ARTIFACT]
     outcome = run(
         command,
         cancel=kit.cancel,
@@ -117,15 +131,31 @@ def _text(path: Path) -> str | None:
         return None
 
 
+_PHASE_NAME = re.compile(r"\.\d+\.([a-z-]+)\.mlir$")
+
+
 def _phase(directory: Path, name: str) -> Path | None:
     return next(iter(sorted((directory / "phases").glob(f"*.{name}.mlir"))), None)
 
 
 def _program(kit: Kit, directory: Path) -> str | None:
-    regions, stream = _phase(directory, "5.dispatch-creation"), _phase(directory, "7.stream")
-    if regions is None or stream is None:
-        return None
-    return kit.bindings.ask("program", dispatch_creation=str(regions), stream=str(stream))
+    found = {name: _phase(directory, phase) for name, phase in _PROGRAM_PHASES.items()}
+    paths = {name: str(path) for name, path in found.items() if path is not None}
+    return kit.bindings.ask("program", **paths) if paths.keys() >= _REQUIRED_PHASES else None
+
+
+def _strategies(kit: Kit, directory: Path) -> str | None:
+    chosen = _phase(directory, "9.executable-configurations")
+    return None if chosen is None else kit.bindings.ask("strategies", executable_configurations=str(chosen))
+
+
+def _phases_ms(directory: Path) -> dict[str, int]:
+    """Phase → wall time, from when the dumps were written; the compile is single-threaded."""
+    dumps = [path for path in (directory / "phases").glob("*.mlir") if _PHASE_NAME.search(path.name)]
+    written = sorted((path.stat().st_mtime_ns, path.name) for path in dumps)
+    times_ns = [(directory / _STARTED).stat().st_mtime_ns, *(time for time, _ in written)]
+    names = [match[1] for _, name in written if (match := _PHASE_NAME.search(name))]
+    return {name: (after - before) // 10**6 for name, before, after in zip(names, times_ns, times_ns[1:], strict=False)}
 
 
 def _allocas(kit: Kit, argv: Sequence[str], directory: Path) -> str | None:
@@ -148,11 +178,13 @@ def compile_front(kit: Kit, argv: Sequence[str], source: Source) -> Front | None
             statistics=_text(directory / "statistics.json"),
             cpu_ms=outcome.cpu_ms,
             peak_rss_kib=outcome.peak_rss_kib,
+            phases_ms=_phases_ms(directory),
         )
 
 
 def _collect(kit: Kit, argv: Sequence[str], directory: Path, outcome: Outcome, front: Front | None) -> Compiled:
-    reasons = {} if kit.bindings.reason is None else {"program": kit.bindings.reason, "allocas": kit.bindings.reason}
+    no_bindings = kit.bindings.reason
+    reasons = dict.fromkeys(("program", "allocas", "strategies"), no_bindings) if no_bindings else {}
     if not any(option.startswith("--stack-usage-file") for option in kit.options):
         reasons["stack_usage"] = "this compiler has no --stack-usage-file"
     peaks = (outcome.peak_rss_kib, front.peak_rss_kib if front else None)
@@ -163,15 +195,17 @@ def _collect(kit: Kit, argv: Sequence[str], directory: Path, outcome: Outcome, f
         statistics=front.statistics if front else _text(directory / "statistics.json"),
         program=front.program if front else _program(kit, directory),
         allocas=_allocas(kit, argv, directory),
+        strategies=_strategies(kit, directory),
         cpu_ms=outcome.cpu_ms + (front.cpu_ms if front else 0),
         peak_rss_kib=max(filter(None, peaks), default=None),
         reasons=reasons,
+        phases_ms={**(front.phases_ms if front else {}), **_phases_ms(directory)},
     )
 
 
 def compile_once(kit: Kit, argv: Sequence[str], source: Source, front: Front | None = None) -> Compiled | Failure:
     """One compile of one cell, from the model (`front` None) or from the text of a front half in `source`."""
-    resume = ["--compile-from=stream"] if front else []
+    resume = ["--compile-from=stream"] if front else [_PLACES]
     with temporary_directory("cell-", kit.scratch) as directory:
         outcome = _invoke(kit, [*argv, *resume], source, directory)
         if outcome.ok and (directory / _ARTIFACT).is_file():

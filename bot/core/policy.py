@@ -15,6 +15,9 @@ In prose:
   gate. Shrinking is never a finding.
 * `fail` wins over `warn`, and within a level the limit over the change: a cell has one finding per metric at
   most.
+* A metric that repeated compiles do not repeat (time, memory) is judged only where the configuration gives its noise
+  band, a share of the base: then its growth must be greater than the band as well as than the level. A limit is
+  held as it is written. Without a band such a metric is never judged, whatever the rule says.
 * A value that was known on base and is not known on a measured head is a `warn` of its own kind, `unknown`.
 * A rule without levels only informs: nothing it decides is ever a finding.
 * The state of a cell can be a finding too: by default a newly broken cell fails and a removed one warns.
@@ -31,7 +34,7 @@ from fractions import Fraction
 from typing import Literal
 
 from bot.core.delta import STATES, CellDelta, MetricDelta
-from bot.core.metrics import METRIC_BY_ID, METRIC_IDS, Unit
+from bot.core.metrics import METRIC_BY_ID, METRIC_IDS, METRICS, Unit
 from bot.core.snapshot import CellKey
 from bot.core.verdict import Finding, Level, Status, Verdict
 
@@ -43,6 +46,8 @@ DEFAULT_STATES: Mapping[str, Status] = {
     "newly-broken": "fail",
     "removed": "warn",
 }
+
+NO_NOISE: Mapping[str, Ratio] = {}
 
 _STEPS: dict[tuple[Dimension, Unit], int] = {("bytes", "bytes"): 1, ("bytes", "KiB"): 1024, ("ms", "ms"): 1}
 _SUFFIX: dict[Unit, str] = {"count": "", "bytes": " B", "ms": " ms", "KiB": " KiB"}
@@ -128,21 +133,32 @@ def any_match(globs: Iterable[str], name: str) -> bool:
     return any(glob == "*" or fnmatchcase(name, glob) for glob in globs)
 
 
-def judge(deltas: Sequence[CellDelta], rules: Sequence[Rule], states: Mapping[str, Status] = DEFAULT_STATES) -> Verdict:
+def judge(
+    deltas: Sequence[CellDelta],
+    rules: Sequence[Rule],
+    states: Mapping[str, Status] = DEFAULT_STATES,
+    noise: Mapping[str, Ratio] = NO_NOISE,
+) -> Verdict:
     """Hold every cell against the rules (see the module's text) and add up the verdict.
 
     Args:
         states: cell state → what it does to the verdict; a state that is not in it passes.
+        noise: inexact metric → its noise band; one that is not in it is never judged.
     """
-    by_metric = {id_: [rule for rule in rules if any_match(rule.metrics, id_)] for id_ in METRIC_IDS}
-    ranked = [found for delta in deltas for found in _judge_cell(delta, by_metric, states)]
+    bands = {metric.id: Fraction(0) for metric in METRICS if metric.exact}
+    bands |= {id_: band.value for id_, band in noise.items() if id_ not in bands}
+    by_metric = {id_: [rule for rule in rules if any_match(rule.metrics, id_)] for id_ in METRIC_IDS if id_ in bands}
+    ranked = [found for delta in deltas for found in _judge_cell(delta, by_metric, states, bands)]
     findings = tuple(finding for _, finding in sorted(ranked, key=lambda found: found[0]))
     levels = {finding.level for finding in findings}
     return Verdict("fail" if "fail" in levels else "warn" if "warn" in levels else "pass", findings)
 
 
 def _judge_cell(
-    delta: CellDelta, by_metric: Mapping[str, Sequence[Rule]], states: Mapping[str, Status]
+    delta: CellDelta,
+    by_metric: Mapping[str, Sequence[Rule]],
+    states: Mapping[str, Status],
+    bands: Mapping[str, Fraction],
 ) -> Iterator[_Ranked]:
     yield from _judge_state(delta, states)
     if delta.head is None or not delta.head.measured or delta.unstable:
@@ -150,7 +166,7 @@ def _judge_cell(
     for id_, metric in delta.metrics.items():
         rule = next((rule for rule in by_metric.get(id_, ()) if rule.matches_cell(delta.key)), None)
         if rule is not None:
-            yield from _judge_metric(delta, metric, rule)
+            yield from _judge_metric(delta, metric, rule, bands[id_])
 
 
 def _judge_state(delta: CellDelta, states: Mapping[str, Status]) -> Iterator[_Ranked]:
@@ -163,7 +179,7 @@ def _judge_state(delta: CellDelta, states: Mapping[str, Status]) -> Iterator[_Ra
     yield _ranked(finding, Fraction(0))
 
 
-def _judge_metric(delta: CellDelta, metric: MetricDelta, rule: Rule) -> Iterator[_Ranked]:
+def _judge_metric(delta: CellDelta, metric: MetricDelta, rule: Rule, band: Fraction) -> Iterator[_Ranked]:
     if metric.head is None:
         if metric.base is not None and rule.levels():
             actual = f"{_amount(metric.base, _unit(metric))} → not known{_reason(delta, metric)}"
@@ -171,7 +187,7 @@ def _judge_metric(delta: CellDelta, metric: MetricDelta, rule: Rule) -> Iterator
             yield _ranked(_finding(delta, metric, rule, "warn", said), Fraction(0))
         return
     for level, spec in rule.levels():
-        broken = _broken(metric, metric.head, spec)
+        broken = _broken(metric, metric.head, spec, band)
         if broken is not None:
             kind, limit, excess = broken
             actual = change_text(metric) if kind == "change" else _amount(metric.head, _unit(metric))
@@ -179,7 +195,9 @@ def _judge_metric(delta: CellDelta, metric: MetricDelta, rule: Rule) -> Iterator
             return
 
 
-def _broken(metric: MetricDelta, head: int, spec: LevelSpec) -> tuple[str, str, Fraction | float] | None:
+def _broken(
+    metric: MetricDelta, head: int, spec: LevelSpec, band: Fraction
+) -> tuple[str, str, Fraction | float] | None:
     """Kind, the level as written, and by how much it is exceeded; None where it is kept."""
     if spec.limit is not None:
         limit = spec.limit.steps(_unit(metric))
@@ -189,6 +207,8 @@ def _broken(metric: MetricDelta, head: int, spec: LevelSpec) -> tuple[str, str, 
     if change is None or change <= 0 or not spec.change_text:
         return None
     growth = _share(change, metric.base or 0)
+    if growth <= band:
+        return None
     if spec.absolute is not None and change <= spec.absolute.steps(_unit(metric)):
         return None
     if spec.relative is not None and growth <= spec.relative.value:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from bot.core.program import Argument, Site
 from bot.core.snapshot import Dispatch
 
 
@@ -25,6 +26,7 @@ class EntryPoint:
     sgprs: int | None = None
     vgpr_spills: int | None = None
     sgpr_spills: int | None = None
+    code: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +100,20 @@ class ExecutableFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class SourceText:
+    """The IR of one executable as dispatch creation left it (`flow` phase), without locations.
+
+    Attributes:
+        generic: its functions in MLIR's generic form, the executable's own names replaced by `@`.
+        shown: the same in the form that people read.
+    """
+
+    executable: str
+    generic: str
+    shown: str
+
+
+@dataclass(frozen=True, slots=True)
 class ProgramFacts:
     """What the target-independent IR of one model says.
 
@@ -106,12 +122,22 @@ class ProgramFacts:
         linalg_ops: linalg and iree_linalg_ext operations inside those regions (terminators not counted).
         executables: executables after deduplication.
         entry_points: all their exports.
+        linalg_ops_before: those operations before fusion; None where that phase was not left behind.
+        phases: phase → digest of the whole program's IR at its end.
+        sources: IR of the executables, in the program's order.
+        sites: dispatch sites, in the program's order.
+        arguments: scalar arguments of the entry points, over their sites.
     """
 
     dispatch_regions: int
     linalg_ops: int
     executables: int
     entry_points: tuple[ExecutableFacts, ...]
+    linalg_ops_before: int | None = None
+    phases: Mapping[str, str] = field(default_factory=dict)
+    sources: tuple[SourceText, ...] = ()
+    sites: tuple[Site, ...] = ()
+    arguments: tuple[Argument, ...] = ()
 
     @property
     def dispatch_sites(self) -> int:
@@ -136,6 +162,7 @@ class Products:
         statistics: text of `--iree-scheduling-dump-statistics-file`.
         program: the program's IR facts; None with a reason in `reasons["program"]`.
         allocas: function → sum of its stack allocations in bytes; None with a reason in `reasons["allocas"]`.
+        strategies: function → the configuration chosen for it; None with a reason in `reasons["strategies"]`.
         compile_cpu_ms, compile_peak_rss_kib: of the processes that made the artifact, as the kernel counted them.
         reasons: product name → why it is missing.
     """
@@ -147,6 +174,7 @@ class Products:
     statistics: str | None = None
     program: ProgramFacts | None = None
     allocas: Mapping[str, int] | None = None
+    strategies: Mapping[str, str] | None = None
     compile_cpu_ms: int | None = None
     compile_peak_rss_kib: int | None = None
     reasons: Mapping[str, str] = field(default_factory=dict)

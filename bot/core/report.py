@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from bot.core.delta import CellDelta
-from bot.core.snapshot import Snapshot
+from bot.core.explanation import ComponentDelta, DispatchDelta, Explanation
+from bot.core.overview import FoldCounts, Folding, Overview, Slope
+from bot.core.program import Family
+from bot.core.snapshot import CellKey, Dispatch, Snapshot
 from bot.core.verdict import Finding, Verdict
 
 REPORT_SCHEMA = "code-size-report/1"
@@ -39,6 +43,8 @@ class Report:
         links: label and URL, for the end of the comment; only https is ever drawn as a link.
         untrusted: True where the pull request's own run measured, so that a hostile one could have made up the numbers.
         broke: what broke in the analysis, in one line; empty where nothing did. The report is then incomplete.
+        explanations: why a cell changed; every cell that both sides measured and that is not the same has one.
+        overview: what there is to say of whole models.
     """
 
     base: Snapshot
@@ -53,6 +59,8 @@ class Report:
     links: tuple[tuple[str, str], ...] = ()
     untrusted: bool = False
     broke: str = ""
+    explanations: Mapping[CellKey, Explanation] = field(default_factory=dict)
+    overview: Overview = field(default_factory=Overview)
 
 
 def _side(snapshot: Snapshot) -> dict[str, Any]:
@@ -71,7 +79,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
     return {**plain.pop("key"), **plain}
 
 
-def _delta(delta: CellDelta) -> dict[str, Any]:
+def _delta(delta: CellDelta, explanation: Explanation | None) -> dict[str, Any]:
     sides = {"base": delta.base, "head": delta.head}
     return {
         "model": delta.key.model,
@@ -83,11 +91,97 @@ def _delta(delta: CellDelta) -> dict[str, Any]:
         "status": {name: cell.status if cell else None for name, cell in sides.items()},
         "failure": {name: asdict(c.failure) if c and c.failure else None for name, c in sides.items()},
         "command": {name: cell.command if cell else None for name, cell in sides.items()},
+        **(_explanation(explanation) if explanation else _UNEXPLAINED),
+        "families": [_family(family) for family in delta.head.families] if delta.head else [],
     }
 
 
+_UNEXPLAINED: Mapping[str, Any] = {
+    "cause": None,
+    "phase": None,
+    "why": "",
+    "dispatches": [],
+    "unchanged": None,
+    "components": [],
+}
+
+
+def _explanation(explanation: Explanation) -> dict[str, Any]:
+    return {
+        "cause": explanation.cause,
+        "phase": explanation.phase,
+        "why": explanation.why,
+        "dispatches": [_dispatch_delta(delta) for delta in explanation.dispatches],
+        "unchanged": explanation.unchanged,
+        "components": [_component(delta) for delta in explanation.components],
+    }
+
+
+_DISPATCH_FIELDS = tuple(one.name for one in fields(Dispatch))
+
+
+def _dispatch(dispatch: Dispatch | None) -> dict[str, Any] | None:
+    """What is known of it."""
+    if dispatch is None:
+        return None
+    return {name: value for name in _DISPATCH_FIELDS if (value := getattr(dispatch, name)) is not None}
+
+
+def _dispatch_delta(delta: DispatchDelta) -> dict[str, Any]:
+    return {
+        "name": delta.name,
+        "cause": delta.cause,
+        "component": delta.component,
+        "base": _dispatch(delta.base),
+        "head": _dispatch(delta.head),
+        "matched": delta.matched,
+        "note": delta.note,
+        "diff": list(delta.diff),
+    }
+
+
+def _component(delta: ComponentDelta) -> dict[str, Any]:
+    return {"name": delta.name, "base": dict(delta.base), "head": dict(delta.head)}
+
+
+def _family(family: Family) -> dict[str, Any]:
+    return {"kind": family.kind, "members": list(family.members), "varying": list(family.varying)}
+
+
+def _overview(overview: Overview) -> dict[str, Any]:
+    return {
+        "fusion": [asdict(fusion) for fusion in overview.fusion],
+        "folding": [_folding(folding) for folding in overview.folding],
+        "pairs": [asdict(pair) for pair in overview.pairs],
+        "slopes": [{"base": _slope(base), "head": _slope(head)} for base, head in overview.slopes],
+    }
+
+
+def _folding(folding: Folding) -> dict[str, Any]:
+    sides = {"base": _fold_counts(folding.base), "head": _fold_counts(folding.head)}
+    return {"model": folding.key.model, "target": folding.key.target, **sides}
+
+
+def _fold_counts(counts: FoldCounts | None) -> dict[str, Any] | None:
+    """By hand: there is one for every cell, and `asdict` is slow."""
+    if counts is None:
+        return None
+    return {name: getattr(counts, name) for name in (*_FOLD_FIELDS, "folded")}
+
+
+_FOLD_FIELDS = tuple(one.name for one in fields(FoldCounts))
+
+
+def _slope(slope: Slope | None) -> dict[str, Any] | None:
+    return None if slope is None else asdict(slope)
+
+
 def report_to_plain(report: Report) -> dict[str, Any]:
-    """The contract's `report.json` as plain values; what broke is the first of its notes."""
+    """The contract's `report.json` as plain values; what broke is the first of its notes.
+
+    Its cells are an iterator, so that they are not held twice.
+    """
+    explained = report.explanations
     return {
         "schema": REPORT_SCHEMA,
         "base": _side(report.base),
@@ -97,6 +191,7 @@ def report_to_plain(report: Report) -> dict[str, Any]:
             "status": report.verdict.status,
             "findings": [_finding(finding) for finding in report.verdict.findings],
         },
-        "cells": [_delta(delta) for delta in report.deltas],
+        "cells": (_delta(delta, explained.get(delta.key)) for delta in report.deltas),
+        "overview": _overview(report.overview),
         "notes": [*([f"the analysis broke: {report.broke}"] if report.broke else []), *report.notes],
     }

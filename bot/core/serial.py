@@ -8,11 +8,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, asdict, fields
+from dataclasses import asdict, fields
 from sys import intern
 from typing import Any
 
+from bot.core.checked import INT, INT_LIMIT, STR, Fields, flat, shown, table_of
 from bot.core.metrics import METRIC_BY_ID
+from bot.core.program import Family, Program
+from bot.core.serial_program import Programs, families_to_plain, family_from_plain, programs_from_plain
 from bot.core.snapshot import (
     SNAPSHOT_SCHEMA,
     STATUSES,
@@ -26,15 +29,7 @@ from bot.core.snapshot import (
 )
 from bot.errors import InputError
 
-_INT_LIMIT = 1 << 53  # what every JSON reader holds exactly
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
-
-
-def _shown(value: Any) -> str:
-    """The value in an error: foreign text can be of any length, and any nesting."""
-    if not isinstance(value, str):
-        return "missing" if value is None else f"of type {type(value).__name__}"
-    return repr(value) if len(value) <= 60 else f"{value[:57]!r}..."
 
 
 _DISPATCH_FIELDS = tuple(f.name for f in fields(Dispatch))
@@ -44,8 +39,9 @@ def _dispatch(dispatch: Dispatch) -> dict[str, Any]:
     return {name: value for name in _DISPATCH_FIELDS if (value := getattr(dispatch, name)) is not None}
 
 
-def cell_to_plain(cell: Cell) -> dict[str, Any]:
-    """One cell as plain JSON values."""
+def cell_to_plain(cell: Cell, programs: Programs | None = None) -> dict[str, Any]:
+    """One cell as plain JSON values; its program stands among `programs`, by name."""
+    programs = programs or Programs((cell,))
     return {
         "model": cell.key.model,
         "target": cell.key.target,
@@ -57,11 +53,15 @@ def cell_to_plain(cell: Cell) -> dict[str, Any]:
         "artifact_digest": cell.artifact_digest,
         "reasons": dict(cell.reasons),
         "rechecked": cell.rechecked,
+        "program": programs.key(cell.program),
+        "families": families_to_plain(cell.families),
+        "phases_ms": dict(cell.phases_ms),
     }
 
 
 def snapshot_to_plain(snapshot: Snapshot) -> dict[str, Any]:
     """The contract's `snapshot.json` as plain values; its cells one at a time, so that they are not held twice."""
+    programs = Programs(snapshot.cells)
     return {
         "schema": SNAPSHOT_SCHEMA,
         "compiler": asdict(snapshot.compiler),
@@ -71,7 +71,8 @@ def snapshot_to_plain(snapshot: Snapshot) -> dict[str, Any]:
         "backends": list(snapshot.backends),
         "models": dict(snapshot.models),
         "notes": list(snapshot.notes),
-        "cells": map(cell_to_plain, snapshot.cells),
+        "programs": programs.plain,
+        "cells": (cell_to_plain(cell, programs) for cell in snapshot.cells),
     }
 
 
@@ -80,7 +81,7 @@ def _line(plain: Any) -> str:
 
 
 def lines(plain: Mapping[str, Any]) -> Iterator[str]:
-    """Canonical JSON text of one object: sorted keys, a line for each field and for each entry of `cells`.
+    """Canonical JSON text of one object: sorted keys, a line for each field, cell and program.
 
     So a change of one cell is one line in `git diff`, and the text stays small.
     """
@@ -91,6 +92,11 @@ def lines(plain: Mapping[str, Any]) -> Iterator[str]:
             for number, row in enumerate(plain[key]):
                 yield f"{',' if number else ''}\n{_line(row)}"
             yield "]\n"
+        elif key == "programs":
+            yield "{"
+            for number, name in enumerate(sorted(plain[key])):
+                yield f"{',' if number else ''}\n{_line(name)}:{_line(plain[key][name])}"
+            yield "}\n"
         else:
             yield f"{_line(plain[key])}\n"
     yield "}\n"
@@ -106,76 +112,24 @@ def to_json(snapshot: Snapshot) -> str:
     return dumps(snapshot_to_plain(snapshot))
 
 
-class _Fields:
-    """Checked access to one JSON object; `path` names it in errors."""
-
-    def __init__(self, value: Any, path: str, allowed: frozenset[str]) -> None:
-        if not isinstance(value, dict):
-            raise InputError(f"expected an object, found {type(value).__name__}", where=path)
-        if unknown := value.keys() - allowed:
-            raise InputError(f"unknown field {_shown(min(unknown))}", where=path)
-        self.value, self.path = value, path
-
-    def get(self, name: str, kind: type | tuple[type, ...], default: Any = MISSING) -> Any:
-        found = self.value.get(name, default)
-        if found is MISSING:
-            raise InputError(f"field {name!r} is missing", where=self.path)
-        allowed = kind if isinstance(kind, tuple) else (kind,)
-        if not isinstance(found, allowed) or (isinstance(found, bool) and bool not in allowed):
-            raise InputError(f"field {_shown(name)} has the wrong type {type(found).__name__}", where=self.path)
-        if isinstance(found, int) and abs(found) > _INT_LIMIT:
-            raise InputError(f"field {_shown(name)} is out of range", where=self.path)
-        return found
-
-    def items(self, name: str) -> list[Any]:
-        found: list[Any] = self.get(name, list, [])
-        return found
-
-    def strings(self, name: str) -> tuple[str, ...]:
-        values = self.items(name)
-        if not all(isinstance(value, str) for value in values):
-            raise InputError(f"field {name!r} holds something else than strings", where=self.path)
-        return tuple(values)
-
-    def mapping(self, name: str, kind: tuple[type, ...]) -> dict[str, Any]:
-        inner = _Fields(self.get(name, dict, {}), f"{self.path}.{name}", frozenset(self.value.get(name) or ()))
-        return {key: inner.get(key, kind) for key in inner.value}
-
-
-_INT = (int, type(None))
-_STR = (str, type(None))
-_TYPES: Mapping[str, type | tuple[type, ...]] = {
-    "str": str,
-    "bool": bool,
-    "int": int,
-    "int | None": _INT,
-    "str | None": _STR,
-}
-
-
-def _table(cls: Any) -> tuple[tuple[str, type | tuple[type, ...], Any], ...]:
-    return tuple((f.name, _TYPES[str(f.type)], f.default) for f in fields(cls))
-
-
-_FLAT = {cls: _table(cls) for cls in (CompilerInfo, SourceInfo, Dispatch, Failure)}
-_FLAT_NAMES = {cls: frozenset(name for name, _, _ in table) for cls, table in _FLAT.items()}
+_FLAT = {cls: table_of(cls) for cls in (CompilerInfo, SourceInfo, Dispatch, Failure)}
+_DISPATCH_NAMES = frozenset(_DISPATCH_FIELDS)
 _CELL_FIELDS = frozenset({f.name for f in fields(Cell)} - {"key"} | {"model", "target"})
-_SNAPSHOT_FIELDS = frozenset({f.name for f in fields(Snapshot)} | {"schema"})
+_SNAPSHOT_FIELDS = frozenset({f.name for f in fields(Snapshot)} | {"schema", "programs"})
 
 
 def _flat(cls: Any, value: Any, path: str) -> Any:
-    found = _Fields(value, path, _FLAT_NAMES[cls])
-    return cls(**{name: found.get(name, kind, default) for name, kind, default in _FLAT[cls]})
+    return flat(cls, _FLAT[cls], value, path)
 
 
-def cell_from_plain(value: Any, path: str = "cell") -> Cell:
+def cell_from_plain(value: Any, programs: Mapping[str, Program] | None = None, path: str = "cell") -> Cell:
     """One cell from plain JSON values; raises InputError naming `path` and the field."""
-    found = _Fields(value, path, _CELL_FIELDS)
-    status, metrics = found.get("status", str), found.mapping("metrics", _INT)
+    found = Fields(value, path, _CELL_FIELDS)
+    status, metrics = found.get("status", str), found.mapping("metrics", INT)
     if status not in STATUSES:
-        raise InputError(f"unknown status {_shown(status)}", where=path)
+        raise InputError(f"unknown status {shown(status)}", where=path)
     if unknown := metrics.keys() - METRIC_BY_ID.keys():
-        raise InputError(f"unknown metric {_shown(min(unknown))}", where=path)
+        raise InputError(f"unknown metric {shown(min(unknown))}", where=path)
     failure = found.get("failure", (dict, type(None)), None)
     return Cell(
         key=CellKey(found.get("model", str), found.get("target", str)),
@@ -184,10 +138,29 @@ def cell_from_plain(value: Any, path: str = "cell") -> Cell:
         dispatches=tuple(_dispatch_of(entry, f"{path}.dispatches") for entry in found.items("dispatches")),
         failure=_flat(Failure, failure, f"{path}.failure") if failure is not None else None,
         command=found.get("command", str, ""),
-        artifact_digest=found.get("artifact_digest", _STR, None),
+        artifact_digest=found.get("artifact_digest", STR, None),
         reasons=found.mapping("reasons", (str,)),
-        rechecked=found.get("rechecked", _STR, None),
+        rechecked=found.get("rechecked", STR, None),
+        program=_program(found.get("program", STR, None), programs or {}, path),
+        families=tuple(_family(entry, f"{path}.families") for entry in found.items("families")),
+        phases_ms=found.mapping("phases_ms", (int,)),
     )
+
+
+def _program(name: str | None, programs: Mapping[str, Program], path: str) -> Program | None:
+    if name is not None and name not in programs:
+        raise InputError(f"no program is called {shown(name)}", where=path)
+    return None if name is None else programs[name]
+
+
+def _family(value: Any, path: str) -> Family:
+    """Cells of one model have the same families, so that equal ones are held once."""
+    family = family_from_plain(value, path)
+    return _families.setdefault(family, family) if len(_families) < _FAMILIES_HELD else family
+
+
+_FAMILIES_HELD = 100_000
+_families: dict[Family, Family] = {}
 
 
 _DISPATCH_MARKS = frozenset({"executable", "name", "kind"})
@@ -206,12 +179,12 @@ def _dispatch_of(value: Any, path: str) -> Dispatch:
 
 def _early(value: dict[str, Any]) -> Any:
     """Dispatches become values as soon as they are parsed: as dictionaries they would take five times the memory."""
-    if "executable" not in value or not _DISPATCH_MARKS <= value.keys() <= _FLAT_NAMES[Dispatch]:
+    if "executable" not in value or not _DISPATCH_MARKS <= value.keys() <= _DISPATCH_NAMES:
         return value
     values = value.values()
     if (tuple(value), tuple(map(type, values))) not in _well_formed:
         return _dispatch_of(value, "dispatches")
-    if any(type(found) is int and not -_INT_LIMIT <= found <= _INT_LIMIT for found in values):
+    if any(type(found) is int and not -INT_LIMIT <= found <= INT_LIMIT for found in values):
         return _dispatch_of(value, "dispatches")
     value["executable"], value["name"] = intern(value["executable"]), intern(value["name"])
     return Dispatch(**value)
@@ -229,12 +202,14 @@ def snapshot_from_plain(value: Any, where: str) -> Snapshot:
     schema = value.get("schema") if isinstance(value, dict) else None
     if schema != SNAPSHOT_SCHEMA:
         raise InputError(
-            f"is no snapshot this version reads: schema is {_shown(schema)}, not {SNAPSHOT_SCHEMA!r}",
+            f"is no snapshot this version reads: schema is {shown(schema)}, not {SNAPSHOT_SCHEMA!r}",
             where=where,
             mend="measure it again with this version of code-size-bot",
         )
-    found = _Fields(value, where, _SNAPSHOT_FIELDS)
-    cells = [cell_from_plain(cell, f"{where}: cells[{i}]") for i, cell in enumerate(_drained(found.items("cells")))]
+    found = Fields(value, where, _SNAPSHOT_FIELDS)
+    programs = programs_from_plain(found.get("programs", dict, {}), f"{where}: programs")
+    plain = enumerate(_drained(found.items("cells")))
+    cells = [cell_from_plain(cell, programs, f"{where}: cells[{i}]") for i, cell in plain]
     if [cell.key for cell in cells] != sorted({cell.key for cell in cells}):
         raise InputError("cells are not sorted and unique", where=where)
     return Snapshot(

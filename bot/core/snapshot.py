@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from bot.core.program import Family, Program
+
 SNAPSHOT_SCHEMA = "code-size-snapshot/1"
 
 STATUSES = ("ok", "over-stack-limit", "failed", "timeout", "unsupported")
@@ -44,6 +46,8 @@ class Dispatch:
         alloca_bytes: sum of stack allocations, what the compiler's own gate checks.
         workgroup_bytes: workgroup (shared, threadgroup, group segment) memory.
         vgprs, sgprs, vgpr_spills, sgpr_spills: register counts of AMD code objects.
+        code: digest (4 characters, 24 bits) of the device code up to names; None where it could not be told apart.
+        strategy: the configuration that the compiler chose: pipeline, workgroup, tile and vector sizes.
     """
 
     executable: str
@@ -59,6 +63,8 @@ class Dispatch:
     sgprs: int | None = None
     vgpr_spills: int | None = None
     sgpr_spills: int | None = None
+    code: str | None = None
+    strategy: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +97,9 @@ class Cell:
         reasons: metric id → why it is None.
         rechecked: None where it was compiled only once; empty where a second compile gave the same artifact; else how
             the two differed: the compiler does not repeat itself here.
+        program: what the target-independent IR says; None where it could not be read.
+        families: what deduplication left behind.
+        phases_ms: phase of the compiler → wall time that the single-threaded compile spent in it; varies.
     """
 
     key: CellKey
@@ -102,6 +111,9 @@ class Cell:
     artifact_digest: str | None = None
     reasons: Mapping[str, str] = field(default_factory=dict)
     rechecked: str | None = None
+    program: Program | None = None
+    families: tuple[Family, ...] = ()
+    phases_ms: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def measured(self) -> bool:

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from bot.core.plan import Target
-from bot.core.policy import Rule
+from bot.core.policy import Ratio, Rule
 from bot.core.verdict import Status
 from bot.errors import ConfigError
 from bot.inputs.schema_errors import check_shape, did_you_mean
+from bot.inputs.suites import check_noise, parse_depths, parse_noise, parse_pairs, parse_sections, read_manifest
 from bot.inputs.thresholds import parse_rules
 from bot.inputs.yaml_file import YamlFile, read_yaml
 
@@ -61,7 +62,7 @@ class BaselineChoice:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """Everything that can be configured; the fields are the keys of the schema (but for `schema` itself).
+    """Everything that can be configured; the fields are the keys of the schema, `sections` being its `components`.
 
     Attributes:
         models: files with unique stems, sorted by stem; relative where the configuration's own path is.
@@ -74,6 +75,10 @@ class Config:
         comment: `changes` where a comment needs news, `always` where it does not.
         fail_job: True where the verdict `fail` fails the job, too.
         baseline: where measured base sides are kept.
+        sections: name and glob of parts of the models; the first that matches decides.
+        pairs: a model with static and the same with dynamic shapes; they need not be among the models.
+        depths: name of a family → models of it that differ in their depth.
+        noise: inexact metric → what share of itself it varies by; only metrics in it are judged.
     """
 
     compiler: CompilerChoice
@@ -88,6 +93,10 @@ class Config:
     comment: Literal["changes", "always"]
     fail_job: bool
     baseline: BaselineChoice
+    sections: tuple[tuple[str, str], ...]
+    pairs: tuple[tuple[str, str], ...]
+    depths: Mapping[str, tuple[str, ...]]
+    noise: Mapping[str, Ratio]
 
 
 def configs_dir() -> Path:
@@ -119,16 +128,23 @@ def load_config(path: Path | None = None, *, models: bool = True) -> Config:
     file = default if path is None else _read(path)
     source = {key: file if key in file.data else default for key in {*file.data, *default.data}}
     plain = {key: source[key].data[key] for key in _PLAIN}
+    pairs, depths = read_manifest(configs_dir() / "models" / "suite.yml")
+    rules, noise = parse_rules(source["thresholds"]), parse_noise(source["noise"])
+    check_noise(source["thresholds"], rules, noise)
     return Config(
         **plain,
         compiler=CompilerChoice(**source["compiler"].data["compiler"]),
         models=_models(source["models"]) if models else (),
         targets=_targets(file, default),
         flags=tuple(source["flags"].data["flags"]),
-        thresholds=parse_rules(source["thresholds"]),
+        thresholds=rules,
         states={**default.data["states"], **file.data.get("states", {})},
         templates=_templates(file),
         baseline=_baseline({**default.data["baseline"], **file.data.get("baseline", {})}),
+        sections=parse_sections(source["components"]),
+        pairs=parse_pairs(file, pairs),
+        depths=parse_depths(file, depths),
+        noise=noise,
     )
 
 

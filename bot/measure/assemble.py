@@ -16,7 +16,7 @@ from bot.core.snapshot import Dispatch
 from bot.errors import MalformedBinary
 from bot.measure.artifact import read_artifact
 from bot.measure.dispatches import Sources, merge_dispatches
-from bot.measure.elf import function_sizes
+from bot.measure.object_code import FunctionCode, function_codes
 from bot.measure.stack_usage import Frame, read_stack_usage
 from bot.measure.statistics import Statistics, read_statistics
 
@@ -49,7 +49,7 @@ class Parsed:
     artifact: ArtifactReading | None
     statistics: Statistics | None
     frames: Mapping[str, Frame] | None
-    code_bytes: Mapping[str, int] | None
+    functions: Mapping[str, FunctionCode] | None
     reasons: dict[str, str] = field(default_factory=dict)
 
     def reason(self, product: str) -> str:
@@ -60,7 +60,7 @@ class Parsed:
 def measure(
     products: Products,
     artifact_reader: Callable[[bytes], ArtifactReading] = read_artifact,
-    object_reader: Callable[[bytes], Mapping[str, int]] = function_sizes,
+    object_reader: Callable[[bytes], Mapping[str, FunctionCode]] = function_codes,
 ) -> Measurement:
     """The numbers of one compile; whatever cannot be read is None with a reason, never an exception.
 
@@ -83,7 +83,7 @@ def measure(
 def _parse(
     products: Products,
     artifact_reader: Callable[[bytes], ArtifactReading],
-    object_reader: Callable[[bytes], Mapping[str, int]],
+    object_reader: Callable[[bytes], Mapping[str, FunctionCode]],
 ) -> Parsed:
     reasons = dict(products.reasons)
 
@@ -103,13 +103,15 @@ def _parse(
         artifact=artifact,
         statistics=None if statistics is None else attempt("statistics", lambda: read_statistics(statistics)),
         frames=None if stack_usage is None else attempt("stack_usage", lambda: read_stack_usage(stack_usage)),
-        code_bytes=attempt("objects", lambda: _function_sizes(products.objects, object_reader)),
+        functions=attempt("objects", lambda: _functions(products.objects, object_reader)),
         reasons=reasons,
     )
 
 
-def _function_sizes(objects: tuple[bytes, ...], object_reader: Callable[[bytes], Mapping[str, int]]) -> dict[str, int]:
-    return {name: size_bytes for each in objects for name, size_bytes in object_reader(each).items()}
+def _functions(
+    objects: tuple[bytes, ...], object_reader: Callable[[bytes], Mapping[str, FunctionCode]]
+) -> dict[str, FunctionCode]:
+    return {name: code for each in objects for name, code in object_reader(each).items()}
 
 
 def _sources(parsed: Parsed) -> Sources:
@@ -118,6 +120,7 @@ def _sources(parsed: Parsed) -> Sources:
     sources = Sources(
         program=parsed.products.program,
         in_artifact=tuple(entry for reading in readings for entry in reading.entry_points),
+        strategies=parsed.products.strategies,
     )
     if parsed.products.backend != CPU:
         return sources
@@ -125,7 +128,7 @@ def _sources(parsed: Parsed) -> Sources:
         sources,
         frames=parsed.frames or {},
         allocas=parsed.products.allocas,
-        code_bytes=parsed.code_bytes or {},
+        functions=parsed.functions or {},
     )
 
 

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from bot.core.reading import EntryPoint, ExecutableFacts, ProgramFacts
 from bot.core.snapshot import Dispatch
+from bot.measure.object_code import FunctionCode
 from bot.measure.stack_usage import Frame
 
 T = TypeVar("T")
@@ -28,40 +29,54 @@ class Sources:
 
     Attributes:
         in_artifact: as the artifact's executables describe them.
-        frames, code_bytes: machine frame and code of a CPU function.
+        frames, functions: machine frame and code of a CPU function.
         allocas: stack allocations of a CPU function; empty where no function allocates.
+        strategies: function → the configuration that the compiler chose for it.
     """
 
     program: ProgramFacts | None = None
     in_artifact: tuple[EntryPoint, ...] = ()
     frames: Mapping[str, Frame] = field(default_factory=dict)
     allocas: Mapping[str, int] | None = None
-    code_bytes: Mapping[str, int] = field(default_factory=dict)
+    functions: Mapping[str, FunctionCode] = field(default_factory=dict)
+    strategies: Mapping[str, str] | None = None
 
 
 def merge_dispatches(sources: Sources) -> tuple[Dispatch, ...]:
     """The entry points in the program's order; without its IR in the artifact's, of unknown executable and kind."""
+    entries = [(entry.name, entry) for entry in sources.in_artifact]
+    known = _known(sources)
+    names = [each.name for each in known]
+    strategies = _by_name((sources.strategies or {}).items(), names)
+    described = _by_name(entries, names)
     if sources.program is None:
-        return tuple(_dispatch(sources, Dispatch("", entry.name), entry) for entry in sources.in_artifact)
-    facts = sources.program.entry_points
-    described = _by_name(sources.in_artifact, [each.entry_point for each in facts])
-    return tuple(_dispatch(sources, _of_program(each), described.get(each.entry_point)) for each in facts)
+        # Names may repeat here: each entry point is its own.
+        pairs = list(zip(known, sources.in_artifact, strict=True))
+    else:
+        pairs = [(each, described.get(each.name, EntryPoint(each.name))) for each in known]
+    return tuple(_dispatch(sources, each, said, strategies.get(each.name)) for each, said in pairs)
+
+
+def _known(sources: Sources) -> list[Dispatch]:
+    if sources.program is None:
+        return [Dispatch("", entry.name) for entry in sources.in_artifact]
+    return [_of_program(each) for each in sources.program.entry_points]
 
 
 def _of_program(facts: ExecutableFacts) -> Dispatch:
     return Dispatch(facts.executable, facts.entry_point, facts.kind, facts.sites)
 
 
-def _dispatch(sources: Sources, known: Dispatch, entry: EntryPoint | None) -> Dispatch:
-    said = entry or EntryPoint(known.name)
+def _dispatch(sources: Sources, known: Dispatch, said: EntryPoint, strategy: str | None) -> Dispatch:
     frame = sources.frames.get(known.name)
+    function = sources.functions.get(known.name)
     allocas = sources.allocas
     return Dispatch(
         executable=known.executable,
         name=known.name,
         kind=known.kind,
         sites=known.sites,
-        code_bytes=sources.code_bytes.get(known.name, said.code_bytes),
+        code_bytes=function.size_bytes if function else said.code_bytes,
         stack_bytes=frame.stack_bytes if frame else said.stack_bytes,
         stack_kind=frame.kind if frame else said.stack_kind,
         alloca_bytes=None if allocas is None else allocas.get(known.name) if allocas else 0,
@@ -70,6 +85,8 @@ def _dispatch(sources: Sources, known: Dispatch, entry: EntryPoint | None) -> Di
         sgprs=said.sgprs,
         vgpr_spills=said.vgpr_spills,
         sgpr_spills=said.sgpr_spills,
+        code=function.code if function else said.code,
+        strategy=strategy,
     )
 
 
@@ -77,10 +94,11 @@ def _spelling(name: str) -> str:
     return UNSPEAKABLE.sub("_", name)
 
 
-def _by_name(entries: Collection[EntryPoint], wanted: Collection[str]) -> dict[str, EntryPoint]:
-    """Wanted name → its entry point; a name or spelling that two entry points share finds none."""
-    exact = _unique((entry.name, entry) for entry in entries)
-    spelled = _unique((_spelling(entry.name), entry) for entry in entries)
+def _by_name(named: Iterable[tuple[str, T]], wanted: Collection[str]) -> dict[str, T]:
+    """Wanted name → what is known of it; a name or spelling that two of either side share finds none."""
+    named = list(named)
+    exact = _unique(named)
+    spelled = _unique((_spelling(name), each) for name, each in named)
     alone = _unique((_spelling(name), name) for name in wanted)
     found = {name: spelled[spelling] for spelling, name in alone.items() if spelling in spelled}
     return found | {name: exact[name] for name in wanted if name in exact}

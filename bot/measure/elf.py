@@ -1,4 +1,4 @@
-"""ELF files: bytes per kind of section, and the sizes of functions.
+"""ELF files: bytes per kind of section, and the symbols of functions and data.
 
 llvm-cpu makes two of them: a relocatable object that still has its symbols, and the linked, stripped library inside
 the artifact. Format: System V ABI, generic part, chapters "Object Files" and "Symbol Table" (figures of the 32- and
@@ -12,7 +12,6 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from io import BytesIO
-from itertools import islice
 from typing import Any
 
 from elftools.common.exceptions import ELFError
@@ -30,7 +29,7 @@ MACHINE_AT = 18
 
 SHN_UNDEF, SHN_LORESERVE = 0, 0xFF00
 SHF_WRITE, SHF_ALLOC, SHF_EXECINSTR = 1, 2, 4
-STT_FUNC = 2
+STT_OBJECT, STT_FUNC, STT_SECTION = 1, 2, 3
 LOADER_FUNCTION = "iree_hal_executable_library_query"
 """What the runtime's loader calls in a CPU library; no entry point of the program."""
 EMPTY_TYPES = frozenset({"SHT_NULL", "SHT_NOBITS"})
@@ -42,8 +41,8 @@ MAX_NAME_BYTES = 1024
 HEADER_BYTES = {32: (52, 32, 40), 64: (64, 56, 64)}
 """ELF class → bytes of the file header, of one program header, of one section header."""
 SYMBOL_FORMAT = {32: "IIIBBH", 64: "IBBHQQ"}
-SYMBOL_FIELDS = {32: (0, 2, 3, 5), 64: (0, 5, 1, 3)}
-"""ELF class → positions of name, size, info and section index in a symbol."""
+SYMBOL_FIELDS = {32: (0, 1, 2, 3, 5), 64: (0, 4, 5, 1, 3)}
+"""ELF class → positions of name, value, size, info and section index in a symbol."""
 
 LABEL_BY_TYPE = {
     "SHT_SYMTAB": "symbols",
@@ -67,22 +66,48 @@ class Section:
         index: in the section header table.
         type: `SHT_…`, or the number where the type has no name.
         flags: `SHF_…` bits.
+        address: where it is mapped; 0 in a relocatable object.
         link: index of the section it refers to, a symbol table's strings.
+        info: index of the section that relocations are for.
+        item_bytes: size of each entry where all have one size.
     """
 
     index: int
     type: str
     flags: int
     span: Span
+    address: int
     link: int
+    info: int
+    item_bytes: int
+
+    @property
+    def allocated(self) -> bool:
+        """True where the section is mapped when the code runs."""
+        return bool(self.flags & SHF_ALLOC)
 
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """A defined function: its name and its size in bytes."""
+    """One symbol.
+
+    Attributes:
+        name: empty for sections.
+        value: offset in its section of a relocatable object, else the address.
+        kind: `STT_…`.
+        section: index of its section, or a special one (`SHN_…`).
+    """
 
     name: str
+    value: int
     size_bytes: int
+    kind: int
+    section: int
+
+    @property
+    def is_function(self) -> bool:
+        """True for functions."""
+        return self.kind == STT_FUNC
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,17 +143,6 @@ class ElfReader:
         return Reading("elf", len(data), elf.parts, entries)
 
 
-def function_sizes(object_bytes: bytes) -> dict[str, int]:
-    """Function → size in bytes (`st_size`) of a relocatable object; raises `MalformedBinary`.
-
-    Local functions may share a name; their sizes are summed.
-    """
-    sizes: dict[str, int] = {}
-    for symbol in functions(parse_elf(object_bytes)):
-        sizes[symbol.name] = sizes.get(symbol.name, 0) + symbol.size_bytes
-    return sizes
-
-
 def parse_elf(data: bytes) -> Elf:
     """The outline of a file; raises `MalformedBinary`."""
     try:
@@ -138,10 +152,35 @@ def parse_elf(data: bytes) -> Elf:
         raise MalformedBinary(f"no valid ELF: {error}", where="elf") from error
 
 
+def symbol_table(elf: Elf) -> Section | None:
+    """The symbol table, of which a file has at most one."""
+    return next((section for section in elf.sections if section.type == "SHT_SYMTAB"), None)
+
+
 def functions(elf: Elf) -> tuple[Symbol, ...]:
-    """The defined functions of the symbol table (a file has at most one), in its order."""
-    tables = (section for section in elf.sections if section.type == "SHT_SYMTAB")
-    return tuple(symbol for table in islice(tables, 1) for symbol in _symbols(elf, table))
+    """The defined functions of the symbol table, in its order."""
+    return defined(elf, STT_FUNC)
+
+
+def defined(elf: Elf, kind: int) -> tuple[Symbol, ...]:
+    """The defined symbols of one kind (`STT_…`), in the order of the symbol table."""
+    table = symbol_table(elf)
+    return () if table is None else tuple(_defined(elf, table, kind))
+
+
+def symbols(elf: Elf) -> tuple[Symbol, ...]:
+    """All symbols of the symbol table, by index."""
+    table = symbol_table(elf)
+    return () if table is None else tuple(_symbols(elf, table))
+
+
+def contents(elf: Elf, symbol: Symbol) -> bytes | None:
+    """What a linked file has for a symbol; None where its section has no such bytes."""
+    section = next((section for section in elf.sections if section.index == symbol.section), None)
+    if section is None or not 0 <= symbol.value - section.address <= section.span.size - symbol.size_bytes:
+        return None
+    start = section.span.start + symbol.value - section.address
+    return elf.data[start : start + symbol.size_bytes]
 
 
 def _outline(data: bytes, file: ELFFile) -> Elf:
@@ -169,7 +208,16 @@ def _sections(file: ELFFile, table: Span, header_bytes: int, whole_bytes: int) -
         header = _section_header(file, offset)
         if header.sh_type not in EMPTY_TYPES and header.sh_size:
             span = span_inside(header.sh_offset, header.sh_size, whole_bytes, "elf")
-            yield Section(index, str(header.sh_type), header.sh_flags, span, header.sh_link)
+            yield Section(
+                index,
+                str(header.sh_type),
+                header.sh_flags,
+                span,
+                address=header.sh_addr,
+                link=header.sh_link,
+                info=header.sh_info,
+                item_bytes=header.sh_entsize,
+            )
 
 
 def _label(section: Section) -> str:
@@ -185,16 +233,33 @@ def _label(section: Section) -> str:
     return "data" if section.flags & SHF_WRITE else "rodata"
 
 
+def _defined(elf: Elf, table: Section, kind: int) -> Iterator[Symbol]:
+    *_, info_at, section_at = SYMBOL_FIELDS[elf.bits]
+    strings = _strings(elf, table)
+    for fields in _rows(elf, table):
+        if fields[info_at] & 0xF == kind and SHN_UNDEF < fields[section_at] < SHN_LORESERVE:
+            yield _symbol(elf, strings, fields)
+
+
 def _symbols(elf: Elf, table: Section) -> Iterator[Symbol]:
+    strings = _strings(elf, table)
+    return (_symbol(elf, strings, fields) for fields in _rows(elf, table))
+
+
+def _rows(elf: Elf, table: Section) -> Iterator[tuple[int, ...]]:
     layout = struct.Struct(elf.byte_order + SYMBOL_FORMAT[elf.bits])
-    strings = next((other.span.of(elf.data) for other in elf.sections if other.index == table.link), b"")
-    name_at, size_at, info_at, section_at = SYMBOL_FIELDS[elf.bits]
     if table.span.size % layout.size:
         raise MalformedBinary(f"a symbol table of {table.span.size} bytes", where="elf")
-    for fields in layout.iter_unpack(table.span.of(elf.data)):
-        defined = SHN_UNDEF < fields[section_at] < SHN_LORESERVE
-        if fields[info_at] & 0xF == STT_FUNC and defined:
-            yield Symbol(_string(strings, fields[name_at]), fields[size_at])
+    return layout.iter_unpack(table.span.of(elf.data))
+
+
+def _symbol(elf: Elf, strings: bytes, fields: tuple[int, ...]) -> Symbol:
+    name, value, size, info, section = (fields[at] for at in SYMBOL_FIELDS[elf.bits])
+    return Symbol(_string(strings, name), value, size, info & 0xF, section)
+
+
+def _strings(elf: Elf, table: Section) -> bytes:
+    return next((other.span.of(elf.data) for other in elf.sections if other.index == table.link), b"")
 
 
 def _string(strings: bytes, start: int) -> str:

@@ -3,7 +3,8 @@
 Format: "User Guide for AMDGPU Backend", Code Object V3 to V6 metadata: the note `AMDGPU` of type
 NT_AMDGPU_METADATA (32) holds a msgpack map whose `amdhsa.kernels` lists one map per kernel,
 https://llvm.org/docs/AMDGPUUsage.html#code-object-v3-metadata. Scratch (`.private_segment_fixed_size`) and LDS
-(`.group_segment_fixed_size`) are bytes per work-item and per workgroup.
+(`.group_segment_fixed_size`) are bytes per work-item and per workgroup. Each kernel has a descriptor of 64 bytes, the
+object `<name>.kd`, with the modes and registers it starts with ("Kernel Descriptor" there).
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ import msgpack
 
 from bot.core.reading import EntryPoint, Reading
 from bot.errors import MalformedBinary
-from bot.measure.elf import MACHINE_AT, MAGIC, Elf, functions, parse_elf
+from bot.measure.code_digest import code_digest
+from bot.measure.elf import MACHINE_AT, MAGIC, STT_OBJECT, Elf, Symbol, contents, defined, functions, parse_elf
 
 EM_AMDGPU = (224).to_bytes(2, "little")
 NOTE_OWNER = b"AMDGPU\0"
@@ -25,6 +27,10 @@ NOTE_HEADER = struct.Struct("<III")
 NOTE_ALIGNMENT = 4
 MAX_METADATA_BYTES = 1 << 22
 """A kernel takes about 800; one byte of msgpack can become an object of 64, so more is refused."""
+
+DESCRIPTOR_SUFFIX = ".kd"
+ENTRY_OFFSET = slice(16, 24)
+"""Where a kernel descriptor has the distance to the code, which is a matter of layout."""
 
 FIELDS = {
     "stack_bytes": ".private_segment_fixed_size",
@@ -47,19 +53,36 @@ class HsacoReader:
     def read(self, data: bytes) -> Reading:
         """Parts per kind of section; an entry point per kernel of the metadata."""
         elf = parse_elf(data)
-        code_bytes = {symbol.name: symbol.size_bytes for symbol in functions(elf)}
-        entries = tuple(_entry_point(kernel, code_bytes) for kernel in _kernels(elf))
+        symbols = {symbol.name: symbol for symbol in (*defined(elf, STT_OBJECT), *functions(elf))}
+        entries = tuple(_entry_point(elf, kernel, symbols) for kernel in _kernels(elf))
         return Reading("hsaco", len(data), elf.parts, entries)
 
 
-def _entry_point(kernel: Mapping[str, Any], code_bytes: Mapping[str, int]) -> EntryPoint:
+def _entry_point(elf: Elf, kernel: Mapping[str, Any], symbols: Mapping[str, Symbol]) -> EntryPoint:
     name = kernel.get(".name")
     if not isinstance(name, str):
         raise MalformedBinary("a kernel without a name", where="hsaco")
     values = {field: _count(kernel, key) for field, key in FIELDS.items()}
     dynamic = kernel.get(".uses_dynamic_stack") is True
     kind = None if values["stack_bytes"] is None else "dynamic" if dynamic else "static"
-    return EntryPoint(name, code_bytes=code_bytes.get(name), stack_kind=kind, **values)
+    function = symbols.get(name)
+    return EntryPoint(
+        name,
+        code_bytes=function.size_bytes if function else None,
+        stack_kind=kind,
+        code=_code(elf, function, symbols.get(name + DESCRIPTOR_SUFFIX)),
+        **values,
+    )
+
+
+def _code(elf: Elf, function: Symbol | None, descriptor: Symbol | None) -> str | None:
+    """Digest of machine code and descriptor; None where the object lacks either."""
+    if function is None or descriptor is None:
+        return None
+    machine_code, start_state = contents(elf, function), contents(elf, descriptor)
+    if machine_code is None or start_state is None:
+        return None
+    return code_digest(machine_code, start_state[: ENTRY_OFFSET.start], start_state[ENTRY_OFFSET.stop :])
 
 
 def _count(kernel: Mapping[str, Any], key: str) -> int | None:

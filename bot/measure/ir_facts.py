@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from bot.core.reading import ExecutableFacts, ProgramFacts
+import re
+from collections.abc import Callable
+from typing import TypeVar
+
+from bot.core.program import HASHED_PHASES, Argument, Site
+from bot.core.reading import ExecutableFacts, ProgramFacts, SourceText
 from bot.errors import MalformedBinary
 from bot.measure.ir_kinds import KINDS
+from bot.measure.ir_locations import COMPONENT_CHARACTERS
 
 _WHERE = "program IR"
+_DIGEST = re.compile(r"[0-9a-f]{16}")
+_Row = TypeVar("_Row")
 
 
 def program_facts(answer: object) -> ProgramFacts:
@@ -16,14 +24,16 @@ def program_facts(answer: object) -> ProgramFacts:
         MalformedBinary: with the worker's own error, or with what is wrong in its answer.
     """
     fields = _answer(answer)
-    rows = fields.get("entry_points")
-    if not isinstance(rows, list):
-        raise MalformedBinary("no list of entry points", where=_WHERE)
     facts = ProgramFacts(
         dispatch_regions=_count(fields, "dispatch_regions"),
         linalg_ops=_count(fields, "linalg_ops"),
         executables=_count(fields, "executables"),
-        entry_points=tuple(_entry_point(row) for row in rows),
+        entry_points=_rows(fields, "entry_points", _entry_point),
+        linalg_ops_before=_count_or_none(fields, "linalg_ops_before"),
+        phases=_phases(fields.get("phases")),
+        sources=_rows(fields, "sources", _source),
+        sites=_rows(fields, "sites", _site),
+        arguments=_rows(fields, "arguments", _argument),
     )
     _check_names(facts)
     return facts
@@ -44,6 +54,18 @@ def alloca_bytes(answer: object) -> dict[str, int]:
     return {_text(functions_name): _count(functions, functions_name) for functions_name in functions}
 
 
+def strategies(answer: object) -> dict[str, str]:
+    """The answer to the request `strategies`: function → the configuration chosen for it, one line.
+
+    Raises:
+        MalformedBinary: with the worker's own error, or with what is wrong in its answer.
+    """
+    functions = _answer(answer).get("functions")
+    if not isinstance(functions, dict):
+        raise MalformedBinary("no functions", where=_WHERE)
+    return {_text(name): _line(text) for name, text in functions.items()}
+
+
 def _answer(answer: object) -> dict[str, object]:
     if not isinstance(answer, dict):
         raise MalformedBinary("the answer is no object", where=_WHERE)
@@ -52,9 +74,63 @@ def _answer(answer: object) -> dict[str, object]:
     return answer
 
 
-def _entry_point(row: object) -> ExecutableFacts:
-    if not isinstance(row, dict):
-        raise MalformedBinary("an entry point is no object", where=_WHERE)
+def _rows(fields: dict[str, object], key: str, read: Callable[[dict[str, object]], _Row]) -> tuple[_Row, ...]:
+    rows = fields.get(key)
+    if not isinstance(rows, list):
+        raise MalformedBinary(f"no list of {key}", where=_WHERE)
+    for row in rows:
+        if not isinstance(row, dict):
+            raise MalformedBinary(f"one of {key} is no object: {row!r:.40}", where=_WHERE)
+    return tuple(read(row) for row in rows)
+
+
+def _phases(phases: object) -> dict[str, str]:
+    if not isinstance(phases, dict) or not set(phases) <= set(HASHED_PHASES):
+        raise MalformedBinary(f"no digests of phases: {phases!r:.40}", where=_WHERE)
+    for phase, digest in phases.items():
+        if not isinstance(digest, str) or not _DIGEST.fullmatch(digest):
+            raise MalformedBinary(f"the phase {phase} has no digest: {digest!r:.40}", where=_WHERE)
+    return phases
+
+
+def _source(row: dict[str, object]) -> SourceText:
+    return SourceText(_text(row.get("executable")), generic=_string(row, "generic"), shown=_string(row, "shown"))
+
+
+def _site(row: dict[str, object]) -> Site:
+    component, initializer = row.get("component"), row.get("initializer")
+    if not isinstance(initializer, bool):
+        raise MalformedBinary(f"initializer is no truth value: {initializer!r:.40}", where=_WHERE)
+    named = None if component is None else _line(component, COMPONENT_CHARACTERS)
+    return Site(_text(row.get("entry_point")), component=named, initializer=initializer)
+
+
+def _argument(row: dict[str, object]) -> Argument:
+    argument = Argument(
+        entry_point=_text(row.get("entry_point")),
+        index=_count(row, "index"),
+        type=_line(row.get("type")),
+        values=_values(row.get("values")),
+        distinct=_count(row, "distinct"),
+        divisor=_count_or_none(row, "divisor"),
+        unknown_sites=_count(row, "unknown_sites"),
+    )
+    if len(argument.values) > argument.distinct:
+        raise MalformedBinary(f"{len(argument.values)} values of {argument.distinct}", where=_WHERE)
+    if (argument.divisor is None) != bool(argument.unknown_sites):
+        raise MalformedBinary("a divisor is known exactly where all values are", where=_WHERE)
+    return argument
+
+
+def _values(values: object) -> tuple[int, ...]:
+    if not isinstance(values, list) or not all(type(value) is int and value >= 0 for value in values):
+        raise MalformedBinary(f"no values: {values!r:.40}", where=_WHERE)
+    if values != sorted(set(values)):
+        raise MalformedBinary(f"values do not ascend: {values!r:.40}", where=_WHERE)
+    return tuple(values)
+
+
+def _entry_point(row: dict[str, object]) -> ExecutableFacts:
     kind, memory_bound = row.get("kind"), row.get("memory_bound")
     if kind not in KINDS or not isinstance(memory_bound, bool):
         raise MalformedBinary(f"entry point of unknown kind {kind!r:.40}", where=_WHERE)
@@ -73,6 +149,8 @@ def _check_names(facts: ProgramFacts) -> None:
         raise MalformedBinary("an entry point is listed twice", where=_WHERE)
     if len({executable for executable, _ in names}) > facts.executables:
         raise MalformedBinary(f"entry points of more than {facts.executables} executables", where=_WHERE)
+    if len({source.executable for source in facts.sources}) != len(facts.sources):
+        raise MalformedBinary("the source of an executable is listed twice", where=_WHERE)
 
 
 def _count(fields: dict[str, object], key: str) -> int:
@@ -80,6 +158,25 @@ def _count(fields: dict[str, object], key: str) -> int:
     if type(value) is not int or value < 0:
         raise MalformedBinary(f"{key!s:.80} is no count: {value!r:.40}", where=_WHERE)
     return value
+
+
+def _count_or_none(fields: dict[str, object], key: str) -> int | None:
+    return None if key in fields and fields[key] is None else _count(fields, key)
+
+
+def _string(fields: dict[str, object], key: str) -> str:
+    value = fields.get(key)
+    if not isinstance(value, str):
+        raise MalformedBinary(f"{key} is no text: {value!r:.40}", where=_WHERE)
+    return value
+
+
+def _line(value: object, characters: int | None = None) -> str:
+    """One line of text, without control characters."""
+    text = _text(value)
+    if not text.isprintable() or (characters and len(text) > characters):
+        raise MalformedBinary(f"no line of text: {text!r:.40}", where=_WHERE)
+    return text
 
 
 def _text(value: object) -> str:

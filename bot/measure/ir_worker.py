@@ -1,17 +1,28 @@
 """What a compiler's IR dumps say, read with that compiler's own MLIR bindings in a process of their own.
 
-A stand-alone script (`python ir_worker.py WHEEL_ROOT`): beside its sibling `ir_kinds` it imports the standard
-library and, from WHEEL_ROOT, `iree.compiler.ir`; nothing of the bot. One JSON object per line, one answer a request:
+A stand-alone script (`python ir_worker.py WHEEL_ROOT`): beside its siblings `ir_*` it imports the standard library
+and, from WHEEL_ROOT, `iree.compiler.ir`; nothing of the bot. One JSON object per line, one answer a request:
 
     first → {"ready": true}, or {"error": "one line"} and the end
-    {"op": "program", "dispatch_creation": PATH, "stream": PATH}
+    {"op": "program", "dispatch_creation": PATH, "stream": PATH,
+     and where at hand "input": PATH, "global_optimization": PATH, "flow": PATH}
         → {"dispatch_regions", "linalg_ops", "executables": int,
-           "entry_points": [{"executable", "entry_point", "kind", "memory_bound", "sites"}]}
+           "linalg_ops_before": int, or null without global_optimization,
+           "entry_points": [{"executable", "entry_point", "kind", "memory_bound", "sites"}],
+           "phases": {"input", "global-optimization": 16 hexadecimal digits}, those at hand,
+           "sources": [{"executable", "generic", "shown"}], empty without flow,
+           "sites": [{"entry_point", "component": text or null, "initializer": bool}], empty without flow,
+           "arguments": [{"entry_point", "index", "type", "values": [int], "distinct": int,
+                          "divisor": int, or null where not all are constant, "unknown_sites": int}]}
     {"op": "allocas", "executable_targets": PATH}
         → {"functions": {name: bytes, null where not constant}}, empty where no function of the file allocates
+    {"op": "strategies", "executable_configurations": PATH}
+        → {"functions": {name: one line}}, the functions that the compiler configured
     anything that goes wrong → {"error": "one line"}; the worker lives until its input ends
 
-The files are `5.dispatch-creation`, `7.stream` and `10.executable-targets` of `--dump-compilation-phases-to`.
+The files are those of `--dump-compilation-phases-to`: `1.input`, `4.global-optimization`, `5.dispatch-creation`,
+`6.flow`, `7.stream`, `9.executable-configurations`, `10.executable-targets`. The fields mean what they mean in
+`bot.core.reading` and `bot.core.program`.
 """
 
 from __future__ import annotations
@@ -23,13 +34,17 @@ import math
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bot.measure import ir_kinds
+    from bot.measure.ir_program import ProgramReader
+    from bot.measure.ir_strategies import strategies
 else:
     import ir_kinds  # the script's own folder is first on sys.path
+    from ir_program import ProgramReader
+    from ir_strategies import strategies
 
 Answer = dict[str, Any]
 _UNUSED_MODULES = ("numpy", "iree.compiler.dialects.linalg", "iree.compiler.dialects.llvm")
@@ -40,33 +55,24 @@ class Worker:
 
     def __init__(self, ir: Any) -> None:
         self.ir = ir
+        self.answers: dict[str, Callable[[Answer], Answer]] = {
+            "program": ProgramReader(ir, self._load).answer,
+            "allocas": lambda request: self.allocas(request["executable_targets"]),
+            "strategies": lambda request: self.strategies(request["executable_configurations"]),
+        }
 
     def answer(self, line: str) -> Answer:
         """The answer to one request; never raises."""
         try:
             request = json.loads(line)
-            if request["op"] == "program":
-                return self.program(request["dispatch_creation"], request["stream"])
-            if request["op"] == "allocas":
-                return self.allocas(request["executable_targets"])
-            return {"error": f"unknown op {request['op']!r}"}
+            answer = self.answers.get(request["op"])
+            return answer(request) if answer else {"error": f"unknown op {request['op']!r}"}
         except Exception as error:
             return {"error": _one_line(error)}
 
-    def program(self, dispatch_creation: str, stream: str) -> Answer:
-        """Regions before deduplication; executables and their launches after it."""
-        regions = self._regions(self._module(_read(dispatch_creation)))
-        module = self._module(_read(stream))
-        executables = self._collect(module, "stream.executable")
-        sites = self._sites(module)
-        entry_points = [
-            {**entry, "sites": sites.pop((entry["executable"], entry["entry_point"]), 0)}
-            for executable in executables
-            for entry in self._entry_points(executable)
-        ]
-        if sites:
-            raise ValueError(f"dispatch of {'::'.join(min(sites))}, which no stream.executable exports")
-        return {**regions, "executables": len(executables), "entry_points": entry_points}
+    def strategies(self, executable_configurations: str) -> Answer:
+        """Function → the configuration chosen for it."""
+        return {"functions": strategies(self.ir, self._load(executable_configurations))}
 
     def allocas(self, executable_targets: str) -> Answer:
         """Function → bytes of its stack allocations, added up as the compiler's gate does."""
@@ -82,6 +88,9 @@ class Worker:
                 unknown.update({name: None} if size is None else {})
         return {"functions": {**sizes, **unknown}}
 
+    def _load(self, path: str) -> Any:
+        return self._module(_read(path))
+
     def _module(self, text: bytes) -> Any:
         """A module in a context of its own: types and attributes are never freed within one.
 
@@ -94,28 +103,6 @@ class Worker:
 
     def _collect(self, root: Any, *names: str) -> list[Any]:
         return ir_kinds.collect(self.ir, root, names)
-
-    def _regions(self, module: Any) -> Answer:
-        regions = self._collect(module, "flow.dispatch.workgroups")
-        inside = sum(len(ir_kinds.collect(self.ir, region, ir_kinds.is_linalg)) for region in regions)
-        return {"dispatch_regions": len(regions), "linalg_ops": inside}
-
-    def _sites(self, module: Any) -> Counter[tuple[str, ...]]:
-        """Launches by (executable, entry point); of several alternatives the first listed counts."""
-        dispatches = self._collect(module, "stream.cmd.dispatch", "stream.async.dispatch")
-        return Counter(tuple(op.attributes["entry_points"][0].value) for op in dispatches)
-
-    def _entry_points(self, executable: Any) -> Iterator[Answer]:
-        functions = {op.attributes["sym_name"].value: op for op in self._collect(executable, "func.func")}
-        for export in self._collect(executable, "stream.executable.export"):
-            function = functions.get(export.attributes["function_ref"].value)
-            kinds = ir_kinds.kinds_of(self.ir, function) if function is not None else set()
-            yield {
-                "executable": executable.attributes["sym_name"].value,
-                "entry_point": export.attributes["sym_name"].value,
-                "kind": min(kinds, key=ir_kinds.KINDS.index, default="other"),
-                "memory_bound": bool(kinds) and not kinds & ir_kinds.COMPUTE_BOUND,
-            }
 
     def _function_bytes(self, function: Any) -> int | None:
         allocas = self._collect(function, "llvm.alloca")

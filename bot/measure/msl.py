@@ -12,7 +12,8 @@ import re
 
 from bot.core.reading import EntryPoint, Reading
 from bot.errors import MalformedBinary
-from bot.measure.blocks import Block, blocks, header_pattern, without_comments
+from bot.measure.blocks import Block, blocks, header_pattern, outside, without_comments
+from bot.measure.code_digest import code_digest, fingerprint, without_name
 from bot.measure.msl_types import ARRAY_TEMPLATE, TypeSizes
 
 HEADER = header_pattern(rb"\b(?P<kind>kernel\s+void|struct)\s+(?P<name>\w+)")
@@ -38,7 +39,10 @@ class MslReader:
         kernels = [block for block in found if block.kind != "struct"]
         text_bytes = sum(kernel.span.size for kernel in kernels)
         parts = {"text": text_bytes, "module": len(data) - text_bytes}
-        return Reading("msl", len(data), parts, tuple(_entry_point(data, kernel, sizes) for kernel in kernels))
+        # Types, constants and helpers: the compiler makes a module per kernel, so they are the kernel's own.
+        shared = fingerprint(without_comments(outside(data, kernels)))
+        entries = tuple(_entry_point(data, kernel, sizes, shared) for kernel in kernels)
+        return Reading("msl", len(data), parts, entries)
 
 
 def _struct_sizes(data: bytes, found: list[Block]) -> TypeSizes:
@@ -49,11 +53,13 @@ def _struct_sizes(data: bytes, found: list[Block]) -> TypeSizes:
     return sizes
 
 
-def _entry_point(data: bytes, kernel: Block, sizes: TypeSizes) -> EntryPoint:
+def _entry_point(data: bytes, kernel: Block, sizes: TypeSizes, shared: bytes) -> EntryPoint:
+    text = kernel.span.of(data)
     return EntryPoint(
         kernel.name,
         code_bytes=kernel.span.size,
-        workgroup_bytes=_threadgroup_bytes(kernel.span.of(data), sizes),
+        workgroup_bytes=_threadgroup_bytes(text, sizes),
+        code=code_digest(without_name(text, kernel.name.encode()), shared),
     )
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from bot.core.reading import EntryPoint, Reading
 from bot.errors import MalformedBinary
 from bot.measure.blocks import Block, blocks, header_pattern, outside, without_comments
+from bot.measure.code_digest import code_digest, fingerprint, without_name
 
 NAME = rb"[A-Za-z_$%][\w$]*"
 HEADER = header_pattern(
@@ -28,6 +29,11 @@ DECLARATION = re.compile(
 )
 VARIABLE = re.compile(rb"\s*(?P<name>" + NAME + rb")\s*(?P<dimensions>(?:\[\s*\d{0,10}\s*\]\s*){0,8})")
 IDENTIFIER = re.compile(NAME)
+OWN_VARIABLE = re.compile(rb"(?<!\.extern )\.(?:const|global|shared)\b[^=]*")
+"""What a module says of a variable of its own before it says what is in it."""
+EXTENT = re.compile(rb"\[[^\]]*\]?")
+FUNCTION_ORDINAL = re.compile(rb"(?<=BB)\d+(?=_)|(?<=__local_depot)\d+")
+"""What LLVM counts up over the functions of a module, in the names of labels and frames."""
 TYPE_BITS = re.compile(rb"(?:[bsuf]|bf)(8|16|32|64|128)(?:x2)?")
 LABELS = {"entry": "text", "func": "functions"}
 
@@ -69,11 +75,15 @@ def read_ptx(data: bytes, *, launch_known: bool = False) -> Reading:
     if not PtxReader().accepts(data):
         raise MalformedBinary("no .version directive", where="ptx")
     found = list(blocks(data, HEADER, "ptx"))
-    declared = _variables(without_comments(outside(data, found)))
+    declarations = without_comments(outside(data, found))
+    declared = _variables(declarations)
     shared = {variable.name: variable.size_bytes for variable in declared if variable.space == "shared"}
     if launch_known:
         shared = {name: size_bytes for name, size_bytes in shared.items() if size_bytes is not None}
-    entries = tuple(_entry_point(data, block, shared) for block in found if block.kind == "entry")
+    named = list(_own_variables(declarations))
+    named += [(block.name.encode(), block.span.of(data)) for block in found if block.kind == "func"]
+    shareable = _fingerprints(named)
+    entries = tuple(_entry_point(data, block, shared, shareable) for block in found if block.kind == "entry")
     return Reading("ptx", len(data), _parts(len(data), found), entries)
 
 
@@ -84,7 +94,9 @@ def _parts(whole_bytes: int, found: Iterable[Block]) -> dict[str, int]:
     return parts | {"module": whole_bytes - sum(parts.values())}
 
 
-def _entry_point(data: bytes, block: Block, module_shared: Mapping[bytes, int | None]) -> EntryPoint:
+def _entry_point(
+    data: bytes, block: Block, module_shared: Mapping[bytes, int | None], shareable: Mapping[bytes, bytes]
+) -> EntryPoint:
     body = block.body.of(data)
     own = tuple(_variables(body))
     stack = sum(variable.size_bytes or 0 for variable in own if variable.space == "local")
@@ -96,7 +108,31 @@ def _entry_point(data: bytes, block: Block, module_shared: Mapping[bytes, int | 
         stack_bytes=stack,
         stack_kind="static",
         workgroup_bytes=None if None in sizes else sum(size for size in sizes if size),
+        code=code_digest(_nameless(block.name.encode(), block.span.of(data), shareable)),
     )
+
+
+def _own_variables(declarations: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Name and declaration, with contents, of the module's variables; LLVM declares one at a time."""
+    for statement in declarations.split(b";"):
+        head = OWN_VARIABLE.search(statement)
+        names = IDENTIFIER.findall(EXTENT.sub(b"", head[0])) if head else []
+        if head and names:
+            yield names[-1], statement[head.start() :]
+
+
+def _fingerprints(named: Iterable[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
+    """Name → what stands for it in a digest; each of these may use those before it, as PTX demands."""
+    known: dict[bytes, bytes] = {}
+    for name, text in named:
+        known[name] = fingerprint(_nameless(name, text, known)).hex().encode()
+    return known
+
+
+def _nameless(name: bytes, text: bytes, known: Mapping[bytes, bytes]) -> bytes:
+    """The text without its own name and ordinals, and with the contents of all else that it names."""
+    own = FUNCTION_ORDINAL.sub(b"", without_name(text, name))
+    return IDENTIFIER.sub(lambda match: known.get(match[0], match[0]), own) if _used(own, known) else own
 
 
 def _used(body: bytes, names: Mapping[bytes, object]) -> set[bytes]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from bot.core.reading import EntryPoint, Reading
 from bot.errors import MalformedBinary
+from bot.measure.code_digest import code_digest
 from bot.measure.flatbuffer import INT32, OFFSET_BYTES, UINT64, Table, has_identifier, root_table
 from bot.measure.spans import Span, label_sizes, span_inside
 
@@ -100,6 +101,7 @@ def _entry_points(module: VmModule) -> Iterator[EntryPoint]:
         if not 0 <= ordinal * DESCRIPTOR.size < descriptors.size:
             raise MalformedBinary(f"export {name[:80]!r} names function {ordinal}", where="VM module")
         offset, length, *_ = DESCRIPTOR.unpack_from(module.root.data, descriptors.start + ordinal * DESCRIPTOR.size)
-        span_inside(offset, length, module.bytecode.size, "VM module")
+        inside = span_inside(offset, length, module.bytecode.size, "VM module")
         if not name.startswith(PRIVATE_PREFIX):
-            yield EntryPoint(name, code_bytes=length)
+            code = Span(module.bytecode.start + inside.start, length).of(module.root.data)
+            yield EntryPoint(name, code_bytes=length, code=code_digest(code))

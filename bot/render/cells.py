@@ -11,9 +11,12 @@ from bot.core.snapshot import Cell, Dispatch
 from bot.render.escape import clip
 from bot.render.facts import NAME_LIMIT, Facts
 from bot.render.filters import amount, change, plural, sides
+from bot.render.stories import Story, story
 
 DISPATCH_ROWS = 20_000
 """The most rows of dispatches on one page; cells that are the same on both sides go first."""
+STORY_ROWS = 5_000
+"""The most rows of what explains changes on one page; report.json has all."""
 
 _STATES = {
     "same": "bit-identical",
@@ -45,6 +48,7 @@ class CellTable:
         headers: columns that some dispatch has a value for.
         rows: texts in the order of the headers.
         command: of head, or of base where head has no such cell.
+        story: why it changed; None where it did not, or where there is no room.
     """
 
     target: str
@@ -52,6 +56,7 @@ class CellTable:
     headers: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     command: str
+    story: Story | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,20 +80,23 @@ class ModelTable:
 
 def model_tables(facts: Facts) -> Iterator[ModelTable]:
     """One table at a time: a page of 5,000 cells is not held in memory twice."""
-    room = DISPATCH_ROWS
+    room = _Room()
     models: dict[str, list[CellDelta]] = {}
     for delta in facts.report.deltas:
         models.setdefault(delta.key.model, []).append(delta)
     crowded = sum(_size(delta) for delta in facts.report.deltas) > DISPATCH_ROWS
     for model, deltas in models.items():
         shown = [delta for delta in deltas if not (crowded and delta.state == "same")]
-        tables = []
-        for delta in shown:
-            room -= _size(delta)
-            if room >= 0 and _size(delta):
-                tables.append(_cell_table(facts, delta))
-        left_out = sum(_size(delta) > 0 for delta in deltas) - len(tables)
+        tables = [table for delta in shown if (table := _cell_table(facts, delta, room))]
+        left_out = sum(_size(delta) > 0 for delta in deltas) - sum(bool(table.rows) for table in tables)
         yield _model_table(facts, model, deltas, tables, left_out)
+
+
+class _Room:
+    """How many rows the page still has."""
+
+    def __init__(self) -> None:
+        self.dispatches, self.stories = DISPATCH_ROWS, STORY_ROWS
 
 
 def _size(delta: CellDelta) -> int:
@@ -124,13 +132,28 @@ def _text(delta: CellDelta, metric: Metric) -> Text:
     return sides(value.base, value.head, metric.unit), change(value.base, value.head, metric.unit), css
 
 
-def _cell_table(facts: Facts, delta: CellDelta) -> CellTable:
-    pairs = _pairs(delta)
+def _cell_table(facts: Facts, delta: CellDelta, room: _Room) -> CellTable | None:
+    """None where there is nothing to show, or no room for it."""
+    told = _story(facts, delta, room)
+    room.dispatches -= _size(delta)
+    pairs = _pairs(delta) if room.dispatches >= 0 else []
+    if not pairs and told is None:
+        return None
     columns = [c for c in _COLUMNS if any(_value(d, c[1]) is not None for pair in pairs for d in pair)]
     headers = ("entry point", "kind", *(name for name, _, _ in columns))
     rows = tuple(_row(pair, columns) for pair in pairs)
     cell = delta.head or delta.base
-    return CellTable(facts.short[delta.key.target], _state(delta), headers, rows, cell.command if cell else "")
+    command = cell.command if cell else ""
+    return CellTable(facts.short[delta.key.target], _state(delta), headers, rows, command, told)
+
+
+def _story(facts: Facts, delta: CellDelta, room: _Room) -> Story | None:
+    explanation = facts.report.explanations.get(delta.key)
+    if explanation is None or room.stories <= 0:
+        return None
+    told = story(delta, explanation)
+    room.stories -= told.size
+    return told
 
 
 def _pairs(delta: CellDelta) -> list[tuple[Dispatch | None, Dispatch | None]]:

@@ -68,8 +68,14 @@ def change(base: int | None, head: int | None, unit: str = "bytes") -> str:
 
 
 def plural(count: int, noun: str) -> str:
-    """`1 cell`, `2 cells`, `1,204 cells`."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+    """`1 cell`, `2 cells`, `1,204 dispatches`, `2 families`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {_many(noun)}"
+
+
+def _many(noun: str) -> str:
+    if noun.endswith("y"):
+        return f"{noun[:-1]}ies"
+    return f"{noun}es" if noun.endswith("ch") else f"{noun}s"
 
 
 def grid_percent(ratio: float | None) -> str:

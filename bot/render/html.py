@@ -12,7 +12,7 @@ from bot.render.facts import build_facts
 from bot.render.selection import Limits
 from bot.render.view import build_view
 
-_LIMITS = Limits(2_000, 1_000_000, 200, 40, 20, 50, 2_000, 1, 500, 200)
+_LIMITS = Limits(2_000, 1_000_000, 200, 40, 20, 50, 2_000, 1, 500, 200, 200, 0, 0, 0, 600, every=True)
 TEMPLATE = "report.html.j2"
 
 

@@ -49,6 +49,10 @@ class Limits:
         changed: changed metrics of changed cells.
         names: cells named in one list.
         commands: cells whose commands are printed.
+        causes: lines of cause and place, each for the alarming cells of one model that are alike.
+        whys: cells whose change is explained, each with `dispatches` rows in a table and `diff_lines` of a diff.
+        overview: rows of what is said of whole models.
+        every: True where what did not change is told, too.
     """
 
     grid_models: int
@@ -61,6 +65,12 @@ class Limits:
     changed: int
     names: int
     commands: int
+    causes: int = 4
+    whys: int = 0
+    dispatches: int = 0
+    diff_lines: int = 0
+    overview: int = 0
+    every: bool = False
 
 
 def fair(items: Sequence[T], group: Callable[[T], Hashable], limit: int) -> list[T]:

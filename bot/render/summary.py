@@ -13,10 +13,10 @@ SUMMARY_LIMIT_BYTES = 1024 * 1024
 
 _WIDTH = 165
 _TIERS = (
-    Limits(400, _WIDTH, 40, 20, 20, 50, 2_000, 4_000, 1_000, 400),
-    Limits(100, _WIDTH, 20, 12, 20, 20, 500, 1_500, 300, 100),
+    Limits(400, _WIDTH, 40, 20, 20, 50, 2_000, 4_000, 1_000, 400, 40, 80, 20, 60, 200),
+    Limits(100, _WIDTH, 20, 12, 20, 20, 500, 1_500, 300, 100, 20, 20, 10, 20, 60),
     Limits(40, _WIDTH, 8, 8, 10, 8, 100, 300, 60, 20),
-    Limits(6, _WIDTH, 1, 2, 3, 1, 4, 4, 3, 1),
+    Limits(6, _WIDTH, 1, 2, 3, 1, 4, 4, 3, 1, 2),
 )
 _WHERE = "report.html and report.json"
 TEMPLATE = "summary.md.j2"

@@ -29,7 +29,7 @@ _VERDICTS = {"fail": "bold red", "warn": "bold yellow", "pass": "bold green"}
 
 def print_report(report: Report, console: Console) -> None:
     """Print what a person in front of a terminal wants to know; the files have the rest."""
-    limits = Limits(40, max(console.width, 40) * 13 // 10, 4, 6, 10, 1, 10, 1, 12, 1)
+    limits = Limits(40, max(console.width, 40) * 13 // 10, 4, 6, 10, 1, 10, 1, 12, 1, 6)
     for part in _parts(build_view(report, limits)):
         console.print(part)
 
@@ -38,6 +38,7 @@ def _parts(view: ReportView) -> Iterator[Text | Table | Padding]:
     if view.broke:
         yield Text(f"the analysis broke: {view.broke}", "bold red")
     yield _text(view.headline, _VERDICTS[view.status])
+    yield from (Text.assemble("- ", _text(line)) for line in view.causes)
     yield _text(view.counts)
     yield _text(view.compared.versions)
     yield from (Text(f"note: {clean(note)}", "yellow") for note in view.notes)

@@ -18,10 +18,13 @@ from bot.render.filters import plural
 from bot.render.grid import Grid, build_grid
 from bot.render.headline import counts, headline
 from bot.render.movers import Movers, movers
+from bot.render.overview import OVERVIEWS, pair_tables
 from bot.render.phrase import Phrase
 from bot.render.rows import MetricRow, finding_row
 from bot.render.selection import Limits, Listing, fair_in_order, listing
 from bot.render.sides import Commands, Compared, commands, compared, notes
+from bot.render.tables import Table
+from bot.render.why import WhyCell, causes, whys
 
 _FAILURES_AT_ONCE = 4
 _REASONS_AT_ONCE = 3
@@ -45,6 +48,9 @@ class ReportView:
             a state (other than newly broken) that the rules forbid.
         standing: limits that were exceeded by the same value on base.
         over: cells that the compiler's stack gate refuses on both sides.
+        causes: cause and place of the alarms, a line for those that are alike.
+        whys: changed cells with all that is known of why.
+        fusion, folding, slopes, pairs: what there is to say of whole models.
     """
 
     status: str
@@ -77,6 +83,12 @@ class ReportView:
     unchanged: Unchanged
     costs: tuple[CostRow, ...]
     commands: Listing[Commands]
+    causes: Listing[Phrase]
+    whys: Listing[WhyCell]
+    fusion: Table
+    folding: Table
+    slopes: Table
+    pairs: Listing[Table]
     stack_limit_bytes: int
     left_out: tuple[str, ...]
 
@@ -118,6 +130,10 @@ def _parts(facts: Facts, limits: Limits) -> dict[str, Any]:
         "unchanged": unchanged(facts, limits),
         "costs": costs(facts),
         "commands": commands(facts, limits),
+        "causes": causes(facts, limits),
+        "whys": whys(facts, limits),
+        **{name: table(facts, limits) for name, table in OVERVIEWS},
+        "pairs": pair_tables(facts, limits),
         "stack_limit_bytes": STACK_LIMIT_BYTES,
     }
 
@@ -150,7 +166,7 @@ def _left_out(parts: dict[str, Any]) -> Iterator[str]:
     """What this size has no room for, in words; tables of the largest are selections by their nature."""
     models: Listing[ModelChanges] = parts["changed"]
     hidden = sum(model.rows.more for model in models)
-    lists = [parts["grid"].models, *(parts[name] for name in _COMPLETE)]
+    lists = [parts["grid"].models, *(parts[name] for name in _COMPLETE), *(parts[name].rows for name, _ in OVERVIEWS)]
     counted = [(entries.more, entries.noun) for entries in lists]
     counted.append((hidden, "changed metric"))
     for count, noun in counted:
@@ -169,5 +185,8 @@ _COMPLETE = (
     "over",
     "unmeasured",
     "commands",
+    "causes",
+    "whys",
+    "pairs",
 )
 """Lists that would be whole if there were room."""

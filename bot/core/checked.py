@@ -1,0 +1,100 @@
+"""Checked access to JSON values that may come from an untrusted run: every field's type, no unknown fields."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import MISSING, fields
+from typing import Any
+
+from bot.errors import InputError
+
+INT_LIMIT = 1 << 53  # what every JSON reader holds exactly
+
+INT = (int, type(None))
+STR = (str, type(None))
+_TYPES: Mapping[str, type | tuple[type, ...]] = {
+    "str": str,
+    "bool": bool,
+    "int": int,
+    "int | None": INT,
+    "str | None": STR,
+    "tuple[int, ...]": list,
+    "tuple[str, ...]": list,
+}
+_ITEMS: Mapping[str, type] = {"tuple[int, ...]": int, "tuple[str, ...]": str}
+
+Table = tuple[tuple[str, str, Any], ...]
+"""A dataclass's fields: name, type as it is written, default."""
+
+
+def shown(value: Any) -> str:
+    """The value in an error: foreign text can be of any length, and any nesting."""
+    if not isinstance(value, str):
+        return "missing" if value is None else f"of type {type(value).__name__}"
+    return repr(value) if len(value) <= 60 else f"{value[:57]!r}..."
+
+
+class Fields:
+    """Checked access to one JSON object; `path` names it in errors."""
+
+    def __init__(self, value: Any, path: str, allowed: frozenset[str]) -> None:
+        if not isinstance(value, dict):
+            raise InputError(f"expected an object, found {type(value).__name__}", where=path)
+        if unknown := value.keys() - allowed:
+            raise InputError(f"unknown field {shown(min(unknown))}", where=path)
+        self.value, self.path = value, path
+
+    def get(self, name: str, kind: type | tuple[type, ...], default: Any = MISSING) -> Any:
+        """The field, of one of these types; the default where it is absent."""
+        found = self.value.get(name, default)
+        if found is MISSING:
+            raise InputError(f"field {name!r} is missing", where=self.path)
+        allowed = kind if isinstance(kind, tuple) else (kind,)
+        if not isinstance(found, allowed) or (isinstance(found, bool) and bool not in allowed):
+            raise InputError(f"field {shown(name)} has the wrong type {type(found).__name__}", where=self.path)
+        if isinstance(found, int) and abs(found) > INT_LIMIT:
+            raise InputError(f"field {shown(name)} is out of range", where=self.path)
+        return found
+
+    def items(self, name: str, default: Any = ()) -> list[Any]:
+        """The entries of a list; of none where the field is absent."""
+        found: list[Any] = self.get(name, list, list(default))
+        return found
+
+    def of_type(self, name: str, kind: type) -> tuple[Any, ...]:
+        """The entries of a list, each of one type."""
+        values = self.items(name)
+        if not all(type(value) is kind for value in values):
+            raise InputError(f"field {name!r} holds something else than {_PLURALS[kind]}", where=self.path)
+        if kind is int and any(abs(value) > INT_LIMIT for value in values):
+            raise InputError(f"field {name!r} is out of range", where=self.path)
+        return tuple(values)
+
+    def strings(self, name: str) -> tuple[str, ...]:
+        """The entries of a list of strings."""
+        return self.of_type(name, str)
+
+    def mapping(self, name: str, kind: tuple[type, ...]) -> dict[str, Any]:
+        """An object whose values are all of these types."""
+        inner = Fields(self.get(name, dict, {}), f"{self.path}.{name}", frozenset(self.value.get(name) or ()))
+        return {key: inner.get(key, kind) for key in inner.value}
+
+
+_PLURALS = {str: "strings", int: "integers"}
+
+
+def table_of(cls: Any) -> Table:
+    """The fields of a dataclass of simple types; raises KeyError for one that has others."""
+    return tuple((f.name, str(f.type), f.default) for f in fields(cls) if _TYPES[str(f.type)])
+
+
+def flat(cls: Any, table: Table, value: Any, path: str) -> Any:
+    """One object as a value of the dataclass; raises InputError naming `path` and the field."""
+    found = Fields(value, path, frozenset(name for name, _, _ in table))
+    return cls(**{name: _field(found, name, kind, default) for name, kind, default in table})
+
+
+def _field(found: Fields, name: str, kind: str, default: Any) -> Any:
+    if kind in _ITEMS:
+        return found.of_type(name, _ITEMS[kind])
+    return found.get(name, _TYPES[kind], default)

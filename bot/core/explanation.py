@@ -1,0 +1,101 @@
+"""Why a cell changed: its dispatches matched across the sides, the cause, and the components that moved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from bot.core.snapshot import Dispatch
+
+CAUSES = ("input", "fusion", "dedup-lost", "dedup-won", "strategy", "codegen", "packaging")
+"""In the order of the phases that they stand for."""
+
+PHASES = (
+    "input",
+    "global-optimization",
+    "dispatch-creation",
+    "deduplication",
+    "executable-source",
+    "configuration",
+    "code",
+    "layout",
+)
+"""Phases in which the sides can first differ, in the compiler's order."""
+
+UNATTRIBUTED = "unattributed"
+
+Amounts = Mapping[str, "int | None"]
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchDelta:
+    """One entry point on both sides, where it is not the same.
+
+    Attributes:
+        base, head: the entry point there; None where that side has none that matches.
+        matched: the pass that found the pair; `added` or `removed` where none did.
+        cause: one of CAUSES; None where it cannot be known, `note` then says why.
+        component: where most of its sites are; `unattributed` without a location.
+        note: what differs, in words and values.
+        diff: unified diff of the smallest differing piece, line by line; empty where both texts are not at hand.
+    """
+
+    base: Dispatch | None
+    head: Dispatch | None
+    matched: str
+    cause: str | None
+    component: str = UNATTRIBUTED
+    note: str = ""
+    diff: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The head's name, the base's where it is gone."""
+        known = self.head or self.base
+        return known.name if known else ""
+
+
+@dataclass(frozen=True, slots=True)
+class ComponentDelta:
+    """One component of the model on both sides; the parts of all components sum to the cell's.
+
+    Attributes:
+        base, head: `dispatch_sites`, `code_bytes` and `stack_bytes` → amount; None where the cell does not know it.
+    """
+
+    name: str
+    base: Amounts
+    head: Amounts
+
+    def change(self, what: str) -> int:
+        """head − base; 0 where either is not known."""
+        left, right = self.base.get(what), self.head.get(what)
+        return 0 if left is None or right is None else right - left
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The story of one cell.
+
+    Attributes:
+        cause: the cell's: that of the first phase in which the sides differ; None where that is not known.
+        phase: that phase, one of PHASES.
+        why: one sentence.
+        dispatches: those that are not the same, largest change of code first.
+        unchanged: how many entry points are the same on both sides.
+        components: those that moved, largest change of code first.
+        tree: all components down to the model's own names, as in the head (as in the base without one).
+    """
+
+    cause: str | None
+    phase: str | None
+    why: str
+    dispatches: tuple[DispatchDelta, ...] = ()
+    unchanged: int = 0
+    components: tuple[ComponentDelta, ...] = ()
+    tree: tuple[ComponentDelta, ...] = field(default=())
+
+    @property
+    def component(self) -> str | None:
+        """The component that moved most."""
+        return self.components[0].name if self.components else None

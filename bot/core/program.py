@@ -1,0 +1,111 @@
+"""What a model's target-independent IR says of its dispatches, kept small enough to live in a baseline.
+
+Digests stand for texts: two executables of equal `source` have the same IR up to names and SSA numbering.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+FAMILY_KINDS = (
+    "constants",
+    "static-shapes",
+    "offsets",
+    "operand-order",
+    "extra-operation",
+    "different-fusion",
+)
+"""What may keep executables apart that are otherwise equal."""
+
+HASHED_PHASES = ("input", "global-optimization")
+"""Phases whose whole program is compared by one digest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One executable's IR after dispatch creation, as digests (6 characters, 36 bits).
+
+    Attributes:
+        executable: its name.
+        source: of the IR up to names and SSA numbering.
+        structure: of the same without the values of constants, static shapes and offsets.
+        operations: sum of the hashes of its scalar and named operations (modulo 2**32): adds up when regions merge.
+    """
+
+    executable: str
+    source: str
+    structure: str
+    operations: int
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """One dispatch site of the program.
+
+    Attributes:
+        entry_point: what it launches.
+        component: the model's own name of the place (`encoder.layer.0.attention`), from the MLIR location; None
+            without one.
+        initializer: True where it runs once, when the module is loaded.
+    """
+
+    entry_point: str
+    component: str | None = None
+    initializer: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One scalar argument of an entry point, over all its sites.
+
+    Attributes:
+        index: its position among the scalar arguments.
+        type: `i32`, `index`, …
+        values: the different constants, ascending; the first few where there are many.
+        distinct: how many different constants there are.
+        divisor: the greatest common divisor of the constants (0 where all are 0); None where a site passes no constant.
+        unknown_sites: sites that pass something which is no constant.
+    """
+
+    entry_point: str
+    index: int
+    type: str
+    values: tuple[int, ...]
+    distinct: int
+    divisor: int | None
+    unknown_sites: int
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Executables of one cell that are equal but for one kind of static information.
+
+    Attributes:
+        kind: one of FAMILY_KINDS.
+        members: executable names, in the program's order; at least two.
+        varying: what keeps them apart, a line each with the values (`arith.constant i32 → arith.muli: 3, 5, 7`).
+    """
+
+    kind: str
+    members: tuple[str, ...]
+    varying: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What the target-independent half of a compile says; cells of one model share it.
+
+    Attributes:
+        phases: one of HASHED_PHASES → digest of the whole program's IR at its end, up to names of values and places.
+        linalg_ops_before: linalg operations before fusion; None where that phase could not be read.
+        sources: an entry per executable, in the program's order.
+        sites: dispatch sites in the program's order.
+        arguments: scalar arguments of the entry points.
+    """
+
+    phases: Mapping[str, str] = field(default_factory=dict)
+    linalg_ops_before: int | None = None
+    sources: tuple[Source, ...] = ()
+    sites: tuple[Site, ...] = ()
+    arguments: tuple[Argument, ...] = ()

@@ -1,0 +1,119 @@
+"""What a configuration says about models together: sections, pairs, families of several depths, bands of noise.
+
+Pairs and depths that a configuration leaves out are those of the default suite's manifest, `models/suite.yml`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from bot.core.coverage import covers, metrics_of, shadowing
+from bot.core.metrics import METRIC_BY_ID, METRICS
+from bot.core.policy import Ratio, Rule
+from bot.errors import ConfigError
+from bot.inputs.schema_errors import did_you_mean
+from bot.inputs.units import parse_ratio
+from bot.inputs.yaml_file import YamlFile
+
+Pairs = tuple[tuple[str, str], ...]
+"""Static and dynamic model of each."""
+Depths = dict[str, tuple[str, ...]]
+"""Name of a family → its models, shallow to deep as written."""
+
+INEXACT = tuple(metric.id for metric in METRICS if not metric.exact)
+
+LEAST_DEPTHS = 3
+"""Two points are always a line."""
+
+MANIFEST_SCHEMA = "code-size-suite/1"
+
+
+def parse_sections(file: YamlFile) -> tuple[tuple[str, str], ...]:
+    """Name and glob of each section, in the order of the file; a name has an entry for each of its globs."""
+    plain: Mapping[str, str | list[str]] = file.data.get("components", {})
+    listed = {name: [globs] if isinstance(globs, str) else globs for name, globs in plain.items()}
+    return tuple((name, glob) for name, globs in listed.items() for glob in globs)
+
+
+def read_manifest(path: Path) -> tuple[Pairs, Depths]:
+    """The static-dynamic pairs and the depths of a suite's manifest; raises ConfigError where it is none."""
+    try:
+        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ConfigError("cannot be read", where=str(path), mend="install the bot again") from error
+    if not isinstance(data, dict) or data.get("schema") != MANIFEST_SCHEMA:
+        raise ConfigError(f"is no manifest {MANIFEST_SCHEMA!r}", where=str(path), mend="install the bot again")
+    return _pairs(pair for pair in data["pairs"] if pair["kind"] == "static-dynamic"), _depths(data.get("depths", {}))
+
+
+def _pairs(plain: Any) -> Pairs:
+    return tuple((pair["static"], pair["dynamic"]) for pair in plain)
+
+
+def _depths(plain: Mapping[str, Sequence[str]]) -> Depths:
+    return {family: tuple(models) for family, models in plain.items()}
+
+
+def parse_pairs(file: YamlFile, default: Pairs) -> Pairs:
+    """The static-dynamic pairs of a file, else the default ones; a model that is not measured gives no table."""
+    if "pairs" not in file.data:
+        return default
+    pairs = _pairs(file.data["pairs"])
+    for index, (static, dynamic) in enumerate(pairs):
+        if static == dynamic:
+            what = f"{static!r} is paired with itself"
+            raise file.error(("pairs", index), what, "name a static and a dynamic model")
+    return pairs
+
+
+def parse_depths(file: YamlFile, default: Mapping[str, tuple[str, ...]]) -> Mapping[str, tuple[str, ...]]:
+    """The families of a file, else the default ones; raises ConfigError for one of too few models to be a slope."""
+    if "depths" not in file.data:
+        return default
+    depths = _depths(file.data["depths"])
+    for family, models in depths.items():
+        if len(models) < LEAST_DEPTHS:
+            what = f"has {len(models)} of at least {LEAST_DEPTHS} models"
+            raise file.error(("depths", family), what, "name models of more depths")
+    return depths
+
+
+def parse_noise(file: YamlFile) -> dict[str, Ratio]:
+    """Inexact metric → its band of noise; raises ConfigError for any other metric."""
+    found: dict[str, Ratio] = {}
+    for id_, written in file.data.get("noise", {}).items():
+        at = ("noise", id_)
+        if id_ not in METRIC_BY_ID:
+            raise file.error(at, f"no metric is called {id_!r}", did_you_mean(id_, INEXACT))
+        if id_ not in INEXACT:
+            raise file.error(at, "repeats exactly: it has no noise", did_you_mean(id_, INEXACT))
+        try:
+            found[id_] = parse_ratio(written)
+        except ValueError as error:
+            raise file.error(at, str(error)) from error
+    return found
+
+
+def check_noise(file: YamlFile, rules: Sequence[Rule], noise: Mapping[str, Ratio]) -> None:
+    """Refuse a rule that would judge a metric which varies, before it is known how much it varies.
+
+    A rule for `*` is none: it does not ask for them, and they are not judged without a band.
+    """
+    for index, rule in enumerate(rules):
+        for id_ in metrics_of(rule) if rule.levels() else ():
+            if id_ in INEXACT and id_ not in noise and _asks(rules, index, id_):
+                what = f"{id_} varies from run to run"
+                mend = f"set noise.{id_}, which `code-size-bot calibrate` measures"
+                raise file.error(("thresholds", index, "metrics"), what, mend)
+
+
+def _asks(rules: Sequence[Rule], index: int, id_: str) -> bool:
+    rule = rules[index]
+    if any(covers(glob, "*") for glob in rule.metrics):
+        return False
+    alone = Rule(rule.name, (id_,), rule.models, rule.targets)
+    return shadowing((*rules[:index], alone), index) is None

@@ -1,0 +1,1 @@
+"""Why it changed: matching, causes, components, families."""

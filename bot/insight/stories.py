@@ -1,0 +1,46 @@
+"""Every changed cell's whole story: its cause and its dispatches, beside the components that moved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from bot.core.delta import CellDelta
+from bot.core.explanation import UNATTRIBUTED, Explanation
+from bot.core.snapshot import Cell, CellKey, Dispatch, Snapshot
+from bot.insight.components import Sections, components, naming, tree, where
+from bot.insight.differences import Texts
+from bot.insight.explaining import ComponentOf, explain, no_texts
+
+_UNCHANGED = frozenset({"same", "unmeasured"})
+
+
+def explanations(
+    base: Snapshot, head: Snapshot, deltas: Sequence[CellDelta], sections: Sections = (), texts: Texts = no_texts
+) -> dict[CellKey, Explanation]:
+    """Why the cells changed that both sides measured; `texts`: digest of a source → its IR, where it is at hand."""
+    return {delta.key: _story(base, head, delta, sections, texts) for delta in _changed(deltas)}
+
+
+def _changed(deltas: Sequence[CellDelta]) -> Iterator[CellDelta]:
+    for delta in deltas:
+        measured = delta.base is not None and delta.head is not None and delta.base.measured and delta.head.measured
+        if measured and delta.state not in _UNCHANGED:
+            yield delta
+
+
+def _story(base: Snapshot, head: Snapshot, delta: CellDelta, sections: Sections, texts: Texts) -> Explanation:
+    model = delta.key.model
+    known = base.models.get(model)
+    told = explain(delta, known is not None and known == head.models.get(model), texts, _places(delta, sections))
+    return replace(told, components=components(delta, sections), tree=tree(delta, sections))
+
+
+def _places(delta: CellDelta, sections: Sections) -> ComponentOf:
+    names = naming(delta, sections).components
+    known = [(cell, where(cell, names)) for cell in (delta.base, delta.head) if cell is not None]
+
+    def component_of(dispatch: Dispatch, cell: Cell) -> str:
+        return next((found.get(dispatch.name, UNATTRIBUTED) for one, found in known if one is cell), UNATTRIBUTED)
+
+    return component_of

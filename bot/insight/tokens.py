@@ -1,0 +1,242 @@
+"""Reads MLIR's generic form, one operation per line, into flat lists of operations; linear in the text.
+
+A line without its SSA names is a *template*: equal lines differ in names only, so a template is taken apart once and
+kept in a `Reader`, however many executables repeat it.
+Format: https://mlir.llvm.org/docs/LangRef/#high-level-structure, as printed with local scope and without locations.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+_NAMES = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|(%[A-Za-z0-9_$.-]+(?:#[0-9]+)?)')
+_PACK = re.compile(r"^%:([0-9]{1,4}) = ")
+_OPENING = {"(": ")", "[": "]", "{": "}", "<": ">"}
+_SKIP = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|->|[<>]=|[()\[\]{}<>,]')
+
+
+class Unreadable(ValueError):
+    """A text that is not the generic form as known here; never leaves this room."""
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """One line without its SSA names.
+
+    Attributes:
+        text: the line with `%` for every name.
+        name: the operation's name; "" for a block header or the line that closes regions.
+        results: how many SSA names the line defines (a pack `%0:2` is one name).
+        attributes: key → text, properties and discardable ones.
+        operand_types, result_types: empty on a line that opens regions: its closing line has them.
+        opens, closes: whether a region begins or ends here.
+        block_types: of a block header, its arguments' types; None elsewhere.
+    """
+
+    text: str
+    name: str = ""
+    results: int = 0
+    attributes: tuple[tuple[str, str], ...] = ()
+    operand_types: tuple[str, ...] = ()
+    result_types: tuple[str, ...] = ()
+    opens: bool = False
+    closes: bool = False
+    block_types: tuple[str, ...] | None = None
+
+
+@dataclass(slots=True)
+class Operation:
+    """One operation of an executable.
+
+    Attributes:
+        template: its (first) line.
+        tail: the template of its closing line; the same as `template` where it has no region.
+        operands, results: SSA names, `%0#1` for the second of a pack.
+        parent: index of the operation around it, -1 at the top.
+        block_arguments: name and type, over all its blocks.
+    """
+
+    template: Template
+    tail: Template
+    operands: tuple[str, ...]
+    results: tuple[str, ...]
+    parent: int
+    block_arguments: list[tuple[str, str]] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """Of the operation, with its dialect."""
+        return self.template.name
+
+    def attribute(self, key: str) -> str:
+        """Text of an attribute, "" without it."""
+        return next((text for name, text in self.template.attributes + self.tail.attributes if name == key), "")
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """One executable's functions: its lines (template, SSA names in order) and the operations they make."""
+
+    lines: tuple[tuple[Template, tuple[str, ...]], ...]
+    operations: tuple[Operation, ...]
+
+
+def _end(text: str, start: int) -> int:
+    """Position after the bracket that closes the one at `start`."""
+    stack: list[str] = []
+    for match in _SKIP.finditer(text, start):
+        token = match.group()
+        if token in _OPENING:
+            stack.append(_OPENING[token])
+        elif token in (")", "]", "}", ">"):
+            if not stack or stack.pop() != token:
+                break
+            if not stack:
+                return match.end()
+    raise Unreadable("unbalanced brackets")
+
+
+def split(text: str) -> tuple[str, ...]:
+    """The parts between top-level commas, stripped; () of nothing."""
+    parts: list[str] = []
+    depth = start = 0
+    for match in _SKIP.finditer(text):
+        token = match.group()
+        if token in _OPENING:
+            depth += 1
+        elif token in (")", "]", "}", ">"):
+            depth -= 1
+        elif token == "," and depth == 0:
+            parts.append(text[start : match.start()].strip())
+            start = match.end()
+    parts.append(text[start:].strip())
+    return tuple(parts) if parts != [""] else ()
+
+
+def _attributes(text: str) -> tuple[tuple[str, str], ...]:
+    pairs = (part.partition(" = ") for part in split(text))
+    return tuple((key.strip(), value) for key, _, value in pairs)
+
+
+def _types(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Operand and result types of ` : (a, b) -> c`."""
+    if not text.startswith(" : ("):
+        raise Unreadable("no type")
+    end = _end(text, 3)
+    if not text.startswith(" -> ", end):
+        raise Unreadable("no result type")
+    results = text[end + 4 :].strip()
+    inner = results[1:-1] if results.startswith("(") and _end(results, 0) == len(results) else results
+    return split(text[4 : end - 1]), split(inner)
+
+
+def _rest(text: str) -> tuple[tuple[tuple[str, str], ...], str]:
+    """Successors and attributes from the front of `text`, and what follows them."""
+    attributes: tuple[tuple[str, str], ...] = ()
+    for opening, strip in (("[", 0), (" <{", 2), (" {", 1)):
+        if text.startswith(opening):
+            end = _end(text, len(opening) - len(opening.lstrip()))
+            attributes += _attributes(text[len(opening) : end - strip]) if strip else (("successors", text[:end]),)
+            text = text[end:]
+    return attributes, text
+
+
+def _operation(text: str) -> Template:
+    head, quote, _ = text.partition('"')
+    pack = _PACK.match(head)
+    results = int(pack.group(1)) if pack else head.count("%")
+    close = text.find('"', len(head) + 1)
+    name = text[len(head) + 1 : close]
+    if not quote or close < 0 or not text.startswith("(", close + 1):
+        raise Unreadable("no operation")
+    attributes, rest = _rest(text[_end(text, close + 1) :])
+    if rest == " ({":
+        return Template(text, name, results, attributes, opens=True)
+    operands, types = _types(rest)
+    return Template(text, name, results, attributes, operands, types)
+
+
+def _template(text: str) -> Template:
+    if text.startswith("^"):
+        types = split(text[text.find("(") + 1 : text.rfind(")")]) if "(" in text else ()
+        return Template(text, block_types=tuple(part.partition(": ")[2] for part in types))
+    if text == "}, {":
+        return Template(text, opens=True, closes=True)
+    if text.startswith("})"):
+        attributes, rest = _rest(text[2:])
+        return Template(text, "", 0, attributes, *_types(rest), closes=True)
+    return _operation(text)
+
+
+def _results(template: Template, names: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Names that a line defines, and the ones that it uses."""
+    if _PACK.match(template.text) and names:
+        return tuple(f"{names[0]}#{index}" for index in range(template.results)), names[1:]
+    return names[: template.results], names[template.results :]
+
+
+@dataclass(slots=True)
+class _Building:
+    """The operations read so far, and which of them are open."""
+
+    operations: list[Operation] = field(default_factory=list)
+    open: list[int] = field(default_factory=list)
+
+    def add(self, template: Template, names: tuple[str, ...]) -> None:
+        """Take the next line."""
+        if template.block_types is not None:
+            if not self.open or len(names) != len(template.block_types):
+                raise Unreadable("a block outside of a region")
+            self.operations[self.open[-1]].block_arguments += zip(names, template.block_types, strict=True)
+        elif template.closes:
+            if not self.open:
+                raise Unreadable("a region ends that never began")
+            if not template.opens:
+                self.operations[self.open.pop()].tail = template
+        else:
+            results, operands = _results(template, names)
+            parent = self.open[-1] if self.open else -1
+            if template.opens:
+                self.open.append(len(self.operations))
+            self.operations.append(Operation(template, template, operands, results, parent))
+
+
+class Reader:
+    """Reads texts; templates, and the texts themselves, are taken apart once."""
+
+    def __init__(self) -> None:
+        self._templates: dict[str, Template] = {}
+        self._texts: dict[str, Text | None] = {}
+
+    def template(self, text: str) -> Template:
+        """The parts of a line without names; raises `Unreadable`."""
+        found = self._templates.get(text)
+        if found is None:
+            found = self._templates[text] = _template(text)
+        return found
+
+    def read(self, text: str) -> Text | None:
+        """The operations of one executable; None where the text is not understood, whatever it is."""
+        if text not in self._texts:
+            self._texts[text] = self._read(text)
+        return self._texts[text]
+
+    def _read(self, text: str) -> Text | None:
+        lines: list[tuple[Template, tuple[str, ...]]] = []
+        building = _Building()
+        try:
+            for line in text.split("\n"):
+                if not (stripped := line.strip()):
+                    continue
+                names = tuple(name for name in _NAMES.findall(stripped) if name)
+                template = self.template(_NAMES.sub(_unnamed, stripped) if names else stripped)
+                building.add(template, names)
+                lines.append((template, names))
+        except Unreadable:
+            return None
+        return Text(tuple(lines), tuple(building.operations)) if building.operations and not building.open else None
+
+
+def _unnamed(match: re.Match[str]) -> str:
+    return "%" if match.group(1) else match.group()

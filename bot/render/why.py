@@ -1,0 +1,223 @@
+"""Why cells changed: a line of cause and place for every alarm, and the details that fold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from bot.core.delta import CellDelta
+from bot.core.explanation import UNATTRIBUTED, ComponentDelta, DispatchDelta, Explanation
+from bot.core.program import Family
+from bot.core.quiet import is_standing
+from bot.core.snapshot import CellKey
+from bot.render.escape import clean, clip
+from bot.render.facts import NAME_LIMIT, Facts, cells_phrase
+from bot.render.filters import plural
+from bot.render.phrase import Phrase, code, phrase, strong
+from bot.render.selection import Limits, Listing, fair_in_order, listing
+from bot.render.tables import Row, Table, dispatch_sides, name_cell, number_cell
+
+WHY_CHARS = 240
+NOTE_CHARS = 160
+DIFF_CHARS = 200
+_NAME_CHARS, _PLACE_CHARS = 44, 28  # wider tables than these scroll sideways in a comment
+_DIFFS = 2
+_COMPONENTS = 8
+_CAUSES = {
+    "input": "input",
+    "fusion": "fusion",
+    "dedup-lost": "dedup lost",
+    "dedup-won": "dedup won",
+    "strategy": "strategy",
+    "codegen": "codegen",
+    "packaging": "packaging",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Diff:
+    """The smallest differing piece of one dispatch.
+
+    Attributes:
+        text: a unified diff, its first lines.
+        more_lines: how many were left out.
+    """
+
+    name: str
+    text: str
+    more_lines: int
+
+
+@dataclass(frozen=True, slots=True)
+class WhyCell:
+    """The story of one changed cell.
+
+    Attributes:
+        model, target: names; the target's is the short one.
+        cause: in one or two words.
+        said: cause, phase and why as a sentence.
+        notes: what differs in the dispatches.
+        unchanged: how many entry points are the same on both sides.
+    """
+
+    model: str
+    target: str
+    cause: str
+    said: Phrase
+    dispatches: Table
+    notes: Listing[Phrase]
+    unchanged: int
+    diffs: tuple[Diff, ...]
+    components: Table
+    families: Listing[Phrase]
+
+
+def cause_words(cause: str | None) -> str:
+    """A cause in words; `cause not known` for None."""
+    return "cause not known" if cause is None else _CAUSES.get(cause, clip(clean(cause), 24))
+
+
+def causes(facts: Facts, limits: Limits) -> Listing[Phrase]:
+    """A line for the alarming cells of one model that have the same cause and component, worst first."""
+    groups: dict[tuple[str, str | None, str | None], list[CellKey]] = {}
+    for key in _alarming(facts):
+        explanation = facts.report.explanations[key]
+        groups.setdefault((key.model, explanation.cause, explanation.component), []).append(key)
+    shown = fair_in_order(list(groups.values()), lambda keys: keys[0].model, limits.causes)
+    return listing((_line(facts, keys, limits) for keys in shown), len(groups), "cause")
+
+
+def _alarming(facts: Facts) -> list[CellKey]:
+    """Cells that are worse than the rules allow or newly broken, where it is known why."""
+    found = [finding.key for finding in facts.report.verdict.findings if not is_standing(finding)]
+    found += [delta.key for delta in facts.states["newly-broken"]]
+    return [key for key in dict.fromkeys(found) if key in facts.report.explanations]
+
+
+def _line(facts: Facts, keys: Sequence[CellKey], limits: Limits) -> Phrase:
+    told = [facts.report.explanations[key] for key in keys]
+    alike = len({explanation.why for explanation in told}) == 1
+    where = () if alike else phrase(" (on ", code(facts.short[keys[0].target]), ")")
+    cells = cells_phrase(facts, sorted(keys), min(12, limits.names))
+    return phrase(cells, ": ", said(told[0], with_phase=False), where, _how_many(told))
+
+
+def said(explanation: Explanation, *, with_phase: bool = True) -> Phrase:
+    """Cause, place and why: ``**strategy** in `encoder`, first seen in configuration: other tile sizes``."""
+    component = explanation.component
+    place = () if component in (None, UNATTRIBUTED) else phrase(" in ", code(clip(component or "", NAME_LIMIT)))
+    seen = with_phase and explanation.phase
+    phase = f", first seen in {clip(clean(seen), 40)}" if seen else ""
+    why = clip(clean(explanation.why).rstrip(".: "), WHY_CHARS)
+    if explanation.cause is None:
+        moved = phrase("; most moved", place) if place else ()
+        return phrase(strong(cause_words(None)), f": {why}" if why else "", moved)
+    return phrase(strong(cause_words(explanation.cause)), place, phase, f": {why}" if why else "")
+
+
+def _how_many(told: Sequence[Explanation]) -> str:
+    counts = sorted({len(explanation.dispatches) for explanation in told})
+    if not counts[-1]:
+        return ""
+    low = f"{counts[0]:,} to " if len(counts) > 1 else ""
+    return f" ({low}{plural(counts[-1], 'dispatch')})"
+
+
+def whys(facts: Facts, limits: Limits) -> Listing[WhyCell]:
+    """The changed cells that it is known of why, the alarming first; models take turns."""
+    explained = facts.report.explanations
+    keys = list(dict.fromkeys([*_alarming(facts), *(d.key for d in facts.report.deltas if d.key in explained)]))
+    shown = fair_in_order(keys, lambda key: key.model, limits.whys)
+    return listing((_why_cell(facts, key, limits) for key in shown), len(keys), "explained cell")
+
+
+def _why_cell(facts: Facts, key: CellKey, limits: Limits) -> WhyCell:
+    explanation, delta = facts.report.explanations[key], facts.deltas[key]
+    return WhyCell(
+        clip(key.model, NAME_LIMIT),
+        facts.short[key.target],
+        cause_words(explanation.cause),
+        said(explanation),
+        _dispatch_table(explanation, limits.dispatches),
+        _notes(explanation, limits.dispatches),
+        explanation.unchanged,
+        tuple(diffs(explanation.dispatches, limits.diff_lines))[:_DIFFS],
+        _component_table(explanation.components, min(_COMPONENTS, limits.dispatches)),
+        _family_lines(delta, limits.dispatches),
+    )
+
+
+def _dispatch_table(explanation: Explanation, most: int) -> Table:
+    """Without a column for the cause where all have the cell's."""
+    dispatches = explanation.dispatches
+    mixed = any(delta.cause != explanation.cause for delta in dispatches)
+    headers = ("dispatch", *(("cause",) if mixed else ()), "component", "code, base → head", "stack, base → head")
+    rows = (_dispatch_row(delta, mixed) for delta in dispatches[:most])
+    return Table(headers, listing(rows, len(dispatches), "dispatch"), numbers_from=len(headers) - 2, small=True)
+
+
+def _dispatch_row(delta: DispatchDelta, mixed: bool) -> Row:
+    cause = (phrase(cause_words(delta.cause)),) if mixed else ()
+    numbers = (phrase(dispatch_sides(delta, field, "bytes")) for field in ("code_bytes", "stack_bytes"))
+    return (name_cell(clip(delta.name, _NAME_CHARS)), *cause, _component(delta.component, _PLACE_CHARS), *numbers)
+
+
+def _notes(explanation: Explanation, most: int) -> Listing[Phrase]:
+    """What differs, each note once with the dispatches that it is true of; not what the cell's `why` said already."""
+    groups: dict[str, list[DispatchDelta]] = {}
+    for delta in explanation.dispatches:
+        if (note := clip(clean(delta.note), NOTE_CHARS)) and note != clip(clean(explanation.why), NOTE_CHARS):
+            groups.setdefault(note, []).append(delta)
+    shown = list(groups.items())[:most]
+    return listing((_note(note, deltas) for note, deltas in shown), len(groups), "note")
+
+
+def _note(note: str, deltas: Sequence[DispatchDelta]) -> Phrase:
+    name = code(clip(deltas[0].name, _NAME_CHARS))
+    more = f" and {plural(len(deltas) - 1, 'other dispatch')}" if len(deltas) > 1 else ""
+    return phrase(name, more, f": {note}")
+
+
+def diffs(dispatches: Sequence[DispatchDelta], most_lines: int) -> Iterator[Diff]:
+    """The diffs that there are, each text once; none where there is room for no line."""
+    seen: set[tuple[str, ...]] = set()
+    for delta in dispatches:
+        if most_lines and delta.diff and delta.diff not in seen:
+            seen.add(delta.diff)
+            lines = [clip(line.replace("\n", " "), DIFF_CHARS) for line in delta.diff[:most_lines]]
+            yield Diff(clip(delta.name, NAME_LIMIT), "\n".join(lines), max(0, len(delta.diff) - most_lines))
+
+
+_AMOUNTS = (("dispatch_sites", "count"), ("code_bytes", "bytes"), ("stack_bytes", "bytes"))
+
+
+def _component_table(components: Sequence[ComponentDelta], most: int) -> Table:
+    headers = ("component", "dispatch sites", "code, base → head", "stack, base → head")
+    rows = [(_component(delta.name, NAME_LIMIT), *map(phrase, component_amounts(delta))) for delta in components[:most]]
+    return Table(headers, listing(rows, len(components), "moved component"))
+
+
+def _component(name: str, most: int) -> Phrase:
+    return phrase(UNATTRIBUTED) if name == UNATTRIBUTED else name_cell(clip(name, most))
+
+
+def component_amounts(delta: ComponentDelta) -> tuple[str, ...]:
+    """Dispatch sites, code and stack of a component on both sides."""
+    from_to = ((delta.base.get(what), delta.head.get(what), unit) for what, unit in _AMOUNTS)
+    return tuple("".join(span.text for span in number_cell(*values)) for values in from_to)
+
+
+def _family_lines(delta: CellDelta, most: int) -> Listing[Phrase]:
+    families = delta.head.families if delta.head else ()
+    return listing((family_line(family) for family in families[:most]), len(families), "family")
+
+
+def family_line(family: Family) -> Phrase:
+    """``constants keep 6 executables apart (`a`, `b`, …): `arith.constant i32: 3, 5` ``."""
+    names = [code(clip(name, 48)) for name in family.members[:2]]
+    members = phrase(*(part for name in names for part in (", ", name)))[1:]
+    more = ", …" if len(family.members) > 2 else ""
+    varying = [code(clip(clean(line), 120)) for line in family.varying[:3]]
+    what = phrase(*(part for line in varying for part in ("; ", line)))[1:]
+    kept = f"{clip(clean(family.kind), 24).replace('-', ' ')} keep {plural(len(family.members), 'executable')} apart ("
+    return phrase(kept, members, more, ")", phrase(": ", what) if what else "")

@@ -1,0 +1,34 @@
+"""ELF files made by hand, of both classes and byte orders."""
+
+from __future__ import annotations
+
+import struct
+
+
+def tiny_object(
+    bits: int, order: str, functions: int = 1, name_at: int = 1, name: bytes = b"kernel", section: int = 1
+) -> bytes:
+    """A relocatable object: functions of 24 bytes each, a symbol table and its strings."""
+    code, strings = bytes(24 * functions), b"\0" + name + b"\0"
+    header_bytes, section_bytes = (64, 64) if bits == 64 else (52, 40)
+    null = struct.pack(order + ("IBBHQQ" if bits == 64 else "IIIBBH"), *[0] * 6)
+    if bits == 64:
+        symbol = struct.pack(order + "IBBHQQ", name_at, 2, 0, section, 0, 24)
+    else:
+        symbol = struct.pack(order + "IIIBBH", name_at, 0, 24, 2, 0, section)
+    symbols = null + symbol * functions
+    code_at = header_bytes
+    symbols_at = code_at + len(code)
+    strings_at = symbols_at + len(symbols)
+    table_at = strings_at + len(strings)
+    ident = b"\x7fELF" + bytes([bits // 32, 1 if order == "<" else 2, 1]) + bytes(9)
+    word = "Q" if bits == 64 else "I"
+    header = struct.pack(f"{order}HHI3{word}I6H", 1, 62, 1, 0, 0, table_at, 0, header_bytes, 0, 0, section_bytes, 4, 3)
+    layout = f"{order}II4{word}II2{word}"
+    sections = (
+        (0, 0, 0, 0, 0, 0, 0, 0, 0, 0),
+        (0, 1, 6, 0, code_at, len(code), 0, 0, 1, 0),
+        (0, 2, 0, 0, symbols_at, len(symbols), 3, 1, 1, len(null)),
+        (0, 3, 0, 0, strings_at, len(strings), 0, 0, 1, 0),
+    )
+    return ident + header + code + symbols + strings + b"".join(struct.pack(layout, *section) for section in sections)

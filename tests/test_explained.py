@@ -1,0 +1,179 @@
+"""`explain`: the story of one cell from a report file, by names or globs; and what is refused, in one line."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import report_factory as make
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from rich.console import Console
+
+from bot.cli import main
+from bot.core.report import Report, report_to_plain
+from bot.core.serial import dumps
+from bot.errors import BotError, InputError, UsageError
+from bot.explained import explain
+
+DISPATCH = "main_dispatch_1_matmul_128x768x768_f32"
+PLAIN: dict[str, Any] = json.loads(dumps(report_to_plain(make.explained_small())))
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return written(tmp_path, make.explained_small())
+
+
+def written(folder: Path, report: Report) -> Path:
+    made = folder / "report.json"
+    made.write_text(dumps(report_to_plain(report)), encoding="utf-8")
+    return made
+
+
+def told(
+    path: Path, model: str = "mobilenet", target: str = "*x86*", dispatch: str | None = None, width: int = 200
+) -> str:
+    out = io.StringIO()
+    explain(path, model, target, dispatch, Console(file=out, width=width, color_system=None))
+    return out.getvalue()
+
+
+def test_the_whole_story_of_a_cell(path: Path) -> None:
+    text = told(path)
+    for line in (
+        "mobilenet on llvm-cpu-x86_64: changed",
+        "fail: artifact: +33,552 B (rule code size: 4KiB and 5%)",
+        f"strategy in encoder.layer.*, first seen in configuration: {make.TILES}.",
+        "device code  31,000 → 64,552 B  +33,552 B (+108.2 %)",
+        "Dispatches that changed (4)",
+        f"{DISPATCH} strategy encoder.layer.1.attention 2,001 → 3,990 B 64 → 128 B",
+        "24 entry points did not change",
+        "encoder.layer.* 4 20,000 → 40,000 B 64 → 128 B",
+        "constants keep 6 executables apart (main_dispatch_0, main_dispatch_1, …): "
+        "arith.constant i32 → arith.muli: 3, 5, 7, 11",
+        "# base: IREE 3.11.0rc20261016; head: IREE 3.13.0rc20261016",
+    ):
+        assert line.split() in [found.split() for found in text.splitlines()], line
+    (command,) = (line for line in text.splitlines() if line.startswith("iree-compile"))
+    assert command == next(c["command"]["head"] for c in PLAIN["cells"] if c["model"] == "mobilenet")
+
+
+def test_one_dispatch(path: Path) -> None:
+    text = told(path, dispatch="*_1_matmul*")
+    assert text.splitlines()[2] == f"{DISPATCH} (matmul, in main_dispatch_1)"
+    assert "strategy in encoder.layer.1.attention; matched by same source" in text
+    assert make.TILES in text and "  +  vector_common_parallel = [8, 16, 0]," in text
+    assert "main_dispatch_0" not in text
+    assert "– → 900 B" in told(path, dispatch="main_dispatch_40*")
+
+
+def test_a_cell_that_broke_and_one_that_did_not_change(path: Path) -> None:
+    text = told(path, "bert", "vmvx")
+    assert "bert on vmvx: newly-broken" in text and "head: failed" in text
+    assert "error: failed to distribute: type mismatch" in text
+    assert "fail: state: newly-broken" in text
+    same = told(path, "bert", "*x86*")
+    assert same.startswith("bert on llvm-cpu-x86_64: same\n") and "Dispatches" not in same
+
+
+def test_a_report_that_does_not_say_why(tmp_path: Path) -> None:
+    assert "the report does not say why" in told(written(tmp_path, make.small()))
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (("mobilnet", "vmvx"), "--model: no model of the report is 'mobilnet' (did you mean 'mobilenet'?)"),
+        (("*", "vmvx"), "--model: '*' matches several: bert, mobilenet (name one of them)"),
+        (("zzz*", "vmvx"), "--model: no model of the report is 'zzz*' (there is bert, mobilenet)"),
+        (("bert", "llvm-cpu-x86-64"), "--target: no target of the report is 'llvm-cpu-x86-64' (did you mean"),
+        (("bert", "vmvx", "main"), "--dispatch: no dispatch of the report is 'main' (there is none)"),
+        (("mobilenet", "*x86*", "main_dispatch_1"), f"is 'main_dispatch_1' (did you mean '{DISPATCH}'?)"),
+        (("mobilenet", "*x86*", "*matmul*"), "--dispatch: '*matmul*' matches several: main_dispatch_0_matmul"),
+    ],
+)
+def test_a_name_that_is_not_meant(path: Path, names: tuple[str, ...], said: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        told(path, *names)
+    assert said in caught.value.line
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", "1e999", '{"schema": 1}', "[" * 100_000, '"\ud800"', "{}x"])
+def test_a_file_that_is_no_report(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "report.json"
+    path.write_bytes(text.encode("utf-8", "surrogatepass"))
+    with pytest.raises(InputError, match=r"report\.json: is no report: "):
+        told(path)
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"gone\.json: cannot be read: No such file"):
+        told(tmp_path / "gone.json")
+    with pytest.raises(InputError, match="cannot be read"):
+        told(tmp_path)
+
+
+def places(value: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Every place in a JSON value."""
+    entries = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [at, *(place for key, entry in entries for place in places(entry, (*at, key)))]
+
+
+PLACES = [place for place in places(PLAIN) if place]
+VALUES = st.sampled_from([None, True, 7, -1, 1 << 60, 2.5, "x", "\ud800", "\x1b[31m", [], [None], {}, {"a": 1}, [[]]])
+
+
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(place=st.sampled_from(PLACES), value=VALUES, dispatch=st.sampled_from([None, DISPATCH]))
+def test_any_value_in_any_place_is_told_or_refused(
+    tmp_path: Path, place: Any, value: Any, dispatch: str | None
+) -> None:
+    broken = json.loads(json.dumps(PLAIN))
+    inner = broken
+    for key in place[:-1]:
+        inner = inner[key]
+    inner[place[-1]] = value
+    path = tmp_path / "report.json"
+    path.write_text(json.dumps(broken), encoding="utf-8")
+    try:
+        text = told(path, dispatch=dispatch)
+    except BotError as error:
+        assert error.exit_code == 2 and error.line.isprintable()
+    else:
+        assert not [char for char in text if not char.isprintable() and char != "\n"]
+
+
+@pytest.mark.parametrize("word", make.HOSTILE)
+def test_the_words_of_others_bring_no_sequences_and_no_markup(tmp_path: Path, word: str) -> None:
+    safe = word.encode("utf-8", "replace").decode()
+    path = written(tmp_path, make.explained(make.small(), f"{safe}[bold]x[/]"))
+    for dispatch in (None, "*_1_*"):
+        text = told(path, dispatch=dispatch)
+        assert "[bold]x[/]" in text
+        assert not [char for char in text if not char.isprintable() and char != "\n"]
+
+
+@pytest.mark.parametrize("width", [60, 100, 200])
+def test_only_commands_are_wider_than_the_terminal(path: Path, width: int) -> None:
+    lines = told(path, width=width).splitlines()
+    assert max(cell_len(line) for line in lines if not line.startswith(("iree-compile", "# base"))) <= width
+
+
+def test_the_command(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["explain", str(path), "--model", "mobilenet", "--target"]
+    assert main([*arguments, "*x86*"]) == 0
+    out = capsys.readouterr().out
+    assert "strategy in encoder.layer.*" in out and "\x1b" not in out
+    assert main([*arguments, "x86"]) == 2
+    assert capsys.readouterr().err.startswith("code-size-bot: --target: no target of the report is 'x86'")
+
+
+def test_colours_only_on_a_terminal(path: Path) -> None:
+    out = io.StringIO()
+    explain(path, "mobilenet", "*x86*", None, Console(file=out, force_terminal=True, color_system="standard"))
+    assert "\x1b[1;31mfail: artifact" in out.getvalue()

@@ -1,0 +1,144 @@
+"""Digests of executables: what changes them, and what never does."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bot.core.program import Site, Source
+from bot.core.reading import ProgramFacts, SourceText
+from bot.insight.describing import describe, shown_texts
+from bot.insight.fingerprints import DIGEST_CHARACTERS, fingerprint
+from tests.test_families import MODELS, binary, function, recorded, whole_model
+
+ALL = [text for name in MODELS for text in recorded(name)]
+
+
+def digests(generic: str) -> Source:
+    """Of a text by one fixed name."""
+    return fingerprint(SourceText("it", generic, ""))
+
+
+def changed(text: SourceText, pattern: str, replacement: str) -> Source:
+    """Digests after a change that happens."""
+    generic, count = re.subn(pattern, replacement, text.generic)
+    assert count
+    return digests(generic)
+
+
+@given(st.sampled_from(ALL), st.integers(1, 10**6), st.sampled_from(["", "_x", "cst."]))
+@settings(max_examples=60, deadline=None)
+def test_names_never_matter(text: SourceText, by: int, prefix: str) -> None:
+    generic = re.sub(r"%([0-9]+)", lambda match: f"%{prefix}{int(match[1]) + by}", text.generic)
+    generic = re.sub(r"%arg([0-9]+)", lambda match: f"%in{int(match[1]) + by}", generic)
+    assert generic != text.generic
+    assert digests(generic) == digests(text.generic)
+
+
+@given(st.sampled_from(ALL), st.integers(0, 999))
+@settings(max_examples=30, deadline=None)
+def test_the_ordinal_never_matters(text: SourceText, ordinal: int) -> None:
+    there = fingerprint(SourceText(f"main_dispatch_{ordinal}", text.generic, ""))
+    assert there.executable == f"main_dispatch_{ordinal}"
+    here = fingerprint(text)
+    assert (there.source, there.structure, there.operations) == (here.source, here.structure, here.operations)
+
+
+@pytest.mark.parametrize("name", ["constants", "static_shapes", "offsets"])
+def test_values_shapes_and_offsets_change_the_source_and_not_the_structure(name: str) -> None:
+    found = [fingerprint(text) for text in recorded(name)]
+    assert len({one.source for one in found}) == len(found)
+    assert len({one.structure for one in found}) == 1
+    assert len({one.operations for one in found}) == 1
+
+
+@pytest.mark.parametrize("name", ["operand_order", "extra_operation", "different_fusion"])
+def test_other_wiring_changes_the_structure(name: str) -> None:
+    found = [fingerprint(text) for text in recorded(name)]
+    assert len({one.structure for one in found}) == len(found)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "replacement"),
+    [("f32", "f16"), (r"\(d0, d1\) -> \(d1\)", "(d0, d1) -> (d0)"), ("64x64x", "64x?x"), ("arith.addf", "arith.subf")],
+)
+def test_types_maps_dynamic_dimensions_and_operations_are_structure(pattern: str, replacement: str) -> None:
+    text = recorded("extra_operation")[0]
+    assert changed(text, pattern, replacement).structure != digests(text.generic).structure
+
+
+def test_a_dynamic_offset_is_another_structure() -> None:
+    text = recorded("offsets")[1]
+    dynamic = changed(
+        text, "static_offsets = array<i64: 16, 0>", "static_offsets = array<i64: -9223372036854775808, 0>"
+    )
+    assert dynamic.structure != digests(text.generic).structure
+
+
+def test_strides_of_a_convolution_are_structure() -> None:
+    text = recorded("static_shapes")[0]
+    assert changed(text, r"strides = dense<1>", "strides = dense<2>").structure != digests(text.generic).structure
+
+
+def test_operations_add_up_when_regions_merge() -> None:
+    first = [binary(0, "arith.mulf", "%arg0", "%arg1")]
+    second = [binary(0, "arith.addf", "%arg0", "%arg1"), binary(1, "arith.addf", "%0", "%arg1")]
+    merged = [*first, binary(1, "arith.addf", "%0", "%arg2"), binary(2, "arith.addf", "%1", "%arg2")]
+    sums = [fingerprint(function("it", body)).operations for body in (first, second, merged)]
+    assert sums[0] and sums[1] and (sums[0] + sums[1]) % 2**32 == sums[2]
+
+
+def test_constants_and_addresses_are_no_operations() -> None:
+    body = [binary(0, "arith.mulf", "%arg0", "%arg1")]
+    more = [
+        '  %c = "arith.constant"() <{value = 3 : index}> : () -> index',
+        '  %d = "arith.addi"(%c, %c) : (index, index) -> index',
+        '  %e = "arith.index_cast"(%d) : (index) -> i32',
+    ]
+    assert fingerprint(function("it", [*more, *body])).operations == fingerprint(function("it", body)).operations
+
+
+def test_an_operation_of_another_type_is_another_one() -> None:
+    text = recorded("extra_operation")[0]
+    assert changed(text, "f32", "f16").operations != digests(text.generic).operations
+
+
+def test_a_text_that_cannot_be_read_has_a_source_all_the_same() -> None:
+    found, other = digests("func.func @@() {"), digests("func.func @@() { }")
+    assert found.source == found.structure != other.source
+    assert found.operations == 0
+    assert len(found.source) == DIGEST_CHARACTERS
+
+
+@given(st.text())
+@settings(max_examples=100, deadline=None)
+def test_any_text_has_digests(text: str) -> None:
+    assert digests(text) == digests(text)
+
+
+def test_digests_are_what_baselines_hold() -> None:
+    """Stored baselines keep these: a change here makes all of them differ."""
+    assert [fingerprint(recorded(name)[0]) for name in ("constants", "different_fusion")] == [
+        Source("quantized_chain_dispatch_0", "hbI29P", "SPJBkK", 2886699934),
+        Source("different_fusion_dispatch_0", "rl3um8", "jAAo4a", 1005999928),
+    ]
+
+
+def test_all_executables_of_a_whole_model_are_told_apart() -> None:
+    texts = whole_model("mobilebert_l6_int8")
+    assert len({fingerprint(text).source for text in texts}) == len(texts) == 154
+
+
+def test_describe_keeps_facts_and_finds_families() -> None:
+    texts = (*recorded("constants"), SourceText("odd", "?", "odd text"))
+    sites = (Site("quantized_chain_dispatch_0", "layer.0"),)
+    facts = ProgramFacts(7, 12, 7, (), linalg_ops_before=20, phases={"input": "abc"}, sources=texts, sites=sites)
+    program, families = describe(facts)
+    assert (program.phases, program.linalg_ops_before, program.sites) == ({"input": "abc"}, 20, sites)
+    assert [one.executable for one in program.sources] == [text.executable for text in texts]
+    assert [(family.kind, len(family.members)) for family in families] == [("constants", 6)]
+    shown = shown_texts(facts)
+    assert shown == {one.source: text.shown for one, text in zip(program.sources, texts, strict=True)}

@@ -1,0 +1,76 @@
+"""bot.insight.folding: what deduplication left behind, counted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.core.overview import FoldCounts
+from bot.core.program import Family
+from bot.core.snapshot import Cell, CellKey, Dispatch
+from bot.insight.folding import executable_bytes, fold_counts
+
+CELL = Cell(
+    CellKey("m", "vmvx"),
+    "ok",
+    metrics={"dispatch_regions": 40, "executables": 10},
+    dispatches=(
+        Dispatch("a", "a0", code_bytes=100),
+        Dispatch("a", "a1", code_bytes=20),
+        Dispatch("b", "b0", code_bytes=130),
+        Dispatch("c", "c0", code_bytes=50),
+        Dispatch("x", "x0", code_bytes=7),
+        Dispatch("y", "y0", code_bytes=7),
+        Dispatch("z", "z0"),
+    ),
+    families=(Family("constants", ("a", "b", "c")), Family("static-shapes", ("x", "y"))),
+)
+
+
+def test_the_surplus_is_all_but_the_largest_member_of_each_family() -> None:
+    counts = fold_counts(CELL)
+    assert counts == FoldCounts(40, 10, 2, 3, 120 + 50 + 7)
+    assert counts is not None and counts.folded == 0.75
+
+
+def test_a_member_whose_bytes_are_not_known_leaves_the_sum_unknown() -> None:
+    for family in (Family("constants", ("a", "z")), Family("constants", ("a", "absent"))):
+        assert fold_counts(replace(CELL, families=(*CELL.families, family))) == FoldCounts(40, 10, 3, 4, None)
+    half = replace(CELL, dispatches=(*CELL.dispatches, Dispatch("a", "a2"), Dispatch("a", "a3", code_bytes=1)))
+    assert fold_counts(half) == FoldCounts(40, 10, 2, 3, None)
+
+
+def test_a_cell_without_families_left_nothing_and_an_unmeasured_one_says_nothing() -> None:
+    assert fold_counts(replace(CELL, families=(), metrics={})) == FoldCounts(None, None, 0, 0, 0)
+    assert fold_counts(replace(CELL, status="failed")) is None
+    assert fold_counts(replace(CELL, status="over-stack-limit")) == fold_counts(CELL)
+
+
+rows = st.builds(
+    Dispatch,
+    st.sampled_from("abcd"),
+    st.text("xyz", max_size=2),
+    code_bytes=st.none() | st.integers(0, 99),
+)
+
+
+@given(st.lists(rows, max_size=12))
+def test_the_executables_bytes_sum_to_the_rows(found: list[Dispatch]) -> None:
+    sizes = executable_bytes(found)
+    assert sizes.keys() == {row.executable for row in found}
+    for name, size in sizes.items():
+        mine = [row.code_bytes for row in found if row.executable == name]
+        assert size == (None if None in mine else sum(each or 0 for each in mine))
+
+
+@given(st.lists(st.integers(0, 999), min_size=2, max_size=9), st.permutations(range(9)))
+def test_surplus_and_representative_sum_to_the_family_in_any_order(sizes: list[int], order: list[int]) -> None:
+    names = [f"e{i}" for i in range(len(sizes))]
+    found = tuple(Dispatch(name, name, code_bytes=size) for name, size in zip(names, sizes, strict=True))
+    members = tuple(f"e{i}" for i in order if i < len(sizes))
+    counts = fold_counts(replace(CELL, dispatches=found, families=(Family("offsets", members),)))
+    assert counts is not None and counts.surplus_bytes is not None
+    assert counts.surplus_bytes + max(sizes) == sum(sizes)
+    assert counts.surplus_executables == len(sizes) - 1

@@ -1,0 +1,106 @@
+"""Components from the text of locations: the notation of MLIR's language reference, any other text, real ones."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.measure.ir_locations import COMPONENT_CHARACTERS, component_of
+
+
+@pytest.mark.parametrize(
+    ("location", "component"),
+    [
+        ("unknown", None),
+        ('"net.py":3:14', None),
+        ('"net.py":3:14 to 5:2', None),
+        ('"net.py":3:14 to :20', None),
+        ('"encoder.layer.0"', "encoder.layer.0"),
+        ('"encoder.layer.0"("net.py":3:14)', "encoder.layer.0"),
+        ('"outer"("inner")', "outer"),
+        (r'"a \22quoted\22 \\ name"(unknown)', 'a "quoted" \\ name'),
+        (r'"caf\C3\A9"', "café"),
+        (r'"line\0Abreak\09tab\1B[0m"', "line?break?tab?[0m"),
+        (r'"\FF\FEbytes"', "��bytes"),
+        ('"conv1;relu;bias"("m.tflite":0:0)', "conv1"),
+        ('";relu"', None),
+        ('""', None),
+        ('"<root>"', None),
+        ('"%0"', None),
+        ('"12"', None),
+        ('" spaced "', " spaced "),
+        ('callsite("layer" at "model")', "layer"),
+        ('callsite("net.py":1:1 at "model")', None),
+        ('callsite(callsite("deep"("a":1:1) at "b") at callsite("c" at unknown))', "deep"),
+        ('fused["net.py":1:1, unknown, "second", "third"]', "second"),
+        ('fused["net.py":1:1, callsite("f.py":1:1 at "no"), callsite("yes" at "no")]', "yes"),
+        ("fused[]", None),
+        ('fused[fused["a.py":1:1 to 2:3, "<root>"], fused<1 : i32>["x"], "y"]', "x"),
+        ('fused<"meta">["a"]', "a"),
+        ('fused<{k = "]>\\22", m = affine_map<(d0) -> (d0)>, s = affine_set<(d0) : (d0 >= 0)>}>[unknown, "a"]', "a"),
+        ('"with, (brackets] <in> it"', "with, (brackets] <in> it"),
+        ('fused["f(":1:1, "b"]', "b"),
+        ("#alias", None),
+    ],
+)
+def test_the_component_of_a_location(location: str, component: str | None) -> None:
+    assert component_of(f"loc({location})") == component
+
+
+def test_a_long_name_is_cut() -> None:
+    assert component_of(f'loc("{"ab" * 500}")') == "ab" * (COMPONENT_CHARACTERS // 2)
+
+
+def printed(name: str) -> str:
+    """As MLIR prints a string: all but printable ASCII as hexadecimal digits."""
+    plain = {ord(each): each for each in map(chr, range(32, 127)) if each not in '"\\'}
+    return '"' + "".join(plain.get(byte, f"\\{byte:02X}") for byte in name.encode()) + '"'
+
+
+NAMES = st.text(st.characters(codec="utf-8"), max_size=12)
+
+
+def wrapped(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """(text, component) of locations with others inside."""
+    named = st.tuples(NAMES, inner).map(lambda both: (f"{printed(both[0])}({both[1][0]})", expected(both[0])))
+    called = st.tuples(inner, inner).map(lambda both: (f"callsite({both[0][0]} at {both[1][0]})", both[0][1]))
+    parts = st.lists(inner, max_size=4)
+    meta = st.sampled_from(["", '<"]">', "<[1, 2]>", "<affine_map<(d0) -> (d0)>>"])
+    fused = st.tuples(meta, parts).map(
+        lambda both: (
+            f"fused{both[0]}[{', '.join(part[0] for part in both[1])}]",
+            next((part[1] for part in both[1] if part[1] is not None), None),
+        )
+    )
+    return named | called | fused
+
+
+def expected(name: str) -> str | None:
+    first = name.split(";")[0]
+    if first == "<root>" or not re.search(r"[^\W\d_]", first):
+        return None
+    return "".join(each if each.isprintable() else "?" for each in first)
+
+
+LEAVES = (
+    st.just(("unknown", None))
+    | NAMES.map(lambda name: (f"{printed(name)}:7:1", None))
+    | NAMES.map(lambda name: (printed(name), expected(name)))
+)
+
+
+@given(st.recursive(LEAVES, wrapped, max_leaves=12))
+def test_any_location_of_the_grammar(location: tuple[str, str | None]) -> None:
+    text, component = location
+    assert component_of(f"loc({text})") == component
+
+
+@given(st.text() | st.text(alphabet='lcfused"()[]<>at,: 0\\;xn'))
+def test_any_text_gives_a_line_or_nothing(text: str) -> None:
+    for location in (text, f"loc({text})", f"loc(fused[{text}", f"loc(callsite({text}"):
+        component = component_of(location)
+        assert component is None or (component.isprintable() and 0 < len(component) <= COMPONENT_CHARACTERS)

@@ -1,0 +1,159 @@
+"""Matching: nothing is lost, nothing is paired twice, ordinals do not matter, and each pass finds what it is for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import fields, replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from matched_cells import Row, cells, made, without_program
+
+from bot.core.snapshot import Cell, Dispatch
+from bot.insight.matching import ADDED, PASSES, REMOVED, Match, describe, index, match
+
+
+def _numbers(found: tuple[Match, ...]) -> list[tuple[str | None, str | None, str]]:
+    return [(m.base and m.base.executable[14:], m.head and m.head.executable[14:], m.passed) for m in found]
+
+
+def _swapped(found: tuple[Match, ...]) -> Counter[tuple[Dispatch | None, Dispatch | None, str]]:
+    other = {ADDED: REMOVED, REMOVED: ADDED}
+    return Counter((m.head, m.base, other.get(m.passed, m.passed)) for m in found)
+
+
+@given(cells(), cells())
+def test_every_entry_point_is_in_exactly_one_match(base: Cell, head: Cell) -> None:
+    found = match(base, head)
+    assert Counter(m.base for m in found if m.base) == Counter(base.dispatches)
+    assert [m.head for m in found if m.head] == list(head.dispatches)
+    assert all((m.passed == ADDED) == (m.base is None) and (m.passed == REMOVED) == (m.head is None) for m in found)
+
+
+@given(cells(), cells(), st.sampled_from(["code_bytes", "sites", "stack_bytes"]))
+def test_deltas_of_the_matches_sum_to_the_cells(base: Cell, head: Cell, what: str) -> None:
+    def of(row: Dispatch | None) -> int:
+        return (getattr(row, what) or 0) if row else 0
+
+    total = sum(map(of, head.dispatches)) - sum(map(of, base.dispatches))
+    assert sum(of(m.head) - of(m.base) for m in match(base, head)) == total
+
+
+@given(cells())
+def test_a_cell_matches_itself(cell: Cell) -> None:
+    found = match(cell, cell)
+    assert all(m.base is m.head for m in found)
+
+
+@given(cells(), cells())
+def test_swapping_the_sides_swaps_the_pairs(base: Cell, head: Cell) -> None:
+    assert _swapped(match(base, head)) == Counter((m.base, m.head, m.passed) for m in match(head, base))
+
+
+@given(cells(), st.integers(0, 90))
+def test_a_shift_of_ordinals_never_shows(cell: Cell, shift: int) -> None:
+    def renamed(name: str) -> str:
+        ordinal = name.split("_")[2]
+        return name.replace(f"dispatch_{ordinal}", f"dispatch_{int(ordinal) + shift}", 1)
+
+    rows = tuple(replace(d, executable=renamed(d.executable), name=renamed(d.name)) for d in cell.dispatches)
+    program = cell.program and replace(
+        cell.program,
+        sources=tuple(replace(s, executable=renamed(s.executable)) for s in cell.program.sources),
+        sites=tuple(replace(s, entry_point=renamed(s.entry_point)) for s in cell.program.sites),
+    )
+    found = match(cell, replace(cell, dispatches=rows, program=program))
+    assert [(m.base, m.head) for m in found] == list(zip(cell.dispatches, rows, strict=True))
+
+
+def test_one_added_dispatch_in_front_of_others_is_one_match() -> None:
+    rows = [Row(f"s{i}", code=f"c{i}", places=(f"encoder.{i}",)) for i in range(6)]
+    found = match(made(*rows), made(Row("new", kind="elementwise", code="n"), *rows))
+    assert _numbers(found) == [(None, "0", ADDED), *((str(i), str(i + 1), "identical-binary") for i in range(6))]
+
+
+_PLACES = ("e.0",)
+ONE_EACH = [
+    ("identical-binary", Row("s"), Row("s", places=("elsewhere",))),
+    ("same-source", Row("s", code="c"), Row("s", code="d", places=("elsewhere",))),
+    ("same-structure-and-place", Row("s", "t", places=_PLACES), Row("r", "t", places=_PLACES)),
+    ("same-structure", Row("s", "t", places=_PLACES), Row("r", "t", places=("e.1",))),
+    ("same-kind-and-component", Row("s", places=_PLACES, words="8"), Row("r", places=_PLACES, words="9")),
+    ("same-description", Row("s", places=_PLACES), Row("r", places=("e.1",))),
+]
+
+
+@pytest.mark.parametrize(("name", "base", "head"), ONE_EACH, ids=[name for name, _, _ in ONE_EACH])
+def test_each_pass_finds_what_it_is_for(name: str, base: Row, head: Row) -> None:
+    assert _numbers(match(made(base), made(head, first=7))) == [("0", "7", name)]
+
+
+def test_the_passes_are_named_once_and_each_says_why() -> None:
+    assert [step.name for step in PASSES] == [name for name, _, _ in ONE_EACH]
+    assert all(step.why for step in PASSES)
+
+
+def test_what_has_nothing_in_common_is_removed_and_added() -> None:
+    found = match(made(Row("s", places=("e.0",))), made(Row("r", kind="conv", places=("e.0",))))
+    assert _numbers(found) == [(None, "0", ADDED), ("0", None, REMOVED)]
+
+
+def test_equal_code_of_another_source_is_no_identical_binary() -> None:
+    base = made(Row("s", places=("e.0",)), Row("r", places=("e.1",)))
+    head = made(Row("r", places=("e.1",)), Row("s", places=("e.0",)))
+    assert _numbers(match(base, head)) == [("1", "0", "identical-binary"), ("0", "1", "identical-binary")]
+
+
+def test_among_equals_the_component_decides_and_then_the_order() -> None:
+    base = made(Row("s", places=("e.1",)), Row("s", places=("e.2",)))
+    head = made(Row("s", places=("e.0",)), Row("s", places=("e.1",)), Row("s", places=("e.2",)))
+    assert _numbers(match(base, head)) == [
+        (None, "0", ADDED),
+        ("0", "1", "identical-binary"),
+        ("1", "2", "identical-binary"),
+    ]
+    nowhere = [replace(row, places=(None,)) for row in (Row("s"), Row("s"))]
+    assert [m[:2] for m in _numbers(match(made(*nowhere), made(*nowhere, first=3)))] == [("0", "3"), ("1", "4")]
+
+
+def test_layers_keep_their_numbers() -> None:
+    rows = [Row(f"b{i}", places=(f"encoder.{i}",), code=f"b{i}", words=f"{i}") for i in range(3)]
+    others = [Row(f"h{i}", places=(f"encoder.{i}",), code=f"h{i}", words="x") for i in (2, 0, 1)]
+    found = match(made(*rows), made(*others))
+    assert _numbers(found) == [(base, head, "same-kind-and-component") for head, base in zip("012", "201", strict=True)]
+
+
+def test_without_one_sides_ir_equal_code_still_pairs_and_words_are_the_last_resort() -> None:
+    rows = (Row("s", code="x"), Row("r", code="y", words="other"))
+    later = made(*(replace(row, code_bytes=120) if row.code == "y" else row for row in reversed(rows)), first=4)
+    for base, head in ((without_program(made(*rows)), later), (made(*rows), without_program(later))):
+        assert _numbers(match(base, head)) == [("1", "4", "same-description"), ("0", "5", "identical-binary")]
+
+
+def test_an_entry_point_is_where_most_of_its_sites_are_the_first_of_equals() -> None:
+    cell = made(Row("s", places=("e.0", "e.1", "e.1")), Row("r", places=("b", "a", "b", "a")), Row("q", places=(None,)))
+    side = index(cell)
+    assert [side.component(row) for row in cell.dispatches] == ["e.1", "b", None]
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("main_dispatch_7_matmul_8x16_f32", "matmul_8x16_f32"),
+        ("_initializer_12_dispatch_0_transpose_4x4", "transpose_4x4"),
+        ("main$async_dispatch_1_dispatch_2_slow", "slow"),
+        ("plain", "plain"),
+        ("main_dispatch_3_", "main_dispatch_3_"),
+    ],
+)
+def test_descriptions_have_no_ordinals(name: str, words: str) -> None:
+    assert describe(Dispatch("e", name)) == words
+
+
+def test_no_key_reads_an_ordinal() -> None:
+    row = made(Row("s")).dispatches[0]
+    assert {f.name for f in fields(Match)} == {"base", "head", "passed"}
+    for step in PASSES:
+        moved = made(Row("s"), first=40)
+        assert step.key(index(made(Row("s"))), row) == step.key(index(moved), moved.dispatches[0])
