@@ -51,7 +51,7 @@ def told(answer: str | None, texts: TextStore | None = None) -> Told:
         return Told(reason=reason)
     program, families = describe(facts)
     if texts is not None:
-        for digest, text in shown_texts(facts).items():
+        for digest, text in shown_texts(facts, program).items():
             texts.keep(digest, text)
     return Told(facts, program, families)
 

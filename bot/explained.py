@@ -170,8 +170,9 @@ def _explanation(cell: _Object) -> Explanation | None:
         cell.get("phase", STR, None),
         cell.get("why", str, ""),
         cell.each("dispatches", _dispatch_delta),
-        cell.get("unchanged", INT, None) or 0,
-        cell.each("components", _component),
+        unchanged=cell.get("unchanged", INT, None) or 0,
+        rebased=cell.get("rebased", INT, None) or 0,
+        components=cell.each("components", _component),
     )
     return made if made.cause or made.why or made.dispatches or made.components else None
 

@@ -1,4 +1,4 @@
-"""How long finding families takes: 10,000 executables made from real ones. Run: `python -m tests.families_bench`."""
+"""How long finding families takes: 10,000 executables made from real ones. Run: `python tests/families_bench.py`."""
 
 from __future__ import annotations
 

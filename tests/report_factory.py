@@ -383,7 +383,8 @@ def explanation(cause: str | None = "strategy", dispatches: int = 12, word: str 
     ]
     why = f"{word} {TILES}".strip() if cause else "the baseline has no digests of the configuration"
     phase = "configuration" if cause else None
-    return Explanation(cause, phase, why, tuple(changed), 24, tuple(parts), tuple(tree))
+    rest: dict[str, Any] = {"unchanged": 24, "rebased": 2, "components": tuple(parts), "tree": tuple(tree)}
+    return Explanation(cause, phase, why, tuple(changed), **rest)
 
 
 def _amounts(sites: int, code_bytes: int, stack_bytes: int | None) -> dict[str, int | None]:

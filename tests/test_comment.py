@@ -414,7 +414,7 @@ def test_an_alarm_has_one_line_of_cause_and_place_under_the_headline() -> None:
     assert lines[3] == (
         "- `mobilenet` on `x86_64`: **strategy** in `encoder.layer.*`: tile sizes "
         + make.TILES.removeprefix("tile sizes ").replace("[", r"\[").replace("]", r"\]")
-        + " (4 dispatches)"
+        + " (4 dispatches changed)"
     )
 
 
@@ -451,7 +451,7 @@ def test_dispatches_components_and_diffs_fold() -> None:
     assert "| <sub>– → 900 B</sub> | <sub>– → 16 B</sub> |" in why
     assert "| `encoder.layer.*` | 4 | 20,000 → 40,000 B | 64 → 128 B |" in why
     assert why.count("```diff\n--- base\n+++ head\n") == 1, "the same diff is told once"
-    assert "24 entry points did not change." in why
+    assert "24 other dispatches did not change; 2 other dispatches only have buffers at other offsets." in why
 
 
 def test_the_cause_of_a_dispatch_is_told_where_it_is_not_the_cells() -> None:
@@ -484,7 +484,7 @@ def test_explanations_give_way_first() -> None:
     models = make.explained(make.huge(1_600))
     text = render_comment(models)
     assert_sound(models, text)
-    assert text.count("first seen in ") <= TIERS[2].whys < WHY.count("first seen in ")
+    assert text.count("first seen in ") <= TIERS[3].whys < WHY.count("first seen in ")
     assert f"{len(models.explanations) - TIERS[3].whys:,} explained cells" in text
     assert text.splitlines()[3].startswith("- `model_"), "cause and place stay"
     roomy, shrunk = TIERS[:2]

@@ -122,6 +122,17 @@ def test_sources_differ_only_where_both_texts_are_at_hand() -> None:
     assert source_diff(None, "s", TEXTS.get) == source_diff("s", "s", TEXTS.get) == ()
 
 
+def test_one_argument_of_a_long_signature_is_a_line_of_its_own() -> None:
+    arguments = [f"%arg{i}: tensor<{i}x{i}xf32>" for i in range(20)]
+    others = [*arguments[:12], "%arg12: tensor<7xi8>", *arguments[13:]]
+    texts = {"s": f"func({', '.join(arguments)})\n short, %1", "t": f"func({', '.join(others)})\n short, %1"}
+    shown = source_diff("s", "t", texts.get)
+    assert [line for line in shown[2:] if line[0] in "+-"] == [
+        "-    %arg12: tensor<12x12xf32>,",
+        "+    %arg12: tensor<7xi8>,",
+    ]
+
+
 def test_a_pair_shows_its_earliest_difference() -> None:
     base, head = Dispatch("e", "n", strategy=BASE), Dispatch("f", "m", strategy=HEAD)
     found = Match(base, head, "same-structure")

@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
+from families_bench import synthetic
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,7 +16,6 @@ from bot.core.program import FAMILY_KINDS, Family
 from bot.core.reading import SourceText
 from bot.insight.families import families
 from bot.insight.tokens import Reader
-from tests.families_bench import synthetic
 
 FIXTURES = Path(__file__).parent / "fixtures" / "families"
 MODELS = ("constants", "static_shapes", "offsets", "operand_order", "extra_operation", "different_fusion")

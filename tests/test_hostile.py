@@ -14,13 +14,14 @@ from hypothesis import HealthCheck, given, settings
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from posting_stage import BASE, HEAD, MARKER, MERGE, NUMBER, Ran, Stage, sides, zipped
-from report_factory import HOSTILE, failed, grown, hostile
+from report_factory import HOSTILE, explained, failed, grown, hostile
 from strategies import plain_snapshot
 from test_escape import _LINKS, JOINER, nasty
 
 from bot.core.delta import STATES
+from bot.core.program import Argument, Family, Program, Site, Source
 from bot.core.report import Baseline
-from bot.core.snapshot import CompilerInfo, Snapshot, SourceInfo
+from bot.core.snapshot import Cell, CompilerInfo, Dispatch, Snapshot, SourceInfo
 from bot.delivering import Destination, deliver
 from bot.desk import Desk
 from bot.inputs.config import load_config
@@ -132,12 +133,31 @@ def one(word: str, *where: str) -> tuple[Snapshot, Snapshot]:
     cells = [grown(cell, artifact_bytes=900_000) for cell in made.cells]
     if "diagnostic" in where:
         cells[0] = failed(cells[0], _FAILED.format(model, word), "compile")
+    if "dispatch" in where:
+        base = replace(base, cells=tuple(made_of(cell, word, "8x32") for cell in base.cells))
+        cells = [made_of(cell, word, "8x16") for cell in cells]
     if "command" in where:
         cells = [replace(cell, command=f"iree-compile - < {word}") for cell in cells]
     return base, replace(base, source=SourceInfo(MERGE), cells=tuple(cells), flags=flags, notes=notes)
 
 
-PLACES = ("model", "target", "flag", "note", "compiler", "diagnostic", "command")
+def made_of(cell: Cell, word: str, tiles: str) -> Cell:
+    """The cell with one dispatch, of which every text is the hostile one."""
+    if not cell.measured:
+        return cell
+    dispatches = tuple(
+        Dispatch(f"{word}{i}", f"{word}{i}", word, 1, 900 + len(tiles), 64, code=None, strategy=f"{word} {tiles}")
+        for i in range(2)
+    )
+    names = tuple(dispatch.name for dispatch in dispatches)
+    sources = tuple(Source(name, "abcdef", "abcdef", 7) for name in names)
+    program = Program(
+        {}, 3, sources, tuple(Site(name, f"{word}.x") for name in names), (Argument(names[0], 0, word, (1,), 1, 1, 0),)
+    )
+    return replace(cell, dispatches=dispatches, program=program, families=(Family("constants", names, (word,)),))
+
+
+PLACES = ("model", "target", "flag", "note", "compiler", "diagnostic", "command", "dispatch")
 
 
 @settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -160,6 +180,21 @@ def test_each_trick_in_every_place(stage: Stage, word: str) -> None:
     assert (ran.code, ran.error) == (0, "")
     assert_plain_everywhere(stage, ran)
     assert_quiet_log(ran)
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_the_words_of_an_explanation_stay_text(stage: Stage, word: str) -> None:
+    def story(desk: Desk) -> int:
+        config = load_config()
+        made = reported(config, *one("bert", "flag"), Baseline("a test", BASE))
+        to = Destination(NUMBER, HEAD, 500, config)
+        return deliver(explained(made, word), desk, to)
+
+    ran = stage.run(story, "watch", {})
+    assert "<summary>Why: 2 changed cells explained</summary>" in stage.body
+    assert_plain_everywhere(stage, ran)
+    annotations = [line for line in ran.printed.splitlines() if line.startswith("::")]
+    assert_quiet_log(ran, *annotations)
 
 
 def test_the_log_of_a_run_that_may_not_write_has_only_our_annotations(stage: Stage) -> None:

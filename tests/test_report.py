@@ -63,7 +63,7 @@ def test_a_cell_has_the_fields_of_the_contract_and_what_a_reader_needs_beside_th
     cells = {cell["model"]: cell for cell in report_of(BASE, HEAD)["cells"]}
     contract = {"model", "target", "state", "metrics", "cause", "dispatches"}
     beside = {"identical", "reason", "status", "failure", "command"}
-    beside |= {"phase", "why", "unchanged", "components", "families"}
+    beside |= {"phase", "why", "unchanged", "rebased", "components", "families"}
     assert all(cell.keys() == contract | beside for cell in cells.values())
     assert {name: cell["state"] for name, cell in cells.items()} == {
         "a": "same",
@@ -185,7 +185,7 @@ def test_an_explained_cell_has_cause_dispatches_components_and_families() -> Non
         None,
         "main_dispatch_41_elementwise_128x768x768_f32",
     )
-    assert cell["unchanged"] == 24
+    assert (cell["unchanged"], cell["rebased"]) == (24, 2)
     assert cell["components"][0] == {
         "name": "encoder.layer.*",
         "base": {"dispatch_sites": 4, "code_bytes": 20_000, "stack_bytes": 64},

@@ -63,4 +63,4 @@ def test_data_brings_no_sequences_and_no_markup() -> None:
 
 def test_alarms_have_cause_and_place_under_the_headline() -> None:
     lines = printed(make.explained_small(), 200).splitlines()
-    assert lines[1] == f"- mobilenet on x86_64: strategy in encoder.layer.*: {make.TILES} (4 dispatches)"
+    assert lines[1] == f"- mobilenet on x86_64: strategy in encoder.layer.*: {make.TILES} (4 dispatches changed)"

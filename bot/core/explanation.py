@@ -83,6 +83,8 @@ class Explanation:
         why: one sentence.
         dispatches: those that are not the same, largest change of code first.
         unchanged: how many entry points are the same on both sides.
+        rebased: how many have the same numbers and the same source, and other code only because the program around them
+            gives them buffers at other offsets.
         components: those that moved, largest change of code first.
         tree: all components down to the model's own names, as in the head (as in the base without one).
     """
@@ -92,6 +94,7 @@ class Explanation:
     why: str
     dispatches: tuple[DispatchDelta, ...] = ()
     unchanged: int = 0
+    rebased: int = 0
     components: tuple[ComponentDelta, ...] = ()
     tree: tuple[ComponentDelta, ...] = field(default=())
 

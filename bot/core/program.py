@@ -31,12 +31,14 @@ class Source:
         source: of the IR up to names and SSA numbering.
         structure: of the same without the values of constants, static shapes and offsets.
         operations: sum of the hashes of its scalar and named operations (modulo 2**32): adds up when regions merge.
+        bound: of the IR with the buffers bound to it, whose offsets depend on the rest of the program; empty: not known.
     """
 
     executable: str
     source: str
     structure: str
     operations: int
+    bound: str = ""
 
 
 @dataclass(frozen=True, slots=True)

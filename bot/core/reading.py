@@ -90,13 +90,18 @@ class ArtifactReading:
 
 @dataclass(frozen=True, slots=True)
 class ExecutableFacts:
-    """One entry point as the program's IR knows it (`stream` phase)."""
+    """One entry point as the program's IR knows it (`stream` phase).
+
+    Attributes:
+        bound: digest of its IR with the buffers bound to it: their offsets depend on the rest of the program.
+    """
 
     executable: str
     entry_point: str
     kind: str
     memory_bound: bool
     sites: int
+    bound: str = ""
 
 
 @dataclass(frozen=True, slots=True)

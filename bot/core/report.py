@@ -102,6 +102,7 @@ _UNEXPLAINED: Mapping[str, Any] = {
     "why": "",
     "dispatches": [],
     "unchanged": None,
+    "rebased": None,
     "components": [],
 }
 
@@ -113,6 +114,7 @@ def _explanation(explanation: Explanation) -> dict[str, Any]:
         "why": explanation.why,
         "dispatches": [_dispatch_delta(delta) for delta in explanation.dispatches],
         "unchanged": explanation.unchanged,
+        "rebased": explanation.rebased,
         "components": [_component(delta) for delta in explanation.components],
     }
 

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 from bot.core.snapshot import Cell, Dispatch
 from bot.insight.matching import Match, Side
-from bot.insight.regions import Compared, compare, members_of, merges
+from bot.insight.regions import Compared, compare, members_of, merges, rebound
 
 SHOWN_REGIONS = 3
+OTHER_OFFSETS = "buffers that the program binds at other offsets"
 _REGIONAL = frozenset({"input", "fusion", "dedup-lost", "dedup-won"})
 
 
@@ -180,6 +181,8 @@ def _codegen(compared: Compared) -> Cause | None:
     if not pairs:
         return None
     why = f"{len(pairs)} of {len(compared.pairs)} dispatches have the same configuration and other code"
+    if all(rebound(compared, *pair) for pair in pairs):
+        return Cause("codegen", "executable-source", f"{why}, for {OTHER_OFFSETS}")
     return Cause("codegen", "code", why)
 
 
@@ -223,6 +226,8 @@ def dispatch_cause(found: Match, compared: Compared, cell: Cause) -> str | None:
     if left.source != right.source:
         same = left.structure == right.structure
         return _regional(compared.structure_moved(left.structure) if same else None, cell)
+    if rebound(compared, base, head) and cell.cause in _REGIONAL and not strategy_differs(base, head):
+        return cell.cause
     return _back_end_cause(base, head, cell)
 
 

@@ -2,30 +2,44 @@
 
 from __future__ import annotations
 
-from bot.core.program import Family, Program
-from bot.core.reading import ProgramFacts
+from collections.abc import Mapping
+from dataclasses import replace
+
+from bot.core.program import Family, Program, Source
+from bot.core.reading import ProgramFacts, SourceText
 from bot.insight.families import families
-from bot.insight.fingerprints import fingerprint
+from bot.insight.fingerprints import digest_of, fingerprint
 from bot.insight.tokens import Reader
 
 
 def describe(facts: ProgramFacts) -> tuple[Program, tuple[Family, ...]]:
     """The program as digests, and the families of executables that deduplication left behind."""
-    reader = Reader()
+    reader, bound = Reader(), _bound(facts)
     program = Program(
         phases=dict(facts.phases),
         linalg_ops_before=facts.linalg_ops_before,
-        sources=tuple(fingerprint(text, reader) for text in facts.sources),
+        sources=tuple(_source(text, bound, reader) for text in facts.sources),
         sites=facts.sites,
         arguments=facts.arguments,
     )
     return program, families(facts.sources, reader)
 
 
-def shown_texts(facts: ProgramFacts) -> dict[str, str]:
+def _source(text: SourceText, bound: Mapping[str, str], reader: Reader) -> Source:
+    return replace(fingerprint(text, reader), bound=bound.get(text.executable, ""))
+
+
+def _bound(facts: ProgramFacts) -> dict[str, str]:
+    """Executable → digest (6 characters, as of a source) over its entry points with their buffers."""
+    found: dict[str, list[str]] = {}
+    for entry in facts.entry_points:
+        found.setdefault(entry.executable, []).append(entry.bound)
+    return {executable: digest_of(texts) for executable, texts in found.items() if all(texts)}
+
+
+def shown_texts(facts: ProgramFacts, program: Program) -> dict[str, str]:
     """Source digest → the executable's IR for people; the first one where several are equal."""
-    reader = Reader()
     found: dict[str, str] = {}
-    for text in facts.sources:
-        found.setdefault(fingerprint(text, reader).source, text.shown)
+    for text, source in zip(facts.sources, program.sources, strict=True):
+        found.setdefault(source.source, text.shown)
     return found

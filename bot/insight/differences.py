@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import islice
@@ -17,6 +18,7 @@ LARGEST_LINES = 2_000
 SHORT_CHARACTERS = 40
 NOTED_PARTS = 3
 _PIPELINE = "#0"
+_OPERAND = re.compile(r", (?=%|affine_map<)")
 
 Texts = Callable[[str], "str | None"]
 """Digest of a source → its IR as people read it; None where it is not at hand."""
@@ -104,7 +106,13 @@ def source_diff(base: str | None, head: str | None, texts: Texts) -> tuple[str, 
         return ()
     left = texts(base)
     right = texts(head) if left is not None else None
-    return () if left is None or right is None else unified(left, right)
+    return () if left is None or right is None else unified(_wrapped(left), _wrapped(right))
+
+
+def _wrapped(text: str) -> str:
+    """One operand a line where a line would be clipped: a signature differs in one argument of many."""
+    lines = (_OPERAND.sub(",\n    ", line) if len(line) > LINE_CHARACTERS else line for line in text.splitlines())
+    return "\n".join(lines)
 
 
 def dispatch_diff(match: Match, sources: tuple[str | None, str | None], texts: Texts) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from bot.core.delta import CellDelta
 from bot.core.explanation import UNATTRIBUTED, DispatchDelta, Explanation
 from bot.core.snapshot import Cell, Dispatch
 from bot.insight.causes import (
+    OTHER_OFFSETS,
     Cause,
     cause_of,
     dispatch_cause,
@@ -19,7 +20,7 @@ from bot.insight.causes import (
 )
 from bot.insight.differences import Texts, dispatch_diff, strategy_note
 from bot.insight.matching import Match, Side, index_both, match_sides
-from bot.insight.regions import Compared, compare
+from bot.insight.regions import Compared, compare, rebound
 
 MOST_NOTES = 200
 MOST_DIFFS = 5
@@ -50,11 +51,13 @@ def explain(
     matches = match_sides(*sides)
     compared = compare(*sides, matches, same_model)
     cause = cause_of(compared)
-    changed = [found for found in matches if not _same(found, compared)]
+    differing = [found for found in matches if not _same(found, compared)]
+    changed = [found for found in differing if not _rebased(found, compared)]
     changed.sort(key=lambda found: -abs(_code_change(found)))
     story = _Story(compared, cause, texts, component_of, _siblings(compared))
     dispatches = tuple(_delta(rank, found, story) for rank, found in enumerate(changed))
-    return Explanation(cause.cause, cause.phase, cause.why, dispatches, len(matches) - len(changed))
+    unchanged, rebased = len(matches) - len(differing), len(differing) - len(changed)
+    return Explanation(cause.cause, cause.phase, cause.why, dispatches, unchanged, rebased)
 
 
 def _one_sided(base: Cell | None, head: Cell | None) -> str:
@@ -71,6 +74,14 @@ def _same(found: Match, compared: Compared) -> bool:
         return base.code == head.code
     left, right = compared.base.source(base), compared.head.source(head)
     return (left and left.source) == (right and right.source) and not strategy_differs(base, head)
+
+
+def _rebased(found: Match, compared: Compared) -> bool:
+    """Another place in memory is all that differs: a shift, not a change."""
+    base, head = found.base, found.head
+    if base is None or head is None or base.sites != head.sites or numbers(base) != numbers(head):
+        return False
+    return rebound(compared, base, head) and not strategy_differs(base, head)
 
 
 def _code_change(found: Match) -> int:
@@ -194,7 +205,15 @@ _FORMED = {
 
 
 def _formed(found: Match, story: _Story) -> str:
-    return _sites(found, story) if _same_source(found, story.compared) else _FORMED.get(found.passed, "")
+    if not _same_source(found, story.compared):
+        return _FORMED.get(found.passed, "")
+    return _sites(found, story) or _coded(found, story)
+
+
+def _coded(found: Match, story: _Story) -> str:
+    base, head = found.base, found.head
+    other = base is not None and head is not None and rebound(story.compared, base, head)
+    return f"the same configuration, other code{f' for {OTHER_OFFSETS}' if other else ''}"
 
 
 def _says(words: str) -> Note:
@@ -207,7 +226,7 @@ _PAIR_NOTES: dict[str, Note] = {
     "dedup-lost": _formed,
     "dedup-won": _formed,
     "strategy": _strategies,
-    "codegen": _says("the same configuration, other code"),
+    "codegen": _coded,
     "packaging": _says("the same code"),
 }
 _LONE_NOTES: dict[str, Note] = {

@@ -10,6 +10,7 @@ import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from bot.insight.family_graph import Edge, children, edges, is_named, is_scalar, spoken
 from bot.insight.family_groups import Found, Member
@@ -18,6 +19,8 @@ from bot.insight.tokens import Operation
 
 _MASK = (1 << 64) - 1
 _CANDIDATES = 4
+_ATTEMPTS = 32
+"""Checks per executable: each costs as much as it has edges."""
 _PLUMBING = (".load", ".empty", "linalg.generic", "func.func", "linalg.fill", "tie_shape", ".ordinal")
 
 
@@ -96,10 +99,14 @@ def _pairs(counted: Sequence[_Counted]) -> Iterator[tuple[Member, Member, Operat
         sums[one.total].append(one.member)
     known = _Edges()
     for one in counted:
-        for at, unit in one.units.items():
-            for smaller in sums.get((one.total - unit) & _MASK, ())[:_CANDIDATES]:
-                if smaller is not one.member and known.explains(one.member, at, smaller):
-                    yield smaller, one.member, one.member.text.operations[at]
+        possible = (
+            (at, smaller)
+            for at, unit in one.units.items()
+            for smaller in sums.get((one.total - unit) & _MASK, ())[:_CANDIDATES]
+        )
+        for at, smaller in islice(possible, _ATTEMPTS):
+            if smaller is not one.member and known.explains(one.member, at, smaller):
+                yield smaller, one.member, one.member.text.operations[at]
 
 
 def extra_operations(members: Sequence[Member]) -> list[Found]:

@@ -12,6 +12,7 @@ from bot.insight.family_groups import Found, Member, grouped
 from bot.insight.family_views import line, shapes_of
 from bot.insight.tokens import Operation, Text
 
+NAMES_SHOWN = 6
 _HEAVY = re.compile(r"matmul|matvec|vecmat|mmt4d|contract|conv|attention|\.dot")
 _PRODUCTS = frozenset({"arith.mulf", "arith.muli", "complex.mul"})
 
@@ -59,7 +60,10 @@ def _neighbours(member: Member) -> Counter[str]:
 
 
 def _said(operations: Counter[str]) -> str:
-    parts = [f"{count} {name}" if count > 1 else name for name, count in sorted(operations.items())]
+    """The most frequent first, then by name."""
+    names = sorted(operations.items(), key=lambda item: (-item[1], item[0]))
+    parts = [f"{count} {name}" if count > 1 else name for name, count in names[:NAMES_SHOWN]]
+    parts += [f"… ({operations.total()} operations)"] if len(names) > NAMES_SHOWN else []
     return "+ " + ", ".join(parts) if parts else "nothing else"
 
 

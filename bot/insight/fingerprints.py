@@ -16,7 +16,7 @@ DIGEST_CHARACTERS = 6
 _SUM = 1 << 32
 
 
-def _digest(parts: Iterable[str]) -> str:
+def digest_of(parts: Iterable[str]) -> str:
     whole = hashlib.sha256("\n".join(parts).encode("utf-8", "replace")).digest()
     return base64.urlsafe_b64encode(whole).decode()[:DIGEST_CHARACTERS]
 
@@ -53,7 +53,7 @@ def fingerprint(text: SourceText, reader: Reader | None = None) -> Source:
     """
     read = (reader or Reader()).read(text.generic)
     if read is None:
-        only = _digest([text.generic])
+        only = digest_of([text.generic])
         return Source(text.executable, only, only, 0)
     row = key(read, without_shapes, structural_constant)
-    return Source(text.executable, _digest(_normalised(read)), _digest(map(str, row)), _operations(read))
+    return Source(text.executable, digest_of(_normalised(read)), digest_of(map(str, row)), _operations(read))

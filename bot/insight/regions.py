@@ -68,6 +68,14 @@ class Compared:
         return members_of(self.right, structure) - members_of(self.left, structure)
 
 
+def rebound(compared: Compared, base: Dispatch, head: Dispatch) -> bool:
+    """True where the entry points have the same IR, but for the offsets at which the program binds their buffers."""
+    left, right = compared.base.source(base), compared.head.source(head)
+    if left is None or right is None or left.source != right.source:
+        return False
+    return bool(left.bound and right.bound) and left.bound != right.bound
+
+
 def compare(base: Side, head: Side, matches: tuple[Match, ...], same_model: bool) -> Compared:
     """Count what both sides launch, once for all questions."""
     left, right = base.cell.program, head.cell.program

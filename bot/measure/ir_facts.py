@@ -87,10 +87,13 @@ def _rows(fields: dict[str, object], key: str, read: Callable[[dict[str, object]
 def _phases(phases: object) -> dict[str, str]:
     if not isinstance(phases, dict) or not set(phases) <= set(HASHED_PHASES):
         raise MalformedBinary(f"no digests of phases: {phases!r:.40}", where=_WHERE)
-    for phase, digest in phases.items():
-        if not isinstance(digest, str) or not _DIGEST.fullmatch(digest):
-            raise MalformedBinary(f"the phase {phase} has no digest: {digest!r:.40}", where=_WHERE)
-    return phases
+    return {phase: _hex(digest, f"the phase {phase}") for phase, digest in phases.items()}
+
+
+def _hex(digest: object, what: str) -> str:
+    if not isinstance(digest, str) or not _DIGEST.fullmatch(digest):
+        raise MalformedBinary(f"{what} has no digest: {digest!r:.40}", where=_WHERE)
+    return digest
 
 
 def _source(row: dict[str, object]) -> SourceText:
@@ -140,6 +143,7 @@ def _entry_point(row: dict[str, object]) -> ExecutableFacts:
         kind=_text(kind),
         memory_bound=memory_bound,
         sites=_count(row, "sites"),
+        bound=_hex(row.get("bound"), "an entry point"),
     )
 
 

@@ -134,6 +134,7 @@ class ProgramReader:
                 "entry_point": export.attributes["sym_name"].value,
                 "kind": min(kinds, key=ir_kinds.KINDS.index, default="other"),
                 "memory_bound": bool(kinds) and not kinds & ir_kinds.COMPUTE_BOUND,
+                "bound": _hex("" if function is None else _without_names(_generic(function), {*functions})),
             }
 
     def _arguments(self, module: Any, dispatches: list[Any]) -> list[Answer]:
@@ -168,7 +169,11 @@ def _digest(module: Any) -> str:
     """
     lines = [line for line in _generic(module.operation).split("\n") if line.startswith(" ")]
     kept = [line for line in lines if not (line.startswith('  "util.global"') and "type = !hal.device" in line)]
-    return hashlib.sha256("\n".join(kept).encode()).hexdigest()[:16]
+    return _hex("\n".join(kept))
+
+
+def _hex(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _entry_point(dispatch: Any) -> tuple[str, ...]:

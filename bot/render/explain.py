@@ -17,10 +17,10 @@ from bot.core.metrics import METRIC_BY_ID
 from bot.core.program import Family
 from bot.core.snapshot import CellKey
 from bot.render.escape import clean, clean_block
-from bot.render.filters import change, plural, sides
+from bot.render.filters import change, sides
 from bot.render.phrase import Phrase
 from bot.render.tables import dispatch_sides
-from bot.render.why import cause_words, component_amounts, family_line, said
+from bot.render.why import cause_words, component_amounts, family_line, rest, said
 
 _STYLES = {"text": "", "code": "cyan", "strong": "bold"}
 _LEVELS = {"fail": "bold red", "warn": "yellow"}
@@ -152,8 +152,8 @@ def _explanation(explanation: Explanation) -> Iterator[Table | Text]:
             table.add_row(*names, *(dispatch_sides(delta, field, "bytes") for field in ("code_bytes", "stack_bytes")))
         yield table
         yield Text("--dispatch NAME tells more of one", "dim")
-    if explanation.unchanged:
-        yield Text(f"{plural(explanation.unchanged, 'entry point')} did not change", "dim")
+    if told := rest(explanation):
+        yield Text(told, "dim")
     if explanation.components:
         table = _table("Components that moved", "component", *(f"{what}, base → head" for what in _AMOUNTS))
         for part in explanation.components:

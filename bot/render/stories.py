@@ -13,7 +13,7 @@ from bot.render.escape import clean, clip
 from bot.render.filters import UNKNOWN, amount, change, sides
 from bot.render.phrase import Phrase
 from bot.render.tables import dispatch_sides
-from bot.render.why import Diff, cause_words, component_amounts, diffs, said
+from bot.render.why import Diff, cause_words, component_amounts, diffs, rest, said
 
 TABLE_ROWS = 400
 """The most rows of one table; report.json has all."""
@@ -50,11 +50,11 @@ class Story:
 
     Attributes:
         said: cause, place, phase and why as a sentence.
-        unchanged: how many entry points are the same on both sides.
+        rest: how many entry points did not change, in words; may be empty.
     """
 
     said: Phrase
-    unchanged: int
+    rest: str
     tables: tuple[TextTable, ...]
     diffs: tuple[Diff, ...]
 
@@ -68,7 +68,7 @@ def story(delta: CellDelta, explanation: Explanation) -> Story:
     """Everything there is to say of one changed cell."""
     shown = tuple(table for table in _tables(delta, explanation) if table.rows)
     told = diffs(explanation.dispatches, _DIFF_LINES)
-    return Story(said(explanation), explanation.unchanged, shown, tuple(islice(told, _DIFFS)))
+    return Story(said(explanation), rest(explanation), shown, tuple(islice(told, _DIFFS)))
 
 
 def _tables(delta: CellDelta, explanation: Explanation) -> Iterator[TextTable]:
@@ -86,10 +86,10 @@ def _tables(delta: CellDelta, explanation: Explanation) -> Iterator[TextTable]:
 _DYNAMIC = "Arguments of the dispatches: what a dynamic version would have to know"
 _PHASE = ("phase", "wall time, base → head", "change")
 _DISPATCH = (
-    *("dispatch", "cause", "component", "matched by", "what differs"),
-    *("sites", "code", "stack", "workgroup memory"),
+    *("dispatch", "cause", "component", "sites", "code", "stack", "workgroup memory"),
+    *("matched by", "what differs"),
 )
-_FAMILY = ("kind", "members", "executables", "what keeps them apart")
+_FAMILY = ("kind", "members", "what keeps them apart", "executables")
 _COMPONENT = ("component", "dispatch sites", "code, base → head", "stack, base → head")
 _ARGUMENT = ("entry point", "argument", "type", "values", "different", "common divisor", "sites without a constant")
 _NUMBERS = (("sites", "count"), ("code_bytes", "bytes"), ("stack_bytes", "bytes"), ("workgroup_bytes", "bytes"))
@@ -101,8 +101,9 @@ def _table(title: str, headers: Row, rows: Iterable[Row], total: int) -> TextTab
 
 
 def _dispatch_row(delta: DispatchDelta) -> Row:
-    names = (clip(delta.name, _NAME), cause_words(delta.cause), clip(delta.component, _NAME), clip(delta.matched, 60))
-    return (*names, clip(clean(delta.note), _NOTE), *(dispatch_sides(delta, *number) for number in _NUMBERS))
+    names = (clip(delta.name, _NAME), cause_words(delta.cause), clip(delta.component, _NAME))
+    numbers = (dispatch_sides(delta, *number) for number in _NUMBERS)
+    return (*names, *numbers, clip(delta.matched, 60), clip(clean(delta.note), _NOTE))
 
 
 def _tree(components: Sequence[ComponentDelta]) -> TextTable:
@@ -121,7 +122,7 @@ def _family_row(family: Family) -> Row:
     members = ", ".join(clip(name, _NAME) for name in family.members[:_MEMBERS])
     more = ", …" if len(family.members) > _MEMBERS else ""
     varying = "; ".join(clip(clean(line), _NOTE) for line in family.varying[:_VARYING])
-    return (clip(family.kind, 40), amount(len(family.members), "count"), members + more, varying)
+    return (clip(family.kind, 40), amount(len(family.members), "count"), varying, members + more)
 
 
 def _argument_row(argument: Argument) -> Row:

@@ -20,7 +20,8 @@ from bot.render.tables import Row, Table, dispatch_sides, name_cell, number_cell
 WHY_CHARS = 240
 NOTE_CHARS = 160
 DIFF_CHARS = 200
-_NAME_CHARS, _PLACE_CHARS = 44, 28  # wider tables than these scroll sideways in a comment
+_NAME_CHARS, _PLACE_CHARS = 42, 36  # wider tables than these scroll sideways in a comment
+_NOTES = 4
 _DIFFS = 2
 _COMPONENTS = 8
 _CAUSES = {
@@ -57,7 +58,7 @@ class WhyCell:
         cause: in one or two words.
         said: cause, phase and why as a sentence.
         notes: what differs in the dispatches.
-        unchanged: how many entry points are the same on both sides.
+        rest: how many entry points did not change, in words; may be empty.
     """
 
     model: str
@@ -66,7 +67,7 @@ class WhyCell:
     said: Phrase
     dispatches: Table
     notes: Listing[Phrase]
-    unchanged: int
+    rest: str
     diffs: tuple[Diff, ...]
     components: Table
     families: Listing[Phrase]
@@ -115,12 +116,23 @@ def said(explanation: Explanation, *, with_phase: bool = True) -> Phrase:
     return phrase(strong(cause_words(explanation.cause)), place, phase, f": {why}" if why else "")
 
 
+def rest(explanation: Explanation) -> str:
+    """The dispatches that there is nothing to tell of, in a sentence; empty where there are none."""
+    same, moved = explanation.unchanged, explanation.rebased
+    told = [f"{plural(same, 'other dispatch')} did not change"] if same else []
+    told += [f"{plural(moved, 'other dispatch')} only {_HAVE[moved == 1]} buffers at other offsets"] if moved else []
+    return f"{'; '.join(told)}." if told else ""
+
+
+_HAVE = ("have", "has")
+
+
 def _how_many(told: Sequence[Explanation]) -> str:
     counts = sorted({len(explanation.dispatches) for explanation in told})
     if not counts[-1]:
         return ""
     low = f"{counts[0]:,} to " if len(counts) > 1 else ""
-    return f" ({low}{plural(counts[-1], 'dispatch')})"
+    return f" ({low}{plural(counts[-1], 'dispatch')} changed)"
 
 
 def whys(facts: Facts, limits: Limits) -> Listing[WhyCell]:
@@ -139,8 +151,8 @@ def _why_cell(facts: Facts, key: CellKey, limits: Limits) -> WhyCell:
         cause_words(explanation.cause),
         said(explanation),
         _dispatch_table(explanation, limits.dispatches),
-        _notes(explanation, limits.dispatches),
-        explanation.unchanged,
+        _notes(explanation, min(_NOTES, limits.dispatches)),
+        rest(explanation),
         tuple(diffs(explanation.dispatches, limits.diff_lines))[:_DIFFS],
         _component_table(explanation.components, min(_COMPONENTS, limits.dispatches)),
         _family_lines(delta, limits.dispatches),
@@ -151,7 +163,7 @@ def _dispatch_table(explanation: Explanation, most: int) -> Table:
     """Without a column for the cause where all have the cell's."""
     dispatches = explanation.dispatches
     mixed = any(delta.cause != explanation.cause for delta in dispatches)
-    headers = ("dispatch", *(("cause",) if mixed else ()), "component", "code, base → head", "stack, base → head")
+    headers = ("dispatch", *(("cause",) if mixed else ()), "component", "code", "stack")
     rows = (_dispatch_row(delta, mixed) for delta in dispatches[:most])
     return Table(headers, listing(rows, len(dispatches), "dispatch"), numbers_from=len(headers) - 2, small=True)
 
