@@ -147,7 +147,7 @@ COMMANDS: dict[str, Command] = {
     "compare": Command("measure two sides and report what changed", "--base 3.11.0 --head 3.13.0", _compare),
     "measure": Command("measure one side into a snapshot", "--compiler 3.13.0 --out head.json --shard 1/4", _measure),
     "calibrate": Command(
-        "measure by recompiling how much compile time and memory vary here",
+        "measure how much compile time and memory vary here",
         "--compiler 3.13.0 --model 'mobilenet*' --target vmvx --runs 10",
         _calibrate,
     ),
@@ -172,7 +172,7 @@ def build_parser() -> argparse.ArgumentParser:
     form = argparse.RawDescriptionHelpFormatter
     about = "What did this change do to the code that ships?"
     parser = argparse.ArgumentParser("code-size-bot", description=about, epilog=EXAMPLES, formatter_class=form)
-    parser.add_argument("--version", action="version", version=f"code-size-bot {__version__}")
+    parser.add_argument("-V", "--version", action="version", version=f"code-size-bot {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, command in COMMANDS.items():
         epilog = f"example:\n  code-size-bot {name} {command.example}"

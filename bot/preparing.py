@@ -16,7 +16,7 @@ from bot.compiler.runner import Cancel
 from bot.compiler.toolchain import resolve
 from bot.core.plan import Model, PlannedCell, Target, plan, select
 from bot.core.report import Report
-from bot.core.serial import from_json
+from bot.core.serial import from_lines
 from bot.core.sharding import assigned, shard
 from bot.core.snapshot import Snapshot
 from bot.errors import InputError, OutputError
@@ -136,13 +136,13 @@ def is_snapshot(spec: str) -> bool:
 def load_snapshot(path: Path) -> Snapshot:
     """Read one snapshot file; raises InputError."""
     try:
-        text = path.read_text(encoding="utf-8")
+        with path.open("rb") as file:
+            return from_lines((line.decode() for line in file), str(path))
     except UnicodeDecodeError:
         raise InputError("is not UTF-8 text, so no snapshot", where=str(path)) from None
     except OSError as error:
         mend = "measure one with: code-size-bot measure --compiler SPEC --out FILE"
         raise InputError(f"cannot be read: {error.strerror}", where=str(path), mend=mend) from None
-    return from_json(text, str(path))
 
 
 def require_writable(directory: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
-from time import process_time
 from typing import Any
 
 import pytest
@@ -333,13 +332,3 @@ def test_every_place_has_one_name(found: list[str], globs: list[tuple[str, str]]
     names = name_places(frozenset(found), tuple(globs))
     assert names.components.keys() == names.full.keys() == {place for place in found if any(split(place))}
     assert all(names.full.values()) and all(names.components.values())
-
-
-def test_five_thousand_cells_in_a_second_or_two() -> None:
-    sites = [(f"e{i % 25}", f"m.layer.{i // 10}.p{chr(97 + i % 10)}") for i in range(100)]
-    base = cell([one(f"e{i}", 4, 1000 + i, stack_bytes=i) for i in range(25)], sites, 40_000)
-    head = replace(base, metrics={"executable_bytes": 50_000})
-    began = process_time()
-    for _ in range(500):
-        assert components(pair(base, head))[0].change("code_bytes") == 10_000
-    assert process_time() - began < 1.0, "a tenth of the cells, with room for a busy machine"

@@ -69,7 +69,7 @@ module {
 }
 """
 PIPELINES = {
-    "LLVMGPUTileAndFuse": "LLVMGPUTileAndFuse",
+    "LLVMGPUTileAndFuse": "TileAndFuse",
     "#iree_gpu.pipeline<TileAndFuse>": "TileAndFuse",
     "#iree_gpu.spirv_pipeline<BaseVectorize>": "BaseVectorize",
     "#iree_codegen.vmvx_pipeline": "vmvx_pipeline",

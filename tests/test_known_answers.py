@@ -101,7 +101,9 @@ def change(cell: Mapping[str, Any], metric: str) -> int:
 def assert_parts_sum_to_the_whole(base: Cell, head: Cell, cell: Mapping[str, Any]) -> None:
     """Sites and code of the dispatches that are not the same explain the whole change of both."""
     for what, side_value in (("sites", "sites"), ("code_bytes", "code_bytes")):
-        whole = sum(getattr(d, side_value) for d in head.dispatches) - sum(getattr(d, side_value) for d in base.dispatches)
+        whole = sum(getattr(d, side_value) for d in head.dispatches) - sum(
+            getattr(d, side_value) for d in base.dispatches
+        )
         rows = cell["dispatches"]
         assert sum(((r["head"] or {}).get(what, 0) or 0) - ((r["base"] or {}).get(what, 0) or 0) for r in rows) == whole
 
@@ -130,7 +132,9 @@ def test_a_newer_release_that_chooses_other_tiles(lab: Lab) -> None:
 
 def test_aggressive_fusion_off_and_on(lab: Lab) -> None:
     text = (REPOSITORY / "configs/models/depths/bert_l1_f32_s128.mlir").read_text(encoding="utf-8")
-    off = lab.measure("off", {"bert": text}, targets=["vmvx"], flags=["--iree-dispatch-creation-enable-aggressive-fusion=false"])
+    off = lab.measure(
+        "off", {"bert": text}, targets=["vmvx"], flags=["--iree-dispatch-creation-enable-aggressive-fusion=false"]
+    )
     on = lab.measure("on", {"bert": text}, targets=["vmvx"])
     cell = only_cell(lab.report(off, on))
     assert (cell["cause"], cell["phase"]) == ("fusion", "dispatch-creation")

@@ -1,16 +1,19 @@
 from __future__ import annotations
 
+import json
 import lzma
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from measured import measured
 from report_factory import snapshot
 from strategies import snapshots
 
 from bot.compiler.files import write_atomically
-from bot.core.baseline import Entry
+from bot.core.baseline import Entry, kept
+from bot.core.serial import to_json
 from bot.core.snapshot import Snapshot
 from bot.errors import InputError, OutputError, UsageError
 from bot.store.directory import DirectoryStore
@@ -18,7 +21,7 @@ from bot.store.entries import entry_of, pack, path_of, unpack
 
 ENTRY = Entry("default", "ab" * 20, "c" * 64)
 PATH = f"snapshots/default/ab/{'ab' * 20}.{'c' * 64}.json.xz"
-LARGE = snapshot("3.13.0", dispatches=30)
+LARGE = measured()
 PACKED = pack(snapshot("3.13.0", models=("gpt2_f32_dyn",)))
 
 
@@ -42,13 +45,35 @@ def test_report_ids_that_are_no_names(report_id: str) -> None:
 
 @given(snapshots())
 def test_there_and_back(found: Snapshot) -> None:
-    assert unpack(pack(found), "x") == found
+    assert unpack(pack(found), "x") == kept(found)
+
+
+@given(snapshots())
+def test_what_is_kept_is_all_but_arguments_and_what_varies(found: Snapshot) -> None:
+    """To the letter of its JSON; and keeping twice is keeping once."""
+    plain, small = json.loads(to_json(found)), json.loads(to_json(kept(found)))
+    names = {cell["program"]: less["program"] for cell, less in zip(plain["cells"], small["cells"], strict=True)}
+    for cell in plain["cells"]:
+        cell["program"] = names[cell["program"]]
+        cell["families"] = [{**family, "varying": []} for family in cell["families"]]
+    for name in plain["programs"]:
+        assert {**plain["programs"][name], "arguments": []} == small["programs"][names[name]]
+    assert {**plain, "programs": {}} == {**small, "programs": {}}
+    assert kept(kept(found)) == kept(found)
+
+
+def test_cells_share_what_is_kept_of_their_program() -> None:
+    assert len({id(cell.program) for cell in kept(LARGE).cells}) == 13
+    assert len({id(cell.program) for cell in unpack(pack(LARGE), "x").cells}) == 13
 
 
 def test_a_hundred_cells_stay_small() -> None:
+    """Of cells with all that real ones have: without columns they take 78 KB."""
     packed = pack(LARGE)
     assert len(LARGE.cells) == 104 and sum(len(cell.dispatches) for cell in LARGE.cells) == 3120
-    assert len(packed) < 50_000
+    assert all(cell.program and cell.families and cell.phases_ms for cell in LARGE.cells)
+    assert all(row.code and row.strategy for cell in LARGE.cells for row in cell.dispatches)
+    assert 45_000 < len(packed) < 50_000
     assert packed == pack(LARGE)
 
 
@@ -78,7 +103,11 @@ def test_any_bytes(data: bytes) -> None:
         (lzma.compress(bytes(65 << 20), preset=0), "64 MiB"),
         (PACKED + PACKED, "after its end"),
         (lzma.compress(b"\xff"), "no text"),
-        (lzma.compress(b"{}"), "schema"),
+        (lzma.compress(b"{}"), "schema is missing"),
+        (lzma.compress(to_json(snapshot("3.13.0")).encode()), "'code-size-snapshot/1'.*measure it again"),
+        (lzma.compress(b'{"schema":"\\ud800"}'), "no JSON"),
+        (lzma.compress(b"[" * 1_000_000), "no JSON"),
+        (lzma.compress(b"{"), "no JSON"),
         (lzma.compress(b"{}", format=lzma.FORMAT_ALONE), "no xz file"),
     ],
 )
@@ -97,7 +126,7 @@ def test_a_directory(tmp_path: Path) -> None:
     assert not store.save(ENTRY, snapshot("1"))
     (store.root / "snapshots" / "default" / "ab" / "x.json.xz").write_text("foreign")
     assert store.entries() == [ENTRY]
-    assert store.load(ENTRY) == LARGE
+    assert store.load(ENTRY) == kept(LARGE)
     assert not list(store.root.rglob(".part-*"))
 
 

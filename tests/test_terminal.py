@@ -63,4 +63,5 @@ def test_data_brings_no_sequences_and_no_markup() -> None:
 
 def test_alarms_have_cause_and_place_under_the_headline() -> None:
     lines = printed(make.explained_small(), 200).splitlines()
-    assert lines[1] == f"- mobilenet on x86_64: strategy in encoder.layer.*: {make.TILES} (4 dispatches changed)"
+    assert lines[1] == f"- mobilenet on x86_64: strategy in encoder.layer.*: {make.TILES}"
+    assert lines[2].rstrip() == "  largest: main_dispatch_0_matmul_128x768x768_f32 2,000 → 4,000 B"

@@ -349,10 +349,21 @@ def test_every_alarm_that_is_explained_is_in_a_line() -> None:
     news = {f.key for f in report.verdict.findings if f.kind != "limit"} & report.explanations.keys()
     drawn = view(report, ROOMY_CAUSES)
     assert len(drawn.causes.items) == drawn.causes.total
-    words = [plain(line) for line in drawn.causes]
+    words = [plain(line.said) for line in drawn.causes]
     short = build_facts(report).short
     for key in news:
         assert any(f"{key.model} on " in line and short[key.target] in line for line in words), key
 
 
 ROOMY_CAUSES = replace(ROOMY, causes=1_000)
+
+
+def test_a_deduplication_of_other_bytes_is_no_other_deduplication() -> None:
+    report = make.explained_small()
+    (first, *rest) = report.overview.folding
+    assert first.base is not None
+    other = replace(first, head=replace(first.base, surplus_bytes=1))
+    told = replace(report, overview=replace(report.overview, folding=(other, *rest)))
+    assert view(report).folding.rows.total == 1
+    assert view(told).folding.rows.total == 0
+    assert view(told, replace(ROOMY, overview=40, every=True)).folding.rows.total == len(report.overview.folding)

@@ -158,6 +158,11 @@ def _phases_ms(directory: Path) -> dict[str, int]:
     return {name: (after - before) // 10**6 for name, before, after in zip(names, times_ns, times_ns[1:], strict=False)}
 
 
+def _added(front: Mapping[str, int], back: Mapping[str, int]) -> dict[str, int]:
+    """A resumed half begins with the last phase of the other, which it only reads."""
+    return {phase: front.get(phase, 0) + back.get(phase, 0) for phase in (*front, *back)}
+
+
 def _allocas(kit: Kit, argv: Sequence[str], directory: Path) -> str | None:
     lowered = _phase(directory, "10.executable-targets")
     if lowered is None or _CPU not in argv:
@@ -199,7 +204,7 @@ def _collect(kit: Kit, argv: Sequence[str], directory: Path, outcome: Outcome, f
         cpu_ms=outcome.cpu_ms + (front.cpu_ms if front else 0),
         peak_rss_kib=max(filter(None, peaks), default=None),
         reasons=reasons,
-        phases_ms={**(front.phases_ms if front else {}), **_phases_ms(directory)},
+        phases_ms=_added(front.phases_ms if front else {}, _phases_ms(directory)),
     )
 
 

@@ -1,10 +1,13 @@
-"""Baselines: which stored snapshot stands for the base side, and why."""
+"""Baselines: what of a snapshot is stored, which stored one stands for the base side, and why."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+from bot.core.program import Program
+from bot.core.snapshot import Cell, Snapshot
 
 _SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -58,3 +61,20 @@ def choose(
         if sha in by_sha:
             return Choice(by_sha[sha][0], distance)
     return None
+
+
+def kept(snapshot: Snapshot) -> Snapshot:
+    """What a baseline keeps of a snapshot: all but what is only told of the head.
+
+    That is the scalar arguments of programs, and what keeps the members of families apart: a tenth of the stored bytes.
+    """
+    programs: dict[int, Program] = {}
+    return replace(snapshot, cells=tuple(_kept(cell, programs) for cell in snapshot.cells))
+
+
+def _kept(cell: Cell, programs: dict[int, Program]) -> Cell:
+    """Cells that share a program go on sharing it: `programs` has those made so far, by the identity of their whole."""
+    program, whole = cell.program, cell.program
+    if whole is not None:
+        program = programs.setdefault(id(whole), replace(whole, arguments=()))
+    return replace(cell, program=program, families=tuple(replace(family, varying=()) for family in cell.families))

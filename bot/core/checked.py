@@ -76,8 +76,11 @@ class Fields:
 
     def mapping(self, name: str, kind: tuple[type, ...]) -> dict[str, Any]:
         """An object whose values are all of these types."""
-        inner = Fields(self.get(name, dict, {}), f"{self.path}.{name}", frozenset(self.value.get(name) or ()))
-        return {key: inner.get(key, kind) for key in inner.value}
+        values: dict[str, Any] = self.get(name, dict, {})
+        if any(type(value) not in kind or (type(value) is int and abs(value) > INT_LIMIT) for value in values.values()):
+            inner = Fields(values, f"{self.path}.{name}", frozenset(values))
+            return {key: inner.get(key, kind) for key in values}  # says which, and what is wrong with it
+        return values
 
 
 _PLURALS = {str: "strings", int: "integers"}

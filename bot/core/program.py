@@ -24,14 +24,15 @@ HASHED_PHASES = ("input", "global-optimization")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One executable's IR after dispatch creation, as digests (6 characters, 36 bits).
+    """One executable's IR after dispatch creation, as digests: few characters, as a baseline keeps hundreds of them.
 
     Attributes:
         executable: its name.
-        source: of the IR up to names and SSA numbering.
-        structure: of the same without the values of constants, static shapes and offsets.
+        source: of the IR up to names and SSA numbering (5 characters, 30 bits).
+        structure: of the same without the values of constants, static shapes and offsets (4 characters, 24 bits).
         operations: sum of the hashes of its scalar and named operations (modulo 2**32): adds up when regions merge.
-        bound: of the IR with the buffers bound to it, whose offsets depend on the rest of the program; empty: not known.
+        bound: of the IR with the buffers bound to it, whose offsets depend on the rest of the program (4 characters);
+            empty: not known.
     """
 
     executable: str

@@ -6,16 +6,15 @@ A snapshot may come from an untrusted run, so that every field's type is checked
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, fields
-from sys import intern
 from typing import Any
 
-from bot.core.checked import INT, INT_LIMIT, STR, Fields, flat, shown, table_of
+from bot.core.checked import INT, STR, Fields, flat, shown, table_of
 from bot.core.metrics import METRIC_BY_ID
 from bot.core.program import Family, Program
 from bot.core.serial_program import Programs, families_to_plain, family_from_plain, programs_from_plain
+from bot.core.serial_text import dispatch_of, parsed
 from bot.core.snapshot import (
     SNAPSHOT_SCHEMA,
     STATUSES,
@@ -28,9 +27,6 @@ from bot.core.snapshot import (
     SourceInfo,
 )
 from bot.errors import InputError
-
-_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
-
 
 _DISPATCH_FIELDS = tuple(f.name for f in fields(Dispatch))
 
@@ -112,8 +108,7 @@ def to_json(snapshot: Snapshot) -> str:
     return dumps(snapshot_to_plain(snapshot))
 
 
-_FLAT = {cls: table_of(cls) for cls in (CompilerInfo, SourceInfo, Dispatch, Failure)}
-_DISPATCH_NAMES = frozenset(_DISPATCH_FIELDS)
+_FLAT = {cls: table_of(cls) for cls in (CompilerInfo, SourceInfo, Failure)}
 _CELL_FIELDS = frozenset({f.name for f in fields(Cell)} - {"key"} | {"model", "target"})
 _SNAPSHOT_FIELDS = frozenset({f.name for f in fields(Snapshot)} | {"schema", "programs"})
 
@@ -135,7 +130,7 @@ def cell_from_plain(value: Any, programs: Mapping[str, Program] | None = None, p
         key=CellKey(found.get("model", str), found.get("target", str)),
         status=status,
         metrics=metrics,
-        dispatches=tuple(_dispatch_of(entry, f"{path}.dispatches") for entry in found.items("dispatches")),
+        dispatches=tuple(dispatch_of(entry, f"{path}.dispatches") for entry in found.items("dispatches")),
         failure=_flat(Failure, failure, f"{path}.failure") if failure is not None else None,
         command=found.get("command", str, ""),
         artifact_digest=found.get("artifact_digest", STR, None),
@@ -154,40 +149,21 @@ def _program(name: str | None, programs: Mapping[str, Program], path: str) -> Pr
 
 
 def _family(value: Any, path: str) -> Family:
-    """Cells of one model have the same families, so that equal ones are held once."""
+    """Cells of one model have the same families, so that equal ones are checked and held once."""
+    try:
+        known = _families.get((value["kind"], tuple(value["members"]), tuple(value["varying"]), len(value)))
+    except (KeyError, TypeError):
+        known = None
+    if known is not None:
+        return known
     family = family_from_plain(value, path)
-    return _families.setdefault(family, family) if len(_families) < _FAMILIES_HELD else family
+    if len(_families) < _FAMILIES_HELD:
+        _families[family.kind, family.members, family.varying, len(fields(Family))] = family
+    return family
 
 
 _FAMILIES_HELD = 100_000
-_families: dict[Family, Family] = {}
-
-
-_DISPATCH_MARKS = frozenset({"executable", "name", "kind"})
-_well_formed: set[tuple[tuple[str, ...], tuple[type, ...]]] = set()
-"""Names and types of dispatches that `_flat` has accepted: there are a hundred thousand of a few forms."""
-
-
-def _dispatch_of(value: Any, path: str) -> Dispatch:
-    if isinstance(value, Dispatch):
-        return value
-    dispatch: Dispatch = _flat(Dispatch, value, path)
-    if len(_well_formed) < 1000:
-        _well_formed.add((tuple(value), tuple(map(type, value.values()))))
-    return dispatch
-
-
-def _early(value: dict[str, Any]) -> Any:
-    """Dispatches become values as soon as they are parsed: as dictionaries they would take five times the memory."""
-    if "executable" not in value or not _DISPATCH_MARKS <= value.keys() <= _DISPATCH_NAMES:
-        return value
-    values = value.values()
-    if (tuple(value), tuple(map(type, values))) not in _well_formed:
-        return _dispatch_of(value, "dispatches")
-    if any(type(found) is int and not -INT_LIMIT <= found <= INT_LIMIT for found in values):
-        return _dispatch_of(value, "dispatches")
-    value["executable"], value["name"] = intern(value["executable"]), intern(value["name"])
-    return Dispatch(**value)
+_families: dict[tuple[Any, ...], Family] = {}
 
 
 def _drained(values: list[Any]) -> Iterator[Any]:
@@ -226,10 +202,24 @@ def snapshot_from_plain(value: Any, where: str) -> Snapshot:
 
 def from_json(text: str, where: str = "snapshot") -> Snapshot:
     """Read `snapshot.json`; raises InputError for text that is torn, foreign or of another schema."""
+    return from_lines(_lines_of(text), where)
+
+
+def _lines_of(text: str) -> Iterator[str]:
+    """Cut at line feeds only: `splitlines` also does so at characters that stand in names."""
+    start = 0
+    while start < len(text):
+        end = text.find("\n", start) + 1 or len(text)
+        yield text[start:end]
+        start = end
+
+
+def from_lines(text: Iterable[str], where: str) -> Snapshot:
+    """Do what `from_json` does for a text that comes line by line, so that it need not be held."""
     try:
-        if _SURROGATE.search(text):  # half a surrogate pair is JSON, but no text that could be written again
-            json.dumps(json.loads(text), ensure_ascii=False).encode()
-        value = json.loads(text, object_hook=_early)
+        value = parsed(text)
+    except UnicodeDecodeError:  # the caller's: what it reads is no text
+        raise
     except (ValueError, RecursionError) as error:
         raise InputError(f"is no JSON, or was cut off: {error}", where=where, mend="write the snapshot again") from None
     return snapshot_from_plain(value, where)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from bot.core.program import HASHED_PHASES
 from bot.core.snapshot import Cell, Dispatch
 from bot.insight.matching import Match, Side
 from bot.insight.regions import Compared, compare, members_of, merges, rebound
@@ -67,16 +68,20 @@ def _phase_differs(compared: Compared, phase: str) -> bool | None:
 
 
 def _input(compared: Compared) -> Cause | None:
+    """Of one model text two compilers may make different programs that later phases make equal again: no cause."""
     if not _phase_differs(compared, "input"):
         return None
-    read = "the same model text is read differently by the compiler"
-    return Cause("input", "input", read if compared.same_model else "the model itself changed")
+    if not compared.same_model:
+        return Cause("input", "input", "the model itself changed")
+    if compared.sources_differ:
+        return Cause("input", "input", "the same model text is read differently by the compiler")
+    return None
 
 
 def _uncounted(compared: Compared) -> Cause | None:
     for name, census in (("base", compared.left), ("head", compared.right)):
         if census is not None and census.unread:
-            return Cause(None, None, f"the IR of {census.unread} dispatch sites was not read on {name}")
+            return Cause(None, None, f"the IR of {census.unread} of the dispatch sites was not read on {name}")
     return None
 
 
@@ -96,7 +101,8 @@ def _fusion(compared: Compared) -> Cause | None:
     lines = merges(compared.base, compared.head)
     named = "".join(f"; {line}" for line in lines[:SHOWN_REGIONS])
     more = f"; {len(lines) - SHOWN_REGIONS} more" if len(lines) > SHOWN_REGIONS else ""
-    counts = f"{left.structures.total()} → {right.structures.total()} dispatch sites"
+    gone, come = (left.structures - right.structures).total(), (right.structures - left.structures).total()
+    counts = f"{gone} of {left.structures.total()} dispatch sites became {come}"
     return Cause("fusion", phase, f"regions are formed differently: {counts}{named}{more}{unknown}")
 
 
@@ -127,8 +133,7 @@ def keeps_apart(cell: Cell, executables: Sequence[str]) -> str:
 
 
 def _sources(compared: Compared) -> Cause | None:
-    left, right = compared.left, compared.right
-    if left is None or right is None or left.sources == right.sources:
+    if not compared.sources_differ:
         return None
     phase, unknown = _early(compared, "executable-source")
     return Cause("fusion", phase, f"the same regions with other constants, shapes or offsets{unknown}")
@@ -166,7 +171,7 @@ def _configured(pairs: Sequence[tuple[Dispatch, Dispatch]], of: int) -> Cause | 
     if not differing:
         return None
     other = sum(code_differs(*pair) is True for pair in differing)
-    code = f" and {other} of them other code" if other else ""
+    code = "" if other == len(differing) else f", {other} of them other code" if other else ", but the same code"
     why = f"{len(differing)} of {of} dispatches of the same source have another configuration{code}"
     return Cause("strategy", "configuration", why)
 
@@ -191,9 +196,9 @@ def _packaging(compared: Compared) -> Cause | None:
     unknown = sum(code_differs(*pair) is None for pair in pairs)
     if unknown:
         return Cause(None, None, f"the code of {unknown} of {len(pairs)} dispatches could not be compared")
-    early = _phase_differs(compared, "global-optimization")
-    host = "; the program around them differs from global optimization on" if early else ""
-    return Cause("packaging", "layout", f"the code of all {len(pairs)} dispatches is the same, its layout is not{host}")
+    early = next((phase for phase in HASHED_PHASES if _phase_differs(compared, phase)), None)
+    host = f"; the program around them differs from {early.replace('-', ' ')} on" if early else ""
+    return Cause("packaging", "layout", f"the code of every dispatch is the same, its layout is not{host}")
 
 
 Question = Callable[[Compared], "Cause | None"]

@@ -13,7 +13,9 @@ from functools import lru_cache
 
 from bot.core.delta import CellDelta
 from bot.core.explanation import UNATTRIBUTED, Amounts, ComponentDelta
+from bot.core.program import Program
 from bot.core.snapshot import Cell, Dispatch
+from bot.insight.memo import per_object
 
 Sections = Sequence["tuple[str, str]"]
 """Name and glob of each; the first whose glob matches decides."""
@@ -120,8 +122,12 @@ def _wrapper(names: Iterable[_Levels]) -> int:
 def naming(delta: CellDelta, sections: Sections = ()) -> Naming:
     """What the places of both sides of a cell are called; see `name_places`."""
     programs = [cell.program for cell in (delta.base, delta.head) if cell and cell.program]
-    places = frozenset(site.component for program in programs for site in program.sites if site.component)
-    return name_places(places, tuple(sections))
+    return name_places(frozenset().union(*map(_named_places, programs)), tuple(sections))
+
+
+@per_object
+def _named_places(program: Program) -> frozenset[str]:
+    return frozenset(site.component for site in program.sites if site.component)
 
 
 @lru_cache(maxsize=256)
@@ -173,17 +179,18 @@ def attribute(cell: Cell, names: Mapping[str, str]) -> dict[str, Amounts]:
     maximum, no sum. An amount is None where nothing is known of it.
     """
     parts = _Parts()
-    places = _places(cell, names)
+    places = dict(_places(cell.program, names))
     for dispatch in cell.dispatches:
         parts.add(dispatch, _counted(dispatch, places.pop(dispatch.name, ())))
     parts.complete(cell.value("executable_bytes"))
     return parts.amounts()
 
 
-def _places(cell: Cell, names: Mapping[str, str]) -> dict[str, Sequence[str]]:
+@per_object
+def _places(program: Program | None, names: Mapping[str, str]) -> dict[str, Sequence[str]]:
     """Entry point → the component of each of its sites, in the program's order."""
     found: dict[str, list[str]] = {}
-    for site in cell.program.sites if cell.program else ():
+    for site in program.sites if program else ():
         place = names.get(site.component, UNATTRIBUTED) if site.component else UNATTRIBUTED
         found.setdefault(site.entry_point, []).append(place)
     return dict(found)
@@ -276,7 +283,12 @@ def _absent(parts: Mapping[str, Amounts]) -> Amounts:
 
 def where(cell: Cell, names: Mapping[str, str]) -> dict[str, str]:
     """Entry point → the component where most of its sites are; of equals the first in the program's order."""
-    return {entry: max(dict.fromkeys(places), key=places.count) for entry, places in _places(cell, names).items()}
+    return _most(cell.program, names)
+
+
+@per_object
+def _most(program: Program | None, names: Mapping[str, str]) -> dict[str, str]:
+    return {entry: max(dict.fromkeys(places), key=places.count) for entry, places in _places(program, names).items()}
 
 
 def component_of(dispatch: Dispatch, cell: Cell, names: Mapping[str, str]) -> str:

@@ -12,13 +12,16 @@ from bot.insight.family_graph import element_of, is_named, is_scalar
 from bot.insight.family_views import key, structural_constant, without_shapes
 from bot.insight.tokens import Reader, Text
 
-DIGEST_CHARACTERS = 6
+SOURCE_CHARACTERS = 5
+STRUCTURE_CHARACTERS = 4
+BOUND_CHARACTERS = 4
 _SUM = 1 << 32
 
 
-def digest_of(parts: Iterable[str]) -> str:
+def digest_of(parts: Iterable[str], characters: int) -> str:
+    """That many characters of base64url (6 bits each) of the SHA-256 of the parts, a line each."""
     whole = hashlib.sha256("\n".join(parts).encode("utf-8", "replace")).digest()
-    return base64.urlsafe_b64encode(whole).decode()[:DIGEST_CHARACTERS]
+    return base64.urlsafe_b64encode(whole).decode()[:characters]
 
 
 def _normalised(text: Text) -> Iterable[str]:
@@ -47,13 +50,14 @@ def _operations(text: Text) -> int:
 
 
 def fingerprint(text: SourceText, reader: Reader | None = None) -> Source:
-    """The digests of an executable (6 characters of base64url of SHA-256).
+    """The digests of an executable; lengths as `bot.core.program` says.
 
     A text that cannot be read has only digests of its bytes, and 0 as the sum of its operations.
     """
     read = (reader or Reader()).read(text.generic)
     if read is None:
-        only = digest_of([text.generic])
-        return Source(text.executable, only, only, 0)
+        only = digest_of([text.generic], SOURCE_CHARACTERS)
+        return Source(text.executable, only, only[:STRUCTURE_CHARACTERS], 0)
     row = key(read, without_shapes, structural_constant)
-    return Source(text.executable, digest_of(_normalised(read)), digest_of(map(str, row)), _operations(read))
+    structure = digest_of(map(str, row), STRUCTURE_CHARACTERS)
+    return Source(text.executable, digest_of(_normalised(read), SOURCE_CHARACTERS), structure, _operations(read))

@@ -13,10 +13,13 @@ COMPUTE_BOUND = frozenset({"attention", "conv", "matmul"})
 """Kinds of entry points that compute more than they load and store; all others are memory-bound."""
 
 
-def fusion_counts(snapshot: Snapshot, model: str) -> FusionCounts | None:
-    """The counts of a model, by the first of its cells that has them all; None where none has."""
-    cells = (cell for cell in snapshot.cells if cell.key.model == model and cell.measured)
-    return next((counts for cell in cells if (counts := _counts(cell)) is not None), None)
+def fusion_counts(snapshot: Snapshot) -> dict[str, FusionCounts]:
+    """Model → its counts, by the first of its cells that has them all; without the models where none has."""
+    found: dict[str, FusionCounts] = {}
+    for cell in snapshot.cells:
+        if cell.measured and cell.key.model not in found and (counts := _counts(cell)) is not None:
+            found[cell.key.model] = counts
+    return found
 
 
 def _counts(cell: Cell) -> FusionCounts | None:

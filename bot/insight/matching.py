@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from bot.core.program import Program, Source
 from bot.core.snapshot import Cell, Dispatch
+from bot.insight.memo import per_object
 
 ADDED, REMOVED = "added", "removed"
 _ORDINAL = re.compile(r"^.*_dispatch_\d+_")
@@ -124,6 +125,7 @@ def _place(side: Side, row: Dispatch) -> Hashable:
 _TIE_BREAKS: tuple[Key, ...] = (_place_and_description, _place, lambda side, row: True)
 
 
+@per_object
 def _components(program: Program) -> dict[str, str]:
     places: dict[str, Counter[str]] = {}
     for site in program.sites:
@@ -133,12 +135,17 @@ def _components(program: Program) -> dict[str, str]:
     return {name: max(count, key=count.__getitem__) for name, count in places.items()}
 
 
+@per_object
+def _sources(program: Program) -> dict[str, Source]:
+    return {source.executable: source for source in program.sources}
+
+
 def index(cell: Cell, with_program: bool = True) -> Side:
     """Look up what the cell's program says; `with_program=False` leaves it aside, for a cell whose partner has none."""
     program = cell.program
     if program is None or not with_program:
         return Side(cell)
-    return Side(cell, {source.executable: source for source in program.sources}, _components(program))
+    return Side(cell, _sources(program), _components(program))
 
 
 def index_both(base: Cell, head: Cell) -> tuple[Side, Side]:

@@ -35,10 +35,9 @@ def overview(
 
 
 def _fusion(base: Snapshot, head: Snapshot) -> Iterator[Fusion]:
-    for model in sorted({cell.key.model for side in (base, head) for cell in side.cells}):
-        found = Fusion(model, fusion_counts(base, model), fusion_counts(head, model))
-        if found.base or found.head:
-            yield found
+    left, right = fusion_counts(base), fusion_counts(head)
+    for model in sorted(left.keys() | right.keys()):
+        yield Fusion(model, left.get(model), right.get(model))
 
 
 def _folding(base: Snapshot, head: Snapshot) -> Iterator[Folding]:

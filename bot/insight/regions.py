@@ -59,6 +59,11 @@ class Compared:
         """Entry points that have a partner."""
         return [(m.base, m.head) for m in self.matches if m.base is not None and m.head is not None]
 
+    @property
+    def sources_differ(self) -> bool:
+        """True where the sites launch other IR."""
+        return self.left is not None and self.right is not None and self.left.sources != self.right.sources
+
     def structure_moved(self, structure: str) -> int | None:
         """Executables more on head, of a structure with as many sites on both sides; None where those differ too."""
         if self.left is None or self.right is None:

@@ -88,8 +88,15 @@ def model_tables(facts: Facts) -> Iterator[ModelTable]:
     for model, deltas in models.items():
         shown = [delta for delta in deltas if not (crowded and delta.state == "same")]
         tables = [table for delta in shown if (table := _cell_table(facts, delta, room))]
-        left_out = sum(_size(delta) > 0 for delta in deltas) - sum(bool(table.rows) for table in tables)
-        yield _model_table(facts, model, deltas, tables, left_out)
+        yield _model_table(facts, model, deltas, tables)
+
+
+def _left_out(facts: Facts, deltas: Sequence[CellDelta], tables: Sequence[CellTable]) -> str:
+    drawn, told = sum(bool(table.rows) for table in tables), sum(table.story is not None for table in tables)
+    undrawn = sum(_size(delta) > 0 for delta in deltas) - drawn
+    untold = sum(delta.key in facts.report.explanations for delta in deltas) - told
+    words = f"; no room for the dispatches of {plural(undrawn, 'cell')}, head.json has them" if undrawn else ""
+    return words + (f"; no room to explain {plural(untold, 'cell')}, report.json does" if untold else "")
 
 
 class _Room:
@@ -103,14 +110,11 @@ def _size(delta: CellDelta) -> int:
     return max(len(cell.dispatches) if cell else 0 for cell in (delta.base, delta.head))
 
 
-def _model_table(
-    facts: Facts, model: str, deltas: Sequence[CellDelta], tables: list[CellTable], left_out: int
-) -> ModelTable:
+def _model_table(facts: Facts, model: str, deltas: Sequence[CellDelta], tables: list[CellTable]) -> ModelTable:
     states = [_state(delta) for delta in deltas]
     alarming = dict.fromkeys(_state(d) for d in sorted(deltas, key=lambda delta: STATES.index(delta.state)))
     counted = ", ".join(f"{states.count(state)} {state}" for state in alarming)
-    if left_out:
-        counted += f"; no room for the dispatches of {plural(left_out, 'cell')}, head.json has them"
+    counted += _left_out(facts, deltas, tables)
     rows = [(metric.label, tuple(_text(delta, metric) for delta in deltas)) for metric in METRICS]
     targets = tuple(facts.short[delta.key.target] for delta in deltas)
     return ModelTable(clip(model, NAME_LIMIT), counted, targets, tuple(states), tuple(rows), tuple(tables))

@@ -125,10 +125,24 @@ _HTML: Mapping[str, Callable[..., Any]] = {
 }
 
 
+class _Sandbox(ImmutableSandboxedEnvironment):
+    """Remembers what is safe: jinja2 decides by the object's type and the attribute's name, for each cell of a page."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._known: dict[tuple[type, str], bool] = {}
+
+    def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
+        known = self._known.get((type(obj), attr))
+        if known is None:
+            known = self._known[type(obj), attr] = super().is_safe_attribute(obj, attr, value)
+        return known
+
+
 @lru_cache(maxsize=8)  # parsing the templates costs more than rendering a usual report
 def _environment(user_dir: Path | None, *, markdown: bool) -> ImmutableSandboxedEnvironment:
     searched = [path for path in (user_dir, templates_dir()) if path is not None]
-    made = ImmutableSandboxedEnvironment(
+    made = _Sandbox(
         loader=jinja2.FileSystemLoader(searched),
         undefined=jinja2.StrictUndefined,
         autoescape=True,

@@ -16,11 +16,12 @@ from bot.core.explanation import DispatchDelta, Explanation
 from bot.core.metrics import METRIC_BY_ID
 from bot.core.program import Family
 from bot.core.snapshot import CellKey
+from bot.render.causes import cause_words, said
 from bot.render.escape import clean, clean_block
 from bot.render.filters import change, sides
 from bot.render.phrase import Phrase
 from bot.render.tables import dispatch_sides
-from bot.render.why import cause_words, component_amounts, family_line, rest, said
+from bot.render.why import component_amounts, family_line, rest
 
 _STYLES = {"text": "", "code": "cyan", "strong": "bold"}
 _LEVELS = {"fail": "bold red", "warn": "yellow"}

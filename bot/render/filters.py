@@ -73,9 +73,10 @@ def plural(count: int, noun: str) -> str:
 
 
 def _many(noun: str) -> str:
+    noun, of, rest = noun.partition(" of ")
     if noun.endswith("y"):
-        return f"{noun[:-1]}ies"
-    return f"{noun}es" if noun.endswith("ch") else f"{noun}s"
+        return f"{noun[:-1]}ies{of}{rest}"
+    return f"{noun}{'es' if noun.endswith('ch') else 's'}{of}{rest}"
 
 
 def grid_percent(ratio: float | None) -> str:

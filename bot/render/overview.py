@@ -40,7 +40,7 @@ def fusion_table(facts: Facts, limits: Limits) -> Table:
     """How coarse fusion is, model by model; without `every` only where that changed."""
     found = [one for one in facts.report.overview.fusion if limits.every or one.base != one.head]
     rows = (_fusion_row(one) for one in found[: limits.overview])
-    return Table(_FUSION_HEADERS, listing(rows, len(found), "fusion"))
+    return Table(_FUSION_HEADERS, listing(rows, len(found), "fusion"), small=True)
 
 
 def _fusion_row(fusion: Fusion) -> Row:
@@ -76,10 +76,19 @@ def _both(base: object | None, head: object | None, field: str, unit: str) -> Ph
 
 def folding_table(facts: Facts, limits: Limits) -> Table:
     """What deduplication did and left, cell by cell; without `every` only where that changed."""
-    found = [one for one in facts.report.overview.folding if limits.every or one.base != one.head]
+    found = [one for one in facts.report.overview.folding if limits.every or _refolded(one)]
     shown = fair_in_order(found, lambda one: one.key.model, limits.overview)
     rows = (_fold_row(facts, one) for one in shown)
-    return Table(_FOLD_HEADERS, listing(rows, len(found), "deduplication"), numbers_from=2)
+    return Table(_FOLD_HEADERS, listing(rows, len(found), "deduplication"), numbers_from=2, small=True)
+
+
+_FOLDS = ("regions", "executables", "families", "surplus_executables")
+
+
+def _refolded(folding: Folding) -> bool:
+    """True where the counts differ; bytes do with any change of code."""
+    left, right = ([getattr(side, name, None) for name in _FOLDS] for side in (folding.base, folding.head))
+    return left != right
 
 
 def _fold_row(facts: Facts, folding: Folding) -> Row:

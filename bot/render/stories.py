@@ -9,11 +9,12 @@ from itertools import islice
 from bot.core.delta import CellDelta
 from bot.core.explanation import ComponentDelta, DispatchDelta, Explanation
 from bot.core.program import Argument, Family
+from bot.render.causes import cause_words, said
 from bot.render.escape import clean, clip
 from bot.render.filters import UNKNOWN, amount, change, sides
 from bot.render.phrase import Phrase
 from bot.render.tables import dispatch_sides
-from bot.render.why import Diff, cause_words, component_amounts, diffs, rest, said
+from bot.render.why import Diff, component_amounts, diffs, rest
 
 TABLE_ROWS = 400
 """The most rows of one table; report.json has all."""
@@ -85,6 +86,12 @@ def _tables(delta: CellDelta, explanation: Explanation) -> Iterator[TextTable]:
 
 _DYNAMIC = "Arguments of the dispatches: what a dynamic version would have to know"
 _PHASE = ("phase", "wall time, base → head", "change")
+_COMPILED_IN = (
+    *("input", "abi", "preprocessing", "global-optimization", "dispatch-creation", "flow", "stream"),
+    *("executable-sources", "executable-configurations", "executable-targets", "hal", "vm"),
+)
+_PHASES = {name: order for order, name in enumerate(_COMPILED_IN)}
+"""The compiler's own order."""
 _DISPATCH = (
     *("dispatch", "cause", "component", "sites", "code", "stack", "workgroup memory"),
     *("matched by", "what differs"),
@@ -134,6 +141,6 @@ def _argument_row(argument: Argument) -> Row:
 
 
 def _phase_rows(base: Mapping[str, int], head: Mapping[str, int]) -> Iterator[Row]:
-    for phase in dict.fromkeys((*base, *head)):
+    for phase in sorted({*base, *head}, key=lambda name: (_PHASES.get(name, len(_PHASES)), name)):
         left, right = base.get(phase), head.get(phase)
         yield clip(phase, _NAME), sides(left, right, "ms"), change(left, right, "ms")

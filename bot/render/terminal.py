@@ -38,7 +38,10 @@ def _parts(view: ReportView) -> Iterator[Text | Table | Padding]:
     if view.broke:
         yield Text(f"the analysis broke: {view.broke}", "bold red")
     yield _text(view.headline, _VERDICTS[view.status])
-    yield from (Text.assemble("- ", _text(line)) for line in view.causes)
+    for line in view.causes:
+        yield Text.assemble("- ", _text(line.said))
+        if line.detail:
+            yield Padding(_text(line.detail), (0, 0, 0, 2), style="dim")
     yield _text(view.counts)
     yield _text(view.compared.versions)
     yield from (Text(f"note: {clean(note)}", "yellow") for note in view.notes)

@@ -10,6 +10,7 @@ from bot.core.quiet import is_standing
 from bot.core.report import Report
 from bot.core.verdict import Finding
 from bot.render.accepted import AcceptedGroup, accepted
+from bot.render.causes import CauseLine, causes
 from bot.render.details import CostRow, ModelChanges, Unchanged, changed, costs, settled, unchanged
 from bot.render.escape import clean, clip
 from bot.render.facts import STACK_LIMIT_BYTES, Facts, build_facts, level_of
@@ -24,7 +25,7 @@ from bot.render.rows import MetricRow, finding_row
 from bot.render.selection import Limits, Listing, fair_in_order, listing
 from bot.render.sides import Commands, Compared, commands, compared, notes
 from bot.render.tables import Table
-from bot.render.why import WhyCell, causes, whys
+from bot.render.why import WhyCell, whys
 
 _FAILURES_AT_ONCE = 4
 _REASONS_AT_ONCE = 3
@@ -83,7 +84,7 @@ class ReportView:
     unchanged: Unchanged
     costs: tuple[CostRow, ...]
     commands: Listing[Commands]
-    causes: Listing[Phrase]
+    causes: Listing[CauseLine]
     whys: Listing[WhyCell]
     fusion: Table
     folding: Table

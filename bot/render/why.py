@@ -1,4 +1,4 @@
-"""Why cells changed: a line of cause and place for every alarm, and the details that fold."""
+"""Why cells changed, in the details that fold: dispatches, notes, differences, components, families."""
 
 from __future__ import annotations
 
@@ -8,31 +8,20 @@ from dataclasses import dataclass
 from bot.core.delta import CellDelta
 from bot.core.explanation import UNATTRIBUTED, ComponentDelta, DispatchDelta, Explanation
 from bot.core.program import Family
-from bot.core.quiet import is_standing
 from bot.core.snapshot import CellKey
+from bot.render.causes import NOTE_CHARS, alarming, cause_words, said
 from bot.render.escape import clean, clip
-from bot.render.facts import NAME_LIMIT, Facts, cells_phrase
+from bot.render.facts import NAME_LIMIT, Facts
 from bot.render.filters import plural
-from bot.render.phrase import Phrase, code, phrase, strong
+from bot.render.phrase import Phrase, code, phrase
 from bot.render.selection import Limits, Listing, fair_in_order, listing
 from bot.render.tables import Row, Table, dispatch_sides, name_cell, number_cell
 
-WHY_CHARS = 240
-NOTE_CHARS = 160
 DIFF_CHARS = 200
 _NAME_CHARS, _PLACE_CHARS = 42, 36  # wider tables than these scroll sideways in a comment
 _NOTES = 4
 _DIFFS = 2
 _COMPONENTS = 8
-_CAUSES = {
-    "input": "input",
-    "fusion": "fusion",
-    "dedup-lost": "dedup lost",
-    "dedup-won": "dedup won",
-    "strategy": "strategy",
-    "codegen": "codegen",
-    "packaging": "packaging",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,49 +62,6 @@ class WhyCell:
     families: Listing[Phrase]
 
 
-def cause_words(cause: str | None) -> str:
-    """A cause in words; `cause not known` for None."""
-    return "cause not known" if cause is None else _CAUSES.get(cause, clip(clean(cause), 24))
-
-
-def causes(facts: Facts, limits: Limits) -> Listing[Phrase]:
-    """A line for the alarming cells of one model that have the same cause and component, worst first."""
-    groups: dict[tuple[str, str | None, str | None], list[CellKey]] = {}
-    for key in _alarming(facts):
-        explanation = facts.report.explanations[key]
-        groups.setdefault((key.model, explanation.cause, explanation.component), []).append(key)
-    shown = fair_in_order(list(groups.values()), lambda keys: keys[0].model, limits.causes)
-    return listing((_line(facts, keys, limits) for keys in shown), len(groups), "cause")
-
-
-def _alarming(facts: Facts) -> list[CellKey]:
-    """Cells that are worse than the rules allow or newly broken, where it is known why."""
-    found = [finding.key for finding in facts.report.verdict.findings if not is_standing(finding)]
-    found += [delta.key for delta in facts.states["newly-broken"]]
-    return [key for key in dict.fromkeys(found) if key in facts.report.explanations]
-
-
-def _line(facts: Facts, keys: Sequence[CellKey], limits: Limits) -> Phrase:
-    told = [facts.report.explanations[key] for key in keys]
-    alike = len({explanation.why for explanation in told}) == 1
-    where = () if alike else phrase(" (on ", code(facts.short[keys[0].target]), ")")
-    cells = cells_phrase(facts, sorted(keys), min(12, limits.names))
-    return phrase(cells, ": ", said(told[0], with_phase=False), where, _how_many(told))
-
-
-def said(explanation: Explanation, *, with_phase: bool = True) -> Phrase:
-    """Cause, place and why: ``**strategy** in `encoder`, first seen in configuration: other tile sizes``."""
-    component = explanation.component
-    place = () if component in (None, UNATTRIBUTED) else phrase(" in ", code(clip(component or "", NAME_LIMIT)))
-    seen = with_phase and explanation.phase
-    phase = f", first seen in {clip(clean(seen), 40)}" if seen else ""
-    why = clip(clean(explanation.why).rstrip(".: "), WHY_CHARS)
-    if explanation.cause is None:
-        moved = phrase("; most moved", place) if place else ()
-        return phrase(strong(cause_words(None)), f": {why}" if why else "", moved)
-    return phrase(strong(cause_words(explanation.cause)), place, phase, f": {why}" if why else "")
-
-
 def rest(explanation: Explanation) -> str:
     """The dispatches that there is nothing to tell of, in a sentence; empty where there are none."""
     same, moved = explanation.unchanged, explanation.rebased
@@ -127,18 +73,10 @@ def rest(explanation: Explanation) -> str:
 _HAVE = ("have", "has")
 
 
-def _how_many(told: Sequence[Explanation]) -> str:
-    counts = sorted({len(explanation.dispatches) for explanation in told})
-    if not counts[-1]:
-        return ""
-    low = f"{counts[0]:,} to " if len(counts) > 1 else ""
-    return f" ({low}{plural(counts[-1], 'dispatch')} changed)"
-
-
 def whys(facts: Facts, limits: Limits) -> Listing[WhyCell]:
     """The changed cells that it is known of why, the alarming first; models take turns."""
     explained = facts.report.explanations
-    keys = list(dict.fromkeys([*_alarming(facts), *(d.key for d in facts.report.deltas if d.key in explained)]))
+    keys = list(dict.fromkeys([*alarming(facts), *(d.key for d in facts.report.deltas if d.key in explained)]))
     shown = fair_in_order(keys, lambda key: key.model, limits.whys)
     return listing((_why_cell(facts, key, limits) for key in shown), len(keys), "explained cell")
 

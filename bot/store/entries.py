@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import lzma
 import re
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
-from bot.core.baseline import Entry
-from bot.core.serial import from_json, lines, snapshot_to_plain
+from bot.core.baseline import Entry, kept
+from bot.core.serial import snapshot_from_plain, snapshot_to_plain
 from bot.core.snapshot import Snapshot
 from bot.errors import InputError, UsageError
+from bot.store.columns import from_columns, to_columns
 
 UNPACKED_LIMIT_BYTES = 64 << 20
 _MEMORY_LIMIT_BYTES = 128 << 20
+_FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 6 | lzma.PRESET_EXTREME, "pb": 0}]
+"""`pb` 0: text has no words of four bytes; saves 2 %."""
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _STEP_BYTES = 1 << 20
 FOLDER = "snapshots"
 _REPORT_ID = r"(?!.*--)[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
@@ -60,20 +65,41 @@ def entry_of(path: str) -> Entry | None:
 
 
 def pack(snapshot: Snapshot) -> bytes:
-    """Canonical JSON under xz: equal snapshots give equal bytes, 117 cells with 3,400 dispatches 37 KB."""
-    packer = lzma.LZMACompressor(preset=6 | lzma.PRESET_EXTREME)
-    packed = [packer.compress(line.encode()) for line in lines(snapshot_to_plain(snapshot))]
-    return b"".join((*packed, packer.flush()))
+    """What a baseline keeps, as columns under xz; equal snapshots give equal bytes.
+
+    117 cells of 13 models on 9 targets, with 3,400 dispatches, take 52 KB.
+    """
+    text = json.dumps(
+        to_columns(snapshot_to_plain(kept(snapshot))),
+        sort_keys=True,
+        ensure_ascii=False,
+        allow_nan=False,
+        separators=(",", ":"),
+    )
+    return lzma.compress(text.encode(), filters=_FILTERS)
 
 
 def unpack(data: bytes, where: str) -> Snapshot:
-    """What `pack` made; raises InputError naming `where` for bytes that are torn, foreign or unpack to over 64 MiB."""
+    """What `kept` keeps of the snapshot that `pack` was given.
+
+    Raises InputError naming `where` for bytes that are torn, foreign or unpack to over 64 MiB.
+    """
     try:
-        return from_json(_unpacked(data, where).decode(), where)
+        return snapshot_from_plain(from_columns(_plain(_unpacked(data, where).decode(), where), where), where)
     except (lzma.LZMAError, EOFError, MemoryError) as error:
         raise InputError(f"is no xz file, or was cut off: {error}", where=where) from None
     except UnicodeDecodeError:
         raise InputError("is no text", where=where) from None
+
+
+def _plain(text: str, where: str) -> Any:
+    try:
+        value = json.loads(text)
+        if _SURROGATE.search(text):  # half a surrogate pair is JSON, but no text that could be written again
+            json.dumps(value, ensure_ascii=False).encode()
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"is no JSON: {error}", where=where, mend="measure it again") from None
+    return value
 
 
 def _unpacked(data: bytes, where: str) -> bytes:
