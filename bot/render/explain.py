@@ -93,7 +93,7 @@ def _cell_parts(told: Told) -> Iterator[Text | Table | Padding]:
         yield from _explanation(told.explanation)
     if told.families:
         yield Text("\nWhat deduplication left behind", "bold")
-        yield from (Text.assemble("  ", _text(family_line(family))) for family in told.families)
+        yield from (Padding(_text(family_line(family)), (0, 0, 0, 2)) for family in told.families)
 
 
 def _title(told: Told) -> Text:
@@ -144,15 +144,42 @@ def _metrics(metrics: Sequence[MetricDelta]) -> Iterator[Table]:
     yield table
 
 
-def _explanation(explanation: Explanation) -> Iterator[Table | Text]:
+def _alike(delta: DispatchDelta) -> bool:
+    """True where all numbers are the same."""
+    return all(getattr(delta.base, field, None) == getattr(delta.head, field, None) for field, _, _ in _FIELDS)
+
+
+def _dispatch(delta: DispatchDelta) -> Iterator[Text | Padding]:
+    """A block instead of a table's row: names are long, terminals are narrow."""
+    numbers = [
+        f"{label} {dispatch_sides(delta, field, unit)}"
+        for field, label, unit in _FIELDS
+        if getattr(delta.base, field, None) != getattr(delta.head, field, None)
+    ]
+    yield Text.assemble("  ", (clean(delta.name), "cyan"))
+    place = f"{cause_words(delta.cause)} in {clean(delta.component)}: {', '.join(numbers)}"
+    yield Padding(Text(place), (0, 0, 0, 4))
+    if delta.note:
+        yield Padding(Text(clean(delta.note), "dim"), (0, 0, 0, 4))
+
+
+def _same_size(deltas: Sequence[DispatchDelta]) -> Iterator[Padding]:
+    """By cause: other code of the same size."""
+    causes: dict[str | None, list[str]] = {}
+    for delta in deltas:
+        causes.setdefault(delta.cause, []).append(clean(delta.name))
+    for cause, names in causes.items():
+        words = f"{cause_words(cause)}, all numbers equal ({len(names):,}): "
+        yield Padding(Text.assemble(words, (", ".join(names), "cyan")), (0, 0, 0, 2))
+
+
+def _explanation(explanation: Explanation) -> Iterator[Table | Text | Padding]:
     if explanation.dispatches:
-        title = f"Dispatches that changed ({len(explanation.dispatches):,})"
-        table = _table(title, "dispatch", "cause", "component", "code, base → head", "stack, base → head")
-        for delta in explanation.dispatches:
-            names = (Text(clean(delta.name), "cyan"), cause_words(delta.cause), Text(clean(delta.component)))
-            table.add_row(*names, *(dispatch_sides(delta, field, "bytes") for field in ("code_bytes", "stack_bytes")))
-        yield table
-        yield Text("--dispatch NAME tells more of one", "dim")
+        yield Text(f"\nDispatches that changed ({len(explanation.dispatches):,}; --dispatch NAME tells more)", "bold")
+        resized = [delta for delta in explanation.dispatches if not _alike(delta)]
+        for delta in resized:
+            yield from _dispatch(delta)
+        yield from _same_size([delta for delta in explanation.dispatches if _alike(delta)])
     if told := rest(explanation):
         yield Text(told, "dim")
     if explanation.components:
