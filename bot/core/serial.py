@@ -72,8 +72,9 @@ def snapshot_to_plain(snapshot: Snapshot) -> dict[str, Any]:
     }
 
 
-def _line(plain: Any) -> str:
-    return json.dumps(plain, sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+_line = json.JSONEncoder(
+    sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"), check_circular=False
+).encode  # plain values are trees
 
 
 def lines(plain: Mapping[str, Any]) -> Iterator[str]:

@@ -214,17 +214,19 @@ class _Parts:
 
     def add(self, dispatch: Dispatch, places: Sequence[str]) -> None:
         spots = places or (UNATTRIBUTED,)
-        self.names.update(dict.fromkeys(spots))
+        every = dict.fromkeys(spots)
+        self.names.update(every)
         if dispatch.sites is not None:
-            for place in spots:
-                self.sites[place] = self.sites.get(place, 0) + bool(places)
+            for place in every:
+                self.sites[place] = self.sites.get(place, 0) + places.count(place)
         if dispatch.code_bytes is not None:
             each, left = divmod(dispatch.code_bytes, len(spots))
-            for index, place in enumerate(spots):
-                self.code[place] = self.code.get(place, 0) + each + (index < left)
+            ahead = spots[:left]
+            for place in every:
+                self.code[place] = self.code.get(place, 0) + each * spots.count(place) + ahead.count(place)
         frame = dispatch.alloca_bytes if dispatch.stack_bytes is None else dispatch.stack_bytes
         if frame is not None:
-            for place in set(spots):
+            for place in every:
                 self.stack[place] = max(self.stack.get(place, 0), frame)
 
     def complete(self, whole: int | None) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import NamedTuple
 
@@ -84,7 +84,7 @@ def rebound(compared: Compared, base: Dispatch, head: Dispatch) -> bool:
 def compare(base: Side, head: Side, matches: tuple[Match, ...], same_model: bool) -> Compared:
     """Count what both sides launch, once for all questions."""
     left, right = base.cell.program, head.cell.program
-    if left is None or right is None or left == right:
+    if left is None or right is None or replace(left, arguments=()) == replace(right, arguments=()):
         return Compared(base, head, matches, same_model, None, None)
     return Compared(base, head, matches, same_model, _census(base, left), _census(head, right))
 
