@@ -105,6 +105,8 @@ def _report(parser: argparse.ArgumentParser) -> None:
     for side in SIDES:
         parser.add_argument(f"--{side}", type=Path, required=True, metavar="FILE", help=f"snapshot of the {side} side")
     parser.add_argument("--config", type=Path, metavar="FILE", help="where thresholds come from")
+    texts = "where the IR of both sides may be kept, for differences (default: %(default)s)"
+    parser.add_argument("--cache", type=_directory, default=default_cache(), metavar="DIR", help=texts)
     _out_directory(parser)
 
 

@@ -112,7 +112,8 @@ def _merge(arguments: argparse.Namespace, show: _Show, cancel: Cancel) -> int:
 
 
 def _report(arguments: argparse.Namespace, show: _Show, cancel: Cancel) -> int:
-    return _exit_code(pipeline.report(arguments.base, arguments.head, arguments.config, arguments.out, show))
+    request = Request(config=arguments.config, cache=arguments.cache, out=arguments.out)
+    return _exit_code(pipeline.report(request, arguments.base, arguments.head, show))
 
 
 def _explain(arguments: argparse.Namespace, show: _Show, cancel: Cancel) -> int:

@@ -57,7 +57,7 @@ def compare(request: Request, show: Show, cancel: Cancel) -> Verdict:
     wanted = {side: spec for side, spec in specs.items() if side not in known}
     sides = _measure(request, config, wanted, known, show, cancel)
     baseline = Baseline(_rule(request, known), sides["base"].source.sha)
-    return _publish(config, sides["base"], sides["head"], baseline, request.out, show, TextStore(request.cache).load)
+    return _publish(request, config, sides["base"], sides["head"], baseline, show)
 
 
 def measure(request: Request, show: Show, cancel: Cancel) -> None:
@@ -78,14 +78,14 @@ def merge(parts: Sequence[Path], out: Path, show: Show) -> None:
     show.say(f"wrote {out}: {len(merged.cells)} cells")
 
 
-def report(base: Path, head: Path, config_path: Path | None, out: Path, show: Show) -> Verdict:
-    """Compare two snapshots that were measured before."""
-    config = load_config(config_path)
-    require_writable(out)
+def report(request: Request, base: Path, head: Path, show: Show) -> Verdict:
+    """Compare two snapshots that were measured before; no compiler is needed."""
+    config = load_config(request.config)
+    require_writable(request.out)
     gc.disable()  # one pass over a million small values, none of them cyclic
     try:
         left, right = load_snapshot(base), load_snapshot(head)
-        return _publish(config, left, right, Baseline(f"snapshot {base.name}", left.source.sha), out, show)
+        return _publish(request, config, left, right, Baseline(f"snapshot {base.name}", left.source.sha), show)
     finally:
         gc.enable()
 
@@ -134,18 +134,12 @@ def _measure(
 
 
 def _publish(
-    config: Config,
-    base: Snapshot,
-    head: Snapshot,
-    baseline: Baseline,
-    out: Path,
-    show: Show,
-    texts: Texts = no_texts,
+    request: Request, config: Config, base: Snapshot, head: Snapshot, baseline: Baseline, show: Show
 ) -> Verdict:
     require_common_cells(base, head)
-    made = reported(config, base, head, baseline, texts)
-    show.report(made, write_report(made, config.templates, out))
-    require_measured(made, out)
+    made = reported(config, base, head, baseline, TextStore(request.cache).load)
+    show.report(made, write_report(made, config.templates, request.out))
+    require_measured(made, request.out)
     return made.verdict
 
 

@@ -70,7 +70,8 @@ class Lab:
         """The `report.json` of two snapshots."""
         out = self.home / "out"
         config = head.parent / "config.yml"
-        bot("report", "--base", str(base), "--head", str(head), "--config", str(config), "--out", str(out))
+        options = ["--config", str(config), "--cache", str(self.cache), "--out", str(out)]
+        bot("report", "--base", str(base), "--head", str(head), *options)
         plain: dict[str, Any] = json.loads((out / "report.json").read_text(encoding="utf-8"))
         return plain
 
@@ -208,3 +209,30 @@ def test_what_deduplication_leaves_behind(lab: Lab, fixture: str, kind: str, mem
     assert members is None or len(family.members) == members
     assert set(family.members) <= {dispatch.executable for dispatch in cell.dispatches}
     assert family.varying
+
+
+def test_one_model_at_several_depths(tmp_path: Path, cache: Path) -> None:
+    """Four times the layers of BERT fold into the same executables: CPU time grows much slower than the operations."""
+    config = str(REPOSITORY / "configs/depths.yml")
+    options = ["--config", config, "--target", "vmvx", "--cache", str(cache)]
+    bot("compare", "--base", "3.13.0", "--head", "3.13.0", *options, "--out", str(tmp_path))
+    report = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
+    [slope] = report["overview"]["slopes"]
+    operations = [row["metrics"]["linalg_ops"]["head"] for row in report["cells"] if row["target"] == "vmvx"]
+    assert [point[1] for point in slope["head"]["points"]] == sorted(operations)
+    assert 0 < slope["head"]["exponent"] < 1 and not slope["head"]["superlinear"]
+    assert slope["base"] == slope["head"], "the same compiler, measured once"
+
+
+def test_explain_tells_the_story_of_one_cell(lab: Lab) -> None:
+    base = lab.measure("base", {"layers": LAYERS})
+    head = lab.measure("head", {"layers": LAYERS.replace("128x40", "128x56").replace("32x40", "32x56")})
+    lab.report(base, head)
+    options = ["explain", str(lab.home / "out/report.json"), "--model", "lay*", "--target", "llvm-cpu-x86_64"]
+    told = bot(*options).stdout
+    assert told.startswith("layers on llvm-cpu-x86_64: changed")
+    assert "input in head, first seen in input: the model itself changed." in told
+    assert "iree-compile -" in told
+    one = bot(*options, "--dispatch", "*32x56x128*").stdout
+    assert "matched by same-structure-and-place" in one
+    assert "+++ head" in one and "128x40" in one and "128x56" in one

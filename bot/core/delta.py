@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from bot.core.metrics import METRIC_BY_ID, METRIC_IDS
-from bot.core.snapshot import Cell, CellKey, Snapshot
+from bot.core.snapshot import Cell, CellKey, Metrics, Snapshot
 
 STATES = ("newly-broken", "changed", "new", "removed", "fixed", "broken", "unmeasured", "same")
 
@@ -112,13 +112,14 @@ def exact_changes(metrics: Iterable[MetricDelta]) -> list[MetricDelta]:
     return [m for m in metrics if m.base != m.head and METRIC_BY_ID[m.id].exact]
 
 
+_NOTHING: Metrics = {}
+
+
 def diff_cell(base: Snapshot, head: Snapshot, key: CellKey, cells: tuple[Cell | None, Cell | None]) -> CellDelta:
     """Compare one cell of two sides; `cells` are its values there, None where a side does not have it."""
     left, right = cells
-    metrics = {
-        id_: MetricDelta(id_, left.value(id_) if left else None, right.value(id_) if right else None)
-        for id_ in METRIC_IDS
-    }
+    base_of, head_of = (cell.metrics.get if cell else _NOTHING.get for cell in cells)
+    metrics = {id_: MetricDelta(id_, base_of(id_), head_of(id_)) for id_ in METRIC_IDS}
     identical = _identical(left, right)
     state = _STATE.get((_column(base, key, left), _column(head, key, right)), "unmeasured")
     reason = _reason(left, right) if state == "unmeasured" else ""

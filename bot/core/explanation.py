@@ -100,5 +100,6 @@ class Explanation:
 
     @property
     def component(self) -> str | None:
-        """The component that moved most."""
-        return self.components[0].name if self.components else None
+        """The component that moved most; where none did, that of the dispatch that changed most."""
+        named = [part.name for part in self.components] or [delta.component for delta in self.dispatches]
+        return named[0] if named else None

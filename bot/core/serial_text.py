@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import fields
+from hashlib import blake2b
 from sys import intern
 from typing import Any
 
@@ -25,14 +26,14 @@ _DISPATCH = table_of(Dispatch)
 _REQUIRED = frozenset({"executable", "name", "kind"})
 _NAMES = frozenset(one.name for one in fields(Dispatch))
 
-_Form = tuple[Any, ...]
-_Rows = dict[tuple[Any, ...], Dispatch]
-_forms: dict[_Form, _Rows] = {}
-"""Names and types of dispatches that were checked → their values → the dispatch.
+_forms: set[tuple[Any, ...]] = set()
+"""Names and types of dispatches that were checked: there are a few of hundreds of thousands of dispatches."""
+_FORMS_HELD = 1_000
 
-There are a few forms of hundreds of thousands of dispatches, and what is the same on both sides is held once.
-"""
-_FORMS_HELD, _ROWS_HELD = 1_000, 400_000
+_ROWS, _AFTER_ROWS = '"dispatches":', ',"failure":'
+_rows: dict[bytes, Any] = {}
+"""Digest of the text of a cell's dispatches → the dispatches."""
+_ROWS_HELD = 20_000
 
 
 def dispatch_of(value: Any, path: str) -> Dispatch:
@@ -45,20 +46,18 @@ def _early(value: dict[str, Any]) -> Any:
     """As dictionaries dispatches would take five times the memory. What is no proper one stays, to be refused later."""
     if "executable" not in value:
         return value
-    values = tuple(value.values())
-    form = (*value, *map(type, values))  # 1 and true are equal, and not of one type
-    rows = _forms.get(form)
-    if rows is not None and (known := rows.get(values)) is not None:
-        return known
-    if not _REQUIRED <= value.keys() <= _NAMES:
-        return value
-    if rows is None or any(type(found) is int and not -INT_LIMIT <= found <= INT_LIMIT for found in values):
+    form = (*value, *map(type, value.values()))
+    if form not in _forms:
+        if not _REQUIRED <= value.keys() <= _NAMES:
+            return value
         dispatch_of(value, "dispatches")
-        rows = _forms.setdefault(form, {}) if len(_forms) < _FORMS_HELD else {}
-    dispatch = Dispatch(**{name: intern(found) if type(found) is str else found for name, found in value.items()})
-    if len(rows) < _ROWS_HELD:
-        rows[values] = dispatch
-    return dispatch
+        if len(_forms) < _FORMS_HELD:
+            _forms.add(form)
+    sizes = [found for found in value.values() if type(found) is int]
+    if sizes and (max(sizes) > INT_LIMIT or min(sizes) < -INT_LIMIT):
+        return dispatch_of(value, "dispatches")  # which refuses it
+    shared: dict[str, Any] = {name: intern(one) if type(one) is str else one for name, one in value.items()}
+    return Dispatch(**shared)
 
 
 _DECODER = json.JSONDecoder(object_hook=_early)
@@ -86,15 +85,49 @@ def _without_cells(lines: Iterable[str], cells: list[Any]) -> Iterator[str]:
     for line in lines:
         start = 1 if line.startswith(",{") else 0
         if inside and line.startswith("{", start):
-            cell, end = _DECODER.raw_decode(line, start)
-            _refuse_half_characters(line[start:end])
+            cell, after = _cell(line[start:])
             cells.append(cell)
-            line = f"{line[:start]}{_READ}{line[end:]}"
+            line = f"{line[:start]}{_READ}{after}"
         inside = inside or line in _CELLS
         yield line
 
 
+def _cell(text: str) -> tuple[Any, str]:
+    """The cell that the text begins with, and the text behind it.
+
+    Dispatches are nine tenths of a cell and in most cells the same on both sides: equal ones are read, and held, once.
+    They can be cut out, since a quote within a string is escaped: what looks like the fields' names is nothing else.
+    """
+    head, name, rest = text.partition(_ROWS)
+    rows, mark, tail = rest.partition(_AFTER_ROWS)
+    if not (mark and rows.startswith("[") and rows.endswith("]")):
+        return _decoded(text)
+    cell, after = _decoded(f"{head}{name}{_READ}{mark}{tail}")
+    if cell.get("dispatches") != _READ:
+        return _decoded(text)
+    cell["dispatches"] = _shared(rows)
+    return cell, after
+
+
+def _shared(rows: str) -> Any:
+    key = blake2b(rows.encode(errors="surrogatepass"), digest_size=16).digest()
+    if (known := _rows.get(key)) is not None:
+        return known
+    found, after = _decoded(rows)
+    if after:
+        raise ValueError("something stands behind the dispatches of a cell")
+    if len(_rows) < _ROWS_HELD:
+        _rows[key] = found
+    return found
+
+
+def _decoded(text: str) -> tuple[Any, str]:
+    value, end = _DECODER.raw_decode(text)
+    _refuse_half_characters(text[:end])
+    return value, text[end:]
+
+
 def _refuse_half_characters(text: str) -> None:
     """Half a surrogate pair is JSON, but no text that could be written again."""
-    if "\\u" in text and _SURROGATE.search(text):
+    if "\\" in text and _SURROGATE.search(text):
         json.dumps(json.loads(text), ensure_ascii=False).encode()

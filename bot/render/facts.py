@@ -46,7 +46,10 @@ class Facts:
 
     def mark(self, key: CellKey) -> str:
         """`fail`, `accepted`, `warn` or nothing: the worst finding of a cell, where accepted ones do not fail."""
-        marks = {mark_of(finding) for finding in self.findings.get(key, ())}
+        findings = self.findings.get(key)
+        if not findings:
+            return ""
+        marks = {mark_of(finding) for finding in findings}
         return next((mark for mark in ("fail", "accepted", "warn") if mark in marks), "")
 
     def level(self, key: CellKey) -> str:
