@@ -93,13 +93,13 @@ _COMPILED_IN = (
 _PHASES = {name: order for order, name in enumerate(_COMPILED_IN)}
 """The compiler's own order."""
 _DISPATCH = (
-    *("dispatch", "cause", "component", "sites", "code", "stack", "workgroup memory"),
-    *("matched by", "what differs"),
+    *("dispatch", "cause", "component", "code", "stack", "what differs"),
+    *("sites", "workgroup memory", "matched by"),
 )
 _FAMILY = ("kind", "members", "what keeps them apart", "executables")
 _COMPONENT = ("component", "dispatch sites", "code, base → head", "stack, base → head")
 _ARGUMENT = ("entry point", "argument", "type", "values", "different", "common divisor", "sites without a constant")
-_NUMBERS = (("sites", "count"), ("code_bytes", "bytes"), ("stack_bytes", "bytes"), ("workgroup_bytes", "bytes"))
+_NUMBERS = (("code_bytes", "bytes"), ("stack_bytes", "bytes"), ("sites", "count"), ("workgroup_bytes", "bytes"))
 
 
 def _table(title: str, headers: Row, rows: Iterable[Row], total: int) -> TextTable:
@@ -109,8 +109,8 @@ def _table(title: str, headers: Row, rows: Iterable[Row], total: int) -> TextTab
 
 def _dispatch_row(delta: DispatchDelta) -> Row:
     names = (clip(delta.name, _NAME), cause_words(delta.cause), clip(delta.component, _NAME))
-    numbers = (dispatch_sides(delta, *number) for number in _NUMBERS)
-    return (*names, *numbers, clip(delta.matched, 60), clip(clean(delta.note), _NOTE))
+    code_bytes, stack_bytes, *rest = (dispatch_sides(delta, *number) for number in _NUMBERS)
+    return (*names, code_bytes, stack_bytes, clip(clean(delta.note), _NOTE), *rest, clip(delta.matched, 60))
 
 
 def _tree(components: Sequence[ComponentDelta]) -> TextTable:
