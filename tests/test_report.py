@@ -63,7 +63,7 @@ def test_a_cell_has_the_fields_of_the_contract_and_what_a_reader_needs_beside_th
     cells = {cell["model"]: cell for cell in report_of(BASE, HEAD)["cells"]}
     contract = {"model", "target", "state", "metrics", "cause", "dispatches"}
     beside = {"identical", "reason", "status", "failure", "command"}
-    beside |= {"phase", "why", "unchanged", "rebased", "components", "families"}
+    beside |= {"phase", "why", "unchanged", "rebased", "components", "families", "tree", "arguments", "phases_ms"}
     assert all(cell.keys() == contract | beside for cell in cells.values())
     assert {name: cell["state"] for name, cell in cells.items()} == {
         "a": "same",
@@ -191,6 +191,8 @@ def test_an_explained_cell_has_cause_dispatches_components_and_families() -> Non
         "base": {"dispatch_sites": 4, "code_bytes": 20_000, "stack_bytes": 64},
         "head": {"dispatch_sites": 4, "code_bytes": 40_000, "stack_bytes": 128},
     }
+    assert [part["name"] for part in cell["tree"]][:2] == ["encoder", "encoder.layer.0"]
+    assert cell["phases_ms"].keys() == {"base", "head"} and isinstance(cell["arguments"], list)
     (family,) = cell["families"]
     assert (family["kind"], len(family["members"])) == ("constants", 6)
     assert family["varying"] == ["arith.constant i32 → arith.muli: 3, 5, 7, 11"]

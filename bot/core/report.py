@@ -91,7 +91,7 @@ def _delta(delta: CellDelta, explanation: Explanation | None) -> dict[str, Any]:
         "status": {name: cell.status if cell else None for name, cell in sides.items()},
         "failure": {name: asdict(c.failure) if c and c.failure else None for name, c in sides.items()},
         "command": {name: cell.command if cell else None for name, cell in sides.items()},
-        **(_explanation(explanation) if explanation else _UNEXPLAINED),
+        **(_explanation(explanation, delta) if explanation else _UNEXPLAINED),
         "families": [_family(family) for family in delta.head.families] if delta.head else [],
     }
 
@@ -104,18 +104,28 @@ _UNEXPLAINED: Mapping[str, Any] = {
     "unchanged": None,
     "rebased": None,
     "components": [],
+    "tree": [],
+    "arguments": [],
+    "phases_ms": {"base": {}, "head": {}},
 }
 
 
-def _explanation(explanation: Explanation) -> dict[str, Any]:
+def _explanation(explanation: Explanation, delta: CellDelta) -> dict[str, Any]:
+    program = delta.head.program if delta.head else None
     return {
         "cause": explanation.cause,
         "phase": explanation.phase,
         "why": explanation.why,
-        "dispatches": [_dispatch_delta(delta) for delta in explanation.dispatches],
+        "dispatches": [_dispatch_delta(dispatch) for dispatch in explanation.dispatches],
         "unchanged": explanation.unchanged,
         "rebased": explanation.rebased,
-        "components": [_component(delta) for delta in explanation.components],
+        "components": [_component(part) for part in explanation.components],
+        "tree": [_component(part) for part in explanation.tree],
+        "arguments": [asdict(argument) for argument in program.arguments] if program else [],
+        "phases_ms": {
+            "base": dict(delta.base.phases_ms) if delta.base else {},
+            "head": dict(delta.head.phases_ms) if delta.head else {},
+        },
     }
 
 

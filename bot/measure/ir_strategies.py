@@ -15,6 +15,8 @@ else:
     import ir_kinds  # the script's own folder is first on sys.path
 
 _SEPARATOR = " | "
+_NEVER_CONFIGURED = ("arith.", "math.", "util.", "hal.", "linalg.yield", "linalg.index", "tensor.empty")
+"""Most operations are of these: asking each for its attributes would take most of the time."""
 _WHOLE_WRAPPER = re.compile(r"#[\w.]+\.(?:translation_info|lowering_config|compilation_info)<(.*)>", re.DOTALL)
 _PIPELINE = re.compile(r"^pipeline = (?:#[\w.]+\.\w*pipeline<(\w+)>|#[\w.]+\.(\w+)(?![\w<])|)")
 _FORMER_NAME = re.compile(r"^(?:CPU|LLVMGPU|SPIRV)(?=[A-Z])")
@@ -39,7 +41,7 @@ def strategies(ir: Any, module: Any) -> dict[str, str]:
 def _of_variant(ir: Any, variant: Any) -> Iterator[tuple[str, str]]:
     """Walks give inner operations first: those before a function, since the last one, are its own."""
     configurations: dict[str, None] = {}
-    for op in ir_kinds.collect(ir, variant, lambda _: True):
+    for op in ir_kinds.collect(ir, variant, lambda name: not name.startswith(_NEVER_CONFIGURED)):
         configurations.update(dict.fromkeys(_configurations(op)))
         if op.name == "func.func":
             attributes = op.attributes
