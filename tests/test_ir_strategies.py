@@ -51,17 +51,17 @@ CONFIGURED = """
 module {
   hal.executable private @ex { hal.executable.variant public @fb target(<"cuda", "f">) { builtin.module {
     func.func @inside() attributes {translation_info = #info} {
-      %c = arith.constant {lowering_config = #config} 1 : i32
-      %d = arith.constant {lowering_config = #config} 2 : i32
-      %e = arith.constant {mine.tuning_strategy = "a  b", decomposition_config = {x = 1 : i32}, other = 3 : i8} 3 : i32
+      "mine.op"() {lowering_config = #config} : () -> ()
+      "mine.op"() {lowering_config = #config} : () -> ()
+      "mine.op"() {mine.tuning_strategy = "a  b", decomposition_config = {x = 1 : i32}, other = 3 : i8} : () -> ()
       return
     }
     func.func private @helper() {
-      %e = arith.constant {lowering_config = #tiles} 3 : i32
+      "mine.op"() {lowering_config = #tiles} : () -> ()
       return
     }
     func.func @last() attributes {translation_info = #info} {
-      %e = arith.constant {lowering_config = #tiles} 3 : i32
+      "mine.op"() {lowering_config = #tiles} : () -> ()
       return
     }
   } } }
