@@ -208,9 +208,15 @@ def _collect(kit: Kit, argv: Sequence[str], directory: Path, outcome: Outcome, f
     )
 
 
-def compile_once(kit: Kit, argv: Sequence[str], source: Source, front: Front | None = None) -> Compiled | Failure:
-    """One compile of one cell, from the model (`front` None) or from the text of a front half in `source`."""
-    resume = ["--compile-from=stream"] if front else [_PLACES]
+def compile_once(
+    kit: Kit, argv: Sequence[str], source: Source, front: Front | None = None, *, places: bool = True
+) -> Compiled | Failure:
+    """One compile of one cell, from the model (`front` None) or from the text of a front half in `source`.
+
+    With `places` the phases of a whole compile name the model's own places, and so do the operations that diagnostics
+    print: without it they are word for word those of a resumed half.
+    """
+    resume = ["--compile-from=stream"] if front else [_PLACES] if places else []
     with temporary_directory("cell-", kit.scratch) as directory:
         outcome = _invoke(kit, [*argv, *resume], source, directory)
         if outcome.ok and (directory / _ARTIFACT).is_file():
@@ -232,8 +238,8 @@ def lifting(compile_with: Callable[[tuple[str, ...]], Result], argv: Sequence[st
     return replace(lifted, refusal=replace(first, stage="stack-limit")) if isinstance(lifted, Compiled) else first
 
 
-def compile_directly(kit: Kit, argv: Sequence[str], source: Source) -> Compiled | Failure:
+def compile_directly(kit: Kit, argv: Sequence[str], source: Source, *, places: bool = True) -> Compiled | Failure:
     """The whole compile from the model, its stack gate lifted where it refused."""
-    result = lifting(lambda flags: compile_once(kit, flags, source), argv)
+    result = lifting(lambda flags: compile_once(kit, flags, source, places=places), argv)
     assert result is not None
     return result

@@ -104,11 +104,11 @@ class Side:
     def _direct_tasks(self, cells: Iterable[PlannedCell]) -> list[Task]:
         return self._todo(Action("direct", cell) for cell in cells)
 
-    def _compile(self, cell: PlannedCell) -> Compiled | Failure:
+    def _compile(self, cell: PlannedCell, *, places: bool = True) -> Compiled | Failure:
         source = self._importer.source(cell.model)
         if isinstance(source, Failure):
             return source
-        return compile_directly(self._kit, cell.argv, Source(cell.model.name, source))
+        return compile_directly(self._kit, cell.argv, Source(cell.model.name, source), places=places)
 
     def _finish_with(self, action: Action) -> list[Task]:
         assert action.result is not None
@@ -121,7 +121,7 @@ class Side:
 
     def _doubt(self, action: Action) -> list[Task]:
         cell = self._proof.doubted()
-        return self._todo(self._proof.compared(cell, self._compile(cell)))
+        return self._todo(self._proof.compared(cell, self._compile(cell, places=False)))
 
     def _sample(self, action: Action) -> list[Task]:
         if self.device(action.cell.argv).device is None:

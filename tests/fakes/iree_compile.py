@@ -102,8 +102,10 @@ def refuse(argv: Words) -> int:
     return 1
 
 
-def parse_error() -> int:
-    print("<stdin>:2:23: error: use of undeclared SSA value name\n  %0 = arith.addf %a, %b : f32")
+def parse_error(argv: Words) -> int:
+    """Printed operations have their places where those are printed at all, as the real one's have."""
+    place = ' loc("layer.0")' if "--mlir-print-debuginfo" in argv else ""
+    print(f"<stdin>:2:23: error: use of undeclared SSA value name\n  %0 = arith.addf %a, %b : f32{place}")
     return 1
 
 
@@ -119,7 +121,7 @@ def misbehave(action: str, argv: Words, home: str) -> int:
         "hang": lambda: hang(home),
         "flood": flood,
         "refuse": lambda: refuse(argv),
-        "fail": parse_error,
+        "fail": lambda: parse_error(argv),
         "warn": warn,
     }
     return actions[action]() if action in actions else 0
