@@ -9,7 +9,7 @@ from typing import Any
 from bot.core.delta import CellDelta
 from bot.core.explanation import ComponentDelta, DispatchDelta, Explanation
 from bot.core.overview import FoldCounts, Folding, Overview, Slope
-from bot.core.program import Family
+from bot.core.program import Argument, Family
 from bot.core.snapshot import CellKey, Dispatch, Snapshot
 from bot.core.verdict import Finding, Verdict
 
@@ -121,7 +121,7 @@ def _explanation(explanation: Explanation, delta: CellDelta) -> dict[str, Any]:
         "rebased": explanation.rebased,
         "components": [_component(part) for part in explanation.components],
         "tree": [_component(part) for part in explanation.tree],
-        "arguments": [asdict(argument) for argument in program.arguments] if program else [],
+        "arguments": [_argument(argument) for argument in program.arguments] if program else [],
         "phases_ms": {
             "base": dict(delta.base.phases_ms) if delta.base else {},
             "head": dict(delta.head.phases_ms) if delta.head else {},
@@ -154,6 +154,13 @@ def _dispatch_delta(delta: DispatchDelta) -> dict[str, Any]:
 
 def _component(delta: ComponentDelta) -> dict[str, Any]:
     return {"name": delta.name, "base": dict(delta.base), "head": dict(delta.head)}
+
+
+def _argument(argument: Argument) -> dict[str, Any]:
+    return {name: getattr(argument, name) for name in _ARGUMENT_FIELDS}
+
+
+_ARGUMENT_FIELDS = tuple(one.name for one in fields(Argument))
 
 
 def _family(family: Family) -> dict[str, Any]:

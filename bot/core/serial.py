@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, fields
+from operator import attrgetter
 from typing import Any
 
 from bot.core.checked import INT, STR, Fields, flat, shown, table_of
@@ -31,8 +32,12 @@ from bot.errors import InputError
 _DISPATCH_FIELDS = tuple(f.name for f in fields(Dispatch))
 
 
+_dispatch_values = attrgetter(*_DISPATCH_FIELDS)
+
+
 def _dispatch(dispatch: Dispatch) -> dict[str, Any]:
-    return {name: value for name in _DISPATCH_FIELDS if (value := getattr(dispatch, name)) is not None}
+    pairs = zip(_DISPATCH_FIELDS, _dispatch_values(dispatch), strict=True)
+    return {name: value for name, value in pairs if value is not None}
 
 
 def cell_to_plain(cell: Cell, programs: Programs | None = None) -> dict[str, Any]:
