@@ -52,7 +52,7 @@ def test_the_whole_story_of_a_cell(path: Path) -> None:
         "device code  31,000 → 64,552 B  +33,552 B (+108.2 %)",
         "Dispatches that changed (4; --dispatch NAME tells more)",
         DISPATCH,
-            "strategy in encoder.layer.1.attention: code 2,001 → 3,990 B, stack frame 64 → 128 B",
+        "strategy in encoder.layer.1.attention: code 2,001 → 3,990 B, stack frame 64 → 128 B",
         "24 other dispatches did not change; 2 other dispatches only have buffers at other offsets.",
         "encoder.layer.* 4 20,000 → 40,000 B 64 → 128 B",
         "constants keep 6 executables apart (main_dispatch_0, main_dispatch_1, …): "

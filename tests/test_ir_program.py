@@ -7,12 +7,12 @@ import math
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from test_ir_worker import FIXTURES, FLAGS, Child, find_compiler_root
+from ir_child import Child
+from test_ir_worker import FIXTURES, FLAGS
 
 ANSWERS = json.loads((FIXTURES / "named.answers.json").read_text())
 PHASES = {
@@ -26,25 +26,9 @@ OPTIONAL = ("input", "global_optimization", "flow")
 CUDA = ("--iree-hal-target-backends=cuda", "--iree-cuda-target=sm_80", "--mlir-disable-threading")
 
 
-@pytest.fixture(scope="module")
-def root() -> Path:
-    """A real compiler's wheel, unpacked."""
-    found = find_compiler_root()
-    if found is None:
-        pytest.skip("no compiler with Python bindings; name one in CODE_SIZE_TEST_COMPILER")
-    return found
-
-
-@pytest.fixture(scope="module")
-def worker(root: Path) -> Iterator[Child]:
-    child = Child(root)
-    yield child
-    assert child.end() == 0
-
-
-def dumped(root: Path, folder: Path, *flags: str) -> Path:
+def dumped(compiler_root: Path, folder: Path, *flags: str) -> Path:
     """The folder with the phases up to `9.executable-configurations` of `named.mlir`."""
-    binary = root / "iree/compiler/_mlir_libs/iree-compile"
+    binary = compiler_root / "iree/compiler/_mlir_libs/iree-compile"
     until = ["--compile-to=executable-configurations", f"--dump-compilation-phases-to={folder}", "-o", "/dev/null"]
     with (FIXTURES / "named.mlir").open() as model:
         subprocess.run([str(binary), "-", *flags, *until], stdin=model, capture_output=True, check=True)
@@ -52,9 +36,9 @@ def dumped(root: Path, folder: Path, *flags: str) -> Path:
 
 
 @pytest.fixture(scope="module")
-def dumps(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def dumps(compiler_root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The dumps of the very compiler whose bindings read them: releases do not read each other's."""
-    return dumped(root, tmp_path_factory.mktemp("x86"), *FLAGS, "--mlir-print-debuginfo")
+    return dumped(compiler_root, tmp_path_factory.mktemp("x86"), *FLAGS, "--mlir-print-debuginfo")
 
 
 def paths(folder: Path) -> dict[str, str]:
@@ -94,8 +78,8 @@ def test_operations_before_fusion(worker: Child, dumps: Path) -> None:
     assert ask(worker, dumps)["linalg_ops_before"] == len(named) == 6
 
 
-def test_the_digests_do_not_tell_targets_or_places(root: Path, worker: Child, tmp_path: Path) -> None:
-    cuda = ask(worker, dumped(root, tmp_path, *CUDA, FLAGS[3]))
+def test_the_digests_do_not_tell_targets_or_places(compiler_root: Path, worker: Child, tmp_path: Path) -> None:
+    cuda = ask(worker, dumped(compiler_root, tmp_path, *CUDA, FLAGS[3]))
     for key in ("phases", "sources", "linalg_ops_before"):
         assert cuda[key] == ANSWERS["program"][key]
     assert {site["component"] for site in cuda["sites"]} == {None}  # printed without locations

@@ -4,37 +4,20 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
+from ir_child import Child
 from test_ir_program import ANSWERS, dumped
-from test_ir_worker import FLAGS, Child, find_compiler_root
-
-
-@pytest.fixture(scope="module")
-def root() -> Path:
-    """A real compiler's wheel, unpacked."""
-    found = find_compiler_root()
-    if found is None:
-        pytest.skip("no compiler with Python bindings; name one in CODE_SIZE_TEST_COMPILER")
-    return found
-
-
-@pytest.fixture(scope="module")
-def worker(root: Path) -> Iterator[Child]:
-    child = Child(root)
-    yield child
-    assert child.end() == 0
+from test_ir_worker import FLAGS
 
 
 def ask(worker: Child, path: Path) -> Any:
     return worker.ask(op="strategies", executable_configurations=str(path))
 
 
-def test_strategies_of_the_compilers_own_dumps(root: Path, worker: Child, tmp_path: Path) -> None:
-    path = dumped(root, tmp_path, *FLAGS) / "named.9.executable-configurations.mlir"
+def test_strategies_of_the_compilers_own_dumps(compiler_root: Path, worker: Child, tmp_path: Path) -> None:
+    path = dumped(compiler_root, tmp_path, *FLAGS) / "named.9.executable-configurations.mlir"
     found, text = ask(worker, path)["functions"], path.read_text()
     assert [*found] == [row["entry_point"] for row in ANSWERS["program"]["entry_points"]]
     for line in found.values():
