@@ -429,7 +429,7 @@ def test_cells_of_one_model_that_are_alike_share_a_line() -> None:
     assert any(
         line.startswith("- `jax_mlp_train_step_f32` on `aarch64`, `rocm`, `vulkan`: **fusion**") for line in told
     )
-    assert all(line.count("so on `") <= 1 for line in told)
+    assert all(line.count("<sub>on `") <= 1 for line in told)
 
 
 def test_whose_words_they_are_is_said_where_cells_differ() -> None:
@@ -437,7 +437,7 @@ def test_whose_words_they_are_is_said_where_cells_differ() -> None:
     different = {key: replace(make.explanation(), why=f"why {i}") for i, key in enumerate(report.explanations)}
     text = render_comment(replace(report, explanations=different))
     assert re.search(
-        r"- `jax_mlp_train_step_f32` on `aarch64`, `rocm`, `vulkan`: .*: why \d+<br><sub>so on `aarch64`; ", text
+        r"- `jax_mlp_train_step_f32` on `aarch64`, `rocm`, `vulkan`: .*: why \d+<br><sub>on `aarch64`: ", text
     )
 
 

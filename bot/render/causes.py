@@ -67,12 +67,12 @@ def _line(facts: Facts, keys: Sequence[CellKey], limits: Limits) -> CauseLine:
     told = [facts.report.explanations[key] for key in keys]
     worst, target = told[0], code(facts.short[keys[0].target])
     alike = len({explanation.why for explanation in told}) == 1
-    details = [*_by_cause(worst), *_largest(worst)]
+    details = _joined([*_by_cause(worst), *_largest(worst)])
     if len(keys) > 1 and (details or not alike):
-        details.insert(0, phrase("so on ", target))
+        details = phrase("on ", target, ": " if details else "", details)
     places = list(dict.fromkeys(explanation.component for explanation in told))
     cells = cells_phrase(facts, sorted(keys), min(12, limits.names))
-    return CauseLine(phrase(cells, ": ", _said(worst, places, "")), _joined(details))
+    return CauseLine(phrase(cells, ": ", _said(worst, places, "")), details)
 
 
 def _joined(parts: Sequence[Phrase]) -> Phrase:
