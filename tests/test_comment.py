@@ -418,6 +418,16 @@ def test_an_alarm_has_one_line_of_cause_and_place_under_the_headline() -> None:
     )
 
 
+def test_a_note_that_says_no_more_than_the_cause_is_left_out() -> None:
+    report = make.explained_small()
+    ((key, known),) = report.explanations.items()
+    note = "the same configuration, other code"
+    rows = tuple(replace(row, cause="codegen", note=note) for row in known.dispatches)
+    told = {key: replace(known, cause="codegen", why="4 dispatches have the same configuration", dispatches=rows)}
+    line = render_comment(replace(report, explanations=told)).splitlines()[3]
+    assert line.endswith("<sub>largest: `main_dispatch_0_matmul_128x768x768_f32` 2,000 → 4,000 B</sub>")
+
+
 def test_cells_of_one_model_that_are_alike_share_a_line() -> None:
     report = make.explained(make.many())
     same = make.explanation("fusion", 6)
