@@ -115,8 +115,8 @@ def _largest(explanation: Explanation) -> Iterator[Phrase]:
     delta = explanation.dispatches[0] if explanation.dispatches else None
     if delta is not None and _code_change(delta):
         note = clip(clean(delta.note), NOTE_CHARS)
-        said = delta.cause == explanation.cause == "codegen" or note == clip(clean(explanation.why), NOTE_CHARS)
-        more = f": {note}" if note and not said else ""
+        told = delta.cause == explanation.cause == "codegen" or note == clip(clean(explanation.why), NOTE_CHARS)
+        more = f": {note}" if note and not told else ""
         sizes = dispatch_sides(delta, "code_bytes", "bytes")
         yield phrase("largest: ", code(clip(delta.name, NAME_LIMIT)), f" {sizes}{more}")
 
