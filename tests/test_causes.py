@@ -14,7 +14,7 @@ from bot.core.explanation import CAUSES
 from bot.core.explanation import PHASES as ALL_PHASES
 from bot.core.program import Family
 from bot.core.snapshot import Cell
-from bot.insight.causes import Cause, cell_cause, dispatch_cause, keeps_apart
+from bot.insight.causes import Cause, cause_of, dispatch_cause, keeps_apart
 from bot.insight.matching import index_both, match_sides
 from bot.insight.regions import compare
 
@@ -27,7 +27,7 @@ FAMILY = Family("constants", ("main_dispatch_0", "main_dispatch_2"), ("arith.con
 
 def _cause(base: Cell, head: Cell, same_model: bool = True) -> Cause:
     left, right = index_both(base, head)
-    return cell_cause(left, right, match_sides(left, right), same_model)
+    return cause_of(compare(left, right, match_sides(left, right), same_model))
 
 
 def _of(base: Cell, head: Cell) -> list[tuple[str | None, str | None, str | None]]:

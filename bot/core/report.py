@@ -9,8 +9,10 @@ from typing import Any
 from bot.core.delta import CellDelta
 from bot.core.explanation import ComponentDelta, DispatchDelta, Explanation
 from bot.core.overview import FoldCounts, Folding, Overview, Slope
-from bot.core.program import Argument, Family
-from bot.core.snapshot import CellKey, Dispatch, Snapshot
+from bot.core.program import Argument
+from bot.core.serial import dispatch_to_plain
+from bot.core.serial_program import families_to_plain
+from bot.core.snapshot import CellKey, Snapshot
 from bot.core.verdict import Finding, Verdict
 
 REPORT_SCHEMA = "code-size-report/1"
@@ -92,7 +94,7 @@ def _delta(delta: CellDelta, explanation: Explanation | None) -> dict[str, Any]:
         "failure": {name: asdict(c.failure) if c and c.failure else None for name, c in sides.items()},
         "command": {name: cell.command if cell else None for name, cell in sides.items()},
         **(_explanation(explanation, delta) if explanation else _UNEXPLAINED),
-        "families": [_family(family) for family in delta.head.families] if delta.head else [],
+        "families": families_to_plain(delta.head.families) if delta.head else [],
     }
 
 
@@ -129,23 +131,13 @@ def _explanation(explanation: Explanation, delta: CellDelta) -> dict[str, Any]:
     }
 
 
-_DISPATCH_FIELDS = tuple(one.name for one in fields(Dispatch))
-
-
-def _dispatch(dispatch: Dispatch | None) -> dict[str, Any] | None:
-    """What is known of it."""
-    if dispatch is None:
-        return None
-    return {name: value for name in _DISPATCH_FIELDS if (value := getattr(dispatch, name)) is not None}
-
-
 def _dispatch_delta(delta: DispatchDelta) -> dict[str, Any]:
     return {
         "name": delta.name,
         "cause": delta.cause,
         "component": delta.component,
-        "base": _dispatch(delta.base),
-        "head": _dispatch(delta.head),
+        "base": dispatch_to_plain(delta.base) if delta.base else None,
+        "head": dispatch_to_plain(delta.head) if delta.head else None,
         "matched": delta.matched,
         "note": delta.note,
         "diff": list(delta.diff),
@@ -161,10 +153,6 @@ def _argument(argument: Argument) -> dict[str, Any]:
 
 
 _ARGUMENT_FIELDS = tuple(one.name for one in fields(Argument))
-
-
-def _family(family: Family) -> dict[str, Any]:
-    return {"kind": family.kind, "members": list(family.members), "varying": list(family.varying)}
 
 
 def _overview(overview: Overview) -> dict[str, Any]:

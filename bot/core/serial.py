@@ -5,7 +5,6 @@ A snapshot may come from an untrusted run, so that every field's type is checked
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, fields
 from operator import attrgetter
@@ -14,7 +13,13 @@ from typing import Any
 from bot.core.checked import INT, STR, Fields, flat, shown, table_of
 from bot.core.metrics import METRIC_BY_ID
 from bot.core.program import Family, Program
-from bot.core.serial_program import Programs, families_to_plain, family_from_plain, programs_from_plain
+from bot.core.serial_program import (
+    Programs,
+    canonical,
+    families_to_plain,
+    family_from_plain,
+    programs_from_plain,
+)
 from bot.core.serial_text import dispatch_of, parsed
 from bot.core.snapshot import (
     SNAPSHOT_SCHEMA,
@@ -35,7 +40,8 @@ _DISPATCH_FIELDS = tuple(f.name for f in fields(Dispatch))
 _dispatch_values = attrgetter(*_DISPATCH_FIELDS)
 
 
-def _dispatch(dispatch: Dispatch) -> dict[str, Any]:
+def dispatch_to_plain(dispatch: Dispatch) -> dict[str, Any]:
+    """What is known of one entry point."""
     pairs = zip(_DISPATCH_FIELDS, _dispatch_values(dispatch), strict=True)
     return {name: value for name, value in pairs if value is not None}
 
@@ -48,7 +54,7 @@ def cell_to_plain(cell: Cell, programs: Programs | None = None) -> dict[str, Any
         "target": cell.key.target,
         "status": cell.status,
         "metrics": dict(cell.metrics),
-        "dispatches": [_dispatch(dispatch) for dispatch in cell.dispatches],
+        "dispatches": [dispatch_to_plain(dispatch) for dispatch in cell.dispatches],
         "failure": asdict(cell.failure) if cell.failure else None,
         "command": cell.command,
         "artifact_digest": cell.artifact_digest,
@@ -77,30 +83,25 @@ def snapshot_to_plain(snapshot: Snapshot) -> dict[str, Any]:
     }
 
 
-_line = json.JSONEncoder(
-    sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"), check_circular=False
-).encode  # plain values are trees
-
-
 def lines(plain: Mapping[str, Any]) -> Iterator[str]:
     """Canonical JSON text of one object: sorted keys, a line for each field, cell and program.
 
     So a change of one cell is one line in `git diff`, and the text stays small.
     """
     for index, key in enumerate(sorted(plain)):
-        yield f"{'{' if index == 0 else ','}{_line(key)}:"
+        yield f"{'{' if index == 0 else ','}{canonical(key)}:"
         if key == "cells":
             yield "["
             for number, row in enumerate(plain[key]):
-                yield f"{',' if number else ''}\n{_line(row)}"
+                yield f"{',' if number else ''}\n{canonical(row)}"
             yield "]\n"
         elif key == "programs":
             yield "{"
             for number, name in enumerate(sorted(plain[key])):
-                yield f"{',' if number else ''}\n{_line(name)}:{_line(plain[key][name])}"
+                yield f"{',' if number else ''}\n{canonical(name)}:{canonical(plain[key][name])}"
             yield "}\n"
         else:
-            yield f"{_line(plain[key])}\n"
+            yield f"{canonical(plain[key])}\n"
     yield "}\n"
 
 

@@ -37,10 +37,15 @@ def families_to_plain(families: Iterable[Family]) -> list[dict[str, Any]]:
     return [{"kind": f.kind, "members": list(f.members), "varying": list(f.varying)} for f in families]
 
 
+canonical = json.JSONEncoder(
+    sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"), check_circular=False
+).encode
+"""Plain values, which are trees, as JSON text: equal values give equal bytes."""
+
+
 def key_of(plain: Mapping[str, Any]) -> str:
     """The name of a program in a snapshot: 16 hex digits of the SHA-256 of its JSON."""
-    text = json.dumps(plain, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:16]
+    return hashlib.sha256(canonical(plain).encode(errors="surrogatepass")).hexdigest()[:16]
 
 
 class Programs:

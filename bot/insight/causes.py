@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from bot.core.program import HASHED_PHASES
 from bot.core.snapshot import Cell, Dispatch
-from bot.insight.matching import Match, Side
-from bot.insight.regions import Compared, compare, members_of, merges, rebound
+from bot.insight.matching import Match
+from bot.insight.regions import Compared, members_of, merges, rebound
 
 SHOWN_REGIONS = 3
 OTHER_OFFSETS = "buffers that the program binds at other offsets"
@@ -27,13 +27,8 @@ class Cause:
     why: str
 
 
-def cell_cause(base: Side, head: Side, matches: tuple[Match, ...], same_model: bool) -> Cause:
-    """The first phase in which two measured cells differ; `same_model` says that the model's text is the same."""
-    return cause_of(compare(base, head, matches, same_model))
-
-
 def cause_of(compared: Compared) -> Cause:
-    """Ask the questions in the compiler's order until one answers."""
+    """The first phase in which two measured cells differ: the questions in the compiler's order until one answers."""
     for question in QUESTIONS:
         answer = question(compared)
         if answer is not None:

@@ -10,6 +10,8 @@ from typing import Any, Protocol
 
 from bot.core.baseline import Entry, kept
 from bot.core.serial import snapshot_from_plain, snapshot_to_plain
+from bot.core.serial_program import canonical
+from bot.core.serial_text import refuse_half_characters
 from bot.core.snapshot import Snapshot
 from bot.errors import InputError, UsageError
 from bot.store.columns import from_columns, to_columns
@@ -18,7 +20,6 @@ UNPACKED_LIMIT_BYTES = 64 << 20
 _MEMORY_LIMIT_BYTES = 128 << 20
 _FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 6 | lzma.PRESET_EXTREME, "pb": 0}]
 """`pb` 0: text has no words of four bytes; saves 2 %."""
-_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _STEP_BYTES = 1 << 20
 FOLDER = "snapshots"
 _REPORT_ID = r"(?!.*--)[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
@@ -69,13 +70,7 @@ def pack(snapshot: Snapshot) -> bytes:
 
     117 cells of 13 models on 9 targets, with 3,400 dispatches, take 52 KB.
     """
-    text = json.dumps(
-        to_columns(snapshot_to_plain(kept(snapshot))),
-        sort_keys=True,
-        ensure_ascii=False,
-        allow_nan=False,
-        separators=(",", ":"),
-    )
+    text = canonical(to_columns(snapshot_to_plain(kept(snapshot))))
     return lzma.compress(text.encode(), filters=_FILTERS)
 
 
@@ -94,12 +89,10 @@ def unpack(data: bytes, where: str) -> Snapshot:
 
 def _plain(text: str, where: str) -> Any:
     try:
-        value = json.loads(text)
-        if _SURROGATE.search(text):  # half a surrogate pair is JSON, but no text that could be written again
-            json.dumps(value, ensure_ascii=False).encode()
+        refuse_half_characters(text)
+        return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise InputError(f"is no JSON: {error}", where=where, mend="measure it again") from None
-    return value
 
 
 def _unpacked(data: bytes, where: str) -> bytes:
