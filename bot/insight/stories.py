@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from bot.core.delta import CellDelta
-from bot.core.explanation import UNATTRIBUTED, Explanation
-from bot.core.snapshot import Cell, CellKey, Dispatch, Snapshot
-from bot.insight.components import Sections, components, naming, tree, where
+from bot.core.explanation import Explanation
+from bot.core.snapshot import CellKey, Snapshot
+from bot.insight.components import Sections, component_of, components, naming, tree
 from bot.insight.differences import Texts
 from bot.insight.explaining import ComponentOf, explain, no_texts
 
@@ -38,9 +38,4 @@ def _story(base: Snapshot, head: Snapshot, delta: CellDelta, sections: Sections,
 
 def _places(delta: CellDelta, sections: Sections) -> ComponentOf:
     names = naming(delta, sections).components
-    known = [(cell, where(cell, names)) for cell in (delta.base, delta.head) if cell is not None]
-
-    def component_of(dispatch: Dispatch, cell: Cell) -> str:
-        return next((found.get(dispatch.name, UNATTRIBUTED) for one, found in known if one is cell), UNATTRIBUTED)
-
-    return component_of
+    return lambda dispatch, cell: component_of(dispatch, cell, names)
