@@ -76,8 +76,14 @@ def products_of(compiled: Compiled, backend: str, program: Told) -> Products:
     )
 
 
-def cell_of(planned: PlannedCell, result: Compiled | Failure, texts: TextStore | None = None) -> Cell:
-    """The row of one cell, whatever happened to it."""
+def cell_of(
+    planned: PlannedCell, result: Compiled | Failure, texts: TextStore | None = None, donor: str | None = None
+) -> Cell:
+    """The row of one cell, whatever happened to it.
+
+    Args:
+        donor: the target whose front half it was resumed from.
+    """
     if isinstance(result, Failure):
         status = "timeout" if result.stage == "timeout" else "failed"
         return Cell(planned.key, status, failure=result, command=planned.command())
@@ -98,4 +104,5 @@ def cell_of(planned: PlannedCell, result: Compiled | Failure, texts: TextStore |
         program=program.program,
         families=program.families,
         phases_ms=result.phases_ms,
+        donor=donor,
     )

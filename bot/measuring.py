@@ -17,8 +17,10 @@ from bot.compiler.compiling import Compiled, Kit
 from bot.compiler.files import temporary_directory
 from bot.compiler.importing import Importer
 from bot.compiler.probe import ask_device, known_measuring_options
+from bot.compiler.proof_book import ProofBook
 from bot.compiler.runner import Cancel, Meter
 from bot.compiler.schedule import Watcher, run_all
+from bot.compiler.sharing import front_flags, may_share
 from bot.compiler.side import Finish, Side
 from bot.compiler.toolchain import Toolchain
 from bot.core.plan import COMMON_FLAGS, Model, PlannedCell, Target
@@ -78,6 +80,19 @@ def _labelled(cell: Cell, planned: PlannedCell) -> Cell:
     return replace(cell, key=planned.key, command=planned.command(lifted=cell.status == "over-stack-limit"))
 
 
+def book_of(plan: SidePlan, workshop: Workshop) -> ProofBook:
+    """What is known of sharing with this side's compiler."""
+    return ProofBook(workshop.cache.root, plan.toolchain.info.digest)
+
+
+def _relatives(plan: SidePlan, cell: PlannedCell) -> list[PlannedCell]:
+    """The cells of the plan whose front half this one may share."""
+    if not may_share(cell):
+        return []
+    same = (other for other in plan.cells if other.model.digest == cell.model.digest and may_share(other))
+    return [other for other in same if front_flags(other) == front_flags(cell)]
+
+
 class _Collector:
     """Gathers the cells of all sides; a cell that two sides share is measured once."""
 
@@ -85,7 +100,7 @@ class _Collector:
         self._workshop, self._lock = workshop, threading.Lock()
         self.cells: dict[str, dict[CellKey, Cell]] = {plan.label: {} for plan in plans}
         self._wanted: dict[str, list[tuple[str, PlannedCell]]] = {}
-        self._toolchains = {plan.label: plan.toolchain for plan in plans}
+        self._plans = {plan.label: plan for plan in plans}
         for plan in plans:
             for cell in plan.cells:
                 self._admit(plan, cell)
@@ -96,10 +111,21 @@ class _Collector:
             self.cells[plan.label][planned.key] = Cell(planned.key, "unsupported", failure=failure)
             return
         key = cell_key(plan.toolchain.info.digest, planned)
-        if key not in self._wanted and (known := self._workshop.cache.load(key)) is not None:
+        if key not in self._wanted and (known := self._known(plan, planned, key)) is not None:
             self.cells[plan.label][planned.key] = _labelled(known, planned)
         else:
             self._wanted.setdefault(key, []).append((plan.label, planned))
+
+    def _known(self, plan: SidePlan, planned: PlannedCell, key: str) -> Cell | None:
+        """The cached cell: as its own command gave it, else resumed from a front half of this plan."""
+        if (direct := self._workshop.cache.load(key)) is not None:
+            return direct
+        flags, book = front_flags(planned), book_of(plan, self._workshop)
+        for donor in _relatives(plan, planned) if not book.wrong(flags) else ():
+            shared = book.cells(flags).load(cell_key(plan.toolchain.info.digest, planned, donor))
+            if shared is not None:
+                return replace(shared, donor=donor.target.name)
+        return None
 
     def missing(self, label: str) -> list[PlannedCell]:
         """What this side is the first to want."""
@@ -113,16 +139,29 @@ class _Collector:
         waiting = sum(len(wanted) for wanted in self._wanted.values())
         self._workshop.progress.plan(cached + waiting, cached, sum(cell.cost for cell in missing))
 
-    def finish(self, label: str, planned: PlannedCell, result: Compiled | Failure) -> None:
-        """Measure, keep, and hand out one finished compile."""
-        key = cell_key(self._toolchains[label].info.digest, planned)
-        cell = cell_of(planned, result, self._workshop.texts)
-        self._workshop.cache.store(key, cell)
+    def finish(self, label: str, planned: PlannedCell, result: Compiled | Failure, donor: str | None) -> None:
+        """Measure, keep, and hand out one finished compile; a later one of the same cell takes its place."""
+        plan = self._plans[label]
+        cell = cell_of(planned, result, self._workshop.texts, donor)
+        self._keep(plan, planned, cell)
+        key = cell_key(plan.toolchain.info.digest, planned)
         with self._lock:
+            before = self.cells[label].get(planned.key)
+            if before is not None and before.donor is None and donor is not None:
+                return  # a direct compile that took a shared one's place has the last word
+            is_news = before is None
             for other, same in self._wanted[key]:
                 self.cells[other][same.key] = _labelled(cell, same)
-        for other, same in self._wanted[key]:
+        for other, same in self._wanted[key] if is_news else ():
             self._workshop.progress.measured(other, cell, same.cost if other == label else 0.0)
+
+    def _keep(self, plan: SidePlan, planned: PlannedCell, cell: Cell) -> None:
+        digest, flags = plan.toolchain.info.digest, front_flags(planned)
+        if cell.donor is None:
+            self._workshop.cache.store(cell_key(digest, planned), cell)
+            return
+        [donor] = (one for one in _relatives(plan, planned) if one.key == CellKey(planned.model.name, cell.donor))
+        book_of(plan, self._workshop).cells(flags).store(cell_key(digest, planned, donor), cell)
 
 
 @contextmanager
@@ -141,7 +180,8 @@ def open_side(plan: SidePlan, workshop: Workshop, scratch: Path, meter: Meter, f
             cancel=workshop.cancel,
             meter=meter,
         )
-        yield Side(kit, finish, Importer(plan.toolchain, scratch, workshop.timeout_seconds, workshop.cancel))
+        importer = Importer(plan.toolchain, scratch, workshop.timeout_seconds, workshop.cancel)
+        yield Side(kit, finish, importer, book_of(plan, workshop))
     finally:
         bindings.close()
 
@@ -167,7 +207,24 @@ def measure_sides(plans: Sequence[SidePlan], workshop: Workshop) -> dict[str, Sn
                 notes[plan.label] = side.notes
         run_all(tasks, workshop.jobs, workshop.cancel.set, workshop.progress)
     workshop.progress.spent(meter.cpu_ms, workshop.jobs)
-    return {plan.label: _snapshot(plan, collector.cells[plan.label], notes[plan.label]) for plan in plans}
+    found = {plan.label: _snapshot(plan, collector.cells[plan.label], notes[plan.label]) for plan in plans}
+    return _replaced(plans, found, workshop)
+
+
+def _replaced(plans: Sequence[SidePlan], found: dict[str, Snapshot], workshop: Workshop) -> dict[str, Snapshot]:
+    """Measured once more where cells came from front halves that turned out to be wrong; their notes stay."""
+    if not any(_doubtful(plan, found[plan.label], workshop) for plan in plans):
+        return found
+    again = measure_sides(plans, workshop)
+    return {
+        label: replace(side, notes=tuple(sorted({*side.notes, *found[label].notes}))) for label, side in again.items()
+    }
+
+
+def _doubtful(plan: SidePlan, found: Snapshot, workshop: Workshop) -> bool:
+    """True where a cell was resumed from a front half under flags for which that is known to be wrong."""
+    shared, book = {cell.key for cell in found.cells if cell.donor}, book_of(plan, workshop)
+    return any(book.wrong(flags) for flags in {front_flags(cell) for cell in plan.cells if cell.key in shared})
 
 
 def _snapshot(plan: SidePlan, cells: dict[CellKey, Cell], notes: Sequence[str]) -> Snapshot:

@@ -130,7 +130,7 @@ def _measure(
         return dict(known)
     repository = repository_at(request.config, cancel)
     plans = [prepare(side, spec, request, config, repository, show, cancel) for side, spec in specs.items()]
-    return measured(plans, known, request, config.timeout_seconds, show, cancel)
+    return measured(plans, known, request, config, show, cancel)
 
 
 def _publish(
@@ -173,7 +173,7 @@ def require_measured(made: Report, out: Path) -> None:
 
 def _notes(base: Snapshot, head: Snapshot, deltas: Sequence[CellDelta]) -> tuple[str, ...]:
     """What a reader must not miss beside the cells themselves."""
-    unstable = (f"{delta.key}: {delta.reason}; it is not judged" for delta in deltas if delta.unstable)
+    unstable = (f"{delta.key}: {delta.noise}; judged by the most innocent pair" for delta in deltas if delta.unstable)
     return (*unmeasured_models(base, head), *unstable)
 
 

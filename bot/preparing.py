@@ -23,7 +23,7 @@ from bot.errors import InputError, OutputError
 from bot.inputs.config import Config
 from bot.inputs.models import load_models
 from bot.measuring import Progress, SidePlan, Workshop, check_flags, measure_sides
-from bot.rechecking import recheck, suspects
+from bot.rechecking import recheck
 
 
 class Show(Protocol):
@@ -112,20 +112,19 @@ def measured(
     plans: Sequence[SidePlan],
     known: Mapping[str, Snapshot],
     request: Request,
-    timeout_seconds: float,
+    rules: Config,
     show: Show,
     cancel: Cancel,
 ) -> dict[str, Snapshot]:
-    """Measure the planned sides, beside those that are known; changed cells of all planned ones are asked twice."""
+    """Measure the planned sides, beside those that are known; what alarms or changed on planned ones is doubted."""
     if not plans:
         return dict(known)
     with show.progress() as progress:
         cache, texts = CellCache(request.cache), TextStore(request.cache)
-        workshop = Workshop(cache, request.jobs, timeout_seconds, cancel, progress, texts)
+        workshop = Workshop(cache, request.jobs, rules.timeout_seconds, cancel, progress, texts)
         new = [plan for plan in plans if plan.label not in known]
         sides = {**known, **(measure_sides(new, workshop) if new else {})}
-        keys = suspects(sides["base"], sides["head"]) if len(sides) == len(SIDES) else frozenset()
-        return {**sides, **recheck(plans, sides, keys, workshop)} if keys else sides
+        return recheck(plans, sides, rules, workshop) if len(sides) == len(SIDES) else sides
 
 
 def is_snapshot(spec: str) -> bool:

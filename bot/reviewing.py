@@ -85,7 +85,7 @@ def part(desk: Desk) -> None:
     with opened(desk, _head(desk)) as (_, head):
         request = replace(desk.request, shard=(index, count), plan=desk.inputs.plan or None)
         plan = head.plan("head", desk, request)
-        snapshot = measured([plan], {}, request, head.config.timeout_seconds, desk.show, desk.cancel)["head"]
+        snapshot = measured([plan], {}, request, head.config, desk.show, desk.cancel)["head"]
     path = desk.out / f"head-{index}-of-{count}.json"
     write_snapshot(path, snapshot)
     desk.show.say(f"wrote {path}")
@@ -135,8 +135,9 @@ def _compared(desk: Desk, base: Opened, head: Opened, rules: Config) -> Report:
     found = _base(desk, base)
     known = {side: one for side, one in (("base", found.snapshot), ("head", with_head)) if one is not None}
     plans += [found.plan] if found.plan and found.snapshot is None else []
-    sides = measured(plans, known, desk.request, head.config.timeout_seconds, desk.show, desk.cancel)
-    sides = _asked_twice(desk, head, sides) if desk.inputs.parts else sides
+    judged_by = replace(rules, timeout_seconds=head.config.timeout_seconds)
+    sides = measured(plans, known, desk.request, judged_by, desk.show, desk.cancel)
+    sides = _asked_twice(desk, head, sides, judged_by) if desk.inputs.parts else sides
     left = sides.get("base") or _nothing(base, sides["head"])
     made = reported(rules, left, sides["head"], found.baseline, TextStore(desk.request.cache).load)
     notes = (*made.notes, *found.notes, *_rules_note(base.config, head.config, desk))
@@ -149,15 +150,15 @@ def _compared(desk: Desk, base: Opened, head: Opened, rules: Config) -> Report:
     return made
 
 
-def _asked_twice(desk: Desk, head: Opened, sides: dict[str, Snapshot]) -> dict[str, Snapshot]:
-    """The runners of a matrix do not know the base, so that the cells it shows to be changed are asked twice here."""
-    if "base" not in sides or not suspects(sides["base"], sides["head"]):
+def _asked_twice(desk: Desk, head: Opened, sides: dict[str, Snapshot], rules: Config) -> dict[str, Snapshot]:
+    """The runners of a matrix do not know the base, so that what it shows to alarm or to be changed is doubted here."""
+    if "base" not in sides or not suspects(sides["base"], sides["head"], rules):
         return sides
     plan, why = _plan_or_reason(desk, "head", head)
     if plan is None:
         desk.show.say(f"changed cells are not compiled twice: {why}")
         return sides
-    return measured([plan], sides, desk.request, head.config.timeout_seconds, desk.show, desk.cancel)
+    return measured([plan], sides, desk.request, rules, desk.show, desk.cancel)
 
 
 def _known(wanted: Wanted) -> Snapshot | None:
@@ -235,7 +236,7 @@ def _older(distance: int) -> str:
 def _whole(desk: Desk, head: Opened, plan: SidePlan) -> Snapshot:
     joined = _joined(desk, head)
     if joined is None:
-        return measured([plan], {}, desk.request, head.config.timeout_seconds, desk.show, desk.cancel)["head"]
+        return measured([plan], {}, desk.request, head.config, desk.show, desk.cancel)["head"]
     if lost := {cell.key for cell in plan.cells} - {cell.key for cell in joined.cells}:
         what = f"lack {len(lost)} of {len(plan.cells)} cells, such as {min(lost)}"
         raise InputError(what, where="input parts", mend="run the lost shards again: only a whole baseline is stored")

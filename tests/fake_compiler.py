@@ -4,7 +4,8 @@ The program itself is `fakes/iree_compile.py`; here are the ways to install it, 
 have made. A rule is `{"do": …, "kind": …, "model": …, "argv": …}`: the first whose `kind` (of `options`, `ask`,
 `front`, `resume`, `direct`; several separated by spaces), part of the model's text and part of the command line fit
 decides. `do` is `crash`, `hang`, `flood`, `refuse` (the stack gate), `fail`, `warn`, `differ` (another artifact),
-`random` (another one each time), `truncate`, `nothing` (success without an artifact), `no-device`, or anything else
+`random` (another one each time), `depend` (the front half is another one), `lose` (the front half names a resource
+that it does not carry), `truncate`, `nothing` (success without an artifact), `no-device`, or anything else
 for good behaviour.
 """
 
@@ -44,6 +45,15 @@ ARM = Target("llvm-cpu-aarch64", "llvm-cpu", ("--iree-llvmcpu-target-cpu=generic
 ROCM = Target("rocm", "rocm", ("--iree-rocm-target=gfx942",))
 VMVX = Target("vmvx", "vmvx")
 TARGETS = (X86, ROCM, VMVX)
+EIGHT = (
+    *TARGETS,
+    ARM,
+    Target("llvm-cpu-riscv64", "llvm-cpu", ("--iree-llvmcpu-target-cpu=generic-rv64",)),
+    Target("cuda", "cuda", ("--iree-cuda-target=sm_80",)),
+    Target("vulkan", "vulkan-spirv", ("--iree-vulkan-target=ampere",)),
+    Target("metal", "metal-spirv"),
+)
+"""As many targets as make sharing a front half worth its proof."""
 
 _LOADED_AT = 0x400000
 _HEADERS_BYTES = 64 + 56
@@ -130,9 +140,11 @@ class FakeCompiler:
     def artifact(self, cell: PlannedCell, *, lifted: bool = False) -> bytes:
         """What the direct compile of a cell gives."""
         argv = (*cell.argv, *((LIFTED_LIMIT_FLAG,) if lifted else ()))
-        name = self.templates.get(cell.target.backend)
+        name, text = self.templates.get(cell.target.backend), Path(cell.model.path).read_text()
         template = Path(name).read_bytes() if name else b""
-        made: bytes = _PROGRAM.artifact(_PROGRAM.front(Path(cell.model.path).read_text(), argv), argv, template)
+        rules = json.loads((self.home / "knobs.json").read_text())["rules"]
+        stream = _PROGRAM.front(text, argv, _PROGRAM.action_for("direct", text, argv, rules))
+        made: bytes = _PROGRAM.artifact(stream, argv, template)
         return made
 
 
@@ -188,6 +200,14 @@ def cells_of(
 ) -> tuple[PlannedCell, ...]:
     """The plan for models of these names."""
     return plan([write_model(directory, name) for name in names], targets, flags)
+
+
+def suite(
+    directory: Path, names: Sequence[str] = ("alpha", "beta", "gamma"), targets: Sequence[Target] = EIGHT
+) -> tuple[PlannedCell, ...]:
+    """A plan that is worth sharing: the first model is small enough to prove it for the others."""
+    texts = ["func.func @main()", *["// " + "x" * 6000] * len(names)]
+    return plan([write_model(directory, name, text) for name, text in zip(names, texts, strict=False)], targets)
 
 
 def is_alive(pid: int) -> bool:

@@ -1,153 +1,202 @@
+"""bot.compiler.proof: what is believed of a shared front half, in whatever order the compiles end."""
+
 from __future__ import annotations
 
 import random
 from collections import Counter
 
+import pytest
+from fake_compiler import EIGHT
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.compiler.compiling import Compiled
 from bot.compiler.proof import Action, Proof
-from bot.core.plan import Model, PlannedCell, Target
-from bot.core.snapshot import Failure
+from bot.compiler.sharing import Group, groups_of
+from bot.core.plan import Model, PlannedCell, plan
+from bot.core.snapshot import CellKey, Failure
 
 REFUSED = Failure("compile", "no", 1)
+TARGETS = tuple(target.name for target in EIGHT)
 
 
 def compiled(artifact: bytes = b"same") -> Compiled:
     return Compiled(artifact, (), None, None, None, None, 1, 1)
 
 
-def cells(count: int) -> list[PlannedCell]:
-    return [PlannedCell(Model(f"m{i}", "", "", "", 1), Target("vmvx", "vmvx")) for i in range(count)]
+def groups(count: int) -> list[Group]:
+    """Models a, b, c… on eight targets, `a` the cheapest."""
+    models = [Model("abcdef"[i], "", "", f"{i:064x}", 100 + i) for i in range(count)]
+    return groups_of(plan(models, EIGHT))
 
 
-def done(actions: list[Action]) -> list[tuple[str, str]]:
-    return [(action.do, action.cell.model.name) for action in actions]
+def done(actions: list[Action]) -> Counter[str]:
+    return Counter(f"{action.do} {action.cell.model.name}" if action.cell else action.do for action in actions)
 
 
-def test_what_is_resumed_is_held_back_until_the_sample_agrees() -> None:
-    one, two, three = cells(3)
-    proof = Proof([one, two, three])
-    assert done(proof.start()) == [("sample", "m0")]
-    assert proof.resumed(two, compiled()) == []
-    assert proof.sampled(one, compiled()) == []
-    assert proof.proved is None and proof.sample is one
-    assert done(proof.resumed(one, compiled())) == [("finish_with", "m0"), ("finish_with", "m1")]
-    assert proof.proved is True and proof.sample is None
-    assert done(proof.resumed(three, compiled())) == [("finish_with", "m2")]
+def cell_of(group: Group, target: str) -> PlannedCell:
+    return next(cell for cell in group.cells if cell.target.name == target)
 
 
-def test_the_order_in_which_the_two_ways_end_does_not_matter() -> None:
-    (one,) = cells(1)
-    proof = Proof([one])
+def test_every_target_is_proved_on_the_cheapest_model_before_any_other_resumes() -> None:
+    cheap, other = groups(2)
+    kept: list[str] = []
+    proof = Proof([cheap, other], (), kept.append)
+    assert done(proof.start()) == {"sample a": 8}
+    assert proof.paired(other, None) == [], "no target is proved"
+    checks = proof.paired(cheap, None)
+    assert done(checks) == {"check a": 8}
+    for target in TARGETS:
+        cell = cell_of(cheap, target)
+        assert done(proof.sampled(cell, compiled())) == {"finish a": 1}
+        [resume] = proof.checked(cell, compiled())
+        assert (resume.do, resume.cell) == ("resume", cell_of(other, target))
+        [finish] = proof.resumed(cell_of(other, target), other, compiled())
+        assert (finish.do, finish.donor) == ("finish", other.donor.target.name)
+    assert sorted(kept) == sorted(TARGETS) and not proof.notes
+
+
+def test_what_an_earlier_run_proved_is_not_proved_again() -> None:
+    cheap, other = groups(2)
+    proof = Proof([cheap, other], TARGETS)
+    assert proof.start() == []
+    assert done(proof.paired(cheap, None)) == {"resume a": 8}
+
+
+def test_front_halves_that_are_not_the_same_program_end_sharing_for_all_models() -> None:
+    cheap, other = groups(2)
+    proof = Proof([cheap, other], TARGETS)
+    resumed = [action.cell for action in proof.paired(cheap, None)]
+    finished, running = resumed[:3], resumed[3:]
+    for cell in finished:
+        assert cell and done(proof.resumed(cell, cheap, compiled())) == {"finish a": 1}
+    actions = proof.disagreed(other)
+    assert done(actions) == {"drop": 1, "direct b": 8, "direct a": 3}, "what was finished is replaced"
+    assert "the front halves of b for " in proof.wrong and proof.notes == [
+        f"front halves were not shared: {proof.wrong}"
+    ]
+    for cell in running:
+        assert cell and done(proof.resumed(cell, cheap, compiled())) == {"direct a": 1}
+
+
+def test_a_model_without_a_front_half_is_compiled_directly_and_another_one_proves() -> None:
+    cheap, other = groups(2)
+    proof = Proof([cheap, other], ())
     proof.start()
-    assert proof.resumed(one, compiled()) == []
-    assert done(proof.sampled(one, compiled())) == [("finish_with", "m0")]
+    assert done(proof.paired(cheap, "a: names a resource")) == {"sample b": 8}
+    assert proof.notes == ["a: names a resource"] and not proof.wrong
+    assert done(proof.paired(other, None)) == {"check b": 8}
 
 
-def test_a_difference_is_asked_about_once_more_before_sharing_is_blamed() -> None:
-    one, two, three = cells(3)
-    proof = Proof([one, two, three])
-    proof.start()
-    proof.resumed(two, compiled())
-    proof.sampled(one, compiled(b"direct"))
-    assert done(proof.resumed(one, compiled(b"resumed"))) == [("again", "m0")]
-    finish, direct = proof.repeated(one, compiled(b"direct"))
-    assert done([finish, direct]) == [("finish_with", "m0"), ("direct", "m1")]
-    assert finish.result == compiled(b"direct")
-    assert proof.proved is False
-    assert proof.notes == ["front ends were not shared: resumed and direct artifacts of m0 on vmvx differ"]
-    assert done(proof.resumed(three, compiled())) == [("direct", "m2")]
+def test_a_difference_is_settled_by_a_second_direct_compile() -> None:
+    cheap, other = groups(2)
+    proof = Proof([cheap, other], ())
+    proof.start(), proof.paired(cheap, None), proof.paired(other, None)
+    cell = cheap.cells[0]
+    proof.sampled(cell, compiled(b"direct"))
+    assert done(proof.checked(cell, compiled(b"resumed"))) == {"again a": 1}
+    assert done(proof.repeated(cell, compiled(b"direct"))) == {"drop": 1, "direct b": 8}
+    assert proof.wrong == f"resumed and direct artifacts of {cell.key} differ"
 
 
-def test_a_compiler_that_does_not_repeat_itself_proves_nothing_and_the_next_cell_is_tried() -> None:
-    one, two = cells(2)
-    proof = Proof([one, two])
-    proof.start()
-    proof.sampled(one, compiled(b"first"))
-    proof.resumed(one, compiled(b"resumed"))
-    assert done(proof.repeated(one, compiled(b"another one"))) == [("finish_with", "m0"), ("sample", "m1")]
-    assert proof.notes == ["not deterministic: the same command for m0 on vmvx gave 5 and 11 bytes"]
-    assert proof.proved is None
+@pytest.mark.parametrize(("again", "shares"), [(b"resumed", True), (b"a third", False), (None, False)])
+def test_a_compiler_that_does_not_repeat_itself_is_no_proof_against_sharing(again: bytes | None, shares: bool) -> None:
+    cheap, other = groups(2)
+    proof = Proof([cheap, other], ())
+    proof.start(), proof.paired(cheap, None), proof.paired(other, None)
+    cell = cheap.cells[0]
+    proof.checked(cell, compiled(b"resumed"))
+    assert done(proof.sampled(cell, compiled(b"direct"))) == {"finish a": 1, "again a": 1}
+    found = proof.repeated(cell, REFUSED if again is None else compiled(again))
+    assert done(found) == {"resume b" if shares else "direct b": 1}
+    assert not proof.wrong and proof.notes[0].startswith(f"not deterministic: the same command for {cell.key} gave 6")
 
 
-def test_a_sample_that_fails_or_cannot_be_resumed_gives_way_to_the_next() -> None:
-    one, two, three, four = cells(4)
-    proof = Proof([one, two, three, four])
-    proof.start()
-    assert done(proof.sampled(one, REFUSED)) == [("finish_with", "m0"), ("sample", "m1")]
-    assert proof.resumed(one, compiled()) == []
-    assert done(proof.skip()) == [("sample", "m2")]
-    assert done(proof.resumed(two, None)) == [("direct", "m1")]
-    assert proof.resumed(three, None) == []
-    assert done(proof.sampled(three, compiled())) == [("finish_with", "m2"), ("sample", "m3")]
+def test_a_model_that_does_not_compile_on_a_target_leaves_its_proof_to_the_next() -> None:
+    cheap, second, third = groups(3)
+    proof = Proof([cheap, second, third], ())
+    proof.start(), proof.paired(cheap, None), proof.paired(second, None), proof.paired(third, None)
+    cell = cell_of(cheap, "rocm")
+    assert done(proof.sampled(cell, REFUSED)) == {"finish a": 1, "sample b": 1, "check b": 1}
+    assert proof.checked(cell, REFUSED) == [], "of the model that proves nothing"
+    after = cell_of(second, "rocm")
+    proof.checked(after, compiled())
+    assert done(proof.sampled(after, compiled())) == {"finish b": 1, "resume c": 1}
 
 
-def test_failures_wait_for_the_cheapest_of_them_to_fail_alike_both_ways() -> None:
-    one, two, three, four = cells(4)
-    proof = Proof([one])
-    assert done(proof.failed(three, REFUSED)) == [("doubt", "m2")]
-    assert proof.failed(two, REFUSED) == []
-    assert proof.doubted() is two
-    assert done(proof.compared(two, REFUSED)) == [("finish_with", "m1"), ("finish_with", "m2")]
-    assert done(proof.failed(four, REFUSED)) == [("finish_with", "m3")]
+def test_a_target_that_only_fails_resumed_does_not_share() -> None:
+    cheap, other = groups(2)
+    proof = Proof([cheap, other], ())
+    proof.start(), proof.paired(cheap, None), proof.paired(other, None)
+    cell = cheap.cells[0]
+    assert proof.checked(cell, REFUSED) == []
+    assert done(proof.sampled(cell, compiled())) == {"finish a": 1, "direct b": 1}
 
 
-def test_failures_that_say_something_else_both_ways_are_not_believed() -> None:
-    one, two, three, four = cells(4)
-    proof = Proof([one])
-    proof.failed(two, REFUSED)
-    proof.failed(three, REFUSED)
-    assert done(proof.compared(two, compiled())) == [("finish_with", "m1"), ("direct", "m2")]
-    assert done(proof.failed(four, REFUSED)) == [("direct", "m3")]
+def test_no_failure_is_believed_of_a_resumed_compile() -> None:
+    cheap, other = groups(2)
+    proof = Proof([cheap, other], TARGETS)
+    cells = [action.cell for action in proof.paired(cheap, None) if action.cell]
+    proof.resumed(cells[1], cheap, compiled())
+    assert done(proof.resumed(cells[0], cheap, REFUSED)) == {"instead a": 1}
+    assert done(proof.instead(cells[0], cheap, REFUSED)) == {"finish a": 1}, "the same both ways"
+    assert done(proof.instead(cells[2], cheap, compiled())) == {"finish a": 1, "direct a": 1}, "the model is not shared"
+    assert done(proof.resumed(cells[3], cheap, compiled())) == {"direct a": 1}
+    assert proof.notes == [f"the front half of a was not shared: resumed, {cells[2].key} fails"]
 
 
-def test_where_nothing_can_be_proved_nothing_resumed_is_believed() -> None:
-    one, two = cells(2)
-    proof = Proof([one])
-    proof.start()
-    assert proof.resumed(two, compiled()) == []
-    assert done(proof.sampled(one, REFUSED)) == [("finish_with", "m0"), ("direct", "m1")]
-    assert proof.proved is False and proof.notes == []
-    empty = Proof([])
-    assert empty.start() == [] and empty.proved is False
-
-
-@given(st.integers(1, 5), st.randoms(use_true_random=False), st.data())
-def test_whatever_happens_in_whatever_order_every_cell_is_finished_once(
+@given(st.integers(2, 4), st.randoms(use_true_random=False), st.data())
+def test_whatever_happens_in_whatever_order_every_cell_ends_and_none_with_a_result_that_is_not_its_own(
     count: int, chance: random.Random, data: st.DataObject
 ) -> None:
-    todo = cells(count)
-    proof = Proof(todo)
-    finished: Counter[str] = Counter()
-    resumes = {cell.model.name: data.draw(st.sampled_from([None, b"refused", b"same", b"other"])) for cell in todo}
-    directs = {cell.model.name: data.draw(st.sampled_from([None, b"same", b"other", b"random"])) for cell in todo}
+    """Lies of front halves, failures and noise: every cell ends, a shared one only where that was proved."""
+    made = groups(count)
+    lying = data.draw(st.sets(st.sampled_from([group.name for group in made])))
+    absent = data.draw(st.sets(st.sampled_from([group.name for group in made])))
+    noisy = data.draw(st.sets(st.sampled_from(TARGETS), max_size=2))
+    failing = data.draw(st.sets(st.sampled_from(TARGETS), max_size=2))
+    odd = data.draw(st.sets(st.sampled_from(TARGETS), max_size=2))
+    proof = Proof(made, data.draw(st.sets(st.sampled_from(TARGETS))))
+    last: dict[CellKey, str | None] = {}
 
     def direct(cell: PlannedCell) -> Compiled | Failure:
-        made = directs[cell.model.name]
-        if made is None:
+        if cell.target.name in failing:
             return REFUSED
-        return compiled(chance.randbytes(4) if made == b"random" else made)
+        return compiled(chance.randbytes(2) if cell.target.name in noisy else b"same")
+
+    def resumed(cell: PlannedCell) -> Compiled | Failure | None:
+        return chance.choice([None, REFUSED]) if cell.target.name in odd else compiled(b"same")
 
     def do(action: Action) -> list[Action]:
-        if action.do == "resume":
-            made = resumes[action.cell.model.name]
-            if made == b"refused":
-                return proof.failed(action.cell, REFUSED)
-            return proof.resumed(action.cell, None if made is None else compiled(made))
-        if action.do == "doubt":
-            cell = proof.doubted()
-            return proof.compared(cell, direct(cell))
-        if action.do in ("finish_with", "direct"):
-            finished[action.cell.model.name] += 1
+        cell, group = action.cell, action.group
+        if action.do == "drop" or cell is None:
             return []
-        if action.do == "sample" and chance.random() < 0.2:
-            return proof.skip()
-        return {"sample": proof.sampled, "again": proof.repeated}[action.do](action.cell, direct(action.cell))
+        if action.do == "direct":
+            last[cell.key] = None
+            return []
+        if action.do in ("sample", "again"):
+            return {"sample": proof.sampled, "again": proof.repeated}[action.do](cell, direct(cell))
+        if action.do == "check":
+            return proof.checked(cell, resumed(cell))
+        assert group is not None
+        if action.do == "instead":
+            return proof.instead(cell, group, direct(cell))
+        return proof.resumed(cell, group, resumed(cell))
 
-    queue = [*proof.start(), *(Action("resume", cell) for cell in todo)]
+    def pair(group: Group) -> list[Action]:
+        if group.name in absent:
+            return proof.paired(group, chance.choice(["", "why"]))
+        return proof.disagreed(group) if group.name in lying else proof.paired(group, None)
+
+    queue: list[Action | Group] = [*proof.start(), *made]
     while queue:
-        queue += do(queue.pop(chance.randrange(len(queue))))
-    assert finished == Counter(cell.model.name for cell in todo)
-    assert proof.proved is not None
+        item = queue.pop(chance.randrange(len(queue)))
+        for action in pair(item) if isinstance(item, Group) else do(item):
+            if action.do == "finish" and action.cell:
+                last[action.cell.key] = action.donor  # at once, as everything that takes no time
+            else:
+                queue.append(action)
+    assert last.keys() == {cell.key for group in made for cell in group.cells}
+    shared = {key for key, donor in last.items() if donor is not None}
+    assert not shared if lying - absent else True
+    assert not {key for key in shared if key.target in odd or key.model in absent}

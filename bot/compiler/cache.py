@@ -31,24 +31,30 @@ def digest_of(*parts: str | Sequence[str]) -> str:
     return hashlib.sha256(json.dumps(parts, ensure_ascii=False).encode()).hexdigest()
 
 
-def cell_key(compiler_digest: str, cell: PlannedCell) -> str:
-    """The key of a cell: everything that its measurement depends on, and no names that are only labels."""
+def cell_key(compiler_digest: str, cell: PlannedCell, donor: PlannedCell | None = None) -> str:
+    """The key of a cell: everything that its measurement depends on, and no names that are only labels.
+
+    Args:
+        donor: the cell whose front half it was resumed from; None for a direct compile.
+    """
     return digest_of(
         MEASUREMENT_SCHEMA,
         compiler_digest,
         cell.model.digest,
         cell.argv,
+        donor.argv if donor else "",
     )
 
 
 @dataclass(frozen=True, slots=True)
 class CellCache:
-    """Cells on disk under `root`."""
+    """Cells on disk under `root`, in this folder."""
 
     root: Path
+    folder: str = "cells"
 
     def _path(self, key: str) -> Path:
-        return self.root / "cells" / key[:2] / f"{key}.json"
+        return self.root / self.folder / key[:2] / f"{key}.json"
 
     def load(self, key: str) -> Cell | None:
         """The cell stored under `key`; None where there is none that can be trusted."""

@@ -13,7 +13,8 @@ from pathlib import Path
 from bot.compiler.bindings import Bindings
 from bot.compiler.diagnostics import Ending, failure, stack_figure_bytes
 from bot.compiler.files import temporary_directory
-from bot.compiler.probe import RESUME_OPTIONS
+from bot.compiler.places import without_places
+from bot.compiler.probe import RESUME_OPTIONS, UNTHREADED
 from bot.compiler.runner import Cancel, Meter, Outcome, run
 from bot.compiler.toolchain import Toolchain
 from bot.core.plan import LIFTED_LIMIT_FLAG
@@ -75,6 +76,10 @@ class Front:
     peak_rss_kib: int | None
     phases_ms: Mapping[str, int] = field(default_factory=dict)
 
+    def with_text(self, text: str) -> Front:
+        """The same costs and facts with another text."""
+        return replace(self, text=text)
+
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
@@ -104,12 +109,16 @@ Result = Compiled | Failure | None
 """How a compile ended; None where it could not be tried."""
 
 
-def _invoke(kit: Kit, argv: Sequence[str], source: Source, cwd: Path) -> Outcome:
+def _invoke(
+    kit: Kit, argv: Sequence[str], source: Source, cwd: Path, *, measuring: bool = True, layout: int = 0
+) -> Outcome:
     (cwd / "tmp").mkdir(exist_ok=True)
     (cwd / _STARTED).touch()
-    command = [str(kit.toolchain.binary), "-", *argv, *kit.options, "-o", _ARTIFACT]
+    options = kit.options if measuring else tuple(option for option in kit.options if option == UNTHREADED)
+    command = [str(kit.toolchain.binary), "-", *argv, *options, "-o", _ARTIFACT]
     outcome = run(
         command,
+        layout=layout,
         cancel=kit.cancel,
         stdin=source.path,
         cwd=cwd,
@@ -121,7 +130,9 @@ def _invoke(kit: Kit, argv: Sequence[str], source: Source, cwd: Path) -> Outcome
 
 
 def _ending(outcome: Outcome, kit: Kit) -> Ending:
-    return Ending(outcome.exit_code, outcome.signal, outcome.timed_out, outcome.output, kit.timeout_seconds)
+    """As the printed command ends, which does not ask for places."""
+    said = without_places(outcome.output)
+    return Ending(outcome.exit_code, outcome.signal, outcome.timed_out, said, kit.timeout_seconds)
 
 
 def _text(path: Path) -> str | None:
@@ -170,10 +181,14 @@ def _allocas(kit: Kit, argv: Sequence[str], directory: Path) -> str | None:
     return kit.bindings.ask("allocas", executable_targets=str(lowered))
 
 
-def compile_front(kit: Kit, argv: Sequence[str], source: Source) -> Front | None:
-    """The front half for one target's flags; None where it fails: the direct compile then says why."""
+def compile_front(kit: Kit, argv: Sequence[str], source: Source, *, measuring: bool = True) -> Front | None:
+    """The front half for one target's flags; None where it fails: the direct compile then says why.
+
+    Args:
+        measuring: False for one that is only compared: it leaves nothing but its text.
+    """
     with temporary_directory("cell-", kit.scratch) as directory:
-        outcome = _invoke(kit, [*argv, *RESUME_OPTIONS], source, directory)
+        outcome = _invoke(kit, [*argv, *RESUME_OPTIONS], source, directory, measuring=measuring)
         text = _text(directory / _ARTIFACT)
         if not outcome.ok or text is None:
             return None
@@ -209,16 +224,16 @@ def _collect(kit: Kit, argv: Sequence[str], directory: Path, outcome: Outcome, f
 
 
 def compile_once(
-    kit: Kit, argv: Sequence[str], source: Source, front: Front | None = None, *, places: bool = True
+    kit: Kit, argv: Sequence[str], source: Source, front: Front | None = None, *, layout: int = 0
 ) -> Compiled | Failure:
     """One compile of one cell, from the model (`front` None) or from the text of a front half in `source`.
 
-    With `places` the phases of a whole compile name the model's own places, and so do the operations that diagnostics
-    print: without it they are word for word those of a resumed half.
+    Args:
+        layout: of the compiler's memory, as in `bot.compiler.addresses`.
     """
-    resume = ["--compile-from=stream"] if front else [_PLACES] if places else []
+    resume = ["--compile-from=stream"] if front else [_PLACES]
     with temporary_directory("cell-", kit.scratch) as directory:
-        outcome = _invoke(kit, [*argv, *resume], source, directory)
+        outcome = _invoke(kit, [*argv, *resume], source, directory, layout=layout)
         if outcome.ok and (directory / _ARTIFACT).is_file():
             return _collect(kit, argv, directory, outcome, front)
         return failure(_ending(outcome, kit))
@@ -238,8 +253,8 @@ def lifting(compile_with: Callable[[tuple[str, ...]], Result], argv: Sequence[st
     return replace(lifted, refusal=replace(first, stage="stack-limit")) if isinstance(lifted, Compiled) else first
 
 
-def compile_directly(kit: Kit, argv: Sequence[str], source: Source, *, places: bool = True) -> Compiled | Failure:
+def compile_directly(kit: Kit, argv: Sequence[str], source: Source, *, layout: int = 0) -> Compiled | Failure:
     """The whole compile from the model, its stack gate lifted where it refused."""
-    result = lifting(lambda flags: compile_once(kit, flags, source, places=places), argv)
+    result = lifting(lambda flags: compile_once(kit, flags, source, layout=layout), argv)
     assert result is not None
     return result

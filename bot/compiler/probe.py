@@ -23,10 +23,11 @@ TRIVIAL = """module {
 }
 """
 
+UNTHREADED = "--mlir-disable-threading"
 # Each leaves a file in the compile's own directory and no trace in the artifact. Whole compiles fill the cores, so
 # that threads inside one only cost; locations keep the diagnostics and the resumed compile the same as the direct one.
 MEASURING_OPTIONS = (
-    "--mlir-disable-threading",
+    UNTHREADED,
     "--dump-compilation-phases-to=phases",
     "--stack-usage-file=stack-usage.txt",
     "--iree-llvmcpu-keep-linker-artifacts",
@@ -67,7 +68,7 @@ def ask_device(toolchain: Toolchain, argv: Sequence[str], scratch: Path, cancel:
     source, output = scratch / "trivial.mlir", scratch / "trivial.stream.mlir"
     source.write_text(TRIVIAL, encoding="utf-8")
     output.unlink(missing_ok=True)
-    command = [str(toolchain.binary), "-", *argv, *RESUME_OPTIONS, "--mlir-disable-threading", "-o", str(output)]
+    command = [str(toolchain.binary), "-", *argv, *RESUME_OPTIONS, UNTHREADED, "-o", str(output)]
     outcome = run(command, cancel=cancel, stdin=source, cwd=scratch, timeout_seconds=120)
     if not outcome.ok or not output.is_file():
         return Answer(unknown=unknown_option(outcome.output))

@@ -19,6 +19,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
+from bot.compiler.addresses import fixed_addresses, placed
 from bot.errors import Interrupted
 
 OUTPUT_LIMIT_BYTES = 64 * 1024
@@ -141,17 +142,24 @@ def run(
     cwd: Path | None = None,
     environment: Mapping[str, str] | None = None,
     timeout_seconds: float = 3600,
+    layout: int | None = None,
 ) -> Outcome:
     """Run one program to its end; raises OSError where it cannot be started and Interrupted when cancelled.
 
     Args:
         stdin: a file to read from; without it there is nothing to read.
         stdout: a file for the whole of standard output; `output` then holds the head of standard error alone.
+        layout: of a compiler's memory, as in `bot.compiler.addresses`; None: as the system likes.
     """
     kept = bytearray()
-    with open(stdin or os.devnull, "rb") as source, open(stdout, "wb") if stdout else nullcontext() as sink:
+    steady = nullcontext() if layout is None else fixed_addresses()
+    with (
+        open(stdin or os.devnull, "rb") as source,
+        open(stdout, "wb") if stdout else nullcontext() as sink,
+        steady,
+    ):
         child = subprocess.Popen(
-            list(argv),
+            placed(argv, layout or 0),
             stdin=source,
             stdout=sink or subprocess.PIPE,
             stderr=subprocess.PIPE if sink else subprocess.STDOUT,

@@ -1,12 +1,13 @@
-"""All compiles of one side, as tasks: the front half of a model once, then resumed for every target.
+"""All compiles of one side, as tasks: where that is proved, the front half of a model once, resumed for every target.
 
-Sharing a front half is only a shortcut, and is proved before it is trusted: see `bot.compiler.proof`. Where a cell
-cannot be resumed it is compiled directly, and so are those that fail, until one was seen to fail alike both ways.
+Sharing a front half is only a shortcut: `bot.compiler.sharing` says which cells may, `bot.compiler.proof` when a
+resumed artifact is believed. Everything else, and every failure, is the direct compile of the printed command.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -23,147 +24,185 @@ from bot.compiler.compiling import (
 from bot.compiler.importing import Importer
 from bot.compiler.probe import Answer, ask_device, device_of, with_device
 from bot.compiler.proof import Action, Proof
+from bot.compiler.proof_book import ProofBook
 from bot.compiler.schedule import Task
+from bot.compiler.sharing import Group, agree, front_flags, groups_of, is_worth_proving, may_share, missing_resource
 from bot.core.plan import PlannedCell
 from bot.core.snapshot import Failure
 
-Finish = Callable[[PlannedCell, "Compiled | Failure"], None]
+Finish = Callable[[PlannedCell, "Compiled | Failure", "str | None"], None]
+"""Gets each result, and the target whose front half it was resumed from; a cell whose shared result turned out not to
+be believed comes once more."""
 
-# Options with these beginnings shape only a target's half of the compile, and reach the front half through the device
-# that is exchanged; cells that differ in any other option never share.
-_BACKEND_PREFIXES = ("hal-target", "llvmcpu", "cuda", "rocm", "hip", "vulkan", "metal", "vmvx")
-_TARGET_OPTIONS = tuple(f"--iree-{prefix}-" for prefix in _BACKEND_PREFIXES)
-_FIRST, _LAST = float("inf"), -1.0
-_COSTS = {"finish_with": _FIRST, "sample": _FIRST, "again": _FIRST, "doubt": _LAST}
+_FIRST = float("inf")
+_PROOF = frozenset({"sample", "again", "check", "drop"})
 _EXECUTABLE = "stream.executable private"
+OTHER_ADDRESSES = 1
+"""The layout of addresses for a compile that is to show whether the compiler repeats itself."""
 
 
-def front_flags(cell: PlannedCell) -> tuple[str, ...]:
-    """The cell's flags that can change the front half."""
-    return tuple(flag for flag in cell.argv if not flag.startswith(_TARGET_OPTIONS))
+@dataclass
+class _Shared:
+    """One flag set that shares: its proof, and the front halves that were made.
 
+    Attributes:
+        halves: target → front half, by model, until both are there.
+        fronts: model → the donor's front half, and the witness's text.
+    """
 
-@dataclass(frozen=True, slots=True)
-class _Group:
-    """Cells of one model that share a front half."""
-
-    cells: tuple[PlannedCell, ...]
-
-    @property
-    def cost(self) -> float:
-        return sum(cell.cost for cell in self.cells)
-
-    def candidates(self, digest: str) -> tuple[PlannedCell, ...]:
-        """Its cells in the order in which they may prove the sharing; the cheapest third rotates with the compiler."""
-        order = sorted(self.cells, key=lambda cell: cell.weight)
-        third = max(1, len(order) // 3)
-        start = int(digest[:8], 16) % third
-        return (*order[start:third], *order[:start], *order[third:])
+    proof: Proof
+    flags: tuple[str, ...]
+    halves: dict[str, dict[str, Front | None]]
+    fronts: dict[str, tuple[Front, str]]
 
 
 class Side:
     """Compiles the cells of one side; `finish` gets each result, in the thread that made it."""
 
-    def __init__(self, kit: Kit, finish: Finish, importer: Importer) -> None:
-        self._kit, self._finish, self._importer = kit, finish, importer
+    def __init__(self, kit: Kit, finish: Finish, importer: Importer, book: ProofBook) -> None:
+        self._kit, self._finish_cell, self._importer, self._book = kit, finish, importer, book
         self._devices: dict[tuple[str, ...], Answer] = {}
-        self._proof = Proof(())
+        self._sets: list[_Shared] = []
+        self._lock = threading.Lock()
 
     @property
     def notes(self) -> list[str]:
         """What a reader of the snapshot should know."""
-        return self._proof.notes
+        return [note for shared in self._sets for note in shared.proof.notes]
 
-    def tasks(self, cells: Sequence[PlannedCell], *, share: bool = True) -> list[Task]:
-        """The first tasks for these cells; the cheapest model's go first, it proves the sharing."""
-        groups: dict[tuple[str, tuple[str, ...]], list[PlannedCell]] = {}
+    def tasks(self, cells: Sequence[PlannedCell], *, share: bool = True, layout: int = 0) -> list[Task]:
+        """The first tasks for these cells; those that prove the sharing go first."""
+        sets: dict[tuple[str, ...], list[PlannedCell]] = {}
         for cell in cells:
-            groups.setdefault((cell.model.name, front_flags(cell)), []).append(cell)
-        shared = [_Group(tuple(group)) for group in groups.values() if share and len(group) > 1]
-        shared.sort(key=lambda group: group.cost)
-        alone = [cell for group in groups.values() if not share or len(group) == 1 for cell in group]
-        digest = self._kit.toolchain.info.digest
-        self._proof = Proof([cell for group in shared for cell in group.candidates(digest)])
-        fronts = [self._front_task(group, first=group is shared[0]) for group in shared]
-        return fronts + self._todo(self._proof.start()) + self._direct_tasks(alone)
+            if share and may_share(cell):
+                sets.setdefault(front_flags(cell), []).append(cell)
+        made = [shared for flags, mine in sets.items() if (shared := self._shared(flags, mine)) is not None]
+        grouped = {cell.key for _, groups in made for group in groups for cell in group.cells}
+        tasks = [task for shared, groups in made for task in self._begin(shared, groups)]
+        alone = [Action("direct", cell) for cell in cells if cell.key not in grouped]
+        return [*tasks, *(self._task(None, action, layout) for action in alone)]
+
+    def _shared(self, flags: tuple[str, ...], cells: Sequence[PlannedCell]) -> tuple[_Shared, list[Group]] | None:
+        """The flag set with its groups, where sharing it pays and nothing speaks against it."""
+        named = [cell for cell in cells if not self._book.wrong(flags) and self.device(cell.argv).device]
+        groups = groups_of(named)
+        targets = {cell.target.name: cell.target for cell in named}
+        proved = self._book.proved(flags, targets.values())
+        if not is_worth_proving(groups, targets.keys() - proved):
+            return None
+
+        def remember(target: str) -> None:
+            self._book.remember(flags, targets[target])
+
+        shared = _Shared(Proof(groups, proved, remember), flags, {}, {})
+        self._sets.append(shared)
+        return shared, groups
+
+    def _begin(self, shared: _Shared, groups: Sequence[Group]) -> list[Task]:
+        fronts = [
+            Task(
+                _FIRST if group is groups[0] else group.cost,
+                self._name("front end of", group.name, "for", cell.target.name),
+                partial(self._front, shared, group, cell),
+            )
+            for group in groups
+            for cell in (group.donor, group.witness)
+        ]
+        return [*self._todo(shared, shared.proof.start()), *fronts]
 
     def _name(self, *parts: str) -> str:
         return " ".join((self._kit.label, *parts))
 
-    def _todo(self, actions: Iterable[Action]) -> list[Task]:
-        """The actions of the proof as tasks."""
-        return [
-            Task(
-                _COSTS.get(action.do, action.cell.cost),
-                self._name(str(action.cell.key)),
-                partial(getattr(self, f"_{action.do}"), action),
-            )
-            for action in actions
-        ]
+    def _todo(self, shared: _Shared, actions: Iterable[Action]) -> list[Task]:
+        """The actions of a proof as tasks; what takes no time is done at once."""
+        tasks = []
+        for action in actions:
+            if action.do == "finish":
+                self._finish(action)
+            elif action.do == "drop":
+                self._book.drop(shared.flags, shared.proof.wrong)
+            else:
+                tasks.append(self._task(shared, action))
+        return tasks
 
-    def _direct_tasks(self, cells: Iterable[PlannedCell]) -> list[Task]:
-        return self._todo(Action("direct", cell) for cell in cells)
+    def _task(self, shared: _Shared | None, action: Action, layout: int = 0) -> Task:
+        assert action.cell is not None
+        cost = _FIRST if action.do in _PROOF else self._cost(shared, action)
+        run = partial(self._run, shared, action, layout)
+        return Task(cost, self._name(str(action.cell.key)), run)
 
-    def _compile(self, cell: PlannedCell, *, places: bool = True) -> Compiled | Failure:
+    def _cost(self, shared: _Shared | None, action: Action) -> float:
+        """A resumed compile costs by its executables, in the unit of the others' costs: only their order matters."""
+        assert action.cell is not None
+        if shared is None or action.group is None:
+            return action.cell.cost
+        return action.cell.weight * (shared.fronts[action.group.name][0].text.count(_EXECUTABLE) + 1)
+
+    def _finish(self, action: Action) -> None:
+        assert action.cell is not None and action.result is not None
+        self._finish_cell(action.cell, action.result, action.donor)
+
+    def _run(self, shared: _Shared | None, action: Action, layout: int) -> list[Task]:
+        """Do one action, and whatever the proof says is next."""
+        cell, group = action.cell, action.group
+        assert cell is not None
+        if shared is None or action.do == "direct":
+            self._finish_cell(cell, self._compile(cell, layout), None)
+            return []
+        proof = shared.proof
+        if action.do == "sample":
+            return self._todo(shared, proof.sampled(cell, self._compile(cell)))
+        if action.do == "again":
+            return self._todo(shared, proof.repeated(cell, self._compile(cell, OTHER_ADDRESSES)))
+        assert group is not None
+        if action.do == "check":
+            return self._todo(shared, proof.checked(cell, self._resumed(cell, self._foreign(shared, group, cell))))
+        if action.do == "instead":
+            return self._todo(shared, proof.instead(cell, group, self._compile(cell)))
+        resumed = None if proof.wrong else self._resumed(cell, shared.fronts[group.name][0])
+        return self._todo(shared, proof.resumed(cell, group, resumed))
+
+    def _compile(self, cell: PlannedCell, layout: int = 0) -> Compiled | Failure:
         source = self._importer.source(cell.model)
         if isinstance(source, Failure):
             return source
-        return compile_directly(self._kit, cell.argv, Source(cell.model.name, source), places=places)
+        return compile_directly(self._kit, cell.argv, Source(cell.model.name, source), layout=layout)
 
-    def _finish_with(self, action: Action) -> list[Task]:
-        assert action.result is not None
-        self._finish(action.cell, action.result)
-        return []
+    def _front(self, shared: _Shared, group: Group, cell: PlannedCell) -> list[Task]:
+        """One of a model's two front halves; the second one compares them."""
+        donates = cell is group.donor
+        half = None if shared.proof.wrong else self._front_of(cell, measuring=donates)
+        with self._lock:
+            halves = shared.halves.setdefault(group.name, {})
+            halves[cell.target.name] = half
+            complete = len(halves) == 2
+        return self._todo(shared, self._compare(shared, group, halves)) if complete else []
 
-    def _direct(self, action: Action) -> list[Task]:
-        self._finish(action.cell, self._compile(action.cell))
-        return []
+    def _compare(self, shared: _Shared, group: Group, halves: Mapping[str, Front | None]) -> list[Action]:
+        donor, witness = (halves[cell.target.name] for cell in (group.donor, group.witness))
+        if donor is None or witness is None:
+            return shared.proof.paired(group, "")
+        if lost := missing_resource(donor.text):
+            why = f"the front half of {group.name} was not shared: it names the resource {lost} and does not carry it"
+            return shared.proof.paired(group, why)
+        if not agree(donor.text, witness.text):
+            return shared.proof.disagreed(group)
+        shared.fronts[group.name] = donor, witness.text
+        return shared.proof.paired(group, None)
 
-    def _doubt(self, action: Action) -> list[Task]:
-        cell = self._proof.doubted()
-        return self._todo(self._proof.compared(cell, self._compile(cell, places=False)))
-
-    def _sample(self, action: Action) -> list[Task]:
-        if self.device(action.cell.argv).device is None:
-            return self._todo(self._proof.skip())
-        return self._todo(self._proof.sampled(action.cell, self._compile(action.cell)))
-
-    def _again(self, action: Action) -> list[Task]:
-        return self._todo(self._proof.repeated(action.cell, self._compile(action.cell)))
-
-    def _front_task(self, group: _Group, *, first: bool) -> Task:
-        cost = _FIRST if first else group.cost
-        return Task(cost, self._name("front end of", group.cells[0].model.name), partial(self._front, group))
-
-    def _front(self, group: _Group) -> list[Task]:
-        front = self._front_of(group)
-        if front is None:
-            return self._todo(action for cell in group.cells for action in self._proof.resumed(cell, None))
-        executables = front.text.count(_EXECUTABLE) + 1
-        costs = {cell.key: executables * cell.weight for cell in group.cells}
-        if (sample := self._proof.sample) is not None:
-            costs[sample.key] = _FIRST
-        return [
-            Task(costs[cell.key], self._name(str(cell.key)), partial(self._resume, cell, front)) for cell in group.cells
-        ]
-
-    def _front_of(self, group: _Group) -> Front | None:
-        """The front half for the first target that can be resumed; None where there is none to share."""
-        source = self._importer.source(group.cells[0].model)
-        donor = next((cell for cell in group.cells if self.device(cell.argv).device), None)
-        if isinstance(source, Failure) or donor is None or self._proof.proved is False:
+    def _front_of(self, cell: PlannedCell, *, measuring: bool) -> Front | None:
+        """The front half for one target; None where it fails (the direct compile says why) or names another device."""
+        source = self._importer.source(cell.model)
+        if isinstance(source, Failure):
             return None
-        front = compile_front(self._kit, donor.argv, Source(donor.model.name, source))
-        named = front is not None and device_of(front.text) == self.device(donor.argv).device
+        front = compile_front(self._kit, cell.argv, Source(cell.model.name, source), measuring=measuring)
+        named = front is not None and device_of(front.text) == self.device(cell.argv).device
         return front if named else None
 
-    def _resume(self, cell: PlannedCell, front: Front) -> list[Task]:
-        if self._proof.proved is False:
-            return self._todo(self._proof.resumed(cell, None))
-        resumed = self._resumed(cell, front)
-        if isinstance(resumed, Failure):
-            return self._todo(self._proof.failed(cell, resumed))
-        return self._todo(self._proof.resumed(cell, resumed))
+    def _foreign(self, shared: _Shared, group: Group, cell: PlannedCell) -> Front:
+        """A front half that was made for another target than the cell's: for its own it would prove nothing."""
+        front, witness = shared.fronts[group.name]
+        return front if cell is not group.donor else front.with_text(witness)
 
     def _resumed(self, cell: PlannedCell, front: Front) -> Compiled | Failure | None:
         """The back half for one cell; None where the compiler does not name its device in one line."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from bot.core.metrics import METRIC_BY_ID, METRIC_IDS
-from bot.core.snapshot import Cell, CellKey, Metrics, Snapshot
+from bot.core.outcomes import Outcomes, as_outcome, known_outcomes
+from bot.core.snapshot import Cell, CellKey, Metrics, Outcome, Snapshot
 
 STATES = ("newly-broken", "changed", "new", "removed", "fixed", "broken", "unmeasured", "same")
+STATES_BY_NEWS = ("same", "changed", "broken", "fixed", "new", "removed", "newly-broken", "unmeasured")
+"""For a cell whose compiler does not repeat itself: what says least about the change comes first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,8 @@ class CellDelta:
         identical: True where both artifacts are the same bytes, None where that is not known.
         base, head: the cells themselves; None where that side does not have the cell.
         reason: why the cell is unmeasured; empty otherwise.
+        noise: how the compiler does not repeat itself here; empty where nothing shows that.
+        innocent: metric id → its smallest growth over all that the sides' commands gave; only where there is noise.
     """
 
     key: CellKey
@@ -52,11 +57,18 @@ class CellDelta:
     head: Cell | None
     identical: bool | None = None
     reason: str = ""
+    noise: str = ""
+    innocent: Mapping[str, MetricDelta] = field(default_factory=dict)
 
     @property
     def unstable(self) -> bool:
-        """True where the compiler does not repeat itself, so that there is no one number to compare or to judge."""
-        return self.state == "unmeasured" and any(cell and cell.rechecked for cell in (self.base, self.head))
+        """True where the compiler does not repeat itself: then `innocent` is what can be held against the head."""
+        return bool(self.noise)
+
+    @property
+    def judged(self) -> Mapping[str, MetricDelta]:
+        """What the rules look at."""
+        return self.innocent or self.metrics
 
 
 # What the compiler does with the printed command on either side decides the state. `over` is refused like `failed`,
@@ -96,10 +108,6 @@ def _identical(base: Cell | None, head: Cell | None) -> bool | None:
     return None if None in digests else digests[0] == digests[1]
 
 
-def _unstable(base: Cell | None, head: Cell | None) -> str:
-    return next((cell.rechecked for cell in (head, base) if cell is not None and cell.rechecked), "")
-
-
 def _reason(base: Cell | None, head: Cell | None) -> str:
     for cell in (head, base):
         if cell is not None and cell.status == "unsupported" and cell.failure is not None:
@@ -116,18 +124,69 @@ _NOTHING: Metrics = {}
 
 
 def diff_cell(base: Snapshot, head: Snapshot, key: CellKey, cells: tuple[Cell | None, Cell | None]) -> CellDelta:
-    """Compare one cell of two sides; `cells` are its values there, None where a side does not have it."""
+    """Compare one cell of two sides; `cells` are its values there, None where a side does not have it.
+
+    Where the compiler does not repeat itself, the cell is compared as the pair of outcomes that differ least.
+    """
+    outcomes = known_outcomes(base, head, key, cells)
+    if any(len(each) > 1 for each in outcomes):
+        return _noisy(base, head, key, cells, outcomes)
+    return _compared(base, head, key, cells)
+
+
+def _compared(base: Snapshot, head: Snapshot, key: CellKey, cells: tuple[Cell | None, Cell | None]) -> CellDelta:
     left, right = cells
     base_of, head_of = (cell.metrics.get if cell else _NOTHING.get for cell in cells)
     metrics = {id_: MetricDelta(id_, base_of(id_), head_of(id_)) for id_ in METRIC_IDS}
     identical = _identical(left, right)
     state = _STATE.get((_column(base, key, left), _column(head, key, right)), "unmeasured")
     reason = _reason(left, right) if state == "unmeasured" else ""
-    if state == "compared" and identical is False and (reason := _unstable(left, right)):
-        state = "unmeasured"  # there is no one number to compare
     if state == "compared":
         state = "same" if identical is not False and not exact_changes(metrics.values()) else "changed"
     return CellDelta(key, state, metrics, left, right, identical, reason)
+
+
+def _noisy(
+    base: Snapshot, head: Snapshot, key: CellKey, cells: tuple[Cell | None, Cell | None], outcomes: Outcomes
+) -> CellDelta:
+    """The comparison of the two outcomes that differ least, what was measured first where several do."""
+    pairs = [
+        _compared(base, head, key, (as_outcome(cells[0], left), as_outcome(cells[1], right)))
+        for left in outcomes[0] or (None,)
+        for right in outcomes[1] or (None,)
+    ]
+    closest = min(pairs, key=_distance)
+    return replace(closest, noise=_noise(outcomes), innocent={id_: _innocent(pairs, id_) for id_ in METRIC_IDS})
+
+
+def _distance(delta: CellDelta) -> tuple[int, int]:
+    artifact = delta.metrics["artifact_bytes"].change
+    return STATES_BY_NEWS.index(delta.state), abs(artifact) if artifact is not None else 0
+
+
+def _innocent(pairs: Sequence[CellDelta], id_: str) -> MetricDelta:
+    """The largest base and the smallest head: no pair grew less."""
+    bases, heads = ([value for value in values if value is not None] for values in _values(pairs, id_))
+    return MetricDelta(id_, max(bases, default=None), min(heads, default=None))
+
+
+def _values(pairs: Sequence[CellDelta], id_: str) -> tuple[list[int | None], list[int | None]]:
+    metrics = [pair.metrics[id_] for pair in pairs]
+    return [metric.base for metric in metrics], [metric.head for metric in metrics]
+
+
+def _noise(outcomes: Outcomes) -> str:
+    said = [
+        f"on {side} {' or '.join(_size(one) for one in each)}"
+        for side, each in zip(("base", "head"), outcomes, strict=True)
+        if len(each) > 1
+    ]
+    return f"not deterministic: the same command gives {', '.join(said)}"
+
+
+def _size(outcome: Outcome) -> str:
+    size = outcome.metrics.get("artifact_bytes")
+    return "a failure" if size is None else f"{size:,} B"
 
 
 def diff(base: Snapshot, head: Snapshot) -> tuple[CellDelta, ...]:

@@ -11,6 +11,8 @@ In prose:
   `4KiB`.
 * Growth from zero exceeds every relative level: there is no base that would make it small. Where the base is
   not known there is no change to judge, only the limit: so a new cell is held to limits alone.
+* Where the compiler does not repeat itself, a cell is judged by the most innocent of all that the two commands gave:
+  the largest base and the smallest head. What exceeds a level even so is a finding.
 * Values are judged wherever head was measured, also in cells that are newly broken or broken by the stack
   gate. Shrinking is never a finding.
 * `fail` wins over `warn`, and within a level the limit over the change: a cell has one finding per metric at
@@ -161,9 +163,9 @@ def _judge_cell(
     bands: Mapping[str, Fraction],
 ) -> Iterator[_Ranked]:
     yield from _judge_state(delta, states)
-    if delta.head is None or not delta.head.measured or delta.unstable:
+    if delta.head is None or not delta.head.measured:
         return
-    for id_, metric in delta.metrics.items():
+    for id_, metric in delta.judged.items():
         rule = next((rule for rule in by_metric.get(id_, ()) if rule.matches_cell(delta.key)), None)
         if rule is not None:
             yield from _judge_metric(delta, metric, rule, bands[id_])

@@ -62,4 +62,4 @@ def _has_news(delta: CellDelta) -> bool:
 
 def _shape(cell: Cell | None) -> tuple[str, bool]:
     """How a cell came to have no comparable numbers."""
-    return ("absent", False) if cell is None else (cell.status, bool(cell.rechecked))
+    return ("absent", False) if cell is None else (cell.status, bool(cell.others))

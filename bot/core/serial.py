@@ -29,6 +29,7 @@ from bot.core.snapshot import (
     CompilerInfo,
     Dispatch,
     Failure,
+    Outcome,
     Snapshot,
     SourceInfo,
 )
@@ -59,7 +60,9 @@ def cell_to_plain(cell: Cell, programs: Programs | None = None) -> dict[str, Any
         "command": cell.command,
         "artifact_digest": cell.artifact_digest,
         "reasons": dict(cell.reasons),
-        "rechecked": cell.rechecked,
+        "compiles": cell.compiles,
+        "others": [asdict(other) for other in cell.others],
+        "donor": cell.donor,
         "program": programs.key(cell.program),
         "families": families_to_plain(cell.families),
         "phases_ms": dict(cell.phases_ms),
@@ -117,6 +120,7 @@ def to_json(snapshot: Snapshot) -> str:
 
 _FLAT = {cls: table_of(cls) for cls in (CompilerInfo, SourceInfo, Failure)}
 _CELL_FIELDS = frozenset({f.name for f in fields(Cell)} - {"key"} | {"model", "target"})
+_OUTCOME_FIELDS = frozenset(f.name for f in fields(Outcome))
 _SNAPSHOT_FIELDS = frozenset({f.name for f in fields(Snapshot)} | {"schema", "programs"})
 
 
@@ -127,11 +131,7 @@ def _flat(cls: Any, value: Any, path: str) -> Any:
 def cell_from_plain(value: Any, programs: Mapping[str, Program] | None = None, path: str = "cell") -> Cell:
     """One cell from plain JSON values; raises InputError naming `path` and the field."""
     found = Fields(value, path, _CELL_FIELDS)
-    status, metrics = found.get("status", str), found.mapping("metrics", INT)
-    if status not in STATUSES:
-        raise InputError(f"unknown status {shown(status)}", where=path)
-    if unknown := metrics.keys() - METRIC_BY_ID.keys():
-        raise InputError(f"unknown metric {shown(min(unknown))}", where=path)
+    status, metrics = _measured(found, path)
     failure = found.get("failure", (dict, type(None)), None)
     return Cell(
         key=CellKey(found.get("model", str), found.get("target", str)),
@@ -142,11 +142,28 @@ def cell_from_plain(value: Any, programs: Mapping[str, Program] | None = None, p
         command=found.get("command", str, ""),
         artifact_digest=found.get("artifact_digest", STR, None),
         reasons=found.mapping("reasons", (str,)),
-        rechecked=found.get("rechecked", STR, None),
+        compiles=found.get("compiles", int, 1),
+        others=tuple(_outcome(entry, f"{path}.others") for entry in found.items("others")),
+        donor=found.get("donor", STR, None),
         program=_program(found.get("program", STR, None), programs or {}, path),
         families=tuple(_family(entry, f"{path}.families") for entry in found.items("families")),
         phases_ms=found.mapping("phases_ms", (int,)),
     )
+
+
+def _measured(found: Fields, path: str) -> tuple[str, dict[str, int | None]]:
+    """Status and metrics, each of a known kind."""
+    status, metrics = found.get("status", str), found.mapping("metrics", INT)
+    if status not in STATUSES:
+        raise InputError(f"unknown status {shown(status)}", where=path)
+    if unknown := metrics.keys() - METRIC_BY_ID.keys():
+        raise InputError(f"unknown metric {shown(min(unknown))}", where=path)
+    return status, metrics
+
+
+def _outcome(value: Any, path: str) -> Outcome:
+    found = Fields(value, path, _OUTCOME_FIELDS)
+    return Outcome(*_measured(found, path), found.get("artifact_digest", STR, None))
 
 
 def _program(name: str | None, programs: Mapping[str, Program], path: str) -> Program | None:

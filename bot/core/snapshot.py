@@ -87,6 +87,20 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
+class Outcome:
+    """What the same command gave another time, when that was something else.
+
+    Attributes:
+        metrics: those of its artifact; empty without one.
+        artifact_digest: SHA-256 of the artifact, hex; None without one.
+    """
+
+    status: str
+    metrics: Metrics = field(default_factory=dict)
+    artifact_digest: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Cell:
     """One measured (or not measurable) cell.
 
@@ -95,8 +109,9 @@ class Cell:
         command: the command line that gives this very artifact, with paths relative to the repository or suite.
         artifact_digest: SHA-256 of the artifact, hex; None without one.
         reasons: metric id → why it is None.
-        rechecked: None where it was compiled only once; empty where a second compile gave the same artifact; else how
-            the two differed: the compiler does not repeat itself here.
+        compiles: how often its command was compiled.
+        others: what differed from the first compile: the compiler does not repeat itself here.
+        donor: the target whose front half it was resumed from; None for a compile of the printed command.
         program: what the target-independent IR says; None where it could not be read.
         families: what deduplication left behind.
         phases_ms: phase of the compiler → wall time that the single-threaded compile spent in it; varies.
@@ -110,7 +125,9 @@ class Cell:
     command: str = ""
     artifact_digest: str | None = None
     reasons: Mapping[str, str] = field(default_factory=dict)
-    rechecked: str | None = None
+    compiles: int = 1
+    others: tuple[Outcome, ...] = ()
+    donor: str | None = None
     program: Program | None = None
     families: tuple[Family, ...] = ()
     phases_ms: Mapping[str, int] = field(default_factory=dict)
@@ -123,6 +140,11 @@ class Cell:
     def value(self, metric_id: str) -> int | None:
         """The metric's value, None where it is not known."""
         return self.metrics.get(metric_id)
+
+    @property
+    def outcome(self) -> Outcome:
+        """What its command gave."""
+        return Outcome(self.status, self.metrics, self.artifact_digest)
 
 
 @dataclass(frozen=True, slots=True)

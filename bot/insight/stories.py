@@ -25,7 +25,7 @@ def explanations(
 def _changed(deltas: Sequence[CellDelta]) -> Iterator[CellDelta]:
     for delta in deltas:
         measured = delta.base is not None and delta.head is not None and delta.base.measured and delta.head.measured
-        if measured and delta.state not in _UNCHANGED:
+        if measured and delta.state not in _UNCHANGED and not delta.unstable:  # no cause changed what chance may have
             yield delta
 
 

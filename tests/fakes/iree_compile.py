@@ -18,7 +18,15 @@ from collections.abc import Callable, Sequence
 
 Words = Sequence[str]
 
-TARGET_OPTIONS = ("--iree-hal-target", "--iree-llvmcpu-", "--iree-vmvx", "--iree-cuda-", "--iree-rocm-")
+TARGET_OPTIONS = (
+    "--iree-hal-target",
+    "--iree-llvmcpu-",
+    "--iree-vmvx",
+    "--iree-cuda-",
+    "--iree-rocm-",
+    "--iree-vulkan-",
+    "--iree-metal-",
+)
 MEASURING_OPTIONS = (
     "--mlir-disable-threading",
     "--mlir-print-debuginfo",
@@ -52,13 +60,13 @@ def device(argv: Words) -> str:
     return f'#hal.device.target<"local", [{target}]>'
 
 
-def front(model: str, argv: Words) -> str:
-    """The module at the end of the stream phase."""
+def front(model: str, argv: Words, action: str = "") -> str:
+    """The module at the end of the stream phase; one that depends on its target has a word of it beside the device."""
     common = [word for word in flags(argv) if not word.startswith(TARGET_OPTIONS)]
     body = "\n".join(f"  // {line}" for line in (model.splitlines() or [""]))
     return (
         f"module {{\n  util.global private @__device_0 = {device(argv)} : !hal.device\n"
-        f"  // front end: {' '.join(common)}\n{body}\n}}\n"
+        f"  // front end: {' '.join(common)}{', tiled' if action == 'depend' else ''}\n{body}\n}}\n"
     )
 
 
@@ -167,11 +175,13 @@ def write_products(argv: Words) -> None:
 def compile_module(kind: str, text: str, argv: Words, action: str, templates: dict[str, str]) -> bytes:
     """The output of a compile that goes well, or nearly."""
     if kind in ("options", "ask", "front"):
-        made = front(text, argv)
+        made = front(text, argv, action)
         if action == "no-device":
             made = DEVICE.sub("", made)
+        if action == "lose":
+            made += "// dense_resource<blob>\n"
         return made.encode()
-    stream = text if kind == "resume" else front(text, argv)
+    stream = text if kind == "resume" else front(text, argv, action)
     named = DEVICE.search(stream)
     if named is None or named[1] != device(argv):
         print("<stdin>:1:1: error: the module is for another device")
