@@ -146,14 +146,15 @@ def _publish(
 def reported(config: Config, base: Snapshot, head: Snapshot, baseline: Baseline, texts: Texts = no_texts) -> Report:
     """Compare, judge and explain two sides; `texts`: digest of an executable's source → its IR, where it is at hand."""
     deltas = diff(base, head)
+    verdict = judge(deltas, config.thresholds, config.states, config.noise)
     return Report(
         base=base,
         head=head,
         baseline=baseline,
         deltas=deltas,
-        verdict=judge(deltas, config.thresholds, config.states, config.noise),
+        verdict=verdict,
         report_id=config.report_id,
-        notes=_notes(base, head, deltas),
+        notes=(*_notes(base, head, deltas), *_once(head, verdict)),
         explanations=explanations(base, head, deltas, config.sections, texts),
         overview=overview(base, head, config.pairs, config.depths, _shares(config)),
     )
@@ -173,8 +174,27 @@ def require_measured(made: Report, out: Path) -> None:
 
 def _notes(base: Snapshot, head: Snapshot, deltas: Sequence[CellDelta]) -> tuple[str, ...]:
     """What a reader must not miss beside the cells themselves."""
-    unstable = (f"{delta.key}: {delta.noise}; judged by the most innocent pair" for delta in deltas if delta.unstable)
+    unstable = (
+        f"{delta.key}: {delta.noise}; judged by the most innocent pair"
+        for delta in deltas
+        if delta.unstable and delta.state != "same"
+    )
     return (*unmeasured_models(base, head), *unstable)
+
+
+def _once(head: Snapshot, verdict: Verdict) -> tuple[str, ...]:
+    """Which alarms rest on a single compile of the head: repeating has its price, so that not all are repeated."""
+    alarming = dict.fromkeys(finding.key for finding in verdict.findings)
+    single = {cell.key for cell in head.cells if cell.compiles == 1 and cell.status in _REPEATABLE}
+    once = [str(key) for key in alarming if key in single]
+    if not once:
+        return ()
+    rest = f" and {len(once) - _NAMED} more" if len(once) > _NAMED else ""
+    return (f"alarms that rest on a single compile of the head: {', '.join(once[:_NAMED])}{rest}",)
+
+
+_REPEATABLE = frozenset({"ok", "over-stack-limit", "failed"})
+_NAMED = 3
 
 
 def _first_word(snapshot: Snapshot) -> str:

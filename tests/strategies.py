@@ -18,6 +18,7 @@ from bot.core.snapshot import (
     CompilerInfo,
     Dispatch,
     Failure,
+    Outcome,
     Snapshot,
     SourceInfo,
 )
@@ -85,9 +86,16 @@ families = st.builds(
 )
 
 
+outcomes = st.builds(Outcome, st.just("ok"), metrics, digests) | st.just(Outcome("failed"))
+
+
 @st.composite
-def cells(draw: st.DrawFn, key: CellKey) -> Cell:
-    """A cell that holds what its status allows: numbers where it was measured, a failure where it was refused."""
+def cells(draw: st.DrawFn, key: CellKey, others: bool = False) -> Cell:
+    """A cell that holds what its status allows: numbers where it was measured, a failure where it was refused.
+
+    Args:
+        others: whether its command may have given something else as well.
+    """
     status = draw(st.sampled_from(STATUSES))
     measured = status in MEASURED
     return Cell(
@@ -99,7 +107,9 @@ def cells(draw: st.DrawFn, key: CellKey) -> Cell:
         command=draw(text),
         artifact_digest=draw(st.none() | digests) if measured else None,
         reasons=draw(reasons) if measured else {},
-        rechecked=draw(st.none() | st.sampled_from(["", "the artifact differs"])) if measured else None,
+        compiles=draw(st.integers(1, 3)),
+        others=tuple(draw(st.lists(outcomes, max_size=2))) if others else (),
+        donor=draw(st.none() | names) if measured else None,
         program=draw(st.none() | programs) if measured else None,
         families=tuple(draw(st.lists(families, max_size=1))) if measured else (),
         phases_ms=draw(st.dictionaries(text, st.integers(0, LARGEST), max_size=2)) if measured else {},
@@ -107,7 +117,7 @@ def cells(draw: st.DrawFn, key: CellKey) -> Cell:
 
 
 @st.composite
-def snapshots(draw: st.DrawFn) -> Snapshot:
+def snapshots(draw: st.DrawFn, others: bool = False) -> Snapshot:
     """A snapshot of up to 3 models on up to 3 targets; some of its planned cells may have been lost."""
     models = draw(st.dictionaries(names, digests, max_size=3))
     targets = {name: TARGETS[name] for name in draw(st.lists(st.sampled_from(sorted(TARGETS)), max_size=3))}
@@ -116,7 +126,7 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
     return Snapshot(
         compiler=draw(compilers),
         source=draw(sources),
-        cells=tuple(draw(cells(key)) for key in kept),
+        cells=tuple(draw(cells(key, others)) for key in kept),
         flags=tuple(draw(st.lists(text, max_size=2))),
         targets=targets,
         backends=tuple(draw(st.lists(st.sampled_from(["cuda", "vmvx", "llvm-cpu"]), unique=True))),

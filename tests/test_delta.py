@@ -11,7 +11,7 @@ from strategies import plain_snapshot, snapshots, values
 
 from bot.core.delta import STATES, CellDelta, MetricDelta, diff, exact_changes
 from bot.core.metrics import METRIC_IDS
-from bot.core.snapshot import STATUSES, Cell, CellKey, Failure, Snapshot
+from bot.core.snapshot import STATUSES, Cell, CellKey, Failure, Outcome, Snapshot
 
 KEY = CellKey("bert", "vmvx")
 COLUMNS = (*STATUSES, "absent", "lost")
@@ -53,8 +53,13 @@ def with_cell(**changes: object) -> Snapshot:
     return replace(snapshot, cells=(replace(snapshot.cells[0], **changes),))  # type: ignore[arg-type]
 
 
+def elsewhere(snapshot: Snapshot) -> Snapshot:
+    """The same of another compiler: with one compiler two artifacts are noise."""
+    return replace(snapshot, compiler=replace(snapshot.compiler, digest="f" * 64))
+
+
 def state_of(base: Snapshot, head: Snapshot) -> str:
-    found = only(diff(base, head))
+    found = only(diff(base, elsewhere(head)))
     return found.state if found else "-"
 
 
@@ -122,40 +127,96 @@ def test_what_counts_as_a_change(status: str, changes: dict[str, object], state:
 def test_identical_artifacts_are_said_to_be_and_unknown_ones_are_not(
     base: str | None, head: str | None, identical: bool | None
 ) -> None:
-    found = only(diff(with_cell(artifact_digest=base), with_cell(artifact_digest=head)))
+    found = only(diff(with_cell(artifact_digest=base), elsewhere(with_cell(artifact_digest=head))))
     assert found and found.identical is identical
 
 
 # A compiler that does not repeat itself.
 
-TWICE = "two compiles differ by 8 bytes"
+
+def gave(*sizes: int | None, status: str = "ok") -> dict[str, object]:
+    """The fields of a cell whose command gave artifacts of these sizes, or failed (None)."""
+    outcomes = [
+        Outcome("failed") if size is None else Outcome(status, {"artifact_bytes": size}, f"{size:064x}")
+        for size in sizes
+    ]
+    first = outcomes[0]
+    return {
+        "status": first.status,
+        "metrics": first.metrics,
+        "artifact_digest": first.artifact_digest,
+        "others": tuple(outcomes[1:]),
+        "failure": Failure("compile", "no") if first.status == "failed" else None,
+        "compiles": len(sizes),
+    }
+
+
+def compared(base: dict[str, object], head: dict[str, object]) -> CellDelta:
+    found = only(diff(with_cell(**base), elsewhere(with_cell(**head))))
+    assert found
+    return found
 
 
 @pytest.mark.parametrize(
-    ("base", "head", "digest", "state", "reason"),
+    ("base", "head", "state", "change", "least"),
     [
-        (TWICE, None, "e", "unmeasured", TWICE),
-        (None, TWICE, "e", "unmeasured", TWICE),
-        ("on base", TWICE, "e", "unmeasured", TWICE),
-        (TWICE, TWICE, "d", "same", ""),
-        ("", "", "e", "changed", ""),
-        ("", None, "d", "same", ""),
+        ((246, 310), (310,), "same", 0, 0),
+        ((246,), (310, 246), "same", 0, 0),
+        ((246, 310), (320, 400), "changed", 10, 10),
+        ((310, 246), (200, 100), "changed", -46, -210),
+        ((1_000_000,), (10_000_000, 10_000_016), "changed", 9_000_000, 9_000_000),
+        ((310,), (None, 310), "same", 0, 0),
+        ((310,), (None, 320), "changed", 10, 10),
+        ((310, None), (None,), "broken", None, None),
+        ((None, 310), (310,), "same", 0, 0),
     ],
 )
-def test_two_artifacts_of_a_compiler_that_does_not_repeat_itself_are_not_compared(
-    base: str | None, head: str | None, digest: str, state: str, reason: str
+def test_what_does_not_repeat_itself_is_compared_as_the_pair_that_differs_least(
+    base: tuple[int | None, ...], head: tuple[int | None, ...], state: str, change: int | None, least: int | None
 ) -> None:
-    found = only(
-        diff(with_cell(rechecked=base, artifact_digest="d"), with_cell(rechecked=head, artifact_digest=digest))
+    found = compared(gave(*base), gave(*head))
+    assert (found.state, found.metrics["artifact_bytes"].change) == (state, change)
+    assert found.judged["artifact_bytes"].change == least
+    assert found.unstable and found.noise.startswith("not deterministic: the same command gives on ")
+    assert found.base and found.metrics["artifact_bytes"].base == found.base.value("artifact_bytes")
+
+
+def test_noise_names_all_that_was_seen_on_each_side() -> None:
+    found = compared(gave(246_296, 309_960), gave(320_000, None))
+    assert found.noise == (
+        "not deterministic: the same command gives on base 246,296 B or 309,960 B, on head 320,000 B or a failure"
     )
-    assert found and (found.state, found.reason) == (state, reason)
 
 
-@pytest.mark.parametrize("status", ["over-stack-limit", "failed"])
-def test_a_compiler_that_does_not_repeat_itself_cannot_hide_a_refusal(status: str) -> None:
-    head = with_cell(status=status, artifact_digest="e" if status == "over-stack-limit" else None, rechecked=TWICE)
-    found = only(diff(with_cell(rechecked=TWICE), head))
-    assert found and (found.state, found.reason) == ("newly-broken", "")
+def test_a_refusal_that_always_comes_is_not_hidden_by_noise() -> None:
+    assert compared(gave(310, 246), gave(None)).state == "newly-broken"
+    assert compared(gave(310, 246), gave(310, status="over-stack-limit")).state == "newly-broken"
+
+
+def test_one_compiler_with_two_artifacts_for_one_command_is_proof_without_another_compile() -> None:
+    base, head = with_cell(**gave(246)), with_cell(**gave(310))
+    found = only(diff(base, head))
+    assert found and (found.state, found.unstable) == ("same", True)
+    assert found.noise == "not deterministic: the same command gives on base 246 B or 310 B, on head 310 B or 246 B"
+    for other in (
+        elsewhere(head),
+        replace(head, models={**head.models, "bert": "0" * 64}),
+        with_cell(**gave(310), command="iree-compile - --another-flag < bert.mlir"),
+    ):
+        told = only(diff(base, other))
+        assert told and (told.state, told.noise) == ("changed", "")
+
+
+@given(snapshots(others=True), snapshots(others=True))
+def test_with_noise_too_swapping_negates_and_nothing_grows_less_than_what_is_judged(
+    base: Snapshot, head: Snapshot
+) -> None:
+    for there, back in zip(diff(base, head), diff(head, base), strict=True):
+        for id_, metric in there.metrics.items():
+            assert back.metrics[id_] == metric.swapped() or there.unstable
+            if there.unstable and metric.change is not None:
+                least = there.judged[id_].change
+                assert least is not None and least <= metric.change
 
 
 # A backend without a target.

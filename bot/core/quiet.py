@@ -8,8 +8,8 @@ In prose:
   - something broke: the analysis itself, or what the report or the head side (and not base, too) notes;
   - a finding that is not a standing limit, that is, not a limit that base exceeded by the same value;
   - a cell that is new, removed, changed, fixed or newly broken;
-  - a cell that is broken or not measured in another way than on base: refused by another gate, lost on one side
-    only, or found not to repeat itself on one side only.
+  - a cell that is broken or not measured in another way than on base: refused by another gate, or lost on one
+    side only.
 * So there is none where every cell is the same, or broken or not measured on both sides alike.
 """
 

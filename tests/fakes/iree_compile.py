@@ -130,6 +130,7 @@ def misbehave(action: str, argv: Words, home: str) -> int:
         "flood": flood,
         "refuse": lambda: refuse(argv),
         "fail": lambda: parse_error(argv),
+        "once-fails": lambda: parse_error(argv) if turn(home) == 0 else 0,
         "warn": warn,
     }
     return actions[action]() if action in actions else 0
@@ -172,7 +173,23 @@ def write_products(argv: Words) -> None:
         write(f"{os.environ['TMPDIR']}/main_dispatch_0-1f3ebc.o", b"\x7fELF of no use")
 
 
-def compile_module(kind: str, text: str, argv: Words, action: str, templates: dict[str, str]) -> bytes:
+def added(action: str, home: str) -> bytes:
+    """What makes an artifact another one: larger, of chance, or alternately larger and not."""
+    words = action.split()
+    larger = b"!" * 64 * ("grow" in words) + b"!" * ("differ" in words)
+    if "flaky" in words and turn(home) % 2 == 0:
+        larger += b"!" * 64
+    return larger + (os.urandom(8) if "random" in words else b"")
+
+
+def turn(home: str) -> int:
+    """How often this was asked before, by any process of this fake."""
+    with open(os.path.join(home, "turns"), "a+b") as file:
+        file.write(b".")
+        return file.tell() - 1
+
+
+def compile_module(kind: str, text: str, argv: Words, action: str, home: str, templates: dict[str, str]) -> bytes:
     """The output of a compile that goes well, or nearly."""
     if kind in ("options", "ask", "front"):
         made = front(text, argv, action)
@@ -191,9 +208,7 @@ def compile_module(kind: str, text: str, argv: Words, action: str, templates: di
     if backend in templates:
         with open(templates[backend], "rb") as file:
             template = file.read()
-    whole = artifact(stream, argv, template)
-    if action in ("differ", "random"):
-        return whole + (b"!" if action == "differ" else os.urandom(8))
+    whole = artifact(stream, argv, template) + added(action, home)
     return whole[: len(whole) // 2] if action == "truncate" else whole
 
 
@@ -230,7 +245,7 @@ def main(home: str, argv: Words) -> int:
     action = action_for(kind, text, argv, knobs["rules"])
     if code := misbehave(action, argv, home):
         return code
-    made = compile_module(kind, text, argv, action, knobs["templates"])
+    made = compile_module(kind, text, argv, action, home, knobs["templates"])
     write_products(argv)
     if action != "nothing":
         write(argv[argv.index("-o") + 1], made)
