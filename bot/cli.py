@@ -16,6 +16,7 @@ from rich.console import Console
 from bot import pipeline
 from bot.arguments import build_parser
 from bot.calibrating import calibrate
+from bot.compiler.files import sweep_temporary
 from bot.compiler.runner import Cancel
 from bot.core.report import Report
 from bot.core.verdict import Verdict
@@ -159,6 +160,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
     arguments = build_parser().parse_args(argv)
     signal.signal(signal.SIGTERM, _on_sigterm)
+    sweep_temporary()
     try:
         return HANDLERS[arguments.command](arguments, _Show(quiet=arguments.quiet), Cancel())
     except BotError as error:

@@ -148,7 +148,7 @@ def open_side(plan: SidePlan, workshop: Workshop, scratch: Path, meter: Meter, f
 
 def scratch_directory() -> AbstractContextManager[Path]:
     """A temporary directory for a run, gone afterwards."""
-    return temporary_directory("code-size-")
+    return temporary_directory("run-")
 
 
 def measure_sides(plans: Sequence[SidePlan], workshop: Workshop) -> dict[str, Snapshot]:
