@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bot.compiler.files import write_atomically
+from bot.compiler.importing import importer_version
+from bot.core.lasting import lasts
 from bot.core.plan import PlannedCell
 from bot.core.serial import cell_from_plain, cell_to_plain, dumps
 from bot.core.serial_program import Programs, programs_from_plain
@@ -22,8 +24,6 @@ from bot.errors import BotError
 
 MEASUREMENT_SCHEMA = "code-size-cell/3"
 """Raise it whenever a reader starts to say something else about the same bytes."""
-
-_NEVER_CACHED_STAGES = frozenset({"timeout", "cache", "start"})
 
 
 def digest_of(*parts: str | Sequence[str]) -> str:
@@ -38,14 +38,16 @@ def cell_key(compiler_digest: str, cell: PlannedCell) -> str:
         compiler_digest,
         cell.model.digest,
         cell.argv,
+        importer_version(cell.model),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class CellCache:
-    """Cells on disk under `root`."""
+    """Cells on disk under `root`; without `keeps` nothing is added to them."""
 
     root: Path
+    keeps: bool = True
 
     def _path(self, key: str) -> Path:
         return self.root / "cells" / key[:2] / f"{key}.json"
@@ -64,9 +66,8 @@ class CellCache:
             return None
 
     def store(self, key: str, cell: Cell) -> None:
-        """Keep a cell, unless its failure may be the machine's: a timeout or a signal."""
-        failure = cell.failure
-        if failure is not None and (failure.stage in _NEVER_CACHED_STAGES or failure.signal):
+        """Keep a cell, unless something that it says is true of this machine only."""
+        if not (self.keeps and lasts(cell)):
             return
         programs = Programs((cell,))
         plain = {"key": key, "cell": cell_to_plain(cell, programs), "programs": programs.plain}
@@ -79,6 +80,7 @@ class TextStore:
     """IR texts on disk under `root`, by their digest; for differences that people read, never for numbers."""
 
     root: Path
+    keeps: bool = True
 
     def _path(self, digest: str) -> Path:
         name = digest.encode().hex()  # digests differ in case, file names may not
@@ -94,5 +96,5 @@ class TextStore:
     def keep(self, digest: str, text: str) -> None:
         """Keep a text, unless it is there."""
         path = self._path(digest)
-        if not path.is_file():
+        if self.keeps and not path.is_file():
             write_atomically(path, [text])

@@ -114,6 +114,13 @@ def warn() -> int:
     return 0
 
 
+def say(action: str) -> int:
+    """`say CODE TEXT`: that text, and that exit code."""
+    _, code, text = action.split(" ", 2)
+    print(text)
+    return int(code)
+
+
 def misbehave(action: str, argv: Words, home: str) -> int:
     """What a knob asks for; 0 where the compile then goes on."""
     actions: dict[str, Callable[[], int]] = {
@@ -124,7 +131,7 @@ def misbehave(action: str, argv: Words, home: str) -> int:
         "fail": lambda: parse_error(argv),
         "warn": warn,
     }
-    return actions[action]() if action in actions else 0
+    return say(action) if action.startswith("say ") else actions[action]() if action in actions else 0
 
 
 def action_for(kind: str, text: str, argv: Words, rules: list[dict[str, str]]) -> str:
