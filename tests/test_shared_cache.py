@@ -272,3 +272,19 @@ def test_another_users_files_are_left_alone(room: Room) -> None:
     os.utime(left, (0, 0))
     room.wheel()
     assert room.run().returncode == 0 and left.exists()
+
+
+# A limit
+
+
+def test_a_run_over_its_limit_keeps_what_it_used(room: Room) -> None:
+    fake = room.wheel()
+    (room.folder / "suite" / "beta.mlir").write_text("// model beta\n")
+    assert room.run().returncode == 0
+    for path in (room.cache / "cells").rglob("*.json"):
+        os.utime(path, (0, 0))
+    ran = room.run("--model", "alpha", "--cache-limit", "1KiB")
+    assert ran.returncode == 0 and "the cache was above its limit of 1.0 KiB: 2 entries of " in ran.stderr
+    before = sum(fake.compiles.values())
+    assert room.run("--model", "alpha").returncode == 0 and sum(fake.compiles.values()) == before
+    assert room.run("--model", "beta").returncode == 0 and sum(fake.compiles.values()) > before

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from bot.compiler.files import write_atomically
 from bot.compiler.importing import importer_version
+from bot.compiler.storage import touch
 from bot.core.lasting import lasts
 from bot.core.plan import PlannedCell
 from bot.core.serial import cell_from_plain, cell_to_plain, dumps
@@ -61,9 +62,11 @@ class CellCache:
             plain = json.loads(body)
             if plain["key"] != key:
                 return None
-            return cell_from_plain(plain["cell"], programs_from_plain(plain.get("programs", {}), "programs"))
+            cell = cell_from_plain(plain["cell"], programs_from_plain(plain.get("programs", {}), "programs"))
         except (OSError, ValueError, KeyError, TypeError, RecursionError, BotError):
             return None
+        touch(self._path(key))
+        return cell
 
     def store(self, key: str, cell: Cell) -> None:
         """Keep a cell, unless something that it says is true of this machine only."""
@@ -89,12 +92,16 @@ class TextStore:
     def load(self, digest: str) -> str | None:
         """The text; None where it is not at hand."""
         try:
-            return self._path(digest).read_text(encoding="utf-8")
+            text = self._path(digest).read_text(encoding="utf-8")
         except (OSError, ValueError):
             return None
+        touch(self._path(digest))
+        return text
 
     def keep(self, digest: str, text: str) -> None:
         """Keep a text, unless it is there."""
         path = self._path(digest)
-        if self.keeps and not path.is_file():
+        if path.is_file():
+            touch(path)
+        elif self.keeps:
             write_atomically(path, [text])

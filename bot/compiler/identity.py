@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
 import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from bot.compiler.files import write_atomically
+from bot.compiler.storage import touch
 from bot.errors import CompilerUnavailable, OutputError
 
 LIBRARY = "libIREECompiler.so"
@@ -73,8 +73,7 @@ def _remembered(memo: Path) -> str | None:
         return None
     if not re.fullmatch(r"[0-9a-f]{64}", known):
         return None
-    with contextlib.suppress(OSError):
-        os.utime(memo)
+    touch(memo)
     return known
 
 

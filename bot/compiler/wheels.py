@@ -19,10 +19,10 @@ from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from bot.compiler.files import PART_PREFIX, make_directory, open_to_others, temporary_directory
 from bot.compiler.runner import Cancel, Outcome, run
+from bot.compiler.storage import COMPLETE, hold
 from bot.errors import CompilerUnavailable, OutputError
 
 PACKAGE = "iree-base-compiler"
-_COMPLETE = ".complete"
 _LARGEST_UNPACKED_BYTES = 4 << 30
 
 
@@ -36,7 +36,7 @@ def release_home(version: str, cache: Path) -> Path:
 def fetch_release(version: str, cache: Path, cancel: Cancel, say: Callable[[str], None]) -> Path:
     """The unpacked wheel of a release, from the cache or the package index; raises CompilerUnavailable."""
     home = release_home(version, cache)
-    if (home / _COMPLETE).is_file():
+    if hold(home):
         return home
     say(f"fetching {PACKAGE}=={version}")
     with temporary_directory("wheel-") as scratch:
@@ -99,7 +99,7 @@ def unpack(wheel: Path, cache: Path) -> Path:
         while chunk := file.read(1 << 20):
             digest.update(chunk)
     home = cache / "toolchains" / f"wheel-{digest.hexdigest()[:32]}"
-    return home if (home / _COMPLETE).is_file() else _unpack_into(wheel, home)
+    return home if hold(home) else _unpack_into(wheel, home)
 
 
 def _unpack_into(wheel: Path, home: Path) -> Path:
@@ -112,21 +112,22 @@ def _unpack_into(wheel: Path, home: Path) -> Path:
     try:
         with temporary_directory(PART_PREFIX, home.parent) as scratch:
             _extract(wheel, scratch)
-            (scratch / _COMPLETE).touch()
+            (scratch / COMPLETE).touch()
             open_to_others(scratch)
             _rename(scratch, home)
     except OSError as error:
         raise OutputError(f"cannot be unpacked: {error.strerror or error}", where=wheel.name) from None
+    hold(home)
     return home
 
 
 def _rename(scratch: Path, home: Path) -> None:
-    if not (home / _COMPLETE).is_file():  # what is left of one that was partly removed
+    if not (home / COMPLETE).is_file():  # what is left of one that was partly removed
         shutil.rmtree(home, ignore_errors=True)
     try:
         scratch.rename(home)
     except OSError:
-        if not (home / _COMPLETE).is_file():  # not another run that was faster
+        if not (home / COMPLETE).is_file():  # not another run that was faster
             raise
 
 
