@@ -162,6 +162,15 @@ def test_a_model_that_is_imported_is_kept_under_what_imports_it(tmp_path: Path) 
     assert len(keys) == 3
 
 
+def test_code_for_this_processor_is_kept_under_it(tmp_path: Path) -> None:
+    [one] = cells_of(tmp_path, ["m"], [X86])
+    [host] = cells_of(tmp_path, ["m"], [X86], ["--iree-llvmcpu-target-cpu=host"])
+    keys = {cell_key("digest", one), cell_key("digest", host)}
+    with patch("platform.machine", lambda: "another"):
+        keys |= {cell_key("digest", one), cell_key("digest", host)}
+    assert len(keys) == 3
+
+
 def test_a_cache_that_is_only_read(tmp_path: Path) -> None:
     CellCache(tmp_path, keeps=False).store(KEY, CELL)
     TextStore(tmp_path, keeps=False).keep("digest", "text")

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from bot.compiler.files import write_atomically
 from bot.compiler.importing import importer_version
+from bot.compiler.machine import processor
 from bot.compiler.storage import touch
 from bot.core.lasting import lasts
 from bot.core.plan import PlannedCell
@@ -42,6 +43,7 @@ def cell_key(compiler_digest: str, cell: PlannedCell) -> str:
         cell.model.digest,
         cell.argv,
         importer_version(cell.model),
+        processor(cell.argv),
     )
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
+import platform
 import re
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from bot.compiler.files import no_room
@@ -17,6 +19,7 @@ _LEAST_FREE_BYTES = 1 << 20
 """With less than this, a compile that went well may have left half a file."""
 _NO_ROOM = re.compile(r"No space left on device|Disk quota exceeded", re.IGNORECASE)
 _NOT_STARTED = re.compile(r"error while loading shared libraries: (.{1,200})")
+_KIND = re.compile(r"(model name|flags|Features|CPU part|isa|uarch)\s*:")
 _OTHERS = re.compile(
     r"out of memory|std::bad_alloc|Cannot allocate memory|Too many open files|Read-only file system"
     r"|Resource temporarily unavailable|Input/output error|Stale file handle|Permission denied",
@@ -50,6 +53,18 @@ def not_started(error: OSError, binary: Path, spec: str) -> Exception:
     if error.filename != str(binary):
         return error
     return CompilerUnavailable(f"cannot be started: {error.strerror}", where=spec, mend="is it still all there?")
+
+
+def processor(argv: Sequence[str]) -> str:
+    """What flags that ask for the code of this very processor depend on; empty where none does."""
+    if not any(flag.endswith("=host") for flag in argv):
+        return ""
+    try:
+        said = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        said = ""
+    kinds = {line.partition(":")[2].strip() for line in said.splitlines() if _KIND.match(line)}
+    return "\n".join((platform.machine(), platform.processor(), *sorted(kinds)))
 
 
 def blamed(message: str, output: str) -> str:
