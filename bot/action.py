@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 
+from bot.caching import limit_of_environment, limited
 from bot.compiler.runner import Cancel
 from bot.desk import Desk, open_desk
 from bot.errors import UsageError
@@ -25,7 +27,7 @@ def act(environ: Mapping[str, str], asked: str, show: Show, cancel: Cancel) -> i
     inputs = read_inputs(environ)
     show.say(f"{context.event or 'no event'}: {context.story} ({context.why})")
     wanted = asked if asked != "auto" else inputs.command
-    with open_desk(environ, context, inputs, show, cancel) as desk:
+    with open_desk(environ, context, inputs, show, cancel) as desk, _within_limit(desk):
         if wanted in _PARTS and context.event:
             _PARTS[wanted](desk)
             return 0
@@ -33,6 +35,10 @@ def act(environ: Mapping[str, str], asked: str, show: Show, cancel: Cancel) -> i
             what = f"this event asks for {context.story!r}, not for {wanted!r}: {context.why}"
             raise UsageError(what, where="event", mend="let the command be auto")
         return _STORIES[context.story](desk)
+
+
+def _within_limit(desk: Desk) -> AbstractContextManager[None]:
+    return limited(desk.request.cache, limit_of_environment(), desk.show.say)
 
 
 def _nothing(desk: Desk) -> int:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bot import __version__
+from bot.caching import default_limit, parse_limit
 
 SIDES = ("base", "head")
 EXAMPLES = """examples:
@@ -51,6 +52,13 @@ def _positive(text: str) -> int:
     return int(text)
 
 
+def _limit(text: str) -> int:
+    try:
+        return parse_limit(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
 def _directory(text: str) -> Path:
     return Path(text).expanduser()
 
@@ -62,6 +70,8 @@ def _selectors(parser: argparse.ArgumentParser) -> None:
     jobs = "compiles side by side (default: %(default)s)"
     parser.add_argument("--jobs", type=_positive, default=cores(), metavar="N", help=jobs)
     parser.add_argument("--cache", type=_directory, default=default_cache(), metavar="DIR", help=_CACHE_HELP)
+    limit = "what the cache may hold when the run has ended; the longest unused leaves it first (default: %(default)s)"
+    parser.add_argument("--cache-limit", type=_limit, default=default_limit(), metavar="SIZE", help=limit)
 
 
 def _out_directory(parser: argparse.ArgumentParser) -> None:
@@ -128,6 +138,14 @@ def _doctor(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cache", type=_directory, default=default_cache(), metavar="DIR", help=_CACHE_HELP)
 
 
+def _cache(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--cache", type=_directory, default=default_cache(), metavar="DIR", help=_CACHE_HELP)
+    about = "let go of the longest unused until the rest is within the limit; what a running run uses stays"
+    parser.add_argument("--prune", action="store_true", help=about)
+    limit = "with --prune: what may stay, such as 2GiB, or 0B for nothing (default: %(default)s)"
+    parser.add_argument("--limit", type=_limit, default=default_limit(), metavar="SIZE", help=limit)
+
+
 _IN_WORKFLOW = "   # in a workflow: uses: OWNER/REPO@v1, with: {{command: {}}}"
 
 
@@ -165,6 +183,7 @@ COMMANDS: dict[str, Command] = {
     "post": Command("on GitHub: the trusted half, for forks and comments", _IN_WORKFLOW.format("post"), _action),
     "baseline": Command("on GitHub: measure a push and store its snapshot", _IN_WORKFLOW.format("baseline"), _action),
     "action": Command("on GitHub: what the event asks for", _IN_WORKFLOW.format("auto"), _action),
+    "cache": Command("show what the cache holds, and prune it", "--prune --limit 2GiB", _cache),
     "doctor": Command("say what is here, what is missing and how to mend it", "", _doctor),
 }
 

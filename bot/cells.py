@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from bot.compiler.cache import TextStore
 from bot.compiler.compiling import Compiled
+from bot.core.lasting import is_local
 from bot.core.plan import PlannedCell
 from bot.core.program import Family, Program
 from bot.core.reading import Products, ProgramFacts
@@ -88,7 +89,9 @@ def cell_of(
         status = "timeout" if result.stage == "timeout" else "failed"
         return Cell(planned.key, status, failure=result, command=planned.command())
     program = told(result.program, texts)
-    measurement = measure(products_of(result, planned.target.backend, program))
+    products = products_of(result, planned.target.backend, program)
+    measurement = measure(products)
+    local = {name: reason for name, reason in products.reasons.items() if is_local(reason)}
     if measurement.metrics["executable_bytes"] is None:
         failure = Failure("read", measurement.reasons["executable_bytes"])
         return Cell(planned.key, "failed", failure=failure, command=planned.command())
@@ -100,7 +103,7 @@ def cell_of(
         failure=result.refusal,
         command=planned.command(lifted=result.refusal is not None),
         artifact_digest=hashlib.sha256(result.artifact).hexdigest(),
-        reasons=measurement.reasons,
+        reasons={**measurement.reasons, **local},
         program=program.program,
         families=program.families,
         phases_ms=result.phases_ms,

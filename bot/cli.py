@@ -8,14 +8,15 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 from rich.console import Console
 
-from bot import pipeline
+from bot import caching, pipeline
 from bot.arguments import build_parser
 from bot.calibrating import calibrate
+from bot.compiler.files import sweep_temporary
 from bot.compiler.runner import Cancel
 from bot.core.report import Report
 from bot.core.verdict import Verdict
@@ -127,6 +128,14 @@ def _plan(arguments: argparse.Namespace, show: _Show, cancel: Cancel) -> int:
     return 0
 
 
+def _cache(arguments: argparse.Namespace, show: _Show, cancel: Cancel) -> int:
+    if arguments.prune:
+        print(caching.prune(arguments.cache, arguments.limit))
+    else:
+        print(caching.show(arguments.cache))
+    return 0
+
+
 def _doctor(arguments: argparse.Namespace, show: _Show, cancel: Cancel) -> int:
     return 0 if examine(arguments.cache, cancel) else 2
 
@@ -146,6 +155,7 @@ HANDLERS: dict[str, Callable[[argparse.Namespace, _Show, Cancel], int]] = {
     "report": _report,
     "explain": _explain,
     "plan": _plan,
+    "cache": _cache,
     "doctor": _doctor,
     **dict.fromkeys(("review", "post", "baseline", "action"), _action),
 }
@@ -155,12 +165,22 @@ def _on_sigterm(number: int, frame: object) -> None:
     raise Interrupted("ended by SIGTERM", mend="run the same command again: finished cells are in the cache")
 
 
+def _within_limit(arguments: argparse.Namespace, show: _Show) -> AbstractContextManager[None]:
+    """The limit of those commands that have one."""
+    if "cache_limit" not in arguments:
+        return nullcontext()
+    return caching.limited(arguments.cache, arguments.cache_limit, show.say)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
     arguments = build_parser().parse_args(argv)
     signal.signal(signal.SIGTERM, _on_sigterm)
+    sweep_temporary()
     try:
-        return HANDLERS[arguments.command](arguments, _Show(quiet=arguments.quiet), Cancel())
+        show = _Show(quiet=arguments.quiet)
+        with _within_limit(arguments, show):
+            return HANDLERS[arguments.command](arguments, show, Cancel())
     except BotError as error:
         return _complain(error)
     except KeyboardInterrupt:

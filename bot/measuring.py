@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Protocol
@@ -73,6 +73,7 @@ class Workshop:
     cancel: Cancel
     progress: Progress
     texts: TextStore | None = None
+    books: dict[str, ProofBook] = field(default_factory=dict)
 
 
 def _labelled(cell: Cell, planned: PlannedCell) -> Cell:
@@ -82,7 +83,8 @@ def _labelled(cell: Cell, planned: PlannedCell) -> Cell:
 
 def book_of(plan: SidePlan, workshop: Workshop) -> ProofBook:
     """What is known of sharing with this side's compiler."""
-    return ProofBook(workshop.cache.root, plan.toolchain.info.digest)
+    digest, cache = plan.toolchain.info.digest, workshop.cache
+    return workshop.books.setdefault(digest, ProofBook(cache.root, digest, cache.keeps))
 
 
 def _relatives(plan: SidePlan, cell: PlannedCell) -> list[PlannedCell]:
@@ -188,7 +190,7 @@ def open_side(plan: SidePlan, workshop: Workshop, scratch: Path, meter: Meter, f
 
 def scratch_directory() -> AbstractContextManager[Path]:
     """A temporary directory for a run, gone afterwards."""
-    return temporary_directory("code-size-")
+    return temporary_directory("run-")
 
 
 def measure_sides(plans: Sequence[SidePlan], workshop: Workshop) -> dict[str, Snapshot]:

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from bot.arguments import SIDES
 from bot.compiler.cache import CellCache, TextStore, cell_key, digest_of
+from bot.compiler.files import is_writable
 from bot.compiler.repository import Repository, repository_of
 from bot.compiler.runner import Cancel
 from bot.compiler.toolchain import resolve
@@ -120,11 +121,20 @@ def measured(
     if not plans:
         return dict(known)
     with show.progress() as progress:
-        cache, texts = CellCache(request.cache), TextStore(request.cache)
+        keeps = _keeps(request.cache, show)
+        cache, texts = CellCache(request.cache, keeps), TextStore(request.cache, keeps)
         workshop = Workshop(cache, request.jobs, rules.timeout_seconds, cancel, progress, texts)
         new = [plan for plan in plans if plan.label not in known]
         sides = {**known, **(measure_sides(new, workshop) if new else {})}
         return recheck(plans, sides, rules, workshop) if len(sides) == len(SIDES) else sides
+
+
+def _keeps(cache: Path, show: Show) -> bool:
+    """Whether the cache can be written; a line where it can only be read."""
+    keeps = is_writable(cache.absolute())
+    if not keeps:
+        show.say(f"the cache {cache} is read-only: it is used, and nothing that this run measures is kept")
+    return keeps
 
 
 def is_snapshot(spec: str) -> bool:

@@ -161,7 +161,9 @@ class Stage:
             os.chdir(back)
         summary = (home / "summary.md").read_text() if (home / "summary.md").exists() else ""
         ran = Ran(code, error, news, printed.getvalue(), outputs(home / "output"), summary, out)
-        assert "code-size-tree-" not in ran.error + ran.summary + ran.said  # a name that is another one in every run
+        assert (
+            "code-size-bot-tree-" not in ran.error + ran.summary + ran.said
+        )  # a name that is another one in every run
         assert not list((workspace / ".git" / "worktrees").glob("*"))
         return ran
 

@@ -21,6 +21,8 @@ ABOVE_ROOMS = {
     "bot.rechecking",
     "bot.calibrating",
     "bot.action",
+    "bot.arguments",
+    "bot.caching",
     "bot.desk",
     "bot.opening",
     "bot.reviewing",

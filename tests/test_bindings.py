@@ -72,8 +72,8 @@ def test_no_bindings(tmp_path: Path) -> None:
 )
 def test_bindings_that_do_not_load_are_given_up(tmp_path: Path, body: str) -> None:
     one = bindings(tmp_path, body)
-    assert error_of(one.ask("program")) == "this compiler's MLIR bindings cannot be loaded"
-    assert one.reason == "this compiler's MLIR bindings cannot be loaded"
+    assert error_of(one.ask("program")) == "on this machine: this compiler's MLIR bindings cannot be loaded"
+    assert one.reason == "on this machine: this compiler's MLIR bindings cannot be loaded"
     assert one.ask("program") is None
     assert len(starts(tmp_path)) == 1
 
@@ -88,7 +88,7 @@ def test_an_error_is_an_answer(tmp_path: Path) -> None:
 def test_a_crash_costs_one_answer(tmp_path: Path) -> None:
     one = bindings(tmp_path, READY + CRASH_ONCE)
     assert json.loads(one.ask("program", stream="fine") or "")["got"]["stream"] == "fine"
-    assert error_of(one.ask("program", stream="deadly")) == "the IR reader ended without an answer"
+    assert error_of(one.ask("program", stream="deadly")) == "on this machine: the IR reader ended without an answer"
     assert json.loads(one.ask("program", stream="fine again") or "")["got"]["stream"] == "fine again"
     assert len(starts(tmp_path)) == 2 and one.reason is None
     one.close()

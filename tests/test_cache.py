@@ -6,6 +6,7 @@ import multiprocessing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from fake_compiler import ARM, X86, cells_of
@@ -14,11 +15,15 @@ from hypothesis import strategies as st
 from small_disk import small_disk
 
 from bot.compiler import cache as cache_module
-from bot.compiler.cache import CellCache, cell_key, digest_of
+from bot.compiler import importing
+from bot.compiler.cache import CellCache, TextStore, cell_key, digest_of
+from bot.core import lasting
+from bot.core.lasting import here
 from bot.core.metrics import METRIC_IDS
 from bot.core.serial import cell_to_plain, dumps
 from bot.core.snapshot import Cell, CellKey, Dispatch, Failure
 from bot.errors import OutputError
+from bot.measuring import IR_WORKER
 
 KEY = digest_of("a key")
 CELL = Cell(
@@ -121,8 +126,54 @@ def test_an_entry_is_replaced(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cell", [failed("timeout"), failed("compile", "SIGSEGV"), failed("compile", "SIGKILL")])
-def test_what_may_be_the_machines_fault_is_not_kept(tmp_path: Path, cell: Cell) -> None:
+def test_what_may_be_the_moments_fault_is_not_kept(tmp_path: Path, cell: Cell) -> None:
     CellCache(tmp_path).store(KEY, cell)
+    assert list(tmp_path.rglob("*")) == []
+
+
+def local_cells() -> list[Cell]:
+    reason = here("the IR reader ended without an answer")
+    return [
+        replace(failed("import"), failure=Failure("import", here("needs the onnx package"), 1)),
+        replace(failed("import"), failure=Failure("import", f"cannot import ONNX: {here('no bindings')}")),
+        replace(CELL, reasons={"linalg_ops": f"IR worker: {reason}"}),
+        replace(CELL, reasons={**CELL.reasons, "strategies": reason}),
+    ]
+
+
+@pytest.mark.parametrize("cell", local_cells(), ids=range(4))
+def test_what_is_true_of_this_machine_only_is_not_kept(tmp_path: Path, cell: Cell) -> None:
+    CellCache(tmp_path).store(KEY, cell)
+    assert list(tmp_path.rglob("*")) == []
+
+
+def test_the_script_beside_the_bot_says_it_in_the_same_words() -> None:
+    assert f'HERE = "{lasting.HERE}"\n' in IR_WORKER.read_text()
+
+
+def test_a_model_that_is_imported_is_kept_under_what_imports_it(tmp_path: Path) -> None:
+    [mlir] = cells_of(tmp_path, ["m"], [X86])
+    onnx = replace(mlir, model=replace(mlir.model, path="m.onnx"))
+    keys = {cell_key("digest", mlir), cell_key("digest", onnx)}
+    with patch("bot.compiler.importing.version", lambda _: "0.0.1"):
+        importing.importer_version.cache_clear()
+        keys |= {cell_key("digest", mlir), cell_key("digest", onnx)}
+    importing.importer_version.cache_clear()
+    assert len(keys) == 3
+
+
+def test_code_for_this_processor_is_kept_under_it(tmp_path: Path) -> None:
+    [one] = cells_of(tmp_path, ["m"], [X86])
+    [host] = cells_of(tmp_path, ["m"], [X86], ["--iree-llvmcpu-target-cpu=host"])
+    keys = {cell_key("digest", one), cell_key("digest", host)}
+    with patch("platform.machine", lambda: "another"):
+        keys |= {cell_key("digest", one), cell_key("digest", host)}
+    assert len(keys) == 3
+
+
+def test_a_cache_that_is_only_read(tmp_path: Path) -> None:
+    CellCache(tmp_path, keeps=False).store(KEY, CELL)
+    TextStore(tmp_path, keeps=False).keep("digest", "text")
     assert list(tmp_path.rglob("*")) == []
 
 

@@ -19,7 +19,7 @@ from bot.core.plan import COMMON_FLAGS
 from bot.core.serial import from_json, to_json
 from bot.core.snapshot import Failure, Snapshot
 
-COMMANDS = ("compare", "measure", "calibrate", "explain", "merge", "report", "plan", "doctor")
+COMMANDS = ("compare", "measure", "calibrate", "explain", "merge", "report", "plan", "cache", "doctor")
 FILES = ["base.json", "comment.md", "head.json", "report.html", "report.json", "summary.md"]
 CONFIG = "schema: code-size-config/1\nmodels: ['suite/*.mlir']\ntargets: [vmvx, cuda]\n"
 BASE = plain_snapshot(("a", "vmvx", "ok"), ("b", "vmvx", "ok"))
@@ -128,6 +128,8 @@ def test_the_version(bench: Bench) -> None:
             for shard in ("5/4", "0/4", "1/0", "1", "a/b", "1/2/3", "/", "+1/4", "1.0/2")
         ),
         (["compare", "--jobs", "0"], "'0' is no positive number"),
+        (["compare", "--cache-limit", "5"], "'5' is no size with a unit, such as 5GiB"),
+        (["cache", "--limit", "5GB"], "'5GB' has an unknown unit"),
         (["compare", "--unknown"], "unrecognized arguments: --unknown"),
         (["merge", "--out", "x.json"], "required: part.json"),
     ],
@@ -401,6 +403,15 @@ def test_the_doctor_ends_with_0_or_2_and_lists_its_checks(bench: Bench) -> None:
     found = bench.run("doctor")
     assert found.code == (2 if "missing " in found.out else 0)
     assert {"Python", "git", "default suite", "cache"} <= {line[8:24].strip() for line in found.out.splitlines()}
+
+
+def test_the_cache_is_shown_and_pruned(bench: Bench) -> None:
+    bench.write("cache/cells/aa/a.json", "x" * 2048)
+    found = bench.run("cache")
+    assert found.code == 0 and "cells                 1     2.0 KiB" in found.out
+    found = bench.run("cache", "--prune", "--limit", "1KiB")
+    told = "1 entry of 2.0 KiB, unused for the longest time, left the cache; it holds 0 B\n"
+    assert (found.code, found.out) == (0, told)
 
 
 def test_on_a_runner_no_line_is_a_command_of_its_own(

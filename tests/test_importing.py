@@ -11,6 +11,7 @@ from fake_compiler import install
 
 from bot.compiler.importing import Importer
 from bot.compiler.runner import Cancel
+from bot.core.lasting import is_local
 from bot.core.plan import Model
 from bot.core.snapshot import Failure
 
@@ -81,7 +82,7 @@ def test_without_bindings_there_is_no_importer(tmp_path: Path, scratch: Path) ->
 def test_without_onnx_it_says_what_to_install(tmp_path: Path, scratch: Path) -> None:
     body = "raise ModuleNotFoundError(\"No module named 'onnx'\")"
     found = importer(tmp_path, scratch, body).source(model(tmp_path, "a.onnx"))
-    assert found == Failure("import", "needs the onnx package: pip install 'code-size-bot[onnx]'", 1)
+    assert found == Failure("import", "on this machine: needs the onnx package: pip install 'code-size-bot[onnx]'", 1)
 
 
 @pytest.mark.parametrize(
@@ -99,6 +100,24 @@ def test_an_import_that_fails(tmp_path: Path, scratch: Path, body: str, stage: s
     )
     assert isinstance(found, Failure)
     assert (found.stage, found.message) == (stage, message)
+
+
+@pytest.mark.parametrize(
+    ("error", "is_machines"),
+    [
+        ("ModuleNotFoundError(\"No module named 'numpy'\")", True),
+        ("MemoryError()", True),
+        ("OSError(28, 'No space left on device')", True),
+        ("PermissionError(13, 'Permission denied')", True),
+        ("ValueError('unknown operator Foo')", False),
+        ("IndexError('list index out of range')", False),
+    ],
+)
+def test_what_the_machine_refuses_is_not_the_models_fault(
+    tmp_path: Path, scratch: Path, error: str, is_machines: bool
+) -> None:
+    found = importer(tmp_path, scratch, f"raise {error}").source(model(tmp_path, "a.onnx"))
+    assert isinstance(found, Failure) and is_local(found.message) is is_machines, found
 
 
 def test_a_failure_is_remembered(tmp_path: Path, scratch: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,8 +26,7 @@ def install_release(stage: Stage, version: str) -> None:
     """A release whose compiler is a fake, as it is in the cache once it was fetched."""
     fake = stage.compiler(f"release-{version}", [{"do": "differ"}] if version == "3.13.0" else [], version=version)
     wheel = write_wheel(stage.home / wheel_name(version), entries(fake, version.encode()))
-    python = f"cp{sys.version_info.major}{sys.version_info.minor}"
-    wheels._unpack_into(wheel, stage.home / "cache" / "toolchains" / f"{version}-{python}")
+    wheels._unpack_into(wheel, wheels.release_home(version, stage.home / "cache"))
 
 
 # --- pull requests ---------------------------------------------------------------------------------------------------

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import os
 import resource
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -10,6 +12,7 @@ from pathlib import Path
 import pytest
 from fake_compiler import is_alive, wait_until
 
+from bot.compiler import runner
 from bot.compiler.runner import OUTPUT_LIMIT_BYTES, Cancel, Meter, Outcome, Worker, run, scrubbed_environment
 from bot.errors import Interrupted
 
@@ -338,3 +341,47 @@ def test_standard_output_may_go_to_a_file(tmp_path: Path) -> None:
 def test_a_child_with_a_file_for_output_is_ended_too(tmp_path: Path) -> None:
     outcome = run(["sleep", "60"], cancel=Cancel(), stdout=tmp_path / "out", timeout_seconds=0.2)
     assert (outcome.timed_out, outcome.output) == (True, "")
+
+
+# When this process is killed
+
+KILLED = """
+import sys, threading, time
+from pathlib import Path
+from bot.compiler import runner
+family = [sys.executable, "-IS", "-c", sys.argv[1]]
+thread = threading.Thread(target=runner.run, args=([*family, sys.argv[2], "600"],), kwargs={"cancel": runner.Cancel()})
+thread.start()
+worker = runner.Worker([*family, sys.argv[3], "600"])
+while not (Path(sys.argv[2]).exists() and Path(sys.argv[3]).exists()):
+    time.sleep(0.01)
+print(runner._guard.process.pid, flush=True)
+thread.join()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_children_and_their_children_die_with_a_program_that_is_killed(tmp_path: Path, number: int) -> None:
+    files = [tmp_path / "program", tmp_path / "worker"]
+    argv = [sys.executable, "-c", KILLED, DEAF_FAMILY, *map(str, files)]
+    killed = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
+    assert killed.stdout is not None
+    guard = int(killed.stdout.readline())
+    pids = [pid for file in files for pid in family(file)]
+    assert len(pids) == 4 and all(map(is_alive, [guard, *pids]))
+    killed.send_signal(number)
+    killed.wait()
+    assert gone([guard, *pids])
+    killed.stdout.close()
+
+
+def test_a_guard_that_was_ended_is_replaced() -> None:
+    shell("true")
+    first = runner._guard.process
+    assert first is not None
+    os.kill(first.pid, signal.SIGKILL)
+    assert wait_until(lambda: not is_alive(first.pid))
+    shell("true")
+    shell("true")
+    assert runner._guard.process is not None and runner._guard.process is not first
+    assert is_alive(runner._guard.process.pid) and runner._guard.alive == set()

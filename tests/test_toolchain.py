@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import sys
@@ -8,15 +7,16 @@ from pathlib import Path
 
 import pytest
 from fake_compiler import BINARIES, FakeCompiler, install, install_native
-from fake_wheels import DIST_INFO, LIBRARIES, LIBRARY, PYTHON, entries, wheel_name, write_wheel
+from fake_wheels import DIST_INFO, LIBRARIES, LIBRARY, entries, wheel_name, write_wheel
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bot.compiler.identity import compiler_digest
 from bot.compiler.runner import Cancel
 from bot.compiler.toolchain import Toolchain, resolve
+from bot.compiler.wheels import release_home
 from bot.errors import CompilerUnavailable
 
-LIBRARY_DIGEST = hashlib.sha256(LIBRARY).hexdigest()
 WRAPPER = f"#!{sys.executable}\nimport sys\nsys.exit('the wrapper must not be run')\n"
 NATIVE = "iree/compiler/_mlir_libs/iree-compile"
 
@@ -47,10 +47,6 @@ def refused(spec: str | Path, cache: Path) -> str:
     return raised.value.line
 
 
-def digest_of(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
 def virtual_environment(top: Path, fake: FakeCompiler) -> Path:
     """As pip leaves it: a wrapper script in `bin`, the native binary among the packages."""
     install_native(top / "lib" / "python3.11" / "site-packages" / NATIVE, fake)
@@ -78,7 +74,7 @@ def test_a_binary(tmp_path: Path, cache: Path, fake: FakeCompiler) -> None:
     assert found.binary == binary
     assert (found.info.version, found.info.revision) == ("3.13.0rc1", "ab" * 20)
     assert found.info.spec == "iree-compile"
-    assert found.info.digest == digest_of(binary.parent / "libIREECompiler.so")
+    assert found.info.digest == compiler_digest(binary, None, cache)
     assert found.backends == ("llvm-cpu", "rocm", "vmvx", "vmvx-inline")
     assert (found.bindings, found.no_bindings) == (None, "no MLIR Python bindings beside this compiler")
 
@@ -86,7 +82,9 @@ def test_a_binary(tmp_path: Path, cache: Path, fake: FakeCompiler) -> None:
 def test_a_binary_without_a_library_is_its_own_identity(tmp_path: Path, cache: Path, fake: FakeCompiler) -> None:
     binary = install_native(tmp_path / "iree-compile", fake)
     (tmp_path / "libIREECompiler.so").unlink()
-    assert resolved(binary, cache).info.digest == digest_of(binary)
+    first = resolved(binary, cache).info.digest
+    binary.write_bytes(binary.read_bytes() + b"\0")
+    assert resolved(binary, cache).info.digest != first
 
 
 def test_a_link_to_a_binary(tmp_path: Path, cache: Path, fake: FakeCompiler) -> None:
@@ -123,7 +121,8 @@ def test_a_build_directory(tmp_path: Path, cache: Path, fake: FakeCompiler) -> N
     top = build_directory(tmp_path / "iree-build", fake)
     found = resolved(top, cache)
     assert found.binary == top / "tools" / "iree-compile"
-    assert found.info.digest == digest_of(top / "lib" / "libIREECompiler.so")
+    (top / "lib" / "libIREECompiler.so").write_bytes(b"\x7fELF rebuilt")
+    assert resolved(top, cache).info.digest != found.info.digest
     assert found.info.spec == "iree-build"
 
 
@@ -157,7 +156,7 @@ def test_a_directory_with_two_wheels(tmp_path: Path, cache: Path, fake: FakeComp
 @pytest.mark.parametrize("spec", ["3.13.0", "iree-base-compiler==3.13.0", " iree-base-compiler == 3.13.0 "])
 def test_a_release(tmp_path: Path, cache: Path, fake: FakeCompiler, spec: str) -> None:
     wheel = write_wheel(tmp_path / wheel_name(), entries(fake))
-    home = cache / "toolchains" / f"3.13.0-{PYTHON}"
+    home = release_home("3.13.0", cache)
     resolved(wheel, cache).binary.parents[3].rename(home)
     found = resolved(spec, cache)
     assert found.binary == home / NATIVE
@@ -240,39 +239,59 @@ def test_a_compiler_that_crashes_when_asked(tmp_path: Path, cache: Path, fake: F
 # Identity
 
 
-def test_the_digest_in_record_is_that_of_the_file(tmp_path: Path, cache: Path, fake: FakeCompiler) -> None:
-    found = resolved(write_wheel(tmp_path / wheel_name(), entries(fake)), cache)
-    assert found.info.digest == LIBRARY_DIGEST == digest_of(found.binary.parent / "libIREECompiler.so")
-    assert not (cache / "digests").exists()
+def release(version: str = "3.13.0", *, of: FakeCompiler, **files: bytes) -> dict[str, bytes]:
+    """A wheel's files with bindings; `files`: name of a part → other bytes."""
+    tag = f"cpython-{sys.version_info.major}{sys.version_info.minor}"
+    parts = {
+        "library": (f"{LIBRARIES}/libIREECompiler.so", LIBRARY),
+        "linker": (f"{LIBRARIES}/iree-lld", b"\x7fELF lld"),
+        "device": (f"{LIBRARIES}/iree_platform_libs/rocm/ocml.bc", b"BC"),
+        "module": (f"{LIBRARIES}/_mlir.{tag}-x86_64-linux-gnu.so", b"\x7fELF"),
+        "python": ("iree/compiler/ir.py", b"pass"),
+        "record": (f"{DIST_INFO}/RECORD", b"claims"),
+        "other": ("iree/build/args.py", b"pass"),
+    }
+    return {**entries(of), **{name: files.get(part, data) for part, (name, data) in parts.items()}}
 
 
-@pytest.mark.parametrize(
-    "record",
-    [
-        b"",
-        f"{LIBRARIES}/libIREECompiler.so,,\n".encode(),
-        f"{LIBRARIES}/libIREECompiler.so,md5=abc,1\n".encode(),
-        f"{LIBRARIES}/libIREECompiler.so,sha256=abc,1\n".encode(),
-        f"{LIBRARIES}/libIREECompiler.so,sha256={'!' * 43},1\n".encode(),
-        f"{LIBRARIES}/libIREECompiler.so\n".encode(),
-        f"elsewhere/libOther.so,sha256={'A' * 43},1\n".encode(),
-        b"\xff\xfe\x00,\r\x00\n",
-        b'"' + b"x" * 200_000,
-    ],
-)
-def test_a_record_that_does_not_say_is_not_believed(
-    tmp_path: Path, cache: Path, fake: FakeCompiler, record: bytes
+def digest_of_wheel(home: Path, cache: Path, files: dict[str, bytes]) -> str:
+    return resolved(write_wheel(home / wheel_name(), files), cache).info.digest
+
+
+@pytest.mark.parametrize("part", ["library", "linker", "device", "module", "python"])
+def test_every_file_that_runs_is_part_of_the_identity(
+    tmp_path: Path, cache: Path, fake: FakeCompiler, part: str
 ) -> None:
-    wheel = write_wheel(tmp_path / wheel_name(), {**entries(fake), f"{DIST_INFO}/RECORD": record})
-    assert resolved(wheel, cache).info.digest == LIBRARY_DIGEST
+    first = digest_of_wheel(tmp_path / "a", cache, release(of=fake))
+    assert digest_of_wheel(tmp_path / "b", cache, release(of=fake, **{part: b"\x7fELF another"})) != first
 
 
-def test_digests_are_remembered_until_the_file_changes(tmp_path: Path, cache: Path, fake: FakeCompiler) -> None:
+@pytest.mark.parametrize("part", ["record", "other"])
+def test_what_does_not_run_is_no_part_of_it(tmp_path: Path, cache: Path, fake: FakeCompiler, part: str) -> None:
+    first = digest_of_wheel(tmp_path / "a", cache, release(of=fake))
+    assert digest_of_wheel(tmp_path / "b", cache, release(of=fake, **{part: b"something else"})) == first
+
+
+def test_what_a_record_claims_is_not_believed(tmp_path: Path, cache: Path, fake: FakeCompiler) -> None:
+    honest = release(of=fake)
+    lying = {**release(of=fake, library=b"\x7fELF evil"), f"{DIST_INFO}/RECORD": entries(fake)[f"{DIST_INFO}/RECORD"]}
+    assert digest_of_wheel(tmp_path / "a", cache, honest) != digest_of_wheel(tmp_path / "b", cache, lying)
+
+
+def test_the_same_compiler_elsewhere_is_the_same(tmp_path: Path, cache: Path, fake: FakeCompiler) -> None:
+    first = resolved(write_wheel(tmp_path / wheel_name(), release(of=fake)), cache)
+    shutil.copytree(first.binary.parents[3], tmp_path / "site-packages", dirs_exist_ok=True)
+    (tmp_path / "site-packages" / "iree" / "compiler" / "__pycache__").mkdir()
+    (tmp_path / "site-packages" / "iree" / "compiler" / "__pycache__" / "ir.cpython-311.pyc").write_bytes(b"code")
+    assert resolved(tmp_path / "site-packages", cache).info.digest == first.info.digest
+
+
+def test_digests_are_remembered_until_a_file_changes(tmp_path: Path, cache: Path, fake: FakeCompiler) -> None:
     binary = install_native(tmp_path / "iree-compile", fake)
     library = tmp_path / "libIREECompiler.so"
     first = resolved(binary, cache).info.digest
     [memo] = (cache / "digests").iterdir()
-    assert memo.read_text() == first == digest_of(library)
+    assert memo.read_text() == first
     memo.write_text("ee" * 32)
     assert resolved(binary, cache).info.digest == "ee" * 32
 
@@ -280,7 +299,30 @@ def test_digests_are_remembered_until_the_file_changes(tmp_path: Path, cache: Pa
     library.write_bytes(library.read_bytes()[::-1])
     os.utime(library, ns=(before.st_atime_ns, before.st_mtime_ns))  # same name, size and time of change
     assert library.stat().st_mtime_ns == before.st_mtime_ns
-    assert resolved(binary, cache).info.digest == digest_of(library) != first
+    second = resolved(binary, cache).info.digest
+    assert second not in (first, "ee" * 32)
+
+    (tmp_path / "iree-lld").write_bytes(b"\x7fELF")
+    assert resolved(binary, cache).info.digest not in (first, second, "ee" * 32)
+
+
+def test_a_change_right_after_the_digest_is_seen(tmp_path: Path, cache: Path, fake: FakeCompiler) -> None:
+    binary, library = install_native(tmp_path / "iree-compile", fake), tmp_path / "libIREECompiler.so"
+    seen = set()
+    for number in range(20):
+        with open(library, "r+b") as file:  # the same file, and the same size
+            file.write(b"%04d" % number)
+        seen.add(compiler_digest(binary, None, cache))
+    assert len(seen) == 20
+
+
+def test_a_compiler_that_is_being_built_is_refused(
+    tmp_path: Path, cache: Path, fake: FakeCompiler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    binary, library = install_native(tmp_path / "iree-compile", fake), tmp_path / "libIREECompiler.so"
+    monkeypatch.setattr("time.sleep", lambda _: library.write_bytes(b"\x7fELF linked a moment ago"))
+    assert "iree-compile: is being written while it is read (wait until the build is done)" in refused(binary, cache)
+    assert not (cache / "digests").exists()
 
 
 @pytest.mark.parametrize("torn", ["", "ee" * 31, "zz" * 32, "ä"])
@@ -307,7 +349,7 @@ def test_bindings_of_another_python(tmp_path: Path, cache: Path, fake: FakeCompi
     found = resolved(write_wheel(tmp_path / wheel_name(), files), cache)
     assert found.bindings is None
     version = f"{sys.version_info.major}{sys.version_info.minor}"
-    assert found.no_bindings == f"this compiler's MLIR bindings are not for Python {version}"
+    assert found.no_bindings == f"on this machine: this compiler's MLIR bindings are not for Python {version}"
 
 
 def test_bindings_of_a_build(tmp_path: Path, cache: Path, fake: FakeCompiler) -> None:

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 from fake_compiler import FakeCompiler, install
-from fake_wheels import HERE, LIBRARIES, PYTHON, entries, wheel_name, write_wheel
+from fake_wheels import HERE, LIBRARIES, entries, wheel_name, write_wheel
 from small_disk import small_disk
 
 from bot.compiler.runner import Cancel
-from bot.compiler.wheels import fetch_release, only_fitting, unpack
+from bot.compiler.wheels import fetch_release, only_fitting, release_home, unpack
 from bot.errors import BotError, CompilerUnavailable, OutputError
 
 
@@ -202,7 +202,7 @@ def test_wheels_of_which_none_fits(tmp_path: Path) -> None:
 
 
 def test_a_release_in_the_cache_needs_no_network(tmp_path: Path, wheel: Path) -> None:
-    home = tmp_path / "cache" / "toolchains" / f"3.13.0-{PYTHON}"
+    home = release_home("3.13.0", tmp_path / "cache")
     unpack(wheel, tmp_path / "cache").rename(home)
     assert fetch_release("3.13.0", tmp_path / "cache", Cancel(), never_said) == home
 
@@ -218,6 +218,22 @@ def test_a_release_from_a_folder_of_wheels(tmp_path: Path, wheel: Path, monkeypa
     with pytest.raises(CompilerUnavailable, match=r"==3\.9\.9: no such release .*\(newest: 3\.13\.0\)"):
         fetch_release("3.9.9", tmp_path / "cache", Cancel(), said.append)
     assert leftovers(tmp_path / "cache") == [root.name]
+
+
+@pytest.mark.parametrize(
+    ("what", "other"),
+    [("soabi", "cpython-312-x86_64-linux-gnu"), ("soabi", "cpython-311-x86_64-linux-musl"), ("machine", "riscv64")],
+)
+def test_what_another_python_or_machine_fetched_is_not_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str, other: str
+) -> None:
+    homes = [release_home("3.13.0", tmp_path)]
+    if what == "soabi":
+        monkeypatch.setattr("sysconfig.get_config_var", {"SOABI": other}.get)
+    else:
+        monkeypatch.setattr("platform.machine", lambda: other)
+    homes.append(release_home("3.13.0", tmp_path))
+    assert len({*homes, release_home("3.12.0", tmp_path)}) == 3
 
 
 def test_no_index_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

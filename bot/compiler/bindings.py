@@ -8,6 +8,7 @@ import threading
 from pathlib import Path
 
 from bot.compiler.runner import Cancel, Worker
+from bot.core.lasting import here
 
 
 class Bindings:
@@ -36,7 +37,7 @@ class Bindings:
             answer = worker.ask(request, self._cancel, self._timeout_seconds) if worker else None
             if answer is None:
                 self.close()
-                return json.dumps({"error": self.reason or "the IR reader ended without an answer"})
+                return json.dumps({"error": self.reason or here("the IR reader ended without an answer")})
             return answer
 
     def _started(self) -> Worker | None:
@@ -45,7 +46,7 @@ class Bindings:
             greeting = self._worker.ask(None, self._cancel, self._timeout_seconds)
             if greeting is None or "ready" not in greeting:
                 self.close()
-                self._root, self.reason = None, "this compiler's MLIR bindings cannot be loaded"
+                self._root, self.reason = None, here("this compiler's MLIR bindings cannot be loaded")
         return self._worker
 
     def close(self) -> None:

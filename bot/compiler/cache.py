@@ -14,16 +14,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bot.compiler.files import write_atomically
+from bot.compiler.importing import importer_version
+from bot.compiler.machine import processor
+from bot.compiler.storage import touch
+from bot.core.lasting import lasts
 from bot.core.plan import PlannedCell
 from bot.core.serial import cell_from_plain, cell_to_plain, dumps
 from bot.core.serial_program import Programs, programs_from_plain
 from bot.core.snapshot import Cell
 from bot.errors import BotError
 
-MEASUREMENT_SCHEMA = "code-size-cell/3"
-"""Raise it whenever a reader starts to say something else about the same bytes."""
-
-_NEVER_CACHED_STAGES = frozenset({"timeout", "cache", "start"})
+MEASUREMENT_SCHEMA = "code-size-cell/4"
+"""Raised whenever the code that measures changes, as it may say something else about the same bytes."""
+MEASUREMENT_SOURCES = "4c06e2f79de8689a32a9346e88b821bc02fb63630972b51a1c292408ce12e254"
+"""Digest of that code with the schema; tests/test_measurement_schema.py says what to write here."""
 
 
 def digest_of(*parts: str | Sequence[str]) -> str:
@@ -43,14 +47,17 @@ def cell_key(compiler_digest: str, cell: PlannedCell, donor: PlannedCell | None 
         cell.model.digest,
         cell.argv,
         donor.argv if donor else "",
+        importer_version(cell.model),
+        processor(cell.argv),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class CellCache:
-    """Cells on disk under `root`, in this folder."""
+    """Cells on disk under `root`, in this folder; without `keeps` nothing is added to them."""
 
     root: Path
+    keeps: bool = True
     folder: str = "cells"
 
     def _path(self, key: str) -> Path:
@@ -65,14 +72,15 @@ class CellCache:
             plain = json.loads(body)
             if plain["key"] != key:
                 return None
-            return cell_from_plain(plain["cell"], programs_from_plain(plain.get("programs", {}), "programs"))
+            cell = cell_from_plain(plain["cell"], programs_from_plain(plain.get("programs", {}), "programs"))
         except (OSError, ValueError, KeyError, TypeError, RecursionError, BotError):
             return None
+        touch(self._path(key))
+        return cell
 
     def store(self, key: str, cell: Cell) -> None:
-        """Keep a cell, unless its failure may be the machine's: a timeout or a signal."""
-        failure = cell.failure
-        if failure is not None and (failure.stage in _NEVER_CACHED_STAGES or failure.signal):
+        """Keep a cell, unless something that it says is true of this machine only."""
+        if not (self.keeps and lasts(cell)):
             return
         programs = Programs((cell,))
         plain = {"key": key, "cell": cell_to_plain(cell, programs), "programs": programs.plain}
@@ -85,6 +93,7 @@ class TextStore:
     """IR texts on disk under `root`, by their digest; for differences that people read, never for numbers."""
 
     root: Path
+    keeps: bool = True
 
     def _path(self, digest: str) -> Path:
         name = digest.encode().hex()  # digests differ in case, file names may not
@@ -93,12 +102,16 @@ class TextStore:
     def load(self, digest: str) -> str | None:
         """The text; None where it is not at hand."""
         try:
-            return self._path(digest).read_text(encoding="utf-8")
+            text = self._path(digest).read_text(encoding="utf-8")
         except (OSError, ValueError):
             return None
+        touch(self._path(digest))
+        return text
 
     def keep(self, digest: str, text: str) -> None:
         """Keep a text, unless it is there."""
         path = self._path(digest)
-        if not path.is_file():
+        if path.is_file():
+            touch(path)
+        elif self.keeps:
             write_atomically(path, [text])

@@ -13,6 +13,7 @@ from pathlib import Path
 from bot.compiler.bindings import Bindings
 from bot.compiler.diagnostics import Ending, failure, stack_figure_bytes
 from bot.compiler.files import temporary_directory
+from bot.compiler.machine import not_started, require_room, require_started
 from bot.compiler.places import without_places
 from bot.compiler.probe import RESUME_OPTIONS, UNTHREADED
 from bot.compiler.runner import Cancel, Meter, Outcome, run
@@ -116,16 +117,21 @@ def _invoke(
     (cwd / _STARTED).touch()
     options = kit.options if measuring else tuple(option for option in kit.options if option == UNTHREADED)
     command = [str(kit.toolchain.binary), "-", *argv, *options, "-o", _ARTIFACT]
-    outcome = run(
-        command,
-        layout=layout,
-        cancel=kit.cancel,
-        stdin=source.path,
-        cwd=cwd,
-        environment={"TMPDIR": str(cwd / "tmp")},
-        timeout_seconds=kit.timeout_seconds,
-    )
+    try:
+        outcome = run(
+            command,
+            layout=layout,
+            cancel=kit.cancel,
+            stdin=source.path,
+            cwd=cwd,
+            environment={"TMPDIR": str(cwd / "tmp")},
+            timeout_seconds=kit.timeout_seconds,
+        )
+    except OSError as error:
+        raise not_started(error, kit.toolchain.binary, kit.toolchain.info.spec) from None
     kit.meter.add(source.model, outcome.cpu_ms)
+    require_room(outcome, cwd)
+    require_started(outcome, kit.toolchain.info.spec)
     return outcome
 
 
@@ -203,12 +209,8 @@ def compile_front(kit: Kit, argv: Sequence[str], source: Source, *, measuring: b
 
 
 def _collect(kit: Kit, argv: Sequence[str], directory: Path, outcome: Outcome, front: Front | None) -> Compiled:
-    no_bindings = kit.bindings.reason
-    reasons = dict.fromkeys(("program", "allocas", "strategies"), no_bindings) if no_bindings else {}
-    if not any(option.startswith("--stack-usage-file") for option in kit.options):
-        reasons["stack_usage"] = "this compiler has no --stack-usage-file"
     peaks = (outcome.peak_rss_kib, front.peak_rss_kib if front else None)
-    return Compiled(
+    compiled = Compiled(
         artifact=(directory / _ARTIFACT).read_bytes(),
         objects=tuple(path.read_bytes() for path in sorted((directory / "tmp").glob("*.o"))),
         stack_usage=_text(directory / "stack-usage.txt"),
@@ -218,9 +220,18 @@ def _collect(kit: Kit, argv: Sequence[str], directory: Path, outcome: Outcome, f
         strategies=_strategies(kit, directory),
         cpu_ms=outcome.cpu_ms + (front.cpu_ms if front else 0),
         peak_rss_kib=max(filter(None, peaks), default=None),
-        reasons=reasons,
         phases_ms=_added(front.phases_ms if front else {}, _phases_ms(directory)),
     )
+    return replace(compiled, reasons=_reasons(kit))
+
+
+def _reasons(kit: Kit) -> dict[str, str]:
+    """Why products are missing: asked last, as the bindings may give up over any of the questions."""
+    no_bindings = kit.bindings.reason
+    reasons = dict.fromkeys(("program", "allocas", "strategies"), no_bindings) if no_bindings else {}
+    if not any(option.startswith("--stack-usage-file") for option in kit.options):
+        reasons["stack_usage"] = "this compiler has no --stack-usage-file"
+    return reasons
 
 
 def compile_once(

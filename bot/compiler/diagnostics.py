@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from bot.compiler.machine import blamed
 from bot.core.snapshot import Failure
 
 MOST_LINES = 12
@@ -80,9 +81,10 @@ def failure(ending: Ending, stage: str = "compile") -> Failure:
     message = trim(ending.output)
     if ending.signal:
         message = f"ended by {ending.signal}" + (f"\n{message}" if message else "")
+    message = message or f"exit code {ending.exit_code} without a word"
     return Failure(
         stage=stage,
-        message=message or f"exit code {ending.exit_code} without a word",
+        message=blamed(message, ending.output),
         exit_code=ending.exit_code,
         signal=ending.signal,
         figure_bytes=_figure_bytes(ending.output),

@@ -1,27 +1,65 @@
-"""Writing files so that no reader ever sees half of one, and temporary directories that are gone afterwards."""
+"""Files that no reader ever sees half of, and temporary directories that outlive nobody.
+
+What is written is open to other users whatever the umask: a later step of a job archives the cache as another user.
+A temporary directory is locked by the process that made it. The kernel lets go of the lock when the process ends,
+however it ends, so that the next run can tell what is left of a dead one from what a living one still needs.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import fcntl
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from bot.errors import OutputError
 
+PART_PREFIX = ".part-"
+"""What is still being written begins with this, and is renamed when it is whole."""
+OWN_PREFIX = "code-size-bot-"
+"""The program's temporary directories in the system's place for them; all are locked, by `lock` or as it does it."""
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+READ_ONLY = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
+_DIRECTORY_MODE, _FILE_MODE = 0o755, 0o644
+_GRACE_SECONDS = 60
+"""Younger than this, a directory may not have been locked yet."""
+
+
+def make_directory(path: Path) -> None:
+    """Make a directory and what is missing above it, open to other users; raises OSError."""
+    missing = [] if path.is_dir() else [place for place in (path, *path.parents) if not place.exists()]
+    path.mkdir(parents=True, exist_ok=True)
+    for place in missing:
+        with contextlib.suppress(PermissionError):  # another user's run was faster
+            place.chmod(_DIRECTORY_MODE)
+
+
+def open_to_others(tree: Path) -> None:
+    """Let other users read all of a tree; programs stay programs."""
+    for directory, _, names in os.walk(tree):
+        os.chmod(directory, _DIRECTORY_MODE)
+        for name in names:
+            path = Path(directory, name)
+            path.chmod(_DIRECTORY_MODE if path.stat().st_mode & 0o100 else _FILE_MODE)
+
 
 def write_atomically(path: Path, data: bytes | Iterable[str]) -> None:
     """Write `path` whole or not at all, from bytes or from pieces of text; raises OutputError."""
     pieces = (data,) if isinstance(data, bytes) else (piece.encode() for piece in data)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=".part-", dir=path.parent)
+        make_directory(path.parent)
+        handle, name = tempfile.mkstemp(prefix=PART_PREFIX, dir=path.parent)
         try:
             with os.fdopen(handle, "wb") as file:
+                os.fchmod(handle, _FILE_MODE)
+                _try_lock(handle)
                 file.writelines(pieces)
-            os.chmod(name, 0o644)
             os.replace(name, path)
         except BaseException:
             Path(name).unlink(missing_ok=True)
@@ -34,15 +72,75 @@ def write_atomically(path: Path, data: bytes | Iterable[str]) -> None:
         ) from None
 
 
+def is_writable(root: Path) -> bool:
+    """Whether files can be kept below `root` and in the folders that it has; what does not exist can be made."""
+    if not root.exists():
+        return is_writable(root.parent) if root != root.parent else False
+    folders = [path for path in root.iterdir() if path.is_dir()] if root.is_dir() else []
+    return all(os.access(path, os.W_OK) for path in (root, *folders))
+
+
+def no_room(error: OSError, where: str) -> OutputError:
+    """The one line for temporary files that cannot be written."""
+    what = "no room for temporary files" if error.errno in FULL else "temporary files cannot be written"
+    mend = "free some space there, or set TMPDIR to another directory"
+    return OutputError(f"{what}: {error.strerror or error}", where=where, mend=mend)
+
+
 @contextmanager
 def temporary_directory(prefix: str, parent: Path | None = None) -> Iterator[Path]:
-    """A directory below `parent` (the system's place for temporary files), gone afterwards; raises OutputError."""
+    """A locked directory below `parent`, gone afterwards; raises OutputError.
+
+    Without `parent` it is in the system's place for temporary files, its name begins with OWN_PREFIX, and whatever
+    finds no room in it raises OutputError as well.
+    """
+    where = str(parent or tempfile.gettempdir())
     try:
-        path = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
+        path = Path(tempfile.mkdtemp(prefix=prefix if parent else OWN_PREFIX + prefix, dir=parent))
+        handle = os.open(path, os.O_RDONLY)
     except OSError as error:
-        where = str(parent or tempfile.gettempdir())
-        raise OutputError(f"no room for temporary files: {error.strerror}", where=where) from None
+        raise no_room(error, where) from None
     try:
+        _try_lock(handle)
         yield path
+    except OSError as error:
+        if parent or error.errno not in FULL:
+            raise
+        raise no_room(error, where) from None
     finally:
+        os.close(handle)
         shutil.rmtree(path, ignore_errors=True)
+
+
+def _try_lock(handle: int) -> bool:
+    """Lock what is open; False where another process has it, or where the file system has no locks."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def sweep(directory: Path, prefix: str) -> None:
+    """Remove what dead processes of this user left in `directory` under names with this beginning."""
+    with contextlib.suppress(OSError):
+        for name in os.listdir(directory):
+            if name.startswith(prefix):
+                with contextlib.suppress(OSError):
+                    _sweep_one(directory / name)
+
+
+def _sweep_one(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        stat = os.fstat(handle)
+        is_old = time.time() - stat.st_mtime > _GRACE_SECONDS
+        if stat.st_uid == os.geteuid() and is_old and _try_lock(handle):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    finally:
+        os.close(handle)
+
+
+def sweep_temporary() -> None:
+    """Remove temporary directories of runs that were killed."""
+    sweep(Path(tempfile.gettempdir()), OWN_PREFIX)

@@ -86,7 +86,7 @@ class Git:
 
     def text(self, *arguments: str) -> str:
         """Standard output, of any length, without the white space around it; raises InputError where git fails."""
-        with temporary_directory("code-size-git-") as directory:
+        with temporary_directory("git-") as directory:
             file = directory / "out"
             outcome = self(*arguments, stdout=file)
             if not outcome.ok:
@@ -118,7 +118,7 @@ class Git:
         wanted = [f"refs/tags/{ref}^{{}}", f"refs/tags/{ref}", f"refs/heads/{ref}", f"{ref}^{{}}", ref]
         if not self.has_remote():
             return None
-        with temporary_directory("code-size-git-") as directory:
+        with temporary_directory("git-") as directory:
             outcome = self("ls-remote", "origin", *wanted, stdout=directory / "out")
             self._reached(outcome)
             rows = (directory / "out").read_text(encoding="utf-8", errors="replace").splitlines()
@@ -174,7 +174,7 @@ class Git:
         """The commit's files in a directory of their own, gone afterwards, also for git; large files stay pointers."""
         self.ensure(sha)
         common = Path(self.text("rev-parse", "--path-format=absolute", "--git-common-dir"))
-        with temporary_directory("code-size-tree-") as parent:
+        with temporary_directory("tree-") as parent:
             path = parent / parent.name  # git keeps its record of a worktree under the last part of its path
             try:
                 self.text("worktree", "add", "--quiet", "--detach", str(path), sha)

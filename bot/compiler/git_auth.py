@@ -51,5 +51,5 @@ def authenticated(token: str, server_url: str) -> Iterator[Path | None]:
     if not token:
         yield None
         return
-    with temporary_directory("code-size-auth-") as directory:
+    with temporary_directory("auth-") as directory:
         yield auth_file(token, server_url, directory)

@@ -2,22 +2,39 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from bot.compiler.diagnostics import Ending, failure, trim
 from bot.compiler.files import temporary_directory
 from bot.compiler.runner import Cancel, run
 from bot.compiler.toolchain import Toolchain
+from bot.core.lasting import here
 from bot.core.plan import Model
 from bot.core.snapshot import Failure
 
 _IMPORTER = "iree.compiler.tools.import_onnx"
-_MISSING = "needs the onnx package: pip install 'code-size-bot[onnx]'"
+_MISSING = here("needs the onnx package: pip install 'code-size-bot[onnx]'")
+_MACHINES = re.compile(r"(\w+\.)*(ImportError|ModuleNotFoundError|MemoryError|OSError|\w*(File|Permission)\w*Error)\b")
+"""Exceptions of the importer that say nothing of the model."""
+
+
+@cache
+def importer_version(model: Model) -> str:
+    """What the import of a model depends on beside the compiler: the package's version; empty for MLIR."""
+    if not model.path.endswith(".onnx"):
+        return ""
+    try:
+        return f"onnx {version('onnx')}"
+    except PackageNotFoundError:
+        return "no onnx"
 
 
 class Importer:
@@ -47,7 +64,7 @@ class Importer:
             [sys.executable, "-m", _IMPORTER, str(path), "-o", str(output)],
             cancel=self._cancel,
             cwd=output.parent,
-            environment={"PYTHONPATH": str(self._toolchain.bindings)},
+            environment={"PYTHONPATH": str(self._toolchain.bindings), "PYTHONDONTWRITEBYTECODE": "1"},
             timeout_seconds=self._timeout_seconds,
         )
         if outcome.ok and output.is_file():
@@ -56,7 +73,9 @@ class Importer:
             return Failure("import", _MISSING, outcome.exit_code)
         if "Traceback (most recent call last)" in outcome.output:  # the importer's last word is the one that counts
             last = outcome.output.rstrip().splitlines()[-1]
-            return Failure("import", trim(f"not imported: {last}"), outcome.exit_code, outcome.signal)
+            message = trim(f"not imported: {last}")
+            message = here(message) if _MACHINES.match(last) else message
+            return Failure("import", message, outcome.exit_code, outcome.signal)
         return failure(
             Ending(outcome.exit_code, outcome.signal, outcome.timed_out, outcome.output, self._timeout_seconds),
             "import",

@@ -16,20 +16,27 @@ from typing import Any
 
 from bot.compiler.cache import MEASUREMENT_SCHEMA, CellCache, digest_of
 from bot.compiler.files import write_atomically
+from bot.compiler.storage import touch
 from bot.core.plan import Target
 
 
 @dataclass(frozen=True)
 class ProofBook:
-    """The proofs of one compiler below the cache's `root`; a file that cannot be read proves nothing."""
+    """The proofs of one compiler below the cache's `root`; a file that cannot be read proves nothing.
+
+    Attributes:
+        keeps: False where nothing is added to the cache; what this run finds out is known to it all the same.
+    """
 
     root: Path
     compiler_digest: str
+    keeps: bool = True
+    _found: dict[str, dict[str, Any]] = field(default_factory=dict, repr=False, compare=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
     def cells(self, flags: Sequence[str]) -> CellCache:
         """Where the cells of this flag set stand that were measured from a shared front half."""
-        return CellCache(self.root, f"shared/{self._name(flags)}")
+        return CellCache(self.root, self.keeps, f"shared/{self._name(flags)}")
 
     def wrong(self, flags: Sequence[str]) -> str:
         """Why front halves must not be shared under these flags; empty where nothing speaks against it."""
@@ -51,7 +58,8 @@ class ProofBook:
         """Sharing is wrong under these flags: its cells go, and none is made again; raises OutputError."""
         with self._lock:
             self._write(flags, {"wrong": why})
-            shutil.rmtree(self.root / self.cells(flags).folder, ignore_errors=True)
+            if self.keeps:
+                shutil.rmtree(self.root / self.cells(flags).folder, ignore_errors=True)
 
     def _name(self, flags: Sequence[str]) -> str:
         return digest_of(MEASUREMENT_SCHEMA, self.compiler_digest, flags)
@@ -60,11 +68,18 @@ class ProofBook:
         return self.root / "proofs" / f"{self._name(flags)}.json"
 
     def _read(self, flags: Sequence[str]) -> dict[str, Any]:
+        """What is known; that sharing is wrong outlives whatever another run writes."""
+        mine, path = self._found.get(self._name(flags), {}), self._path(flags)
         try:
-            plain = json.loads(self._path(flags).read_bytes())
+            kept = json.loads(path.read_bytes())
         except (OSError, ValueError, RecursionError):
-            return {}
-        return plain if isinstance(plain, dict) and isinstance(plain.get("targets", []), list) else {}
+            return mine
+        if not isinstance(kept, dict) or not isinstance(kept.get("targets", []), list):
+            return mine
+        touch(path)
+        return {**mine, **kept, **({"wrong": mine["wrong"]} if "wrong" in mine else {})}
 
     def _write(self, flags: Sequence[str], plain: dict[str, Any]) -> None:
-        write_atomically(self._path(flags), json.dumps(plain, sort_keys=True).encode())
+        self._found[self._name(flags)] = plain
+        if self.keeps:
+            write_atomically(self._path(flags), json.dumps(plain, sort_keys=True).encode())

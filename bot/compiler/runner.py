@@ -1,7 +1,8 @@
 """The only module that spawns processes: one at a time to its end, or a worker that answers line by line.
 
 Every child leads a process group of its own, sees a scrubbed environment, and is gone when its call returns, whatever
-happened: a timeout, Ctrl-C, or a diagnostic of 100 MB (of which only the head is kept).
+happened: a timeout, Ctrl-C, or a diagnostic of 100 MB (of which only the head is kept). It is gone too when this
+process is killed: a guard outlives it just long enough to see to that.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import resource
 import select
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -20,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bot.compiler.addresses import fixed_addresses, placed
+from bot.compiler.guard import SCRIPT, Guard
 from bot.errors import Interrupted
 
 OUTPUT_LIMIT_BYTES = 64 * 1024
@@ -95,9 +98,26 @@ def scrubbed_environment(extra: Mapping[str, str] | None = None) -> dict[str, st
     return {**kept, "LC_ALL": "C", **(extra or {})}
 
 
+def _start_guard() -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-ISEc", SCRIPT],
+        bufsize=0,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        cwd="/",
+        env=scrubbed_environment(),
+        start_new_session=True,
+    )
+
+
+_guard = Guard(_start_guard)
+
+
 def _kill_group(pid: int) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
+    _guard.remove(pid)
 
 
 def _drain(fd: int, kept: bytearray) -> bool:
@@ -167,6 +187,7 @@ def run(
             env=scrubbed_environment(environment),
             start_new_session=True,
         )
+    _guard.add(child.pid)
     pipe = child.stdout or child.stderr
     assert pipe is not None
     ended = None
@@ -215,7 +236,9 @@ class Worker:
             stderr=subprocess.DEVNULL,
             env=scrubbed_environment(),
             start_new_session=True,
+            umask=0o022,  # it leaves byte code beside the compiler, which others may share
         )
+        _guard.add(self._child.pid)
         self._pending = b""
 
     def ask(self, line: str | None, cancel: Cancel, timeout_seconds: float = 120) -> str | None:

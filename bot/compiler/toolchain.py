@@ -6,10 +6,6 @@ Forms of SPEC: a release (`3.13.0`, `iree-base-compiler==3.13.0`), a wheel file,
 
 from __future__ import annotations
 
-import base64
-import contextlib
-import csv
-import hashlib
 import re
 import sys
 from collections.abc import Callable
@@ -17,17 +13,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bot.compiler import wheels
-from bot.compiler.files import write_atomically
+from bot.compiler.identity import compiler_digest
 from bot.compiler.runner import Cancel, Outcome, run
+from bot.core.lasting import here
 from bot.core.snapshot import CompilerInfo
 from bot.errors import CompilerUnavailable
 
 NATIVE_BINARY = Path("iree/compiler/_mlir_libs/iree-compile")
 """Inside a wheel; the `iree-compile` in `bin/` is a Python script that costs up to a second a call."""
-LIBRARY = "libIREECompiler.so"
 
 _RELEASE = re.compile(r"(?:iree-base-compiler\s*==\s*)?(\d+\.\d+(?:\.\d+)?(?:rc\d+|\.dev\d+)?(?:\+[\w.]+)?)")
-_RECORDED = re.compile(r"sha256=([\w-]{43})", re.ASCII)
 _VERSION = re.compile(r"IREE compiler version (\S+)(?: @ ([0-9a-f]{7,40}))?")
 _BINARY_PLACES = (
     "lib/python3*/site-packages/iree/compiler/_mlir_libs/iree-compile",
@@ -64,7 +59,6 @@ class _Found:
     binary: Path
     bindings: Path | None
     shown: str
-    trusted_record: bool = False
 
 
 def resolve(spec: str, cache: Path, cancel: Cancel, say: Callable[[str], None]) -> Toolchain:
@@ -72,7 +66,7 @@ def resolve(spec: str, cache: Path, cancel: Cancel, say: Callable[[str], None]) 
     cache = cache.absolute()  # compiles run in directories of their own
     found = _locate(spec, cache, cancel, say)
     version, revision = _version(found.binary, spec, cancel)
-    info = CompilerInfo(version, revision, _digest(found, cache), found.shown)
+    info = CompilerInfo(version, revision, compiler_digest(found.binary, found.bindings, cache), found.shown)
     bindings, reason = _bindings(found)
     return Toolchain(found.binary, info, _backends(found.binary, cancel), bindings, reason)
 
@@ -106,7 +100,7 @@ def _locate_release(spec: str, cache: Path, cancel: Cancel, say: Callable[[str],
 
 
 def _in_wheel(root: Path, shown: str) -> _Found:
-    return _Found(root / NATIVE_BINARY, root, shown, trusted_record=True)
+    return _Found(root / NATIVE_BINARY, root, shown)
 
 
 def _from_binary(binary: Path) -> _Found:
@@ -164,47 +158,10 @@ def _backends(binary: Path, cancel: Cancel) -> tuple[str, ...]:
 
 
 def _bindings(found: _Found) -> tuple[Path | None, str]:
-    if found.bindings is None:
+    libraries = found.bindings / NATIVE_BINARY.parent if found.bindings else None
+    if libraries is None or not list(libraries.glob("_mlir.*")):
         return None, "no MLIR Python bindings beside this compiler"
-    libraries = found.bindings / NATIVE_BINARY.parent
     tag = f"cpython-{sys.version_info.major}{sys.version_info.minor}"
     if not list(libraries.glob(f"_mlir.{tag}*")) and not list(libraries.glob("_mlir.abi3*")):
-        return None, f"this compiler's MLIR bindings are not for Python {tag.removeprefix('cpython-')}"
+        return None, here(f"this compiler's MLIR bindings are not for Python {tag.removeprefix('cpython-')}")
     return found.bindings, ""
-
-
-def _record_digest(root: Path) -> str | None:
-    """The SHA-256 that the wheel's own RECORD gives for the compiler library (PEP 376, base64 without padding)."""
-    for record in root.glob("iree_base_compiler-*.dist-info/RECORD"):
-        with open(record, newline="", encoding="utf-8", errors="replace") as rows, contextlib.suppress(csv.Error):
-            for row in csv.reader(rows):
-                if len(row) >= 2 and row[0].endswith("/" + LIBRARY) and (digest := _RECORDED.fullmatch(row[1])):
-                    return base64.urlsafe_b64decode(digest[1] + "=").hex()
-    return None
-
-
-def _digest(found: _Found, cache: Path) -> str:
-    if found.trusted_record and found.bindings and (digest := _record_digest(found.bindings)):
-        return digest
-    directory = found.binary.parent
-    places = (directory / LIBRARY, directory.parent / "lib" / LIBRARY)
-    return _hashed(next((place for place in places if place.is_file()), found.binary), cache)
-
-
-def _hashed(path: Path, cache: Path) -> str:
-    """SHA-256 (hex) of a file of some 300 MB, remembered by its identity: size, inode and time of change."""
-    stat = path.stat()
-    identity = f"{path}\n{stat.st_size}\n{stat.st_mtime_ns}\n{stat.st_ctime_ns}\n{stat.st_ino}"
-    memo = cache / "digests" / hashlib.sha256(identity.encode()).hexdigest()
-    try:
-        known = memo.read_text(encoding="ascii")
-        if re.fullmatch(r"[0-9a-f]{64}", known):
-            return known
-    except (OSError, ValueError):
-        pass
-    digest = hashlib.sha256()
-    with open(path, "rb") as file:
-        while chunk := file.read(1 << 20):
-            digest.update(chunk)
-    write_atomically(memo, digest.hexdigest().encode())
-    return digest.hexdigest()

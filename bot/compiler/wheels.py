@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import os
+import platform
 import re
 import shutil
 import sys
-import tempfile
+import sysconfig
 import zipfile
 import zlib
 from collections.abc import Callable, Sequence
@@ -16,24 +17,31 @@ from pathlib import Path
 from packaging.tags import platform_tags
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
+from bot.compiler.files import PART_PREFIX, make_directory, open_to_others, temporary_directory
 from bot.compiler.runner import Cancel, Outcome, run
+from bot.compiler.storage import COMPLETE, hold
 from bot.errors import CompilerUnavailable, OutputError
 
 PACKAGE = "iree-base-compiler"
-_COMPLETE = ".complete"
 _LARGEST_UNPACKED_BYTES = 4 << 30
+
+
+def release_home(version: str, cache: Path) -> Path:
+    """Where a release is unpacked: the index has other wheels for another Python, another machine or another libc."""
+    python, machine = str(sysconfig.get_config_var("SOABI") or sys.implementation.cache_tag), platform.machine()
+    here = python if machine in python else f"{python}-{machine}"
+    return cache / "toolchains" / f"{version}-{here}"
 
 
 def fetch_release(version: str, cache: Path, cancel: Cancel, say: Callable[[str], None]) -> Path:
     """The unpacked wheel of a release, from the cache or the package index; raises CompilerUnavailable."""
-    python = f"cp{sys.version_info.major}{sys.version_info.minor}"
-    home = cache / "toolchains" / f"{version}-{python}"
-    if (home / _COMPLETE).is_file():
+    home = release_home(version, cache)
+    if hold(home):
         return home
     say(f"fetching {PACKAGE}=={version}")
-    with tempfile.TemporaryDirectory(prefix="code-size-") as scratch:
-        outcome = _download(version, Path(scratch), cancel)
-        found = sorted(Path(scratch).glob("*.whl"))
+    with temporary_directory("wheel-") as scratch:
+        outcome = _download(version, scratch, cancel)
+        found = sorted(scratch.glob("*.whl"))
         if not outcome.ok or not found:
             raise _unavailable(version, outcome)
         return _unpack_into(found[0], home)
@@ -91,31 +99,36 @@ def unpack(wheel: Path, cache: Path) -> Path:
         while chunk := file.read(1 << 20):
             digest.update(chunk)
     home = cache / "toolchains" / f"wheel-{digest.hexdigest()[:32]}"
-    return home if (home / _COMPLETE).is_file() else _unpack_into(wheel, home)
+    return home if hold(home) else _unpack_into(wheel, home)
 
 
 def _unpack_into(wheel: Path, home: Path) -> Path:
     """Unpack beside `home`, then rename: a half unpacked compiler is never seen."""
     try:
-        home.parent.mkdir(parents=True, exist_ok=True)
-        scratch = Path(tempfile.mkdtemp(prefix=".part-", dir=home.parent))
+        make_directory(home.parent)
     except OSError as error:
-        raise OutputError(f"cannot be written: {error.strerror}", where=str(home.parent)) from None
+        mend = "free some space, or choose another cache"
+        raise OutputError(f"cannot be written: {error.strerror}", where=str(home.parent), mend=mend) from None
     try:
-        _extract(wheel, scratch)
-        (scratch / _COMPLETE).touch()
-        if not (home / _COMPLETE).is_file():  # what is left of one that was partly removed
-            shutil.rmtree(home, ignore_errors=True)
-        try:
-            scratch.rename(home)
-        except OSError:
-            if not (home / _COMPLETE).is_file():  # not another run that was faster
-                raise
-        return home
+        with temporary_directory(PART_PREFIX, home.parent) as scratch:
+            _extract(wheel, scratch)
+            (scratch / COMPLETE).touch()
+            open_to_others(scratch)
+            _rename(scratch, home)
     except OSError as error:
         raise OutputError(f"cannot be unpacked: {error.strerror or error}", where=wheel.name) from None
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+    hold(home)
+    return home
+
+
+def _rename(scratch: Path, home: Path) -> None:
+    if not (home / COMPLETE).is_file():  # what is left of one that was partly removed
+        shutil.rmtree(home, ignore_errors=True)
+    try:
+        scratch.rename(home)
+    except OSError:
+        if not (home / COMPLETE).is_file():  # not another run that was faster
+            raise
 
 
 def _extract(wheel: Path, into: Path) -> None:

@@ -154,7 +154,7 @@ class CompilerInfo:
     Attributes:
         version: as `iree-compile --version` gives it (`3.13.0rc20261016`).
         revision: the source revision it was built from; empty where it does not say.
-        digest: SHA-256 (hex) of the compiler library.
+        digest: SHA-256 (hex) over all files of the compiler that a measurement runs.
         spec: the SPEC as the user gave it, without directories.
     """
 

@@ -47,6 +47,8 @@ else:
     from ir_strategies import strategies
 
 Answer = dict[str, Any]
+HERE = "on this machine: "
+"""`bot.core.lasting.HERE`."""
 _UNUSED_MODULES = ("numpy", "iree.compiler.dialects.linalg", "iree.compiler.dialects.llvm")
 
 
@@ -118,9 +120,11 @@ def _read(path: str) -> bytes:
 
 
 def _one_line(error: BaseException) -> str:
-    """The error, a file in it without its directory."""
+    """The error, a file in it without its directory; what the machine refuses is not the program's."""
     if isinstance(error, OSError):
-        return f"{os.path.basename(str(error.filename))}: {error.strerror}"
+        return f"{HERE}{os.path.basename(str(error.filename))}: {error.strerror}"
+    if isinstance(error, MemoryError):
+        return f"{HERE}no memory to read the IR"
     return " ".join(f"{type(error).__name__}: {error}".split())[:500]
 
 

@@ -5,6 +5,8 @@ Fetched without files (`blob:none`) and without history, so that a branch of tho
 
 from __future__ import annotations
 
+import fcntl
+import os
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -75,8 +77,10 @@ class Scratch:
 
     def __init__(self, git: Git, remote: str) -> None:
         self._git = git
-        self._room = tempfile.TemporaryDirectory(prefix="code-size-data-")
+        self._room = tempfile.TemporaryDirectory(prefix="code-size-bot-data-")
         self.directory = Path(self._room.name)
+        self._lock = os.open(self.directory, os.O_RDONLY)
+        fcntl.flock(self._lock, fcntl.LOCK_EX)  # the next run removes those that are not locked
         repository = self.directory / "repository"
         self._environment = {"GIT_DIR": str(repository)}
         url, settings = git.text("remote", "get-url", remote), self._settings()
@@ -156,4 +160,5 @@ class Scratch:
 
     def close(self) -> None:
         """Remove it from the disk."""
+        os.close(self._lock)
         self._room.cleanup()

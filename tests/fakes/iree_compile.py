@@ -122,6 +122,13 @@ def warn() -> int:
     return 0
 
 
+def say(action: str) -> int:
+    """`say CODE TEXT`: that text, and that exit code."""
+    _, code, text = action.split(" ", 2)
+    print(text)
+    return int(code)
+
+
 def misbehave(action: str, argv: Words, home: str) -> int:
     """What a knob asks for; 0 where the compile then goes on."""
     actions: dict[str, Callable[[], int]] = {
@@ -133,7 +140,7 @@ def misbehave(action: str, argv: Words, home: str) -> int:
         "once-fails": lambda: parse_error(argv) if turn(home) == 0 else 0,
         "warn": warn,
     }
-    return actions[action]() if action in actions else 0
+    return say(action) if action.startswith("say ") else actions[action]() if action in actions else 0
 
 
 def action_for(kind: str, text: str, argv: Words, rules: list[dict[str, str]]) -> str:

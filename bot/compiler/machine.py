@@ -1,0 +1,72 @@
+"""How the machine, and not the compiler, ends a compile: no room, no memory, a program that cannot be started."""
+
+from __future__ import annotations
+
+import errno
+import os
+import platform
+import re
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from bot.compiler.files import no_room
+from bot.compiler.runner import Outcome
+from bot.core.lasting import here
+from bot.errors import CompilerUnavailable
+
+_LEAST_FREE_BYTES = 1 << 20
+"""With less than this, a compile that went well may have left half a file."""
+_NO_ROOM = re.compile(r"No space left on device|Disk quota exceeded", re.IGNORECASE)
+_NOT_STARTED = re.compile(r"error while loading shared libraries: (.{1,200})")
+_KIND = re.compile(r"(model name|flags|Features|CPU part|isa|uarch)\s*:")
+_OTHERS = re.compile(
+    r"out of memory|std::bad_alloc|Cannot allocate memory|Too many open files|Read-only file system"
+    r"|Resource temporarily unavailable|Input/output error|Stale file handle|Permission denied",
+    re.IGNORECASE,
+)
+
+
+def _free_bytes(directory: Path) -> int | None:
+    """Room for this user; None where the file system does not say."""
+    stat = os.statvfs(directory)
+    blocks = stat.f_bavail if os.geteuid() else stat.f_bfree
+    return blocks * stat.f_frsize if stat.f_blocks else None
+
+
+def require_room(outcome: Outcome, directory: Path) -> None:
+    """Refuse what was made in a directory that is full, whether the compiler noticed or not; raises OutputError."""
+    free = _free_bytes(directory)
+    said = not outcome.ok and _NO_ROOM.search(outcome.output)
+    if said or (free is not None and free < _LEAST_FREE_BYTES):
+        raise no_room(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), tempfile.gettempdir())
+
+
+def require_started(outcome: Outcome, spec: str) -> None:
+    """Refuse a compiler that the loader did not start; raises CompilerUnavailable."""
+    if outcome.exit_code == 127 and (match := _NOT_STARTED.search(outcome.output)):
+        raise CompilerUnavailable(f"cannot be started: {match[1]}", where=spec, mend="is it still all there?")
+
+
+def not_started(error: OSError, binary: Path, spec: str) -> Exception:
+    """The error of a compiler that the kernel did not start; of anything else, the error itself."""
+    if error.filename != str(binary):
+        return error
+    return CompilerUnavailable(f"cannot be started: {error.strerror}", where=spec, mend="is it still all there?")
+
+
+def processor(argv: Sequence[str]) -> str:
+    """What flags that ask for the code of this very processor depend on; empty where none does."""
+    if not any(flag.endswith("=host") for flag in argv):
+        return ""
+    try:
+        said = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        said = ""
+    kinds = {line.partition(":")[2].strip() for line in said.splitlines() if _KIND.match(line)}
+    return "\n".join((platform.machine(), platform.processor(), *sorted(kinds)))
+
+
+def blamed(message: str, output: str) -> str:
+    """The message of a failure, marked where it is the machine that refused."""
+    return here(message) if _OTHERS.search(output) else message

@@ -1,0 +1,208 @@
+"""bot.compiler.storage and bot.caching: what leaves the cache, what stays, and what people are told."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from fake_compiler import wait_until
+
+from bot.caching import limit_of_environment, limited, parse_limit, prune, show
+from bot.compiler.cache import CellCache, TextStore, digest_of
+from bot.compiler.storage import COMPLETE, entries, evict, hold
+from bot.core.snapshot import Cell, CellKey
+from bot.errors import UsageError
+
+LONG_AGO = 10**9
+CELL = Cell(CellKey("bert", "vmvx"), "ok", metrics={"artifact_bytes": 1})
+
+
+def aged(path: Path, seconds: int) -> Path:
+    os.utime(path, ns=(seconds * LONG_AGO, seconds * LONG_AGO))
+    return path
+
+
+def file(root: Path, name: str, seconds: int, size: int = 100) -> Path:
+    path = root / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(bytes(size))
+    return aged(path, seconds)
+
+
+def compiler(root: Path, name: str, seconds: int, size: int = 1000) -> Path:
+    home = root / "toolchains" / name
+    file(home, "iree/compiler/lib.so", 1, size)
+    file(home, COMPLETE, seconds, 0)
+    return home
+
+
+def left_in(root: Path) -> set[str]:
+    return {entry.path.relative_to(root).as_posix() for entry in entries(root)}
+
+
+def test_the_longest_unused_leaves_first_whatever_it_is(tmp_path: Path) -> None:
+    compiler(tmp_path, "old", 2)
+    compiler(tmp_path, "new", 5)
+    for number, name in enumerate(("cells/aa/a.json", "ir/bb/b.mlir", "shared/c", "proofs/d", "digests/e"), 1):
+        file(tmp_path, name, number)
+    assert len(left_in(tmp_path)) == 7
+    gone, left = evict(tmp_path, 1300)
+    assert [entry.path.name for entry in gone] == ["a.json", "b.mlir", "old"]
+    assert left == 1300 and left_in(tmp_path) == {"shared/c", "proofs/d", "digests/e", "toolchains/new"}
+    assert evict(tmp_path, 1300) == ([], 1300)
+    assert not (tmp_path / "toolchains" / "old").exists()
+
+
+def test_every_use_counts(tmp_path: Path) -> None:
+    cells, texts = CellCache(tmp_path), TextStore(tmp_path)
+    for name in ("one", "two"):
+        cells.store(digest_of(name), CELL)
+        texts.keep(name, "text")
+    texts.keep("three", "text")
+    for entry in entries(tmp_path):
+        aged(entry.path, 1)
+    assert cells.load(digest_of("one")) == CELL and texts.load("one") == "text"
+    texts.keep("three", "text")
+    evict(tmp_path, 0, since_ns=2 * LONG_AGO)
+    assert cells.load(digest_of("one")) == CELL and texts.load("one") == "text" and texts.load("three") == "text"
+    assert cells.load(digest_of("two")) is None and texts.load("two") is None
+
+
+def test_what_a_run_used_stays_and_the_rest_leaves_when_it_ends(tmp_path: Path) -> None:
+    said: list[str] = []
+    cells = CellCache(tmp_path)
+    cells.store(digest_of("old"), CELL)
+    aged(entries(tmp_path)[0].path, 1)
+    with limited(tmp_path, 1, said.append):
+        cells.store(digest_of("new"), CELL)
+    assert cells.load(digest_of("new")) == CELL and cells.load(digest_of("old")) is None
+    first, second = said
+    assert first.startswith("the cache was above its limit of 1 B: 1 entry of ") and first.endswith(" left it")
+    assert second.endswith(" B, above its limit of 1 B: all of it was used just now")
+
+
+def test_a_run_that_fails_lets_nothing_go(tmp_path: Path) -> None:
+    file(tmp_path, "cells/aa/a", 1)
+    with pytest.raises(UsageError), limited(tmp_path, 0, print):
+        raise UsageError("no")
+    assert left_in(tmp_path) == {"cells/aa/a"}
+
+
+def test_what_is_no_cache_stays(tmp_path: Path) -> None:
+    for name in ("baselines/a.json", "elsewhere/b", "c"):
+        file(tmp_path / "cache", name, 1)
+    compiler(tmp_path / "other", "linked", 1)
+    (tmp_path / "cache" / "toolchains").symlink_to(tmp_path / "other" / "toolchains")
+    evict(tmp_path / "cache", 0)
+    assert len([path for path in (tmp_path / "cache").rglob("*") if path.is_file()]) >= 3
+    assert hold(tmp_path / "other" / "toolchains" / "linked")
+
+
+HOLDER = """
+import sys
+from pathlib import Path
+from bot.compiler.storage import hold
+print(hold(Path(sys.argv[1])), flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_compiler_that_another_run_uses_stays_until_that_is_dead(tmp_path: Path) -> None:
+    home = compiler(tmp_path, "used", 1)
+    argv = [sys.executable, "-c", HOLDER, str(home)]
+    user = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert user.stdout is not None and user.stdout.readline() == "True\n"
+    aged(home / COMPLETE, 1)
+    assert evict(tmp_path, 0) == ([], 1000) and (home / "iree" / "compiler" / "lib.so").exists()
+    user.send_signal(signal.SIGKILL)
+    user.communicate()
+    assert wait_until(lambda: evict(tmp_path, 0)[1] == 0) and not home.exists()
+
+
+def test_a_compiler_of_this_run_stays(tmp_path: Path) -> None:
+    home = compiler(tmp_path, "used", 1)
+    assert hold(home) and hold(home)
+    aged(home / COMPLETE, 1)
+    assert evict(tmp_path, 0) == ([], 1000)
+
+
+def test_one_that_left_is_not_held(tmp_path: Path) -> None:
+    home = compiler(tmp_path, "gone", 1)
+    evict(tmp_path, 0)
+    assert not hold(home)
+    compiler(tmp_path, "gone", 1)
+    assert hold(home)
+
+
+def test_many_runs_evict_at_once(tmp_path: Path) -> None:
+    for number in range(40):
+        file(tmp_path, f"cells/{number % 4}/{number}", number + 1)
+        compiler(tmp_path, f"c{number}", number + 1)
+    code = (
+        "import sys; from pathlib import Path; from bot.compiler.storage import evict; evict(Path(sys.argv[1]), 5000)"
+    )
+    runs = [subprocess.Popen([sys.executable, "-c", code, str(tmp_path)]) for _ in range(4)]
+    assert [run.wait() for run in runs] == [0] * 4
+    assert 4000 <= sum(entry.size_bytes for entry in entries(tmp_path)) <= 5000
+    assert not list(tmp_path.rglob(".part-*"))
+
+
+def test_what_a_dead_run_was_writing_is_swept(tmp_path: Path) -> None:
+    torn = [file(tmp_path, "cells/aa/.part-x", 1), file(tmp_path, "toolchains/.part-y/iree/lib", 1).parents[1]]
+    young = tmp_path / "cells" / "aa" / ".part-young"
+    young.touch()
+    for path in torn:
+        aged(path, 1)
+    evict(tmp_path, 10**9)
+    assert not any(path.exists() for path in torn) and young.exists()
+
+
+# What people are told
+
+
+def test_an_empty_cache(tmp_path: Path) -> None:
+    assert show(tmp_path / "none").splitlines()[-1] == "empty"
+    assert prune(tmp_path / "none", 0) == "nothing had to leave the cache; it holds 0 B"
+    assert not (tmp_path / "none").exists()
+
+
+def test_the_cache_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    compiler(tmp_path, "3.13.0", 86_400, 3 << 20)
+    file(tmp_path, "cells/aa/a", 2 * 86_400, 2048)
+    file(tmp_path, "cells/bb/b", 3 * 86_400, 2048)
+    assert show(tmp_path).splitlines() == [
+        str(tmp_path),
+        "what            entries        size  unused since      last used",
+        "compilers             1     3.0 MiB  1970-01-02 00:00  1970-01-02 00:00",
+        "cells                 2     4.0 KiB  1970-01-03 00:00  1970-01-04 00:00",
+        "all                   3     3.0 MiB  1970-01-02 00:00  1970-01-04 00:00",
+    ]
+    told = prune(tmp_path, 4096)
+    assert told == "1 entry of 3.0 MiB, unused for the longest time, left the cache; it holds 4.0 KiB"
+
+
+def test_pruning_says_what_is_in_use(tmp_path: Path) -> None:
+    assert hold(compiler(tmp_path, "used", 1))
+    told = "nothing had to leave the cache; it holds 1,000 B, above the limit of 0 B: compilers in use stay"
+    assert prune(tmp_path, 0) == told
+
+
+@pytest.mark.parametrize(("text", "size"), [("5GiB", 5 << 30), ("0B", 0), ("1.5KiB", 1536), ("200 MiB", 200 << 20)])
+def test_limits(text: str, size: int) -> None:
+    assert parse_limit(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "5", "5GB", "-1GiB", "5s", "x", "1.0001KiB"])
+def test_no_limits(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ValueError, match=r"\S"):
+        parse_limit(text)
+    monkeypatch.setenv("CODE_SIZE_CACHE_LIMIT", text or "none")
+    with pytest.raises(UsageError, match=r"^CODE_SIZE_CACHE_LIMIT: "):
+        limit_of_environment()
