@@ -14,13 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bot.compiler.files import write_atomically
+from bot.core.digests import is_whole
 from bot.core.plan import PlannedCell
 from bot.core.serial import cell_from_plain, cell_to_plain, dumps
 from bot.core.serial_program import Programs, programs_from_plain
 from bot.core.snapshot import Cell
 from bot.errors import BotError
 
-MEASUREMENT_SCHEMA = "code-size-cell/3"
+MEASUREMENT_SCHEMA = "code-size-cell/4"
 """Raise it whenever a reader starts to say something else about the same bytes."""
 
 _NEVER_CACHED_STAGES = frozenset({"timeout", "cache", "start"})
@@ -76,7 +77,10 @@ class CellCache:
 
 @dataclass(frozen=True, slots=True)
 class TextStore:
-    """IR texts on disk under `root`, by their digest; for differences that people read, never for numbers."""
+    """IR texts on disk under `root`, by their whole digest; for differences that people read, never for numbers.
+
+    By a short digest nothing is kept and nothing found: it may stand for several texts.
+    """
 
     root: Path
 
@@ -86,13 +90,17 @@ class TextStore:
 
     def load(self, digest: str) -> str | None:
         """The text; None where it is not at hand."""
+        if not is_whole(digest):
+            return None
         try:
             return self._path(digest).read_text(encoding="utf-8")
         except (OSError, ValueError):
             return None
 
     def keep(self, digest: str, text: str) -> None:
-        """Keep a text, unless it is there."""
+        """Keep a text, unless it is there; ValueError for a digest that is not whole."""
+        if not is_whole(digest):
+            raise ValueError(f"{digest!r} is no whole digest")
         path = self._path(digest)
         if not path.is_file():
             write_atomically(path, [text])
