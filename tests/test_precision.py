@@ -152,6 +152,16 @@ def test_ir_that_shares_30_bits_is_never_called_the_same_and_no_ir_is_shown() ->
     assert (one.matched, one.diff) == ("same-short-source", ())
 
 
+def test_a_short_digest_of_ir_is_not_believed_where_its_structure_differs() -> None:
+    left, right = (source_of(text) for text in colliding_sources())
+    right = replace(right, structure=whole("other"))
+    base, head = (sourced(made(Row("s", code=None)), source) for source in (left, right))
+    found = told(stored(base), head)
+    assert (found.cause, found.unchanged) == ("fusion", 0)
+    assert [one.matched for one in found.dispatches] == ["same-kind-and-component"]
+    assert found.dispatches[0].cause == "fusion"
+
+
 def test_of_a_baseline_no_ir_is_shown_by_its_short_name() -> None:
     asked: list[str] = []
 
@@ -195,6 +205,26 @@ def test_every_sentence_that_rests_on_equal_ir_says_how_it_was_compared(
     assert told(base, head).why == words
     assert told(stored(base), head).why == f"by short digests of IR, {words}"
     assert told(base, stored(head)).why == f"by short digests of IR, {words}"
+
+
+@pytest.mark.parametrize("relu", [4, 2**32 - 3, 2**53 - 3])
+def test_regions_that_merged_are_named_by_what_both_sides_keep_of_their_sums(relu: int) -> None:
+    base = made(Row("m", operations=11), Row("r", kind="elementwise", operations=relu), Row("k", code="k"))
+    head = made(Row("mr", operations=(11 + relu) % 2**53, code="n"), Row("k", code="k"))
+    for pair in ((stored(base), head), (base, stored(head)), (stored(base), stored(head)), (base, head)):
+        assert "2 of 3 dispatch sites became 1; 1 × (matmul + elementwise) → matmul" in told(*pair).why
+
+
+def test_buffers_at_other_offsets_are_told_by_short_digests_too() -> None:
+    def bound(cell: Cell, where: str) -> Cell:
+        assert cell.program is not None
+        return sourced(cell, *(replace(row, bound=whole(where)) for row in cell.program.sources))
+
+    base = stored(bound(made(Row("s", code="s")), "here"))
+    assert told(base, bound(made(Row("s", code="S")), "there")).rebased == 1
+    (one,) = told(base, bound(made(Row("s", code="S", code_bytes=104)), "there")).dispatches
+    words = "the same configuration, other code for buffers that the program binds at other offsets"
+    assert one.note == f"by short digests of IR, {words}"
 
 
 def test_a_difference_that_is_proved_needs_no_doubt() -> None:
@@ -283,5 +313,5 @@ def test_both_sides_of_a_comparison_are_cut_alike() -> None:
     left, right = made(Row("s")).program, stored(made(Row("t"))).program
     assert left is not None and right is not None
     for one, other in (alike(left, right), alike(right, left)):
-        assert {len(row.source) for row in (*one.sources, *other.sources)} == {5}
+        assert {len(row.source) for row in (*one.sources, *other.sources)} == {5 + 4}
     assert alike(left, left) == (left, left)

@@ -240,7 +240,8 @@ def _formed(found: Match, story: _Story) -> str:
 def _coded(found: Match, story: _Story) -> str:
     base, head = found.base, found.head
     other = base is not None and head is not None and rebound(story.compared, base, head)
-    return f"the same configuration, other code{f' for {OTHER_OFFSETS}' if other else ''}"
+    words = "the same configuration, other code"
+    return as_told(story.compared, f"{words} for {OTHER_OFFSETS}") if other else words
 
 
 def _says(words: str) -> Note:

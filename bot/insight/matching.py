@@ -103,18 +103,12 @@ def _binary(side: Side, row: Dispatch) -> Hashable | None:
     source = side.sources.get(row.executable)
     beside = (numbers(row), describe(row)) if side.short_code else ()
     code = row.code[:CODE_CHARACTERS] if side.short_code else row.code
-    return code, row.code_bytes, row.kind, _ir(side, source), beside
-
-
-def _ir(side: Side, source: Source | None) -> Hashable | None:
-    """What stands for IR up to names: its digest, beside a short one that of its structure."""
-    if source is None:
-        return None
-    return (source.source, source.structure) if side.short_ir else source.source
+    return code, row.code_bytes, row.kind, source and source.source, beside
 
 
 def _same_source(side: Side, row: Dispatch) -> Hashable | None:
-    return _ir(side, side.sources.get(row.executable))
+    source = side.sources.get(row.executable)
+    return source and source.source
 
 
 def _structure_and_place(side: Side, row: Dispatch) -> Hashable | None:

@@ -20,7 +20,7 @@ Texts = Callable[[str], "str | None"]
 """Whole digest of a source → its IR as people read it, of a program → its JSON; None where it is not at hand."""
 
 is_short = per_object(short_program)
-_cut, _name = per_object(cut_program), per_object(name_of)
+_cut = per_object(cut_program)
 
 
 def no_texts(_: str) -> str | None:
@@ -45,17 +45,25 @@ def uncut(program: Program, texts: Texts) -> Program:
 
 
 def _is_cut_of(short: Program, whole: Program) -> bool:
-    named = short.whole == _name(whole)
-    return named and replace(short, arguments=()) == replace(_cut(whole), arguments=())
+    """Equal to the letter, and by its name (`Program.whole`)."""
+    return replace(short, arguments=()) == replace(_cut(whole), arguments=())
 
 
 @per_object
 def alike(left: Program, right: Program) -> tuple[Program, Program]:
-    """Both with digests of one length, so that equal ones are equal as far as either side says."""
+    """Both with digests of one length, so that equal ones are equal as far as either side says.
+
+    A short digest of a source has that of its structure behind it: neither is believed alone.
+    """
     if not is_short(left) and not is_short(right):
         return left, right
     if is_short(left) and _is_cut_of(left, right):
         return right, right
     if is_short(right) and _is_cut_of(right, left):
         return left, left
-    return _cut(left), _cut(right)
+    return _beside_structures(_cut(left)), _beside_structures(_cut(right))
+
+
+@per_object
+def _beside_structures(program: Program) -> Program:
+    return replace(program, sources=tuple(replace(row, source=row.source + row.structure) for row in program.sources))
