@@ -18,6 +18,7 @@ from bot.core.reading import Products, ProgramFacts
 from bot.core.snapshot import Cell, Failure
 from bot.errors import MalformedBinary
 from bot.insight.describing import describe, shown_texts
+from bot.insight.precision import kept_program
 from bot.measure.assemble import measure
 from bot.measure.ir_facts import alloca_bytes, program_facts, strategies
 
@@ -52,7 +53,7 @@ def told(answer: str | None, texts: TextStore | None = None) -> Told:
         return Told(reason=reason)
     program, families = describe(facts)
     if texts is not None:
-        for digest, text in shown_texts(facts, program).items():
+        for digest, text in (*shown_texts(facts, program).items(), kept_program(program)):
             texts.keep(digest, text)
     return Told(facts, program, families)
 

@@ -172,6 +172,7 @@ def _explanation(cell: _Object) -> Explanation | None:
         cell.each("dispatches", _dispatch_delta),
         unchanged=cell.get("unchanged", INT, None) or 0,
         rebased=cell.get("rebased", INT, None) or 0,
+        short_digests=cell.get("short_digests", bool, False),
         components=cell.each("components", _component),
     )
     return made if made.cause or made.why or made.dispatches or made.components else None

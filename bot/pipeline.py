@@ -28,9 +28,8 @@ from bot.core.verdict import Verdict
 from bot.errors import InputError, OutputError, UsageError
 from bot.inputs.config import Config, load_config
 from bot.inputs.requirements import pinned_compiler
-from bot.insight.differences import Texts
-from bot.insight.explaining import no_texts
 from bot.insight.overview import overview
+from bot.insight.precision import Texts, no_texts
 from bot.insight.stories import explanations
 from bot.preparing import (
     Request,
@@ -144,7 +143,7 @@ def _publish(
 
 
 def reported(config: Config, base: Snapshot, head: Snapshot, baseline: Baseline, texts: Texts = no_texts) -> Report:
-    """Compare, judge and explain two sides; `texts`: digest of an executable's source → its IR, where it is at hand."""
+    """Compare, judge and explain two sides; `texts`: as `bot.insight.precision` has it."""
     deltas = diff(base, head)
     verdict = judge(deltas, config.thresholds, config.states, config.noise)
     return Report(

@@ -37,6 +37,9 @@ TEMPLATES = {
     "llvm-cpu": str(BINARIES / "dense.llvm-cpu-x86_64.vmfb"),
     "rocm": str(BINARIES / "dense.rocm.vmfb"),
     "vmvx": str(BINARIES / "dense.vmvx.vmfb"),
+    "cuda": str(BINARIES / "dense.cuda.vmfb"),
+    "vulkan-spirv": str(BINARIES / "dense.vulkan-spirv.vmfb"),
+    "metal-spirv": str(BINARIES / "dense.metal-spirv.vmfb"),
 }
 """Real artifacts, so that the readers have something to read."""
 

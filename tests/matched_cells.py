@@ -9,11 +9,18 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from bot.core.digests import WHOLE_CHARACTERS
 from bot.core.program import Family, Program, Site, Source
 from bot.core.snapshot import Cell, CellKey, Dispatch
 
+
+def whole(word: str) -> str:
+    """A whole digest that begins with the word."""
+    return word.ljust(WHOLE_CHARACTERS, "-")
+
+
 KEY = CellKey("bert", "llvm-cpu-x86_64")
-PHASES = {"input": "i", "global-optimization": "g"}
+PHASES = {"input": whole("i"), "global-optimization": whole("g")}
 
 
 @dataclass(frozen=True)
@@ -45,7 +52,7 @@ def made(
     names = [f"{e}_{row.kind}_{row.words}" for e, row in zip(executables, rows, strict=True)]
     dispatches = [_dispatch(e, n, row) for e, n, row in zip(executables, names, rows, strict=True)]
     sources = [
-        Source(e, row.source, row.structure or row.source, _operations(row))
+        Source(e, whole(row.source), whole(row.structure or row.source), _operations(row))
         for e, row in zip(executables, rows, strict=True)
     ]
     sites = [Site(n, place) for n, row in zip(names, rows, strict=True) for place in row.places]
@@ -63,7 +70,7 @@ def _operations(row: Row) -> int:
 
 def _dispatch(executable: str, name: str, row: Row) -> Dispatch:
     measured: dict[str, Any] = {"sites": len(row.places), "code_bytes": row.code_bytes, "stack_bytes": row.stack_bytes}
-    return Dispatch(executable, name, row.kind, **measured, code=row.code, strategy=row.strategy)
+    return Dispatch(executable, name, row.kind, **measured, code=row.code and whole(row.code), strategy=row.strategy)
 
 
 def without_program(cell: Cell, reason: str = "") -> Cell:
@@ -88,7 +95,7 @@ rows = st.builds(
 @st.composite
 def cells(draw: st.DrawFn) -> Cell:
     """A random cell of up to 8 executables, few digests so that many are equal; sometimes without its IR."""
-    phases = {phase: draw(letters) for phase in PHASES if draw(st.integers(0, 7))}
+    phases = {phase: whole(draw(letters)) for phase in PHASES if draw(st.integers(0, 7))}
     drawn = draw(st.lists(rows, max_size=8))
     cell = made(*drawn, first=draw(st.integers(0, 9)), phases=phases, artifact=draw(letters))
     return cell if draw(st.integers(0, 5)) else without_program(cell)

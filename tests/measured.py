@@ -7,11 +7,11 @@ shared by neighbours, a program has four sites to a source, a cell five families
 from __future__ import annotations
 
 import random
-from base64 import b64encode
 from dataclasses import replace
 
 from report_factory import TARGETS, digest, snapshot
 
+from bot.core.digests import written
 from bot.core.program import FAMILY_KINDS, Argument, Family, Program, Site, Source
 from bot.core.snapshot import Cell, CellKey, Dispatch, Snapshot
 
@@ -36,7 +36,7 @@ _STRATEGIES = {
 
 
 def _code(rng: random.Random) -> str:
-    return b64encode(rng.randbytes(3)).decode()
+    return written(rng.randbytes(32))
 
 
 def _names(model: str) -> list[tuple[str, str, str]]:
@@ -51,15 +51,15 @@ def _names(model: str) -> list[tuple[str, str, str]]:
 
 def _program(model: str) -> Program:
     rng, names = random.Random(f"program of {model}"), _names(model)
-    words = [b64encode(rng.randbytes(9)).decode() for _ in names]
-    sums = [rng.getrandbits(32) for _ in names]
+    words = [tuple(_code(rng) for _ in range(3)) for _ in names]
+    sums = [rng.getrandbits(53) for _ in names]
     layer = rng.sample(range(DISPATCHES), 9)
     sites = [(i, number) for number in range(12) for i in (rng.randrange(DISPATCHES), *layer)]
     return Program(
-        phases={phase: digest(f"{phase} of {model}")[:16] for phase in ("input", "global-optimization")},
+        phases={phase: digest(f"{phase} of {model}") for phase in ("input", "global-optimization")},
         linalg_ops_before=rng.randint(90, 900),
         sources=tuple(
-            Source(executable, word[:5], words[index // 3][5:9], sums[index // 3], word[8:])
+            Source(executable, word[0], words[index // 3][1], sums[index // 3], word[2])
             for index, ((executable, _, _), word) in enumerate(zip(names, words, strict=True))
         ),
         sites=tuple(Site(names[i][1], f"{model}/encoder.layer.{number}.{names[i][2]}", i < 3) for i, number in sites),

@@ -39,7 +39,7 @@ _DISPATCH: dict[str, st.SearchStrategy[Any]] = {
     "name": names,
     "kind": st.sampled_from(["matmul", "conv", "other"]),
     "stack_kind": st.none() | st.sampled_from(["static", "dynamic"]),
-    "code": st.none() | st.sampled_from(["c0de", "C0DE"]),
+    "code": st.none() | st.sampled_from(["c0de", "C0DE", "c0de" + "x" * 39]),
     "strategy": st.none() | text,
 }
 dispatches = st.builds(Dispatch, **{f.name: _DISPATCH.get(f.name, values) for f in fields(Dispatch)})
@@ -55,14 +55,15 @@ compilers = st.builds(CompilerInfo, version=text, revision=text, digest=digests,
 sources = st.builds(SourceInfo, sha=st.none() | digests, ref=st.none() | text, dirty=st.booleans())
 
 
+wholes = st.sampled_from(["s" * 43, "S" * 43])
 places = st.none() | text
 programs = st.builds(
     Program,
     phases=st.dictionaries(st.sampled_from(HASHED_PHASES), digests, max_size=2),
     linalg_ops_before=values,
-    sources=st.lists(st.builds(Source, names, text, text, values.filter(lambda n: n is not None)), max_size=2).map(
-        tuple
-    ),
+    sources=st.lists(
+        st.builds(Source, names, text | wholes, text | wholes, values.filter(lambda n: n is not None)), max_size=2
+    ).map(tuple),
     sites=st.lists(st.builds(Site, names, places, st.booleans()), max_size=3).map(tuple),
     arguments=st.lists(
         st.builds(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from matched_cells import PHASES, Row, cells, made, without_program
+from matched_cells import PHASES, Row, cells, made, whole, without_program
 
 from bot.core.explanation import CAUSES
 from bot.core.explanation import PHASES as ALL_PHASES
@@ -18,8 +18,8 @@ from bot.insight.causes import Cause, cause_of, dispatch_cause, keeps_apart
 from bot.insight.matching import index_both, match_sides
 from bot.insight.regions import compare
 
-OTHER_INPUT = {"input": "j", "global-optimization": "h"}
-OTHER_OPTIMIZATION = {"input": "i", "global-optimization": "h"}
+OTHER_INPUT = {"input": whole("j"), "global-optimization": whole("h")}
+OTHER_OPTIMIZATION = {"input": whole("i"), "global-optimization": whole("h")}
 FOLDED = Row("p1", "p", places=("e.0", "e.1", "e.2"), code="p1")
 UNFOLDED = tuple(Row(f"p{i}", "p", places=(f"e.{i}",), code=f"p{i}") for i in range(3))
 FAMILY = Family("constants", ("main_dispatch_0", "main_dispatch_2"), ("arith.constant i32 → arith.muli: 3, 5", "more"))
@@ -68,7 +68,7 @@ def test_a_program_that_is_read_differently_and_ends_up_the_same_is_no_cause() -
 
 def _bound(cell: Cell, bound: str) -> Cell:
     assert cell.program is not None
-    sources = tuple(replace(source, bound=bound) for source in cell.program.sources)
+    sources = tuple(replace(source, bound=whole(bound)) for source in cell.program.sources)
     return replace(cell, program=replace(cell.program, sources=sources))
 
 
@@ -94,7 +94,7 @@ def test_an_inserted_dispatch_is_one_change_without_shift_noise() -> None:
     [
         (PHASES, "dispatch-creation", "matmul in encoder.0"),
         (OTHER_OPTIMIZATION, "global-optimization", "matmul in encoder.0"),
-        ({"input": "i"}, None, "; the phase is not known, as global optimization was not read on both sides"),
+        ({"input": whole("i")}, None, "; the phase is not known, as global optimization was not read on both sides"),
     ],
 )
 def test_fusion_counts_sites_and_names_what_merged(phases: dict[str, str], phase: str | None, end: str) -> None:
@@ -154,7 +154,7 @@ def test_each_dispatch_has_the_cause_of_its_own_structure() -> None:
 
 @pytest.mark.parametrize(
     ("phases", "phase"),
-    [(PHASES, "executable-source"), (OTHER_OPTIMIZATION, "global-optimization"), ({"input": "i"}, None)],
+    [(PHASES, "executable-source"), (OTHER_OPTIMIZATION, "global-optimization"), ({"input": whole("i")}, None)],
 )
 def test_other_constants_of_the_same_regions_are_fusion(phases: dict[str, str], phase: str | None) -> None:
     base, head = made(Row("p1", "p")), _made(Row("p2", "p", code="d"), phases=phases)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from matched_cells import KEY, PHASES, Row, cells, made, without_program
+from matched_cells import KEY, PHASES, Row, cells, made, whole, without_program
 
 from bot.core.delta import CellDelta
 from bot.core.explanation import UNATTRIBUTED, DispatchDelta, Explanation
@@ -15,7 +15,7 @@ from bot.core.program import Family
 from bot.core.snapshot import Cell, Dispatch
 from bot.insight.explaining import MOST_DIFFS, MOST_NOTES, explain
 
-TEXTS = {f"{letter}{number}": f"func\n  op {letter}{number}\n" for letter in "pqsk" for number in range(9)}
+TEXTS = {whole(f"{letter}{number}"): f"func\n  op {letter}{number}\n" for letter in "pqsk" for number in range(9)}
 FOLDED = Row("p1", "p", places=("e.0", "e.1", "e.2"), code="p1")
 UNFOLDED = tuple(Row(f"p{i}", "p", places=(f"e.{i}",), code=f"p{i}") for i in range(3))
 FAMILY = Family("constants", ("main_dispatch_0", "main_dispatch_1", "main_dispatch_2"), ("i32: 3, 5, 7",))
@@ -49,7 +49,7 @@ def test_the_largest_change_comes_first_and_the_same_is_only_counted() -> None:
 def test_code_that_only_lies_elsewhere_is_counted_and_not_listed() -> None:
     def bound(cell: Cell, where: str) -> Cell:
         assert cell.program is not None
-        sources = tuple(replace(source, bound=where) for source in cell.program.sources)
+        sources = tuple(replace(source, bound=whole(where)) for source in cell.program.sources)
         return replace(cell, program=replace(cell.program, sources=sources))
 
     base, head = bound(made(Row("s", code="s")), "here"), bound(made(Row("s", code="S")), "there")
@@ -97,7 +97,7 @@ def test_dedup_won_is_the_mirror() -> None:
 def test_lone_regions_of_fusion_and_input() -> None:
     base, head = made(Row("s0", kind="conv"), Row("k0")), made(Row("s1"), Row("k0"))
     assert _notes(_told(base, head)) == ["a region that the other side does not have"] * 2
-    other = made(Row("s1"), Row("k0"), phases={**PHASES, "input": "j"})
+    other = made(Row("s1"), Row("k0"), phases={**PHASES, "input": whole("j")})
     assert _notes(_told(base, other)) == ["the model itself changed"] * 2
 
 

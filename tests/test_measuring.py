@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import _thread
 import hashlib
+import json
 import tempfile
 import threading
 import time
@@ -21,6 +22,7 @@ from fake_compiler import (
     cells_of,
     install,
     is_alive,
+    suite,
     wait_until,
     write_model,
 )
@@ -279,12 +281,12 @@ def test_a_file_in_place_of_the_cache(tmp_path: Path, scratch: Path) -> None:
 
 
 def test_a_cell_that_two_sides_share_is_compiled_once(tmp_path: Path) -> None:
-    fake, cells = fake_in(tmp_path / "fake"), cells_of(tmp_path, MODELS)
+    fake, cells = fake_in(tmp_path / "fake"), suite(tmp_path)
     snapshots, heard = measured(tmp_path, ("base", fake, cells), ("head", fake, cells))
-    assert snapshots["base"].cells == snapshots["head"].cells and len(snapshots["head"].cells) == 6
-    assert fake.compiles == {"front": 2, "resume": 6, "direct": 1}
-    assert heard.plans == [(12, 0, sum(cell.cost for cell in cells))]
-    assert Counter(side for side, _, _ in heard.cells) == {"base": 6, "head": 6}
+    assert snapshots["base"].cells == snapshots["head"].cells and len(snapshots["head"].cells) == 24
+    assert fake.compiles == {"front": 6, "resume": 24, "direct": 8}
+    assert heard.plans == [(48, 0, sum(cell.cost for cell in cells))]
+    assert Counter(side for side, _, _ in heard.cells) == {"base": 24, "head": 24}
     assert sum(cost for _, _, cost in heard.cells) == pytest.approx(heard.plans[0][2])
 
 
@@ -295,25 +297,50 @@ def test_only_what_differs_is_compiled_on_both(tmp_path: Path) -> None:
     snapshots, _ = measured(tmp_path, ("base", fake, base), ("head", fake, head))
     assert {cell.key.model for cell in snapshots["base"].cells} == {"alpha", "beta"}
     assert {cell.key.model for cell in snapshots["head"].cells} == {"beta", "gamma"}
-    assert fake.compiles["front"] == 3
+    assert fake.compiles == {"direct": 9}
 
 
 def test_two_compilers(tmp_path: Path) -> None:
     base, head = fake_in(tmp_path / "b", version="3.12.0"), fake_in(tmp_path / "h", version="3.13.0")
-    cells = cells_of(tmp_path, MODELS)
+    cells = suite(tmp_path)
     snapshots, heard = measured(tmp_path, ("base", base, cells), ("head", head, cells))
-    assert base.compiles == head.compiles == {"front": 2, "resume": 6, "direct": 1}
+    assert base.compiles == head.compiles == {"front": 6, "resume": 24, "direct": 8}
     assert [snapshots[side].compiler.version for side in ("base", "head")] == ["3.12.0", "3.13.0"]
-    assert heard.plans[0][0] == 12
+    assert heard.plans[0][0] == 48
+
+
+def test_a_cell_from_the_cache_says_where_its_front_half_came_from(tmp_path: Path) -> None:
+    fake, cells = fake_in(tmp_path / "fake"), suite(tmp_path)
+    first, _ = measured(tmp_path, ("head", fake, cells))
+    again, heard = measured(tmp_path, ("head", fake, cells))
+    assert again == first and heard.plans[0][1] == 24
+    assert {cell.donor is None for cell in again["head"].cells if cell.key.model == "alpha"} == {True}
+    assert {cell.donor is None for cell in again["head"].cells if cell.key.model != "alpha"} == {False}
+
+
+def test_cells_of_an_earlier_run_are_replaced_when_sharing_turns_out_to_be_wrong(tmp_path: Path) -> None:
+    fake, cells = fake_in(tmp_path / "fake"), suite(tmp_path)
+    measured(tmp_path, ("head", fake, cells))
+    [proof] = (tmp_path / "cache" / "proofs").iterdir()
+    proof.unlink()
+    knobs = json.loads((fake.home / "knobs.json").read_text())
+    lies = {**knobs, "rules": [{"do": "differ", "kind": "resume"}]}
+    (fake.home / "knobs.json").write_text(json.dumps(lies))
+    grown = suite(tmp_path, ("alpha", "beta", "gamma", "delta"))
+    found, _ = measured(tmp_path, ("head", fake, grown))
+    assert {cell.donor for cell in found["head"].cells} == {None}
+    assert any(note.startswith("front halves were not shared: ") for note in found["head"].notes)
+    for planned in grown:
+        assert by_key(found["head"])[planned.key].artifact_digest == hashlib.sha256(fake.artifact(planned)).hexdigest()
 
 
 def test_a_note_stays_with_its_side(tmp_path: Path) -> None:
     base, head = fake_in(tmp_path / "b"), fake_in(tmp_path / "h", {"do": "differ", "kind": "resume"})
-    cells = cells_of(tmp_path, MODELS)
+    cells = suite(tmp_path)
     snapshots, _ = measured(tmp_path, ("base", base, cells), ("head", head, cells))
     assert snapshots["base"].notes == ()
     [note] = snapshots["head"].notes
-    assert note.startswith("front ends were not shared")
+    assert note.startswith("front halves were not shared")
     assert [exact(cell) for cell in snapshots["base"].cells] == [exact(cell) for cell in snapshots["head"].cells]
 
 

@@ -10,7 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from fake_compiler import BINARIES, EIGHT, ROCM, TEMPLATES, VMVX, FakeCompiler, cells_of, install, suite
+from fake_compiler import EIGHT, ROCM, TEMPLATES, VMVX, FakeCompiler, cells_of, install, suite
 from test_measuring import SOURCE, Heard
 
 from bot.compiler.cache import CellCache
@@ -24,10 +24,6 @@ from bot.inputs.config import Config, load_config
 from bot.measuring import SidePlan, Workshop, measure_sides
 from bot.rechecking import FEW, recheck, suspects
 
-ALL_TEMPLATES = {
-    **TEMPLATES,
-    **{name: str(BINARIES / f"dense.{name}.vmfb") for name in ("cuda", "vulkan-spirv", "metal-spirv")},
-}
 RULE = Rule("any growth", ("*",), fail=LevelSpec(relative=Ratio(Fraction(0), "0")))
 
 
@@ -76,7 +72,7 @@ def test_the_largest_of_each_kind_comes_before_the_second_largest_of_any(rules: 
 def sides(
     tmp_path: Path, head: FakeCompiler, cells: Sequence[PlannedCell] | None = None
 ) -> tuple[list[SidePlan], Workshop]:
-    base = install(tmp_path / "base", version="1.0", templates=ALL_TEMPLATES)
+    base = install(tmp_path / "base", version="1.0", templates=TEMPLATES)
     cells = cells_of(tmp_path, ["alpha"]) if cells is None else cells
     models, targets = {cell.model.name: cell.model for cell in cells}, {cell.target.name: cell.target for cell in cells}
     plans = [
@@ -184,7 +180,7 @@ def test_a_failure_that_does_not_repeat_itself_is_noise(tmp_path: Path, rules: C
 def test_a_lie_in_a_cell_that_nothing_sampled_is_found_by_its_alarm(tmp_path: Path, rules: Config) -> None:
     """Neither the model nor the targets that prove sharing show it: only the resumed compile of one cell is larger."""
     lie = {"do": "grow", "kind": "resume", "model": "gamma", "argv": "backends=rocm"}
-    head = install(tmp_path / "head", [lie], version="2.0", templates=ALL_TEMPLATES)
+    head = install(tmp_path / "head", [lie], version="2.0", templates=TEMPLATES)
     cells = suite(tmp_path, targets=EIGHT)
     plans, workshop = sides(tmp_path, head, cells)
     measured = measure_sides(plans, workshop)

@@ -6,13 +6,13 @@ import time
 
 import pytest
 from hypothesis import given
-from matched_cells import Row, cells, made
+from matched_cells import Row, cells, made, whole
 
 from bot.core.snapshot import Cell
 from bot.insight.matching import index, index_both, match_sides
 from bot.insight.regions import MOST_PARTS, WINDOW_SITES, compare, members_of, merges, regions
 
-MATMUL, RELU, ADD, NORM = 11, 2**32 - 3, 500, 7_000
+MATMUL, RELU, ADD, NORM = 11, 2**53 - 3, 500, 7_000
 
 
 def _row(structure: str, operations: int, kind: str = "elementwise", *places: str | None) -> Row:
@@ -24,7 +24,7 @@ def _merges(base: Cell, head: Cell) -> tuple[str, ...]:
 
 
 APART = made(_row("m", MATMUL, "matmul"), _row("r", RELU), order=(0, 1, 0, 1))
-TOGETHER = made(_row("mr", (MATMUL + RELU) % 2**32, "matmul", "e.0", "e.0"))
+TOGETHER = made(_row("mr", (MATMUL + RELU) % 2**53, "matmul", "e.0", "e.0"))
 
 
 def test_two_that_became_one_and_one_that_became_two() -> None:
@@ -42,37 +42,37 @@ def test_up_to_four_parts(parts: int) -> None:
 
 def test_places_are_named_only_where_there_is_one() -> None:
     base = made(_row("m", MATMUL, "matmul", "e.0"), _row("r", RELU, "elementwise", "e.1"))
-    head = made(_row("mr", (MATMUL + RELU) % 2**32, "matmul"))
+    head = made(_row("mr", (MATMUL + RELU) % 2**53, "matmul"))
     assert _merges(base, head) == ("1 × (matmul + elementwise) → matmul",)
 
 
 def test_what_is_on_both_sides_is_no_part_of_anything() -> None:
     kept = (_row("m", MATMUL, "matmul"), _row("r", RELU))
-    assert _merges(made(*kept), made(*kept, _row("mr", (MATMUL + RELU) % 2**32, "matmul"))) == ()
+    assert _merges(made(*kept), made(*kept, _row("mr", (MATMUL + RELU) % 2**53, "matmul"))) == ()
     assert _merges(made(*kept), made(*kept)) == ()
 
 
 def test_a_sum_that_is_off_by_one_says_nothing() -> None:
-    assert _merges(APART, made(_row("mr", (MATMUL + RELU + 1) % 2**32, "matmul", "e.0", "e.0"))) == ()
+    assert _merges(APART, made(_row("mr", (MATMUL + RELU + 1) % 2**53, "matmul", "e.0", "e.0"))) == ()
 
 
 def test_a_part_is_used_once_and_no_more_merge_than_there_are_wholes() -> None:
     one_relu = made(_row("m", MATMUL, "matmul"), _row("r", RELU), order=(0, 1, 0))
     assert _merges(one_relu, TOGETHER) == ("1 × (matmul + elementwise) → matmul in e.0",)
-    one_whole = made(_row("mr", (MATMUL + RELU) % 2**32, "matmul"))
+    one_whole = made(_row("mr", (MATMUL + RELU) % 2**53, "matmul"))
     assert _merges(APART, one_whole) == ("1 × (matmul + elementwise) → matmul in e.0",)
 
 
 def test_parts_far_from_each_other_do_not_count() -> None:
     between = [_row(f"b{i}", 10**8 + i, "pack") for i in range(WINDOW_SITES)]
-    head = made(_row("mr", (MATMUL + RELU) % 2**32, "matmul"))
+    head = made(_row("mr", (MATMUL + RELU) % 2**53, "matmul"))
     near = made(_row("m", MATMUL, "matmul"), *between[: WINDOW_SITES - 2], _row("r", RELU))
     far = made(_row("m", MATMUL, "matmul"), *between[: WINDOW_SITES - 1], _row("r", RELU))
     assert (len(_merges(near, head)), _merges(far, head)) == (1, ())
 
 
 def test_wholes_of_other_shapes_but_the_same_operations_all_count() -> None:
-    whole = (MATMUL + RELU) % 2**32
+    whole = (MATMUL + RELU) % 2**53
     head = made(_row("mr", whole, "matmul"), _row("mr wide", whole, "matmul"))
     assert _merges(APART, head) == ("2 × (matmul + elementwise) → matmul in e.0",)
 
@@ -105,14 +105,15 @@ def test_a_census_counts_sites_and_executables() -> None:
     left, right = index_both(base, head)
     compared = compare(left, right, match_sides(left, right), True)
     assert compared.left is not None and compared.right is not None
-    assert (compared.left.structures["p"], compared.left.sources) == (3, {"p1": 2, "p2": 1})
-    assert (members_of(compared.left, "p"), members_of(compared.right, "p")) == (2, 1)
-    assert (compared.structure_moved("p"), compared.structure_moved("q")) == (-1, None)
+    p = whole("p")
+    assert (compared.left.structures[p], compared.left.sources) == (3, {whole("p1"): 2, whole("p2"): 1})
+    assert (members_of(compared.left, p), members_of(compared.right, p)) == (2, 1)
+    assert (compared.structure_moved(p), compared.structure_moved(whole("q"))) == (-1, None)
     assert len(compared.pairs) == 1
 
 
 def test_ten_thousand_sites_are_searched_quickly() -> None:
-    rows = [_row(f"s{i}", i * 2_654_435_761 % 2**32) for i in range(10_000)]
+    rows = [_row(f"s{i}", i * 2_654_435_761 % 2**53) for i in range(10_000)]
     wholes = [_row(f"w{i}", (rows[i].operations or 0) + 1) for i in range(5_000)]
     base, head = made(*rows), made(*wholes)
     started = time.process_time()

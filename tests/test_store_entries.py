@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import hashlib
 import json
 import lzma
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -49,17 +51,36 @@ def test_there_and_back(found: Snapshot) -> None:
 
 
 @given(snapshots())
-def test_what_is_kept_is_all_but_arguments_and_what_varies(found: Snapshot) -> None:
+def test_what_is_kept_is_all_but_arguments_what_varies_and_the_ends_of_digests(found: Snapshot) -> None:
     """To the letter of its JSON; and keeping twice is keeping once."""
     plain, small = json.loads(to_json(found)), json.loads(to_json(kept(found)))
     names = {cell["program"]: less["program"] for cell, less in zip(plain["cells"], small["cells"], strict=True)}
     for cell in plain["cells"]:
         cell["program"] = names[cell["program"]]
         cell["families"] = [{**family, "varying": []} for family in cell["families"]]
-    for name in plain["programs"]:
-        assert {**plain["programs"][name], "arguments": []} == small["programs"][names[name]]
+        cell["dispatches"] = [_cut(row, code=4) for row in cell["dispatches"]]
+    for name, program in plain["programs"].items():
+        kept_program = small["programs"][names[name]]
+        assert kept_program.pop("whole", "") in ("", _name(program))
+        assert kept_program == _cut_program(program)
     assert {**plain, "programs": {}} == {**small, "programs": {}}
     assert kept(kept(found)) == kept(found)
+
+
+def _cut(row: dict[str, Any], **characters: int) -> dict[str, Any]:
+    return row | {name: row[name][:most] for name, most in characters.items() if name in row}
+
+
+def _cut_program(program: dict[str, Any]) -> dict[str, Any]:
+    sources = [_cut(row, source=5, structure=4, bound=4) for row in program["sources"]]
+    sources = [{**row, "operations": row["operations"] % 2**32} for row in sources]
+    phases = _cut(program["phases"], **dict.fromkeys(program["phases"], 16))
+    return {**program, "phases": phases, "sources": sources, "arguments": []}
+
+
+def _name(program: dict[str, Any]) -> str:
+    text = json.dumps({**program, "arguments": []}, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def test_cells_share_what_is_kept_of_their_program() -> None:

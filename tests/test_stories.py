@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hypothesis import given
-from matched_cells import Row, cells, made
+from matched_cells import Row, cells, made, whole
 from strategies import plain_snapshot
 
 from bot.core.delta import diff
@@ -48,7 +48,9 @@ def test_sections_of_the_configuration_name_the_components() -> None:
 
 def test_another_model_text_is_an_input_change() -> None:
     base = made(*ROWS)
-    head = made(*ROWS, Row("new", code="n"), artifact="b", phases={"input": "j", "global-optimization": "g"})
+    head = made(
+        *ROWS, Row("new", code="n"), artifact="b", phases={"input": whole("j"), "global-optimization": whole("g")}
+    )
     [told] = _told(_side(base), _side(head, digest="2")).values()
     assert (told.cause, told.why, len(told.dispatches)) == ("input", "the model itself changed", 1)
 

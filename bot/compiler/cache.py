@@ -17,6 +17,7 @@ from bot.compiler.files import write_atomically
 from bot.compiler.importing import importer_version
 from bot.compiler.machine import processor
 from bot.compiler.storage import touch
+from bot.core.digests import is_whole
 from bot.core.lasting import lasts
 from bot.core.plan import PlannedCell
 from bot.core.serial import cell_from_plain, cell_to_plain, dumps
@@ -90,7 +91,10 @@ class CellCache:
 
 @dataclass(frozen=True, slots=True)
 class TextStore:
-    """IR texts on disk under `root`, by their digest; for differences that people read, never for numbers."""
+    """IR texts on disk under `root`, by their whole digest; for differences that people read, never for numbers.
+
+    By a short digest nothing is kept and nothing found: it may stand for several texts.
+    """
 
     root: Path
     keeps: bool = True
@@ -101,6 +105,8 @@ class TextStore:
 
     def load(self, digest: str) -> str | None:
         """The text; None where it is not at hand."""
+        if not is_whole(digest):
+            return None
         try:
             text = self._path(digest).read_text(encoding="utf-8")
         except (OSError, ValueError):
@@ -109,7 +115,9 @@ class TextStore:
         return text
 
     def keep(self, digest: str, text: str) -> None:
-        """Keep a text, unless it is there."""
+        """Keep a text, unless it is there; ValueError for a digest that is not whole."""
+        if not is_whole(digest):
+            raise ValueError(f"{digest!r} is no whole digest")
         path = self._path(digest)
         if path.is_file():
             touch(path)

@@ -20,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from bot.compiler.addresses import fixed_addresses, placed
 from bot.compiler.guard import SCRIPT, Guard
@@ -153,6 +154,26 @@ def _drain_rest(fd: int, kept: bytearray) -> None:
             return
 
 
+def _started(
+    argv: Sequence[str],
+    source: IO[bytes],
+    sink: IO[bytes] | None,
+    cwd: Path | None,
+    environment: Mapping[str, str] | None,
+    layout: int | None,
+) -> subprocess.Popen[bytes]:
+    with nullcontext() if layout is None else fixed_addresses():
+        return subprocess.Popen(
+            placed(argv, layout or 0),
+            stdin=source,
+            stdout=sink or subprocess.PIPE,
+            stderr=subprocess.PIPE if sink else subprocess.STDOUT,
+            cwd=cwd,
+            env=scrubbed_environment(environment),
+            start_new_session=True,
+        )
+
+
 def run(
     argv: Sequence[str],
     *,
@@ -172,21 +193,8 @@ def run(
         layout: of a compiler's memory, as in `bot.compiler.addresses`; None: as the system likes.
     """
     kept = bytearray()
-    steady = nullcontext() if layout is None else fixed_addresses()
-    with (
-        open(stdin or os.devnull, "rb") as source,
-        open(stdout, "wb") if stdout else nullcontext() as sink,
-        steady,
-    ):
-        child = subprocess.Popen(
-            placed(argv, layout or 0),
-            stdin=source,
-            stdout=sink or subprocess.PIPE,
-            stderr=subprocess.PIPE if sink else subprocess.STDOUT,
-            cwd=cwd,
-            env=scrubbed_environment(environment),
-            start_new_session=True,
-        )
+    with open(stdin or os.devnull, "rb") as source, open(stdout, "wb") if stdout else nullcontext() as sink:
+        child = _started(argv, source, sink, cwd, environment, layout)
     _guard.add(child.pid)
     pipe = child.stdout or child.stderr
     assert pipe is not None

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from bot.core.digests import cut_dispatch, cut_program
 from bot.core.program import Program
 from bot.core.snapshot import Cell, Snapshot
 
@@ -64,9 +65,10 @@ def choose(
 
 
 def kept(snapshot: Snapshot) -> Snapshot:
-    """What a baseline keeps of a snapshot: all but what is only told of the head.
+    """What a baseline keeps of a snapshot: all but what is only told of the head, and short digests of code and IR.
 
-    That is the scalar arguments of programs, and what keeps the members of families apart: a tenth of the stored bytes.
+    Told of the head are the scalar arguments of programs, and what keeps the members of families apart: a tenth of the
+    stored bytes. Whole digests would triple them.
     """
     programs: dict[int, Program] = {}
     return replace(snapshot, cells=tuple(_kept(cell, programs) for cell in snapshot.cells))
@@ -76,5 +78,6 @@ def _kept(cell: Cell, programs: dict[int, Program]) -> Cell:
     """Cells that share a program go on sharing it: `programs` has those made so far, by the identity of their whole."""
     program, whole = cell.program, cell.program
     if whole is not None:
-        program = programs.setdefault(id(whole), replace(whole, arguments=()))
-    return replace(cell, program=program, families=tuple(replace(family, varying=()) for family in cell.families))
+        program = programs.setdefault(id(whole), replace(cut_program(whole), arguments=()))
+    families = tuple(replace(family, varying=()) for family in cell.families)
+    return replace(cell, program=program, families=families, dispatches=tuple(map(cut_dispatch, cell.dispatches)))

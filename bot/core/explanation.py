@@ -87,6 +87,8 @@ class Explanation:
             gives them buffers at other offsets.
         components: those that moved, largest change of code first.
         tree: all components down to the model's own names, as in the head (as in the base without one).
+        short_digests: True where code or IR was compared by short digests: what did not change, did not as far as they
+            and the numbers beside them tell.
     """
 
     cause: str | None
@@ -97,6 +99,7 @@ class Explanation:
     rebased: int = 0
     components: tuple[ComponentDelta, ...] = ()
     tree: tuple[ComponentDelta, ...] = field(default=())
+    short_digests: bool = False
 
     @property
     def component(self) -> str | None:

@@ -1,6 +1,7 @@
 """What a model's target-independent IR says of its dispatches, kept small enough to live in a baseline.
 
-Digests stand for texts: two executables of equal `source` have the same IR up to names and SSA numbering.
+Digests stand for texts: two executables of equal whole `source` have the same IR up to names and SSA numbering. How
+they are written, and what short ones are worth, is in `bot.core.digests`.
 """
 
 from __future__ import annotations
@@ -24,14 +25,15 @@ HASHED_PHASES = ("input", "global-optimization")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One executable's IR after dispatch creation, as digests: few characters, as a baseline keeps hundreds of them.
+    """One executable's IR after dispatch creation, as digests; a stored baseline keeps their first characters.
 
     Attributes:
         executable: its name.
-        source: of the IR up to names and SSA numbering (5 characters, 30 bits).
-        structure: of the same without the values of constants, static shapes and offsets (4 characters, 24 bits).
-        operations: sum of the hashes of its scalar and named operations (modulo 2**32): adds up when regions merge.
-        bound: of the IR with the buffers bound to it, whose offsets depend on the rest of the program (4 characters);
+        source: of the IR up to names and SSA numbering (short: 5 characters, 30 bits).
+        structure: of the same without the values of constants, static shapes and offsets (short: 4, 24 bits).
+        operations: sum of the hashes of its scalar and named operations, modulo 2**53 (short: 2**32): adds up when
+            regions merge. Arithmetic, and no name of anything.
+        bound: of the IR with the buffers bound to it, whose offsets depend on the rest of the program (short: 4);
             empty: not known.
     """
 
@@ -100,11 +102,14 @@ class Program:
     """What the target-independent half of a compile says; cells of one model share it.
 
     Attributes:
-        phases: one of HASHED_PHASES → digest of the whole program's IR at its end, up to names of values and places.
+        phases: one of HASHED_PHASES → digest of the whole program's IR at its end, up to names of values and places,
+            in hex (short: 16 digits).
         linalg_ops_before: linalg operations before fusion; None where that phase could not be read.
         sources: an entry per executable, in the program's order.
         sites: dispatch sites in the program's order.
         arguments: scalar arguments of the entry points.
+        whole: of a program whose digests were cut, the name (`bot.core.digests.name_of`) it had before: that of another
+            one says that both are the same. Empty where its digests are whole, or nothing is known of that.
     """
 
     phases: Mapping[str, str] = field(default_factory=dict)
@@ -112,3 +117,4 @@ class Program:
     sources: tuple[Source, ...] = ()
     sites: tuple[Site, ...] = ()
     arguments: tuple[Argument, ...] = ()
+    whole: str = ""

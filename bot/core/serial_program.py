@@ -14,13 +14,15 @@ from bot.errors import InputError
 
 _TABLES: Mapping[Any, Table] = {cls: table_of(cls) for cls in (Source, Site, Argument, Family)}
 _ROWS = {"sources": Source, "sites": Site, "arguments": Argument}
-_PROGRAM_FIELDS = frozenset({"phases", "linalg_ops_before", *_ROWS})
+_PROGRAM_FIELDS = frozenset({"phases", "linalg_ops_before", "whole", *_ROWS})
+_OLD_NAME_DIGITS = 16
 
 
 def _row(value: Any) -> dict[str, Any]:
     """A flat value without the fields that have their default."""
     table = _TABLES[type(value)]
-    return {name: found for name, _, default in table if (found := getattr(value, name)) != default}
+    said = {name: found for name, _, default in table if (found := getattr(value, name)) != default}
+    return {name: list(found) if isinstance(found, tuple) else found for name, found in said.items()}
 
 
 def program_to_plain(program: Program) -> dict[str, Any]:
@@ -29,6 +31,7 @@ def program_to_plain(program: Program) -> dict[str, Any]:
         "phases": dict(program.phases),
         "linalg_ops_before": program.linalg_ops_before,
         **{name: [_row(row) for row in getattr(program, name)] for name in _ROWS},
+        **({"whole": program.whole} if program.whole else {}),
     }
 
 
@@ -44,8 +47,8 @@ canonical = json.JSONEncoder(
 
 
 def key_of(plain: Mapping[str, Any]) -> str:
-    """The name of a program in a snapshot: 16 hex digits of the SHA-256 of its JSON."""
-    return hashlib.sha256(canonical(plain).encode(errors="surrogatepass")).hexdigest()[:16]
+    """The name of a program in a snapshot: the SHA-256 of its JSON, in hex."""
+    return hashlib.sha256(canonical(plain).encode(errors="surrogatepass")).hexdigest()
 
 
 class Programs:
@@ -72,15 +75,19 @@ def program_from_plain(value: Any, path: str) -> Program:
         name: tuple(flat(cls, _TABLES[cls], row, f"{path}.{name}") for row in found.items(name))
         for name, cls in _ROWS.items()
     }
-    return Program(found.mapping("phases", (str,)), found.get("linalg_ops_before", INT, None), **rows)
+    whole = found.get("whole", str, "")
+    return Program(found.mapping("phases", (str,)), found.get("linalg_ops_before", INT, None), **rows, whole=whole)
 
 
 def programs_from_plain(value: Any, path: str) -> dict[str, Program]:
-    """All programs of a snapshot by name; one whose name is not its own digest is refused."""
+    """All programs of a snapshot by name; one whose name is not its own digest is refused.
+
+    Snapshots of earlier versions have its first 16 digits.
+    """
     found = Fields(value, path, frozenset(value) if isinstance(value, dict) else frozenset())
     programs = {key: program_from_plain(plain, f"{path}.{key[:20]}") for key, plain in found.value.items()}
     for key, program in programs.items():
-        if key_of(program_to_plain(program)) != key:
+        if key not in ((own := key_of(program_to_plain(program))), own[:_OLD_NAME_DIGITS]):
             raise InputError("a program's name is not the digest of what it says", where=f"{path}.{key[:20]}")
     return programs
 

@@ -110,7 +110,7 @@ def _cell(text: str) -> tuple[Any, str]:
 
 
 def _shared(rows: str) -> Any:
-    key = blake2b(rows.encode(errors="surrogatepass"), digest_size=16).digest()
+    key = blake2b(rows.encode(errors="surrogatepass"), digest_size=32).digest()
     if (known := _rows.get(key)) is not None:
         return known
     found, after = _decoded(rows)

@@ -46,7 +46,7 @@ class Dispatch:
         alloca_bytes: sum of stack allocations, what the compiler's own gate checks.
         workgroup_bytes: workgroup (shared, threadgroup, group segment) memory.
         vgprs, sgprs, vgpr_spills, sgpr_spills: register counts of AMD code objects.
-        code: digest (4 characters, 24 bits) of the device code up to names; None where it could not be told apart.
+        code: digest of the device code up to names (short: 4 characters, 24 bits); None where that is not known.
         strategy: the configuration that the compiler chose: pipeline, workgroup, tile and vector sizes.
     """
 

@@ -1,6 +1,7 @@
 """Owns the cause of a change: the first phase of the compiler in which two sides differ, asked in the phases' order.
 
-Never a guess: where the facts of an earlier phase were not read on a side, there is no cause, but the reason.
+Never a guess: where the facts of an earlier phase were not read on a side, there is no cause, but the reason. What
+rests on short digests being equal, as a stored baseline has them, says so.
 """
 
 from __future__ import annotations
@@ -8,13 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from bot.core.digests import WHOLE_CHARACTERS, differ
 from bot.core.program import HASHED_PHASES
 from bot.core.snapshot import Cell, Dispatch
-from bot.insight.matching import Match
+from bot.insight.matching import Match, numbers
 from bot.insight.regions import Compared, members_of, merges, rebound
 
 SHOWN_REGIONS = 3
 OTHER_OFFSETS = "buffers that the program binds at other offsets"
+SHORT_IR = "by short digests of IR, "
+SAME_CODE = {False: "the same code", True: "code of the same size and short digest"}
+"""Whether digests of code are short → what is told of code that does not differ."""
 _REGIONAL = frozenset({"input", "fusion", "dedup-lost", "dedup-won"})
 
 
@@ -55,9 +60,14 @@ def _reason(cell: Cell, what: str) -> str:
     return f": {reason}" if reason else ""
 
 
+def as_told(compared: Compared, why: str) -> str:
+    """A sentence that is true only if equal digests of IR are equal IR."""
+    return f"{SHORT_IR if compared.short_ir else ''}{why}"
+
+
 def _phase_differs(compared: Compared, phase: str) -> bool | None:
     """None where the phase was not read on a side."""
-    programs = (compared.base.cell.program, compared.head.cell.program)
+    programs = (compared.base.program, compared.head.program)
     left, right = (program.phases.get(phase) if program else None for program in programs)
     return None if left is None or right is None else left != right
 
@@ -98,7 +108,8 @@ def _fusion(compared: Compared) -> Cause | None:
     more = f"; {len(lines) - SHOWN_REGIONS} more" if len(lines) > SHOWN_REGIONS else ""
     gone, come = (left.structures - right.structures).total(), (right.structures - left.structures).total()
     counts = f"{gone} of {left.structures.total()} dispatch sites became {come}"
-    return Cause("fusion", phase, f"regions are formed differently: {counts}{named}{more}{unknown}")
+    why = f"regions are formed differently: {counts}{named}{more}{unknown}"
+    return Cause("fusion", phase, as_told(compared, why))
 
 
 def _dedup(compared: Compared) -> Cause | None:
@@ -115,7 +126,7 @@ def _dedup(compared: Compared) -> Cause | None:
     before, after = (sum(members_of(census, s) for s in moved) for census in (left, right))
     why = f"the same regions are folded into {before} → {after} executables"
     by = f"; {'kept' if lost else 'were kept'} apart by {apart}" if apart else ""
-    return Cause("dedup-lost" if lost else "dedup-won", "deduplication", why + by)
+    return Cause("dedup-lost" if lost else "dedup-won", "deduplication", as_told(compared, why + by))
 
 
 def keeps_apart(cell: Cell, executables: Sequence[str]) -> str:
@@ -131,14 +142,23 @@ def _sources(compared: Compared) -> Cause | None:
     if not compared.sources_differ:
         return None
     phase, unknown = _early(compared, "executable-source")
-    return Cause("fusion", phase, f"the same regions with other constants, shapes or offsets{unknown}")
+    why = f"the same regions with other constants, shapes or offsets{unknown}"
+    return Cause("fusion", phase, as_told(compared, why))
 
 
 def code_differs(base: Dispatch, head: Dispatch) -> bool | None:
-    """Whether the machine code differs; None where that cannot be told."""
-    if base.code_bytes is not None and head.code_bytes is not None and base.code_bytes != head.code_bytes:
+    """Whether the machine code differs; None where that cannot be told.
+
+    That a short digest does not differ counts only of code whose size was read, and does not either.
+    """
+    sized = base.code_bytes is not None and head.code_bytes is not None
+    if sized and base.code_bytes != head.code_bytes:
         return True
-    return None if base.code is None or head.code is None else base.code != head.code
+    if base.code is None or head.code is None:
+        return None
+    if differ(base.code, head.code):
+        return True
+    return False if sized or min(len(base.code), len(head.code)) >= WHOLE_CHARACTERS else None
 
 
 def strategy_differs(base: Dispatch, head: Dispatch) -> bool | None:
@@ -154,21 +174,23 @@ def unconfigured(base: Dispatch, head: Dispatch) -> str:
 
 def _strategy(compared: Compared) -> Cause | None:
     """Another configuration of code that is not known to be the same: one that made no difference is no cause."""
-    return _configured([pair for pair in compared.pairs if code_differs(*pair) is not False], len(compared.pairs))
+    return _configured(compared, [pair for pair in compared.pairs if code_differs(*pair) is not False])
 
 
 def _idle_strategy(compared: Compared) -> Cause | None:
-    return _configured(compared.pairs, len(compared.pairs))
+    return _configured(compared, compared.pairs)
 
 
-def _configured(pairs: Sequence[tuple[Dispatch, Dispatch]], of: int) -> Cause | None:
+def _configured(compared: Compared, pairs: Sequence[tuple[Dispatch, Dispatch]]) -> Cause | None:
     differing = [pair for pair in pairs if strategy_differs(*pair)]
     if not differing:
         return None
     other = sum(code_differs(*pair) is True for pair in differing)
-    code = "" if other == len(differing) else f", {other} of them other code" if other else ", but the same code"
+    some = f", {other} of them other code" if other else f", but {SAME_CODE[compared.short_code]}"
+    code = "" if other == len(differing) else some
+    of = len(compared.pairs)
     why = f"{len(differing)} of {of} dispatches of the same source have another configuration{code}"
-    return Cause("strategy", "configuration", why)
+    return Cause("strategy", "configuration", as_told(compared, why))
 
 
 def _codegen(compared: Compared) -> Cause | None:
@@ -180,10 +202,14 @@ def _codegen(compared: Compared) -> Cause | None:
             return Cause(None, None, unconfigured(*pair) + _reason(cell, "strategies"))
     if not pairs:
         return None
-    why = f"{len(pairs)} of {len(compared.pairs)} dispatches have the same configuration and other code"
+    count = f"{len(pairs)} of {len(compared.pairs)}"
+    why = as_told(compared, f"{count} dispatches have the same configuration and other code")
     if all(rebound(compared, *pair) for pair in pairs):
         return Cause("codegen", "executable-source", f"{why}, for {OTHER_OFFSETS}")
     return Cause("codegen", "code", why)
+
+
+_SAME_LAID_OUT = "is the same, its layout is not"
 
 
 def _packaging(compared: Compared) -> Cause | None:
@@ -193,7 +219,8 @@ def _packaging(compared: Compared) -> Cause | None:
         return Cause(None, None, f"the code of {unknown} of {len(pairs)} dispatches could not be compared")
     early = next((phase for phase in HASHED_PHASES if _phase_differs(compared, phase)), None)
     host = f"; the program around them differs from {early.replace('-', ' ')} on" if early else ""
-    return Cause("packaging", "layout", f"the code of every dispatch is the same, its layout is not{host}")
+    told = "has the same size and short digest, its layout differs" if compared.short_code else _SAME_LAID_OUT
+    return Cause("packaging", "layout", f"the code of every dispatch {told}{host}")
 
 
 Question = Callable[[Compared], "Cause | None"]
@@ -256,10 +283,3 @@ def _back_end_cause(base: Dispatch, head: Dispatch, cell: Cause) -> str | None:
     if code:
         return None if strategy is None else "codegen"
     return "packaging" if code is False else None
-
-
-def numbers(row: Dispatch) -> tuple[object, ...]:
-    """All that was measured of an entry point but its sites."""
-    registers = (row.vgprs, row.sgprs, row.vgpr_spills, row.sgpr_spills)
-    stack = (row.stack_bytes, row.stack_kind, row.alloca_bytes, row.workgroup_bytes)
-    return (row.code_bytes, *stack, *registers)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from bot.core.program import Family, Program, Source
 from bot.core.reading import ProgramFacts, SourceText
 from bot.insight.families import families
-from bot.insight.fingerprints import BOUND_CHARACTERS, digest_of, fingerprint
+from bot.insight.fingerprints import digest_of, fingerprint
 from bot.insight.tokens import Reader
 
 
@@ -34,7 +34,7 @@ def _bound(facts: ProgramFacts) -> dict[str, str]:
     found: dict[str, list[str]] = {}
     for entry in facts.entry_points:
         found.setdefault(entry.executable, []).append(entry.bound)
-    return {executable: digest_of(texts, BOUND_CHARACTERS) for executable, texts in found.items() if all(texts)}
+    return {executable: digest_of(texts) for executable, texts in found.items() if all(texts)}
 
 
 def shown_texts(facts: ProgramFacts, program: Program) -> dict[str, str]:

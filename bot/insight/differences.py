@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import islice
 
 from bot.insight.matching import Match
+from bot.insight.precision import Texts
 
 LINES = 40
 LINE_CHARACTERS = 200
@@ -19,9 +20,6 @@ SHORT_CHARACTERS = 40
 NOTED_PARTS = 3
 _PIPELINE = "#0"
 _OPERAND = re.compile(r", (?=%|affine_map<)")
-
-Texts = Callable[[str], "str | None"]
-"""Digest of a source → its IR as people read it; None where it is not at hand."""
 
 
 def unified(base_text: str, head_text: str, limit_lines: int = LINES) -> tuple[str, ...]:
@@ -101,7 +99,7 @@ def _short(piece: str) -> str:
 
 
 def source_diff(base: str | None, head: str | None, texts: Texts) -> tuple[str, ...]:
-    """Unified diff of the IR of two sources, given by digest; empty where either text is not at hand."""
+    """Unified diff of the IR of two sources, given by whole digest; empty where either text is not at hand."""
     if base is None or head is None or base == head:
         return ()
     left = texts(base)

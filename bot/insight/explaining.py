@@ -3,33 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from operator import attrgetter
 from typing import NamedTuple
 
 from bot.core.delta import CellDelta
+from bot.core.digests import is_whole
 from bot.core.explanation import UNATTRIBUTED, DispatchDelta, Explanation
+from bot.core.program import Source
 from bot.core.snapshot import Cell, Dispatch
 from bot.insight.causes import (
     OTHER_OFFSETS,
+    SAME_CODE,
+    SHORT_IR,
     Cause,
+    as_told,
     cause_of,
+    code_differs,
     dispatch_cause,
     keeps_apart,
-    numbers,
     strategy_differs,
     unconfigured,
 )
-from bot.insight.differences import Texts, dispatch_diff, strategy_note
-from bot.insight.matching import Match, Side, index_both, match_sides
+from bot.insight.differences import dispatch_diff, strategy_note
+from bot.insight.matching import Match, Side, index_both, match_sides, numbers, sources_of
+from bot.insight.precision import Texts, no_texts, uncut
 from bot.insight.regions import Compared, compare, rebound
 
 MOST_NOTES = 200
 MOST_DIFFS = 5
 ComponentOf = Callable[[Dispatch, Cell], str]
-
-
-def no_texts(_: str) -> str | None:
-    """The IR is not at hand: comparisons of stored snapshots."""
-    return None
 
 
 def unattributed(_: Dispatch, __: Cell) -> str:
@@ -42,12 +45,13 @@ def explain(
 ) -> Explanation:
     """Say why a cell changed. Its components are the caller's to add.
 
-    `same_model`: the model's text is the same on both sides; `texts`: digest of a source → its IR as people read it.
+    `same_model`: the model's text is the same on both sides; `texts`: whole digest of a source → its IR as people read
+    it, and of a program → its JSON.
     """
     base, head = delta.base, delta.head
     if base is None or head is None or not base.measured or not head.measured:
         return Explanation(None, None, _one_sided(base, head))
-    sides = index_both(base, head)
+    sides = index_both(_uncut(base, texts), _uncut(head, texts))
     matches = match_sides(*sides)
     compared = compare(*sides, matches, same_model)
     cause = cause_of(compared)
@@ -57,7 +61,12 @@ def explain(
     story = _Story(compared, cause, texts, component_of, _siblings(compared))
     dispatches = tuple(_delta(rank, found, story) for rank, found in enumerate(changed))
     unchanged, rebased = len(matches) - len(differing), len(differing) - len(changed)
-    return Explanation(cause.cause, cause.phase, cause.why, dispatches, unchanged, rebased)
+    short = compared.short_code or compared.short_ir
+    return Explanation(cause.cause, cause.phase, cause.why, dispatches, unchanged, rebased, short_digests=short)
+
+
+def _uncut(cell: Cell, texts: Texts) -> Cell:
+    return cell if cell.program is None else replace(cell, program=uncut(cell.program, texts))
 
 
 def _one_sided(base: Cell | None, head: Cell | None) -> str:
@@ -66,14 +75,19 @@ def _one_sided(base: Cell | None, head: Cell | None) -> str:
 
 
 def _same(found: Match, compared: Compared) -> bool:
-    """Nothing that was read of the entry point differs: of known code its numbers decide, else its source too."""
+    """Nothing that was read of the entry point differs: of known code its numbers decide, else its source too.
+
+    A short digest of code needs more beside it: a size that was read, the structure of the IR and the configuration.
+    """
     base, head = found.base, found.head
     if base is None or head is None or base.sites != head.sites or numbers(base) != numbers(head):
         return False
-    if base.code is not None and head.code is not None:
-        return base.code == head.code
+    differs = code_differs(base, head)
+    if differs is not None and not (compared.short_code and differs is False):
+        return not differs
     left, right = compared.base.source(base), compared.head.source(head)
-    return (left and left.source) == (right and right.source) and not strategy_differs(base, head)
+    what = attrgetter("source" if differs is None else "structure")
+    return (left and what(left)) == (right and what(right)) and not strategy_differs(base, head)
 
 
 def _rebased(found: Match, compared: Compared) -> bool:
@@ -97,17 +111,17 @@ class _Story(NamedTuple):
     cause: Cause
     texts: Texts
     component_of: ComponentOf
-    siblings: dict[str, tuple[str, str]]
+    siblings: dict[str, tuple[Source, Source]]
 
 
-def _siblings(compared: Compared) -> dict[str, tuple[str, str]]:
+def _siblings(compared: Compared) -> dict[str, tuple[Source, Source]]:
     if compared.left is None:
         return {}
-    found: dict[str, tuple[str, str]] = {}
+    found: dict[str, tuple[Source, Source]] = {}
     for row, other in compared.pairs:
         left, right = compared.base.source(row), compared.head.source(other)
         if left and right and left.structure == right.structure:
-            found.setdefault(left.structure, (left.source, right.source))
+            found.setdefault(left.structure, (left, right))
     return found
 
 
@@ -138,14 +152,23 @@ def _difference(found: Match, cause: str | None, story: _Story) -> tuple[str, ..
     compared = story.compared
     left = compared.base.source(found.base) if found.base else None
     right = compared.head.source(found.head) if found.head else None
-    pair = (left.source if left else None, right.source if right else None)
     known = left or right
     sibling = story.siblings.get(known.structure) if known else None
+    pair = (_whole(compared.base, left), _whole(compared.head, right))
     if sibling and cause == "dedup-lost" and right:
-        pair = (sibling[1], right.source)  # two of head that were one on base
+        pair = (_whole(compared.head, sibling[1]), pair[1])  # two of head that were one on base
     elif sibling and cause == "dedup-won" and left:
-        pair = (left.source, sibling[0])
+        pair = (pair[0], _whole(compared.base, sibling[0]))
+    elif _same_source(found, compared):
+        pair = (None, None)
     return dispatch_diff(found, pair, story.texts)
+
+
+def _whole(side: Side, source: Source | None) -> str | None:
+    """The digest that the text is kept by, where the cell itself has it: a short one names nothing."""
+    program = side.cell.program
+    own = sources_of(program).get(source.executable) if program and source else None
+    return own.source if own and is_whole(own.source) else None
 
 
 Note = Callable[[Match, _Story], str]
@@ -162,9 +185,10 @@ def _unknown(found: Match, story: _Story) -> str:
     base, head = found.base, found.head
     if base is None or head is None or not _same_source(found, story.compared):
         return story.cause.why if story.cause.cause is None else "its IR was not read on both sides"
-    if base.code is None or head.code is None:
+    differs = code_differs(base, head)
+    if differs is None:
         return "its code could not be compared"
-    return _sites(found, story) if base.code == head.code else unconfigured(base, head)
+    return unconfigured(base, head) if differs else _sites(found, story)
 
 
 def _same_source(found: Match, compared: Compared) -> bool:
@@ -192,13 +216,16 @@ def _folding(found: Match, story: _Story) -> str:
     census = story.compared.right if lost else story.compared.left
     members = census.executables.get(source.structure, ()) if census and source else ()
     apart = keeps_apart(side.cell, members)
-    words = f"one of {len(members)} executables of the same region"
+    words = as_told(story.compared, f"one of {len(members)} executables of the same region")
     return f"{words}, kept apart by {apart}" if apart else words
 
 
+_OTHER_VALUES = "the same region with other constants, shapes or offsets"
 _FORMED = {
-    "same-structure": "the same region with other constants, shapes or offsets",
-    "same-structure-and-place": "the same region with other constants, shapes or offsets",
+    "same-structure": _OTHER_VALUES,
+    "same-structure-and-place": _OTHER_VALUES,
+    "same-short-structure": SHORT_IR + _OTHER_VALUES,
+    "same-short-structure-and-place": SHORT_IR + _OTHER_VALUES,
     "same-kind-and-component": "another region of the same kind in the same place",
     "same-description": "another region that the compiler describes in the same words",
 }
@@ -213,7 +240,8 @@ def _formed(found: Match, story: _Story) -> str:
 def _coded(found: Match, story: _Story) -> str:
     base, head = found.base, found.head
     other = base is not None and head is not None and rebound(story.compared, base, head)
-    return f"the same configuration, other code{f' for {OTHER_OFFSETS}' if other else ''}"
+    words = "the same configuration, other code"
+    return as_told(story.compared, f"{words} for {OTHER_OFFSETS}") if other else words
 
 
 def _says(words: str) -> Note:
@@ -227,7 +255,7 @@ _PAIR_NOTES: dict[str, Note] = {
     "dedup-won": _formed,
     "strategy": _strategies,
     "codegen": _coded,
-    "packaging": _says("the same code"),
+    "packaging": lambda found, story: SAME_CODE[story.compared.short_code],
 }
 _LONE_NOTES: dict[str, Note] = {
     "input": _says("the model itself changed"),

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 from collections.abc import Iterable
 
+from bot.core.digests import SUM_MODULUS, written
 from bot.core.program import Source
 from bot.core.reading import SourceText
 from bot.insight.family_graph import element_of, is_named, is_scalar
 from bot.insight.family_views import key, structural_constant, without_shapes
 from bot.insight.tokens import Reader, Text
 
-SOURCE_CHARACTERS = 5
-STRUCTURE_CHARACTERS = 4
-BOUND_CHARACTERS = 4
-_SUM = 1 << 32
+
+def digest_of(parts: Iterable[str]) -> str:
+    """The whole digest of the parts, a line each."""
+    return written(_sha256("\n".join(parts)))
 
 
-def digest_of(parts: Iterable[str], characters: int) -> str:
-    """That many characters of base64url (6 bits each) of the SHA-256 of the parts, a line each."""
-    whole = hashlib.sha256("\n".join(parts).encode("utf-8", "replace")).digest()
-    return base64.urlsafe_b64encode(whole).decode()[:characters]
+def _sha256(text: str) -> bytes:
+    return hashlib.sha256(text.encode("utf-8", "replace")).digest()
 
 
 def _normalised(text: Text) -> Iterable[str]:
@@ -43,21 +41,24 @@ def _numbered(name: str, numbers: dict[str, int]) -> str:
 
 
 def _operations(text: Text) -> int:
-    """Sum of 32-bit hashes of the scalar operations (with their type) and of the named ones."""
+    """Sum of 64-bit hashes of the scalar operations (with their type) and of the named ones.
+
+    The low half of each is the beginning of its SHA-256, so that the low half of the sum is what baselines always had.
+    """
     said = [f"{one.name} {element_of(one)}" for one in text.operations if is_scalar(one)]
     said += [one.name for one in text.operations if is_named(one)]
-    return sum(int.from_bytes(hashlib.sha256(word.encode()).digest()[:4], "big") for word in said) % _SUM
+    hashes = (_sha256(word) for word in said)
+    return sum(int.from_bytes(each[4:8] + each[:4], "big") for each in hashes) % SUM_MODULUS
 
 
 def fingerprint(text: SourceText, reader: Reader | None = None) -> Source:
-    """The digests of an executable; lengths as `bot.core.program` says.
+    """The digests of an executable.
 
     A text that cannot be read has only digests of its bytes, and 0 as the sum of its operations.
     """
     read = (reader or Reader()).read(text.generic)
     if read is None:
-        only = digest_of([text.generic], SOURCE_CHARACTERS)
-        return Source(text.executable, only, only[:STRUCTURE_CHARACTERS], 0)
+        only = digest_of([text.generic])
+        return Source(text.executable, only, only, 0)
     row = key(read, without_shapes, structural_constant)
-    structure = digest_of(map(str, row), STRUCTURE_CHARACTERS)
-    return Source(text.executable, digest_of(_normalised(read), SOURCE_CHARACTERS), structure, _operations(read))
+    return Source(text.executable, digest_of(_normalised(read)), digest_of(map(str, row)), _operations(read))

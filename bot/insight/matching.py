@@ -1,6 +1,9 @@
 """Owns the matching of two sides' entry points: passes from strict to loose, each one key function with its reason.
 
 Nobody's ordinal is a key: one added dispatch shifts the numbers in `main_dispatch_N` of all that follow it.
+
+Where one side comes from a stored baseline, both are compared by short digests (`bot.core.digests`). Then an equal
+digest pairs nothing by itself: the keys have sizes, numbers and structures beside it, and the passes other names.
 """
 
 from __future__ import annotations
@@ -9,10 +12,13 @@ import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 
+from bot.core.digests import CODE_CHARACTERS, short_code
 from bot.core.program import Program, Source
 from bot.core.snapshot import Cell, Dispatch
 from bot.insight.memo import per_object
+from bot.insight.precision import alike, is_short
 
 ADDED, REMOVED = "added", "removed"
 _ORDINAL = re.compile(r"^.*_dispatch_\d+_")
@@ -23,13 +29,18 @@ class Side:
     """One side's cell with what its program says of every entry point; made by `index`.
 
     Attributes:
-        sources: executable → its IR's digests.
+        sources: executable → its IR's digests, as long as the other side's.
         components: entry point → the place where most of its sites are, layer numbers kept.
+        program: the cell's, with those digests.
+        short_code, short_ir: True where digests of code, or of IR, are compared by their first characters.
     """
 
     cell: Cell
     sources: Mapping[str, Source] = field(default_factory=dict)
     components: Mapping[str, str] = field(default_factory=dict)
+    program: Program | None = None
+    short_code: bool = False
+    short_ir: bool = False
 
     def source(self, dispatch: Dispatch) -> Source | None:
         """What is known of the entry point's IR."""
@@ -58,11 +69,27 @@ Key = Callable[[Side, Dispatch], "Hashable | None"]
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """One step of the matching: entry points of equal key are pairs; a key of None abstains."""
+    """One step of the matching: entry points of equal key are pairs; a key of None abstains.
+
+    `short` is its name where its digests were `cut`.
+    """
 
     name: str
     key: Key
     why: str
+    short: str = ""
+    cut: Callable[[Side], bool] = lambda side: False
+
+    def named(self, side: Side) -> str:
+        """What it found its pairs by, between this side and the other."""
+        return self.short if self.cut(side) else self.name
+
+
+def numbers(row: Dispatch) -> tuple[object, ...]:
+    """All that was measured of an entry point but its sites."""
+    registers = (row.vgprs, row.sgprs, row.vgpr_spills, row.sgpr_spills)
+    stack = (row.stack_bytes, row.stack_kind, row.alloca_bytes, row.workgroup_bytes)
+    return (row.code_bytes, *stack, *registers)
 
 
 def describe(dispatch: Dispatch) -> str:
@@ -74,7 +101,9 @@ def _binary(side: Side, row: Dispatch) -> Hashable | None:
     if row.code is None or row.code_bytes is None:
         return None
     source = side.sources.get(row.executable)
-    return row.code, row.code_bytes, row.kind, source and source.source
+    beside = (numbers(row), describe(row)) if side.short_code else ()
+    code = row.code[:CODE_CHARACTERS] if side.short_code else row.code
+    return code, row.code_bytes, row.kind, source and source.source, beside
 
 
 def _same_source(side: Side, row: Dispatch) -> Hashable | None:
@@ -101,13 +130,37 @@ def _description(_: Side, row: Dispatch) -> Hashable | None:
     return row.kind, describe(row)
 
 
+_short_code, _short_ir = attrgetter("short_code"), attrgetter("short_ir")
+
 PASSES: tuple[Pass, ...] = (
     Pass(
-        "identical-binary", _binary, "the same code of the same source: whatever its number is, nothing happened to it"
+        "identical-binary",
+        _binary,
+        "the same code of the same source: whatever its number is, nothing happened to it",
+        "same-numbers-and-short-code",
+        _short_code,
     ),
-    Pass("same-source", _same_source, "the same IR up to names and numbering: only the back end can make it differ"),
-    Pass("same-structure-and-place", _structure_and_place, "the same region of the same layer with other constants"),
-    Pass("same-structure", _structure, "the same region somewhere else, with other constants, shapes or offsets"),
+    Pass(
+        "same-source",
+        _same_source,
+        "the same IR up to names and numbering: only the back end can make it differ",
+        "same-short-source",
+        _short_ir,
+    ),
+    Pass(
+        "same-structure-and-place",
+        _structure_and_place,
+        "the same region of the same layer with other constants",
+        "same-short-structure-and-place",
+        _short_ir,
+    ),
+    Pass(
+        "same-structure",
+        _structure,
+        "the same region somewhere else, with other constants, shapes or offsets",
+        "same-short-structure",
+        _short_ir,
+    ),
     Pass("same-kind-and-component", _kind_and_component, "the layer's only work of this kind, formed differently"),
     Pass("same-description", _description, "the compiler describes it in the same words; all there is without the IR"),
 )
@@ -136,22 +189,30 @@ def _components(program: Program) -> dict[str, str]:
 
 
 @per_object
-def _sources(program: Program) -> dict[str, Source]:
+def sources_of(program: Program) -> dict[str, Source]:
+    """Executable → digests of its IR."""
     return {source.executable: source for source in program.sources}
 
 
-def index(cell: Cell, with_program: bool = True) -> Side:
-    """Look up what the cell's program says; `with_program=False` leaves it aside, for a cell whose partner has none."""
-    program = cell.program
-    if program is None or not with_program:
-        return Side(cell)
-    return Side(cell, _sources(program), _components(program))
+def index(cell: Cell) -> Side:
+    """Look up what the cell's program says."""
+    return _side(cell, cell.program, short_code(cell))
+
+
+def _side(cell: Cell, program: Program | None, short: bool) -> Side:
+    if program is None:
+        return Side(cell, short_code=short)
+    return Side(cell, sources_of(program), _components(program), program, short, is_short(program))
 
 
 def index_both(base: Cell, head: Cell) -> tuple[Side, Side]:
-    """Both sides, with what is known of both: half the facts would keep equal things apart."""
-    both = base.program is not None and head.program is not None
-    return index(base, both), index(head, both)
+    """Both sides, with what is known of both and as exactly: half the facts would keep equal things apart."""
+    left, right = base.program, head.program
+    short = short_code(base) or short_code(head)
+    if left is None or right is None:
+        return _side(base, None, short), _side(head, None, short)
+    left, right = alike(left, right)
+    return _side(base, left, short), _side(head, right, short)
 
 
 def match(base: Cell, head: Cell) -> tuple[Match, ...]:
@@ -171,7 +232,7 @@ def match_sides(base: Side, head: Side) -> tuple[Match, ...]:
         if not left or not right:
             break
         pairs = _pairs(step.key, _TIE_BREAKS, (base, left), (head, right))
-        found.update((b, (a, step.name)) for a, b in pairs)
+        found.update((b, (a, step.named(head))) for a, b in pairs)
         taken = {a for a, _ in pairs}
         left = [a for a in left if a not in taken]
         right = [b for b in right if b not in found]

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import NamedTuple
 
+from bot.core.digests import SHORT_SUM_MODULUS, SUM_MODULUS
 from bot.core.program import Program
 from bot.core.snapshot import Dispatch
 from bot.insight.matching import Match, Side
@@ -19,7 +20,6 @@ from bot.insight.matching import Match, Side
 MOST_PARTS = 4
 WINDOW_SITES = 6
 """How far apart, among the sites that changed, the parts of one region may be: keeps the search linear."""
-_MODULUS = 2**32
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,8 @@ class Compared:
     """Two sides, ready for the questions; made by `compare`.
 
     Attributes:
-        left, right: what their sites launch; None where either program is not known or both are the same.
+        left, right: what their sites launch; None where either program is not known or both are the same, as far as
+            their digests tell.
         same_model: True where the model's text is the same on both sides.
     """
 
@@ -58,6 +59,16 @@ class Compared:
     def pairs(self) -> list[tuple[Dispatch, Dispatch]]:
         """Entry points that have a partner."""
         return [(m.base, m.head) for m in self.matches if m.base is not None and m.head is not None]
+
+    @property
+    def short_code(self) -> bool:
+        """True where code is compared by short digests: what agrees may yet be other code."""
+        return self.base.short_code or self.head.short_code
+
+    @property
+    def short_ir(self) -> bool:
+        """True where IR is compared by short digests: what agrees may yet be other IR."""
+        return self.base.short_ir or self.head.short_ir
 
     @property
     def sources_differ(self) -> bool:
@@ -83,10 +94,14 @@ def rebound(compared: Compared, base: Dispatch, head: Dispatch) -> bool:
 
 def compare(base: Side, head: Side, matches: tuple[Match, ...], same_model: bool) -> Compared:
     """Count what both sides launch, once for all questions."""
-    left, right = base.cell.program, head.cell.program
-    if left is None or right is None or replace(left, arguments=()) == replace(right, arguments=()):
+    left, right = base.program, head.program
+    if left is None or right is None or _said(left) == _said(right):
         return Compared(base, head, matches, same_model, None, None)
     return Compared(base, head, matches, same_model, _census(base, left), _census(head, right))
+
+
+def _said(program: Program) -> Program:
+    return replace(program, arguments=(), whole="")
 
 
 def _census(side: Side, program: Program) -> Census:
@@ -120,7 +135,7 @@ class Region(NamedTuple):
 
 def regions(side: Side) -> list[Region]:
     """All dispatch sites whose executable's IR is known, in the program's order."""
-    program = side.cell.program
+    program = side.program
     rows = {row.name: row for row in side.cell.dispatches}
     found = []
     for place, site in enumerate(program.sites if program else ()):
@@ -136,8 +151,9 @@ def merges(base: Side, head: Side) -> tuple[str, ...]:
     left, right = regions(base), regions(head)
     before, after = Counter(r.structure for r in left), Counter(r.structure for r in right)
     gone, new = before - after, after - before
-    merged = _joined(_of(left, gone), gone, _of(right, new), new)
-    split = _joined(_of(right, new), new, _of(left, gone), gone)
+    modulus = SHORT_SUM_MODULUS if base.short_ir or head.short_ir else SUM_MODULUS
+    merged = _joined(_of(left, gone), gone, _of(right, new), new, modulus)
+    split = _joined(_of(right, new), new, _of(left, gone), gone, modulus)
     return (*_lines(merged, "{parts} → {whole}"), *_lines(split, "{whole} → {parts}"))
 
 
@@ -151,7 +167,9 @@ class _Joined(NamedTuple):
     component: str | None
 
 
-def _joined(parts: list[Region], budget: Counter[str], wholes: list[Region], wanted: Counter[str]) -> Iterator[_Joined]:
+def _joined(
+    parts: list[Region], budget: Counter[str], wholes: list[Region], wanted: Counter[str], modulus: int
+) -> Iterator[_Joined]:
     """Parts that sum to a whole, each site used once and no structure more often than it is in excess."""
     by_sum = {whole.operations: whole for whole in reversed(wholes)}
     parts_left, used = Counter(budget), set[int]()
@@ -162,9 +180,9 @@ def _joined(parts: list[Region], budget: Counter[str], wholes: list[Region], wan
         if region.place in used or not by_sum:
             continue
         near = [other for other in parts[first + 1 : first + WINDOW_SITES] if other.place not in used]
-        chosen = _summing(region, near, by_sum, (parts_left, wholes_left))
+        chosen = _summing(region, near, by_sum, (parts_left, wholes_left), modulus)
         if chosen:
-            whole = by_sum[sum(part.operations for part in chosen) % _MODULUS]
+            whole = by_sum[sum(part.operations for part in chosen) % modulus]
             used.update(part.place for part in chosen)
             parts_left.subtract(part.structure for part in chosen)
             wholes_left[whole.operations] -= 1
@@ -172,14 +190,14 @@ def _joined(parts: list[Region], budget: Counter[str], wholes: list[Region], wan
 
 
 def _summing(
-    region: Region, near: list[Region], by_sum: dict[int, Region], left: tuple[Counter[str], Counter[int]]
+    region: Region, near: list[Region], by_sum: dict[int, Region], left: tuple[Counter[str], Counter[int]], modulus: int
 ) -> tuple[Region, ...]:
     parts_left, wholes_left = left
     amounts = [other.operations for other in near]
     for count in range(1, MOST_PARTS):
         # sums of plain numbers first: nearly all of them are nothing
         for values, others in zip(combinations(amounts, count), combinations(near, count), strict=True):
-            whole = by_sum.get((region.operations + sum(values)) % _MODULUS)
+            whole = by_sum.get((region.operations + sum(values)) % modulus)
             if whole is None or wholes_left[whole.operations] < 1:
                 continue
             chosen = (region, *others)

@@ -9,8 +9,8 @@ from bot.core.delta import CellDelta
 from bot.core.explanation import Explanation
 from bot.core.snapshot import CellKey, Snapshot
 from bot.insight.components import Sections, component_of, components, naming, tree
-from bot.insight.differences import Texts
-from bot.insight.explaining import ComponentOf, explain, no_texts
+from bot.insight.explaining import ComponentOf, explain
+from bot.insight.precision import Texts, no_texts
 
 _UNCHANGED = frozenset({"same", "unmeasured"})
 
@@ -18,7 +18,7 @@ _UNCHANGED = frozenset({"same", "unmeasured"})
 def explanations(
     base: Snapshot, head: Snapshot, deltas: Sequence[CellDelta], sections: Sections = (), texts: Texts = no_texts
 ) -> dict[CellKey, Explanation]:
-    """Why the cells changed that both sides measured; `texts`: digest of a source → its IR, where it is at hand."""
+    """Why the cells changed that both sides measured; `texts`: as `bot.insight.precision` has it."""
     return {delta.key: _story(base, head, delta, sections, texts) for delta in _changed(deltas)}
 
 

@@ -1,4 +1,4 @@
-"""How device code becomes a digest: the same code gives the same four characters, whatever it is called.
+"""How device code becomes a digest: the same code gives the same one, whatever it is called.
 
 What the readers leave out are names and the ordinals in them, which move when the program gains a dispatch elsewhere.
 """
@@ -7,22 +7,21 @@ from __future__ import annotations
 
 import hashlib
 import re
-from base64 import urlsafe_b64encode
 
-DIGEST_BYTES = 3
-"""24 bits, the four characters that `bot.core.snapshot.Dispatch.code` takes in a stored snapshot."""
+from bot.core.digests import written
+
 LENGTH_BYTES = 8
 ORDINAL = re.compile(r"(?<=_dispatch_)\d+")
 """What the compiler counts up in the name of a dispatch, `main_dispatch_12_matmul_4x8_f32`."""
 
 
 def code_digest(*pieces: bytes) -> str:
-    """Four characters of base64url over SHA-256; where one piece ends and the next begins counts too."""
-    return urlsafe_b64encode(fingerprint(*pieces)[:DIGEST_BYTES]).decode("ascii")
+    """The whole digest, as text; where one piece ends and the next begins counts too."""
+    return written(fingerprint(*pieces))
 
 
 def fingerprint(*pieces: bytes) -> bytes:
-    """All 32 bytes of it, for what many digests have in common."""
+    """The same as bytes, for what many digests have in common."""
     whole = hashlib.sha256()
     for piece in pieces:
         whole.update(len(piece).to_bytes(LENGTH_BYTES, "little"))

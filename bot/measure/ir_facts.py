@@ -13,7 +13,7 @@ from bot.measure.ir_kinds import KINDS
 from bot.measure.ir_locations import COMPONENT_CHARACTERS
 
 _WHERE = "program IR"
-_DIGEST = re.compile(r"[0-9a-f]{16}")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
 _Row = TypeVar("_Row")
 
 

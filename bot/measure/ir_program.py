@@ -162,7 +162,7 @@ def _generic(op: Any) -> str:
 
 
 def _digest(module: Any) -> str:
-    """64 bits over all functions and data of a module, without the devices that it is for.
+    """Over all functions and data of a module, without the devices that it is for.
 
     The module is printed as a whole: printing an operation of it takes as long. The module's own lines, which have
     its attributes, are those that are not indented.
@@ -173,7 +173,7 @@ def _digest(module: Any) -> str:
 
 
 def _hex(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _entry_point(dispatch: Any) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ and, from WHEEL_ROOT, `iree.compiler.ir`; nothing of the bot. One JSON object pe
         → {"dispatch_regions", "linalg_ops", "executables": int,
            "linalg_ops_before": int, or null without global_optimization,
            "entry_points": [{"executable", "entry_point", "kind", "memory_bound", "bound", "sites"}],
-           "phases": {"input", "global-optimization": 16 hexadecimal digits}, those at hand,
+           "phases": {"input", "global-optimization": 64 hexadecimal digits}, those at hand,
            "sources": [{"executable", "generic", "shown"}], empty without flow,
            "sites": [{"entry_point", "component": text or null, "initializer": bool}], empty without flow,
            "arguments": [{"entry_point", "index", "type", "values": [int], "distinct": int,

@@ -67,7 +67,8 @@ def rest(explanation: Explanation) -> str:
     same, moved = explanation.unchanged, explanation.rebased
     told = [f"{plural(same, 'other dispatch')} did not change"] if same else []
     told += [f"{plural(moved, 'other dispatch')} only {_HAVE[moved == 1]} buffers at other offsets"] if moved else []
-    return f"{'; '.join(told)}." if told else ""
+    doubt = ", as far as short digests tell" if told and explanation.short_digests else ""
+    return f"{'; '.join(told)}{doubt}." if told else ""
 
 
 _HAVE = ("have", "has")
