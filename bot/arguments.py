@@ -22,7 +22,7 @@ SPEC is a release (3.13.0 or iree-base-compiler==3.13.0), a wheel file or a dire
 binary, a virtual environment or build directory holding one, or (compare) a snapshot.json measured earlier.
 
 exit codes: 0 pass or warn, 1 the verdict is fail, 2 bad usage, configuration or input, 3 GitHub or network,
-4 a compiler could not be had, 130 interrupted
+4 a compiler could not be had, 5 no verdict: nothing could be compared, or an internal error, 130 interrupted
 """
 _CACHE_HELP = "cells and compilers (default: %(default)s)"
 

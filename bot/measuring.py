@@ -36,7 +36,6 @@ class SidePlan:
     Attributes:
         label: `base` or `head`.
         cells: what this run measures: all cells of the models on the targets, or the shard's part of them.
-        deselected: backends that the configuration names and the command line left out.
     """
 
     label: str
@@ -45,7 +44,6 @@ class SidePlan:
     source: SourceInfo
     models: tuple[Model, ...] = ()
     targets: tuple[Target, ...] = ()
-    deselected: frozenset[str] = frozenset()
 
 
 class Progress(Watcher, Protocol):
@@ -177,7 +175,7 @@ def _snapshot(plan: SidePlan, cells: dict[CellKey, Cell], notes: Sequence[str]) 
         cells=tuple(cells[key] for key in sorted(cells)),
         flags=plan.cells[0].flags if plan.cells else COMMON_FLAGS,
         targets={target.name: target.backend for target in plan.targets},
-        backends=tuple(name for name in plan.toolchain.backends if name not in plan.deselected),
+        backends=plan.toolchain.backends,
         models={model.name: model.digest for model in plan.models},
         notes=tuple(sorted(set(notes))),
     )

@@ -18,14 +18,14 @@ from bot.compiler.cache import TextStore
 from bot.compiler.files import write_atomically
 from bot.compiler.runner import Cancel
 from bot.core.delta import CellDelta, diff
-from bot.core.merging import merge_snapshots, require_common_cells, unmeasured_models
+from bot.core.merging import merge_snapshots, nothing_in_common, unmeasured_models
 from bot.core.policy import judge
 from bot.core.report import Baseline, Report, report_to_plain
 from bot.core.serial import lines, snapshot_to_plain
 from bot.core.sharding import known_costs, matrix
 from bot.core.snapshot import Snapshot
 from bot.core.verdict import Verdict
-from bot.errors import InputError, OutputError, UsageError
+from bot.errors import NoVerdict, OutputError, UsageError
 from bot.inputs.config import Config, load_config
 from bot.inputs.requirements import pinned_compiler
 from bot.insight.differences import Texts
@@ -136,10 +136,9 @@ def _measure(
 def _publish(
     request: Request, config: Config, base: Snapshot, head: Snapshot, baseline: Baseline, show: Show
 ) -> Verdict:
-    require_common_cells(base, head)
     made = reported(config, base, head, baseline, TextStore(request.cache).load)
     show.report(made, write_report(made, config.templates, request.out))
-    require_measured(made, request.out)
+    require_verdict(made, request.out)
     return made.verdict
 
 
@@ -163,12 +162,19 @@ def _shares(config: Config) -> dict[str, float]:
     return {metric: float(band.value) for metric, band in config.noise.items()}
 
 
-def require_measured(made: Report, out: Path) -> None:
-    """Refuse, once the report is written, a run in which nothing at all could be measured."""
-    if not any(cell.measured for snapshot in (made.base, made.head) for cell in snapshot.cells):
-        raise InputError(
-            "no cell could be measured on either side", where=str(out / "report.json"), mend=_first_word(made.head)
-        )
+def require_verdict(made: Report, out: Path) -> None:
+    """Raise NoVerdict, once the report is written, where it has nothing to judge."""
+    if made.verdict.status == "unknown":
+        raise no_verdict(made, out)
+
+
+def no_verdict(made: Report, out: Path) -> NoVerdict:
+    """Why a report has no verdict, in one line."""
+    where, what = str(out / "report.json"), f"no verdict: {made.broke or 'nothing could be compared'}"
+    if any(cell.measured for snapshot in (made.base, made.head) for cell in snapshot.cells):
+        why = nothing_in_common(made.base, made.head)
+        return NoVerdict(what, where=where, mend=why or next((d.reason for d in made.deltas if d.reason), ""))
+    return NoVerdict(f"{what}, no cell could be measured on either side", where=where, mend=_first_word(made.head))
 
 
 def _notes(base: Snapshot, head: Snapshot, deltas: Sequence[CellDelta]) -> tuple[str, ...]:

@@ -68,7 +68,6 @@ class Planned:
 
     models: tuple[Model, ...]
     targets: tuple[Target, ...]
-    deselected: frozenset[str]
     cells: tuple[PlannedCell, ...]
 
 
@@ -76,13 +75,12 @@ def planned(request: Request, config: Config, repository: Repository) -> Planned
     """The models, targets and cells that a request selects of a configuration."""
     models = load_models(config.models, repository.top)
     models, targets = select(models, config.targets, model_globs=request.models, target_globs=request.targets)
-    deselected = {target.backend for target in config.targets} - {target.backend for target in targets}
     cells = plan(models, targets, (*config.flags, *request.flags))
     if request.plan is None:
         cells = shard(cells, *request.shard)
     else:
         cells = assigned(cells, request.plan, *request.shard, where="--plan")
-    return Planned(models, targets, frozenset(deselected), cells)
+    return Planned(models, targets, cells)
 
 
 def repository_at(config: Path | None, cancel: Cancel) -> Repository:
@@ -104,7 +102,6 @@ def prepare(
         source=repository.source,
         models=chosen.models,
         targets=chosen.targets,
-        deselected=chosen.deselected,
     )
 
 

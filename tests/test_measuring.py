@@ -128,13 +128,6 @@ def test_a_shard_knows_the_whole_plan_so_that_a_lost_one_is_noticed(tmp_path: Pa
     assert {delta.key for delta in lost} == {cell.key for cell in cells if cell.model.name == "beta"}
 
 
-def test_a_backend_that_the_user_left_out_is_not_called_new(tmp_path: Path) -> None:
-    fake, cells = fake_in(tmp_path / "fake"), cells_of(tmp_path, ["alpha"], [VMVX])
-    room, _ = workshop(tmp_path)
-    plan_ = replace(side_plan("head", fake, cells), deselected=frozenset({"llvm-cpu", "vmvx-inline"}))
-    assert measure_sides([plan_], room)["head"].backends == ("rocm", "vmvx")
-
-
 def test_a_side_becomes_a_snapshot(tmp_path: Path, scratch: Path) -> None:
     fake, cells = fake_in(tmp_path / "fake"), cells_of(tmp_path, MODELS)
     snapshots, heard = measured(tmp_path, ("head", fake, cells))
