@@ -23,7 +23,7 @@ from bot.core.policy import judge
 from bot.core.report import Baseline, Report, report_to_plain
 from bot.core.serial import lines, snapshot_to_plain
 from bot.core.sharding import known_costs, matrix
-from bot.core.snapshot import Snapshot
+from bot.core.snapshot import Failure, Snapshot
 from bot.core.verdict import Verdict
 from bot.errors import NoVerdict, OutputError, UsageError
 from bot.inputs.config import Config, load_config
@@ -68,7 +68,20 @@ def measure(request: Request, show: Show, cancel: Cancel) -> None:
         raise OutputError("is a directory", where=str(request.out), mend="--out names the snapshot file")
     snapshots = _measure(request, config, request.specs, {}, show, cancel)
     write_snapshot(request.out, snapshots["head"])
+    say_failed(snapshots["head"], show)
     show.say(f"wrote {request.out}")
+
+
+_FAILED_AT_ONCE = 40
+
+
+def say_failed(snapshot: Snapshot, show: Show) -> None:
+    """Name the cells that could not be measured, a line each: in a shard nobody else does."""
+    failed = [cell for cell in snapshot.cells if not cell.measured and cell.status != "unsupported"]
+    for cell in failed[:_FAILED_AT_ONCE]:
+        show.say(f"{cell.status}: {cell.key}: {_first_line(cell.failure)}")
+    if len(failed) > _FAILED_AT_ONCE:
+        show.say(f"and {len(failed) - _FAILED_AT_ONCE} more: the snapshot has them all")
 
 
 def merge(parts: Sequence[Path], out: Path, show: Show) -> None:
@@ -185,8 +198,11 @@ def _notes(base: Snapshot, head: Snapshot, deltas: Sequence[CellDelta]) -> tuple
 
 def _first_word(snapshot: Snapshot) -> str:
     failure = next((cell.failure for cell in snapshot.cells if cell.failure), None)
-    words = failure.message.strip().splitlines() if failure else ["no cells were planned"]
-    return words[0] if words else ""
+    return _first_line(failure) if failure else "no cells were planned"
+
+
+def _first_line(failure: Failure | None) -> str:
+    return failure.message.strip().partition("\n")[0] if failure else ""
 
 
 def write_snapshot(path: Path, snapshot: Snapshot) -> None:

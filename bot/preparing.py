@@ -79,7 +79,7 @@ def planned(request: Request, config: Config, repository: Repository) -> Planned
     if request.plan is None:
         cells = shard(cells, *request.shard)
     else:
-        cells = assigned(cells, request.plan, *request.shard, where="--plan")
+        cells = assigned(cells, request.plan, *request.shard, where="the plan")
     return Planned(models, targets, cells)
 
 

@@ -28,7 +28,7 @@ from bot.errors import BotError, InputError, Interrupted, NetworkError, UsageErr
 from bot.inputs.config import Config
 from bot.measuring import SidePlan
 from bot.opening import Opened, Wanted, opened, wanted_sides, workspace_rules
-from bot.pipeline import reported, write_snapshot
+from bot.pipeline import reported, say_failed, write_snapshot
 from bot.preparing import load_snapshot, measured, plan_digest, require_writable
 from bot.rechecking import suspects
 from bot.store.artifact import ArtifactStore, artifact_name, file_name
@@ -88,6 +88,7 @@ def part(desk: Desk) -> None:
         snapshot = measured([plan], {}, request, head.config.timeout_seconds, desk.show, desk.cancel)["head"]
     path = desk.out / f"head-{index}-of-{count}.json"
     write_snapshot(path, snapshot)
+    say_failed(snapshot, desk.show)
     desk.show.say(f"wrote {path}")
 
 

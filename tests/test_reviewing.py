@@ -345,7 +345,28 @@ def test_a_lost_shard_is_named_and_its_cells_are_unmeasured(stage: Stage) -> Non
     words = f"shard 1/2 is lost: its {len(lost.cells)} cells are not measured"
     assert words in ran.report.head.notes and "shard 1/2 is lost" in stage.comments()[0]
     assert {key for key, state in ran.states.items() if state == "unmeasured"} == {str(one.key) for one in lost.cells}
-    assert ran.outputs["same"] == str(8 - len(lost.cells))
+    same = 8 - len(lost.cells)
+    assert ran.outputs["same"] == str(same)
+    assert ran.outputs["verdict"] == "warn" and stage.conclusions == ["neutral"]
+    assert f"{same} of 8 cells compared: {len(lost.cells)} not measured on head" in stage.comments()[0]
+
+
+def test_a_shard_that_the_plan_has_not_is_refused(stage: Stage) -> None:
+    suite(stage)
+    pull = stage.open_pull({"notes.txt": "one\n"})
+    plan = stage.pull(*pull, command="plan", shards="2").outputs["matrix"]
+    ran = stage.pull(*pull, command="measure", shard="1/8", plan=plan)
+    assert ran.code == 2 and ran.error.startswith("the plan: is over 2 shards, and 1/8 is none of them"), ran.error
+    assert not ran.out.exists() or not list(ran.out.iterdir())
+
+
+def test_a_shard_names_the_cells_that_failed(stage: Stage) -> None:
+    stage.compiler("one", [{"do": "fail", "model": "// model b", "kind": "front direct resume"}])
+    suite(stage)
+    ran = stage.pull(*stage.open_pull({"notes.txt": "one\n"}), command="measure", shard="1/1")
+    told = [line for line in ran.news.said if line.startswith("failed: ")]
+    assert ran.code == 0 and [line.split(": ")[1] for line in told] == ["b on llvm-cpu-x86_64", "b on vmvx"], ran.said
+    assert all(line.split(": ", 2)[2] for line in told)
 
 
 def test_all_shards_lost_is_one_line(stage: Stage) -> None:
