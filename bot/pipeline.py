@@ -120,8 +120,9 @@ def _specs(request: Request, config: Config) -> dict[str, str]:
     specs = {side: request.specs.get(side) or _configured(config, side, request.config) for side in SIDES}
     missing = [side for side, spec in specs.items() if not spec]
     if missing:
-        mend = f"give --{missing[0]} SPEC, or compiler.{missing[0]} in the configuration"
-        raise UsageError(f"no compiler for the {missing[0]} side", mend=mend)
+        sides, options = " and ".join(missing), " and ".join(f"--{side} SPEC" for side in missing)
+        mend = f"give {options}, such as --{missing[0]} 3.13.0, or a --config that names compiler.{missing[0]}"
+        raise UsageError(f"no compiler for the {sides} side", mend=mend)
     return {side: spec for side, spec in specs.items() if spec}
 
 

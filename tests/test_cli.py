@@ -409,7 +409,43 @@ def test_a_side_without_compiler_is_said_to_have_none(bench: Bench) -> None:
     bench.write("c.yml", CONFIG + "compiler: {base: base.json}\n")
     found = bench.run("compare", "--config", "c.yml")
     assert found.code == 2
-    assert found.line == "no compiler for the head side (give --head SPEC, or compiler.head in the configuration)"
+    assert found.line == (
+        "no compiler for the head side "
+        "(give --head SPEC, such as --head 3.13.0, or a --config that names compiler.head)"
+    )
+
+
+@pytest.mark.parametrize("config", [[], ["--config", "c.yml"]])
+def test_the_pins_of_the_packaged_configuration_are_nobodys_default(bench: Bench, config: list[str]) -> None:
+    found = bench.run("compare", *config)
+    assert found.code == 2 and not (bench.folder / "cache").exists()
+    assert found.line == (
+        "no compiler for the base and head side (give --base SPEC and --head SPEC, such as --base 3.13.0, "
+        "or a --config that names compiler.base)"
+    )
+
+
+@pytest.mark.parametrize("empty", ["", "  "])
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (["compare", "--base", "", "--head", "base.json"], "SPEC"),
+        (["compare", "--base", "base.json", "--head", ""], "SPEC"),
+        (["measure", "--out", "x.json", "--compiler", ""], "SPEC"),
+        (["calibrate", "--compiler", ""], "SPEC"),
+        (["report", "--base", "", "--head", "base.json"], "path"),
+        (["report", "--base", "base.json", "--head", "base.json", "--out", ""], "path"),
+        (["report", "--base", "base.json", "--head", "base.json", "--config", ""], "path"),
+        (["plan", "--shards", "2", "--cache", ""], "path"),
+        (["measure", "--compiler", "3.13.0", "--out", ""], "path"),
+    ],
+    ids=" ".join,
+)
+def test_a_variable_that_is_not_set_is_a_usage_error(bench: Bench, arguments: list[str], what: str, empty: str) -> None:
+    option = arguments[arguments.index("") - 1]
+    found = bench.run(*(word or empty for word in arguments))
+    line = f"argument {option}: the {what} is empty: is a variable of the shell not set?"
+    assert (found.code, found.out) == (2, "") and found.err.splitlines()[-1].endswith(line)
 
 
 def test_a_requirements_file_without_pin_is_refused(bench: Bench) -> None:

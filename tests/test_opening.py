@@ -114,6 +114,28 @@ def test_an_empty_model_is_named_as_the_repository_has_it(stage: Stage) -> None:
     assert ran.code == 2 and ran.error.startswith("models/b.mlir: is empty"), ran.error
 
 
+def test_without_a_configuration_no_compiler_is_made_up(stage: Stage) -> None:
+    stage.origin.push_main("Nothing yet", {"README.md": "# Hello\n"})
+    pull = stage.open_pull({"notes.txt": "one\n"})
+    ran = stage.pull(*pull)
+    assert ran.code == 2 and ran.error == (
+        ".github/code-size.yml: no compiler is named "
+        "(pin it there: compiler: {requirements: FILE} or {head: SPEC}; or give the inputs base and head)"
+    )
+    assert "no compiler is named" in stage.comments()[0] and stage.conclusions == ["failure"]
+    named = {"models": "mobilenet_v1_f32_224", "targets": "vmvx", "base": stage.spec("one"), "head": stage.spec("one")}
+    ran = stage.pull(*pull, **named)
+    assert ran.code == 0 and ran.states == {"mobilenet_v1_f32_224 on vmvx": "same"}, ran.error
+
+
+@pytest.mark.parametrize("name", ["3.13.x", "3.13-fixes", "v3.13.0"])
+def test_a_branch_that_looks_like_a_release_is_a_branch(stage: Stage, name: str) -> None:
+    first, second = history(stage)
+    git(stage.origin.work, "push", "-q", "origin", f"{first}:refs/heads/{name}")
+    ran = stage.dispatch(base=name)
+    assert ran.code == 0 and (ran.report.base.source.sha, ran.report.head.source.sha) == (first, second), ran.error
+
+
 def test_the_configuration_of_the_input_has_to_be_there(stage: Stage) -> None:
     stage.main()
     ran = stage.pull(*stage.open_pull({"notes.txt": "one\n"}), config="ci/size.yml")
