@@ -67,10 +67,14 @@ def _directory(text: str) -> Path:
     return _path(text).expanduser()
 
 
-def _selectors(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--config", type=_path, metavar="FILE", help="configuration (default: the packaged suite)")
+def _globs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", action="append", default=[], metavar="GLOB", help="only these models; repeatable")
     parser.add_argument("--target", action="append", default=[], metavar="GLOB", help="only these targets; repeatable")
+
+
+def _selectors(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--config", type=_path, metavar="FILE", help="configuration (default: the packaged suite)")
+    _globs(parser)
     jobs = "compiles side by side (default: %(default)s)"
     parser.add_argument("--jobs", type=_positive, default=cores(), metavar="N", help=jobs)
     parser.add_argument("--cache", type=_directory, default=default_cache(), metavar="DIR", help=_CACHE_HELP)
@@ -118,6 +122,7 @@ def _report(parser: argparse.ArgumentParser) -> None:
     for side in SIDES:
         parser.add_argument(f"--{side}", type=_path, required=True, metavar="FILE", help=f"snapshot of the {side} side")
     parser.add_argument("--config", type=_path, metavar="FILE", help="where thresholds come from")
+    _globs(parser)
     texts = "where the IR of both sides may be kept, for differences (default: %(default)s)"
     parser.add_argument("--cache", type=_directory, default=default_cache(), metavar="DIR", help=texts)
     _out_directory(parser)

@@ -114,7 +114,8 @@ def _merge(arguments: argparse.Namespace, show: _Show, cancel: Cancel) -> int:
 
 
 def _report(arguments: argparse.Namespace, show: _Show, cancel: Cancel) -> int:
-    request = Request(config=arguments.config, cache=arguments.cache, out=arguments.out)
+    models, targets = tuple(arguments.model), tuple(arguments.target)
+    request = Request({}, arguments.config, models, targets, cache=arguments.cache, out=arguments.out)
     return _exit_code(pipeline.report(request, arguments.base, arguments.head, show))
 
 

@@ -42,6 +42,7 @@ from bot.preparing import (
     prepare,
     repository_at,
     require_writable,
+    selected,
 )
 from bot.render.comment import render_comment
 from bot.render.html import render_html
@@ -97,8 +98,9 @@ def report(request: Request, base: Path, head: Path, show: Show) -> Verdict:
     require_writable(request.out)
     gc.disable()  # one pass over a million small values, none of them cyclic
     try:
-        left, right = load_snapshot(base), load_snapshot(head)
-        return _publish(request, config, left, right, Baseline(f"snapshot {base.name}", left.source.sha), show)
+        sides = selected({"base": load_snapshot(base), "head": load_snapshot(head)}, request)
+        baseline = Baseline(f"snapshot {base.name}", sides["base"].source.sha)
+        return _publish(request, config, sides["base"], sides["head"], baseline, show)
     finally:
         gc.enable()
 
@@ -141,7 +143,7 @@ def _measure(
     cancel: Cancel,
 ) -> dict[str, Snapshot]:
     if not specs:
-        return dict(known)
+        return selected(known, request)
     repository = repository_at(request.config, cancel)
     plans = [prepare(side, spec, request, config, repository, show, cancel) for side, spec in specs.items()]
     return measured(plans, known, request, config.timeout_seconds, show, cancel)

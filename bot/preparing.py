@@ -14,7 +14,7 @@ from bot.compiler.cache import CellCache, TextStore, cell_key, digest_of
 from bot.compiler.repository import Repository, repository_of
 from bot.compiler.runner import Cancel
 from bot.compiler.toolchain import resolve
-from bot.core.plan import Model, PlannedCell, Target, plan, select
+from bot.core.plan import Model, PlannedCell, Target, narrowed, plan, select
 from bot.core.report import Report
 from bot.core.serial import from_lines
 from bot.core.sharding import assigned, shard
@@ -113,9 +113,13 @@ def measured(
     show: Show,
     cancel: Cancel,
 ) -> dict[str, Snapshot]:
-    """Measure the planned sides, beside those that are known; changed cells of all planned ones are asked twice."""
+    """Measure the planned sides, beside those that are known; changed cells of all planned ones are asked twice.
+
+    The request's selectors hold for the known ones, too. Where there is a plan, it has shown that they match something.
+    """
+    known = selected(known, request, must_match=not plans)
     if not plans:
-        return dict(known)
+        return known
     with show.progress() as progress:
         cache, texts = CellCache(request.cache), TextStore(request.cache)
         workshop = Workshop(cache, request.jobs, timeout_seconds, cancel, progress, texts)
@@ -123,6 +127,11 @@ def measured(
         sides = {**known, **(measure_sides(new, workshop) if new else {})}
         keys = suspects(sides["base"], sides["head"]) if len(sides) == len(SIDES) else frozenset()
         return {**sides, **recheck(plans, sides, keys, workshop)} if keys else sides
+
+
+def selected(sides: Mapping[str, Snapshot], request: Request, *, must_match: bool = True) -> dict[str, Snapshot]:
+    """What the request's selectors leave of snapshots; raises UsageError for a glob that matches nothing."""
+    return narrowed(sides, model_globs=request.models, target_globs=request.targets, must_match=must_match)
 
 
 def is_snapshot(spec: str) -> bool:

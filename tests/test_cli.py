@@ -261,6 +261,33 @@ def test_the_verdict_decides_the_exit_code_and_all_files_are_written(
     assert last.startswith("written to deep/out: ") and all(name in last for name in FILES)
 
 
+@pytest.mark.parametrize("command", ["report", "compare"])
+def test_selectors_narrow_snapshots(bench: Bench, command: str) -> None:
+    rows = [(model, target, "ok") for model in "ab" for target in ("cuda", "vmvx")]
+    bench.write("base.json", plain_snapshot(*rows))
+    bench.write("head.json", plain_snapshot(*rows[:1], ("a", "vmvx", "failed"), *rows[2:]))
+    sides = ("--base", "base.json", "--head", "head.json")
+    assert bench.run(command, *sides).code == 1
+    assert bench.run(command, *sides, "--model", "b*").code == 0
+    assert bench.run(command, *sides, "--target", "cuda").code == 0
+    report = json.loads((bench.folder / "out/report.json").read_text())
+    assert [(cell["model"], cell["target"]) for cell in report["cells"]] == [("a", "cuda"), ("b", "cuda")]
+    assert from_json((bench.folder / "out/head.json").read_text()).targets == {"cuda": "cuda"}
+    found = bench.run(command, *sides, "--model", "c*")
+    assert (found.code, found.line) == (2, "--model c*: matches no model (known: a, b)")
+    found = bench.run(command, *sides, "--model", "a", "--target", "rocm")
+    assert (found.code, found.line) == (2, "--target rocm: matches no target (known: cuda, vmvx)")
+
+
+def test_a_glob_may_match_on_one_side_alone(bench: Bench) -> None:
+    bench.write("head.json", plain_snapshot(("a", "vmvx", "ok"), ("c", "vmvx", "ok")))
+    found = bench.run("report", "--base", "base.json", "--head", "head.json", "--model", "[ac]")
+    states = {
+        cell["model"]: cell["state"] for cell in json.loads((bench.folder / "out/report.json").read_text())["cells"]
+    }
+    assert found.code == 0 and states == {"a": "same", "c": "new"}
+
+
 def test_quiet_says_only_where_the_files_are(bench: Bench) -> None:
     found = bench.run("report", "-q", "--base", "base.json", "--head", "base.json")
     assert found.err == ""

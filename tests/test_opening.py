@@ -271,6 +271,18 @@ def test_models_targets_and_flags_are_selected(stage: Stage) -> None:
     assert any("--iree-opt-level=O2" in call for call in (stage.home / "one" / "calls.jsonl").read_text().splitlines())
 
 
+def test_what_is_selected_is_selected_in_snapshots_and_stored_baselines_too(stage: Stage) -> None:
+    main = stage.main({"models/b.mlir": MODEL.format("b")})
+    stage.push(main)
+    whole = stage.dispatch(base=main)
+    assert whole.states == {"a on vmvx": "same", "b on vmvx": "same"}, whole.error
+    for base, head in ((main, ""), (str(whole.out / "base.json"), ""), *[(str(whole.out / "base.json"),) * 2]):
+        ran = stage.dispatch(models="b", base=base, head=head)
+        assert ran.code == 0 and ran.states == {"b on vmvx": "same"}, ran.error
+    ran = stage.dispatch(models="c", base=str(whole.out / "base.json"), head=str(whole.out / "head.json"))
+    assert ran.code == 2 and "--model c: matches no model (known: a, b)" in ran.error
+
+
 def test_an_unknown_ref_is_one_line(stage: Stage) -> None:
     stage.main()
     ran = stage.dispatch(base="no-such-branch")
