@@ -65,8 +65,8 @@ def test_nothing_changed() -> None:
         ),
         (
             make.no_baseline(),
-            "⚪ Code size: unknown — none of 16 cells compared: 16 not measured on base.",
-            "18 cells: 16 not measured · 2 unsupported.",
+            "⚪ Code size: unknown — none of 18 cells compared: 16 not measured on base, 2 unsupported on head.",
+            "18 cells: 18 not measured.",
         ),
         (
             make.broken_on_both(),

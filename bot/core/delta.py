@@ -92,7 +92,6 @@ _ON_PURPOSE = frozenset(
         ("unsupported", "unsupported"),
         ("unsupported", "absent"),
         ("absent", "unsupported"),
-        ("lost", "unsupported"),
     }
 )
 
