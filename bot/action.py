@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from bot.caching import limit_of_environment, limited
 from bot.compiler.runner import Cancel
 from bot.desk import Desk, open_desk
-from bot.errors import UsageError
+from bot.errors import BotError, InternalError, UsageError
 from bot.inputs.action_inputs import read_inputs
 from bot.inputs.events import read_event, run_context
 from bot.posting import command, post
@@ -21,8 +21,18 @@ from bot.reviewing import baseline, part, review, shards
 def act(environ: Mapping[str, str], asked: str, show: Show, cancel: Cancel) -> int:
     """Do what the event asks for (`asked` is `auto`), or insist on one story; returns the exit code.
 
-    1 only where the verdict is fail and the configuration lets it fail the job.
+    1 only where the verdict is fail and the configuration lets it fail the job; 5 where there is no verdict. What
+    nobody foresaw is raised as InternalError.
     """
+    try:
+        return _act(environ, asked, show, cancel)
+    except (BotError, OSError):
+        raise
+    except Exception as error:
+        raise InternalError.of(error) from error
+
+
+def _act(environ: Mapping[str, str], asked: str, show: Show, cancel: Cancel) -> int:
     context = run_context(environ, read_event(environ))
     inputs = read_inputs(environ)
     show.say(f"{context.event or 'no event'}: {context.story} ({context.why})")

@@ -14,7 +14,7 @@ from bot.caching import default_limit, parse_limit
 SIDES = ("base", "head")
 EXAMPLES = """examples:
   code-size-bot compare --base 3.11.0 --head 3.13.0
-  code-size-bot compare --head ../iree-build --model 'bert*' --target 'llvm-cpu-*'
+  code-size-bot compare --base 3.13.0 --head ../iree-build --model 'bert*' --target 'llvm-cpu-*'
   code-size-bot measure --compiler 3.13.0 --out main.json
   code-size-bot compare --base main.json --head dist/iree_base_compiler-3.14.0-cp311-cp311-linux_x86_64.whl
   code-size-bot report --base main.json --head head.json --out out
@@ -23,7 +23,7 @@ SPEC is a release (3.13.0 or iree-base-compiler==3.13.0), a wheel file or a dire
 binary, a virtual environment or build directory holding one, or (compare) a snapshot.json measured earlier.
 
 exit codes: 0 pass or warn, 1 the verdict is fail, 2 bad usage, configuration or input, 3 GitHub or network,
-4 a compiler could not be had, 130 interrupted
+4 a compiler could not be had, 5 no verdict: nothing could be compared, or an internal error, 130 interrupted
 """
 _CACHE_HELP = "cells and compilers (default: %(default)s)"
 
@@ -59,14 +59,30 @@ def _limit(text: str) -> int:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
+def _spec(text: str) -> str:
+    if not text.strip():
+        raise argparse.ArgumentTypeError("the SPEC is empty: is a variable of the shell not set?")
+    return text
+
+
+def _path(text: str) -> Path:
+    if not text.strip():
+        raise argparse.ArgumentTypeError("the path is empty: is a variable of the shell not set?")
+    return Path(text)
+
+
 def _directory(text: str) -> Path:
-    return Path(text).expanduser()
+    return _path(text).expanduser()
+
+
+def _globs(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--model", action="append", default=[], metavar="GLOB", help="only these models; repeatable")
+    parser.add_argument("--target", action="append", default=[], metavar="GLOB", help="only these targets; repeatable")
 
 
 def _selectors(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--config", type=Path, metavar="FILE", help="configuration (default: the packaged suite)")
-    parser.add_argument("--model", action="append", default=[], metavar="GLOB", help="only these models; repeatable")
-    parser.add_argument("--target", action="append", default=[], metavar="GLOB", help="only these targets; repeatable")
+    parser.add_argument("--config", type=_path, metavar="FILE", help="configuration (default: the packaged suite)")
+    _globs(parser)
     jobs = "compiles side by side (default: %(default)s)"
     parser.add_argument("--jobs", type=_positive, default=cores(), metavar="N", help=jobs)
     parser.add_argument("--cache", type=_directory, default=default_cache(), metavar="DIR", help=_CACHE_HELP)
@@ -76,22 +92,23 @@ def _selectors(parser: argparse.ArgumentParser) -> None:
 
 def _out_directory(parser: argparse.ArgumentParser) -> None:
     text = "where the six files go (default: %(default)s)"
-    parser.add_argument("--out", type=Path, default=Path("out"), metavar="DIR", help=text)
+    parser.add_argument("--out", type=_path, default=Path("out"), metavar="DIR", help=text)
 
 
 def _compare(parser: argparse.ArgumentParser) -> None:
     for side in SIDES:
-        parser.add_argument(f"--{side}", metavar="SPEC", help=f"compiler or snapshot of the {side} side")
+        text = f"compiler or snapshot of the {side} side (default: compiler.{side} of --config)"
+        parser.add_argument(f"--{side}", type=_spec, metavar="SPEC", help=text)
     _out_directory(parser)
     _selectors(parser)
 
 
 def _measure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--compiler", required=True, metavar="SPEC", help="the compiler")
-    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the snapshot to write")
+    parser.add_argument("--compiler", type=_spec, required=True, metavar="SPEC", help="the compiler")
+    parser.add_argument("--out", type=_path, required=True, metavar="FILE", help="the snapshot to write")
     parser.add_argument("--shard", type=_shard, default=(1, 1), metavar="I/N", help="measure only part I of N")
     about = "what `plan --shards N` printed; without it, parts are dealt out by the models' sizes"
-    parser.add_argument("--plan", type=Path, metavar="FILE", help=about)
+    parser.add_argument("--plan", type=_path, metavar="FILE", help=about)
     _selectors(parser)
 
 
@@ -100,28 +117,29 @@ def _calibrate(parser: argparse.ArgumentParser) -> None:
         f"{parser.description}. Without --model and --target a few cheap cells are taken. "
         "Prints a table, and the lines for the configuration."
     )
-    parser.add_argument("--compiler", required=True, metavar="SPEC", help="the compiler")
+    parser.add_argument("--compiler", type=_spec, required=True, metavar="SPEC", help="the compiler")
     about = "compiles of each cell, at least 2 (default: %(default)s)"
     parser.add_argument("--runs", type=_positive, default=5, metavar="N", help=about)
     _selectors(parser)
 
 
 def _merge(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("parts", nargs="+", type=Path, metavar="part.json", help="snapshots of one run")
-    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the snapshot to write")
+    parser.add_argument("parts", nargs="+", type=_path, metavar="part.json", help="snapshots of one run")
+    parser.add_argument("--out", type=_path, required=True, metavar="FILE", help="the snapshot to write")
 
 
 def _report(parser: argparse.ArgumentParser) -> None:
     for side in SIDES:
-        parser.add_argument(f"--{side}", type=Path, required=True, metavar="FILE", help=f"snapshot of the {side} side")
-    parser.add_argument("--config", type=Path, metavar="FILE", help="where thresholds come from")
+        parser.add_argument(f"--{side}", type=_path, required=True, metavar="FILE", help=f"snapshot of the {side} side")
+    parser.add_argument("--config", type=_path, metavar="FILE", help="where thresholds come from")
+    _globs(parser)
     texts = "where the IR of both sides may be kept, for differences (default: %(default)s)"
     parser.add_argument("--cache", type=_directory, default=default_cache(), metavar="DIR", help=texts)
     _out_directory(parser)
 
 
 def _explain(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("report", type=Path, metavar="report.json", help="what a compare has written")
+    parser.add_argument("report", type=_path, metavar="report.json", help="what a compare has written")
     parser.add_argument("--model", required=True, metavar="M", help="the cell's model: its name, or a glob")
     parser.add_argument("--target", required=True, metavar="T", help="the cell's target: its name, or a glob")
     parser.add_argument("--dispatch", metavar="D", help="only this dispatch, with all that is known of it")
@@ -130,7 +148,7 @@ def _explain(parser: argparse.ArgumentParser) -> None:
 def _plan(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--shards", type=_positive, required=True, metavar="N", help="how many")
     about = "an earlier snapshot: deal out by what each cell cost to compile then"
-    parser.add_argument("--costs", type=Path, metavar="FILE", help=about)
+    parser.add_argument("--costs", type=_path, metavar="FILE", help=about)
     _selectors(parser)
 
 

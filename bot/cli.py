@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import sys
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
@@ -21,7 +22,7 @@ from bot.compiler.runner import Cancel
 from bot.core.report import Report
 from bot.core.verdict import Verdict
 from bot.doctor import examine
-from bot.errors import BotError, InputError, Interrupted, OutputError
+from bot.errors import BotError, InputError, InternalError, Interrupted, OutputError
 from bot.explained import explain
 from bot.measuring import Progress
 from bot.preparing import Request
@@ -88,6 +89,7 @@ def _request(arguments: argparse.Namespace, specs: dict[str, str | None]) -> Req
 
 
 def _exit_code(verdict: Verdict) -> int:
+    """The verdict `unknown` has none: its story ends with NoVerdict."""
     return 1 if verdict.status == "fail" else 0
 
 
@@ -113,7 +115,8 @@ def _merge(arguments: argparse.Namespace, show: _Show, cancel: Cancel) -> int:
 
 
 def _report(arguments: argparse.Namespace, show: _Show, cancel: Cancel) -> int:
-    request = Request(config=arguments.config, cache=arguments.cache, out=arguments.out)
+    models, targets = tuple(arguments.model), tuple(arguments.target)
+    request = Request({}, arguments.config, models, targets, cache=arguments.cache, out=arguments.out)
     return _exit_code(pipeline.report(request, arguments.base, arguments.head, show))
 
 
@@ -191,9 +194,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         where, mend = str(error.filename or ""), "free some space, or check the permissions"
         return _complain(OutputError(error.strerror or str(error), where=where, mend=mend))
+    except Exception as error:
+        return _complain(_internal(error))
+
+
+def _internal(error: Exception) -> InternalError:
+    told = InternalError.of(error)
+    told.__cause__ = error
+    return told
 
 
 def _complain(error: BotError) -> int:
+    if isinstance(error, InternalError) and os.environ.get("CODE_SIZE_TRACEBACK"):
+        lines = traceback.format_exception(error.__cause__ or error)
+        print(_for_log("".join(lines)), end="", file=sys.stderr)
     console = Console(stderr=True, soft_wrap=True)
     console.print(_for_log(f"code-size-bot: {error.line}"), style="bold red", markup=False, highlight=False)
     return error.exit_code

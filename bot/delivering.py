@@ -16,7 +16,7 @@ from bot.core.report import Report
 from bot.desk import Desk
 from bot.errors import BotError, NetworkError
 from bot.inputs.config import Config
-from bot.pipeline import write_report
+from bot.pipeline import no_verdict, write_report
 from bot.publish.actions import annotation_command, write_outputs, write_summary
 from bot.publish.checks import publish_check
 from bot.publish.comments import find, publish
@@ -87,7 +87,7 @@ def remember(hub: Hub, to: Destination) -> Memory:
 def deliver(made: Report, desk: Desk, to: Destination, extra: Sequence[Acceptance] = ()) -> int:
     """Hand a report to everyone who asked; the first thing that GitHub refused is raised at the end.
 
-    Returns the exit code: 1 where the verdict is fail and the configuration lets that fail the job.
+    Returns the exit code: 5 where there is no verdict, 1 where it is fail and the configuration lets that fail the job.
 
     Args:
         extra: acceptances that the comment does not remember yet.
@@ -107,6 +107,9 @@ def deliver(made: Report, desk: Desk, to: Destination, extra: Sequence[Acceptanc
         tell(desk, {"comment-url": url or ""})
     if problems:
         raise problems[0]
+    if final.verdict.status == "unknown":
+        desk.show.say((error := no_verdict(final, desk.out)).line)
+        return error.exit_code
     return 1 if final.verdict.status == "fail" and to.config.fail_job else 0
 
 
@@ -154,7 +157,8 @@ def _links(desk: Desk) -> tuple[tuple[str, str], ...]:
 
 def _final(made: Report, desk: Desk, to: Destination, memory: Memory) -> Report:
     """The report after acceptances, with what its comment has to remember."""
-    verdict = accept(made.verdict, memory.acceptances)
+    status = "unknown" if made.broke else made.verdict.status
+    verdict = accept(replace(made.verdict, status=status), memory.acceptances)
     final = replace(made, verdict=verdict, report_id=to.config.report_id, links=_links(desk))
     state = CommentState(to.head_sha, to.run_id, alarms(final), seen(verdict.findings), memory.acceptances)
     state_line = encode(state) if to.head_sha else ""

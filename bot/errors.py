@@ -1,9 +1,12 @@
 """The error tree: what went wrong, where, and how to mend it; one exit code per class.
 
-Everything a user can cause ends here and is caught once, in `bot.cli`.
+Everything a user can cause ends here and is caught once, in `bot.cli`. Whatever else is raised is a fault of the
+program, which `InternalError.of` puts into one line.
 """
 
 from __future__ import annotations
+
+from types import TracebackType
 
 
 class BotError(Exception):
@@ -64,6 +67,40 @@ class CompilerUnavailable(BotError):
     """A SPEC from which no compiler could be had."""
 
     exit_code = 4
+
+
+class NoVerdict(BotError):
+    """Nothing could be compared: neither that all is well nor that it is not can be said."""
+
+    exit_code = 5
+
+
+class InternalError(BotError):
+    """A fault of the program itself; the exception that showed it is the cause."""
+
+    exit_code = 5
+
+    @classmethod
+    def of(cls, error: Exception) -> InternalError:
+        """The one line about an exception that nobody foresaw; raise it `from error`."""
+        words = " ".join(str(error).split())[:_SAID_CHARS]
+        what = f"a fault of the program, not of what it was given: {type(error).__name__}{words and f': {words}'}"
+        mend = "please report it, with the traceback that CODE_SIZE_TRACEBACK=1 prints"
+        return cls(what, where=_raised_at(error.__traceback__), mend=mend)
+
+
+_SAID_CHARS = 200
+
+
+def _raised_at(trace: TracebackType | None) -> str:
+    """Module and line of the innermost of our own frames: libraries are called by someone."""
+    place = ""
+    while trace is not None:
+        module = str(trace.tb_frame.f_globals.get("__name__", ""))
+        if module.partition(".")[0] == "bot":
+            place = f"{module}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    return place
 
 
 class Interrupted(BotError):

@@ -38,7 +38,6 @@ class SidePlan:
     Attributes:
         label: `base` or `head`.
         cells: what this run measures: all cells of the models on the targets, or the shard's part of them.
-        deselected: backends that the configuration names and the command line left out.
     """
 
     label: str
@@ -47,7 +46,6 @@ class SidePlan:
     source: SourceInfo
     models: tuple[Model, ...] = ()
     targets: tuple[Target, ...] = ()
-    deselected: frozenset[str] = frozenset()
 
 
 class Progress(Watcher, Protocol):
@@ -198,18 +196,18 @@ def measure_sides(plans: Sequence[SidePlan], workshop: Workshop) -> dict[str, Sn
     collector = _Collector(plans, workshop)
     collector.announce()
     meter = Meter()
-    notes: dict[str, list[str]] = {plan.label: [] for plan in plans}
+    sides: dict[str, Side] = {}
     with scratch_directory() as scratch, ExitStack() as stack:
         tasks = []
         for plan in plans:
             if missing := collector.missing(plan.label):
                 finish = partial(collector.finish, plan.label)
-                side = stack.enter_context(open_side(plan, workshop, scratch, meter, finish))
-                tasks += side.tasks(missing)
-                notes[plan.label] = side.notes
+                sides[plan.label] = stack.enter_context(open_side(plan, workshop, scratch, meter, finish))
+                tasks += sides[plan.label].tasks(missing)
         run_all(tasks, workshop.jobs, workshop.cancel.set, workshop.progress)
     workshop.progress.spent(meter.cpu_ms, workshop.jobs)
-    found = {plan.label: _snapshot(plan, collector.cells[plan.label], notes[plan.label]) for plan in plans}
+    notes = {label: side.notes for label, side in sides.items()}
+    found = {plan.label: _snapshot(plan, collector.cells[plan.label], notes.get(plan.label, ())) for plan in plans}
     return _replaced(plans, found, workshop)
 
 
@@ -236,7 +234,7 @@ def _snapshot(plan: SidePlan, cells: dict[CellKey, Cell], notes: Sequence[str]) 
         cells=tuple(cells[key] for key in sorted(cells)),
         flags=plan.cells[0].flags if plan.cells else COMMON_FLAGS,
         targets={target.name: target.backend for target in plan.targets},
-        backends=tuple(name for name in plan.toolchain.backends if name not in plan.deselected),
+        backends=plan.toolchain.backends,
         models={model.name: model.digest for model in plan.models},
         notes=tuple(sorted(set(notes))),
     )

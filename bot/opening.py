@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -10,6 +9,7 @@ from pathlib import Path
 
 from bot.compiler.repository import Repository, repository_of
 from bot.core.context import RunContext
+from bot.core.spec import release_of
 from bot.desk import Desk
 from bot.errors import BotError, ConfigError, InputError, UsageError
 from bot.inputs.config import Config, load_config
@@ -19,9 +19,6 @@ from bot.preparing import Planned, Request, is_snapshot, planned, prepare
 
 CONFIG_NAMES = (".github/code-size.yml", "code-size.yml")
 """Where the configuration is looked for, from the top of the repository, when the input does not say."""
-
-_RELEASE = re.compile(r"(?:iree-base-compiler==)?\d+\.\d[\w.!+]*")
-"""A commit may begin with a digit, too, but has no dot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +67,8 @@ class Opened:
             return pinned_compiler(path)
         if found := choice.head or choice.base:
             return found
-        raise UsageError("no compiler is configured", where=self.config_name, mend="add compiler: {requirements: …}")
+        mend = "pin it there: compiler: {requirements: FILE} or {head: SPEC}; or give the inputs base and head"
+        raise UsageError("no compiler is named", where=self.config_name or CONFIG_NAMES[0], mend=mend)
 
     def plan(self, side: str, desk: Desk, request: Request | None = None) -> SidePlan:
         """The side, ready to be measured."""
@@ -133,7 +131,7 @@ def _named(desk: Desk, text: str, side: str, own: Wanted) -> Wanted | None:
     if is_snapshot(text):
         return Wanted(rule, snapshot=Path(text))
     insisted = text.startswith("ref:")
-    if not insisted and (_RELEASE.fullmatch(text) or Path(text).exists()):
+    if not insisted and (release_of(text) or Path(text).exists()):
         return replace(own, rule=f"{own.rule}, {rule}", spec=text)
     sha = desk.git.resolve(text.removeprefix("ref:"))
     if sha is None:

@@ -18,14 +18,14 @@ from bot.compiler.cache import TextStore
 from bot.compiler.files import write_atomically
 from bot.compiler.runner import Cancel
 from bot.core.delta import CellDelta, diff
-from bot.core.merging import merge_snapshots, require_common_cells, unmeasured_models
+from bot.core.merging import merge_snapshots, nothing_in_common, unmeasured_models
 from bot.core.policy import judge
 from bot.core.report import Baseline, Report, report_to_plain
 from bot.core.serial import lines, snapshot_to_plain
 from bot.core.sharding import known_costs, matrix
-from bot.core.snapshot import Snapshot
+from bot.core.snapshot import Failure, Snapshot
 from bot.core.verdict import Verdict
-from bot.errors import InputError, OutputError, UsageError
+from bot.errors import NoVerdict, OutputError, UsageError
 from bot.inputs.config import Config, load_config
 from bot.inputs.requirements import pinned_compiler
 from bot.insight.overview import overview
@@ -41,6 +41,7 @@ from bot.preparing import (
     prepare,
     repository_at,
     require_writable,
+    selected,
 )
 from bot.render.comment import render_comment
 from bot.render.html import render_html
@@ -67,7 +68,20 @@ def measure(request: Request, show: Show, cancel: Cancel) -> None:
         raise OutputError("is a directory", where=str(request.out), mend="--out names the snapshot file")
     snapshots = _measure(request, config, request.specs, {}, show, cancel)
     write_snapshot(request.out, snapshots["head"])
+    say_failed(snapshots["head"], show)
     show.say(f"wrote {request.out}")
+
+
+_FAILED_AT_ONCE = 40
+
+
+def say_failed(snapshot: Snapshot, show: Show) -> None:
+    """Name the cells that could not be measured, a line each: in a shard nobody else does."""
+    failed = [cell for cell in snapshot.cells if not cell.measured and cell.status != "unsupported"]
+    for cell in failed[:_FAILED_AT_ONCE]:
+        show.say(f"{cell.status}: {cell.key}: {_first_line(cell.failure)}")
+    if len(failed) > _FAILED_AT_ONCE:
+        show.say(f"and {len(failed) - _FAILED_AT_ONCE} more: the snapshot has them all")
 
 
 def merge(parts: Sequence[Path], out: Path, show: Show) -> None:
@@ -83,8 +97,9 @@ def report(request: Request, base: Path, head: Path, show: Show) -> Verdict:
     require_writable(request.out)
     gc.disable()  # one pass over a million small values, none of them cyclic
     try:
-        left, right = load_snapshot(base), load_snapshot(head)
-        return _publish(request, config, left, right, Baseline(f"snapshot {base.name}", left.source.sha), show)
+        sides = selected({"base": load_snapshot(base), "head": load_snapshot(head)}, request)
+        baseline = Baseline(f"snapshot {base.name}", sides["base"].source.sha)
+        return _publish(request, config, sides["base"], sides["head"], baseline, show)
     finally:
         gc.enable()
 
@@ -106,8 +121,9 @@ def _specs(request: Request, config: Config) -> dict[str, str]:
     specs = {side: request.specs.get(side) or _configured(config, side, request.config) for side in SIDES}
     missing = [side for side, spec in specs.items() if not spec]
     if missing:
-        mend = f"give --{missing[0]} SPEC, or compiler.{missing[0]} in the configuration"
-        raise UsageError(f"no compiler for the {missing[0]} side", mend=mend)
+        sides, options = " and ".join(missing), " and ".join(f"--{side} SPEC" for side in missing)
+        mend = f"give {options}, such as --{missing[0]} 3.13.0, or a --config that names compiler.{missing[0]}"
+        raise UsageError(f"no compiler for the {sides} side", mend=mend)
     return {side: spec for side, spec in specs.items() if spec}
 
 
@@ -126,7 +142,7 @@ def _measure(
     cancel: Cancel,
 ) -> dict[str, Snapshot]:
     if not specs:
-        return dict(known)
+        return selected(known, request)
     repository = repository_at(request.config, cancel)
     plans = [prepare(side, spec, request, config, repository, show, cancel) for side, spec in specs.items()]
     return measured(plans, known, request, config, show, cancel)
@@ -135,10 +151,9 @@ def _measure(
 def _publish(
     request: Request, config: Config, base: Snapshot, head: Snapshot, baseline: Baseline, show: Show
 ) -> Verdict:
-    require_common_cells(base, head)
     made = reported(config, base, head, baseline, TextStore(request.cache).load)
     show.report(made, write_report(made, config.templates, request.out))
-    require_measured(made, request.out)
+    require_verdict(made, request.out)
     return made.verdict
 
 
@@ -163,12 +178,19 @@ def _shares(config: Config) -> dict[str, float]:
     return {metric: float(band.value) for metric, band in config.noise.items()}
 
 
-def require_measured(made: Report, out: Path) -> None:
-    """Refuse, once the report is written, a run in which nothing at all could be measured."""
-    if not any(cell.measured for snapshot in (made.base, made.head) for cell in snapshot.cells):
-        raise InputError(
-            "no cell could be measured on either side", where=str(out / "report.json"), mend=_first_word(made.head)
-        )
+def require_verdict(made: Report, out: Path) -> None:
+    """Raise NoVerdict, once the report is written, where it has nothing to judge."""
+    if made.verdict.status == "unknown":
+        raise no_verdict(made, out)
+
+
+def no_verdict(made: Report, out: Path) -> NoVerdict:
+    """Why a report has no verdict, in one line."""
+    where, what = str(out / "report.json"), f"no verdict: {made.broke or 'nothing could be compared'}"
+    if any(cell.measured for snapshot in (made.base, made.head) for cell in snapshot.cells):
+        why = nothing_in_common(made.base, made.head)
+        return NoVerdict(what, where=where, mend=why or next((d.reason for d in made.deltas if d.reason), ""))
+    return NoVerdict(f"{what}, no cell could be measured on either side", where=where, mend=_first_word(made.head))
 
 
 def _notes(base: Snapshot, head: Snapshot, deltas: Sequence[CellDelta]) -> tuple[str, ...]:
@@ -198,8 +220,11 @@ _NAMED = 3
 
 def _first_word(snapshot: Snapshot) -> str:
     failure = next((cell.failure for cell in snapshot.cells if cell.failure), None)
-    words = failure.message.strip().splitlines() if failure else ["no cells were planned"]
-    return words[0] if words else ""
+    return _first_line(failure) if failure else "no cells were planned"
+
+
+def _first_line(failure: Failure | None) -> str:
+    return failure.message.strip().partition("\n")[0] if failure else ""
 
 
 def write_snapshot(path: Path, snapshot: Snapshot) -> None:

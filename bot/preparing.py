@@ -15,7 +15,7 @@ from bot.compiler.files import is_writable
 from bot.compiler.repository import Repository, repository_of
 from bot.compiler.runner import Cancel
 from bot.compiler.toolchain import resolve
-from bot.core.plan import Model, PlannedCell, Target, plan, select
+from bot.core.plan import Model, PlannedCell, Target, narrowed, plan, select
 from bot.core.report import Report
 from bot.core.serial import from_lines
 from bot.core.sharding import assigned, shard
@@ -69,7 +69,6 @@ class Planned:
 
     models: tuple[Model, ...]
     targets: tuple[Target, ...]
-    deselected: frozenset[str]
     cells: tuple[PlannedCell, ...]
 
 
@@ -77,13 +76,12 @@ def planned(request: Request, config: Config, repository: Repository) -> Planned
     """The models, targets and cells that a request selects of a configuration."""
     models = load_models(config.models, repository.top)
     models, targets = select(models, config.targets, model_globs=request.models, target_globs=request.targets)
-    deselected = {target.backend for target in config.targets} - {target.backend for target in targets}
     cells = plan(models, targets, (*config.flags, *request.flags))
     if request.plan is None:
         cells = shard(cells, *request.shard)
     else:
-        cells = assigned(cells, request.plan, *request.shard, where="--plan")
-    return Planned(models, targets, frozenset(deselected), cells)
+        cells = assigned(cells, request.plan, *request.shard, where="the plan")
+    return Planned(models, targets, cells)
 
 
 def repository_at(config: Path | None, cancel: Cancel) -> Repository:
@@ -105,7 +103,6 @@ def prepare(
         source=repository.source,
         models=chosen.models,
         targets=chosen.targets,
-        deselected=chosen.deselected,
     )
 
 
@@ -117,9 +114,13 @@ def measured(
     show: Show,
     cancel: Cancel,
 ) -> dict[str, Snapshot]:
-    """Measure the planned sides, beside those that are known; what alarms or changed on planned ones is doubted."""
+    """Measure the planned sides, beside those that are known; what alarms or changed on planned ones is doubted.
+
+    The request's selectors hold for the known ones, too. Where there is a plan, it has shown that they match something.
+    """
+    known = selected(known, request, must_match=not plans)
     if not plans:
-        return dict(known)
+        return known
     with show.progress() as progress:
         keeps = _keeps(request.cache, show)
         cache, texts = CellCache(request.cache, keeps), TextStore(request.cache, keeps)
@@ -135,6 +136,11 @@ def _keeps(cache: Path, show: Show) -> bool:
     if not keeps:
         show.say(f"the cache {cache} is read-only: it is used, and nothing that this run measures is kept")
     return keeps
+
+
+def selected(sides: Mapping[str, Snapshot], request: Request, *, must_match: bool = True) -> dict[str, Snapshot]:
+    """What the request's selectors leave of snapshots; raises UsageError for a glob that matches nothing."""
+    return narrowed(sides, model_globs=request.models, target_globs=request.targets, must_match=must_match)
 
 
 def is_snapshot(spec: str) -> bool:

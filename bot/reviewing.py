@@ -28,7 +28,7 @@ from bot.errors import BotError, InputError, Interrupted, NetworkError, UsageErr
 from bot.inputs.config import Config
 from bot.measuring import SidePlan
 from bot.opening import Opened, Wanted, opened, wanted_sides, workspace_rules
-from bot.pipeline import reported, require_measured, write_report, write_snapshot
+from bot.pipeline import reported, say_failed, write_snapshot
 from bot.preparing import load_snapshot, measured, plan_digest, require_writable
 from bot.rechecking import suspects
 from bot.store.artifact import ArtifactStore, artifact_name, file_name
@@ -88,6 +88,7 @@ def part(desk: Desk) -> None:
         snapshot = measured([plan], {}, request, head.config, desk.show, desk.cancel)["head"]
     path = desk.out / f"head-{index}-of-{count}.json"
     write_snapshot(path, snapshot)
+    say_failed(snapshot, desk.show)
     desk.show.say(f"wrote {path}")
 
 
@@ -141,13 +142,7 @@ def _compared(desk: Desk, base: Opened, head: Opened, rules: Config) -> Report:
     left = sides.get("base") or _nothing(base, sides["head"])
     made = reported(rules, left, sides["head"], found.baseline, TextStore(desk.request.cache).load)
     notes = (*made.notes, *found.notes, *_rules_note(base.config, head.config, desk))
-    made = replace(made, notes=notes, broke=found.broke)
-    try:
-        require_measured(made, desk.out)
-    except InputError:
-        write_report(made, rules.templates, desk.out)
-        raise
-    return made
+    return replace(made, notes=notes, broke=found.broke)
 
 
 def _asked_twice(desk: Desk, head: Opened, sides: dict[str, Snapshot], rules: Config) -> dict[str, Snapshot]:

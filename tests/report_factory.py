@@ -13,6 +13,7 @@ from bot.core.delta import CellDelta, diff
 from bot.core.explanation import ComponentDelta, DispatchDelta, Explanation
 from bot.core.metrics import METRIC_IDS
 from bot.core.overview import FoldCounts, Folding, Fusion, FusionCounts, Overview, Pair, Slope
+from bot.core.policy import judge
 from bot.core.program import Argument, Family, Program
 from bot.core.report import Baseline, Report
 from bot.core.snapshot import Cell, CellKey, CompilerInfo, Dispatch, Failure, Metrics, Snapshot, SourceInfo
@@ -168,6 +169,8 @@ def judged(deltas: tuple[CellDelta, ...]) -> Verdict:
     found = [one for delta in deltas for one in _judged(delta)]
     found.sort(key=lambda f: (f.level == "warn", f.metric is not None, -((f.head or 0) - (f.base or 0)), f.key))
     levels = {one.level for one in found}
+    if judge(deltas, []).status == "unknown":
+        return Verdict("unknown", tuple(found))
     return Verdict("fail" if "fail" in levels else "warn" if "warn" in levels else "pass", tuple(found))
 
 
@@ -261,6 +264,34 @@ def broken_on_both() -> Report:
         return failed(found, "error: unknown option", "option")
 
     return report(snapshot("3.12.0", edit), snapshot("3.13.0", edit))
+
+
+def partly(*gone: CellKey, timeout: CellKey | None = None) -> Report:
+    """Two models on four targets, of which head lacks all but one, judged by the default rules."""
+    targets = {name: TARGETS[name] for name in ("cuda", "llvm-cpu-x86_64", "vmvx", "vulkan-spirv")}
+    kept = CellKey("bert_l4_f32_dyn", "llvm-cpu-x86_64")
+
+    def edit(key: CellKey, found: Cell) -> Cell | None:
+        if key == timeout:
+            failure = Failure("timeout", "stopped after 1800 s without an end")
+            return Cell(key, "timeout", failure=failure, command=found.command)
+        return None if (key in gone if gone else key != kept) else found
+
+    sides = [snapshot(version, each, MODELS[:2], targets) for version, each in (("3.12.0", _same), ("3.13.0", edit))]
+    made = report(*(unsupported(side) for side in sides))
+    return replace(made, verdict=judge(made.deltas, []))
+
+
+def _same(key: CellKey, found: Cell) -> Cell:
+    return found
+
+
+def no_baseline() -> Report:
+    """Nothing is known of the base side."""
+    head = unsupported(snapshot("3.13.0", models=MODELS[:2]))
+    base = replace(head, compiler=CompilerInfo("", "", ""), cells=())
+    made = report(base, head)
+    return replace(made, verdict=judge(made.deltas, []), broke="No baseline: 3.99.0 is no release")
 
 
 HOSTILE = (

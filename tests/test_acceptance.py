@@ -16,7 +16,10 @@ from bot.core.verdict import Accepted, Finding, Verdict
 
 CELL = CellKey("bert", "vmvx")
 GROWTH = Finding(CELL, "fail", "artifact_bytes", "code size", "change", "4KiB", "+9,000 B", 1_000, 10_000, 12)
-BROKEN = Finding(CELL, "fail", None, "states", "state", "newly-broken", "newly-broken")
+BROKEN = Finding(
+    CELL, "fail", None, "states", "state", "newly-broken", "ok → failed", outcomes=("ok", "failed: compile")
+)
+OVER = replace(BROKEN, head=73_728, outcomes=("ok", "over-stack-limit: stack-limit"))
 WARNING = replace(GROWTH, level="warn", metric="vm_bytes")
 
 
@@ -30,7 +33,7 @@ def status(finding: Finding, *given_before: Acceptance) -> str:
 
 def test_seen_is_the_failing_findings_only() -> None:
     assert seen([WARNING, GROWTH, BROKEN]) == (
-        Seen("bert", "vmvx", "", "state", None, "newly-broken"),
+        Seen("bert", "vmvx", "", "state", None, "newly-broken: failed: compile"),
         Seen("bert", "vmvx", "artifact_bytes", "change", 10_000, ""),
     )
 
@@ -84,6 +87,41 @@ def test_a_state_is_accepted_as_that_state() -> None:
     assert status(BROKEN, acceptance(BROKEN)) == "warn"
     assert status(replace(BROKEN, limit="removed"), acceptance(BROKEN)) == "fail"
     assert status(GROWTH, acceptance(BROKEN)) == "fail"
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        replace(OVER, head=None, outcomes=("ok", "failed: compile, SIGSEGV")),
+        replace(OVER, head=None, outcomes=("ok", "failed: compile")),
+        replace(OVER, head=73_729),
+        replace(OVER, head=None),
+        replace(OVER, outcomes=("ok", "failed: compile")),
+        replace(OVER, outcomes=None),
+    ],
+)
+def test_accepting_a_cell_over_a_limit_accepts_neither_a_crash_nor_a_larger_figure(later: Finding) -> None:
+    assert status(later, acceptance(OVER)) == "fail"
+    assert status(OVER, acceptance(later)) == ("warn" if later.head == 73_729 else "fail")
+
+
+def test_a_smaller_figure_and_another_base_are_accepted() -> None:
+    assert (
+        status(
+            replace(OVER, head=40_000, base=1, outcomes=("absent", "over-stack-limit: stack-limit")), acceptance(OVER)
+        )
+        == "warn"
+    )
+
+
+def test_what_an_earlier_version_remembered_of_a_state_covers_nothing() -> None:
+    old = Acceptance("octocat", "", "label", 1, (Seen("bert", "vmvx", "", "state", None, "newly-broken"),))
+    assert status(BROKEN, old) == status(OVER, old) == "fail"
+
+
+def test_an_acceptance_makes_no_verdict_where_there_is_none() -> None:
+    assert accept(Verdict("unknown", (GROWTH,)), [acceptance(GROWTH)]).status == "unknown"
+    assert accept(Verdict("unknown"), []).status == "unknown"
 
 
 def test_a_rule_that_was_written_anew_does_not_undo_an_acceptance() -> None:

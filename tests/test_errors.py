@@ -22,6 +22,8 @@ EXIT_CODES = {
     "TemplateError": 2,
     "NetworkError": 3,
     "CompilerUnavailable": 4,
+    "NoVerdict": 5,
+    "InternalError": 5,
     "Interrupted": 130,
 }
 

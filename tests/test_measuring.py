@@ -130,13 +130,6 @@ def test_a_shard_knows_the_whole_plan_so_that_a_lost_one_is_noticed(tmp_path: Pa
     assert {delta.key for delta in lost} == {cell.key for cell in cells if cell.model.name == "beta"}
 
 
-def test_a_backend_that_the_user_left_out_is_not_called_new(tmp_path: Path) -> None:
-    fake, cells = fake_in(tmp_path / "fake"), cells_of(tmp_path, ["alpha"], [VMVX])
-    room, _ = workshop(tmp_path)
-    plan_ = replace(side_plan("head", fake, cells), deselected=frozenset({"llvm-cpu", "vmvx-inline"}))
-    assert measure_sides([plan_], room)["head"].backends == ("rocm", "vmvx")
-
-
 def test_a_side_becomes_a_snapshot(tmp_path: Path, scratch: Path) -> None:
     fake, cells = fake_in(tmp_path / "fake"), cells_of(tmp_path, MODELS)
     snapshots, heard = measured(tmp_path, ("head", fake, cells))
@@ -326,7 +319,7 @@ def test_cells_of_an_earlier_run_are_replaced_when_sharing_turns_out_to_be_wrong
     knobs = json.loads((fake.home / "knobs.json").read_text())
     lies = {**knobs, "rules": [{"do": "differ", "kind": "resume"}]}
     (fake.home / "knobs.json").write_text(json.dumps(lies))
-    grown = suite(tmp_path, ("alpha", "beta", "gamma", "delta"))
+    grown = (*cells, *suite(tmp_path, ("delta", "epsilon", "zeta")))
     found, _ = measured(tmp_path, ("head", fake, grown))
     assert {cell.donor for cell in found["head"].cells} == {None}
     assert any(note.startswith("front halves were not shared: ") for note in found["head"].notes)

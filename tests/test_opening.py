@@ -112,6 +112,28 @@ def test_an_empty_model_is_named_as_the_repository_has_it(stage: Stage) -> None:
     assert ran.code == 2 and ran.error.startswith("models/b.mlir: is empty"), ran.error
 
 
+def test_without_a_configuration_no_compiler_is_made_up(stage: Stage) -> None:
+    stage.origin.push_main("Nothing yet", {"README.md": "# Hello\n"})
+    pull = stage.open_pull({"notes.txt": "one\n"})
+    ran = stage.pull(*pull)
+    assert ran.code == 2 and ran.error == (
+        ".github/code-size.yml: no compiler is named "
+        "(pin it there: compiler: {requirements: FILE} or {head: SPEC}; or give the inputs base and head)"
+    )
+    assert "no compiler is named" in stage.comments()[0] and stage.conclusions == ["failure"]
+    named = {"models": "mobilenet_v1_f32_224", "targets": "vmvx", "base": stage.spec("one"), "head": stage.spec("one")}
+    ran = stage.pull(*pull, **named)
+    assert ran.code == 0 and ran.states == {"mobilenet_v1_f32_224 on vmvx": "same"}, ran.error
+
+
+@pytest.mark.parametrize("name", ["3.13.x", "3.13-fixes", "v3.13.0"])
+def test_a_branch_that_looks_like_a_release_is_a_branch(stage: Stage, name: str) -> None:
+    first, second = history(stage)
+    git(stage.origin.work, "push", "-q", "origin", f"{first}:refs/heads/{name}")
+    ran = stage.dispatch(base=name)
+    assert ran.code == 0 and (ran.report.base.source.sha, ran.report.head.source.sha) == (first, second), ran.error
+
+
 def test_the_configuration_of_the_input_has_to_be_there(stage: Stage) -> None:
     stage.main()
     ran = stage.pull(*stage.open_pull({"notes.txt": "one\n"}), config="ci/size.yml")
@@ -245,6 +267,18 @@ def test_models_targets_and_flags_are_selected(stage: Stage) -> None:
     assert ran.states == {"b on vmvx": "same"} and ran.code == 0, ran.error
     assert "--iree-opt-level=O2" in ran.report.head.flags
     assert any("--iree-opt-level=O2" in call for call in (stage.home / "one" / "calls.jsonl").read_text().splitlines())
+
+
+def test_what_is_selected_is_selected_in_snapshots_and_stored_baselines_too(stage: Stage) -> None:
+    main = stage.main({"models/b.mlir": MODEL.format("b")})
+    stage.push(main)
+    whole = stage.dispatch(base=main)
+    assert whole.states == {"a on vmvx": "same", "b on vmvx": "same"}, whole.error
+    for base, head in ((main, ""), (str(whole.out / "base.json"), ""), *[(str(whole.out / "base.json"),) * 2]):
+        ran = stage.dispatch(models="b", base=base, head=head)
+        assert ran.code == 0 and ran.states == {"b on vmvx": "same"}, ran.error
+    ran = stage.dispatch(models="c", base=str(whole.out / "base.json"), head=str(whole.out / "head.json"))
+    assert ran.code == 2 and "--model c: matches no model (known: a, b)" in ran.error
 
 
 def test_an_unknown_ref_is_one_line(stage: Stage) -> None:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from bot.core.delta import CellDelta, MetricDelta, diff
 from bot.core.metrics import METRIC_IDS, METRICS
 from bot.core.policy import DEFAULT_STATES, Amount, LevelSpec, Ratio, Rule, change_text, judge
-from bot.core.snapshot import Cell, CellKey, CompilerInfo, Snapshot, SourceInfo
-from bot.core.verdict import Finding, Status
+from bot.core.snapshot import Cell, CellKey, CompilerInfo, Failure, Snapshot, SourceInfo
+from bot.core.verdict import Finding, Status, Verdict
 from bot.inputs.config import load_config
 
 KEY = CellKey("bert", "llvm-cpu-x86_64")
@@ -232,6 +232,7 @@ def test_states() -> None:
     assert [(f.key.target, f.level, f.kind, f.metric) for f in verdict.findings] == [
         ("newly-broken", "fail", "state", None),
         ("removed", "warn", "state", None),
+        ("unmeasured", "warn", "state", None),
     ]
     assert judge(cells, [], {"same": "warn"}).status == "warn", "a state that is not named passes"
 
@@ -252,7 +253,85 @@ def test_the_verdict_is_the_worst_level() -> None:
     grown = delta("vm_bytes", 10, 90)
     warn, fail = rule(warn=LevelSpec(absolute=amount(0))), rule(fail=LevelSpec(absolute=amount(0)))
     assert [judge([grown], [one]).status for one in (rule(), warn, fail)] == ["pass", "warn", "fail"]
-    assert judge([], [fail]).status == "pass"
+
+
+@pytest.mark.parametrize(
+    ("states", "status"),
+    [
+        (["same"], "pass"),
+        (["changed", "unmeasured"], "pass"),
+        (["fixed"], "pass"),
+        (["newly-broken"], "unknown"),
+        ([], "unknown"),
+        (["unmeasured", "unmeasured"], "unknown"),
+        (["broken"], "unknown"),
+        (["new", "removed"], "unknown"),
+    ],
+)
+def test_where_nothing_was_compared_there_is_no_verdict(states: list[str], status: str) -> None:
+    cells = [replace(delta("vm_bytes", 1, 1, key=CellKey("m", str(i))), state=s) for i, s in enumerate(states)]
+    assert judge(cells, [], {}).status == status
+
+
+def test_cells_that_are_newly_broken_are_a_verdict_where_they_are_findings() -> None:
+    one = replace(delta("vm_bytes", 1, None, status="failed"), state="newly-broken")
+    assert judge([one], []).status == "fail"
+    assert judge([one], [], {"newly-broken": "warn"}).status == "warn"
+
+
+def test_a_finding_does_not_make_a_verdict_where_nothing_was_compared() -> None:
+    lost = replace(delta("vm_bytes", None, 90, state="unmeasured"), reason="not measured on base")
+    verdict = judge([lost], [rule(fail=LevelSpec(limit=amount(10)))])
+    assert verdict.status == "unknown"
+    assert [(found.level, found.kind) for found in verdict.findings] == [("warn", "state"), ("fail", "limit")][::-1]
+
+
+@pytest.mark.parametrize("level", ["pass", "warn", "fail"])
+def test_a_configuration_raises_or_lowers_what_a_missing_cell_does(level: Status) -> None:
+    cells = [delta("vm_bytes", 1, 1, state="same"), replace(delta("vm_bytes", 1, 1), state="unmeasured", reason="lost")]
+    assert judge(cells, [], {"unmeasured": level}).status == level
+
+
+def test_a_cell_that_is_left_out_on_purpose_is_no_finding() -> None:
+    left_out = replace(delta("vm_bytes", None, None, state="unmeasured"), reason="inlined", excused=True)
+    cells = [delta("vm_bytes", 1, 1, state="same"), left_out]
+    assert judge(cells, [], {"unmeasured": "fail"}) == Verdict("pass")
+
+
+def dead(model: str, target: str) -> CellDelta:
+    failed = delta("vm_bytes", None, None, key=CellKey(model, target), status="failed", state="broken")
+    return replace(failed, base=failed.head)
+
+
+@pytest.mark.parametrize(
+    ("states", "found"),
+    [
+        (DEFAULT_STATES, ["warn", "warn"]),
+        ({"unmeasured": "fail"}, ["fail", "fail"]),
+        ({"unmeasured": "pass"}, []),
+        ({"unmeasured": "warn", "broken": "fail"}, ["fail", "fail", "fail"]),
+    ],
+)
+def test_a_model_that_compiles_nowhere_is_not_measured(states: dict[str, Status], found: list[str]) -> None:
+    partly = delta("vm_bytes", 1, 1, key=CellKey("partly", "cpu"), state="same")
+    verdict = judge([dead("dead", "cpu"), dead("dead", "cuda"), dead("partly", "cuda"), partly], [], states)
+    assert [finding.level for finding in verdict.findings] == found
+
+
+def test_the_level_of_a_state_finding_is_about_how_the_cell_ended() -> None:
+    crash = Failure("compile", "boom", None, "SIGSEGV")
+    gate = Failure("stack-limit", "too much", 1, None, 73_728)
+    one = delta("vm_bytes", 1, 1, state="newly-broken")
+    ends = [
+        replace(one, head=Cell(KEY, status, failure=failure))
+        for status, failure in (("failed", crash), ("over-stack-limit", gate))
+    ]
+    found = [judge([end], [], {"newly-broken": "fail"}).findings[0] for end in ends]
+    assert [finding.outcomes for finding in found] == [
+        ("ok", "failed: compile, SIGSEGV"),
+        ("ok", "over-stack-limit: stack-limit"),
+    ]
+    assert [finding.head for finding in found] == [None, 73_728]
 
 
 def test_findings_are_sorted_worst_first() -> None:
@@ -353,7 +432,7 @@ def judged(rules: list[Rule], one: CellDelta, metric: str | None) -> list[bool]:
 def test_nothing_changed_leaves_limits_and_states_only(side: Snapshot, rules: list[Rule]) -> None:
     assert {found.kind for found in judge(diff(side, side), rules).findings} <= {"limit", "state"}
     without = [replace(r, warn=drop(r.warn), fail=drop(r.fail)) for r in rules]
-    assert judge(diff(side, side), without).status == "pass"
+    assert judge(diff(side, side), without, {}).status in ("pass", "unknown")
 
 
 def drop(level: LevelSpec | None) -> LevelSpec | None:
@@ -375,7 +454,7 @@ def test_findings_are_complete_unique_and_add_up(base: Snapshot, head: Snapshot,
     assert all(found.actual and found.limit and found.rule for found in verdict.findings)
     assert len({(found.key, found.metric) for found in verdict.findings}) == len(verdict.findings)
     levels = [found.level for found in verdict.findings]
-    assert verdict.status == (levels[0] if levels else "pass")
+    assert verdict.status in (levels[0] if levels else "pass", "unknown")
     assert levels == sorted(levels), "fail before warn"
 
 
@@ -384,6 +463,8 @@ def test_the_packaged_rules_judge_anything(base: Snapshot, head: Snapshot) -> No
     verdict = judge(diff(base, head), PACKAGED.thresholds, PACKAGED.states)
     grown = [d for d in diff(base, head) if d.state == "newly-broken"]
     assert (verdict.status == "fail") >= bool(grown)
+    missed = [d for d in diff(base, head) if d.state == "unmeasured" and not d.excused and not d.unstable]
+    assert (verdict.status != "pass") >= bool(missed)
 
 
 def test_the_packaged_rules_fail_the_regression_they_are_for() -> None:

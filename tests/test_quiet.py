@@ -9,6 +9,7 @@ import pytest
 import report_factory as make
 
 from bot.core.acceptance import Acceptance, accept, seen
+from bot.core.policy import judge
 from bot.core.publication import CommentState
 from bot.core.quiet import is_standing, resolves, wants_comment
 from bot.core.report import Report
@@ -101,8 +102,23 @@ def test_a_standing_limit_alone_is_no_news() -> None:
 def test_a_finding_that_is_no_standing_limit_is_news() -> None:
     report = make.usual()
     first, *rest = report.verdict.findings
-    for finding in (replace(first, base=1), replace(first, base=None), replace(first, kind="state")):
+    ended = replace(first, kind="state", outcomes=("failed: compile", "failed: compile, SIGSEGV"))
+    for finding in (replace(first, base=1), replace(first, base=None), replace(first, kind="state"), ended):
         assert not quiet(replace(report, verdict=Verdict("warn", (finding, *rest))))
+
+
+def test_a_cell_that_ended_alike_on_both_sides_is_no_news() -> None:
+    late = side(lambda found: replace(found, status="timeout"))
+    for one in (late, side(lost)):
+        made = make.report(one, one)
+        verdict = judge(made.deltas, [])
+        assert verdict.status == "warn" and quiet(replace(made, verdict=verdict))
+
+
+def test_a_report_without_a_verdict_is_told_and_alarms() -> None:
+    calm = make.report(side(), side())
+    unknown = replace(calm, verdict=Verdict("unknown"))
+    assert not quiet(unknown) and not resolves(unknown, ALARMED)
 
 
 def test_what_broke_is_told() -> None:

@@ -107,6 +107,7 @@ def test_a_finding_names_cell_rule_limit_and_value() -> None:
         "head": 1050,
         "line": 7,
         "accepted": None,
+        "outcomes": None,
     }
 
 

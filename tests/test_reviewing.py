@@ -116,11 +116,13 @@ def test_a_store_of_artifacts_without_a_token_is_noted(stage: Stage) -> None:
 def test_a_base_that_cannot_be_measured_is_said_and_fails_the_check(stage: Stage) -> None:
     stage.main(compiler={"head": "/no/such/compiler"})
     ran = stage.pull(*stage.open_pull({"code-size.yml": stage.config()}))
-    assert ran.code == 0, ran.error
+    assert ran.code == 5 and ran.outputs["verdict"] == ran.report.verdict.status == "unknown", ran.error
+    assert "report.json: no verdict: No baseline: /no/such/compiler: is no compiler" in ran.said
     assert ran.report.broke.startswith("No baseline: /no/such/compiler: is no compiler")
     assert ran.states == {"a on vmvx": "unmeasured"} and ran.outputs["unmeasured"] != "0"
     (body,) = stage.comments()
     assert "No baseline" in body and "/no/such/compiler" in body
+    assert "Code size: unknown** — none of 1 cell compared: 1 not measured on base" in body and "pass" not in body
     assert stage.conclusions == ["failure"]
     assert ran.snapshot("head.json").cells[0].measured and ran.snapshot("base.json").cells == ()
 
@@ -145,12 +147,24 @@ def test_a_head_compiler_alone_says_nothing_of_the_base(stage: Stage) -> None:
     assert ran.report.broke == "" and ran.states == {"a on vmvx": "changed"}
 
 
-def test_nothing_measured_at_all_is_refused_with_a_report_at_hand(stage: Stage) -> None:
+def test_nothing_measured_at_all_is_no_verdict_with_a_whole_report(stage: Stage) -> None:
     stage.compiler("one", [{"do": "fail", "kind": "front direct resume"}])
     stage.main()
     ran = stage.pull(*stage.open_pull({"notes.txt": "one\n"}))
-    assert ran.code == 2 and "no cell could be measured on either side" in ran.error
-    assert (ran.out / "report.json").is_file() and stage.conclusions == ["failure"]
+    assert ran.code == 5 and "no cell could be measured on either side" in ran.said
+    assert ran.outputs["verdict"] == "unknown" and stage.conclusions == ["failure"]
+    assert (ran.out / "report.json").is_file() and "broken on both sides" in stage.comments()[0]
+
+
+def test_a_model_that_only_head_cannot_compile_in_time_warns_with_the_limit(stage: Stage) -> None:
+    stage.compiler("two", [{"do": "hang", "model": "// model b", "kind": "front direct resume"}])
+    two = {"targets": ["vmvx"], "timeout_seconds": 2}
+    stage.main({"models/b.mlir": MODEL.format("b")}, **two)
+    ran = stage.pull(*stage.open_pull({"code-size.yml": stage.config("two", **two)}))
+    assert ran.code == 0 and ran.states == {"a on vmvx": "same", "b on vmvx": "unmeasured"}, ran.error
+    assert ran.outputs["verdict"] == "warn" and stage.conclusions == ["neutral"]
+    assert "1 of 2 cells compared: 1 timed out on head (stopped after 2 s" in stage.comments()[0]
+    assert stage.hub.check_runs[0]["output"]["title"].startswith("⚠️ Code size: warn — 1 of 2 cells compared")
 
 
 def test_a_repository_that_went_away_ends_the_run(stage: Stage) -> None:
@@ -331,7 +345,28 @@ def test_a_lost_shard_is_named_and_its_cells_are_unmeasured(stage: Stage) -> Non
     words = f"shard 1/2 is lost: its {len(lost.cells)} cells are not measured"
     assert words in ran.report.head.notes and "shard 1/2 is lost" in stage.comments()[0]
     assert {key for key, state in ran.states.items() if state == "unmeasured"} == {str(one.key) for one in lost.cells}
-    assert ran.outputs["same"] == str(8 - len(lost.cells))
+    same = 8 - len(lost.cells)
+    assert ran.outputs["same"] == str(same)
+    assert ran.outputs["verdict"] == "warn" and stage.conclusions == ["neutral"]
+    assert f"{same} of 8 cells compared: {len(lost.cells)} not measured on head" in stage.comments()[0]
+
+
+def test_a_shard_that_the_plan_has_not_is_refused(stage: Stage) -> None:
+    suite(stage)
+    pull = stage.open_pull({"notes.txt": "one\n"})
+    plan = stage.pull(*pull, command="plan", shards="2").outputs["matrix"]
+    ran = stage.pull(*pull, command="measure", shard="1/8", plan=plan)
+    assert ran.code == 2 and ran.error.startswith("the plan: is over 2 shards, and 1/8 is none of them"), ran.error
+    assert not ran.out.exists() or not list(ran.out.iterdir())
+
+
+def test_a_shard_names_the_cells_that_failed(stage: Stage) -> None:
+    stage.compiler("one", [{"do": "fail", "model": "// model b", "kind": "front direct resume"}])
+    suite(stage)
+    ran = stage.pull(*stage.open_pull({"notes.txt": "one\n"}), command="measure", shard="1/1")
+    told = [line for line in ran.news.said if line.startswith("failed: ")]
+    assert ran.code == 0 and [line.split(": ")[1] for line in told] == ["b on llvm-cpu-x86_64", "b on vmvx"], ran.said
+    assert all(line.split(": ", 2)[2] for line in told)
 
 
 def test_all_shards_lost_is_one_line(stage: Stage) -> None:

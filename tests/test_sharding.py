@@ -77,6 +77,37 @@ def test_what_is_no_plan_is_refused(text: str) -> None:
 
 
 def test_a_plan_of_another_commit_is_refused() -> None:
-    text = json.dumps(matrix(CELLS, 1, {cell.key: 1 for cell in CELLS}))
+    text = json.dumps(matrix(CELLS[3:], 1, {cell.key: 1 for cell in CELLS}))
     with pytest.raises(InputError, match="f on cpu, which is not planned here"):
-        assigned(CELLS[:-3], text, 1, 1, "--plan")
+        assigned(CELLS[:-3], text, 1, 1, "the plan")
+
+
+@pytest.mark.parametrize("known", [None, {cell.key: 1 for cell in CELLS}], ids=["by size", "by cost"])
+def test_a_plan_of_more_or_fewer_cells_is_refused(known: dict[CellKey, int] | None) -> None:
+    text = json.dumps(matrix(CELLS, 2, known))
+    with pytest.raises(InputError) as caught:
+        assigned(CELLS[:-3], text, 1, 2, "the plan")
+    assert caught.value.line == (
+        "the plan: is of 18 cells, and 15 are planned here (plan and measure the same commit, with the same selectors)"
+    )
+
+
+@pytest.mark.parametrize("known", [None, {cell.key: 1 for cell in CELLS}], ids=["by size", "by cost"])
+@pytest.mark.parametrize(("index", "count"), [(1, 8), (4, 8), (1, 2), (3, 3)])
+def test_a_shard_of_another_count_is_refused(known: dict[CellKey, int] | None, index: int, count: int) -> None:
+    text = json.dumps(matrix(CELLS, 4, known))
+    with pytest.raises(InputError) as caught:
+        assigned(CELLS, text, index, count, "the plan")
+    assert caught.value.line == (
+        f"the plan: is over 4 shards, and {index}/{count} is none of them (measure the shards that the plan names)"
+    )
+
+
+def test_a_shard_of_the_plan_without_cells_has_none() -> None:
+    text = json.dumps(matrix(CELLS, 20))
+    assert len(json.loads(text)["include"]) == 6 and assigned(CELLS, text, 20, 20, "the plan") == ()
+
+
+def test_a_plan_without_shards_is_refused() -> None:
+    with pytest.raises(InputError, match="is over no shards"):
+        assigned(CELLS, '{"include": []}', 1, 1, "the plan")

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from strategies import snapshots
 
 from bot.core.delta import STATES
+from bot.core.policy import judge
 from bot.core.report import Report
 from bot.core.snapshot import Cell, CellKey
 from bot.core.verdict import Accepted, Finding, Verdict
@@ -44,7 +45,57 @@ def same(key: CellKey, found: Cell) -> Cell:
 
 def test_nothing_changed() -> None:
     assert headline(make.none()) == "✅ Code size: pass — nothing changed in 104 compared cells: all bit-identical."
-    assert plain(view(make.none()).counts) == "117 cells: 104 bit-identical · 13 not measured."
+    assert plain(view(make.none()).counts) == "104 cells: 104 bit-identical."
+
+
+@pytest.mark.parametrize(
+    ("report", "said", "counted"),
+    [
+        (
+            make.partly(),
+            "⚠️ Code size: warn — 1 of 8 cells compared: 7 not measured on head; "
+            "nothing changed in 1 compared cell: all bit-identical.",
+            "10 cells: 1 bit-identical · 7 not measured · 2 unsupported.",
+        ),
+        (
+            make.partly(CellKey("bert_l4_f32_s128", "cuda"), timeout=CellKey("bert_l4_f32_dyn", "vmvx")),
+            "⚠️ Code size: warn — 6 of 8 cells compared: 1 timed out on head (stopped after 1800 s without an end), "
+            "1 not measured on head; nothing changed in 6 compared cells: all bit-identical.",
+            "10 cells: 6 bit-identical · 2 not measured · 2 unsupported.",
+        ),
+        (
+            make.no_baseline(),
+            "⚪ Code size: unknown — none of 18 cells compared: 16 not measured on base, 2 unsupported on head.",
+            "18 cells: 18 not measured.",
+        ),
+        (
+            make.broken_on_both(),
+            "⚪ Code size: unknown — nothing could be compared; 104 cells broken on both sides.",
+            "104 cells: 104 broken on both sides.",
+        ),
+    ],
+    ids=["lost", "late", "no baseline", "dead"],
+)
+def test_the_first_sentence_says_how_much_was_compared_and_why_not_all(report: Report, said: str, counted: str) -> None:
+    assert headline(report) == said
+    assert plain(view(report).counts) == counted
+
+
+def test_a_failing_verdict_says_so_too() -> None:
+    made = make.partly()
+    fail = {"unmeasured": "fail"}
+    assert headline(replace(made, verdict=judge(made.deltas, [], fail))).startswith(  # type: ignore[arg-type]
+        "❌ Code size: fail — 1 of 8 cells compared: 7 not measured on head; 7 cells broke the rules; worst: "
+    )
+
+
+def test_missing_cells_are_told_in_one_place_and_those_on_purpose_come_last() -> None:
+    made = view(make.partly())
+    assert made.exceeded.total == 0 and made.commands.total == 0 and made.findings.total == 7
+    assert [group.reason.partition(":")[0] for group in made.undrawn] == [
+        "not measured on head",
+        "it makes no executables of its own",
+    ]
 
 
 def test_the_worst_finding_is_told_in_words() -> None:
@@ -109,9 +160,6 @@ def test_shrinking_only_and_lost_values() -> None:
 def test_broken_cells_that_the_rules_allow_are_still_told() -> None:
     allowed = replace(make.broken(), verdict=Verdict("pass"))
     assert headline(allowed) == "⚪ Code size: pass — nothing could be compared; 104 cells newly broken."
-    assert headline(make.broken_on_both()) == (
-        "⚪ Code size: pass — nothing could be compared; 104 cells broken on both sides."
-    )
 
 
 def test_equal_metrics_are_not_called_identical() -> None:

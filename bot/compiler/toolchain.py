@@ -17,12 +17,12 @@ from bot.compiler.identity import compiler_digest
 from bot.compiler.runner import Cancel, Outcome, run
 from bot.core.lasting import here
 from bot.core.snapshot import CompilerInfo
+from bot.core.spec import PROJECT, release_of
 from bot.errors import CompilerUnavailable
 
 NATIVE_BINARY = Path("iree/compiler/_mlir_libs/iree-compile")
 """Inside a wheel; the `iree-compile` in `bin/` is a Python script that costs up to a second a call."""
 
-_RELEASE = re.compile(r"(?:iree-base-compiler\s*==\s*)?(\d+\.\d+(?:\.\d+)?(?:rc\d+|\.dev\d+)?(?:\+[\w.]+)?)")
 _VERSION = re.compile(r"IREE compiler version (\S+)(?: @ ([0-9a-f]{7,40}))?")
 _BINARY_PLACES = (
     "lib/python3*/site-packages/iree/compiler/_mlir_libs/iree-compile",
@@ -91,12 +91,12 @@ def _locate_path(path: Path, cache: Path) -> _Found | None:
 
 
 def _locate_release(spec: str, cache: Path, cancel: Cancel, say: Callable[[str], None]) -> _Found:
-    release = _RELEASE.fullmatch(spec.strip())
+    release = release_of(spec)
     if release is None:
         where = spec[:200] if spec.strip() else "an empty SPEC"
         raise CompilerUnavailable("is no compiler: no such file, directory or release", where=where, mend=MENDING)
-    root = wheels.fetch_release(release[1], cache, cancel, say)
-    return _in_wheel(root, f"iree-base-compiler=={release[1]}")
+    root = wheels.fetch_release(release, cache, cancel, say)
+    return _in_wheel(root, f"{PROJECT}=={release}")
 
 
 def _in_wheel(root: Path, shown: str) -> _Found:

@@ -1,7 +1,8 @@
 """Acceptance: a person with write access takes a failing finding as it is measured, and no further.
 
-An acceptance is bound to what its author saw: for each failing finding the value it had then. A finding is accepted
-where its value is not above that one; whatever grows later fires again.
+An acceptance is bound to what its author saw: for each failing finding the value it had then, and for a cell's state
+how the cell had ended. A finding is accepted where its value is not above that one, and the cell ends as it did then;
+whatever grows later fires again, and so does a crash of a cell that was over a limit.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from bot.core.verdict import Accepted, Finding, Verdict
+from bot.core.verdict import Accepted, Finding, Verdict, VerdictStatus
 
 APPROVAL_LABEL = "code-size-approved"
 """The label by which a failing report is accepted as it is measured."""
@@ -22,8 +23,9 @@ class Seen:
     Attributes:
         metric: the metric's id; empty where the cell's state is the finding.
         kind: as in Finding.
-        value: the metric's value on head; None for states.
-        limit: for states, the state.
+        value: the metric's value on head; for states the figure of the compiler's memory gate, where that refused.
+        limit: for states, the state and how the cell ended on head. One without the latter, as comments of earlier
+            versions remember it, covers nothing.
     """
 
     model: str
@@ -63,8 +65,8 @@ def _seen(finding: Finding) -> Seen:
         finding.key.target,
         finding.metric or "",
         finding.kind,
-        None if state else finding.head,
-        finding.limit if state else "",
+        finding.head,
+        f"{finding.limit}: {finding.outcomes[1] if finding.outcomes else ''}" if state else "",
     )
 
 
@@ -72,7 +74,8 @@ def accept(verdict: Verdict, acceptances: Sequence[Acceptance]) -> Verdict:
     """The verdict after all acceptances: accepted findings stay, named as such, and do not fail any more."""
     findings = tuple(_accepted(finding, acceptances) for finding in verdict.findings)
     failing = any(finding.level == "fail" and finding.accepted is None for finding in findings)
-    return Verdict("fail" if failing else "warn" if findings else "pass", findings)
+    status: VerdictStatus = "fail" if failing else "warn" if findings else "pass"
+    return Verdict("unknown" if verdict.status == "unknown" else status, findings)
 
 
 def _accepted(finding: Finding, acceptances: Sequence[Acceptance]) -> Finding:

@@ -48,6 +48,8 @@ class CellDelta:
         reason: why the cell is unmeasured; empty otherwise.
         noise: how the compiler does not repeat itself here; empty where nothing shows that.
         innocent: metric id → its smallest growth over all that the sides' commands gave; only where there is noise.
+        excused: True where it is unmeasured on purpose: the configuration says of its target that it cannot be compiled
+            stand-alone, and base has nothing either.
     """
 
     key: CellKey
@@ -59,6 +61,7 @@ class CellDelta:
     reason: str = ""
     noise: str = ""
     innocent: Mapping[str, MetricDelta] = field(default_factory=dict)
+    excused: bool = False
 
     @property
     def unstable(self) -> bool:
@@ -72,7 +75,8 @@ class CellDelta:
 
 
 # What the compiler does with the printed command on either side decides the state. `over` is refused like `failed`,
-# but measured: only there do both sides of a refusal have numbers to compare. What is not listed is `unmeasured`.
+# but measured: only there do both sides of a refusal have numbers to compare. What is not listed is `unmeasured`: a
+# timeout, too, as nobody knows what the compiler would have made of the cell with more time.
 _STATE: dict[tuple[str, str], str] = {
     ("ok", "ok"): "compared",
     ("over", "over"): "compared",
@@ -92,15 +96,32 @@ _STATE: dict[tuple[str, str], str] = {
     ("ok", "absent"): "removed",
     ("over", "absent"): "removed",
     ("failed", "absent"): "removed",
+    ("timeout", "absent"): "removed",
 }
-_COLUMN = {"ok": "ok", "over-stack-limit": "over", "unsupported": "unsupported"}
+_COLUMN = {"over-stack-limit": "over"}
+_ON_PURPOSE = frozenset(
+    {
+        ("unsupported", "unsupported"),
+        ("unsupported", "absent"),
+        ("absent", "unsupported"),
+    }
+)
 
 
 def _column(snapshot: Snapshot, key: CellKey, cell: Cell | None) -> str:
     if cell is not None:
-        return _COLUMN.get(cell.status, "failed")
+        return _COLUMN.get(cell.status, cell.status)
     planned = key.model in snapshot.models and key.target in snapshot.targets
     return "lost" if planned else "absent"
+
+
+def outcome(cell: Cell | None) -> str:
+    """How a cell ended, but for the compiler's words: `ok`, `absent`, `failed: compile`, `failed: compile, SIGSEGV`."""
+    if cell is None:
+        return "absent"
+    failure = cell.failure
+    told = [part for part in (failure.stage, failure.signal) if part] if failure else []
+    return f"{cell.status}: {', '.join(told)}" if told else cell.status
 
 
 def _identical(base: Cell | None, head: Cell | None) -> bool | None:
@@ -109,10 +130,16 @@ def _identical(base: Cell | None, head: Cell | None) -> bool | None:
 
 
 def _reason(base: Cell | None, head: Cell | None) -> str:
-    for cell in (head, base):
-        if cell is not None and cell.status == "unsupported" and cell.failure is not None:
+    sides = {"head": head, "base": base}
+    cells = [cell for cell in sides.values() if cell is not None]
+    for cell in cells:
+        if cell.status == "unsupported" and cell.failure is not None:
             return cell.failure.message
-    return next((f"not measured on {name}" for name, cell in (("head", head), ("base", base)) if cell is None), "")
+    if lost := [name for name, cell in sides.items() if cell is None]:
+        return f"not measured on {lost[0] if cells else 'either side'}"
+    late = [name for name, cell in sides.items() if cell and cell.status == "timeout"]
+    words = next((cell.failure.message for cell in cells if cell.status == "timeout" and cell.failure), "no end")
+    return f"timed out on {late[0] if len(late) == 1 else 'both sides'}: {words}" if late else ""
 
 
 def exact_changes(metrics: Iterable[MetricDelta]) -> list[MetricDelta]:
@@ -139,11 +166,12 @@ def _compared(base: Snapshot, head: Snapshot, key: CellKey, cells: tuple[Cell | 
     base_of, head_of = (cell.metrics.get if cell else _NOTHING.get for cell in cells)
     metrics = {id_: MetricDelta(id_, base_of(id_), head_of(id_)) for id_ in METRIC_IDS}
     identical = _identical(left, right)
-    state = _STATE.get((_column(base, key, left), _column(head, key, right)), "unmeasured")
+    columns = (_column(base, key, left), _column(head, key, right))
+    state = _STATE.get(columns, "unmeasured")
     reason = _reason(left, right) if state == "unmeasured" else ""
     if state == "compared":
         state = "same" if identical is not False and not exact_changes(metrics.values()) else "changed"
-    return CellDelta(key, state, metrics, left, right, identical, reason)
+    return CellDelta(key, state, metrics, left, right, identical, reason, excused=columns in _ON_PURPOSE)
 
 
 def _noisy(
@@ -190,25 +218,12 @@ def _size(outcome: Outcome) -> str:
 
 
 def diff(base: Snapshot, head: Snapshot) -> tuple[CellDelta, ...]:
-    """All cells of both sides, sorted by key.
-
-    What was planned and has no cell, and a registered backend that no target names, give `unmeasured` cells.
-    """
+    """All cells of both sides, sorted by key; what was planned and has no cell is `unmeasured`."""
     left = {cell.key: cell for cell in base.cells}
     right = {cell.key: cell for cell in head.cells}
     keys = left.keys() | right.keys() | _planned(base) | _planned(head)
-    deltas = {delta.key: delta for delta in _unnamed_backends(base, head)}
-    deltas |= {key: diff_cell(base, head, key, (left.get(key), right.get(key))) for key in keys}
-    return tuple(deltas[key] for key in sorted(deltas))
+    return tuple(diff_cell(base, head, key, (left.get(key), right.get(key))) for key in sorted(keys))
 
 
 def _planned(snapshot: Snapshot) -> set[CellKey]:
     return {CellKey(model, target) for model in snapshot.models for target in snapshot.targets}
-
-
-def _unnamed_backends(base: Snapshot, head: Snapshot) -> list[CellDelta]:
-    named = {*base.targets.values(), *head.targets.values()}
-    registered = {*base.backends, *head.backends} - named
-    reason = "the compiler registers this backend, no target of this run names it"
-    keys = [CellKey(m, b) for b in sorted(registered) for m in sorted({*base.models, *head.models})]
-    return [CellDelta(key, "unmeasured", {}, None, None, None, reason) for key in keys]

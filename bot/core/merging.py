@@ -51,14 +51,12 @@ def _united(what: Literal["models", "targets"], parts: Sequence[tuple[str, Snaps
     return united
 
 
-def require_common_cells(base: Snapshot, head: Snapshot) -> None:
-    """Refuse two snapshots of different suites: not one cell of theirs could be compared."""
+def nothing_in_common(base: Snapshot, head: Snapshot) -> str:
+    """That two snapshots are of different suites, and what to do about it; empty where they have a cell in common."""
     left, right = ({cell.key for cell in snapshot.cells} for snapshot in (base, head))
-    if left and right and not left & right:
-        raise InputError(
-            f"the snapshots have no cell in common: base measured {min(left)} and others, head {min(right)} and others",
-            mend="measure both sides with the same suite",
-        )
+    if not left or not right or left & right:
+        return ""
+    return f"measure both sides with the same suite: base has {min(left)} and others, head {min(right)} and others"
 
 
 def unmeasured_models(base: Snapshot, head: Snapshot) -> tuple[str, ...]:

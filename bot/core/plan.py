@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
-from bot.core.snapshot import CellKey
+from bot.core.snapshot import CellKey, Snapshot
 from bot.errors import UsageError
 
 COMMON_FLAGS = (
@@ -108,7 +108,7 @@ def _matching(names: Iterable[str], globs: Sequence[str], what: str) -> list[str
     for glob in globs:
         if not any(fnmatchcase(name, glob) for name in known):
             raise UsageError(f"matches no {what}", where=f"--{what} {glob}", mend=f"known: {', '.join(known)}")
-    return [name for name in known if not globs or any(fnmatchcase(name, glob) for glob in globs)]
+    return [name for name in known if _is_kept(name, globs)]
 
 
 def select(
@@ -125,6 +125,41 @@ def select(
         tuple(model for model in models if model.name in kept_models),
         tuple(target for target in targets if target.name in kept_targets),
     )
+
+
+def narrowed(
+    sides: Mapping[str, Snapshot],
+    *,
+    model_globs: Sequence[str] = (),
+    target_globs: Sequence[str] = (),
+    must_match: bool = True,
+) -> dict[str, Snapshot]:
+    """Snapshots with what the globs name alone, as if no more had been measured.
+
+    Args:
+        must_match: whether a glob that matches nothing on any side is an error.
+    """
+    models = {name for side in sides.values() for name in (*side.models, *(cell.key.model for cell in side.cells))}
+    targets = {name for side in sides.values() for name in (*side.targets, *(cell.key.target for cell in side.cells))}
+    if must_match:
+        _matching(sorted(models), model_globs, "model")
+        _matching(sorted(targets), target_globs, "target")
+    models = {name for name in models if _is_kept(name, model_globs)}
+    targets = {name for name in targets if _is_kept(name, target_globs)}
+    return {label: _narrowed(side, models, targets) for label, side in sides.items()}
+
+
+def _narrowed(side: Snapshot, models: set[str], targets: set[str]) -> Snapshot:
+    return replace(
+        side,
+        cells=tuple(cell for cell in side.cells if cell.key.model in models and cell.key.target in targets),
+        models={name: digest for name, digest in side.models.items() if name in models},
+        targets={name: backend for name, backend in side.targets.items() if name in targets},
+    )
+
+
+def _is_kept(name: str, globs: Sequence[str]) -> bool:
+    return not globs or any(fnmatchcase(name, glob) for glob in globs)
 
 
 def plan(models: Sequence[Model], targets: Sequence[Target], user_flags: Sequence[str] = ()) -> tuple[PlannedCell, ...]:

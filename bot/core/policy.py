@@ -22,9 +22,15 @@ In prose:
   held as it is written. Without a band such a metric is never judged, whatever the rule says.
 * A value that was known on base and is not known on a measured head is a `warn` of its own kind, `unknown`.
 * A rule without levels only informs: nothing it decides is ever a finding.
-* The state of a cell can be a finding too: by default a newly broken cell fails and a removed one warns.
+* The state of a cell can be a finding too: by default a newly broken cell fails; a removed one warns, and so does one
+  that was planned and not measured: lost, or timed out. One that is not measured on purpose, as its target cannot be
+  compiled stand-alone, is no finding.
+* A model of which no cell could be measured on either side is not measured, too: its broken cells get the level of
+  `unmeasured`, where that is worse than that of `broken`.
 * The verdict is the worst level among the findings. They are sorted worst first: fail before warn, states
   before metrics, then by how far the base (for a limit: the limit) is exceeded, then by cell and metric.
+* Where nothing was compared there is no verdict: it is `unknown`, whatever the findings. Compared is a cell that was
+  measured on both sides, that is fixed, or newly broken where that is a finding.
 """
 
 from __future__ import annotations
@@ -35,10 +41,10 @@ from fnmatch import fnmatchcase
 from fractions import Fraction
 from typing import Literal
 
-from bot.core.delta import STATES, CellDelta, MetricDelta
+from bot.core.delta import STATES, CellDelta, MetricDelta, outcome
 from bot.core.metrics import METRIC_BY_ID, METRIC_IDS, METRICS, Unit
 from bot.core.snapshot import CellKey
-from bot.core.verdict import Finding, Level, Status, Verdict
+from bot.core.verdict import Finding, Level, Status, Verdict, VerdictStatus
 
 Dimension = Literal["own", "bytes", "ms"]
 """`own`: a number without a unit is in the unit of the metric it is compared with."""
@@ -47,7 +53,10 @@ DEFAULT_STATES: Mapping[str, Status] = {
     **dict.fromkeys(STATES, "pass"),
     "newly-broken": "fail",
     "removed": "warn",
+    "unmeasured": "warn",
 }
+_COMPARED = frozenset({"same", "changed", "fixed"})
+_SEVERITY: tuple[Status, ...] = ("pass", "warn", "fail")
 
 NO_NOISE: Mapping[str, Ratio] = {}
 
@@ -150,19 +159,22 @@ def judge(
     bands = {metric.id: Fraction(0) for metric in METRICS if metric.exact}
     bands |= {id_: band.value for id_, band in noise.items() if id_ not in bands}
     by_metric = {id_: [rule for rule in rules if any_match(rule.metrics, id_)] for id_ in METRIC_IDS if id_ in bands}
-    ranked = [found for delta in deltas for found in _judge_cell(delta, by_metric, states, bands)]
+    ranked = [found for delta in deltas for found in _judge_cell(delta, by_metric, bands)]
+    ranked += _judge_states(deltas, states)
     findings = tuple(finding for _, finding in sorted(ranked, key=lambda found: found[0]))
-    levels = {finding.level for finding in findings}
-    return Verdict("fail" if "fail" in levels else "warn" if "warn" in levels else "pass", findings)
+    return Verdict(_status(deltas, findings), findings)
+
+
+def _status(deltas: Sequence[CellDelta], findings: Sequence[Finding]) -> VerdictStatus:
+    compared = any(delta.state in _COMPARED for delta in deltas)
+    if not compared and not any(finding.limit == "newly-broken" for finding in findings):
+        return "unknown"
+    return max((finding.level for finding in findings), key=_SEVERITY.index, default="pass")
 
 
 def _judge_cell(
-    delta: CellDelta,
-    by_metric: Mapping[str, Sequence[Rule]],
-    states: Mapping[str, Status],
-    bands: Mapping[str, Fraction],
+    delta: CellDelta, by_metric: Mapping[str, Sequence[Rule]], bands: Mapping[str, Fraction]
 ) -> Iterator[_Ranked]:
-    yield from _judge_state(delta, states)
     if delta.head is None or not delta.head.measured:
         return
     for id_, metric in delta.judged.items():
@@ -171,14 +183,23 @@ def _judge_cell(
             yield from _judge_metric(delta, metric, rule, bands[id_])
 
 
-def _judge_state(delta: CellDelta, states: Mapping[str, Status]) -> Iterator[_Ranked]:
-    level = states.get(delta.state, "pass")
-    if level == "pass":
-        return
-    base, head = (cell.status if cell else "absent" for cell in (delta.base, delta.head))
+def _judge_states(deltas: Sequence[CellDelta], states: Mapping[str, Status]) -> Iterator[_Ranked]:
+    measured = {delta.key.model for delta in deltas for cell in (delta.base, delta.head) if cell and cell.measured}
+    levels: dict[str, Status] = {state: states.get(state, "pass") for state in STATES}
+    dead = max(levels["broken"], levels["unmeasured"], key=_SEVERITY.index)
+    for delta in deltas:
+        level = dead if delta.state == "broken" and delta.key.model not in measured else levels[delta.state]
+        if level != "pass" and not delta.excused:
+            yield _ranked(_state_finding(delta, level), Fraction(0))
+
+
+def _state_finding(delta: CellDelta, level: Level) -> Finding:
+    sides = (delta.base, delta.head)
+    base, head = (cell.status if cell else "absent" for cell in sides)
     actual = delta.reason or f"{base} → {head}"
-    finding = Finding(delta.key, level, None, "states", "state", delta.state, actual)
-    yield _ranked(finding, Fraction(0))
+    left, right = (cell.failure.figure_bytes if cell and cell.failure else None for cell in sides)
+    outcomes = (outcome(delta.base), outcome(delta.head))
+    return Finding(delta.key, level, None, "states", "state", delta.state, actual, left, right, outcomes=outcomes)
 
 
 def _judge_metric(delta: CellDelta, metric: MetricDelta, rule: Rule, band: Fraction) -> Iterator[_Ranked]:

@@ -6,7 +6,9 @@ In prose:
 * Where the configuration says `always`, there is always a comment.
 * Otherwise there is one where there is news. News is:
   - something broke: the analysis itself, or what the report or the head side (and not base, too) notes;
-  - a finding that is not a standing limit, that is, not a limit that base exceeded by the same value;
+  - a finding that does not stand, that is, neither a limit that base exceeded by the same value nor the state of a
+    cell that ended on both sides alike;
+  - nothing that could be compared;
   - a cell that is new, removed, changed, fixed or newly broken;
   - a cell that is broken or not measured in another way than on base: refused by another gate, or lost on one
     side only.
@@ -23,7 +25,9 @@ from bot.core.verdict import Finding
 
 
 def is_standing(finding: Finding) -> bool:
-    """True for a limit that base exceeded by the same value: no news."""
+    """True for a limit that base exceeded by the same value, and for a cell that ended on both sides alike: no news."""
+    if finding.kind == "state":
+        return finding.outcomes is not None and len(set(finding.outcomes)) == 1 and finding.base == finding.head
     return finding.kind == "limit" and finding.base is not None and finding.base == finding.head
 
 
@@ -39,8 +43,9 @@ def wants_comment(report: Report, previous: CommentState | None, always: bool) -
 
 
 def alarms(report: Report) -> bool:
-    """True where something should worry its reader: the analysis broke, or a finding is news."""
-    return bool(report.broke) or any(not is_standing(finding) for finding in report.verdict.findings)
+    """True where something should worry its reader: the analysis broke, it has no verdict, or a finding is news."""
+    unknown = report.broke or report.verdict.status == "unknown"
+    return bool(unknown) or any(not is_standing(finding) for finding in report.verdict.findings)
 
 
 def resolves(report: Report, previous: CommentState | None) -> bool:

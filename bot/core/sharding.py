@@ -83,18 +83,34 @@ def _names(part: Sequence[PlannedCell]) -> dict[str, list[str]]:
 
 
 def assigned(cells: Sequence[PlannedCell], plan: str, index: int, count: int, where: str) -> tuple[PlannedCell, ...]:
-    """The part of shard `index` of `count` in what `matrix` printed; raises InputError for a plan of other cells."""
+    """The part of shard `index` of `count` in what `matrix` printed.
+
+    Raises InputError for a plan of other cells or of another count of shards: cells would be measured by nobody.
+    """
     try:
-        rows = json.loads(plan)["include"]
-        row = next((row for row in rows if row["shard"] == f"{index}/{count}"), None)
-        if row is None:
-            return ()
-        if "assigned" not in row:
-            return shard(cells, index, count)
-        keys = {CellKey(model, target) for model, targets in row["assigned"].items() for target in targets}
+        rows = {str(row["shard"]): (int(row["cells"]), _keys(row)) for row in json.loads(plan)["include"]}
+        counts = {int(name.partition("/")[2]) for name in rows}
     except (ValueError, KeyError, TypeError, AttributeError):
         mend = "give what `plan --shards N` printed"
         raise InputError("is no plan", where=where, mend=mend) from None
+    if counts != {count}:
+        what = f"is over {', '.join(map(str, sorted(counts))) or 'no'} shards, and {index}/{count} is none of them"
+        raise InputError(what, where=where, mend="measure the shards that the plan names")
+    if sum(size for size, _ in rows.values()) != len(cells):
+        what = f"is of {sum(size for size, _ in rows.values())} cells, and {len(cells)} are planned here"
+        raise InputError(what, where=where, mend="plan and measure the same commit, with the same selectors")
+    _, keys = rows.get(f"{index}/{count}", (0, frozenset()))
+    return shard(cells, index, count) if keys is None else _named(cells, keys, where)
+
+
+def _keys(row: Mapping[str, Any]) -> frozenset[CellKey] | None:
+    """The cells that a row names; None where they are dealt out by size."""
+    if "assigned" not in row:
+        return None
+    return frozenset(CellKey(model, target) for model, targets in row["assigned"].items() for target in targets)
+
+
+def _named(cells: Sequence[PlannedCell], keys: frozenset[CellKey], where: str) -> tuple[PlannedCell, ...]:
     part = tuple(cell for cell in cells if cell.key in keys)
     if len(part) != len(keys):
         unknown = min(keys - {cell.key for cell in part})

@@ -181,7 +181,7 @@ class Snapshot:
         cells: sorted by key, unique.
         flags: flags common to every cell, in order.
         targets: target name → its backend's name, for all targets of the plan.
-        backends: target backends the compiler registers; empty where it could not be asked.
+        backends: target backends the compiler registers, named by a target or not; empty where it did not say.
         models: model name → SHA-256 (hex) of its text; says which suite this is.
         notes: facts about the whole run that a reader should know (sharing turned off, a lost shard).
     """

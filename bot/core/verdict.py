@@ -9,6 +9,9 @@ from bot.core.snapshot import CellKey
 
 Level = Literal["warn", "fail"]
 Status = Literal["pass", "warn", "fail"]
+"""What a rule makes of a cell."""
+VerdictStatus = Literal["pass", "warn", "fail", "unknown"]
+"""`unknown`: nothing could be compared, so that there is nothing to judge."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,8 @@ class Finding:
         base, head: the metric's values; None where not known.
         line: line of the configuration at which the rule stands; None for built-in rules.
         accepted: by whom, where a person with write access accepted it; then it does not fail any more.
+        outcomes: for states, how the cell ended on base and on head: `ok`, `failed: compile, SIGSEGV`, `absent`, …;
+            then `base` and `head` are the figures of the compiler's memory gates, where they refused.
     """
 
     key: CellKey
@@ -46,11 +51,12 @@ class Finding:
     head: int | None = None
     line: int | None = None
     accepted: Accepted | None = None
+    outcomes: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """The outcome of all rules over all cells; findings are sorted, worst first."""
 
-    status: Status
+    status: VerdictStatus
     findings: tuple[Finding, ...] = ()

@@ -185,12 +185,15 @@ _OF_STATE = {
     "removed": "only base has",
     "fixed": "compile on head, and did not on base",
     "broken": "compile on neither side",
-    "unmeasured": "were not measured, such as those of a lost shard",
+    "unmeasured": "were planned and not measured, such as those of a lost shard or beyond the time limit",
     "same": "are the same on both sides",
 }
 
 OUTPUTS: tuple[Output, ...] = (
-    Output("verdict", "pass, warn or fail; unknown where the analysis broke, empty where nothing was compared"),
+    Output(
+        "verdict",
+        "pass, warn or fail; unknown where nothing could be compared or the analysis broke, else empty",
+    ),
     Output("findings", "How many findings the report has, accepted ones included"),
     Output("report-path", "Directory of the report, relative to the workspace, for actions/upload-artifact"),
     Output("comment-url", "Address of the comment; empty where there is none"),

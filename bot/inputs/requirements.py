@@ -2,26 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
-from packaging.version import InvalidVersion, Version
-
+from bot.core.spec import PROJECT, is_compiler, release_of, requirement_of
 from bot.errors import ConfigError
-
-# Names are equal whatever their case and separators: PEP 503.
-_PIN = re.compile(
-    r"\s*iree[-_.]+base[-_.]+compiler(?![-_.\w])\s*(?:\[[^\]]*\])?\s*(?P<operator>[=<>!~]*)\s*(?P<version>[^\s;#]*)",
-    re.I,
-)
-
-
-def _is_release(text: str) -> bool:
-    try:
-        Version(text)
-    except InvalidVersion:  # nothing, `3.13.*`, or a list of conditions
-        return False
-    return True
 
 
 def pinned_compiler(path: Path) -> str:
@@ -32,15 +16,14 @@ def pinned_compiler(path: Path) -> str:
         raise ConfigError("is not UTF-8", where=str(path), mend="save the file as UTF-8") from None
     except OSError as error:
         raise ConfigError(f"cannot be read: {error.strerror}", where=str(path)) from None
-    found = [(number, match) for number, line in enumerate(lines, 1) if (match := _PIN.match(line))]
+    wanted = ((number, requirement_of(line)) for number, line in enumerate(lines, 1))
+    found = [(number, text) for number, text in wanted if is_compiler(text)]
     if len(found) != 1:
-        what = "pins no iree-base-compiler" if not found else "pins iree-base-compiler more than once"
-        raise ConfigError(what, where=str(path), mend="write one line: iree-base-compiler==X.Y.Z")
-    number, match = found[0]
-    if match["operator"] != "==" or not _is_release(match["version"]):
-        raise ConfigError(
-            f"iree-base-compiler is not pinned to one release: {match[0].strip()!r}",
-            where=f"{path}:{number}",
-            mend="write iree-base-compiler==X.Y.Z",
-        )
-    return f"iree-base-compiler=={match['version']}"
+        what = f"pins no {PROJECT}" if not found else f"pins {PROJECT} more than once"
+        raise ConfigError(what, where=str(path), mend=f"write one line: {PROJECT}==X.Y.Z")
+    number, text = found[0]
+    release = release_of(text)
+    if release is None:
+        what, mend = f"{PROJECT} is not pinned to one release: {text!r}", f"write {PROJECT}==X.Y.Z"
+        raise ConfigError(what, where=f"{path}:{number}", mend=mend)
+    return f"{PROJECT}=={release}"

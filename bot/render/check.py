@@ -27,7 +27,12 @@ ANNOTATIONS_LIMIT = 200
 _TITLE_CHARS = 255
 _MESSAGE_LINES = 20
 _PATH_CHARS = 400
-_CONCLUSIONS: Mapping[str, Conclusion] = {"pass": "success", "warn": "neutral", "fail": "failure"}
+_CONCLUSIONS: Mapping[str, Conclusion] = {
+    "pass": "success",
+    "warn": "neutral",
+    "fail": "failure",
+    "unknown": "failure",
+}
 _LEVELS: Mapping[str, AnnotationLevel] = {"warn": "warning", "fail": "failure"}
 _Place = tuple[str, int, str]
 """Path, line and title."""

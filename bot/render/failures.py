@@ -145,12 +145,12 @@ class ReasonGroup:
 
 
 def unmeasured(facts: Facts, limits: Limits) -> Listing[ReasonGroup]:
-    """The cells without a measurement, by reason; whole targets are named as such."""
-    groups: dict[str, list[CellKey]] = {}
+    """The cells without a measurement, by reason, those on purpose last; whole targets are named as such."""
+    groups: dict[tuple[bool, str], list[CellKey]] = {}
     for delta in facts.states["unmeasured"]:
-        groups.setdefault(delta.reason, []).append(delta.key)
-    ordered = sorted(groups.items(), key=lambda entry: (-len(entry[1]), entry[0]))
-    made = [_reason_group(facts, reason, keys, limits) for reason, keys in ordered[: limits.findings]]
+        groups.setdefault((delta.excused, delta.reason), []).append(delta.key)
+    ordered = sorted(groups.items(), key=lambda entry: (entry[0][0], -len(entry[1]), entry[0]))
+    made = [_reason_group(facts, reason, keys, limits) for (_, reason), keys in ordered[: limits.findings]]
     return listing(made, len(groups), "reason")
 
 

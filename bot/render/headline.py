@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from bot.core.delta import CellDelta, exact_changes
 from bot.core.metrics import METRIC_BY_ID, METRICS
 from bot.core.quiet import is_standing
 from bot.core.verdict import Finding
-from bot.render.escape import clip
+from bot.render.escape import clean, clip
 from bot.render.facts import NAME_LIMIT, Facts, level_of
 from bot.render.failures import failure_words
 from bot.render.filters import amount, change, plural, sides
 from bot.render.phrase import Phrase, Span, code, joined, phrase, strong
 
-_ICONS = {"pass": "✅", "warn": "⚠️", "fail": "❌"}
+_ICONS = {"pass": "✅", "warn": "⚠️", "fail": "❌", "unknown": "⚪"}
+_REASONS = 2
+_REASON_CHARS = 120
 
 
 def headline(facts: Facts) -> Phrase:
@@ -22,8 +25,41 @@ def headline(facts: Facts) -> Phrase:
     status, known = facts.report.verdict.status, facts.count("changed", "same") and not facts.report.broke
     icon = _ICONS[status] if facts.findings or known else "⚪"
     said = phrase(icon, " ", strong(f"Code size: {status}"), " — ")
-    told = list(_judged(facts)) if facts.findings else list(_unjudged(facts))
+    told = [*_partly(facts), *(_judged(facts) if _untold(facts) else _unjudged(facts))]
     return phrase(said, joined(told, "; "), ".")
+
+
+def _missing(facts: Facts) -> list[CellDelta]:
+    """The cells that a side planned, and that were not compared: lost, too late, or gone."""
+    lost = [delta for delta in facts.states["unmeasured"] if not delta.excused]
+    return [*lost, *facts.states["removed"]]
+
+
+def _partly(facts: Facts) -> Iterator[Phrase]:
+    """How much was compared, and why not all: a sentence about less must not look like one about all."""
+    if not (missing := _missing(facts)):
+        return
+    compared, on_purpose = facts.count("changed", "same"), sum(delta.excused for delta in facts.report.deltas)
+    whole = plural(len(facts.report.deltas) - on_purpose, "cell")
+    reasons = Counter(map(_why, missing)).most_common()
+    told = [f"{count:,} {clip(clean(why), _REASON_CHARS)}" for why, count in reasons[:_REASONS]]
+    if rest := sum(count for _, count in reasons[_REASONS:]):
+        told.append(f"{rest:,} for other reasons")
+    yield phrase(f"{f'{compared:,}' if compared else 'none'} of {whole} compared: {', '.join(told)}")
+
+
+def _why(delta: CellDelta) -> str:
+    for name, cell in (("head", delta.head), ("base", delta.base)):
+        if cell is not None and cell.status == "unsupported":
+            return f"unsupported on {name}"
+    what, _, limit = delta.reason.partition(": ")
+    return f"{what} ({limit})" if limit else what or delta.state
+
+
+def _untold(facts: Facts) -> bool:
+    """True where there are findings that `_partly` does not tell."""
+    told = {delta.key for delta in _missing(facts)}
+    return any(f.key not in told or f.metric or level_of(f) == "fail" for f in facts.report.verdict.findings)
 
 
 def _judged(facts: Facts) -> Iterator[Phrase]:
@@ -111,7 +147,7 @@ def _unjudged(facts: Facts) -> Iterator[Phrase]:
         identical = sum(delta.identical is True for delta in facts.states["same"])
         how = "all bit-identical" if identical == compared else f"all metrics equal, {identical:,} bit-identical"
         yield phrase(f"nothing changed in {plural(compared, 'compared cell')}: {how}")
-    else:
+    elif not _missing(facts):
         yield phrase("nothing could be compared")
     if facts.count("newly-broken") and not facts.findings:
         yield phrase(f"{plural(facts.count('newly-broken'), 'cell')} newly broken")
@@ -146,6 +182,7 @@ def _largest(facts: Facts) -> Phrase:
 def counts(facts: Facts) -> Phrase:
     """Every cell in one of the counts: `104 cells: 1 newly broken · 55 changed · 48 bit-identical`."""
     identical = sum(delta.identical is True for delta in facts.states["same"])
+    unsupported = sum(delta.excused for delta in facts.report.deltas)
     told = (
         (facts.count("newly-broken"), "newly broken"),
         (facts.count("changed"), f"changed{_directions(facts)}"),
@@ -155,7 +192,8 @@ def counts(facts: Facts) -> Phrase:
         (facts.count("new"), "new"),
         (facts.count("same") - identical, "equal in every metric"),
         (identical, "bit-identical"),
-        (facts.count("unmeasured"), "not measured"),
+        (facts.count("unmeasured") - unsupported, "not measured"),
+        (unsupported, "unsupported"),
     )
     parts = [phrase(f"{count:,} {words}") for count, words in told if count]
     return phrase(f"{plural(len(facts.report.deltas), 'cell')}: " if parts else "No cells", joined(parts, " · "), ".")

@@ -148,7 +148,8 @@ def commands(facts: Facts, limits: Limits) -> Listing[Commands]:
 
 def _alarming(facts: Facts) -> Iterator[CellKey]:
     yield from (delta.key for delta in facts.states["newly-broken"])
-    yield from (finding.key for finding in facts.report.verdict.findings)
+    lost = {delta.key for delta in facts.states["unmeasured"] if None in (delta.base, delta.head)}
+    yield from (finding.key for finding in facts.report.verdict.findings if finding.key not in lost)
     for delta in facts.report.deltas:
         if delta.head is not None and delta.head.status == "over-stack-limit":
             yield delta.key

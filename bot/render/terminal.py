@@ -24,7 +24,7 @@ from bot.render.view import ReportView, build_view
 _STYLES = {"text": "", "code": "cyan", "strong": "bold"}
 _LEVELS = {"fail": "bold red", "warn": "yellow", "": ""}
 _STATES = {"newly-broken": "bold red", "broken": "magenta", "fixed": "green", "same": "dim", "unmeasured": "dim"}
-_VERDICTS = {"fail": "bold red", "warn": "bold yellow", "pass": "bold green"}
+_VERDICTS = {"fail": "bold red", "warn": "bold yellow", "pass": "bold green", "unknown": "bold magenta"}
 
 
 def print_report(report: Report, console: Console) -> None:

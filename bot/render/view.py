@@ -37,7 +37,7 @@ class ReportView:
     """Everything that there is to lay out, in the order in which it is read.
 
     Attributes:
-        status: `pass`, `warn` or `fail`.
+        status: `pass`, `warn`, `fail` or `unknown`.
         headline: the sentence that has to be enough.
         broke, resolved, untrusted: as in the report.
         ask: True where there is something to accept, and a pull request to do it on.
@@ -47,7 +47,7 @@ class ReportView:
             `broken_newly_rest`.
         exceeded: findings that are no growth: a limit that is exceeded anew, a value that is not known any more,
             a state (other than newly broken) that the rules forbid.
-        standing: limits that were exceeded by the same value on base.
+        standing: limits that were exceeded by the same value on base, and cells that ended on base as they did.
         over: cells that the compiler's stack gate refuses on both sides.
         causes: cause and place of the alarms, a line for those that are alike.
         whys: changed cells with all that is known of why.
@@ -160,6 +160,8 @@ def _findings(facts: Facts, findings: Sequence[Finding], limit: int) -> Listing[
 def _is_exceeded(facts: Facts, finding: Finding) -> bool:
     if facts.deltas[finding.key].state == "newly-broken" and finding.metric in (None, "stack_alloca_bytes"):
         return False  # told among the newly broken
+    if facts.deltas[finding.key].state == "unmeasured" and (finding.kind, finding.level) == ("state", "warn"):
+        return False  # told in the headline and below the grid
     return finding.kind != "change" and not is_standing(finding)
 
 

@@ -1,0 +1,90 @@
+"""bot.core.spec: one grammar for releases, wherever they are named."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from packaging.version import Version
+
+from bot.core.spec import is_compiler, release_of, requirement_of
+
+
+@pytest.mark.parametrize(
+    ("text", "release"),
+    [
+        ("3.13.0", "3.13.0"),
+        (" 3.13 ", "3.13"),
+        ("3.13.0rc20261016", "3.13.0rc20261016"),
+        ("3.13.0RC1", "3.13.0rc1"),
+        ("3.13.0.dev1+abc.1", "3.13.0.dev1+abc.1"),
+        ("20260101.42", "20260101.42"),
+        ("iree-base-compiler==3.13.0", "3.13.0"),
+        ("iree-base-compiler == 3.13.0", "3.13.0"),
+        ("IREE_Base.Compiler==3.13.0", "3.13.0"),
+        ("iree-base-compiler[onnx]==3.13.0", "3.13.0"),
+        ("iree-base-compiler==3", "3"),
+    ],
+)
+def test_a_release(text: str, release: str) -> None:
+    assert release_of(text) == release
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " ",
+        "main",
+        "3",
+        "4711",
+        "12e4567",
+        "v3.13.0",
+        "3.13.x",
+        "3.13.*",
+        "3.13-fixes",
+        "3.13.0/notes",
+        "3.13.0,3.12.0",
+        "\u0663.\u0661\u0663.\u0660",
+        "iree-base-compiler",
+        "iree-base-compiler>=3.13.0",
+        "iree-base-compiler===3.13.0",
+        "iree-base-compiler==3.13.*",
+        "iree-base-compiler==3.13.0,!=3.13.1",
+        "iree-base-compiler @ https://example.com/x.whl",
+        "iree-base-runtime==3.13.0",
+        "==3.13.0",
+        "snapshot.json",
+        "1.json",
+    ],
+)
+def test_no_release(text: str) -> None:
+    assert release_of(text) is None
+
+
+@given(st.text(max_size=40))
+def test_any_text_is_a_version_or_none(text: str) -> None:
+    found = release_of(text)
+    assert found is None or str(Version(found)) == found == release_of(f"iree-base-compiler=={found}")
+
+
+@pytest.mark.parametrize(
+    ("line", "requirement"),
+    [
+        ("numpy>=1  # why", "numpy>=1"),
+        ("# numpy", ""),
+        ("a==1 --hash=sha256:00", "a==1"),
+        ("a==1 \\", "a==1"),
+        ("-r other.txt", "-r other.txt"),
+        ("a @ https://example.com/x#egg=a", "a @ https://example.com/x#egg=a"),
+    ],
+)
+def test_the_requirement_of_a_line(line: str, requirement: str) -> None:
+    assert requirement_of(line) == requirement
+
+
+def test_names_are_equal_whatever_their_case_and_separators() -> None:
+    assert all(map(is_compiler, ("iree-base-compiler", "IREE.base__compiler>=3", "iree-base-compiler[x]==1")))
+    assert not any(
+        map(is_compiler, ("", "iree-base-compilers==1", "my-iree-base-compiler==1", "-e iree-base-compiler"))
+    )
