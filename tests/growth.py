@@ -9,6 +9,7 @@ import gc
 import sys
 import time
 from collections.abc import Callable
+from math import inf
 from types import FrameType
 from typing import Any, TypeVar
 
@@ -40,27 +41,31 @@ def steps(action: Callable[[], object]) -> int:
 
 
 def cpu_growth(made: Callable[[int], Input], work: Callable[[Input], object], size: int) -> float:
-    """CPU time for an input of twice the size, divided by that for the size: the smallest of a few tries.
+    """CPU time for an input of twice the size, divided by that for the size; of each the least of a few tries.
 
-    The size is doubled first until the work takes long enough to be told from the clock's own steps. What disturbs a
-    measurement only ever adds to it; superlinear work stays superlinear in every try.
+    What disturbs a measurement only ever adds to it. The size has to be large enough that what does not grow is little
+    beside what does.
     """
-    while _cpu_seconds(made(size), work) < _ENOUGH_CPU_SECONDS:
-        size *= 2
-    return min(_ratio(made(size), made(2 * size), work) for _ in range(_TRIES))
+    small, large = made(size), made(2 * size)
+    turns = 1
+    while _cpu_seconds(small, work, turns) < _ENOUGH_CPU_SECONDS:
+        turns *= 2
+    below, above = inf, inf
+    for number in range(_TRIES):
+        below = min(below, _cpu_seconds(small, work, turns))
+        above = min(above, _cpu_seconds(large, work, turns))
+        if number and above < LINEAR * below:
+            break
+    return above / below
 
 
-def _ratio(small: Input, large: Input, work: Callable[[Input], object]) -> float:
-    below = min(_cpu_seconds(small, work) for _ in range(2))
-    return _cpu_seconds(large, work) / below
-
-
-def _cpu_seconds(value: Input, work: Callable[[Input], object]) -> float:
+def _cpu_seconds(value: Input, work: Callable[[Input], object], turns: int) -> float:
     gc.collect()
     gc.disable()
     try:
         began = time.thread_time()
-        work(value)
+        for _ in range(turns):
+            work(value)
         return time.thread_time() - began
     finally:
         gc.enable()
