@@ -58,6 +58,12 @@ class News:
         yield Silence()
 
 
+def files_with(word: str, home: Path) -> list[Path]:
+    """The files below a directory that hold a word; a compiler's libraries are not looked through."""
+    files = (path for path in home.rglob("*") if path.is_file() and not path.is_symlink())
+    return [path for path in files if path.stat().st_size < 1 << 22 and word.encode() in path.read_bytes()]
+
+
 @dataclass
 class Ran:
     """One run of the action; `error` is the line of the BotError that ended it."""
@@ -165,6 +171,8 @@ class Stage:
             "code-size-bot-tree-" not in ran.error + ran.summary + ran.said
         )  # a name that is another one in every run
         assert not list((workspace / ".git" / "worktrees").glob("*"))
+        assert self.token not in ran.error + ran.summary + ran.said + ran.printed
+        assert not files_with(self.token, self.home)
         return ran
 
     def _environ(self, home: Path, event: str, sha: str, ref: str) -> dict[str, str]:

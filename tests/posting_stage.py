@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from action_stage import News, Ran
+from action_stage import News, Ran, files_with
 from fake_github import FakeGitHub
 from github_runner import REPOSITORY, outputs
 from strategies import plain_snapshot
@@ -192,6 +192,7 @@ class Stage:
         summary = (home / "summary.md").read_text() if (home / "summary.md").exists() else ""
         ran = Ran(code, error, news, printed.getvalue(), outputs(home / "output"), summary, home / "out")
         assert self.token not in ran.error + ran.said + ran.printed and "\n" not in ran.error
+        assert not files_with(self.token, self.home)
         return ran
 
     def _environ(self, home: Path, event: str) -> dict[str, str]:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -125,10 +124,8 @@ def test_cancel_ends_a_question(tmp_path: Path) -> None:
     cancel = Cancel()
     one = bindings(tmp_path, READY + "time.sleep(600)", cancel=cancel)
     threading.Timer(0.3, cancel.set).start()
-    began = time.monotonic()
     with pytest.raises(Interrupted):
         one.ask("program")
-    assert time.monotonic() - began < 3
     one.close()
     assert not any(map(is_alive, starts(tmp_path)))
 

@@ -8,6 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from growth import steps
 
 from bot.core.coverage import is_catch_all
 from bot.core.plan import Target
@@ -542,3 +543,16 @@ def test_templates_that_are_no_directory(load: Load, tmp_path: Path) -> None:
         load(SCHEMA + "templates: none\n")
     line = f"2: templates: '{tmp_path / 'none'}' is no directory (the path is relative to this file)"
     assert caught.value.line == f"{tmp_path / 'c.yml'}:{line}"
+
+
+def test_reading_grows_with_the_number_of_rules(load: Load) -> None:
+    def work(number: int) -> int:
+        times = "  - {metrics: ['compile_*']}\n"
+        lines = (
+            f"  - {{metrics: [vm_bytes, 'compile_cpu_*'], models: [m{i:05d}_*], warn: 1%}}\n" for i in range(number)
+        )
+        text = RULES + times + "".join(lines) + CATCH_ALL
+        return steps(lambda: load(text))
+
+    fixed = work(0)
+    assert work(80) - fixed < 2.1 * (work(40) - fixed)

@@ -10,13 +10,13 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from fake_compiler import wait_until
 
 from bot.arguments import default_cache
 from bot.compiler.runner import Cancel
@@ -209,9 +209,7 @@ def test_an_interrupt_leaves_nothing_behind_but_what_was_measured(number: signal
     argv += ["--cache", str(cache), "--out", str(tmp_path / "head.json"), "--jobs", "2"]
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "TMPDIR": str(scratch)}
     child = subprocess.Popen(argv, env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 120
-    while not list(cache.glob("cells/*/*.json")) and time.monotonic() < deadline and child.poll() is None:
-        time.sleep(0.02)
+    assert wait_until(lambda: list(cache.glob("cells/*/*.json")) or child.poll() is not None, 120)
     child.send_signal(number)
     _, said = child.communicate(timeout=30)
     assert child.returncode == 130, said

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -395,12 +394,10 @@ def test_a_fault_of_the_other_host(hub: FakeGitHub) -> None:
 
 
 def test_a_delay(hub: FakeGitHub) -> None:
-    hub.delay_next("GET", "/pulls", 2.0)
+    hub.delay_next("GET", "/pulls", 3600)
     with pytest.raises(requests.Timeout):
         requests.get(f"{hub.url}/repos/{REPO}/pulls", timeout=0.05)
-    start = time.monotonic()
     assert ask(hub, "GET", f"/repos/{REPO}/pulls").status_code == 200
-    assert time.monotonic() - start < 1.5
 
 
 def test_something_happens_just_before(hub: FakeGitHub) -> None:

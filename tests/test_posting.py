@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
 import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
@@ -200,6 +201,22 @@ def test_the_data_branch_is_read_with_git(stage: Stage, tmp_path: Path) -> None:
     git(stage.workspace, "remote", "set-url", "origin", (tmp_path / "gone.git").as_uri())
     ran = stage.post()
     assert ran.code == 0 and "could not be read" in stage.body
+
+
+def test_nothing_but_git_is_run(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    programs, start = [], subprocess.Popen.__init__
+
+    def noted(child: Any, argv: Any, *rest: Any, **named: Any) -> None:
+        programs.append(Path(argv[0]).name)
+        start(child, argv, *rest, **named)
+
+    (stage.workspace / "code-size.yml").write_text("schema: code-size-config/1\nbaseline: {store: data-branch}\n")
+    git(stage.workspace, "init", "-q")
+    git(stage.workspace, "remote", "add", "origin", (stage.home / "gone.git").as_uri())
+    monkeypatch.setattr(subprocess.Popen, "__init__", noted)
+    stage.grown()
+    assert stage.post().code == 0 and "2,000,000" in stage.body
+    assert set(programs) == {"git"}
 
 
 def _packs() -> dict[str, tuple[bytes, str]]:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -475,12 +474,10 @@ def test_cancel_in_the_middle(tmp_path: Path) -> None:
 
     thread = threading.Thread(target=interrupt)
     thread.start()
-    began = time.monotonic()
     with pytest.raises(Interrupted):
         run.compile(cells)
     thread.join()
-    assert time.monotonic() - began < 8
-    assert wait_until(lambda: not any(map(is_alive, run.fake.pids)))
+    assert wait_until(lambda: not any(map(is_alive, run.fake.pids))) and not run.fake.hung_out
     assert list(run.scratch.iterdir()) == []
 
 

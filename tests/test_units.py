@@ -47,6 +47,11 @@ def test_amounts(written: str | int, value: int, dimension: Dimension) -> None:
         ("", "'' is no number with a unit, such as 4KiB, 120, 500ms or 1.5%"),
         ("1e9", "'1e9' is no number with a unit, such as 4KiB, 120, 500ms or 1.5%"),
         ("٤KiB", "'٤KiB' is no number with a unit, such as 4KiB, 120, 500ms or 1.5%"),
+        ("0100", "'0100' has leading zeros, and numbers are decimal: write 100"),
+        ("010KiB", "'010KiB' has leading zeros, and numbers are decimal: write 10KiB"),
+        ("00.5 KiB", "'00.5 KiB' has leading zeros, and numbers are decimal: write 0.5KiB"),
+        ("0x10", "'0x10' is no number with a unit, such as 4KiB, 120, 500ms or 1.5%"),
+        ("1_000", "'1_000' is no number with a unit, such as 4KiB, 120, 500ms or 1.5%"),
         ("9" * 60, f"'{'9' * 40}' is no number with a unit, such as 4KiB, 120, 500ms or 1.5%"),
     ],
 )
@@ -59,7 +64,7 @@ def test_no_amounts(written: str | int, message: str) -> None:
 def test_percentages() -> None:
     assert parse_ratio("1.5%") == Ratio(Fraction(15, 1000), "1.5%")
     assert parse_ratio("0.1 %").value == Fraction(1, 1000), "exact, which 0.1 as a float is not"
-    for wrong in ("1.5", "1.5KiB", "-1%", "%"):
+    for wrong in ("1.5", "1.5KiB", "-1%", "%", "010%"):
         with pytest.raises(ValueError):
             parse_ratio(wrong)
 

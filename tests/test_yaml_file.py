@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -24,7 +24,7 @@ nested:
       on_date: 2020-01-01
     - name: b
 nothing:
-truth: yes
+truth: true
 """
 
 
@@ -104,6 +104,66 @@ def test_refused(tmp_path: Path, text: str | bytes, line: str) -> None:
     assert message(write(tmp_path, text)) == line
 
 
+@pytest.mark.parametrize(
+    ("written", "reads", "mend"),
+    [
+        ("0100", "64 in YAML 1.1", "write 100"),
+        ("010", "8 in YAML 1.1", "write 10"),
+        ("-010", "-8 in YAML 1.1", "write -10"),
+        ("00", "0 in YAML 1.1", "write 0"),
+        ("0_7", "7 in YAML 1.1", "write 7"),
+        ("089", "89 in YAML 1.2", "write 89"),
+        ("0o17", "15 in YAML 1.2", "write 15"),
+        ("0x10", "16 in YAML 1.1", "write 16"),
+        ("0b1", "1 in YAML 1.1", "write 1"),
+        ("1:30", "90 in YAML 1.1", "write 90"),
+        ("-1:30:00", "-5400 in YAML 1.1", "write -5400"),
+        ("1:30.5", "90.5 in YAML 1.1", "write 90.5"),
+        ("1_000", "1000 in YAML 1.1", "write 1000"),
+        ("1e3", "1000 in YAML 1.2", "write 1000"),
+        ("1.5e+3", "1500 in YAML 1.1", "write 1500"),
+        ("01.5", "1.5 in YAML 1.1", "write 1.5"),
+        (".5", "0.5 in YAML 1.1", "write 0.5"),
+        (".inf", "inf in YAML 1.1", "write a decimal number"),
+        ("-.INF", "-inf in YAML 1.1", "write a decimal number"),
+        (".nan", "nan in YAML 1.1", "write a decimal number"),
+        ("1e999", "inf in YAML 1.2", "write a decimal number"),
+    ],
+)
+def test_a_number_that_is_not_decimal_is_refused(tmp_path: Path, written: str, reads: str, mend: str) -> None:
+    expected = f"{written!r} is {reads}, and numbers here are decimal ({mend}, or put it in quotes where text is meant)"
+    assert message(write(tmp_path, f"# line 1\na:\n  - b: {written}\n")) == f"c.yml:3: a[0].b: {expected}"
+    assert read_yaml(write(tmp_path, f"a: '{written}'\nb: |-\n  {written}\n")).data == {"a": written, "b": written}
+
+
+@pytest.mark.parametrize("word", ["yes", "No", "ON", "off"])
+def test_a_switch_is_true_or_false(tmp_path: Path, word: str) -> None:
+    reads = str(word.lower() in {"yes", "on"}).lower()
+    expected = f"c.yml:1: a: {word!r} is {reads} in YAML 1.1 and text in YAML 1.2 (write {reads}, or put it in quotes)"
+    assert message(write(tmp_path, f"a: {word}\n")) == expected
+    assert read_yaml(write(tmp_path, f"a: '{word}'\n")).data == {"a": word}
+
+
+@pytest.mark.parametrize("word", ["2020-01-01", "0100KiB", "1.2.3", "0xg", "1:x", "3.13.0", "y", "1e", "0100-a"])
+def test_what_no_yaml_takes_for_a_number_is_text(tmp_path: Path, word: str) -> None:
+    assert read_yaml(write(tmp_path, f"a: {word}\n")).data == {"a": word}
+
+
+@given(st.from_regex(r"[-+]?[0-9a-fox_.:eE]{1,8}", fullmatch=True))
+def test_a_number_that_is_taken_is_decimal(tmp_path_factory: pytest.TempPathFactory, written: str) -> None:
+    try:
+        value = read_yaml(write(tmp_path_factory.getbasetemp(), f"a: {written}\n")).data
+    except ConfigError:
+        return
+    if isinstance(value, dict) and isinstance(value["a"], int | float):
+        assert value["a"] == Fraction(written)
+
+
+@pytest.mark.parametrize("written", ["1" + ":1" * 400_000, "0x" + "f" * 900_000, "9" * 900_000, "1" * 101])
+def test_a_number_without_an_end_is_not_even_read(tmp_path: Path, written: str) -> None:
+    assert message(write(tmp_path, f"a: {written}")) == "c.yml:1: a: is no number (put it in quotes)"
+
+
 def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     assert message(tmp_path) == "c.yml: cannot be read: Is a directory"
     assert message(tmp_path / "none.yml") == "c.yml: cannot be read: No such file or directory"
@@ -118,9 +178,7 @@ def test_a_tag_runs_nothing(tmp_path: Path) -> None:
 
 def test_a_billion_laughs_are_refused_at_the_first(tmp_path: Path) -> None:
     lines = ["l0: &l0 [lol, lol]"] + [f"l{i}: &l{i} [*l{i - 1}, *l{i - 1}, *l{i - 1}]" for i in range(1, 40)]
-    start = time.monotonic()
     assert message(write(tmp_path, "\n".join(lines))).startswith("c.yml:1: anchors and aliases are not allowed")
-    assert time.monotonic() - start < 1
 
 
 def test_deep_nesting_is_refused_before_it_exhausts_the_stack(tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ from typing import Any
 
 import yaml
 
-from bot.core.coverage import covers, metrics_of, shadowing
+from bot.core.coverage import Coverage, metrics_of
+from bot.core.globs import covers
 from bot.core.metrics import METRIC_BY_ID, METRICS
 from bot.core.policy import Ratio, Rule
 from bot.errors import ConfigError
@@ -103,17 +104,14 @@ def check_noise(file: YamlFile, rules: Sequence[Rule], noise: Mapping[str, Ratio
 
     A rule for `*` is none: it does not ask for them, and they are not judged without a band.
     """
+    coverage = Coverage(rules)
     for index, rule in enumerate(rules):
         for id_ in metrics_of(rule) if rule.levels() else ():
-            if id_ in INEXACT and id_ not in noise and _asks(rules, index, id_):
+            if id_ in INEXACT and id_ not in noise and _asks(rule) and coverage.takers(index, (id_,)) is None:
                 what = f"{id_} varies from run to run"
                 mend = f"set noise.{id_}, which `code-size-bot calibrate` measures"
                 raise file.error(("thresholds", index, "metrics"), what, mend)
 
 
-def _asks(rules: Sequence[Rule], index: int, id_: str) -> bool:
-    rule = rules[index]
-    if any(covers(glob, "*") for glob in rule.metrics):
-        return False
-    alone = Rule(rule.name, (id_,), rule.models, rule.targets)
-    return shadowing((*rules[:index], alone), index) is None
+def _asks(rule: Rule) -> bool:
+    return not any(covers(glob, "*") for glob in rule.metrics)

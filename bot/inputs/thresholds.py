@@ -11,7 +11,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any, TypeVar
 
-from bot.core.coverage import is_catch_all, metrics_of, shadowing
+from bot.core.coverage import Coverage, is_catch_all, metrics_of
 from bot.core.metrics import METRIC_BY_ID, METRIC_IDS, Unit
 from bot.core.policy import Amount, LevelSpec, Ratio, Rule, any_match
 from bot.inputs.schema_errors import did_you_mean
@@ -107,8 +107,9 @@ def _check_levels(file: YamlFile, at: KeyPath, rule: Rule) -> None:
 
 
 def _check_order(file: YamlFile, rules: tuple[Rule, ...]) -> None:
+    coverage = Coverage(rules)
     for index, rule in enumerate(rules):
-        takers = shadowing(rules, index)
+        takers = coverage.takers(index)
         spared = index == len(rules) - 1 and is_catch_all(rule) and not any(map(is_catch_all, rules[:index]))
         if takers is None or spared:
             continue

@@ -1,7 +1,7 @@
 """Reads amounts and percentages as people write them (`4KiB`, `1.5%`, `120`, `500ms`), exactly.
 
-Decimal fractions go through `Fraction`, never through a float: `0.1MiB` is refused because it is no whole
-number of bytes, not rounded.
+Numbers are decimal: leading zeros, which elsewhere mean octal, are refused. Fractions go through `Fraction`, never
+through a float: `0.1MiB` is refused because it is no whole number of bytes, not rounded.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ _UNITS: dict[str, tuple[Dimension, int]] = {
 }
 _WHOLE: dict[Dimension, str] = {"own": "", "bytes": " of bytes", "ms": " of milliseconds"}
 _NUMBER = re.compile(r"([0-9]+(?:\.[0-9]+)?) *([A-Za-z%]*)")
+_LEADING_ZEROS = re.compile(r"^0+(?=[0-9])")
 _MAX_LENGTH = 40
 
 
@@ -29,6 +30,9 @@ def _split(text: str) -> tuple[Fraction, str]:
     match = _NUMBER.fullmatch(text)
     if match is None or len(text) > _MAX_LENGTH:
         raise ValueError(f"{text[:_MAX_LENGTH]!r} is no number with a unit, such as 4KiB, 120, 500ms or 1.5%")
+    plain = _LEADING_ZEROS.sub("", match[1])
+    if plain != match[1]:
+        raise ValueError(f"{text!r} has leading zeros, and numbers are decimal: write {plain}{match[2]}")
     return Fraction(match[1]), match[2]
 
 

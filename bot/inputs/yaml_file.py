@@ -1,7 +1,8 @@
 """Reads a YAML file strictly and keeps its line numbers: UTF-8, one document, no anchors, tags, double keys.
 
 Configuration may come from a pull request, so nothing in it is executed or expanded: the YAML nodes are
-turned into plain values here, by a table of the plain scalar types of YAML 1.1 (https://yaml.org/type/).
+turned into plain values here, by a table of the plain scalar types of YAML 1.1 (https://yaml.org/type/), and only
+where other readers see the same in them (`plain_scalars`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 import yaml
 
 from bot.errors import ConfigError
+from bot.inputs.plain_scalars import MAX_NUMBER_CHARACTERS, refusal
 
 MAX_BYTES = 1 << 20
 MAX_DEPTH = 32
@@ -145,6 +147,7 @@ class _Walk:
             return self.mapping(node, at)
         if isinstance(node, yaml.SequenceNode):
             return [self.value(item, (*at, index)) for index, item in enumerate(node.value)]
+        assert isinstance(node, yaml.ScalarNode)  # YAML has no fourth kind
         return self.scalar(node, at)
 
     def mapping(self, node: yaml.MappingNode, at: KeyPath) -> dict[str, Any]:
@@ -169,9 +172,18 @@ class _Walk:
             raise _error(self.path, line, f"the key {node.value!r} reads as {kind}", "put it in quotes")
         return str(node.value)
 
-    def scalar(self, node: yaml.Node, at: KeyPath) -> Any:
+    def scalar(self, node: yaml.ScalarNode, at: KeyPath) -> Any:
+        value = self.constructed(node, at)
+        refused = None if node.style else refusal(node.value, value)
+        if refused:
+            raise _error(self.path, node.start_mark.line + 1, *refused, key=key_text(at))
+        return value
+
+    def constructed(self, node: yaml.ScalarNode, at: KeyPath) -> Any:
         construct = _CONSTRUCT.get(node.tag)
         try:
+            if construct and len(node.value) > MAX_NUMBER_CHARACTERS:
+                raise ValueError
             return construct(self.loader, node) if construct else node.value
         except ValueError as error:  # such as 0b_ or five thousand digits
             line = node.start_mark.line + 1
