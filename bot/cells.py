@@ -83,8 +83,9 @@ def cell_of(planned: PlannedCell, result: Compiled | Failure, texts: TextStore |
         return Cell(planned.key, status, failure=result, command=planned.command())
     program = told(result.program, texts)
     measurement = measure(products_of(result, planned.target.backend, program))
-    if measurement.metrics["executable_bytes"] is None:
-        failure = Failure("read", measurement.reasons["executable_bytes"])
+    # Executables of an unknown format leave gaps in a good measurement; only what is no module at all is a failure.
+    if measurement.metrics["vm_bytes"] is None:
+        failure = Failure("read", measurement.reasons["vm_bytes"])
         return Cell(planned.key, "failed", failure=failure, command=planned.command())
     return Cell(
         key=planned.key,

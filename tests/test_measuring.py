@@ -24,6 +24,7 @@ from fake_compiler import (
     wait_until,
     write_model,
 )
+from reader_checks import fixture
 from small_disk import small_disk
 
 from bot.cells import cell_of, products_of, told
@@ -389,6 +390,16 @@ def test_an_artifact_that_is_none_is_a_failed_cell(tmp_path: Path, data: bytes) 
     cell = cell_of(planned, compiled)
     assert (cell.status, cell.metrics) == ("failed", {})
     assert cell.failure is not None and cell.failure.stage == "read" and cell.failure.message
+
+
+def test_executables_that_no_reader_knows_leave_a_measured_cell_with_gaps(tmp_path: Path) -> None:
+    data = fixture("dense.llvm-cpu-x86_64.vmfb").replace(b"\x7fELF", b"what")
+    [planned] = cells_of(tmp_path, ["alpha"], [X86])
+    cell = cell_of(planned, Compiled(data, (), None, None, None, None, 1, 1))
+    assert (cell.status, cell.failure, cell.metrics["artifact_bytes"]) == ("ok", None, len(data))
+    assert cell.metrics["executable_bytes"] is None and cell.metrics["rodata_bytes"] is None
+    assert "no reader knows the format" in cell.reasons["executable_bytes"]
+    assert cell.artifact_digest == hashlib.sha256(data).hexdigest()
 
 
 def test_answers_of_the_ir_worker_that_are_no_answers(tmp_path: Path) -> None:

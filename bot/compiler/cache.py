@@ -20,7 +20,7 @@ from bot.core.serial_program import Programs, programs_from_plain
 from bot.core.snapshot import Cell
 from bot.errors import BotError
 
-MEASUREMENT_SCHEMA = "code-size-cell/3"
+MEASUREMENT_SCHEMA = "code-size-cell/4"
 """Raise it whenever a reader starts to say something else about the same bytes."""
 
 _NEVER_CACHED_STAGES = frozenset({"timeout", "cache", "start"})

@@ -69,23 +69,25 @@ class ArtifactReading:
     """A `.vmfb`: the four parts sum to `artifact_bytes`.
 
     Attributes:
+        executable_bytes, rodata_bytes: both None where the one cannot be told from the other; `unread` says why.
         executables: the readings of the executables in it, in file order.
         unread: one line for every executable whose format no reader knows, or whose reader refused it.
     """
 
     artifact_bytes: int
-    executable_bytes: int
+    executable_bytes: int | None
     vm_bytes: int
-    rodata_bytes: int
+    rodata_bytes: int | None
     unattributed_bytes: int
     executables: tuple[Reading, ...]
     unread: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        parts = self.executable_bytes + self.vm_bytes + self.rodata_bytes + self.unattributed_bytes
-        least = min(self.executable_bytes, self.vm_bytes, self.rodata_bytes, self.unattributed_bytes)
-        if parts != self.artifact_bytes or least < 0:
-            raise ValueError(f"parts sum to {parts}, the artifact has {self.artifact_bytes} bytes")
+        parts = (self.executable_bytes, self.vm_bytes, self.rodata_bytes, self.unattributed_bytes)
+        known = [part for part in parts if part is not None]
+        short = len(known) == len(parts) and sum(known) < self.artifact_bytes
+        if short or sum(known) > self.artifact_bytes or min(known) < 0:
+            raise ValueError(f"parts sum to {sum(known)}, the artifact has {self.artifact_bytes} bytes")
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,12 @@
 
 Format: `runtime/src/iree/schemas/bytecode_module_def.fbs` and `runtime/src/iree/vm/bytecode/archive.c` of
 https://github.com/iree-org/iree: an optional ZIP local header, a 32-bit size, the flatbuffer `IREE` of that size and,
-from the next multiple of 64 bytes on, the external read-only segments. The slots below held from 3.9 to 3.13.
+from the next multiple of 64 bytes on, the external read-only segments. The slots below held from 3.5 to 3.13.
 """
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,11 +25,13 @@ ZIP_LENGTHS = struct.Struct("<HH")
 ZIP_LENGTHS_AT, ZIP_HEADER_BYTES = 26, 30
 """Where a ZIP local header has the lengths of its name and extra field, and its size without them (APPNOTE 4.3.7)."""
 
-MODULE_EXPORTS, MODULE_SEGMENTS, MODULE_DESCRIPTORS, MODULE_BYTECODE = 7, 9, 12, 14
-EXPORT_NAME, EXPORT_ORDINAL = 0, 1
+MODULE_IMPORTS, MODULE_EXPORTS, MODULE_SEGMENTS, MODULE_DESCRIPTORS, MODULE_BYTECODE = 6, 7, 9, 12, 14
+IMPORT_NAME, EXPORT_NAME, EXPORT_ORDINAL = 0, 0, 1
 SEGMENT_EMBEDDED, SEGMENT_OFFSET, SEGMENT_LENGTH = 2, 3, 4
 DESCRIPTOR = struct.Struct("<iiIHHHH")
 """FunctionDescriptor: bytecode offset and length, requirements, reserved, blocks, i32 and ref registers."""
+EXECUTABLE_CALL = re.compile(r"hal\w*\.executable\.")
+"""Functions of the runtime that take executables, `hal.executable.create` above all."""
 PRIVATE_PREFIX = "__"
 """Exports such as `__init` are the loader's, no entry points."""
 
@@ -75,6 +78,11 @@ def parse_module(data: bytes) -> VmModule:
     external_at = -(-flatbuffer.end // SEGMENT_ALIGNMENT) * SEGMENT_ALIGNMENT
     segments = dict.fromkeys(_segment(table, external_at) for table in root.tables(MODULE_SEGMENTS))
     return VmModule(root, flatbuffer, bytecode, tuple(segment for segment in segments if segment.size))
+
+
+def loads_executables(module: VmModule) -> bool:
+    """True where the module hands executables to the runtime, and so carries some, in whatever format."""
+    return any(EXECUTABLE_CALL.match(each.text(IMPORT_NAME)) for each in module.root.tables(MODULE_IMPORTS))
 
 
 def _zip_header_bytes(data: bytes) -> int:
