@@ -178,5 +178,10 @@ def compare_with_dump(name: str, dump: str) -> None:
     assert (reading.executable_bytes or 0) + (reading.rodata_bytes or 0) == sum(segments)
     sizes = [executable.size_bytes for executable in reading.executables]
     # In these artifacts no constant is so large that it stands outside of the flatbuffer.
-    assert sizes == [int(size) for size in re.findall(r"^ +\.rodata\[ *\d+\] external +(\d+) bytes", dump, re.M)]
+    assert sizes == external_sizes(dump)
     assert reading.executable_bytes == sum(sizes)
+
+
+def external_sizes(dump: str) -> list[int]:
+    """Of the segments behind the flatbuffer, in bytes."""
+    return [int(size) for size in re.findall(r"^ +\.rodata\[ *\d+\] external +(\d+) bytes", dump, re.M)]
