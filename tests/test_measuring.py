@@ -35,7 +35,7 @@ from bot.core.delta import diff
 from bot.core.metrics import METRIC_IDS
 from bot.core.plan import LIFTED_LIMIT_FLAG, PlannedCell, Target, plan
 from bot.core.serial import from_json, to_json
-from bot.core.snapshot import Cell, CellKey, Failure, Snapshot, SourceInfo
+from bot.core.snapshot import Cell, CellKey, CompilerInfo, Failure, Snapshot, SourceInfo
 from bot.errors import OutputError, UsageError
 from bot.measuring import SidePlan, Workshop, check_flags, measure_sides
 
@@ -400,6 +400,22 @@ def test_executables_that_no_reader_knows_leave_a_measured_cell_with_gaps(tmp_pa
     assert cell.metrics["executable_bytes"] is None and cell.metrics["rodata_bytes"] is None
     assert "no reader knows the format" in cell.reasons["executable_bytes"]
     assert cell.artifact_digest == hashlib.sha256(data).hexdigest()
+
+
+def test_numbers_that_no_snapshot_can_have_do_not_spoil_it(tmp_path: Path) -> None:
+    depot = b".local .align 4 .b8 \t__local_depot0[64];"
+    huge = b".local .b64 x[9999999999][999999999];".ljust(len(depot))
+    data = fixture("pointwise.cuda.vmfb")
+    assert data.count(depot) == 1 and len(huge) == len(depot)
+    [planned] = cells_of(tmp_path, ["alpha"], [Target("cuda", "cuda")])
+    cell = cell_of(planned, Compiled(data.replace(depot, huge), (), None, None, None, None, 1, 1))
+    assert "stack bytes out of range" in cell.reasons["stack_max_bytes"]
+    assert (
+        cell.metrics["executable_bytes"]
+        == cell_of(planned, Compiled(data, (), *[None] * 4, 1, 1)).metrics["executable_bytes"]
+    )
+    snapshot = Snapshot(CompilerInfo("1", "", ""), SOURCE, (cell,))
+    assert from_json(to_json(snapshot)) == snapshot
 
 
 def test_answers_of_the_ir_worker_that_are_no_answers(tmp_path: Path) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Protocol
 
+from bot.core.checked import require_counts
 from bot.core.program import Argument, Site
 from bot.core.snapshot import Dispatch
 
@@ -14,7 +15,8 @@ from bot.core.snapshot import Dispatch
 class EntryPoint:
     """One exported function of an executable, as its binary describes it; None is "the format does not say".
 
-    The fields mean what they mean in `bot.core.snapshot.Dispatch`.
+    The fields mean what they mean in `bot.core.snapshot.Dispatch`. Raises `MalformedBinary` for numbers that a snapshot
+    cannot have: formats have 64 bits for them, or any number of digits.
     """
 
     name: str
@@ -27,6 +29,12 @@ class EntryPoint:
     vgpr_spills: int | None = None
     sgpr_spills: int | None = None
     code: str | None = None
+
+    def __post_init__(self) -> None:
+        require_counts({name: getattr(self, name) for name in _NUMBERS}, self.name[:80])
+
+
+_NUMBERS = tuple(each.name for each in fields(EntryPoint) if each.type == "int | None")
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from bot.core.checked import require_counts
 from bot.errors import MalformedBinary
 from bot.measure.code_digest import code_digest, fingerprint, without_ordinals
 from bot.measure.elf import (
@@ -44,6 +45,9 @@ class FunctionCode:
 
     size_bytes: int
     code: str | None
+
+    def __post_init__(self) -> None:
+        require_counts({"size_bytes": self.size_bytes}, "function")
 
 
 @dataclass(frozen=True, slots=True)
