@@ -15,7 +15,7 @@ WORKER = Path(__file__).parents[1] / "bot" / "measure" / "ir_worker.py"
 
 
 def find_compiler_root() -> Path | None:
-    """The folder with `iree/compiler` in it: CODE_SIZE_TEST_COMPILER, an installed wheel, or the newest in the cache."""
+    """The folder with `iree/compiler` in it: CODE_SIZE_TEST_COMPILER, an installed wheel, or the cache's newest."""
     candidates = [Path(named)] if (named := os.environ.get("CODE_SIZE_TEST_COMPILER")) else []
     spec = importlib.util.find_spec("iree.compiler") if importlib.util.find_spec("iree") else None
     if spec and spec.origin:

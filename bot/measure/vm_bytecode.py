@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from bot.core.reading import EntryPoint, Reading
 from bot.errors import MalformedBinary
+from bot.measure.budget import Budget
 from bot.measure.code_digest import code_digest
 from bot.measure.flatbuffer import INT32, OFFSET_BYTES, UINT64, Table, has_identifier, root_table
 from bot.measure.spans import Span, label_sizes, span_inside
@@ -104,6 +105,7 @@ def _segment(table: Table, external_at: int) -> Span:
 
 def _entry_points(module: VmModule) -> Iterator[EntryPoint]:
     descriptors = module.root.span(MODULE_DESCRIPTORS, DESCRIPTOR.size) or Span(0, 0)
+    budget = Budget(len(module.root.data), "VM module")
     for export in module.root.tables(MODULE_EXPORTS):
         name, ordinal = export.text(EXPORT_NAME), export.scalar(EXPORT_ORDINAL, INT32)
         if not 0 <= ordinal * DESCRIPTOR.size < descriptors.size:
@@ -111,5 +113,6 @@ def _entry_points(module: VmModule) -> Iterator[EntryPoint]:
         offset, length, *_ = DESCRIPTOR.unpack_from(module.root.data, descriptors.start + ordinal * DESCRIPTOR.size)
         inside = span_inside(offset, length, module.bytecode.size, "VM module")
         if not name.startswith(PRIVATE_PREFIX):
+            budget.spend(length)
             code = Span(module.bytecode.start + inside.start, length).of(module.root.data)
             yield EntryPoint(name, code_bytes=length, code=code_digest(code))
