@@ -128,6 +128,13 @@ def test_an_unknown_identifier_is_recognised_and_refused() -> None:
         READ(container)
 
 
+@pytest.mark.parametrize("magic", [b"CDA1", b"HIP1", b"VKE1", b"MTL1"])
+def test_a_constant_with_an_identifier_in_it_is_no_executable(magic: bytes) -> None:
+    for start in (b"\x0c\0\0\0", bytes(4), b"\xff" * 4):
+        assert not ExecutableReader().accepts(start + magic + bytes(200))
+        assert not ExecutableReader().accepts(start + magic)
+
+
 def test_without_a_header_an_unknown_identifier_names_nothing() -> None:
     container = next(containers("cuda", "dense-3.8.0")).replace(b"CDA1", b"NEW1")
     assert not ExecutableReader().accepts(container)

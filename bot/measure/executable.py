@@ -15,7 +15,7 @@ from functools import partial
 
 from bot.core.reading import EntryPoint, Reading
 from bot.errors import MalformedBinary
-from bot.measure.flatbuffer import IDENTIFIER_BYTES, UINT32, Table, identifier, root_table
+from bot.measure.flatbuffer import IDENTIFIER_BYTES, OFFSET_BYTES, UINT32, Table, identifier, root_table
 from bot.measure.hsaco import HsacoReader
 from bot.measure.msl import MslReader
 from bot.measure.ptx import read_ptx
@@ -70,7 +70,7 @@ class ExecutableReader:
 
     def accepts(self, data: bytes) -> bool:
         """True for any identifier that stands twice, so that an unknown one is refused by `read`, not overlooked."""
-        return _has_header(data) or identifier(data, 0) in LAYOUTS
+        return _has_header(data) or _is_bare(data)
 
     def read(self, data: bytes) -> Reading:
         """Parts of all modules, `header`, `sources`, `metallib`; names, strings and tables are unattributed."""
@@ -96,6 +96,16 @@ def _has_header(data: bytes) -> bool:
     # Constants may be all zeros, or anything else: only letters and digits name a container.
     named = data[:IDENTIFIER_BYTES].isalnum() and data[RESERVED_AT : HEADER.size] == RESERVED
     return named and identifier(data, HEADER.size) == data[:IDENTIFIER_BYTES]
+
+
+def _is_bare(data: bytes) -> bool:
+    """True for a known identifier before a root with exports: four bytes alone may be a constant's."""
+    if identifier(data, 0) not in LAYOUTS:
+        return False
+    try:
+        return root_table(data, 0, identifier(data, 0), "executable").span(EXPORTS, OFFSET_BYTES) is not None
+    except MalformedBinary:
+        return False
 
 
 def _open(data: bytes, start: int) -> tuple[Layout, Table]:
