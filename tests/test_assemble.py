@@ -216,6 +216,16 @@ def test_executables_that_hold_too_few_entry_points_are_not_all_there_are() -> N
     assert found.metrics["vm_bytes"] == 40
 
 
+def test_the_statistics_alone_tell_that_executables_are_hidden() -> None:
+    def reader(data: bytes) -> ArtifactReading:
+        return ArtifactReading(len(data), 60, 40, len(data) - 100, 0, (Reading("spirv", 60, {}, (EntryPoint("k"),)),))
+
+    found = check(measure(replace(on("rocm"), backend="vulkan-spirv", program=None), reader))
+    assert found.metrics["executable_bytes"] is None
+    assert "hold 1 of at least 4 entry points" in found.reasons["executable_bytes"]
+    assert check(measure(replace(on("rocm"), program=None))).metrics["executable_bytes"] is not None
+
+
 def test_executables_of_an_unknown_format_are_not_known() -> None:
     products = on("rocm")
     found = check(

@@ -149,11 +149,20 @@ def _artifact_metrics(parsed: Parsed) -> dict[str, Known]:
 
 def _hidden(parsed: Parsed) -> str:
     """Why some executables may count as constants; empty where nothing says so."""
-    listed, program = _listed(parsed.artifact), parsed.products.program
-    if listed is None or program is None or listed >= len(program.entry_points):
+    listed, (least, all_there_are) = _listed(parsed.artifact), _expected(parsed)
+    if listed is None or listed >= least:
         return ""
-    of_all = f"{listed} of {len(program.entry_points)} entry points"
+    of_all = f"{listed} of {all_there_are} entry points"
     return f"the executables that a reader knows hold {of_all}; the others cannot be told from constants"
+
+
+def _expected(parsed: Parsed) -> tuple[int, str]:
+    """How many entry points the artifact has at least, and that in words: an executable has one or more."""
+    program, statistics = parsed.products.program, parsed.statistics
+    if program is not None:
+        return len(program.entry_points), f"{len(program.entry_points)}"
+    executables = (statistics.executables if statistics else None) or 0
+    return executables, f"at least {executables}"
 
 
 def _program_metrics(parsed: Parsed) -> dict[str, Known]:
