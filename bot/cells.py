@@ -93,9 +93,10 @@ def cell_of(
     products = products_of(result, planned.target.backend, program)
     measurement = measure(products)
     local = {name: reason for name, reason in products.reasons.items() if is_local(reason)}
-    if measurement.metrics["executable_bytes"] is None:
-        failure = Failure("read", measurement.reasons["executable_bytes"])
-        return Cell(planned.key, "failed", failure=failure, command=planned.command())
+    # Executables of an unknown format leave gaps in a good measurement; only what is no module at all is a failure.
+    if measurement.metrics["vm_bytes"] is None:
+        failure = Failure("read", measurement.reasons["vm_bytes"])
+        return Cell(planned.key, "failed", failure=failure, command=planned.command(), donor=donor)
     return Cell(
         key=planned.key,
         status="over-stack-limit" if result.refusal else "ok",

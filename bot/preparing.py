@@ -12,6 +12,7 @@ from typing import Protocol
 from bot.arguments import SIDES
 from bot.compiler.cache import CellCache, TextStore, cell_key, digest_of
 from bot.compiler.files import is_writable
+from bot.compiler.option_names import in_its_words
 from bot.compiler.repository import Repository, repository_of
 from bot.compiler.runner import Cancel
 from bot.compiler.toolchain import resolve
@@ -92,14 +93,15 @@ def repository_at(config: Path | None, cancel: Cancel) -> Repository:
 def prepare(
     side: str, spec: str, request: Request, config: Config, repository: Repository, show: Show, cancel: Cancel
 ) -> SidePlan:
-    """One side, ready to be measured: its compiler fetched, its options known to that compiler."""
+    """One side, ready to be measured: its compiler fetched, its options under the names which that compiler knows."""
     chosen = planned(request, config, repository)
     toolchain = resolve(spec, request.cache, cancel, show.say)
-    check_flags(side, toolchain, chosen.cells, (*config.flags, *request.flags), cancel)
+    cells = in_its_words(toolchain, chosen.cells, cancel)
+    check_flags(side, toolchain, cells, cells[0].user_flags if cells else (), cancel)
     return SidePlan(
         label=side,
         toolchain=toolchain,
-        cells=chosen.cells,
+        cells=cells,
         source=repository.source,
         models=chosen.models,
         targets=chosen.targets,

@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+PROGBITS, SYMTAB, STRTAB, RELA, NOTE = 1, 2, 3, 4, 7
+ALLOC, EXECUTE = 2, 4
+OBJECT, FUNCTION = 1, 2
 
 
 def tiny_object(
@@ -32,3 +38,39 @@ def tiny_object(
         (0, 3, 0, 0, strings_at, len(strings), 0, 0, 1, 0),
     )
     return ident + header + code + symbols + strings + b"".join(struct.pack(layout, *section) for section in sections)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A section with its bytes; `at` shares the bytes of an earlier one instead of having its own."""
+
+    type: int
+    data: bytes
+    flags: int = 0
+    link: int = 0
+    info: int = 0
+    at: int | None = None
+
+
+def elf_file(parts: Sequence[Part], machine: int = 62) -> bytes:
+    """A 64-bit little-endian file of these sections, of which the first has the index 1."""
+    contents, rows, places = bytearray(), [struct.pack("<IIQQQQIIQQ", *[0] * 10)], []
+    for part in parts:
+        place = 64 + len(contents) if part.at is None else places[part.at]
+        places.append(place)
+        contents += part.data if part.at is None else b""
+        row = (0, part.type, part.flags, 0, place, len(part.data), part.link, part.info, 1, 0)
+        rows.append(struct.pack("<IIQQQQIIQQ", *row))
+    ident = b"\x7fELF\2\1\1" + bytes(9)
+    fields = (1, machine, 1, 0, 0, 64 + len(contents), 0, 64, 0, 0, 64, len(rows), 0)
+    return ident + struct.pack("<HHIQQQIHHHHHH", *fields) + bytes(contents) + b"".join(rows)
+
+
+def symbol(name_at: int, kind: int, section: int, value: int, size: int) -> bytes:
+    """An entry of a symbol table."""
+    return struct.pack("<IBBHQQ", name_at, kind, 0, section, value, size)
+
+
+def relocation(offset: int, symbol_index: int, addend: int = 0) -> bytes:
+    """An entry of a table of relocations, of type 1."""
+    return struct.pack("<QQq", offset, symbol_index << 32 | 1, addend)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,16 +15,22 @@ WORKER = Path(__file__).parents[1] / "bot" / "measure" / "ir_worker.py"
 
 
 def find_compiler_root() -> Path | None:
-    """The folder with `iree/compiler` in it: CODE_SIZE_TEST_COMPILER, an installed wheel, or the bot's cache."""
+    """The folder with `iree/compiler` in it: CODE_SIZE_TEST_COMPILER, an installed wheel, or the cache's newest."""
     candidates = [Path(named)] if (named := os.environ.get("CODE_SIZE_TEST_COMPILER")) else []
     spec = importlib.util.find_spec("iree.compiler") if importlib.util.find_spec("iree") else None
     if spec and spec.origin:
         candidates.append(Path(spec.origin).parents[2])
     cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "code-size-bot"
     tag = f"*.cpython-{sys.version_info.major}{sys.version_info.minor}-*.so"
-    libraries = sorted(cache.glob(f"**/iree/compiler/_mlir_libs/_mlir{tag}"))
-    candidates += [path.parents[3] for path in libraries]
+    roots = {path.parents[3] for path in cache.glob(f"**/iree/compiler/_mlir_libs/_mlir{tag}")}
+    candidates += sorted(roots, key=_release, reverse=True)
     return next((root for root in candidates if (root / "iree/compiler/ir.py").is_file()), None)
+
+
+def _release(root: Path) -> list[int]:
+    """What the cache calls a release's folder, as numbers: the newest comes last."""
+    found = re.match(r"(\d+)\.(\d+)\.(\d+)", root.name)
+    return [int(number) for number in found.groups()] if found else []
 
 
 class Child:

@@ -203,6 +203,42 @@ def test_an_executable_that_no_reader_knows_leaves_no_maximum() -> None:
     assert found.metrics["entry_points"] == 4  # the IR knows, and the artifact cannot contradict
 
 
+def test_executables_that_hold_too_few_entry_points_are_not_all_there_are() -> None:
+    def reader(data: bytes) -> ArtifactReading:
+        known = Reading("spirv", 60, {}, (EntryPoint(MATMUL, 8), EntryPoint(SOFTMAX, 8)))
+        return ArtifactReading(len(data), 60, 40, len(data) - 100, 0, (known,))
+
+    found = check(measure(replace(on("rocm"), backend="vulkan-spirv"), reader))
+    reason = "the executables that a reader knows hold 2 of 4 entry points; the others cannot be told from constants"
+    for name in ("executable_bytes", "rodata_bytes"):
+        assert (found.metrics[name], found.reasons[name]) == (None, reason)
+    assert found.metrics["artifact_bytes"] == len(on("rocm").artifact)
+    assert found.metrics["vm_bytes"] == 40
+
+
+def test_the_statistics_alone_tell_that_executables_are_hidden() -> None:
+    def reader(data: bytes) -> ArtifactReading:
+        return ArtifactReading(len(data), 60, 40, len(data) - 100, 0, (Reading("spirv", 60, {}, (EntryPoint("k"),)),))
+
+    found = check(measure(replace(on("rocm"), backend="vulkan-spirv", program=None), reader))
+    assert found.metrics["executable_bytes"] is None
+    assert "hold 1 of at least 4 entry points" in found.reasons["executable_bytes"]
+    assert check(measure(replace(on("rocm"), program=None))).metrics["executable_bytes"] is not None
+
+
+def test_executables_of_an_unknown_format_are_not_known() -> None:
+    products = on("rocm")
+    found = check(
+        measure(replace(products, artifact=products.artifact.replace(b"\x7fELF", b"what").replace(b"HIP1", b"\0" * 4)))
+    )
+    for name in ("executable_bytes", "rodata_bytes", "stack_max_bytes", "workgroup_memory_max_bytes"):
+        assert found.metrics[name] is None
+        assert "no reader knows the format of its executables" in found.reasons[name]
+    known = measure(products).metrics
+    for name in ("artifact_bytes", "vm_bytes", "unattributed_bytes", "dispatch_sites", "entry_points"):
+        assert found.metrics[name] == known[name]
+
+
 def test_the_largest_of_all_entry_points_counts() -> None:
     names = (MATMUL, SOFTMAX, REDUCTION, CONV)
 

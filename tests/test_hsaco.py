@@ -109,6 +109,16 @@ def test_damaged_metadata_is_refused(old: bytes, new: bytes, message: str) -> No
         READ(patched(old, new))
 
 
+@pytest.mark.parametrize("field", FIELDS)
+@pytest.mark.parametrize("number", [2**53 + 1, 2**64 - 1])
+def test_a_figure_that_a_snapshot_cannot_state_is_refused(field: str, number: int) -> None:
+    kernel = {".name": "k", FIELDS[field]: number}
+    with pytest.raises(MalformedBinary, match=f"^k: {field.replace('_', ' ')} out of range"):
+        note(msgpack.packb({"amdhsa.kernels": [kernel]}))
+    kernel[FIELDS[field]] = 2**53
+    assert getattr(note(msgpack.packb({"amdhsa.kernels": [kernel]})).entry_points[0], field) == 2**53
+
+
 def test_a_claim_of_four_billion_kernels_is_refused() -> None:
     with pytest.raises(MalformedBinary, match="no msgpack"):
         note(b"\x81\xae" + b"amdhsa.kernels" + b"\xdd\xff\xff\xff\xff")

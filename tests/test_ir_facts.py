@@ -89,6 +89,7 @@ def test_the_workers_error_is_passed_on_as_one_line(read: Any) -> None:
     [
         (("linalg_ops",), None, "linalg_ops is no count: None"),
         (("linalg_ops",), -1, "linalg_ops is no count: -1"),
+        (("linalg_ops",), 2**53 + 1, "linalg_ops is no count: 9007199254740993"),
         (("executables",), True, "executables is no count: True"),
         (("executables",), 3, "more than 3 executables"),
         (("dispatch_regions",), 5.0, "dispatch_regions is no count"),
@@ -137,6 +138,7 @@ def test_a_wrong_value_is_named(path: tuple[str | int, ...], value: object, said
         (("arguments", 0, "type"), "i32\n", "no line of text"),
         (("arguments", 0, "values"), None, "no values"),
         (("arguments", 0, "values"), [0, True], "no values"),
+        (("arguments", 0, "values"), [0, 2**53 + 1], "no values"),
         (("arguments", 0, "values"), [-1, 2], "no values"),
         (("arguments", 0, "values"), [2, 1], "do not ascend"),
         (("arguments", 0, "values"), [1, 1], "do not ascend"),

@@ -204,7 +204,7 @@ def test_arguments_of_all_types(worker: Child, tmp_path: Path) -> None:
     assert arguments_of(worker, tmp_path, ARGUMENTS.replace("%FIRST", "%minus")) == [
         ("i32", [12, 2**32 - 8], 2, 4, 0),
         ("i1", [0, 1], 2, 1, 0),
-        ("i64", [2**63], 1, 2**63, 0),
+        ("i64", [], 0, None, 2),  # no JSON reader has to hold 2**63 exactly
         ("f32", [], 0, None, 2),
     ]
 
@@ -232,4 +232,4 @@ def test_the_asynchronous_form_mixes_resources_and_numbers(worker: Child, tmp_pa
 }
 """
     rows = arguments_of(worker, tmp_path, head + launch)
-    assert [row[:2] for row in rows] == [("i32", [12]), ("i1", [1]), ("i64", [2**63]), ("f32", [])]
+    assert [row[:2] for row in rows] == [("i32", [12]), ("i1", [1]), ("i64", []), ("f32", [])]

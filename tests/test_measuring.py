@@ -25,6 +25,7 @@ from fake_compiler import (
     wait_until,
     write_model,
 )
+from reader_checks import fixture
 from small_disk import small_disk
 
 from bot.cells import cell_of, products_of, told
@@ -35,7 +36,7 @@ from bot.core.delta import diff
 from bot.core.metrics import METRIC_IDS
 from bot.core.plan import LIFTED_LIMIT_FLAG, PlannedCell, Target, plan
 from bot.core.serial import from_json, to_json
-from bot.core.snapshot import Cell, CellKey, Failure, Snapshot, SourceInfo
+from bot.core.snapshot import Cell, CellKey, CompilerInfo, Failure, Snapshot, SourceInfo
 from bot.errors import OutputError, UsageError
 from bot.measuring import SidePlan, Workshop, check_flags, measure_sides
 
@@ -408,6 +409,32 @@ def test_an_artifact_that_is_none_is_a_failed_cell(tmp_path: Path, data: bytes) 
     cell = cell_of(planned, compiled)
     assert (cell.status, cell.metrics) == ("failed", {})
     assert cell.failure is not None and cell.failure.stage == "read" and cell.failure.message
+
+
+def test_executables_that_no_reader_knows_leave_a_measured_cell_with_gaps(tmp_path: Path) -> None:
+    data = fixture("dense.llvm-cpu-x86_64.vmfb").replace(b"\x7fELF", b"what")
+    [planned] = cells_of(tmp_path, ["alpha"], [X86])
+    cell = cell_of(planned, Compiled(data, (), None, None, None, None, 1, 1))
+    assert (cell.status, cell.failure, cell.metrics["artifact_bytes"]) == ("ok", None, len(data))
+    assert cell.metrics["executable_bytes"] is None and cell.metrics["rodata_bytes"] is None
+    assert "no reader knows the format" in cell.reasons["executable_bytes"]
+    assert cell.artifact_digest == hashlib.sha256(data).hexdigest()
+
+
+def test_numbers_that_no_snapshot_can_have_do_not_spoil_it(tmp_path: Path) -> None:
+    depot = b".local .align 4 .b8 \t__local_depot0[64];"
+    huge = b".local .b64 x[9999999999][999999999];".ljust(len(depot))
+    data = fixture("pointwise.cuda.vmfb")
+    assert data.count(depot) == 1 and len(huge) == len(depot)
+    [planned] = cells_of(tmp_path, ["alpha"], [Target("cuda", "cuda")])
+    cell = cell_of(planned, Compiled(data.replace(depot, huge), (), None, None, None, None, 1, 1))
+    assert "stack bytes out of range" in cell.reasons["stack_max_bytes"]
+    assert (
+        cell.metrics["executable_bytes"]
+        == cell_of(planned, Compiled(data, (), *[None] * 4, 1, 1)).metrics["executable_bytes"]
+    )
+    snapshot = Snapshot(CompilerInfo("1", "", ""), SOURCE, (cell,))
+    assert from_json(to_json(snapshot)) == snapshot
 
 
 def test_answers_of_the_ir_worker_that_are_no_answers(tmp_path: Path) -> None:

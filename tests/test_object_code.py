@@ -59,6 +59,15 @@ def test_local_functions_of_one_name_count_together() -> None:
     assert once.code != twice.code
 
 
+def test_a_function_larger_than_a_snapshot_can_state_is_refused() -> None:
+    data = tiny_object(64, "<")
+    size = (24).to_bytes(8, "little")
+    assert data.count(size) >= 1
+    at = data.rindex(size, 0, data.index(b"\0kernel\0"))
+    with pytest.raises(MalformedBinary, match="size bytes out of range"):
+        function_codes(data[:at] + b"\xff" * 8 + data[at + 8 :])
+
+
 @pytest.mark.parametrize("name", OBJECTS)
 def test_neither_names_nor_ordinals_count(name: str) -> None:
     data = fixture(name)

@@ -60,6 +60,15 @@ def test_static_shared_arrays_count_for_the_kernels_that_name_them() -> None:
     assert sizes == {"first": 2048, "second": 2048 + 256 + 16, "third": 0}
 
 
+@pytest.mark.parametrize("space", [b"local", b"shared"])
+def test_more_memory_than_a_snapshot_can_state_is_refused(space: bytes) -> None:
+    body = b".visible .entry k() { .%b .b8 x%b; mov x; }"
+    assert only(HEAD + body % (space, b"[4503599627][2000000]"))
+    for extents in (b"[9999999999][9999999999]", b"[4294967296][2097153]", b"[9999999999]" * 8):
+        with pytest.raises(MalformedBinary, match=r"^k: (stack|workgroup) bytes out of range"):
+            READ(HEAD + body % (space, extents))
+
+
 def test_frames_are_summed_over_all_local_variables() -> None:
     body = b".visible .entry k() { .local .align 8 .b8 __local_depot0[16]; .local .b64 x; ld.local.b32 %r1, [%SP]; }"
     assert only(HEAD + body).stack_bytes == 24

@@ -357,11 +357,11 @@ def test_children_and_their_children_die_with_a_program_that_is_killed(tmp_path:
     killed = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
     assert killed.stdout is not None
     guard = int(killed.stdout.readline())
-    pids = [pid for file in files for pid in family(file)]
+    pids = [int(pid) for file in files for pid in file.read_text().split()]
     assert len(pids) == 4 and all(map(is_alive, [guard, *pids]))
     killed.send_signal(number)
     killed.wait()
-    assert gone([guard, *pids])
+    assert wait_until(lambda: not any(map(is_alive, [guard, *pids])))
     killed.stdout.close()
 
 

@@ -60,6 +60,7 @@ def test_nothing_in_an_empty_file() -> None:
         "-:1:f\t8\tsometimes",
         "-:1:f 8 static",
         f"-:1:f\t{'9' * 5000}\tstatic",
+        f"-:1:f\t{2**53 + 1}\tstatic",
     ],
 )
 def test_a_line_that_is_not_of_the_format_is_named_by_its_number(line: str) -> None:

@@ -29,7 +29,7 @@ def test_a_missing_key_is_none_and_never_zero(missing: str) -> None:
     assert 0 not in (found.dispatch_sites, found.executables)
 
 
-@pytest.mark.parametrize("value", ["5", 5.0, True, -1, [], {}])
+@pytest.mark.parametrize("value", ["5", 5.0, True, -1, [], {}, 2**53 + 1])
 def test_a_count_that_is_no_count_is_refused(value: Any) -> None:
     document = json.loads(REAL)
     document["stream-aggregate"]["execution"]["dispatch-count"] = value

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bot.compiler.diagnostics import unknown_option
-from bot.compiler.runner import Cancel, run
+from bot.compiler.runner import Cancel, Outcome, run
 from bot.compiler.toolchain import Toolchain
 from bot.errors import CompilerUnavailable
 
@@ -75,14 +75,17 @@ def ask_device(toolchain: Toolchain, argv: Sequence[str], scratch: Path, cancel:
     return Answer(device=device_of(output.read_text(encoding="utf-8", errors="replace")))
 
 
+def knows(toolchain: Toolchain, flag: str, scratch: Path, cancel: Cancel) -> bool:
+    """False where the compiler says that it does not know the flag's option."""
+    outcome = _compile_input(toolchain, (flag,), scratch, cancel)
+    return outcome.ok or unknown_option(outcome.output) is None
+
+
 def known_measuring_options(toolchain: Toolchain, scratch: Path, cancel: Cancel) -> tuple[str, ...]:
     """Those of MEASURING_OPTIONS that this compiler knows; raises CompilerUnavailable where it cannot start at all."""
-    source = scratch / "trivial.mlir"
-    source.write_text(TRIVIAL, encoding="utf-8")
     options = list(MEASURING_OPTIONS)
     while True:
-        command = [str(toolchain.binary), "-", *options, "--compile-to=input", "-o", str(scratch / "trivial.input")]
-        outcome = run(command, cancel=cancel, stdin=source, cwd=scratch, timeout_seconds=120)
+        outcome = _compile_input(toolchain, options, scratch, cancel)
         unknown = None if outcome.ok else unknown_option(outcome.output)
         rest = [option for option in options if unknown is None or option.partition("=")[0] != unknown]
         if outcome.ok or len(rest) == len(options):
@@ -92,3 +95,10 @@ def known_measuring_options(toolchain: Toolchain, scratch: Path, cancel: Cancel)
         said = outcome.output.strip().splitlines()[:1] or [f"exit code {outcome.exit_code}"]
         raise CompilerUnavailable(f"cannot compile a trivial module: {said[0][:200]}", where=toolchain.info.spec)
     return tuple(options)
+
+
+def _compile_input(toolchain: Toolchain, argv: Sequence[str], scratch: Path, cancel: Cancel) -> Outcome:
+    source = scratch / "trivial.mlir"
+    source.write_text(TRIVIAL, encoding="utf-8")
+    command = [str(toolchain.binary), "-", *argv, "--compile-to=input", "-o", str(scratch / "trivial.input")]
+    return run(command, cancel=cancel, stdin=source, cwd=scratch, timeout_seconds=120)

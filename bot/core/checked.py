@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
-from typing import Any
+from typing import Any, TypeGuard
 
-from bot.errors import InputError
+from bot.errors import InputError, MalformedBinary
 
 INT_LIMIT = 1 << 53  # what every JSON reader holds exactly
 
@@ -25,6 +25,18 @@ _ITEMS: Mapping[str, type] = {"tuple[int, ...]": int, "tuple[str, ...]": str}
 
 Table = tuple[tuple[str, str, Any], ...]
 """A dataclass's fields: name, type as it is written, default."""
+
+
+def is_count(value: object) -> TypeGuard[int]:
+    """True for a whole number that no reader of a snapshot refuses: from 0 to INT_LIMIT."""
+    return type(value) is int and 0 <= value <= INT_LIMIT
+
+
+def require_counts(values: Mapping[str, int | None], where: str) -> None:
+    """Raises MalformedBinary where one of them is known and no count, whatever the binary claims."""
+    for name, value in values.items():
+        if value is not None and not is_count(value):
+            raise MalformedBinary(f"{name.replace('_', ' ')} out of range", where=where)
 
 
 def shown(value: Any) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Protocol
 
+from bot.core.checked import require_counts
 from bot.core.program import Argument, Site
 from bot.core.snapshot import Dispatch
 
@@ -14,7 +15,8 @@ from bot.core.snapshot import Dispatch
 class EntryPoint:
     """One exported function of an executable, as its binary describes it; None is "the format does not say".
 
-    The fields mean what they mean in `bot.core.snapshot.Dispatch`.
+    The fields mean what they mean in `bot.core.snapshot.Dispatch`. Raises `MalformedBinary` for numbers that a snapshot
+    cannot have: formats have 64 bits for them, or any number of digits.
     """
 
     name: str
@@ -27,6 +29,12 @@ class EntryPoint:
     vgpr_spills: int | None = None
     sgpr_spills: int | None = None
     code: str | None = None
+
+    def __post_init__(self) -> None:
+        require_counts({name: getattr(self, name) for name in _NUMBERS}, self.name[:80])
+
+
+_NUMBERS = tuple(each.name for each in fields(EntryPoint) if each.type == "int | None")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,23 +77,25 @@ class ArtifactReading:
     """A `.vmfb`: the four parts sum to `artifact_bytes`.
 
     Attributes:
+        executable_bytes, rodata_bytes: both None where the one cannot be told from the other; `unread` says why.
         executables: the readings of the executables in it, in file order.
         unread: one line for every executable whose format no reader knows, or whose reader refused it.
     """
 
     artifact_bytes: int
-    executable_bytes: int
+    executable_bytes: int | None
     vm_bytes: int
-    rodata_bytes: int
+    rodata_bytes: int | None
     unattributed_bytes: int
     executables: tuple[Reading, ...]
     unread: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        parts = self.executable_bytes + self.vm_bytes + self.rodata_bytes + self.unattributed_bytes
-        least = min(self.executable_bytes, self.vm_bytes, self.rodata_bytes, self.unattributed_bytes)
-        if parts != self.artifact_bytes or least < 0:
-            raise ValueError(f"parts sum to {parts}, the artifact has {self.artifact_bytes} bytes")
+        parts = (self.executable_bytes, self.vm_bytes, self.rodata_bytes, self.unattributed_bytes)
+        known = [part for part in parts if part is not None]
+        short = len(known) == len(parts) and sum(known) < self.artifact_bytes
+        if short or sum(known) > self.artifact_bytes or min(known) < 0:
+            raise ValueError(f"parts sum to {sum(known)}, the artifact has {self.artifact_bytes} bytes")
 
 
 @dataclass(frozen=True, slots=True)

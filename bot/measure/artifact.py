@@ -2,7 +2,8 @@
 
 An artifact is an IREE VM module (see `bot.measure.vm_bytecode` for the format). Its bytecode is `vm_bytes`; a
 read-only segment that is an executable counts whole as `executable_bytes`, any other as `rodata_bytes`; the tables of
-the flatbuffer and padding are `unattributed_bytes`.
+the flatbuffer and padding are `unattributed_bytes`. A module that loads executables, none of which is of a known
+format, has neither of the two middle figures: any of its segments may be one.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from bot.core.reading import ArtifactReading, Reading
 from bot.errors import MalformedBinary
 from bot.measure.readers import is_executable, read_executable
 from bot.measure.spans import Span, require_disjoint
-from bot.measure.vm_bytecode import parse_module
+from bot.measure.vm_bytecode import loads_executables, parse_module
+
+HIDDEN = "no reader knows the format of its executables, so they cannot be told from constants"
 
 
 def read_artifact(data: bytes) -> ArtifactReading:
@@ -28,16 +31,17 @@ def read_artifact(data: bytes) -> ArtifactReading:
     require_disjoint((module.bytecode, *module.segments), "artifact")
     executables = [segment for segment in module.segments if is_executable(segment.of(data))]
     executable_bytes = sum(segment.size for segment in executables)
-    rodata_bytes = sum(segment.size for segment in module.segments) - executable_bytes
+    segment_bytes = sum(segment.size for segment in module.segments)
+    hidden = not executables and loads_executables(module)
     readings, unread = _read_all(data, sorted(executables))
     return ArtifactReading(
         artifact_bytes=len(data),
-        executable_bytes=executable_bytes,
+        executable_bytes=None if hidden else executable_bytes,
         vm_bytes=module.bytecode.size,
-        rodata_bytes=rodata_bytes,
-        unattributed_bytes=len(data) - executable_bytes - module.bytecode.size - rodata_bytes,
+        rodata_bytes=None if hidden else segment_bytes - executable_bytes,
+        unattributed_bytes=len(data) - module.bytecode.size - segment_bytes,
         executables=readings,
-        unread=unread,
+        unread=(HIDDEN,) if hidden else unread,
     )
 
 

@@ -29,6 +29,8 @@ NO_FRAMES = {
     "metal-spirv": "the frames are made by the device's own compiler",
 }
 NO_WORKGROUP_MEMORY = dict.fromkeys((CPU, "vmvx", "vmvx-inline"), "the target has no workgroup memory")
+TOLD_APART = ("executable_bytes", "rodata_bytes")
+"""Parts of the artifact that are known together or not at all."""
 NO_STACK_GATE = "only llvm-cpu has stack allocations that the compiler limits"
 """Backends without the notion → the reason that the report shows."""
 
@@ -138,7 +140,29 @@ def _artifact_metrics(parsed: Parsed) -> dict[str, Known]:
         reason = parsed.reason("artifact")
         whole = {"artifact_bytes": Known(len(parsed.products.artifact))}
         return whole | {name: Known(None, reason) for name in ARTIFACT_PARTS}
-    return {name: Known(getattr(artifact, name)) for name in ("artifact_bytes", *ARTIFACT_PARTS)}
+    whole = {
+        name: Known(getattr(artifact, name), parsed.reason("unread")) for name in ("artifact_bytes", *ARTIFACT_PARTS)
+    }
+    hidden = _hidden(parsed)
+    return whole | (dict.fromkeys(TOLD_APART, Known(None, hidden)) if hidden else {})
+
+
+def _hidden(parsed: Parsed) -> str:
+    """Why some executables may count as constants; empty where nothing says so."""
+    listed, (least, all_there_are) = _listed(parsed.artifact), _expected(parsed)
+    if listed is None or listed >= least:
+        return ""
+    of_all = f"{listed} of {all_there_are} entry points"
+    return f"the executables that a reader knows hold {of_all}; the others cannot be told from constants"
+
+
+def _expected(parsed: Parsed) -> tuple[int, str]:
+    """How many entry points the artifact has at least, and that in words: an executable has one or more."""
+    program, statistics = parsed.products.program, parsed.statistics
+    if program is not None:
+        return len(program.entry_points), f"{len(program.entry_points)}"
+    executables = (statistics.executables if statistics else None) or 0
+    return executables, f"at least {executables}"
 
 
 def _program_metrics(parsed: Parsed) -> dict[str, Known]:

@@ -12,6 +12,8 @@ from bot.measure.spans import Span
 
 SKIPPED = rb'//[^\n]*|/\*.*?(?:\*/|\Z)|"(?:[^"\\\n]|\\.)*"?'
 """Comments and strings; unterminated ones run to the end, so that scanning stays linear."""
+MAX_NAME_BYTES = 1024
+"""Longer names are refused: a block is searched for its own."""
 INSIDE = re.compile(SKIPPED + rb"|(?P<brace>[{}])", re.DOTALL)
 
 
@@ -52,7 +54,7 @@ def blocks(text: bytes, pattern: Pattern[bytes], where: str) -> Iterator[Block]:
         elif token["brace"]:
             at = _block_end(text, token, where)
             if header is not None:
-                yield _block(header, Span(token.end(), at - 1 - token.end()))
+                yield _block(header, Span(token.end(), at - 1 - token.end()), where)
             header = None
         elif token["name"]:
             header = token
@@ -70,7 +72,9 @@ def without_comments(text: bytes) -> bytes:
     return re.sub(SKIPPED, b" ", text, flags=re.DOTALL)
 
 
-def _block(header: Match[bytes], body: Span) -> Block:
+def _block(header: Match[bytes], body: Span, where: str) -> Block:
+    if len(header["name"]) > MAX_NAME_BYTES:
+        raise MalformedBinary(f"a name of {len(header['name'])} bytes", where=where)
     kind, name = (header[group].decode("utf-8", "replace") for group in ("kind", "name"))
     return Block(kind, name, Span(header.start(), body.end + 1 - header.start()), body)
 

@@ -9,7 +9,7 @@ the artifact. Format: System V ABI, generic part, chapters "Object Files" and "S
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from io import BytesIO
 from typing import Any
@@ -21,7 +21,7 @@ from elftools.elf.elffile import ELFFile
 
 from bot.core.reading import EntryPoint, Reading
 from bot.errors import MalformedBinary
-from bot.measure.spans import Span, label_sizes, span_inside
+from bot.measure.spans import Span, label_sizes, require_disjoint, span_inside
 
 MAGIC = b"\x7fELF"
 MACHINE_AT = 18
@@ -119,6 +119,7 @@ class Elf:
         byte_order: as `struct` writes it.
         sections: those with bytes in the file; no two share a byte.
         parts: label → bytes over all sections and headers.
+        by_index: the sections by their index.
     """
 
     data: bytes
@@ -126,6 +127,7 @@ class Elf:
     byte_order: str
     sections: tuple[Section, ...]
     parts: dict[str, int]
+    by_index: Mapping[int, Section]
 
 
 class ElfReader:
@@ -176,7 +178,7 @@ def symbols(elf: Elf) -> tuple[Symbol, ...]:
 
 def contents(elf: Elf, symbol: Symbol) -> bytes | None:
     """What a linked file has for a symbol; None where its section has no such bytes."""
-    section = next((section for section in elf.sections if section.index == symbol.section), None)
+    section = elf.by_index.get(symbol.section)
     if section is None or not 0 <= symbol.value - section.address <= section.span.size - symbol.size_bytes:
         return None
     start = section.span.start + symbol.value - section.address
@@ -193,9 +195,11 @@ def _outline(data: bytes, file: ELFFile) -> Elf:
     programs = span_inside(header.e_phoff, header.e_phnum * program_header, len(data), "elf")
     sections = tuple(_sections(file, table, section_header, len(data)))
     labelled = dict.fromkeys((Span(0, file_header), programs, table), "headers")
+    require_disjoint([section.span for section in sections], "elf")
     labelled |= {section.span: _label(section) for section in sections}
     order = "<" if file.little_endian else ">"
-    return Elf(data, file.elfclass, order, sections, label_sizes(labelled, "elf"))
+    by_index = {section.index: section for section in sections}
+    return Elf(data, file.elfclass, order, sections, label_sizes(labelled, "elf"), by_index)
 
 
 def _section_header(file: ELFFile, offset: int) -> Any:
@@ -259,7 +263,8 @@ def _symbol(elf: Elf, strings: bytes, fields: tuple[int, ...]) -> Symbol:
 
 
 def _strings(elf: Elf, table: Section) -> bytes:
-    return next((other.span.of(elf.data) for other in elf.sections if other.index == table.link), b"")
+    other = elf.by_index.get(table.link)
+    return other.span.of(elf.data) if other else b""
 
 
 def _string(strings: bytes, start: int) -> str:

@@ -1,8 +1,9 @@
-"""Executables of the GPU targets: a header, then a flatbuffer that carries the modules for the driver.
+"""Executables of the GPU targets: a flatbuffer that carries the modules for the driver, with or without a header.
 
 Format: `runtime/src/iree/base/internal/flatcc/parsing.h` (64 bytes of header: magic, version, 64-bit content size,
 zeros) and `runtime/src/iree/schemas/{cuda,hip,vulkan,metal}_executable_def.fbs` of https://github.com/iree-org/iree.
-The header's magic is the flatbuffer's file identifier. The slots below held from 3.9 to 3.13.
+The header's magic is the flatbuffer's file identifier; up to 3.8 there is no header. The slots below held from 3.5
+to 3.13.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from functools import partial
 
 from bot.core.reading import EntryPoint, Reading
 from bot.errors import MalformedBinary
-from bot.measure.flatbuffer import UINT32, Table, has_identifier, root_table
+from bot.measure.flatbuffer import IDENTIFIER_BYTES, OFFSET_BYTES, UINT32, Table, identifier, root_table
 from bot.measure.hsaco import HsacoReader
 from bot.measure.msl import MslReader
 from bot.measure.ptx import read_ptx
@@ -65,21 +66,20 @@ class Module:
 
 
 class ExecutableReader:
-    """All containers that carry their identifier twice, in the header and in the flatbuffer."""
+    """All containers: with a header of any identifier, without one those of a known identifier."""
 
     def accepts(self, data: bytes) -> bool:
-        """True for a container of any identifier, so that an unknown one is refused by `read`, not overlooked."""
-        # Constants may be all zeros, or anything else: only letters and digits name a container.
-        named = data[:4].isalnum() and data[RESERVED_AT : HEADER.size] == RESERVED
-        return named and has_identifier(data, HEADER.size, data[:4])
+        """True for any identifier that stands twice, so that an unknown one is refused by `read`, not overlooked."""
+        return _has_header(data) or _is_bare(data)
 
     def read(self, data: bytes) -> Reading:
         """Parts of all modules, `header`, `sources`, `metallib`; names, strings and tables are unattributed."""
-        layout, root = _open(data)
+        start = HEADER.size if _has_header(data) else 0
+        layout, root = _open(data, start)
         tables = tuple(root.tables(layout.modules))
         spans = tuple(layout.module_span(table) for table in tables)
         # Disjoint first: then no byte is read twice, whatever the tables claim.
-        labelled = _labelled(layout, root, tables)
+        labelled = _labelled(layout, root, tables, start)
         require_disjoint({*labelled, *filter(None, spans)}, layout.format)
         modules = {span: _module(layout, span, data) for span in dict.fromkeys(spans)}
         parts = _sum_parts(
@@ -92,22 +92,45 @@ class ExecutableReader:
         return Reading(layout.format, len(data), parts, tuple(entries))
 
 
-def _open(data: bytes) -> tuple[Layout, Table]:
-    if not ExecutableReader().accepts(data):
-        raise MalformedBinary("no executable container", where="executable")
-    magic, version, content_bytes, _ = HEADER.unpack_from(data)
+def _has_header(data: bytes) -> bool:
+    # Constants may be all zeros, or anything else: only letters and digits name a container.
+    named = data[:IDENTIFIER_BYTES].isalnum() and data[RESERVED_AT : HEADER.size] == RESERVED
+    return named and identifier(data, HEADER.size) == data[:IDENTIFIER_BYTES]
+
+
+def _is_bare(data: bytes) -> bool:
+    """True for a known identifier before a root with exports: four bytes alone may be a constant's."""
+    if identifier(data, 0) not in LAYOUTS:
+        return False
+    try:
+        return root_table(data, 0, identifier(data, 0), "executable").span(EXPORTS, OFFSET_BYTES) is not None
+    except MalformedBinary:
+        return False
+
+
+def _open(data: bytes, start: int) -> tuple[Layout, Table]:
+    magic = identifier(data, start)
+    version = _header_version(data, start)
     layout = LAYOUTS.get(magic)
     if layout is None or version != 0:
         raise MalformedBinary(f"unknown container {magic!r}, version {version}", where="executable")
-    span_inside(HEADER.size, content_bytes, len(data), layout.format)
-    return layout, root_table(data, HEADER.size, magic, layout.format)
+    return layout, root_table(data, start, magic, layout.format)
 
 
-def _labelled(layout: Layout, root: Table, modules: Iterable[Table]) -> dict[Span, str]:
+def _header_version(data: bytes, start: int) -> int:
+    """What the header in front says, 0 without one; raises `MalformedBinary` where its content is cut short."""
+    if not start:
+        return 0
+    _, version, content_bytes, _ = HEADER.unpack_from(data)
+    span_inside(start, content_bytes, len(data), "executable")
+    return int(version)
+
+
+def _labelled(layout: Layout, root: Table, modules: Iterable[Table], header_bytes: int) -> dict[Span, str]:
     """What the container holds besides readable modules."""
     sources = (source.span(SOURCE_CONTENT) for source in root.tables(layout.sources))
     opaque = (module.span(slot) for module in modules for slot in layout.opaque)
-    labelled = {Span(0, HEADER.size): "header"}
+    labelled = {Span(0, header_bytes): "header"}
     labelled |= {span: "sources" for span in sources if span}
     return labelled | {span: "metallib" for span in opaque if span}
 

@@ -99,18 +99,23 @@ class Table:
         return number
 
 
-def root_table(data: bytes, start: int, identifier: bytes, where: str) -> Table:
+def root_table(data: bytes, start: int, expected: bytes, where: str) -> Table:
     """The root of the buffer that starts at `start`; raises `MalformedBinary` without the file identifier.
 
     Args:
-        identifier: the four bytes of the schema's `file_identifier`.
+        expected: the four bytes of the schema's `file_identifier`.
     """
-    if not has_identifier(data, start, identifier):
-        raise MalformedBinary(f"no flatbuffer with the identifier {identifier!r}", where=where)
+    if not has_identifier(data, start, expected):
+        raise MalformedBinary(f"no flatbuffer with the identifier {expected!r}", where=where)
     return Table(data, start + int.from_bytes(data[start : start + OFFSET_BYTES], "little"), where)
 
 
-def has_identifier(data: bytes, start: int, identifier: bytes) -> bool:
+def has_identifier(data: bytes, start: int, expected: bytes) -> bool:
     """True where the buffer at `start` carries the file identifier."""
+    return start >= 0 and identifier(data, start) == expected
+
+
+def identifier(data: bytes, start: int) -> bytes:
+    """What stands in the place of the file identifier of a buffer at `start`."""
     at = start + OFFSET_BYTES
-    return start >= 0 and data[at : at + IDENTIFIER_BYTES] == identifier
+    return data[at : at + IDENTIFIER_BYTES]

@@ -17,6 +17,7 @@ import msgpack
 
 from bot.core.reading import EntryPoint, Reading
 from bot.errors import MalformedBinary
+from bot.measure.budget import Budget
 from bot.measure.code_digest import code_digest
 from bot.measure.elf import MACHINE_AT, MAGIC, STT_OBJECT, Elf, Symbol, contents, defined, functions, parse_elf
 
@@ -54,11 +55,12 @@ class HsacoReader:
         """Parts per kind of section; an entry point per kernel of the metadata."""
         elf = parse_elf(data)
         symbols = {symbol.name: symbol for symbol in (*defined(elf, STT_OBJECT), *functions(elf))}
-        entries = tuple(_entry_point(elf, kernel, symbols) for kernel in _kernels(elf))
+        budget = Budget(len(data), "hsaco")
+        entries = tuple(_entry_point(elf, kernel, symbols, budget) for kernel in _kernels(elf))
         return Reading("hsaco", len(data), elf.parts, entries)
 
 
-def _entry_point(elf: Elf, kernel: Mapping[str, Any], symbols: Mapping[str, Symbol]) -> EntryPoint:
+def _entry_point(elf: Elf, kernel: Mapping[str, Any], symbols: Mapping[str, Symbol], budget: Budget) -> EntryPoint:
     name = kernel.get(".name")
     if not isinstance(name, str):
         raise MalformedBinary("a kernel without a name", where="hsaco")
@@ -70,18 +72,19 @@ def _entry_point(elf: Elf, kernel: Mapping[str, Any], symbols: Mapping[str, Symb
         name,
         code_bytes=function.size_bytes if function else None,
         stack_kind=kind,
-        code=_code(elf, function, symbols.get(name + DESCRIPTOR_SUFFIX)),
+        code=_code(elf, function, symbols.get(name + DESCRIPTOR_SUFFIX), budget),
         **values,
     )
 
 
-def _code(elf: Elf, function: Symbol | None, descriptor: Symbol | None) -> str | None:
+def _code(elf: Elf, function: Symbol | None, descriptor: Symbol | None, budget: Budget) -> str | None:
     """Digest of machine code and descriptor; None where the object lacks either."""
     if function is None or descriptor is None:
         return None
     machine_code, start_state = contents(elf, function), contents(elf, descriptor)
     if machine_code is None or start_state is None:
         return None
+    budget.spend(len(machine_code) + len(start_state))
     return code_digest(machine_code, start_state[: ENTRY_OFFSET.start], start_state[ENTRY_OFFSET.stop :])
 
 

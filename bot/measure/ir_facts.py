@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from typing import TypeVar
 
+from bot.core.checked import is_count
 from bot.core.program import HASHED_PHASES, Argument, Site
 from bot.core.reading import ExecutableFacts, ProgramFacts, SourceText
 from bot.errors import MalformedBinary
@@ -126,7 +127,7 @@ def _argument(row: dict[str, object]) -> Argument:
 
 
 def _values(values: object) -> tuple[int, ...]:
-    if not isinstance(values, list) or not all(type(value) is int and value >= 0 for value in values):
+    if not isinstance(values, list) or not all(map(is_count, values)):
         raise MalformedBinary(f"no values: {values!r:.40}", where=_WHERE)
     if values != sorted(set(values)):
         raise MalformedBinary(f"values do not ascend: {values!r:.40}", where=_WHERE)
@@ -159,7 +160,7 @@ def _check_names(facts: ProgramFacts) -> None:
 
 def _count(fields: dict[str, object], key: str) -> int:
     value = fields.get(key)
-    if type(value) is not int or value < 0:
+    if not is_count(value):
         raise MalformedBinary(f"{key!s:.80} is no count: {value!r:.40}", where=_WHERE)
     return value
 

@@ -22,6 +22,8 @@ else:
 Answer = dict[str, Any]
 ARGUMENT_VALUES = 16
 """So many different constants of an argument are listed."""
+_INT_LIMIT = 1 << 53
+"""That of `bot.core.checked`, which a process beside the compiler cannot import."""
 
 _PLAIN = {"use_local_scope": True, "enable_debug_info": False}
 _DISPATCHES = ("stream.cmd.dispatch", "stream.async.dispatch")
@@ -193,12 +195,16 @@ def _scalars(dispatch: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _integer(attribute: Any) -> int | None:
-    """The value of an integer constant without its sign, as the compiler's assumptions have it; None for others."""
+    """The value of an integer constant without its sign, as the compiler's assumptions have it; None for others.
+
+    None as well for one above `_INT_LIMIT`: a 64-bit -1 is no number that all JSON readers hold exactly.
+    """
     text, _, kind = str(attribute).rpartition(" : ")
     if not text:
         return {"true": 1, "false": 0}.get(kind)
     bits = 64 if kind == "index" else int(kind[1:]) if re.fullmatch(r"i\d+", kind) else 0
-    return int(text) % 2**bits if bits and re.fullmatch(r"-?\d+", text) else None
+    value = int(text) % 2**bits if bits and re.fullmatch(r"-?\d+", text) else None
+    return None if value is None or value > _INT_LIMIT else value
 
 
 def _argument(key: tuple[str, int, str], values: list[int | None]) -> Answer:

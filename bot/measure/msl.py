@@ -9,6 +9,7 @@ frame takes: the driver decides.
 from __future__ import annotations
 
 import re
+from operator import itemgetter
 
 from bot.core.reading import EntryPoint, Reading
 from bot.errors import MalformedBinary
@@ -19,7 +20,8 @@ from bot.measure.msl_types import ARRAY_TEMPLATE, TypeSizes
 HEADER = header_pattern(rb"\b(?P<kind>kernel\s+void|struct)\s+(?P<name>\w+)")
 MAGIC = b"#include <metal_stdlib>"
 MAGIC_WITHIN_BYTES = 1 << 12
-THREADGROUP = re.compile(rb"\bthreadgroup\s+(?P<declaration>[^;(){}]{0,1000});")
+THREADGROUP = re.compile(rb"\bthreadgroup\s(?P<declaration>[^;(){}]*)(?P<end>;?)")
+"""Without an end it is no declaration; the pattern fits all the same, so that none of it is looked at twice."""
 THREADGROUP_ARGUMENT = re.compile(rb"\[\[\s*threadgroup\s*\(")
 
 
@@ -68,7 +70,7 @@ def _threadgroup_bytes(kernel: bytes, sizes: TypeSizes) -> int | None:
     if THREADGROUP_ARGUMENT.search(kernel):
         return None
     total = 0
-    for match in THREADGROUP.finditer(without_comments(kernel)):
+    for match in filter(itemgetter("end"), THREADGROUP.finditer(without_comments(kernel))):
         size = sizes.declared(match["declaration"].decode("utf-8", "replace"))
         if size is None:
             return None

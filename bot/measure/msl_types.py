@@ -63,7 +63,8 @@ class TypeSizes:
 
     def declared(self, declaration: str) -> Size | None:
         """Size of what `type name[n]…` declares; None for anything else."""
-        match = DECLARATION.fullmatch(declaration.strip()[:MAX_DECLARATION])
+        text = declaration.strip()
+        match = DECLARATION.fullmatch(text) if len(text) <= MAX_DECLARATION else None
         size = self.of(match["type"]) if match else None
         for extent in re.findall(r"\d+", match["extents"]) if match else ():
             size = size and size.times(int(extent))

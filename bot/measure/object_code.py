@@ -10,9 +10,11 @@ from __future__ import annotations
 import struct
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from bot.core.checked import require_counts
 from bot.errors import MalformedBinary
+from bot.measure.budget import Budget
 from bot.measure.code_digest import code_digest, fingerprint, without_ordinals
 from bot.measure.elf import (
     MACHINE_AT,
@@ -33,6 +35,8 @@ SYMBOL_SHIFT = {32: 8, 64: 32}
 """ELF class → by how many bits `r_info` has the symbol above the type."""
 EM_X86_64, X86_RELATIVE, X86_FIELD_BYTES = 62, (2, 4), 4
 """x86-64 psABI, "Relocation Types": R_X86_64_PC32 and R_X86_64_PLT32, both of 32-bit fields."""
+RELOCATION_WORK_BYTES = 32
+"""What a relocation costs, in bytes read."""
 MAX_DEPTH = 2
 """Constant data that refers to data (a table of tables) is followed this far."""
 SELF = "@"
@@ -44,6 +48,9 @@ class FunctionCode:
 
     size_bytes: int
     code: str | None
+
+    def __post_init__(self) -> None:
+        require_counts({"size_bytes": self.size_bytes}, "function")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +71,7 @@ class Object:
         names: section → its first function, which a relocation against the section itself means.
         unknown: sections whose addends are hidden in their bytes.
         starts: section → offsets that a symbol or relocation names, by rising offset.
+        known: digests of constants, by place; those that refer to something also by the function that they stand for.
     """
 
     elf: Elf
@@ -73,6 +81,8 @@ class Object:
     names: Mapping[int, str]
     unknown: frozenset[int]
     starts: Mapping[int, list[int]]
+    budget: Budget
+    known: dict[tuple[object, ...], bytes] = field(default_factory=dict)
 
 
 def function_codes(object_bytes: bytes) -> dict[str, FunctionCode]:
@@ -96,11 +106,12 @@ def _object(elf: Elf, found: tuple[Symbol, ...]) -> Object:
     return Object(
         elf=elf,
         symbols=every,
-        sections={section.index: section for section in elf.sections},
+        sections=elf.by_index,
         relocations=relocations,
         names={symbol.section: symbol.name for symbol in reversed(found)},
         unknown=frozenset(section.info for section in elf.sections if section.type == WITHOUT_ADDENDS),
         starts=_starts(elf, every, relocations.values()),
+        budget=Budget(len(elf.data), "elf"),
     )
 
 
@@ -132,7 +143,7 @@ def _offset(relocation: Relocation) -> int:
 
 
 def _relocations(elf: Elf, section: Section) -> Iterator[Relocation]:
-    target = next((each for each in elf.sections if each.index == section.info), None)
+    target = elf.by_index.get(section.info)
     layout = struct.Struct(elf.byte_order + RELOCATION_FORMAT[elf.bits])
     shift = SYMBOL_SHIFT[elf.bits]
     if section.span.size % layout.size:
@@ -164,12 +175,16 @@ def _pieces(whole: Object, function: Symbol) -> tuple[bytes, bytes]:
 def _range(whole: Object, function: Symbol, index: int, start: int, size: int, depth: int) -> tuple[bytes, bytes]:
     """A part of a section, as the function refers to it."""
     first = whole.sections[index].span.start + start
-    relocations = whole.relocations.get(index, [])
-    inside = relocations[
-        bisect_left(relocations, start, key=_offset) : bisect_left(relocations, start + size, key=_offset)
-    ]
+    inside = _relocations_inside(whole, index, start, size)
+    whole.budget.spend(size + RELOCATION_WORK_BYTES * len(inside))
     lines = (f"{each.offset - start} {each.type} {_target(whole, function, each, depth)}\n" for each in inside)
     return whole.elf.data[first : first + size], "".join(lines).encode()
+
+
+def _relocations_inside(whole: Object, index: int, start: int, size: int) -> list[Relocation]:
+    relocations = whole.relocations.get(index, [])
+    ends = (bisect_left(relocations, place, key=_offset) for place in (start, start + size))
+    return relocations[slice(*ends)]
 
 
 def _target(whole: Object, function: Symbol, relocation: Relocation, depth: int) -> str:
@@ -193,8 +208,17 @@ def _content(whole: Object, function: Symbol, section: Section, relocation: Relo
     size = size or _size(whole, section, start)
     if not 0 <= start <= section.span.size - size:
         raise MalformedBinary(f"a constant of {size} bytes at offset {start} of its section", where="elf")
-    contents = fingerprint(*_range(whole, function, section.index, start, size, depth + 1))
-    return f"{contents.hex()}{offset:+}"
+    return f"{_fingerprint(whole, function, section.index, start, size, depth + 1).hex()}{offset:+}"
+
+
+def _fingerprint(whole: Object, function: Symbol, index: int, start: int, size: int, depth: int) -> bytes:
+    """Digest of constant data, made once: many relocations may name one constant."""
+    key: tuple[object, ...] = (index, start, size)
+    if _relocations_inside(whole, index, start, size):
+        key = (*key, function, depth)
+    if key not in whole.known:
+        whole.known[key] = fingerprint(*_range(whole, function, index, start, size, depth))
+    return whole.known[key]
 
 
 def _size(whole: Object, section: Section, start: int) -> int:

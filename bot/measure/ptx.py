@@ -27,7 +27,7 @@ DECLARATION = re.compile(
     rb"\.(?P<space>local|shared)\s+(?:\.align\s+\d+\s+)?(?:\.v(?P<lanes>[24])\s+)?"
     rb"\.(?P<type>[a-z]\w*)\s+(?P<variables>[^;={}]+)"
 )
-VARIABLE = re.compile(rb"\s*(?P<name>" + NAME + rb")\s*(?P<dimensions>(?:\[\s*\d{0,10}\s*\]\s*){0,8})")
+VARIABLE = re.compile(rb"\s*(?P<name>" + NAME + rb")\s*(?P<dimensions>(?:\[\s*(?:\d{1,10}\s*)?\]\s*){0,8})")
 IDENTIFIER = re.compile(NAME)
 OWN_VARIABLE = re.compile(rb"(?<!\.extern )\.(?:const|global|shared)\b[^=]*")
 """What a module says of a variable of its own before it says what is in it."""

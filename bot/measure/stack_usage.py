@@ -12,9 +12,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from bot.core.checked import is_count
 from bot.errors import MalformedBinary
 
 FRAME_KINDS = ("static", "dynamic")
+MAX_DIGITS = 19
 FILE_AND_LINE = re.compile(r".*?:\d+:", re.ASCII)
 
 
@@ -50,7 +52,7 @@ def _line(line: str, where: str) -> tuple[str, Frame]:
     size, _, kind = rest.partition("\t")
     place = FILE_AND_LINE.match(function)
     name = function[place.end() :] if place else function.rpartition(":")[2]
-    number = size.isascii() and size.isdecimal() and len(size) < 19
+    number = size.isascii() and size.isdecimal() and len(size) < MAX_DIGITS and is_count(int(size))
     if not name or ":" not in function or not number or kind not in FRAME_KINDS:
         raise MalformedBinary("not `place:function`, a number of bytes, static or dynamic", where=where)
     return name, Frame(int(size), kind)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
+from bot.core.checked import is_count
 from bot.errors import MalformedBinary
 
 
@@ -36,6 +37,6 @@ def _count(document: object, group: str, key: str) -> int | None:
     value = document
     for name in ("stream-aggregate", group, key):
         value = value.get(name) if isinstance(value, dict) else None
-    if value is None or (type(value) is int and value >= 0):
+    if value is None or is_count(value):
         return value
     raise MalformedBinary(f"{group}.{key} is no count: {value!r:.40}", where="scheduling statistics")

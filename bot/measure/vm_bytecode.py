@@ -2,17 +2,19 @@
 
 Format: `runtime/src/iree/schemas/bytecode_module_def.fbs` and `runtime/src/iree/vm/bytecode/archive.c` of
 https://github.com/iree-org/iree: an optional ZIP local header, a 32-bit size, the flatbuffer `IREE` of that size and,
-from the next multiple of 64 bytes on, the external read-only segments. The slots below held from 3.9 to 3.13.
+from the next multiple of 64 bytes on, the external read-only segments. The slots below held from 3.5 to 3.13.
 """
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bot.core.reading import EntryPoint, Reading
 from bot.errors import MalformedBinary
+from bot.measure.budget import Budget
 from bot.measure.code_digest import code_digest
 from bot.measure.flatbuffer import INT32, OFFSET_BYTES, UINT64, Table, has_identifier, root_table
 from bot.measure.spans import Span, label_sizes, span_inside
@@ -24,11 +26,13 @@ ZIP_LENGTHS = struct.Struct("<HH")
 ZIP_LENGTHS_AT, ZIP_HEADER_BYTES = 26, 30
 """Where a ZIP local header has the lengths of its name and extra field, and its size without them (APPNOTE 4.3.7)."""
 
-MODULE_EXPORTS, MODULE_SEGMENTS, MODULE_DESCRIPTORS, MODULE_BYTECODE = 7, 9, 12, 14
-EXPORT_NAME, EXPORT_ORDINAL = 0, 1
+MODULE_IMPORTS, MODULE_EXPORTS, MODULE_SEGMENTS, MODULE_DESCRIPTORS, MODULE_BYTECODE = 6, 7, 9, 12, 14
+IMPORT_NAME, EXPORT_NAME, EXPORT_ORDINAL = 0, 0, 1
 SEGMENT_EMBEDDED, SEGMENT_OFFSET, SEGMENT_LENGTH = 2, 3, 4
 DESCRIPTOR = struct.Struct("<iiIHHHH")
 """FunctionDescriptor: bytecode offset and length, requirements, reserved, blocks, i32 and ref registers."""
+EXECUTABLE_CALL = re.compile(r"hal\w*\.executable\.")
+"""Functions of the runtime that take executables, `hal.executable.create` above all."""
 PRIVATE_PREFIX = "__"
 """Exports such as `__init` are the loader's, no entry points."""
 
@@ -77,6 +81,11 @@ def parse_module(data: bytes) -> VmModule:
     return VmModule(root, flatbuffer, bytecode, tuple(segment for segment in segments if segment.size))
 
 
+def loads_executables(module: VmModule) -> bool:
+    """True where the module hands executables to the runtime, and so carries some, in whatever format."""
+    return any(EXECUTABLE_CALL.match(each.text(IMPORT_NAME)) for each in module.root.tables(MODULE_IMPORTS))
+
+
 def _zip_header_bytes(data: bytes) -> int:
     if not data.startswith(ZIP_MAGIC):
         return 0
@@ -96,6 +105,7 @@ def _segment(table: Table, external_at: int) -> Span:
 
 def _entry_points(module: VmModule) -> Iterator[EntryPoint]:
     descriptors = module.root.span(MODULE_DESCRIPTORS, DESCRIPTOR.size) or Span(0, 0)
+    budget = Budget(len(module.root.data), "VM module")
     for export in module.root.tables(MODULE_EXPORTS):
         name, ordinal = export.text(EXPORT_NAME), export.scalar(EXPORT_ORDINAL, INT32)
         if not 0 <= ordinal * DESCRIPTOR.size < descriptors.size:
@@ -103,5 +113,6 @@ def _entry_points(module: VmModule) -> Iterator[EntryPoint]:
         offset, length, *_ = DESCRIPTOR.unpack_from(module.root.data, descriptors.start + ordinal * DESCRIPTOR.size)
         inside = span_inside(offset, length, module.bytecode.size, "VM module")
         if not name.startswith(PRIVATE_PREFIX):
+            budget.spend(length)
             code = Span(module.bytecode.start + inside.start, length).of(module.root.data)
             yield EntryPoint(name, code_bytes=length, code=code_digest(code))
