@@ -18,7 +18,7 @@ from strategies import snapshots
 
 from bot.core.baseline import Entry
 from bot.core.serial import to_json
-from bot.core.snapshot import CompilerInfo, Snapshot, SourceInfo
+from bot.core.snapshot import CompilerInfo, Dispatch, Snapshot, SourceInfo
 from bot.store.entries import pack, path_of
 
 
@@ -112,6 +112,7 @@ def _lies() -> dict[str, bytes]:
         "a base without a commit": sides(side(None), head),
         "a base that is an address": sides(side("main...topic"), head),
         "an older base that nobody stored": sides(side(OLDER), head),
+        "a merge of what was put on top of the head": sides(base, side("6" * 40)),
     }
 
 
@@ -122,6 +123,8 @@ def test_an_artifact_about_other_commits_is_refused(stage: Stage, lie: str) -> N
     stage.hub.add_commit("2" * 40, [HEAD, BASE])
     stage.hub.add_commit("3" * 40, [BASE, HEAD, FOREIGN])
     stage.hub.add_commit("4" * 40, [FOREIGN, HEAD])
+    stage.hub.add_commit("5" * 40, [HEAD])
+    stage.hub.add_commit("6" * 40, [BASE, "5" * 40])
     stage.upload(_lies()[lie])
     ran = stage.post()
     assert ran.code == 2 and "artifact" in ran.error and "is not about" in ran.error
@@ -293,6 +296,16 @@ def test_the_rules_are_those_of_the_checkout(stage: Stage) -> None:
     stage.configure("thresholds: 7\n")  # one that cannot be read is as good as none
     ran = stage.post()
     assert ran.outputs["verdict"] == "fail" and "packaged configuration" in ran.said
+
+
+@pytest.mark.parametrize("count", [10**8, 9 * 10**15, 1 << 53])
+def test_numbers_of_an_artifact_are_no_sizes_of_memory(stage: Stage, count: int) -> None:
+    base, head = side(BASE), side(MERGE, 2_000_000)
+    vast = Dispatch("main_dispatch_0", "main_dispatch_0", "matmul", count, count)
+    head = replace(head, cells=tuple(replace(cell, dispatches=(vast,)) for cell in head.cells))
+    stage.upload(sides(base, head))
+    ran = stage.post()
+    assert (ran.code, ran.error) == (0, "") and ran.outputs["verdict"] == "fail" and "2,000,000" in stage.body
 
 
 def _sourced(made: Snapshot, sha: str) -> Snapshot:
