@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from bot.baselines import stored_at
 from bot.core.acceptance import Acceptance
 from bot.core.comment_state import decode
 from bot.core.context import CommandRequest
@@ -27,10 +28,9 @@ from bot.pipeline import reported
 from bot.publish.comments import Content, find, react, reply
 from bot.publish.github import Hub
 from bot.publish.pulls import PullInfo, may_write, open_pulls_with_head, pull
-from bot.publish.runs import artifacts, dispatch, is_ancestor, newest_run, parents, rerun
+from bot.publish.runs import artifacts, dispatch, download, is_ancestor, newest_run, parents, rerun
 from bot.render.comment import marker
 from bot.render.escape import md_code
-from bot.store.artifact import download
 from bot.store.unzip import read_zip
 
 _FILES = ("base.json", "head.json", "report.json", "comment.md", "summary.md", "report.html")
@@ -179,7 +179,7 @@ def _checked(desk: Desk, hub: Hub, about: PullInfo, run_id: int, config: Config)
     The commits must be a merge that GitHub itself made of this pull request's head; the base is a stored snapshot where
     there is one, since the run that measured the artifact was the pull request's own.
     """
-    base, head = _snapshots(desk, hub, run_id, config)
+    base, head = _snapshots(hub, run_id, config)
     sha = _merged_onto(hub, about, head.source.sha or "")
     base, rule, notes = _trusted_base(desk, hub, config, sha, base)
     made = reported(config, base, head, Baseline(rule, sha, 0 if base.source.sha == sha else None))
@@ -203,8 +203,8 @@ def _merged_onto(hub: Hub, about: PullInfo, merge: str) -> str:
     return made_of[0]
 
 
-def _snapshots(desk: Desk, hub: Hub, run_id: int, config: Config) -> tuple[Snapshot, Snapshot]:
-    name, context = ARTIFACT.format(config.report_id), desk.context
+def _snapshots(hub: Hub, run_id: int, config: Config) -> tuple[Snapshot, Snapshot]:
+    name = ARTIFACT.format(config.report_id)
     found = [one for one in artifacts(hub, run_id) if one.name == name]
     if not found:
         raise InputError(f"has no artifact {name}", where=f"run {run_id}", mend="see the run's log")
@@ -212,14 +212,7 @@ def _snapshots(desk: Desk, hub: Hub, run_id: int, config: Config) -> tuple[Snaps
         raise InputError("has expired", where=f"artifact {name} of run {run_id}", mend="run the workflow again")
     if found[-1].size_bytes > _ARTIFACT_LIMIT_BYTES:
         raise InputError("is too large to be a report", where=f"artifact {name}", mend="see the run's log")
-    data = download(
-        context.api_url,
-        desk.inputs.github_token,
-        context.repository,
-        found[-1].id,
-        max_bytes=_ARTIFACT_LIMIT_BYTES,
-    )
-    files = read_zip(data, names=_FILES)
+    files = read_zip(download(hub, found[-1].id, _ARTIFACT_LIMIT_BYTES), names=_FILES)
     base, head = (_snapshot(files, side) for side in ("base.json", "head.json"))
     return base, head
 
@@ -261,8 +254,7 @@ def _trusted_base(
 def _stored(desk: Desk, config: Config, sha: str, like: Snapshot) -> Snapshot | None:
     """The stored snapshot of a commit with the compiler, flags, targets and models of another."""
     store = store_of(desk, config)
-    mine = [entry for entry in store.entries() if (entry.report_id, entry.sha) == (config.report_id, sha)]
-    return next((found for found in map(store.load, mine) if _what(found) == _what(like)), None)
+    return stored_at(desk, store, config.report_id, sha, lambda found: _what(found) == _what(like))
 
 
 def _what(snapshot: Snapshot) -> tuple[object, ...]:

@@ -21,6 +21,7 @@ ABOVE_ROOMS = {
     "bot.rechecking",
     "bot.calibrating",
     "bot.action",
+    "bot.baselines",
     "bot.desk",
     "bot.opening",
     "bot.reviewing",
@@ -53,7 +54,6 @@ IMPURE_CALLS = {"open", "print", "input", "exec", "eval", "__import__", "breakpo
 DISTRIBUTION = {
     "yaml": "PyYAML",
     "elftools": "pyelftools",
-    "github": "PyGithub",
     "jinja2": "Jinja2",
     "markupsafe": "Jinja2",
     "iree": None,

@@ -167,17 +167,20 @@ def test_a_base_that_the_run_did_not_find_is_said_to_be_missing(stage: Stage) ->
     assert ran.code == 0 and "No baseline" in stage.body and stage.conclusions == ["failure"]
 
 
-def test_a_store_that_cannot_be_read_is_a_note(stage: Stage) -> None:
-    path = stage.home / "store" / path_of(Entry("default", BASE, "e" * 64))
+def test_a_damaged_baseline_is_skipped_and_is_no_news(stage: Stage) -> None:
+    path = stage.home / "store" / path_of(Entry("default", BASE, "0" * 64))
     path.parent.mkdir(parents=True)
     path.write_bytes(b"no xz")
-    stage.grown()
+    stage.upload(sides(side(BASE), side(MERGE)))
     ran = stage.post()
-    assert ran.code == 0 and ran.report.baseline.rule.endswith("own run")
-    assert "stored baselines could not be read" in stage.body and "stored baselines could not be read" in ran.summary
+    assert ran.code == 0 and ran.report.baseline.rule.endswith("own run") and ran.report.notes == ()
+    assert "skipped a stored baseline that is damaged" in ran.said and str(path) in ran.said
+    assert stage.bodies == [] and stage.conclusions == ["success"]
+    stage.save(side(BASE, 50_000))
+    assert stage.post().report.base.cells[0].value("artifact_bytes") == 50_000
 
 
-def test_a_store_that_cannot_be_read_stands_for_no_ancestor(stage: Stage) -> None:
+def test_a_damaged_baseline_stands_for_no_ancestor(stage: Stage) -> None:
     path = stage.home / "store" / path_of(Entry("default", OLDER, "e" * 64))
     path.parent.mkdir(parents=True)
     path.write_bytes(pack(side(OLDER))[:-9])
