@@ -10,7 +10,7 @@ from pathlib import Path
 from bot.arguments import cores, default_cache
 from bot.compiler.files import write_atomically
 from bot.compiler.git import Git
-from bot.compiler.git_auth import authenticated
+from bot.compiler.git_auth import credentials
 from bot.compiler.runner import Cancel
 from bot.core.context import ActionInputs, RunContext
 from bot.errors import UsageError
@@ -69,11 +69,12 @@ class Desk:
 def open_desk(
     environ: Mapping[str, str], context: RunContext, inputs: ActionInputs, show: Show, cancel: Cancel
 ) -> Iterator[Desk]:
-    """Connect what there is a token for; git's credentials are gone when the context ends."""
+    """Connect what there is a token for."""
     token = inputs.github_token
     known = token and context.repository
     hub = connect(context.api_url, token, context.repository, login=inputs.author) if known else None
-    with authenticated(token, context.server_url) as auth, ExitStack() as stack:
+    auth = credentials(token, context.server_url)
+    with ExitStack() as stack:
         git = Git(Path(environ.get("GITHUB_WORKSPACE") or Path.cwd()), cancel, auth)
         yield Desk(context, inputs, hub, git, show, cancel, stack, *_files(environ), _on_actions(environ))
 

@@ -141,12 +141,14 @@ def run(
     cwd: Path | None = None,
     environment: Mapping[str, str] | None = None,
     timeout_seconds: float = 3600,
+    inherited: Sequence[int] = (),
 ) -> Outcome:
     """Run one program to its end; raises OSError where it cannot be started and Interrupted when cancelled.
 
     Args:
         stdin: a file to read from; without it there is nothing to read.
         stdout: a file for the whole of standard output; `output` then holds the head of standard error alone.
+        inherited: file descriptors that the child gets under the same numbers.
     """
     kept = bytearray()
     with open(stdin or os.devnull, "rb") as source, open(stdout, "wb") if stdout else nullcontext() as sink:
@@ -158,6 +160,7 @@ def run(
             cwd=cwd,
             env=scrubbed_environment(environment),
             start_new_session=True,
+            pass_fds=inherited,
         )
     pipe = child.stdout or child.stderr
     assert pipe is not None
