@@ -18,7 +18,7 @@ from bot.core.publication import CommentState
 from bot.core.report import Baseline, Report
 from bot.core.serial import from_json
 from bot.core.snapshot import Snapshot
-from bot.delivering import Destination, deliver, deliver_broken
+from bot.delivering import Destination, as_bot_error, deliver, told_if_broken
 from bot.desk import Desk, store_of
 from bot.errors import BotError, InputError, Interrupted, NetworkError, UsageError
 from bot.inputs.commands import HELP
@@ -51,15 +51,9 @@ def post(desk: Desk) -> int:
         return 0
     config, name = workspace_rules(desk)
     to = Destination(found[0].number, run.head_sha, run.id, config, name)
-    try:
-        made = _checked(desk, hub, found[0], run.id, config)
-    except Interrupted:
-        raise
-    except BotError as error:
-        said = f"the run ended with {run.conclusion}: {error.line}" if run.conclusion != "success" else error.line
-        deliver_broken(InputError(said), desk, to)
-        raise
-    return deliver(made, desk, to)
+    words = f"the run ended with {run.conclusion}" if run.conclusion != "success" else ""
+    with told_if_broken(desk, lambda: to, words):
+        return deliver(_checked(desk, hub, found[0], run.id, config), desk, to)
 
 
 def command(desk: Desk) -> int:
@@ -75,8 +69,8 @@ def command(desk: Desk) -> int:
         code = _COMMANDS[request.command.name](asked)
     except Interrupted:
         raise
-    except BotError as error:
-        _refuse(asked, error)
+    except Exception as error:
+        _refuse(asked, as_bot_error(error))
         raise
     _react(desk, "confused" if request.command.problem else "+1")
     return code or 0
@@ -87,8 +81,8 @@ def _refuse(asked: _Asked, error: BotError) -> None:
     name = asked.request.command.name
     try:
         reply(asked.hub, asked.pull.number, f"`/code-size {name}` could not be done: {md_code(error.line)}")
-    except NetworkError as second:
-        asked.desk.show.say(second.line)
+    except Exception as second:
+        asked.desk.show.say(as_bot_error(second).line)
     _react(asked.desk, "confused")
 
 

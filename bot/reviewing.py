@@ -23,12 +23,12 @@ from bot.core.policy import Rule
 from bot.core.report import Baseline, Report
 from bot.core.sharding import assigned, matrix
 from bot.core.snapshot import CompilerInfo, Snapshot, SourceInfo
-from bot.delivering import Destination, deliver, deliver_broken, tell
+from bot.delivering import Destination, deliver, tell, told_if_broken
 from bot.desk import Desk, store_of
-from bot.errors import BotError, InputError, Interrupted, NetworkError, UsageError
+from bot.errors import BotError, InputError, Interrupted, UsageError
 from bot.inputs.config import Config
 from bot.measuring import SidePlan
-from bot.opening import Opened, Wanted, opened, wanted_sides, workspace_rules
+from bot.opening import Opened, Wanted, judging_rules, opened, wanted_sides, workspace_rules
 from bot.pipeline import reported, require_measured, write_report, write_snapshot
 from bot.preparing import load_snapshot, measured, plan_digest, require_writable
 from bot.rechecking import suspects
@@ -39,13 +39,8 @@ from bot.store.entries import pack
 def review(desk: Desk) -> int:
     """Measure and compare the two sides of the event, and deliver the report, or word of what broke."""
     require_writable(desk.out)
-    try:
+    with told_if_broken(desk, lambda: Destination.of(desk, *judging_rules(desk))):
         return _reviewed(desk)
-    except (Interrupted, NetworkError):
-        raise
-    except BotError as error:
-        deliver_broken(error, desk, Destination.of(desk, *workspace_rules(desk)))
-        raise
 
 
 def _reviewed(desk: Desk) -> int:
@@ -60,6 +55,11 @@ def _reviewed(desk: Desk) -> int:
 def baseline(desk: Desk) -> int:
     """Measure the pushed commit and store it, unless what is stored already would give the same."""
     require_writable(desk.out)
+    with told_if_broken(desk, lambda: Destination(None, "", desk.context.run_id, *workspace_rules(desk))):
+        return _stored_baseline(desk)
+
+
+def _stored_baseline(desk: Desk) -> int:
     with opened(desk, _pushed(desk)) as (_, head):
         plan = head.plan("head", desk)
         entry = Entry(head.config.report_id, desk.context.sha, plan_digest(plan))

@@ -241,7 +241,8 @@ def test_what_is_no_report_is_refused_in_one_line(stage: Stage, kind: str) -> No
     ran = stage.post()
     assert ran.code == 2 and said in ran.error and len(ran.error) < 600
     assert "not known" in stage.body and stage.conclusions == ["failure"]
-    assert ran.outputs == {"verdict": "unknown", "report-path": str(ran.out)}
+    url = str(stage.hub.comments(NUMBER)[0]["html_url"])
+    assert ran.outputs == {"verdict": "unknown", "report-path": str(ran.out), "comment-url": url}
 
 
 def test_an_expired_artifact_is_not_asked_for(stage: Stage) -> None:

@@ -156,11 +156,11 @@ def explain(action: str, permission: str) -> Iterator[None]:
 
 def _refused(action: str, permission: str, error: Refused) -> NetworkError:
     status, said = error.status, _said(error)
-    give = f"give the job `permissions: {permission}`"
+    if not error.is_rate_limit and (status == 404 or (status == 403 and "already running" not in said)):
+        what = f"403 {said}" if status == 403 else "not found, or the token may not see it"
+        return NetworkError(f"cannot {action}: {what}", permission=permission)
     reasons = {
         401: ("the token was refused", "check the input `github-token`"),
-        403: (f"403 {said}", "" if "already running" in said else give),
-        404: ("not found, or the token may not see it", give),
         410: ("it has expired or was removed", "run the workflow again"),
     }
     what, mend = reasons.get(status, (f"{status} {said}", ""))
