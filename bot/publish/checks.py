@@ -105,7 +105,7 @@ def _append(task: _Publication, known: _Stored | None) -> _Stored | None:
     if known is None:
         return None
     chunk = _output(task.check, known.annotations)
-    task.hub.call("PATCH", f"check-runs/{known.id}", {"output": chunk})
+    number(task.hub.call("PATCH", f"check-runs/{known.id}", {"output": chunk}), "id")
     return _Stored(known.id, known.url, known.annotations + len(chunk["annotations"]))
 
 

@@ -190,7 +190,7 @@ def _post(hub: Hub, number: int, body: str) -> Found:
 def _edit(hub: Hub, comment_id: int, body: str) -> bool:
     """False where the comment is gone."""
     try:
-        hub.call("PATCH", f"issues/comments/{comment_id}", {"body": body})
+        _found(hub.call("PATCH", f"issues/comments/{comment_id}", {"body": body}))
     except Refused as refused:
         if refused.status not in {404, 410}:
             raise
