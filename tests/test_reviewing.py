@@ -136,6 +136,16 @@ def test_the_next_push_writes_a_damaged_baseline_anew(stage: Stage) -> None:
     assert "stored snapshot" in ran.report.baseline.rule and "damaged" not in ran.said
 
 
+def test_the_default_branch_is_no_store_and_stays_as_it_is(stage: Stage) -> None:
+    main = stage.main(baseline={"store": "data-branch", "branch": "main", "squash_days": 1})
+    ran = stage.push(main)
+    assert ran.code == 2 and "branch main is the default branch, and is left alone" in ran.error
+    assert "baseline: branch" in ran.error and compiles(stage) == 0
+    assert git(stage.origin.bare, "rev-parse", "main") == main and "is left alone" in ran.summary
+    ran = stage.pull(*stage.open_pull({"models/a.mlir": longer("a")}))
+    assert ran.code == 0 and any("is the default branch" in note for note in ran.report.notes), ran.error
+
+
 def test_of_several_baselines_of_one_commit_the_newest_stands_for_an_unknown_compiler(stage: Stage) -> None:
     main = stage.main()
     stage.push(main)
