@@ -29,6 +29,7 @@ from bot.preparing import Request
 from bot.publish.actions import log_safe
 from bot.render.progress import MeasureProgress
 from bot.render.terminal import print_report
+from bot.secrecy import hide_secrets
 
 
 def _for_log(text: str) -> str:
@@ -144,6 +145,7 @@ def _doctor(arguments: argparse.Namespace, show: _Show, cancel: Cancel) -> int:
 
 
 def _action(arguments: argparse.Namespace, show: _Show, cancel: Cancel) -> int:
+    hide_secrets()
     from bot.action import act  # the GitHub half costs a third of a second to import
 
     asked = "auto" if arguments.command == "action" else arguments.command

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from bot.core.acceptance import APPROVAL_LABEL, Acceptance, accept, seen
+from bot.core.acceptance import APPROVAL_LABEL, Acceptance, Seen, accept, seen
 from bot.core.comment_state import decode, encode
 from bot.core.delta import STATES
 from bot.core.publication import CheckRun, CommentState
 from bot.core.quiet import alarms, resolves, wants_comment
 from bot.core.report import Report
+from bot.core.verdict import Verdict
 from bot.desk import Desk
-from bot.errors import BotError, NetworkError
+from bot.errors import BotError, InputError, InternalError, Interrupted, NetworkError
 from bot.inputs.config import Config
 from bot.pipeline import no_verdict, write_report
 from bot.publish.actions import annotation_command, write_outputs, write_summary
@@ -27,6 +29,10 @@ from bot.render.comment import marker, render_broken
 from bot.render.summary import render_summary
 
 _Made = TypeVar("_Made")
+
+
+class Undelivered(NetworkError):
+    """A report that was handed out as far as GitHub let us: what it refused, all of it in one line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,33 +65,58 @@ class Destination:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What the comment that is there already remembers; `previous` is None where there is no comment."""
+    """What the comment that is there already remembers.
+
+    Attributes:
+        previous: None where there is no comment.
+        label_known: False where GitHub did not say whether the approval label is set.
+    """
 
     previous: CommentState | None = None
     acceptances: tuple[Acceptance, ...] = ()
+    label_known: bool = True
+
+    def shown(self, verdict: Verdict) -> tuple[Seen, ...]:
+        """The findings that a label may accept later: where it may be set already, not those of this report."""
+        if self.label_known:
+            return seen(verdict.findings)
+        return self.previous.findings if self.previous else ()
 
 
 def remember(hub: Hub, to: Destination) -> Memory:
-    """Read the comment's state and the approval label; a label that was taken off takes its acceptance with it.
+    """Read the comment's state."""
+    if to.pull is None:
+        return Memory()
+    comments = find(hub, to.pull, marker(to.config.report_id))
+    previous = (decode(comments[0].body) or CommentState("", 0)) if comments else None
+    return Memory(previous, previous.acceptances if previous else ())
+
+
+def with_label(hub: Hub, to: Destination, memory: Memory) -> Memory:
+    """The memory with the approval label as it is set now; one that was taken off takes its acceptance with it.
 
     A label accepts the findings that the comment shows, once: one that was set before there were any accepts none, and
     is remembered as such, or it would accept whatever comes later.
     """
     if to.pull is None:
-        return Memory()
-    comments = find(hub, to.pull, marker(to.config.report_id))
-    previous = (decode(comments[0].body) or CommentState("", 0)) if comments else None
+        return memory
     label = labelling(hub, to.pull, APPROVAL_LABEL) if to.head_sha else None
     event = label.event_id if label else None
-    shown, given = (previous.findings, previous.acceptances) if previous else ((), ())
-    kept = tuple(one for one in given if one.how != "label" or one.event_id == event)
+    kept = tuple(one for one in memory.acceptances if one.how != "label" or one.event_id == event)
     if label and all(one.how != "label" for one in kept) and may_write(hub, label.who):
+        shown = memory.previous.findings if memory.previous else ()
         kept += (Acceptance(label.who, f"label {APPROVAL_LABEL}", "label", label.event_id, shown),)
-    return Memory(previous, kept)
+    return replace(memory, acceptances=kept)
+
+
+def _recalled(problems: list[NetworkError], hub: Hub, to: Destination) -> Memory | None:
+    """None where the comments cannot be read; a label that cannot is taken to be as the comment remembers it."""
+    known = _attempt(problems, lambda: remember(hub, to))
+    return known and (_attempt(problems, lambda: with_label(hub, to, known)) or replace(known, label_known=False))
 
 
 def deliver(made: Report, desk: Desk, to: Destination, extra: Sequence[Acceptance] = ()) -> int:
-    """Hand a report to everyone who asked; the first thing that GitHub refused is raised at the end.
+    """Hand a report to everyone who asked; what GitHub refused is raised at the end, as Undelivered.
 
     Returns the exit code: 5 where there is no verdict, 1 where it is fail and the configuration lets that fail the job.
 
@@ -94,7 +125,7 @@ def deliver(made: Report, desk: Desk, to: Destination, extra: Sequence[Acceptanc
     """
     problems: list[NetworkError] = []
     hub = _writable(desk, to)
-    known = _attempt(problems, lambda: remember(hub, to)) if hub else None
+    known = _recalled(problems, hub, to) if hub else None
     memory = known or Memory()
     final = _final(made, desk, to, replace(memory, acceptances=_joined(memory.acceptances, extra)))
     desk.show.report(final, write_report(final, to.config.templates, desk.out))
@@ -106,7 +137,7 @@ def deliver(made: Report, desk: Desk, to: Destination, extra: Sequence[Acceptanc
         _attempt(problems, lambda: _check(hub, check, to, desk))
         tell(desk, {"comment-url": url or ""})
     if problems:
-        raise problems[0]
+        raise _together(problems)
     if final.verdict.status == "unknown":
         desk.show.say((error := no_verdict(final, desk.out)).line)
         return error.exit_code
@@ -118,19 +149,47 @@ def deliver_broken(error: BotError, desk: Desk, to: Destination) -> None:
     problems: list[NetworkError] = []
     hub = _writable(desk, to)
     tell(desk, {"verdict": "unknown", "report-path": str(desk.out)})
-    known = _attempt(problems, lambda: remember(hub, to)) if hub else None
+    known = _recalled(problems, hub, to) if hub else None
     acceptances = known.acceptances if known else ()
     state = CommentState(to.head_sha, to.run_id, alarming=True, acceptances=acceptances)
     body = render_broken(to.config.report_id, error.line, _links(desk), encode(state) if to.head_sha else "")
     if desk.summary:
         write_summary(desk.summary, body)
     if hub:
-        if known:
-            _attempt(problems, lambda: _publish(hub, body, to, create=True, desk=desk))
+        url = _attempt(problems, lambda: _publish(hub, body, to, create=True, desk=desk)) if known else None
+        tell(desk, {"comment-url": url or ""})
         broken = broken_check(to.config.report_id, error.line, desk.context.run_url)
         _attempt(problems, lambda: _check(hub, broken, to, desk))
-    for problem in problems:
-        desk.show.say(problem.line)
+    if problems:
+        desk.show.say(_together(problems).line)
+
+
+@contextmanager
+def told_if_broken(desk: Desk, to: Callable[[], Destination], words: str = "") -> Iterator[None]:
+    """Whatever breaks within, an error of ours too, is told where the report was to go, and raised.
+
+    Args:
+        words: put before what broke.
+    """
+    try:
+        yield
+    except (Interrupted, Undelivered):
+        raise
+    except Exception as error:
+        try:
+            deliver_broken(_prefixed(words, as_bot_error(error)), desk, to())
+        except Exception as second:  # the first one is worth more
+            desk.show.say(as_bot_error(second).line)
+        raise
+
+
+def as_bot_error(error: Exception) -> BotError:
+    """The error in one line."""
+    return error if isinstance(error, BotError) else InternalError.of(error)
+
+
+def _prefixed(words: str, error: BotError) -> BotError:
+    return InputError(f"{words}: {error.line}") if words else error
 
 
 def _writable(desk: Desk, to: Destination) -> Hub | None:
@@ -143,6 +202,16 @@ def _attempt(problems: list[NetworkError], call: Callable[[], _Made]) -> _Made |
     except NetworkError as error:
         problems.append(error)
         return None
+
+
+def _together(problems: Sequence[NetworkError]) -> Undelivered:
+    """All in one line, the missing permissions last: one run must be enough to learn them."""
+    if len(problems) == 1:
+        return Undelivered(problems[0].what, where=problems[0].where, mend=problems[0].mend)
+    lines = [one.what if one.permission else one.line for one in problems]
+    missing = list(dict.fromkeys(one.permission for one in problems if one.permission))
+    permission = f"{{{', '.join(missing)}}}" if len(missing) > 1 else "".join(missing)
+    return Undelivered("; ".join(dict.fromkeys(lines)), permission=permission)
 
 
 def _joined(given: Sequence[Acceptance], extra: Sequence[Acceptance]) -> tuple[Acceptance, ...]:
@@ -160,7 +229,7 @@ def _final(made: Report, desk: Desk, to: Destination, memory: Memory) -> Report:
     status = "unknown" if made.broke else made.verdict.status
     verdict = accept(replace(made.verdict, status=status), memory.acceptances)
     final = replace(made, verdict=verdict, report_id=to.config.report_id, links=_links(desk))
-    state = CommentState(to.head_sha, to.run_id, alarms(final), seen(verdict.findings), memory.acceptances)
+    state = CommentState(to.head_sha, to.run_id, alarms(final), memory.shown(verdict), memory.acceptances)
     state_line = encode(state) if to.head_sha else ""
     return replace(final, state_line=state_line, resolved=resolves(final, memory.previous))
 

@@ -10,12 +10,14 @@ from pathlib import Path
 from bot.arguments import cores, default_cache
 from bot.compiler.files import write_atomically
 from bot.compiler.git import Git
-from bot.compiler.git_auth import authenticated
+from bot.compiler.git_auth import credentials
 from bot.compiler.runner import Cancel
 from bot.core.context import ActionInputs, RunContext
+from bot.errors import UsageError
 from bot.inputs.config import Config
 from bot.preparing import Request, Show
 from bot.publish.github import Hub, connect
+from bot.publish.runs import RepositoryArtifacts
 from bot.store.artifact import ArtifactStore
 from bot.store.data_branch import DataBranch
 from bot.store.directory import DirectoryStore
@@ -67,11 +69,12 @@ class Desk:
 def open_desk(
     environ: Mapping[str, str], context: RunContext, inputs: ActionInputs, show: Show, cancel: Cancel
 ) -> Iterator[Desk]:
-    """Connect what there is a token for; git's credentials are gone when the context ends."""
+    """Connect what there is a token for."""
     token = inputs.github_token
     known = token and context.repository
     hub = connect(context.api_url, token, context.repository, login=inputs.author) if known else None
-    with authenticated(token, context.server_url) as auth, ExitStack() as stack:
+    auth = credentials(token, context.server_url)
+    with ExitStack() as stack:
         git = Git(Path(environ.get("GITHUB_WORKSPACE") or Path.cwd()), cancel, auth)
         yield Desk(context, inputs, hub, git, show, cancel, stack, *_files(environ), _on_actions(environ))
 
@@ -87,7 +90,8 @@ def _on_actions(environ: Mapping[str, str]) -> bool:
 
 
 def _data_branch(desk: Desk, config: Config) -> Store:
-    store = DataBranch(desk.git, branch=config.baseline.branch, squash_days=config.baseline.squash_days)
+    chosen, default = config.baseline, desk.context.default_branch
+    store = DataBranch(desk.git, chosen.branch, squash_days=chosen.squash_days, default_branch=default)
     return desk.stack.enter_context(store)
 
 
@@ -96,8 +100,9 @@ def _directory(desk: Desk, config: Config) -> Store:
 
 
 def _artifact(desk: Desk, config: Config) -> Store:
-    context = desk.context
-    return ArtifactStore(context.api_url, desk.inputs.github_token, context.repository, context.default_branch)
+    if desk.hub is None:
+        raise UsageError("is missing", where="input github-token", mend="give the action a token: it reads artifacts")
+    return ArtifactStore(RepositoryArtifacts(desk.hub), desk.context.default_branch)
 
 
 _STORES: dict[str, Callable[[Desk, Config], Store]] = {

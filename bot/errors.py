@@ -58,9 +58,19 @@ class TemplateError(InputError):
 
 
 class NetworkError(BotError):
-    """GitHub or the network did not answer, or refused."""
+    """GitHub or the network did not answer, or refused.
+
+    Args:
+        permission: what the job's token lacks, as in a workflow (`checks: write`); empty where that is not it.
+    """
 
     exit_code = 3
+
+    def __init__(self, what: str, *, where: str = "", mend: str = "", permission: str = "") -> None:
+        self.permission = permission
+        super().__init__(
+            what, where=where, mend=mend or (f"give the job `permissions: {permission}`" if permission else "")
+        )
 
 
 class CompilerUnavailable(BotError):

@@ -11,7 +11,7 @@ from bot.compiler.repository import Repository, repository_of
 from bot.core.context import RunContext
 from bot.core.spec import release_of
 from bot.desk import Desk
-from bot.errors import BotError, ConfigError, InputError, UsageError
+from bot.errors import BotError, ConfigError, InputError, Interrupted, UsageError
 from bot.inputs.config import Config, load_config
 from bot.inputs.requirements import pinned_compiler
 from bot.measuring import SidePlan
@@ -221,3 +221,22 @@ def workspace_rules(desk: Desk) -> tuple[Config, str]:
     except ConfigError as error:
         desk.show.say(f"the packaged configuration is used: {error.line}")
         return load_config(None, models=False), ""
+
+
+def judging_rules(desk: Desk) -> tuple[Config, str]:
+    """The configuration that this event's report is judged and named by, without its models, and its name.
+
+    Of a pull request that is its base's: one that breaks the configuration must not report under another name.
+    """
+    try:
+        base = wanted_sides(desk)[0].sha if desk.context.pull else ""
+        if base:
+            with desk.git.worktree(base) as tree, _named_from_top(tree):
+                if name := _config_name(desk, tree):
+                    _require_inside(tree, [tree / name])
+                    return load_config(tree / name, models=False), name
+    except Interrupted:
+        raise
+    except BotError as error:
+        desk.show.say(f"the configuration of the base cannot be read: {error.line}")
+    return workspace_rules(desk)

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from bot.baselines import stored_at
 from bot.core.acceptance import Acceptance
 from bot.core.comment_state import decode
 from bot.core.context import CommandRequest
@@ -17,7 +18,7 @@ from bot.core.publication import CommentState
 from bot.core.report import Baseline, Report
 from bot.core.serial import from_json
 from bot.core.snapshot import Snapshot
-from bot.delivering import Destination, deliver, deliver_broken
+from bot.delivering import Destination, as_bot_error, deliver, told_if_broken
 from bot.desk import Desk, store_of
 from bot.errors import BotError, InputError, Interrupted, NetworkError, UsageError
 from bot.inputs.commands import HELP
@@ -27,10 +28,9 @@ from bot.pipeline import reported
 from bot.publish.comments import Content, find, react, reply
 from bot.publish.github import Hub
 from bot.publish.pulls import PullInfo, may_write, open_pulls_with_head, pull
-from bot.publish.runs import artifacts, dispatch, is_ancestor, newest_run, parents, rerun
+from bot.publish.runs import artifacts, dispatch, download, is_ancestor, newest_run, parents, rerun
 from bot.render.comment import marker
 from bot.render.escape import md_code
-from bot.store.artifact import download
 from bot.store.unzip import read_zip
 
 _FILES = ("base.json", "head.json", "report.json", "comment.md", "summary.md", "report.html")
@@ -51,15 +51,9 @@ def post(desk: Desk) -> int:
         return 0
     config, name = workspace_rules(desk)
     to = Destination(found[0].number, run.head_sha, run.id, config, name)
-    try:
-        made = _checked(desk, hub, found[0], run.id, config)
-    except Interrupted:
-        raise
-    except BotError as error:
-        said = f"the run ended with {run.conclusion}: {error.line}" if run.conclusion != "success" else error.line
-        deliver_broken(InputError(said), desk, to)
-        raise
-    return deliver(made, desk, to)
+    words = f"the run ended with {run.conclusion}" if run.conclusion != "success" else ""
+    with told_if_broken(desk, lambda: to, words):
+        return deliver(_checked(desk, hub, found[0], run.id, config), desk, to)
 
 
 def command(desk: Desk) -> int:
@@ -75,8 +69,8 @@ def command(desk: Desk) -> int:
         code = _COMMANDS[request.command.name](asked)
     except Interrupted:
         raise
-    except BotError as error:
-        _refuse(asked, error)
+    except Exception as error:
+        _refuse(asked, as_bot_error(error))
         raise
     _react(desk, "confused" if request.command.problem else "+1")
     return code or 0
@@ -87,8 +81,8 @@ def _refuse(asked: _Asked, error: BotError) -> None:
     name = asked.request.command.name
     try:
         reply(asked.hub, asked.pull.number, f"`/code-size {name}` could not be done: {md_code(error.line)}")
-    except NetworkError as second:
-        asked.desk.show.say(second.line)
+    except Exception as second:
+        asked.desk.show.say(as_bot_error(second).line)
     _react(asked.desk, "confused")
 
 
@@ -179,7 +173,7 @@ def _checked(desk: Desk, hub: Hub, about: PullInfo, run_id: int, config: Config)
     The commits must be a merge that GitHub itself made of this pull request's head; the base is a stored snapshot where
     there is one, since the run that measured the artifact was the pull request's own.
     """
-    base, head = _snapshots(desk, hub, run_id, config)
+    base, head = _snapshots(hub, run_id, config)
     sha = _merged_onto(hub, about, head.source.sha or "")
     base, rule, notes = _trusted_base(desk, hub, config, sha, base)
     made = reported(config, base, head, Baseline(rule, sha, 0 if base.source.sha == sha else None))
@@ -203,8 +197,8 @@ def _merged_onto(hub: Hub, about: PullInfo, merge: str) -> str:
     return made_of[0]
 
 
-def _snapshots(desk: Desk, hub: Hub, run_id: int, config: Config) -> tuple[Snapshot, Snapshot]:
-    name, context = ARTIFACT.format(config.report_id), desk.context
+def _snapshots(hub: Hub, run_id: int, config: Config) -> tuple[Snapshot, Snapshot]:
+    name = ARTIFACT.format(config.report_id)
     found = [one for one in artifacts(hub, run_id) if one.name == name]
     if not found:
         raise InputError(f"has no artifact {name}", where=f"run {run_id}", mend="see the run's log")
@@ -212,14 +206,7 @@ def _snapshots(desk: Desk, hub: Hub, run_id: int, config: Config) -> tuple[Snaps
         raise InputError("has expired", where=f"artifact {name} of run {run_id}", mend="run the workflow again")
     if found[-1].size_bytes > _ARTIFACT_LIMIT_BYTES:
         raise InputError("is too large to be a report", where=f"artifact {name}", mend="see the run's log")
-    data = download(
-        context.api_url,
-        desk.inputs.github_token,
-        context.repository,
-        found[-1].id,
-        max_bytes=_ARTIFACT_LIMIT_BYTES,
-    )
-    files = read_zip(data, names=_FILES)
+    files = read_zip(download(hub, found[-1].id, _ARTIFACT_LIMIT_BYTES), names=_FILES)
     base, head = (_snapshot(files, side) for side in ("base.json", "head.json"))
     return base, head
 
@@ -261,8 +248,7 @@ def _trusted_base(
 def _stored(desk: Desk, config: Config, sha: str, like: Snapshot) -> Snapshot | None:
     """The stored snapshot of a commit with the compiler, flags, targets and models of another."""
     store = store_of(desk, config)
-    mine = [entry for entry in store.entries() if (entry.report_id, entry.sha) == (config.report_id, sha)]
-    return next((found for found in map(store.load, mine) if _what(found) == _what(like)), None)
+    return stored_at(desk, store, config.report_id, sha, lambda found: _what(found) == _what(like))
 
 
 def _what(snapshot: Snapshot) -> tuple[object, ...]:

@@ -14,37 +14,33 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from bot.baselines import nearest_costs, standing_for
 from bot.compiler.cache import TextStore
 from bot.compiler.files import write_atomically
-from bot.core.baseline import Choice, Entry, choose
+from bot.core.baseline import Entry
 from bot.core.merging import merge_snapshots
 from bot.core.policy import Rule
 from bot.core.report import Baseline, Report
-from bot.core.sharding import Costs, assigned, known_costs, matrix
+from bot.core.sharding import assigned, matrix
 from bot.core.snapshot import CompilerInfo, Snapshot, SourceInfo
-from bot.delivering import Destination, deliver, deliver_broken, tell
+from bot.delivering import Destination, deliver, tell, told_if_broken
 from bot.desk import Desk, store_of
-from bot.errors import BotError, InputError, Interrupted, NetworkError, UsageError
+from bot.errors import BotError, InputError, Interrupted, UsageError
 from bot.inputs.config import Config
 from bot.measuring import SidePlan
-from bot.opening import Opened, Wanted, opened, wanted_sides, workspace_rules
+from bot.opening import Opened, Wanted, judging_rules, opened, wanted_sides, workspace_rules
 from bot.pipeline import reported, say_failed, write_snapshot
 from bot.preparing import load_snapshot, measured, plan_digest, require_writable
 from bot.rechecking import suspects
 from bot.store.artifact import ArtifactStore, artifact_name, file_name
-from bot.store.entries import Store, pack
+from bot.store.entries import pack
 
 
 def review(desk: Desk) -> int:
     """Measure and compare the two sides of the event, and deliver the report, or word of what broke."""
     require_writable(desk.out)
-    try:
+    with told_if_broken(desk, lambda: Destination.of(desk, *judging_rules(desk))):
         return _reviewed(desk)
-    except (Interrupted, NetworkError):
-        raise
-    except BotError as error:
-        deliver_broken(error, desk, Destination.of(desk, *workspace_rules(desk)))
-        raise
 
 
 def _reviewed(desk: Desk) -> int:
@@ -59,11 +55,17 @@ def _reviewed(desk: Desk) -> int:
 def baseline(desk: Desk) -> int:
     """Measure the pushed commit and store it, unless what is stored already would give the same."""
     require_writable(desk.out)
+    with told_if_broken(desk, lambda: Destination(None, "", desk.context.run_id, *workspace_rules(desk))):
+        return _stored_baseline(desk)
+
+
+def _stored_baseline(desk: Desk) -> int:
     with opened(desk, _pushed(desk)) as (_, head):
         plan = head.plan("head", desk)
         entry = Entry(head.config.report_id, desk.context.sha, plan_digest(plan))
         store = store_of(desk, head.config)
-        if known := _stored(desk, store, head, entry.digest):
+        if found := standing_for(desk, store, head, entry.digest):
+            known = found[0]
             desk.show.say(f"nothing to measure: {known.entry.sha[:10]} ({_older(known.distance)}) gives the same")
             return 0
         snapshot = _whole(desk, head, plan)
@@ -99,19 +101,7 @@ def shards(desk: Desk) -> dict[str, Any]:
     with opened(desk, _head(desk)) as (_, head):
         cells = head.selected(desk).cells
         store = store_of(desk, head.config)
-        return matrix(cells, desk.inputs.shards, _costs(desk, store, head))
-
-
-def _costs(desk: Desk, store: Store, head: Opened) -> Costs | None:
-    """What the cells cost in the nearest stored snapshot; None where there is none, or no way to it."""
-    try:
-        known = _nearest(desk, store, head)
-        return known_costs(store.load(known).cells) if known else None
-    except Interrupted:
-        raise
-    except BotError as error:
-        desk.show.say(f"shards are dealt out by size, stored costs could not be read: {error.line}")
-        return None
+        return matrix(cells, desk.inputs.shards, nearest_costs(desk, store, head))
 
 
 def _head(desk: Desk) -> Wanted:
@@ -182,9 +172,9 @@ def _base(desk: Desk, base: Opened) -> _Found:
     if wanted.spec is None:
         try:
             store = store_of(desk, base.config)
-            if known := _stored(desk, store, base, plan_digest(plan) if plan else None):
-                found = Baseline(f"{wanted.rule}; stored snapshot", wanted.sha, known.distance)
-                return _Found(found, store.load(known.entry))
+            if found := standing_for(desk, store, base, plan_digest(plan) if plan else None):
+                known, snapshot = found
+                return _Found(Baseline(f"{wanted.rule}; stored snapshot", wanted.sha, known.distance), snapshot)
         except Interrupted:
             raise
         except BotError as error:
@@ -204,24 +194,6 @@ def _plan_or_reason(desk: Desk, label: str, side: Opened) -> tuple[SidePlan | No
         raise
     except BotError as error:
         return None, error.line
-
-
-def _stored(desk: Desk, store: Store, side: Opened, digest: str | None) -> Choice | None:
-    """The stored snapshot that gives what measuring the side's commit now would give."""
-    sha, report_id, entries = side.wanted.sha, side.config.report_id, store.entries()
-    exact = choose(entries, report_id, sha, (), digest)
-    if exact or not any(entry.digest == digest and entry.report_id == report_id for entry in entries):
-        return exact
-    return choose(entries, report_id, sha, desk.git.ancestors(sha, side.config.baseline.ancestors), digest)
-
-
-def _nearest(desk: Desk, store: Store, side: Opened) -> Entry | None:
-    """The nearest stored snapshot, whatever it was measured with: for costs it is near enough."""
-    by_sha = {entry.sha: entry for entry in store.entries() if entry.report_id == side.config.report_id}
-    if not by_sha:
-        return None
-    line = (side.wanted.sha, *desk.git.ancestors(side.wanted.sha, side.config.baseline.ancestors))
-    return next((by_sha[sha] for sha in line if sha in by_sha), None)
 
 
 def _older(distance: int) -> str:

@@ -15,9 +15,8 @@ from bot.core.delta import CellDelta
 from bot.core.explanation import UNATTRIBUTED, ComponentDelta
 from bot.core.program import Program, Site
 from bot.core.snapshot import Cell, CellKey, Dispatch
+from bot.insight.attribution import AMOUNTS, attribute
 from bot.insight.components import (
-    AMOUNTS,
-    attribute,
     component_of,
     components,
     grouped,
@@ -212,6 +211,15 @@ def test_sites_that_do_not_agree_are_unattributed() -> None:
     assert attribute(found, {"m.a": "a", "m.b": "b"}) == {
         "a": amounts(2, 20, None),
         UNATTRIBUTED: amounts(4, 10 + 5 + 2 + 4, None),
+    }
+
+
+def test_sites_beyond_all_memory_are_counted() -> None:
+    many = 9 * 10**15
+    found = cell([one("e", many, 2 * many + 1)], [("e", "m.a")])
+    assert attribute(found, {"m.a": "a"}) == {
+        "a": amounts(1, 3, None),
+        UNATTRIBUTED: amounts(many - 1, 2 * many - 2, None),
     }
 
 

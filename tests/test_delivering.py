@@ -180,11 +180,22 @@ def test_a_token_that_may_not_write_checks(stage: Stage) -> None:
     assert "2,000,000" in stage.body and ran.outputs["comment-url"]
 
 
-def test_a_token_that_may_nothing_names_the_first_thing(stage: Stage) -> None:
+def test_a_token_that_may_nothing_names_all_that_is_missing_at_once(stage: Stage) -> None:
     _without(stage, *WRITER)
     ran = told(stage, GROWN)
-    assert ran.code == 3 and "pull-requests: write" in ran.error
+    assert ran.code == 3 and ran.error == (
+        "cannot write the comment on #7: 403 Resource not accessible by integration; cannot write the check run on"
+        " aaaaaaaaaaaa: 403 Resource not accessible by integration"
+        " (give the job `permissions: {pull-requests: write, checks: write}`)"
+    )
     assert_handed_out(ran, "fail")
+
+
+def test_a_missing_permission_beside_another_problem_is_named_too(stage: Stage) -> None:
+    _without(stage, "checks")
+    stage.hub.fail_next("POST", "/comments$", 422)
+    ran = told(stage, GROWN)
+    assert "422" in ran.error and ran.error.endswith("(give the job `permissions: checks: write`)")
 
 
 @pytest.mark.parametrize("path", ["/comments$", "/check-runs$"])
@@ -226,15 +237,33 @@ def accepted(stage: Stage) -> Stage:
     return stage
 
 
-@pytest.mark.parametrize("path", [r"/issues/\d+/comments$", r"/issues/\d+/labels$"])
-def test_what_cannot_be_read_is_not_overwritten(accepted: Stage, path: str) -> None:
+def test_what_cannot_be_read_is_not_overwritten(accepted: Stage) -> None:
     body, state = accepted.body, accepted.state
-    accepted.hub.fail_next("GET", path, 500, times=2)
+    accepted.hub.fail_next("GET", r"/issues/\d+/comments$", 500, times=2)
     ran = told(accepted, MORE)
     assert ran.code == 3 and accepted.body == body and len(state.acceptances) == 1
     assert_handed_out(ran, "fail")
     assert accepted.conclusions[-1] == "failure"
     assert told(accepted, GROWN).outputs["verdict"] == "warn"  # as soon as it can be read again
+
+
+def test_a_label_that_cannot_be_read_accepts_nothing_and_loses_nothing(accepted: Stage) -> None:
+    before = accepted.state
+    accepted.hub.fail_next("GET", r"/issues/\d+/labels$", 500, times=2)
+    ran = told(accepted, MORE)
+    assert ran.code == 3 and "cannot read who labelled #7" in ran.error and ran.outputs["comment-url"]
+    assert "3,000,000" in accepted.body and accepted.conclusions[-1] == "failure"
+    assert (accepted.state.acceptances, accepted.state.findings) == (before.acceptances, before.findings)
+    assert told(accepted, GROWN).outputs["verdict"] == "warn"
+
+
+def test_a_label_that_could_not_be_read_at_first_is_no_blank_cheque(stage: Stage) -> None:
+    stage.hub.add_label(NUMBER, APPROVAL_LABEL, by="alice")
+    stage.hub.fail_next("GET", r"/issues/\d+/labels$", 200, body=["a text"])
+    ran = told(stage, GROWN)
+    assert ran.code == 3 and "2,000,000" in stage.body
+    for _ in range(2):
+        assert told(stage, GROWN).outputs["verdict"] == "fail"
 
 
 def test_a_broken_run_does_not_overwrite_what_it_cannot_read(accepted: Stage) -> None:
@@ -259,7 +288,8 @@ def test_acceptances_survive_updates_and_what_breaks(accepted: Stage) -> None:
 def test_what_broke_is_told_by_a_comment_even_where_all_was_quiet(stage: Stage) -> None:
     told(stage, SAME)
     assert stage.bodies == []
-    broken(stage)
+    ran = broken(stage)
+    assert ran.outputs["comment-url"].endswith(str(stage.hub.comments(NUMBER)[0]["id"]))
     assert "is no model" in stage.body and stage.state.alarming
     told(stage, SAME)
     assert "esolved" in stage.body
@@ -277,7 +307,7 @@ def test_what_broke_is_told_as_far_as_possible(stage: Stage) -> None:
     _without(stage, *WRITER)
     ran = broken(stage)
     assert ran.code == 2 and "is no model" in ran.summary and ran.outputs["verdict"] == "unknown"
-    assert "pull-requests: write" in ran.said and "checks: write" in ran.said
+    assert "`permissions: {pull-requests: write, checks: write}`" in ran.said and ran.outputs["comment-url"] == ""
 
 
 def test_a_label_accepts_what_the_comment_shows(stage: Stage) -> None:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
-import stat
+import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from fake_compiler import wait_until
 from test_repository import git
 
 from bot.compiler.git import Git
-from bot.compiler.git_auth import auth_file, authenticated
+from bot.compiler.git_auth import credentials
 from bot.compiler.runner import Cancel
 from bot.errors import InputError, Interrupted, NetworkError, UsageError
 
@@ -191,42 +193,74 @@ def test_exactly_one_header(shallow: Git, server: tuple[str, list[list[str]]], p
     url, seen = server
     if persisted:
         git(shallow.directory, "config", f"http.{url}/.extraheader", "AUTHORIZATION: basic b2xk")
-    with authenticated(TOKEN, url) as auth:
-        Git(shallow.directory, Cancel(), auth)("ls-remote", f"{url}/octo/repo.git")
+    Git(shallow.directory, Cancel(), credentials(TOKEN, url))("ls-remote", f"{url}/octo/repo.git")
     expected = "basic eC1hY2Nlc3MtdG9rZW46Z2hzXzAxMjM0NTY3ODlhYmNkZWY="
     assert seen and all(headers == [expected] for headers in seen)
 
 
 def test_another_server_sees_no_token(shallow: Git, server: tuple[str, list[list[str]]]) -> None:
     url, seen = server
-    with authenticated(TOKEN, "https://github.com") as auth:
-        Git(shallow.directory, Cancel(), auth)("ls-remote", f"{url}/octo/repo.git")
+    Git(shallow.directory, Cancel(), credentials(TOKEN, "https://github.com"))("ls-remote", f"{url}/octo/repo.git")
     assert seen and not any(seen)
 
 
-def test_no_child_is_told_the_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    program = tmp_path / "git"
-    program.write_text("#!/bin/sh\ntr '\\0' '\\n' < /proc/$$/cmdline\ntr '\\0' '\\n' < /proc/$$/environ\n")
+SECRET = "eC1hY2Nlc3MtdG9rZW46Z2hzXzAxMjM0NTY3ODlhYmNkZWY="
+
+
+def fake_git(directory: Path, text: str) -> None:
+    program = directory / "git"
+    program.write_text(f"#!/bin/sh\n{text}\n")
     program.chmod(0o755)
+
+
+def test_no_child_is_told_the_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_git(tmp_path, "tr '\\0' '\\n' < /proc/$$/cmdline\ntr '\\0' '\\n' < /proc/$$/environ")
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setenv("GITHUB_TOKEN", TOKEN)
-    with authenticated(TOKEN, "https://github.com") as auth:
-        assert auth is not None
-        output = Git(tmp_path, Cancel(), auth)("fetch").output
-        secret = auth.read_text().split("basic ")[1].strip().strip('"')
-        assert stat.S_IMODE(auth.stat().st_mode) == 0o600
-        assert stat.S_IMODE(auth.parent.stat().st_mode) == 0o700
-    assert f"include.path={auth}" in output and "PATH=" in output
-    assert TOKEN not in output and secret not in output
-    assert not auth.parent.exists()
+    auth = credentials(TOKEN, "https://github.com")
+    output = Git(tmp_path, Cancel(), auth)("fetch").output
+    assert "include.path=/dev/fd/" in output and "PATH=" in output
+    assert TOKEN not in output and SECRET not in output
+    assert SECRET not in repr(auth)
+
+
+_KILLED = """
+import sys
+from pathlib import Path
+from bot.compiler.git import Git
+from bot.compiler.git_auth import credentials
+from bot.compiler.runner import Cancel
+Git(Path("."), Cancel(), credentials(sys.stdin.read(), "https://github.com"))("fetch")
+"""
+
+
+def test_a_run_that_is_killed_leaves_no_token_behind(tmp_path: Path) -> None:
+    """Even while git has it: the fake git copies its configuration, so that the token is known to have come."""
+    handed, room, programs = tmp_path / "handed", tmp_path / "tmp", tmp_path / "bin"
+    room.mkdir()
+    programs.mkdir()
+    fd = "$(tr '\\0' '\\n' < /proc/$$/cmdline | sed -n 's/^include.path=//p')"
+    fake_git(programs, f"cat {fd} > {handed}.part; echo $$ > {handed}.pid; mv {handed}.part {handed}; exec sleep 600")
+    environment = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}", "TMPDIR": str(room), "HOME": str(room)}
+    bot = subprocess.Popen([sys.executable, "-c", _KILLED], stdin=subprocess.PIPE, env=environment)
+    assert bot.stdin is not None
+    bot.stdin.write(TOKEN.encode())
+    bot.stdin.close()
+    try:
+        assert wait_until(handed.exists) and SECRET in handed.read_text()
+    finally:
+        bot.kill()
+        bot.wait()
+        os.kill(int((tmp_path / "handed.pid").read_text()), signal.SIGKILL)
+    left = [path for path in room.rglob("*") if path.is_file()]
+    assert not [path for path in left if SECRET.encode() in path.read_bytes()]
 
 
 @pytest.mark.parametrize("url", ["http://github.com", "github.com", 'https://x"]\n[y', "https://a@b", "file:///x"])
-def test_no_server_for_a_token(url: str, tmp_path: Path) -> None:
+def test_no_server_for_a_token(url: str) -> None:
     with pytest.raises(UsageError, match="no server"):
-        auth_file(TOKEN, url, tmp_path)
+        credentials(TOKEN, url)
 
 
 def test_without_a_token() -> None:
-    with authenticated("", "https://github.com") as auth:
-        assert auth is None
+    assert credentials("", "https://github.com") is None

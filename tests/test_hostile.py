@@ -220,7 +220,7 @@ def test_what_is_refused_is_refused_in_plain_words(stage: Stage, word: str) -> N
     assert ran.code == 2 and "\n" not in ran.error and ran.error.isprintable()
     assert_plain(stage.body)
     assert_plain(ran.summary)
-    assert set(ran.outputs) == {"verdict", "report-path"}
+    assert set(ran.outputs) == {"verdict", "report-path", "comment-url"}
     (check,) = stage.hub.check_runs
     assert check["output"]["title"].isprintable()
     assert_plain(check["output"]["summary"])

@@ -57,6 +57,14 @@ def test_a_commit_that_is_no_merge_of_this_head_is_refused_and_that_is_said(stag
     assert ran.summary and ran.outputs["verdict"] == "unknown"
 
 
+def test_a_merge_of_what_was_put_on_top_of_the_head_is_not_the_head_s(stage: Stage) -> None:
+    stage.main()
+    older, _ = stage.open_pull({"notes.txt": "one\n"})
+    _, merge = stage.open_pull({"notes.txt": "two\n"})
+    ran = stage.pull(older, merge)
+    assert ran.code == 2 and "is not the merge commit" in ran.error
+
+
 def test_a_commit_with_one_parent_is_no_merge_commit(stage: Stage) -> None:
     stage.main()
     head, _ = stage.open_pull({"notes.txt": "one\n"})

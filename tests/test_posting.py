@@ -19,7 +19,7 @@ from strategies import snapshots
 
 from bot.core.baseline import Entry
 from bot.core.serial import to_json
-from bot.core.snapshot import CompilerInfo, Snapshot, SourceInfo
+from bot.core.snapshot import CompilerInfo, Dispatch, Snapshot, SourceInfo
 from bot.store.entries import pack, path_of
 
 
@@ -113,6 +113,7 @@ def _lies() -> dict[str, bytes]:
         "a base without a commit": sides(side(None), head),
         "a base that is an address": sides(side("main...topic"), head),
         "an older base that nobody stored": sides(side(OLDER), head),
+        "a merge of what was put on top of the head": sides(base, side("6" * 40)),
     }
 
 
@@ -123,6 +124,8 @@ def test_an_artifact_about_other_commits_is_refused(stage: Stage, lie: str) -> N
     stage.hub.add_commit("2" * 40, [HEAD, BASE])
     stage.hub.add_commit("3" * 40, [BASE, HEAD, FOREIGN])
     stage.hub.add_commit("4" * 40, [FOREIGN, HEAD])
+    stage.hub.add_commit("5" * 40, [HEAD])
+    stage.hub.add_commit("6" * 40, [BASE, "5" * 40])
     stage.upload(_lies()[lie])
     ran = stage.post()
     assert ran.code == 2 and "artifact" in ran.error and "is not about" in ran.error
@@ -166,17 +169,20 @@ def test_a_base_that_the_run_did_not_find_is_said_to_be_missing(stage: Stage) ->
     assert ran.outputs["verdict"] == "unknown"
 
 
-def test_a_store_that_cannot_be_read_is_a_note(stage: Stage) -> None:
-    path = stage.home / "store" / path_of(Entry("default", BASE, "e" * 64))
+def test_a_damaged_baseline_is_skipped_and_is_no_news(stage: Stage) -> None:
+    path = stage.home / "store" / path_of(Entry("default", BASE, "0" * 64))
     path.parent.mkdir(parents=True)
     path.write_bytes(b"no xz")
-    stage.grown()
+    stage.upload(sides(side(BASE), side(MERGE)))
     ran = stage.post()
-    assert ran.code == 0 and ran.report.baseline.rule.endswith("own run")
-    assert "stored baselines could not be read" in stage.body and "stored baselines could not be read" in ran.summary
+    assert ran.code == 0 and ran.report.baseline.rule.endswith("own run") and ran.report.notes == ()
+    assert "skipped a stored baseline that is damaged" in ran.said and str(path) in ran.said
+    assert stage.bodies == [] and stage.conclusions == ["success"]
+    stage.save(side(BASE, 50_000))
+    assert stage.post().report.base.cells[0].value("artifact_bytes") == 50_000
 
 
-def test_a_store_that_cannot_be_read_stands_for_no_ancestor(stage: Stage) -> None:
+def test_a_damaged_baseline_stands_for_no_ancestor(stage: Stage) -> None:
     path = stage.home / "store" / path_of(Entry("default", OLDER, "e" * 64))
     path.parent.mkdir(parents=True)
     path.write_bytes(pack(side(OLDER))[:-9])
@@ -253,7 +259,8 @@ def test_what_is_no_report_is_refused_in_one_line(stage: Stage, kind: str) -> No
     ran = stage.post()
     assert ran.code == 2 and said in ran.error and len(ran.error) < 600
     assert "not known" in stage.body and stage.conclusions == ["failure"]
-    assert ran.outputs == {"verdict": "unknown", "report-path": str(ran.out)}
+    url = str(stage.hub.comments(NUMBER)[0]["html_url"])
+    assert ran.outputs == {"verdict": "unknown", "report-path": str(ran.out), "comment-url": url}
 
 
 def test_an_expired_artifact_is_not_asked_for(stage: Stage) -> None:
@@ -311,6 +318,16 @@ def test_the_rules_are_those_of_the_checkout(stage: Stage) -> None:
     stage.configure("thresholds: 7\n")  # one that cannot be read is as good as none
     ran = stage.post()
     assert ran.outputs["verdict"] == "fail" and "packaged configuration" in ran.said
+
+
+@pytest.mark.parametrize("count", [10**8, 9 * 10**15, 1 << 53])
+def test_numbers_of_an_artifact_are_no_sizes_of_memory(stage: Stage, count: int) -> None:
+    base, head = side(BASE), side(MERGE, 2_000_000)
+    vast = Dispatch("main_dispatch_0", "main_dispatch_0", "matmul", count, count)
+    head = replace(head, cells=tuple(replace(cell, dispatches=(vast,)) for cell in head.cells))
+    stage.upload(sides(base, head))
+    ran = stage.post()
+    assert (ran.code, ran.error) == (0, "") and ran.outputs["verdict"] == "fail" and "2,000,000" in stage.body
 
 
 def _sourced(made: Snapshot, sha: str) -> Snapshot:

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 import pytest
 import requests
-from github import GithubException
 from publishing import OURS, World, opened
 
 from bot.errors import NetworkError
 from bot.publish import comments, pulls, runs
+from bot.publish.connection import Unexpected
 from bot.publish.github import connect, explain, in_doubt
-from bot.publish.retrying import BoundedRetry
+from bot.publish.retrying import BoundedRetry, Refused
 
 PULL = r"/pulls/12$"
 COMMENTS = r"/issues/12/comments$"
@@ -34,7 +34,6 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def test_connecting_asks_nothing(world: World) -> None:
-    assert world.hub.repo is world.hub.repo
     assert world.hub.repository == "octo/repo"
     assert world.github.traffic == []
 
@@ -200,6 +199,6 @@ def test_other_errors_pass_through() -> None:
 
 
 def test_in_doubt_is_what_may_have_been_done() -> None:
-    doubted = [GithubException(502), GithubException(500), requests.ReadTimeout(), requests.ConnectionError()]
-    known = [GithubException(422), GithubException(404), GithubException(429), ValueError()]
-    assert [in_doubt(one) for one in doubted + known] == [True] * 4 + [False] * 4
+    doubted = [Refused(502), Refused(500), Unexpected("is no JSON"), requests.ReadTimeout(), requests.ConnectionError()]
+    known = [Refused(422), Refused(404), Refused(429), ValueError()]
+    assert [in_doubt(one) for one in doubted + known] == [True] * 5 + [False] * 4

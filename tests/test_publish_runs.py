@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import pytest
 from publishing import HEAD, World, opened
 
-from bot.publish.runs import ArtifactInfo, artifacts, dispatch, is_ancestor, newest_run, parents, rerun
+from bot.core.publication import ArtifactInfo
+from bot.publish.runs import artifacts, dispatch, download, is_ancestor, newest_run, parents, rerun
 
 WRITER = {"contents": "read", "actions": "write"}
 
@@ -73,8 +74,8 @@ def test_artifacts_over_all_pages(world: World) -> None:
     world.github.add_artifact(8, "foreign", b"y")
     found = artifacts(world.hub, 7)
     assert [one.id for one in found] == ids
-    assert found[3] == ArtifactInfo(ids[3], "part 3", 3, True)
-    assert found[4] == ArtifactInfo(ids[4], "part 4", 4, False)
+    assert found[3] == ArtifactInfo(ids[3], "part 3", 3, True, "0" * 40, "main", True)
+    assert found[4] == ArtifactInfo(ids[4], "part 4", 4, False, "0" * 40, "main", True)
     assert len(world.github.traffic) == 2
 
 
@@ -96,3 +97,74 @@ def test_a_silent_server_is_not_a_missing_ancestor(world: World) -> None:
     assert "cannot compare" in world.error(lambda: is_ancestor(world.hub, HEAD, "main"))
     world.github.fail_next("GET", "/commits/", 500, times=9)
     assert "cannot read the commit" in world.error(lambda: parents(world.hub, HEAD))
+
+
+# Downloads
+
+
+def test_a_download_does_not_take_the_token_along(world: World) -> None:
+    number = world.github.add_artifact(7, "a", b"data")
+    assert download(world.hub, number, 1000) == b"data"
+    assert [one["authorization"] for one in world.github.blob_requests] == [None]
+
+
+@pytest.mark.parametrize(
+    ("status", "line"), [(401, "github-token"), (403, "actions: read"), (404, "actions: read"), (410, "expired")]
+)
+def test_a_download_that_is_refused(world: World, status: int, line: str) -> None:
+    world.github.fail_next("GET", r"/zip$", status)
+    number = world.github.add_artifact(7, "a", b"data")
+    assert line in world.error(lambda: download(world.hub, number, 1000))
+
+
+@pytest.mark.parametrize("headers", [{"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "4000000000"}, {}])
+def test_an_exhausted_rate_limit_is_no_missing_permission(world: World, headers: dict[str, str]) -> None:
+    said = {"message": "API rate limit exceeded for installation ID 7."}
+    world.github.fail_next("GET", r"/zip$", 403, headers=headers, body=said, times=9)
+    number = world.github.add_artifact(7, "a", b"data")
+    line = world.error(lambda: download(world.hub, number, 1000))
+    assert "GitHub limits the rate of requests" in line and "run it again later" in line and "permissions" not in line
+    assert world.requests("GET", "/zip") == 1
+
+
+@pytest.mark.parametrize("status", [429, 500, 502, 503, 0])
+@pytest.mark.parametrize("path", [r"/zip$", r"/artifacts/\d+[.]zip$"])
+def test_a_download_is_asked_for_again(world: World, status: int, path: str) -> None:
+    number = world.github.add_artifact(7, "a", b"data")
+    world.github.fail_next("GET", path, status, times=2, headers={"Retry-After": "0"} if status else {})
+    assert download(world.hub, number, 1000) == b"data"
+
+
+def test_an_answer_that_breaks_off_is_asked_for_again(world: World) -> None:
+    number = world.github.add_artifact(7, "a", b"data")
+    world.github.fail_next("GET", r"[.]zip$", 200, headers={"Content-Length": "9"}, body=b"da")
+    assert download(world.hub, number, 1000) == b"data"
+
+
+def test_a_fault_that_stays(world: World) -> None:
+    world.github.fail_next("GET", r"/zip$", 503, times=9)
+    number = world.github.add_artifact(7, "a", b"data")
+    assert "503" in world.error(lambda: download(world.hub, number, 1000))
+    assert world.requests("GET", "/zip") == 3
+
+
+def test_a_storage_that_refuses_is_no_missing_permission(world: World) -> None:
+    number = world.github.add_artifact(7, "a", b"data")
+    world.github.fail_next("GET", r"[.]zip$", 403)
+    line = world.error(lambda: download(world.hub, number, 1000))
+    assert "names a storage that answers 403" in line and "permissions" not in line
+
+
+def test_more_bytes_than_allowed(world: World) -> None:
+    number = world.github.add_artifact(7, "a", b"x" * 1001)
+    assert "has more than 1000 bytes" in world.error(lambda: download(world.hub, number, 1000))
+    assert len(download(world.hub, number, 1001)) == 1001
+
+
+@pytest.mark.parametrize(
+    "url", ["http://example.org/x", "file:///etc/passwd", "", "https://a@b/x", "ftp://localhost/x"]
+)
+def test_a_redirect_to_elsewhere(world: World, url: str) -> None:
+    world.github.fail_next("GET", r"/zip$", 302, headers={"Location": url})
+    number = world.github.add_artifact(7, "a", b"data")
+    assert "not https" in world.error(lambda: download(world.hub, number, 1000))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -94,15 +95,70 @@ def test_the_baseline_of_another_report_is_not_used(stage: Stage) -> None:
     assert ran.report.base.source.sha == second and "measured in this run" in ran.report.baseline.rule
 
 
-def test_a_store_that_is_torn_is_noted_and_the_base_measured(stage: Stage) -> None:
-    stage.push(stage.main())
-    (stored,) = stage.store.entries()
-    (stage.home / "store" / path_of(stored)).write_bytes(b"\xfd7zXZ\0 no more")
+def tear(stage: Stage, sha: str) -> Path:
+    """Damages what is stored of a commit."""
+    (entry,) = [one for one in stage.store.entries() if one.sha == sha]
+    path = stage.home / "store" / path_of(entry)
+    path.write_bytes(path.read_bytes()[:-9])
+    return path
+
+
+def test_a_damaged_baseline_is_skipped_and_the_base_measured(stage: Stage) -> None:
+    main = stage.main()
+    stage.push(main)
+    path = tear(stage, main)
+    ran = stage.pull(*stage.open_pull({"README.md": "words\n"}))
+    assert ran.code == 0 and ran.states == {"a on vmvx": "same"}, ran.error
+    assert "measured in this run" in ran.report.baseline.rule and ran.report.notes == ()
+    assert "skipped a stored baseline that is damaged" in ran.said and str(path) in ran.said
+    assert stage.comments() == [] and stage.conclusions == ["success"]
+
+
+def test_an_older_good_baseline_is_used_in_place_of_a_damaged_one(stage: Stage) -> None:
+    first = stage.main()
+    stage.push(first)
+    (good,) = stage.store.entries()
+    last = stage.origin.push_main("Words", {"README.md": "1\n"})
+    stage.store.save(replace(good, sha=last), stage.store.load(good))
+    tear(stage, last)
+    ran = stage.pull(*stage.open_pull({"notes.txt": "one\n"}))
+    assert ran.code == 0 and ran.report.base.source.sha == first, ran.error
+    assert (ran.report.baseline.sha, ran.report.baseline.distance) == (last, 1)
+
+
+def test_the_next_push_writes_a_damaged_baseline_anew(stage: Stage) -> None:
+    main = stage.main()
+    stage.push(main)
+    path = tear(stage, main)
+    assert stage.push(main).code == 0
+    unpack(path.read_bytes(), str(path))
+    ran = stage.pull(*stage.open_pull({"notes.txt": "one\n"}))
+    assert "stored snapshot" in ran.report.baseline.rule and "damaged" not in ran.said
+
+
+def test_the_default_branch_is_no_store_and_stays_as_it_is(stage: Stage) -> None:
+    main = stage.main(baseline={"store": "data-branch", "branch": "main", "squash_days": 1})
+    ran = stage.push(main)
+    assert ran.code == 2 and "branch main is the default branch, and is left alone" in ran.error
+    assert "baseline: branch" in ran.error and compiles(stage) == 0
+    assert git(stage.origin.bare, "rev-parse", "main") == main and "is left alone" in ran.summary
     ran = stage.pull(*stage.open_pull({"models/a.mlir": longer("a")}))
-    assert ran.code == 0 and ran.states == {"a on vmvx": "changed"}, ran.error
-    assert "measured in this run" in ran.report.baseline.rule
-    (note,) = [note for note in ran.report.notes if "stored baselines could not be read" in note]
-    assert note in ran.said and "stored baselines could not be read" in stage.comments()[0]
+    assert ran.code == 0 and any("is the default branch" in note for note in ran.report.notes), ran.error
+
+
+def test_of_several_baselines_of_one_commit_the_newest_stands_for_an_unknown_compiler(stage: Stage) -> None:
+    main = stage.main()
+    stage.push(main)
+    (first,) = stage.store.entries()
+    whole = stage.store.load(first)
+    for age, digest in enumerate(("f", "0", "8")):
+        entry = replace(first, digest=digest * 64)
+        stage.store.save(entry, replace(whole, notes=(digest,)))
+        os.utime(stage.home / "store" / path_of(entry), (4_000_000_000 - age, 4_000_000_000 - age))
+    head, merge = stage.open_pull({"models/a.mlir": longer("a")})
+    ran = stage.pull(head, merge, head=stage.spec("one"))
+    assert ran.report.base.notes == ("f",) and "stored snapshot" in ran.report.baseline.rule
+    assert stage.pull(head, merge).report.base.notes == whole.notes, "the digest is known here, and decides"
 
 
 def test_a_store_of_artifacts_without_a_token_is_noted(stage: Stage) -> None:
@@ -400,7 +456,7 @@ def test_a_plan_is_made_without_the_store_if_need_be(stage: Stage) -> None:
     (stage.home / "store" / path_of(stored)).write_bytes(b"torn")
     ran = stage.pull(*stage.open_pull({"notes.txt": "one\n"}), command="plan", shards="2")
     assert ran.code == 0 and len(json.loads(ran.outputs["matrix"])["include"]) == 2, ran.error
-    assert "dealt out by size" in ran.said
+    assert "skipped a stored baseline that is damaged" in ran.said
 
 
 def test_a_push_is_joined_from_its_parts(stage: Stage) -> None:

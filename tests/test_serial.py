@@ -267,7 +267,7 @@ def test_any_value_anywhere_is_refused_or_can_be_written_again(place: tuple[str 
         (("cells", 0, "metrics", "vm_bytes"), True, "cells[0].metrics: field 'vm_bytes' has the wrong type bool"),
         (("cells", 0, "metrics", "vm_bytes"), 1.0, "cells[0].metrics: field 'vm_bytes' has the wrong type float"),
         (("cells", 0, "metrics", "vm_bytes"), LARGEST + 1, "cells[0].metrics: field 'vm_bytes' is out of range"),
-        (("cells", 0, "metrics", "vm_bytes"), -LARGEST - 1, "field 'vm_bytes' is out of range"),
+        (("cells", 0, "metrics", "vm_bytes"), -1, "field 'vm_bytes' is out of range"),
         (("cells", 0, "metrics", "vm_bytes"), float("nan"), "field 'vm_bytes' has the wrong type float"),
         (("cells", 0, "dispatches"), [{"name": "p"}], "cells[0].dispatches: field 'executable' is missing"),
         (("cells", 1, "failure"), {"stage": "read"}, "cells[1].failure: field 'message' is missing"),

@@ -62,7 +62,7 @@ def test_odd_rows_are_refused_or_what_json_says(rows: str) -> None:
         ("sites", True, "has the wrong type bool"),
         ("sites", 1.0, "has the wrong type float"),
         ("code_bytes", 1 << 60, "is out of range"),
-        ("code_bytes", -(1 << 60), "is out of range"),
+        ("code_bytes", -1, "is out of range"),
         ("kind", 7, "has the wrong type int"),
         ("unheard", 1, "unknown field"),
         ("kind", ["matmul"], "has the wrong type list"),

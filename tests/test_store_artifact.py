@@ -10,12 +10,15 @@ from fake_github import FakeGitHub
 from report_factory import snapshot
 
 from bot.core.baseline import Entry
-from bot.errors import InputError, NetworkError, UsageError
-from bot.store.artifact import ArtifactStore, artifact_name, download, file_name
+from bot.errors import InputError, UsageError
+from bot.publish.github import connect
+from bot.publish.runs import RepositoryArtifacts
+from bot.store.artifact import ArtifactStore, artifact_name, file_name
 from bot.store.entries import pack
 
 SNAPSHOT = snapshot("3.13.0", models=("gpt2_f32_dyn",))
 ENTRY = Entry("my-report", "ab" * 20, "c" * 64)
+TORN = Entry("my-report", "ef" * 20, "c" * 64)
 
 
 @pytest.fixture
@@ -35,7 +38,7 @@ def zipped(entry: Entry, directory: Path) -> bytes:
 
 
 def store(hub: FakeGitHub) -> ArtifactStore:
-    return ArtifactStore(hub.url, hub.token(), "octo/repo", "main", sleep=lambda _: None)
+    return ArtifactStore(RepositoryArtifacts(connect(hub.url, hub.token(), "octo/repo", backoff_seconds=0.01)), "main")
 
 
 def test_names() -> None:
@@ -84,59 +87,17 @@ def test_it_cannot_be_written_to(hub: FakeGitHub) -> None:
         store(hub).save(ENTRY, SNAPSHOT)
 
 
-# Downloads
+def test_a_damaged_artifact_gives_way_to_an_older_one_of_the_same_name(hub: FakeGitHub, tmp_path: Path) -> None:
+    hub.add_artifact(1, artifact_name(ENTRY), zipped(ENTRY, tmp_path), head_sha=ENTRY.sha)
+    hub.add_artifact(2, artifact_name(ENTRY), b"PK torn", head_sha=ENTRY.sha)
+    assert store(hub).load(ENTRY) == SNAPSHOT
+    hub.add_artifact(3, artifact_name(TORN), b"PK torn", head_sha=TORN.sha)
+    with pytest.raises(InputError, match="no zip archive"):
+        store(hub).load(TORN)
 
 
-def fetched(hub: FakeGitHub, number: int, pauses: list[float] | None = None, max_bytes: int = 1000) -> bytes:
-    sleep = (pauses if pauses is not None else []).append
-    return download(hub.url, hub.token(), "octo/repo", number, max_bytes=max_bytes, timeout_seconds=5, sleep=sleep)
-
-
-@pytest.mark.parametrize(
-    ("status", "line"), [(401, "actions: read"), (403, "actions: read"), (404, "actions: read"), (410, "expired")]
-)
-def test_refusals(hub: FakeGitHub, status: int, line: str) -> None:
-    hub.fail_next("GET", r"/zip$", status)
-    with pytest.raises(NetworkError, match=line) as caught:
-        fetched(hub, hub.add_artifact(1, "a", b"data"))
-    assert "\n" not in caught.value.line
-
-
-@pytest.mark.parametrize("status", [429, 500, 502, 503, 0])
-def test_a_fault_is_asked_again(hub: FakeGitHub, status: int) -> None:
-    number, pauses = hub.add_artifact(1, "a", b"data"), list[float]()
-    hub.fail_next("GET", r"/zip$", status, times=2, headers={"Retry-After": "7"} if status else {})
-    assert fetched(hub, number, pauses) == b"data"
-    assert pauses == ([7, 7] if status else [0.5, 1])
-
-
-def test_a_fault_that_stays(hub: FakeGitHub) -> None:
-    pauses: list[float] = []
-    hub.fail_next("GET", r"/zip$", 503, times=9)
-    with pytest.raises(NetworkError, match="503"):
-        fetched(hub, hub.add_artifact(1, "a", b"data"), pauses)
-    assert len(pauses) == 3
-
-
-def test_a_pause_that_is_too_long(hub: FakeGitHub) -> None:
-    pauses: list[float] = []
-    hub.fail_next("GET", r"/zip$", 429, headers={"Retry-After": "3600"})
-    with pytest.raises(NetworkError, match="429"):
-        fetched(hub, hub.add_artifact(1, "a", b"data"), pauses)
-    assert not pauses
-
-
-def test_more_bytes_than_allowed(hub: FakeGitHub) -> None:
-    number = hub.add_artifact(1, "a", b"x" * 1001)
-    with pytest.raises(NetworkError, match="more than 1000 bytes"):
-        fetched(hub, number)
-    assert len(fetched(hub, number, max_bytes=1001)) == 1001
-
-
-@pytest.mark.parametrize(
-    "url", ["http://example.org/x", "file:///etc/passwd", "", "https://a@b/x", "ftp://localhost/x"]
-)
-def test_a_redirect_to_elsewhere(hub: FakeGitHub, url: str) -> None:
-    hub.fail_next("GET", r"/zip$", 302, headers={"Location": url})
-    with pytest.raises(NetworkError, match="not https"):
-        fetched(hub, hub.add_artifact(1, "a", b"data"))
+def test_the_newest_is_the_one_uploaded_last(hub: FakeGitHub) -> None:
+    second, first = Entry("my-report", ENTRY.sha, "0" * 64), Entry("my-report", ENTRY.sha, "f" * 64)
+    for run, entry in enumerate((first, second)):
+        hub.add_artifact(run + 1, artifact_name(entry), b"", head_sha=entry.sha)
+    assert store(hub).newest([second, first]) == second

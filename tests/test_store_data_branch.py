@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,9 @@ from test_repository import git
 from bot.compiler.git import Git
 from bot.compiler.runner import Cancel
 from bot.core.baseline import Entry
-from bot.errors import InputError, NetworkError
-from bot.store.data_branch import DataBranch, lost_a_race
+from bot.errors import ConfigError, InputError, NetworkError
+from bot.store.data_branch import AUTHOR, DataBranch, lost_a_race
+from bot.store.entries import path_of
 
 BRANCH = "refs/heads/code-size-data"
 SNAPSHOT = snapshot("3.13.0", models=("gpt2_f32_dyn",))
@@ -165,6 +167,88 @@ def test_a_commit_by_hand_does_not_disturb(origin: Path) -> None:
     with branch(path) as store:
         assert store.save(entry(2), SNAPSHOT)
         assert store.entries() == [entry(1), entry(2)]
+
+
+def test_a_damaged_snapshot_is_written_anew(origin: Path) -> None:
+    path = clone(origin, "one")
+    with branch(path) as store:
+        store.save(entry(1), SNAPSHOT)
+    replaced(origin, path, path_of(entry(1)), b"\xfd7zXZ\0 no more")
+    with branch(path) as store:
+        with pytest.raises(InputError):
+            store.load(entry(1))
+        assert store.save(entry(1), SNAPSHOT)
+        assert store.load(entry(1)) == SNAPSHOT and not store.save(entry(1), SNAPSHOT)
+
+
+def replaced(origin: Path, path: Path, name: str, data: bytes) -> None:
+    """A commit by somebody else that changes one file of the branch."""
+    git(path, "fetch", "--quiet", "origin", f"{BRANCH}:by-hand")
+    git(path, "checkout", "--quiet", "by-hand")
+    (path / name).parent.mkdir(parents=True, exist_ok=True)
+    (path / name).write_bytes(data)
+    git(path, "add", name)
+    git(path, "commit", "--quiet", "-m", "by hand")
+    git(path, "push", "--quiet", "origin", f"HEAD:{BRANCH}")
+
+
+def test_the_newest_is_the_one_committed_last(origin: Path) -> None:
+    several = [Entry("default", f"{1:040x}", digit * 64) for digit in "f08"]
+    with branch(clone(origin, "one")) as store:
+        for number, one in enumerate(several):
+            store.save(one, replace(SNAPSHOT, notes=(str(number),)))
+    with branch(clone(origin, "two")) as store:
+        assert store.newest(several[:2]) == several[1] and store.newest(several) == several[2]
+
+
+def everywhere(origin: Path) -> str:
+    return git(origin, "for-each-ref")
+
+
+@pytest.mark.parametrize("default", ["main", ""])
+def test_a_branch_that_holds_something_else_is_left_alone(origin: Path, default: str) -> None:
+    path = clone(origin, "one")
+    before = everywhere(origin)
+    given = {"branch": "main", "squash_days": 1, "now": lambda: 4e9, "default_branch": default}
+    with DataBranch(Git(path, Cancel()), **given) as store:  # type: ignore[arg-type]
+        for ask in (store.entries, lambda: store.load(entry(1)), lambda: store.save(entry(1), SNAPSHOT)):
+            with pytest.raises(ConfigError, match=r"branch main .* and is left alone") as caught:
+                ask()
+    assert "baseline: branch" in caught.value.line and everywhere(origin) == before
+
+
+def test_the_default_branch_is_refused_before_it_exists(origin: Path) -> None:
+    store = DataBranch(Git(clone(origin, "one"), Cancel()), branch="trunk", default_branch="trunk")
+    with store, pytest.raises(ConfigError, match="is the default branch"):
+        store.save(entry(1), SNAPSHOT)
+    assert "trunk" not in everywhere(origin)
+
+
+def test_a_history_that_somebody_else_wrote_to_is_not_squashed(origin: Path) -> None:
+    path = clone(origin, "one")
+    for number in range(3):
+        with branch(path, now=1_700_000_000 + number * DAY) as store:
+            store.save(entry(number), SNAPSHOT)
+    replaced(origin, path, "README.md", b"ours now\n")
+    kept = git(origin, "rev-list", BRANCH).split()
+    with branch(path, now=1_700_000_000 + 900 * DAY) as store:
+        assert store.save(entry(9), SNAPSHOT)
+    assert git(origin, "rev-list", BRANCH).split()[1:] == kept
+
+
+def test_commits_of_the_same_name_with_another_message_are_not_squashed(origin: Path) -> None:
+    """The workflow's own identity also commits what other workflows make."""
+    path = clone(origin, "one")
+    with branch(path) as store:
+        store.save(entry(1), SNAPSHOT)
+    git(path, "fetch", "--quiet", "origin", f"{BRANCH}:by-hand")
+    settings = (f"{key}={value}" for key, value in zip(("user.name", "user.email"), AUTHOR, strict=True))
+    person = [word for setting in settings for word in ("-c", setting)]
+    made = git(path, *person, "commit-tree", "by-hand^{tree}", "-p", "by-hand", "-m", "Release 1.0")
+    git(path, "push", "--quiet", "origin", f"{made}:{BRANCH}")
+    with branch(path, now=1_700_000_000 + 900 * DAY) as store:
+        assert store.save(entry(2), SNAPSHOT)
+    assert made in git(origin, "rev-list", BRANCH).split()
 
 
 def hook(origin: Path, text: str) -> None:

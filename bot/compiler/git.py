@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from bot.compiler.files import temporary_directory
+from bot.compiler.git_auth import Credentials
 from bot.compiler.runner import Cancel, Outcome, run
 from bot.errors import InputError, NetworkError
 
@@ -56,13 +57,11 @@ class Git:
     """Git in one directory.
 
     Args:
-        auth: a configuration file with credentials, from `bot.compiler.git_auth.authenticated`.
+        auth: what to authenticate with, from `bot.compiler.git_auth.credentials`.
     """
 
-    def __init__(self, directory: Path, cancel: Cancel, auth: Path | None = None) -> None:
-        self.directory, self._cancel = directory, cancel
-        settings = (*_SETTINGS, *([f"include.path={auth.resolve()}"] if auth else []))
-        self._argv = ["git", "-C", str(directory), *(word for setting in settings for word in ("-c", setting))]
+    def __init__(self, directory: Path, cancel: Cancel, auth: Credentials | None = None) -> None:
+        self.directory, self._cancel, self._auth = directory, cancel, auth
 
     def __call__(
         self,
@@ -72,17 +71,21 @@ class Git:
         environment: Mapping[str, str] | None = None,
     ) -> Outcome:
         """Run one git command, whatever its outcome; raises InputError where there is no git."""
-        try:
-            return run(
-                [*self._argv, *arguments],
-                cancel=self._cancel,
-                stdin=stdin,
-                stdout=stdout,
-                environment={**_ENVIRONMENT, **(environment or {})},
-                timeout_seconds=TIMEOUT_SECONDS,
-            )
-        except OSError as error:
-            raise InputError(f"git cannot be run: {error.strerror}", mend="install git") from None
+        with self._auth.handed() if self._auth else nullcontext() as secret:
+            settings = (*_SETTINGS, *([f"include.path=/dev/fd/{secret}"] if secret is not None else []))
+            options = [word for setting in settings for word in ("-c", setting)]
+            try:
+                return run(
+                    ["git", "-C", str(self.directory), *options, *arguments],
+                    cancel=self._cancel,
+                    stdin=stdin,
+                    stdout=stdout,
+                    environment={**_ENVIRONMENT, **(environment or {})},
+                    timeout_seconds=TIMEOUT_SECONDS,
+                    inherited=() if secret is None else (secret,),
+                )
+            except OSError as error:
+                raise InputError(f"git cannot be run: {error.strerror}", mend="install git") from None
 
     def text(self, *arguments: str) -> str:
         """Standard output, of any length, without the white space around it; raises InputError where git fails."""

@@ -1,17 +1,18 @@
-"""A token for git: in a file that only its owner reads, never in an argument or in an environment."""
+"""A token for git: in memory that a child is handed, never in an argument, an environment or a file that has a name."""
 
 from __future__ import annotations
 
 import base64
 import os
 import re
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from dataclasses import dataclass, field
+from typing import IO
 from urllib.parse import urlsplit
 
-from bot.compiler.files import temporary_directory
-from bot.errors import OutputError, UsageError
+from bot.errors import UsageError
 
 _LOOPBACK = ("127.0.0.1", "localhost")
 
@@ -24,32 +25,42 @@ def _origin(server_url: str) -> str:
     return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}/"
 
 
-def auth_file(token: str, server_url: str, directory: Path) -> Path:
-    """Write git configuration that sends the token to this server (and to no other), readable by its owner only.
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """Git configuration that sends a token to one server."""
+
+    text: str = field(repr=False)
+
+    @contextmanager
+    def handed(self) -> Iterator[int]:
+        """A file descriptor for one child, which reads the configuration as `/dev/fd/<number>`.
+
+        It has no name, so that nothing is left behind by a process that is killed.
+        """
+        with _nameless() as file:
+            file.write(self.text.encode("ascii"))
+            file.flush()
+            yield file.fileno()
+
+
+def _nameless() -> IO[bytes]:
+    if hasattr(os, "memfd_create"):
+        return open(os.memfd_create("git-credentials"), "wb")
+    return tempfile.TemporaryFile()
+
+
+def credentials(token: str, server_url: str) -> Credentials | None:
+    """What sends the token to this server and to no other; None without a token.
 
     The first, empty header takes back those that the clone's own configuration has (actions/checkout leaves one):
-    GitHub answers 400 to two. Raises UsageError for an address that is not `https://`, OutputError.
+    GitHub answers 400 to two. Raises UsageError for an address that is not `https://`.
     """
+    if not token:
+        return None
     secret = base64.b64encode(f"x-access-token:{token}".encode()).decode()
     lines = (
         f'[http "{_origin(server_url)}"]',
         "\textraheader =",
         f'\textraheader = "AUTHORIZATION: basic {secret}"',
     )
-    path = directory / "auth.gitconfig"
-    try:
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
-            file.write("\n".join(lines) + "\n")
-    except OSError as error:
-        raise OutputError(f"cannot be written: {error.strerror}", where=str(path)) from None
-    return path
-
-
-@contextmanager
-def authenticated(token: str, server_url: str) -> Iterator[Path | None]:
-    """The file for `Git(auth=…)`, in a private directory that is gone afterwards; None without a token."""
-    if not token:
-        yield None
-        return
-    with temporary_directory("auth-") as directory:
-        yield auth_file(token, server_url, directory)
+    return Credentials("\n".join(lines) + "\n")

@@ -161,6 +161,7 @@ def _started(
     cwd: Path | None,
     environment: Mapping[str, str] | None,
     layout: int | None,
+    inherited: Sequence[int],
 ) -> subprocess.Popen[bytes]:
     with nullcontext() if layout is None else fixed_addresses():
         return subprocess.Popen(
@@ -171,6 +172,7 @@ def _started(
             cwd=cwd,
             env=scrubbed_environment(environment),
             start_new_session=True,
+            pass_fds=inherited,
         )
 
 
@@ -184,6 +186,7 @@ def run(
     environment: Mapping[str, str] | None = None,
     timeout_seconds: float = 3600,
     layout: int | None = None,
+    inherited: Sequence[int] = (),
 ) -> Outcome:
     """Run one program to its end; raises OSError where it cannot be started and Interrupted when cancelled.
 
@@ -191,10 +194,11 @@ def run(
         stdin: a file to read from; without it there is nothing to read.
         stdout: a file for the whole of standard output; `output` then holds the head of standard error alone.
         layout: of a compiler's memory, as in `bot.compiler.addresses`; None: as the system likes.
+        inherited: file descriptors that the child gets under the same numbers.
     """
     kept = bytearray()
     with open(stdin or os.devnull, "rb") as source, open(stdout, "wb") if stdout else nullcontext() as sink:
-        child = _started(argv, source, sink, cwd, environment, layout)
+        child = _started(argv, source, sink, cwd, environment, layout, inherited)
     _guard.add(child.pid)
     pipe = child.stdout or child.stderr
     assert pipe is not None

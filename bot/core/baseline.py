@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from bot.core.digests import cut_dispatch, cut_program
@@ -42,16 +42,23 @@ class Choice:
 
 
 def choose(
-    entries: Iterable[Entry], report_id: str, base_sha: str, ancestors: Sequence[str], digest: str | None
+    entries: Iterable[Entry],
+    report_id: str,
+    base_sha: str,
+    ancestors: Sequence[str],
+    digest: str | None,
+    newest: Callable[[Sequence[Entry]], Entry],
 ) -> Choice | None:
     """The entry that gives what measuring the base now would give; None where there is none.
 
     The base commit itself comes first, then its nearest ancestor. An entry counts where its digest is the base's. Where
-    the base's digest is not known (its compiler cannot be had any more), only an entry of the base commit itself does.
+    the base's digest is not known (its compiler cannot be had any more), only entries of the base commit itself do, and
+    of several the one that was stored last.
 
     Args:
         ancestors: of the base, nearest first; `ancestors[0]` is its parent.
         digest: of compiler, suite, targets and flags at the base; None where it is not known.
+        newest: which of several entries was stored last.
     """
     mine = sorted(entry for entry in entries if entry.report_id == report_id)
     by_sha: dict[str, list[Entry]] = {}
@@ -60,7 +67,8 @@ def choose(
             by_sha.setdefault(entry.sha, []).append(entry)
     for distance, sha in enumerate((base_sha, *ancestors)):
         if sha in by_sha:
-            return Choice(by_sha[sha][0], distance)
+            found = by_sha[sha]
+            return Choice(found[0] if len(found) == 1 else newest(found), distance)
     return None
 
 

@@ -9,6 +9,8 @@ from typing import Any, TypeGuard
 from bot.errors import InputError, MalformedBinary
 
 INT_LIMIT = 1 << 53  # what every JSON reader holds exactly
+_SIGNED = frozenset({"exit_code", "values"})
+"""Fields that may be below zero: an amount or a count of anything never is."""
 
 INT = (int, type(None))
 STR = (str, type(None))
@@ -46,6 +48,11 @@ def shown(value: Any) -> str:
     return repr(value) if len(value) <= 60 else f"{value[:57]!r}..."
 
 
+def out_of_range(name: str, number: int) -> bool:
+    """True for a number that no field of this name has."""
+    return number > INT_LIMIT or number < (-INT_LIMIT if name in _SIGNED else 0)
+
+
 class Fields:
     """Checked access to one JSON object; `path` names it in errors."""
 
@@ -64,7 +71,7 @@ class Fields:
         allowed = kind if isinstance(kind, tuple) else (kind,)
         if not isinstance(found, allowed) or (isinstance(found, bool) and bool not in allowed):
             raise InputError(f"field {shown(name)} has the wrong type {type(found).__name__}", where=self.path)
-        if isinstance(found, int) and abs(found) > INT_LIMIT:
+        if isinstance(found, int) and out_of_range(name, found):
             raise InputError(f"field {shown(name)} is out of range", where=self.path)
         return found
 
@@ -78,7 +85,7 @@ class Fields:
         values = self.items(name)
         if not all(type(value) is kind for value in values):
             raise InputError(f"field {name!r} holds something else than {_PLURALS[kind]}", where=self.path)
-        if kind is int and any(abs(value) > INT_LIMIT for value in values):
+        if kind is int and any(out_of_range(name, value) for value in values):
             raise InputError(f"field {name!r} is out of range", where=self.path)
         return tuple(values)
 
@@ -89,7 +96,7 @@ class Fields:
     def mapping(self, name: str, kind: tuple[type, ...]) -> dict[str, Any]:
         """An object whose values are all of these types."""
         values: dict[str, Any] = self.get(name, dict, {})
-        if any(type(value) not in kind or (type(value) is int and abs(value) > INT_LIMIT) for value in values.values()):
+        if any(type(one) not in kind or (type(one) is int and out_of_range("", one)) for one in values.values()):
             inner = Fields(values, f"{self.path}.{name}", frozenset(values))
             return {key: inner.get(key, kind) for key in values}  # says which, and what is wrong with it
         return values

@@ -45,6 +45,24 @@ class CheckRun:
 
 
 @dataclass(frozen=True, slots=True)
+class ArtifactInfo:
+    """One artifact of a workflow run; an expired one is listed but cannot be had any more.
+
+    Attributes:
+        head_sha, head_branch: what the run was about.
+        is_own: True where that is of the repository itself, and not of a fork.
+    """
+
+    id: int
+    name: str
+    size_bytes: int
+    expired: bool
+    head_sha: str = ""
+    head_branch: str = ""
+    is_own: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class CommentState:
     """What a comment remembers, hidden in itself, for the runs that come after.
 

@@ -54,7 +54,7 @@ def _early(value: dict[str, Any]) -> Any:
         if len(_forms) < _FORMS_HELD:
             _forms.add(form)
     sizes = [found for found in value.values() if type(found) is int]
-    if sizes and (max(sizes) > INT_LIMIT or min(sizes) < -INT_LIMIT):
+    if sizes and (max(sizes) > INT_LIMIT or min(sizes) < 0):
         return dispatch_of(value, "dispatches")  # which refuses it
     shared: dict[str, Any] = {name: intern(one) if type(one) is str else one for name, one in value.items()}
     return Dispatch(**shared)

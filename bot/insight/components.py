@@ -15,12 +15,11 @@ from bot.core.delta import CellDelta
 from bot.core.explanation import UNATTRIBUTED, Amounts, ComponentDelta
 from bot.core.program import Program
 from bot.core.snapshot import Cell, Dispatch
+from bot.insight.attribution import AMOUNTS, attribute, places_of
 from bot.insight.memo import per_object
 
 Sections = Sequence["tuple[str, str]"]
 """Name and glob of each; the first whose glob matches decides."""
-
-AMOUNTS = ("dispatch_sites", "code_bytes", "stack_bytes")
 
 MAX_COMPONENTS = 16
 """More than these are no overview: the tree is cut at the level above."""
@@ -169,84 +168,6 @@ def _top(name: _Levels, depth: int) -> _Levels:
     return name[: counted[depth]] if depth < len(counted) else name
 
 
-def attribute(cell: Cell, names: Mapping[str, str]) -> dict[str, Amounts]:
-    """Component → `dispatch_sites`, `code_bytes` and `stack_bytes` of one cell.
-
-    Sites sum to the sites of all entry points. Code sums to the cell's `executable_bytes`, or where that is not known
-    to that of all entry points; code of a shared entry point is split evenly over its sites, what is left over in the
-    program's order. What has no location, an entry point whose sites are more than it is launched, and code that
-    belongs to no entry point are `unattributed`. Stack is the largest frame of an entry point with a site there: a
-    maximum, no sum. An amount is None where nothing is known of it.
-    """
-    parts = _Parts()
-    places = dict(_places(cell.program, names))
-    for dispatch in cell.dispatches:
-        parts.add(dispatch, _counted(dispatch, places.pop(dispatch.name, ())))
-    parts.complete(cell.value("executable_bytes"))
-    return parts.amounts()
-
-
-@per_object
-def _places(program: Program | None, names: Mapping[str, str]) -> dict[str, Sequence[str]]:
-    """Entry point → the component of each of its sites, in the program's order."""
-    found: dict[str, list[str]] = {}
-    for site in program.sites if program else ():
-        place = names.get(site.component, UNATTRIBUTED) if site.component else UNATTRIBUTED
-        found.setdefault(site.entry_point, []).append(place)
-    return dict(found)
-
-
-def _counted(dispatch: Dispatch, places: Sequence[str]) -> Sequence[str]:
-    """As many places as the entry point has sites; which of too many are gone cannot be known."""
-    count = len(places) if dispatch.sites is None else dispatch.sites
-    missing = count - len(places)
-    return (*places, *[UNATTRIBUTED] * missing) if missing >= 0 else (UNATTRIBUTED,) * count
-
-
-class _Parts:
-    """Adds up the amounts of one cell, dispatch by dispatch."""
-
-    def __init__(self) -> None:
-        self.sites: dict[str, int] = {}
-        self.code: dict[str, int] = {}
-        self.stack: dict[str, int] = {}
-        self.names: dict[str, None] = {}
-
-    def add(self, dispatch: Dispatch, places: Sequence[str]) -> None:
-        spots = places or (UNATTRIBUTED,)
-        every = dict.fromkeys(spots)
-        self.names.update(every)
-        if dispatch.sites is not None:
-            for place in every:
-                self.sites[place] = self.sites.get(place, 0) + places.count(place)
-        if dispatch.code_bytes is not None:
-            each, left = divmod(dispatch.code_bytes, len(spots))
-            ahead = spots[:left]
-            for place in every:
-                self.code[place] = self.code.get(place, 0) + each * spots.count(place) + ahead.count(place)
-        frame = dispatch.alloca_bytes if dispatch.stack_bytes is None else dispatch.stack_bytes
-        if frame is not None:
-            for place in every:
-                self.stack[place] = max(self.stack.get(place, 0), frame)
-
-    def complete(self, whole: int | None) -> None:
-        """What no entry point has of the whole; parts that are more than it are no parts of it."""
-        if whole is None:
-            return
-        rest = whole - sum(self.code.values())
-        if rest < 0:
-            self.code, rest = dict.fromkeys(self.code, 0), whole
-        if rest:
-            self.code[UNATTRIBUTED] = self.code.get(UNATTRIBUTED, 0) + rest
-            self.names.setdefault(UNATTRIBUTED)
-            if self.sites:
-                self.sites.setdefault(UNATTRIBUTED, 0)
-
-    def amounts(self) -> dict[str, Amounts]:
-        tables = tuple(zip(AMOUNTS, (self.sites, self.code, self.stack), strict=True))
-        return {name: {what: table.get(name) for what, table in tables} for name in self.names}
-
-
 def components(delta: CellDelta, sections: Sections = ()) -> tuple[ComponentDelta, ...]:
     """The components that moved: largest change of code first, then of sites, of stack, then by name."""
     moved = [part for part in _deltas(delta, naming(delta, sections).components) if any(map(part.change, AMOUNTS))]
@@ -290,7 +211,7 @@ def where(cell: Cell, names: Mapping[str, str]) -> dict[str, str]:
 
 @per_object
 def _most(program: Program | None, names: Mapping[str, str]) -> dict[str, str]:
-    return {entry: max(dict.fromkeys(places), key=places.count) for entry, places in _places(program, names).items()}
+    return {entry: max(dict.fromkeys(places), key=places.count) for entry, places in places_of(program, names).items()}
 
 
 def component_of(dispatch: Dispatch, cell: Cell, names: Mapping[str, str]) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 
 from bot.core.publication import Annotation, CheckRun
 from bot.publish.github import PAGE_ITEMS, Hub, explain, in_doubt
+from bot.publish.shapes import at, number, rows, text_or_none
 
 # "REST API endpoints for check runs": output object and its annotations objects.
 ANNOTATIONS_A_CALL = 50
@@ -96,14 +97,15 @@ def _create(task: _Publication) -> _Stored:
         "output": _output(task.check, 0),
     }
     answer = task.hub.call("POST", "check-runs", body)
-    return _Stored(answer["id"], str(answer["html_url"]), len(task.check.annotations[:ANNOTATIONS_A_CALL]))
+    sent = len(task.check.annotations[:ANNOTATIONS_A_CALL])
+    return _Stored(number(answer, "id"), text_or_none(answer, "html_url") or "", sent)
 
 
 def _append(task: _Publication, known: _Stored | None) -> _Stored | None:
     if known is None:
         return None
     chunk = _output(task.check, known.annotations)
-    task.hub.call("PATCH", f"check-runs/{known.id}", {"output": chunk})
+    number(task.hub.call("PATCH", f"check-runs/{known.id}", {"output": chunk}), "id")
     return _Stored(known.id, known.url, known.annotations + len(chunk["annotations"]))
 
 
@@ -111,9 +113,10 @@ def _look(task: _Publication) -> _Stored | None:
     """This publication as GitHub has it; None where it has not."""
     place, name = f"commits/{task.head_sha}/check-runs", task.check.name
     listed = task.hub.call("GET", place, check_name=name, filter="all", per_page=PAGE_ITEMS)
-    for run in listed["check_runs"]:
-        if run["external_id"] == task.external_id:
-            return _Stored(run["id"], str(run["html_url"]), run["output"]["annotations_count"])
+    for run in rows(listed, "check_runs"):
+        if at(run, "external_id") == task.external_id:
+            count = number(run, "output.annotations_count")
+            return _Stored(number(run, "id"), text_or_none(run, "html_url") or "", count)
     return None
 
 

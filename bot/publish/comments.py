@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from github import GithubException
-from github.IssueComment import IssueComment
-
 from bot.publish.github import Hub, explain, in_doubt
+from bot.publish.retrying import Refused
+from bot.publish.shapes import number as number_at
+from bot.publish.shapes import text, text_or_none
 
 MAX_COMMENT_CHARACTERS = 65_536
 """GitHub answers a longer body with 422 "body is too long (maximum is 65536 characters)"."""
@@ -150,51 +150,49 @@ def _settle(wish: _Wish, present: Sequence[Found]) -> Published | None:
 def _create(wish: _Wish) -> Published | None:
     """Creates the comment, and takes it back where another run was first."""
     created = _post(wish.hub, wish.number, wish.body)
-    older = [found for found in find(wish.hub, wish.number, wish.marker) if found.id < created["id"]]
+    older = [found for found in find(wish.hub, wish.number, wish.marker) if found.id < created.id]
     if not older:
-        return Published(str(created["html_url"]), "created")
-    _delete(wish.hub, created["id"])
+        return Published(created.url, "created")
+    _delete(wish.hub, created.id)
     return _settle(wish, older)
 
 
 def _own(hub: Hub, number: int) -> Iterator[Found]:
     mine = hub.token_login()
-    for comment in sorted(_listed(hub, number), key=lambda comment: comment.id):
-        if _author(comment) == mine:
-            yield Found(comment.id, comment.body or "", comment.html_url)
+    return (found for author, found in _listed(hub, number) if author == mine)
 
 
-def _listed(hub: Hub, number: int) -> list[IssueComment]:
-    return list(hub.repo.get_issue(number).get_comments())
+def _listed(hub: Hub, number: int) -> list[tuple[str, Found]]:
+    """Who wrote each comment (empty where the account is gone), and the comment; oldest first."""
+    listed = hub.listed(f"issues/{number}/comments")
+    return sorted(((text_or_none(one, "user.login") or "", _found(one)) for one in listed), key=lambda one: one[1].id)
 
 
-def _author(comment: IssueComment) -> str:
-    """Login of who wrote it; empty where the account is gone."""
-    user: Any = comment.user
-    return str(user.login) if user is not None else ""
+def _found(comment: Any) -> Found:
+    return Found(number_at(comment, "id"), text_or_none(comment, "body") or "", text(comment, "html_url"))
 
 
 def _said_last(hub: Hub, number: int, body: str) -> bool:
     """True where we said this after everyone else's last word."""
     mine = hub.token_login()
-    for comment in sorted(_listed(hub, number), key=lambda comment: -comment.id):
-        if _author(comment) != mine:
+    for author, found in reversed(_listed(hub, number)):
+        if author != mine:
             return False
-        if _same(comment.body or "", body):
+        if _same(found.body, body):
             return True
     return False
 
 
-def _post(hub: Hub, number: int, body: str) -> Any:
-    return hub.call("POST", f"issues/{number}/comments", {"body": body})
+def _post(hub: Hub, number: int, body: str) -> Found:
+    return _found(hub.call("POST", f"issues/{number}/comments", {"body": body}))
 
 
 def _edit(hub: Hub, comment_id: int, body: str) -> bool:
     """False where the comment is gone."""
     try:
-        hub.call("PATCH", f"issues/comments/{comment_id}", {"body": body})
-    except GithubException as error:
-        if error.status not in {404, 410}:
+        _found(hub.call("PATCH", f"issues/comments/{comment_id}", {"body": body}))
+    except Refused as refused:
+        if refused.status not in {404, 410}:
             raise
         return False
     return True
@@ -203,8 +201,8 @@ def _edit(hub: Hub, comment_id: int, body: str) -> bool:
 def _delete(hub: Hub, comment_id: int) -> None:
     try:
         hub.call("DELETE", f"issues/comments/{comment_id}")
-    except GithubException as error:
-        if error.status not in {404, 410}:  # a run that raced with this one may have been faster
+    except Refused as refused:
+        if refused.status not in {404, 410}:  # a run that raced with this one may have been faster
             raise
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,13 +9,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from github import Auth, BadAttributeException, Github, GithubException, RateLimitExceededException
-from github.Repository import Repository
 from requests.exceptions import RequestException
 from urllib3.exceptions import HTTPError
 
 from bot.errors import NetworkError
-from bot.publish.retrying import BoundedRetry
+from bot.publish.connection import Connection, Unexpected
+from bot.publish.retrying import BoundedRetry, Refused
+from bot.publish.shapes import rows, text
 
 ACTIONS_LOGIN = "github-actions[bot]"
 """Author of what a workflow's own `GITHUB_TOKEN` writes; that token may not ask for its user."""
@@ -24,6 +23,7 @@ ACTIONS_LOGIN = "github-actions[bot]"
 PAGE_ITEMS = 100
 """The most that GitHub gives a page ("Using pagination in the REST API")."""
 
+_MOST_PAGES = 300
 _CLIP_CHARACTERS = 300
 # "GitHub's token formats": a server or proxy that echoes a request must not get one into a log.
 _TOKEN = re.compile(r"(gh[a-z]_|github_pat_|v1\.)\w{10,}|(?i:\b(bearer|token|basic)) [\w.~+/=-]{8,}")
@@ -40,14 +40,9 @@ class Hub:
     """
 
     repository: str
-    client: Github = field(repr=False, compare=False)
+    client: Connection = field(repr=False, compare=False)
     backoff_seconds: float = 0.5
     login: str = ""
-
-    @cached_property
-    def repo(self) -> Repository:
-        """The repository; nothing is requested before it is used."""
-        return self.client.get_repo(self.repository)
 
     def token_login(self) -> str:
         """The login that what this token writes appears under; asked for once.
@@ -61,9 +56,9 @@ class Hub:
     def _login(self) -> str:
         with explain("ask GitHub whose token this is", "metadata: read"):
             try:
-                return str(self.call("GET", "/user")["login"])
-            except GithubException as error:
-                if error.status in {403, 404} and not isinstance(error, RateLimitExceededException):
+                return text(self.call("GET", "/user"), "login")
+            except Refused as refused:
+                if refused.status in {403, 404} and not refused.is_rate_limit:
                     return ACTIONS_LOGIN
                 raise
 
@@ -73,8 +68,34 @@ class Hub:
         Args:
             path: from the root of the API with a slash, or from the repository without.
         """
-        url = path if path.startswith("/") else f"/repos/{self.repository}/{path}"
-        return self.client.requester.requestJsonAndCheck(verb, url, parameters=query or None, input=body)[1]
+        return self.client.ask(verb, self._rooted(path), body, _plain(query)).json
+
+    def listed(self, path: str, envelope: str = "", most_pages: int = _MOST_PAGES, **query: Any) -> list[Any]:
+        """All items of a list that comes in pages, at most `most_pages` of them.
+
+        Args:
+            envelope: where in an answer's object the items are; empty where the answer is the list.
+        """
+        found: list[Any] = []
+        for page in range(1, most_pages + 1):
+            asked = _plain({**query, "per_page": PAGE_ITEMS, "page": page})
+            answer = self.client.ask("GET", self._rooted(path), query=asked)
+            items = rows(answer.json, envelope)
+            found += items
+            if not items or not answer.has_next_page:
+                break
+        return found
+
+    def download(self, path: str, max_bytes: int) -> bytes:
+        """The bytes that a path of the repository leads to."""
+        return self.client.download(self._rooted(path), max_bytes)
+
+    def _rooted(self, path: str) -> str:
+        return path if path.startswith("/") else f"/repos/{self.repository}/{path}"
+
+
+def _plain(query: dict[str, Any]) -> dict[str, str]:
+    return {name: str(value) for name, value in query.items()}
 
 
 def connect(
@@ -98,25 +119,15 @@ def connect(
         login: as in Hub.
     """
     retry = BoundedRetry(retries, max_wait_seconds=max_wait_seconds, backoff_seconds=backoff_seconds)
-    client = Github(
-        auth=Auth.Token(token),
-        base_url=api_url.rstrip("/"),
-        timeout=timeout_seconds,
-        user_agent="code-size-bot",
-        per_page=PAGE_ITEMS,
-        retry=retry,
-        seconds_between_requests=0,
-        seconds_between_writes=0,
-        lazy=True,
-    )
+    client = Connection(api_url, token, timeout_seconds, retry)
     return Hub(repository, client, backoff_seconds, login)
 
 
 def in_doubt(error: Exception) -> bool:
     """True where the request may have been carried out although it looks failed."""
-    if isinstance(error, GithubException):
+    if isinstance(error, Refused):
         return error.status >= 500
-    return isinstance(error, (RequestException, HTTPError))
+    return isinstance(error, (Unexpected, RequestException, HTTPError))
 
 
 @contextmanager
@@ -133,28 +144,28 @@ def explain(action: str, permission: str) -> Iterator[None]:
     # `from None`: the errors of requests carry the request, and with it the token.
     try:
         yield
-    except GithubException as error:
+    except Refused as error:
         raise _refused(action, permission, error) from None
     except (RequestException, HTTPError) as error:
         what = f"cannot {action}: GitHub did not answer: {_one_line(str(error) or type(error).__name__)}"
         raise NetworkError(what, mend="run it again") from None
-    except (BadAttributeException, json.JSONDecodeError, KeyError):
-        what = f"cannot {action}: GitHub's answer has another form than its documentation says"
-        raise NetworkError(what, mend="check the API URL") from None
+    except Unexpected as error:
+        what = f"cannot {action}: GitHub's answer {_one_line(str(error))}"
+        raise NetworkError(what, mend="run it again, or check the API URL") from None
 
 
-def _refused(action: str, permission: str, error: GithubException) -> NetworkError:
+def _refused(action: str, permission: str, error: Refused) -> NetworkError:
     status, said = error.status, _said(error)
-    give = f"give the job `permissions: {permission}`"
+    if not error.is_rate_limit and (status == 404 or (status == 403 and "already running" not in said)):
+        what = f"403 {said}" if status == 403 else "not found, or the token may not see it"
+        return NetworkError(f"cannot {action}: {what}", permission=permission)
     reasons = {
         401: ("the token was refused", "check the input `github-token`"),
-        403: (f"403 {said}", "" if "already running" in said else give),
-        404: ("not found, or the token may not see it", give),
         410: ("it has expired or was removed", "run the workflow again"),
     }
     what, mend = reasons.get(status, (f"{status} {said}", ""))
-    if status == 429 or _is_rate_limit(error):
-        after = (error.headers or {}).get("retry-after")
+    if error.is_rate_limit:
+        after = error.headers.get("retry-after")
         waiting = f" and asks to wait {_one_line(after)} seconds" if after else ""
         what, mend = f"GitHub limits the rate of requests{waiting}: {status} {said}", "run it again later"
     elif status >= 500:
@@ -162,19 +173,11 @@ def _refused(action: str, permission: str, error: GithubException) -> NetworkErr
     return NetworkError(f"cannot {action}: {what}", mend=mend)
 
 
-def _is_rate_limit(error: GithubException) -> bool:
-    headers = error.headers or {}
-    told = "retry-after" in headers or headers.get("x-ratelimit-remaining") == "0"
-    return isinstance(error, RateLimitExceededException) or (error.status == 403 and told)
-
-
-def _said(error: GithubException) -> str:
+def _said(error: Refused) -> str:
     """GitHub's message and what it names as wrong ("Troubleshooting the REST API", validation failed)."""
-    data = error.data if isinstance(error.data, dict) else {"message": error.data}
-    wrong = data.get("errors")
+    wrong = error.data.get("errors") if isinstance(error.data, dict) else None
     details = [_detail(item) for item in wrong] if isinstance(wrong, list) else []
-    message = data.get("message") or data.get("data") or error.message or "without a message"
-    return _one_line(": ".join([str(message), *filter(None, [", ".join(details)])]))
+    return _one_line(": ".join([error.message or "without a message", *filter(None, [", ".join(details)])]))
 
 
 def _detail(item: object) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-from github import GithubException
-from github.PullRequest import PullRequest
+from typing import Any
+from urllib.parse import quote
 
 from bot.publish.github import Hub, explain
+from bot.publish.retrying import Refused
+from bot.publish.shapes import number, rows, text, text_or_none
 
 _WRITERS = frozenset({"admin", "maintain", "write"})
 
@@ -40,14 +41,14 @@ class Labelling:
     who: str
 
 
-def pull(hub: Hub, number: int) -> PullInfo:
+def pull(hub: Hub, pull_number: int) -> PullInfo:
     """A pull request by its number.
 
     Raises:
         NetworkError: it cannot be read, or there is none.
     """
-    with explain(f"read the pull request #{number}", "pull-requests: read"):
-        return _info(hub.repo.get_pull(number))
+    with explain(f"read the pull request #{pull_number}", "pull-requests: read"):
+        return _info(hub.call("GET", f"pulls/{pull_number}"))
 
 
 def open_pulls_with_head(hub: Hub, head_repository: str, head_branch: str, head_sha: str) -> list[PullInfo]:
@@ -61,7 +62,7 @@ def open_pulls_with_head(hub: Hub, head_repository: str, head_branch: str, head_
     """
     owner = head_repository.partition("/")[0]
     with explain(f"look for the pull request of {head_sha[:12]}", "pull-requests: read"):
-        listed = [_info(found) for found in hub.repo.get_pulls(state="open", head=f"{owner}:{head_branch}")]
+        listed = [_info(found) for found in hub.listed("pulls", state="open", head=f"{owner}:{head_branch}")]
     # GitHub ignores a `head` that it cannot read, and the branch may have moved on.
     mine = (info for info in listed if info.head_sha == head_sha)
     of_fork = (info for info in mine if info.head_repository.lower() == head_repository.lower())
@@ -76,38 +77,38 @@ def may_write(hub: Hub, login: str) -> bool:
     """
     with explain(f"ask whether {login} may write", "metadata: read"):
         try:
-            return hub.repo.get_collaborator_permission(login) in _WRITERS
-        except GithubException as error:
-            if error.status != 404:
+            answer = hub.call("GET", f"collaborators/{quote(login, safe='')}/permission")
+            return text(answer, "permission") in _WRITERS
+        except Refused as refused:
+            if refused.status != 404:
                 raise
             return False
 
 
-def labelling(hub: Hub, number: int, label: str) -> Labelling | None:
+def labelling(hub: Hub, issue: int, label: str) -> Labelling | None:
     """The newest setting of a label that is set now; None where it is not. Names of labels know no case.
 
     Raises:
         NetworkError: the labels or events cannot be read.
     """
     wanted = label.casefold()
-    with explain(f"read who labelled #{number}", "issues: read"):
-        issue = hub.repo.get_issue(number)
-        if wanted not in (one.name.casefold() for one in issue.get_labels()):
+    with explain(f"read who labelled #{issue}", "issues: read"):
+        if wanted not in (text(one, "name").casefold() for one in hub.listed(f"issues/{issue}/labels")):
             return None
-        events = [event for event in issue.get_events() if event.event == "labeled" and event.label is not None]
-        settings = [event for event in events if event.label.name.casefold() == wanted]
-        newest = max(settings, key=lambda event: event.id, default=None)
-        return Labelling(newest.id, newest.actor.login if newest.actor is not None else "") if newest else None
+        labelled = [one for one in hub.listed(f"issues/{issue}/events") if text(one, "event") == "labeled"]
+        settings = [one for one in labelled if (text_or_none(one, "label.name") or "").casefold() == wanted]
+        newest = max(settings, key=lambda one: number(one, "id"), default=None)
+        return Labelling(number(newest, "id"), text_or_none(newest, "actor.login") or "") if newest else None
 
 
-def _info(found: PullRequest) -> PullInfo:
+def _info(found: Any) -> PullInfo:
     return PullInfo(
-        number=found.number,
-        state=found.state,
-        head_sha=found.head.sha,
-        base_ref=found.base.ref,
-        base_sha=found.base.sha,
-        head_repository=found.head.repo.full_name if found.head.repo is not None else "",
-        merge_sha=found.merge_commit_sha,
-        labels=tuple(sorted(one.name for one in found.labels)),
+        number=number(found, "number"),
+        state=text(found, "state"),
+        head_sha=text(found, "head.sha"),
+        base_ref=text(found, "base.ref"),
+        base_sha=text(found, "base.sha"),
+        head_repository=text_or_none(found, "head.repo.full_name") or "",
+        merge_sha=text_or_none(found, "merge_commit_sha"),
+        labels=tuple(sorted(text(one, "name") for one in rows(found, "labels"))),
     )

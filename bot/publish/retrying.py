@@ -15,8 +15,6 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
 
-from github import RateLimitExceededException
-from github.Requester import Requester
 from urllib3 import BaseHTTPResponse
 from urllib3.connectionpool import ConnectionPool
 from urllib3.exceptions import ConnectTimeoutError, MaxRetryError, ResponseError
@@ -27,6 +25,38 @@ SECONDARY_LIMIT_SECONDS = 60.0
 
 # PATCH is missing on purpose: a check run appends the annotations of each.
 _SAFE_TO_REPEAT = frozenset({"GET", "HEAD", "DELETE"})
+# Beginnings and ends of what GitHub says of a 403 that is a rate limit.
+_LIMIT_BEGINS = ("api rate limit exceeded", "you have exceeded a secondary rate limit")
+_MOST_SAID_BYTES = 1 << 20
+_LIMIT_ENDS = ("please retry your request again later.", "please wait a few minutes before you try again.")
+
+
+class Refused(Exception):
+    """An answer of 4xx or 5xx.
+
+    Attributes:
+        headers: with names in lower case.
+        data: the body: of any JSON type, or text.
+    """
+
+    def __init__(self, status: int, headers: Mapping[str, str] | None = None, data: Any = None) -> None:
+        super().__init__(status)
+        self.status, self.headers, self.data = status, headers or {}, data
+
+    @property
+    def message(self) -> str:
+        """GitHub's own words; empty where there are none."""
+        said = self.data.get("message") if isinstance(self.data, dict) else self.data
+        return said if isinstance(said, str) else ""
+
+    @property
+    def is_rate_limit(self) -> bool:
+        """True where the request can succeed later, and lacks no permission."""
+        if self.status == 429:
+            return True
+        exhausted = "retry-after" in self.headers or self.headers.get("x-ratelimit-remaining") == "0"
+        said = self.message.lower()
+        return self.status == 403 and (exhausted or said.startswith(_LIMIT_BEGINS) or said.endswith(_LIMIT_ENDS))
 
 
 class BoundedRetry(Retry):
@@ -82,7 +112,7 @@ class BoundedRetry(Retry):
 
         Raises:
             MaxRetryError: no try is left, or the wait would exceed the bound; urllib3 then returns the last answer.
-            GithubException: a 403 that is no rate limit, or one that cannot be waited for.
+            Refused: a 403 that is no rate limit, or one that cannot be waited for.
         """
         if error is not None and not isinstance(error, ConnectTimeoutError) and method not in _SAFE_TO_REPEAT:
             raise error
@@ -124,15 +154,13 @@ def asked_wait_seconds(headers: Mapping[str, str], now_seconds: float) -> float 
     return None
 
 
-def _rate_limit(response: BaseHTTPResponse) -> RateLimitExceededException:
+def _rate_limit(response: BaseHTTPResponse) -> Refused:
     """The 403 as a rate limit; any other 403 is raised as it is, since only its text tells them apart."""
     try:
-        said = json.loads(response.read(decode_content=True))
-    except ValueError:
-        said = {}
-    content = said if isinstance(said, dict) else {}
-    headers = {name.lower(): value for name, value in response.headers.items()}
-    refusal = Requester.createException(response.status, headers, content)
-    if not isinstance(refusal, RateLimitExceededException):
+        said = json.loads(response.read(_MOST_SAID_BYTES, decode_content=True))
+    except (ValueError, RecursionError):
+        said = None
+    refusal = Refused(response.status, {name.lower(): value for name, value in response.headers.items()}, said)
+    if not refusal.is_rate_limit:
         raise refusal
     return refusal

@@ -4,25 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import quote
 
-from github import GithubException
-from github.Artifact import Artifact
-from github.PaginatedList import PaginatedList
-
+from bot.core.publication import ArtifactInfo
 from bot.publish.github import Hub, explain
+from bot.publish.retrying import Refused
+from bot.publish.shapes import flag, number, optional, rows, text
 
 _DESCENDS = frozenset({"ahead", "identical"})
-
-
-@dataclass(frozen=True, slots=True)
-class ArtifactInfo:
-    """One artifact of a run; an expired one is listed but cannot be had any more."""
-
-    id: int
-    name: str
-    size_bytes: int
-    expired: bool
+_MOST_PAGES_OF_ARTIFACTS = 30
 
 
 def rerun(hub: Hub, run_id: int) -> None:
@@ -45,10 +36,10 @@ def newest_run(hub: Hub, head_sha: str, workflow_file: str | None) -> int | None
         NetworkError: the runs cannot be read.
     """
     with explain(f"look for the runs of {head_sha[:12]}", "actions: read"):
-        listed = hub.repo.get_workflow_runs(head_sha=head_sha)
+        listed = hub.listed("actions/runs", "workflow_runs", head_sha=head_sha)
         # GitHub does not promise an order; ids grow with time. The path can carry `@ref`.
-        files = ((one.id, one.path.partition("@")[0].rpartition("/")[2]) for one in listed)
-        return max((number for number, file in files if workflow_file in {None, file}), default=None)
+        files = ((number(one, "id"), text(one, "path").partition("@")[0].rpartition("/")[2]) for one in listed)
+        return max((run_id for run_id, file in files if workflow_file in {None, file}), default=None)
 
 
 def dispatch(hub: Hub, workflow_file: str, ref: str, inputs: Mapping[str, str]) -> None:
@@ -73,10 +64,50 @@ def artifacts(hub: Hub, run_id: int) -> list[ArtifactInfo]:
         NetworkError: they cannot be read.
     """
     with explain(f"list the artifacts of run {run_id}", "actions: read"):
-        place = f"/repos/{hub.repository}/actions/runs/{run_id}/artifacts"
-        listed = PaginatedList(Artifact, hub.client.requester, place, None, list_item="artifacts")
-        found = (ArtifactInfo(one.id, one.name, one.size_in_bytes, one.expired) for one in listed)
-        return sorted(found, key=lambda info: info.id)
+        listed = hub.listed(f"actions/runs/{run_id}/artifacts", "artifacts")
+        return sorted(map(_artifact, listed), key=lambda info: info.id)
+
+
+def download(hub: Hub, artifact_id: int, max_bytes: int) -> bytes:
+    """The zip of one artifact.
+
+    Raises:
+        NetworkError: expired, refused (with the missing permission), larger than `max_bytes`, or no answer.
+    """
+    with explain(f"download artifact {artifact_id} of {hub.repository}", "actions: read"):
+        return hub.download(f"actions/artifacts/{artifact_id}/zip", max_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class RepositoryArtifacts:
+    """What the workflows of a repository uploaded: the newest 3,000."""
+
+    hub: Hub
+
+    def listed(self) -> list[ArtifactInfo]:
+        """Raises NetworkError where they cannot be read."""
+        with explain(f"list the artifacts of {self.hub.repository}", "actions: read"):
+            found = self.hub.listed("actions/artifacts", "artifacts", _MOST_PAGES_OF_ARTIFACTS)
+            return [_artifact(one) for one in found]
+
+    def download(self, artifact_id: int, max_bytes: int) -> bytes:
+        """Raises NetworkError where it cannot be had."""
+        return download(self.hub, artifact_id, max_bytes)
+
+
+def _artifact(found: Any) -> ArtifactInfo:
+    run = optional(found, "workflow_run")
+    own, of = (optional(run, f"{whose}repository_id") for whose in ("", "head_"))
+    sha, branch = (optional(run, name) for name in ("head_sha", "head_branch"))
+    return ArtifactInfo(
+        id=number(found, "id"),
+        name=text(found, "name"),
+        size_bytes=number(found, "size_in_bytes"),
+        expired=flag(found, "expired"),
+        head_sha=sha if isinstance(sha, str) else "",
+        head_branch=branch if isinstance(branch, str) else "",
+        is_own=type(own) is int and own == of,
+    )
 
 
 def is_ancestor(hub: Hub, older: str, newer_ref: str) -> bool:
@@ -89,9 +120,9 @@ def is_ancestor(hub: Hub, older: str, newer_ref: str) -> bool:
         try:
             # Page 2 leaves out the files, which only page 1 has and which can be megabytes.
             place = f"compare/{quote(older, safe='')}...{quote(newer_ref, safe='/')}"
-            return hub.call("GET", place, page=2, per_page=1)["status"] in _DESCENDS
-        except GithubException as error:
-            if error.status != 404:
+            return text(hub.call("GET", place, page=2, per_page=1), "status") in _DESCENDS
+        except Refused as refused:
+            if refused.status != 404:
                 raise
             return False
 
@@ -105,4 +136,4 @@ def parents(hub: Hub, sha: str) -> tuple[str, ...]:
     with explain(f"read the commit {sha[:12]}", "contents: read"):
         # Of the files, which come with it, one is the least to ask for.
         commit = hub.call("GET", f"commits/{quote(sha, safe='')}", per_page=1)
-        return tuple(str(parent["sha"]) for parent in commit["parents"])
+        return tuple(text(parent, "sha") for parent in rows(commit, "parents"))

@@ -135,8 +135,6 @@ class _Reader:
 
     def _numbers(self, found: Fields, name: str) -> tuple[int, ...]:
         numbers = found.of_type(name, int)
-        if any(number < 0 for number in numbers):
-            raise self._broken(f"field {name!r} has a negative number")
         self._rows_left -= len(numbers)
         if self._rows_left < 0:
             raise self._broken(f"has more than {MOST_ROWS} objects and lists")

@@ -13,9 +13,9 @@ from types import TracebackType
 
 from bot.core.baseline import Entry
 from bot.core.snapshot import Snapshot
-from bot.errors import InputError, NetworkError
-from bot.store.entries import FOLDER, UNPACKED_LIMIT_BYTES, entry_of, pack, path_of, unpack
-from bot.store.scratch import TIP, Git, Scratch, refused
+from bot.errors import ConfigError, InputError, NetworkError
+from bot.store.entries import FOLDER, UNPACKED_LIMIT_BYTES, entry_of, is_whole, pack, path_of, unpack
+from bot.store.scratch import HISTORY, TIP, Git, Scratch, refused
 from bot.store.squash import DAY_SECONDS, history_since, message_since, squashed
 
 ATTEMPTS = 30
@@ -48,6 +48,7 @@ class DataBranch:
         git: in the user's clone, with credentials that may push.
         squash_days: history older than this becomes one commit.
         author: name and address for the commits.
+        default_branch: of the repository, which is never written to; empty where it is not known.
         now: seconds since the epoch.
     """
 
@@ -58,10 +59,11 @@ class DataBranch:
         remote: str = "origin",
         squash_days: int = 90,
         author: tuple[str, str] = AUTHOR,
+        default_branch: str = "",
         now: Callable[[], float] = time.time,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._git, self._branch, self._remote = git, branch, remote
+        self._git, self._branch, self._remote, self._default = git, branch, remote, default_branch
         self._squash_days, self._author, self._now, self._sleep = squash_days, author, now, sleep
         self._made: Scratch | None = None
         self._tip: str | None = None
@@ -85,32 +87,59 @@ class DataBranch:
             self._made = None
 
     def entries(self) -> Sequence[Entry]:
-        """Everything on the branch now; empty where there is no such branch. Raises NetworkError."""
-        self._tip = self._scratch.fetch(self._branch)
+        """Everything on the branch now; empty where there is no such branch.
+
+        Raises NetworkError, and ConfigError for a branch that holds something else.
+        """
+        self._tip = self._fetched()
         if self._tip is None:
             return ()
-        listing = self._scratch.data("ls-tree", "-r", "-z", "--name-only", TIP, "--", FOLDER).decode("utf-8", "replace")
-        return sorted(entry for entry in map(entry_of, listing.split("\0")) if entry is not None)
+        return sorted(entry for entry in map(entry_of, self._names("-r", TIP, "--", FOLDER)) if entry is not None)
+
+    def _fetched(self) -> str | None:
+        """The branch's tip now, which is one of ours; None where there is no such branch."""
+        if self._branch == self._default:
+            raise self._foreign("is the default branch")
+        tip = self._scratch.fetch(self._branch)
+        if tip is not None and set(self._names(tip)) - {"README.md"} != {FOLDER}:
+            raise self._foreign("holds something else than baselines")
+        return tip
+
+    def _foreign(self, what: str) -> ConfigError:
+        mend = "name a branch of its own, such as code-size-data, or delete this one if it is not needed"
+        return ConfigError(f"branch {self._branch} {what}, and is left alone", where="baseline: branch", mend=mend)
+
+    def _names(self, *arguments: str) -> list[str]:
+        listing = self._scratch.data("ls-tree", "-z", "--name-only", *arguments).decode("utf-8", "replace")
+        return [name for name in listing.split("\0") if name]
 
     def load(self, entry: Entry) -> Snapshot:
         """Fetch and read one snapshot; raises InputError, NetworkError."""
         path = path_of(entry)
         where = f"{self._branch}:{path}"
         if self._tip is None:
-            self._tip = self._scratch.fetch(self._branch)
+            self._tip = self._fetched()
         if self._tip is None or not self._has(self._tip, path):
             raise InputError("is not stored", where=where)
         return unpack(self._scratch.data("cat-file", "blob", f"{self._tip}:{path}", limit=UNPACKED_LIMIT_BYTES), where)
 
     def _has(self, tip: str, path: str) -> bool:
-        return bool(self._scratch.data("ls-tree", "-z", "--name-only", tip, "--", path))
+        return bool(self._names(tip, "--", path))
+
+    def newest(self, entries: Sequence[Entry]) -> Entry:
+        """By the last commit that wrote it; raises NetworkError."""
+        self._scratch.fetch(self._branch, history=True)
+        paths = {path_of(entry): entry for entry in sorted(entries)}
+        told = ("--first-parent", "--no-renames", "--name-only", "--format=", HISTORY)
+        written = self._scratch.text("log", *told, "--", *paths).splitlines()
+        return next((paths[path] for path in written if path in paths), max(entries))
 
     def save(self, entry: Entry, snapshot: Snapshot) -> bool:
-        """Push one snapshot, as often as other writers come first; raises NetworkError."""
+        """Push one snapshot, as often as other writers come first; raises NetworkError, ConfigError."""
         path, blob = path_of(entry), self._scratch.store(pack(snapshot))
         for attempt in range(ATTEMPTS):
-            self._tip = self._scratch.fetch(self._branch)
-            if self._tip and self._has(self._tip, path):
+            self._tip = self._fetched()
+            if self._tip and self._has(self._tip, path) and is_whole(self, entry):
                 return False
             since = self._since(self._tip)
             if self._pushed(self._commit(entry, path, blob, since)):
@@ -165,7 +194,7 @@ class DataBranch:
         if since >= cutoff:
             return
         try:
-            pair = squashed(self._scratch, self._branch, cutoff, int(self._now()), self._identity)
+            pair = squashed(self._scratch, self._branch, cutoff, int(self._now()), self._identity, self._author)
             if pair is not None:
                 self._publish(*pair)
         except (InputError, NetworkError):

@@ -8,7 +8,7 @@ from pathlib import Path
 from bot.core.baseline import Entry
 from bot.core.snapshot import Snapshot
 from bot.errors import InputError
-from bot.store.entries import FOLDER, UNPACKED_LIMIT_BYTES, entry_of, pack, path_of, unpack
+from bot.store.entries import FOLDER, UNPACKED_LIMIT_BYTES, entry_of, is_whole, pack, path_of, unpack
 
 
 class DirectoryStore:
@@ -37,10 +37,20 @@ class DirectoryStore:
             raise InputError(f"cannot be read: {error.strerror}", where=str(path)) from None
         return unpack(data, str(path))
 
+    def newest(self, entries: Sequence[Entry]) -> Entry:
+        """By the time its file was written."""
+        return max(entries, key=lambda entry: (self._written(entry), entry))
+
+    def _written(self, entry: Entry) -> int:
+        try:
+            return (self.root / path_of(entry)).stat().st_mtime_ns
+        except OSError:
+            return 0
+
     def save(self, entry: Entry, snapshot: Snapshot) -> bool:
-        """Store whole or not at all; raises OutputError."""
+        """Store whole or not at all, in place of one that cannot be read; raises OutputError."""
         path = self.root / path_of(entry)
-        if path.exists():
+        if path.exists() and is_whole(self, entry):
             return False
         self._write(path, pack(snapshot))
         return True

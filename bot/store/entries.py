@@ -38,8 +38,20 @@ class Store(Protocol):
     def load(self, entry: Entry) -> Snapshot:
         """One of `entries()`; raises InputError where it is not there or not a snapshot."""
 
+    def newest(self, entries: Sequence[Entry]) -> Entry:
+        """Of several of `entries()` the one that was stored last."""
+
     def save(self, entry: Entry, snapshot: Snapshot) -> bool:
-        """Store for good; False where the entry was there already, which then stays as it is."""
+        """Store for good; False where the entry was there already, and can be read: it then stays as it is."""
+
+
+def is_whole(store: Store, entry: Entry) -> bool:
+    """True where the entry is stored and can be read; raises NetworkError."""
+    try:
+        store.load(entry)
+    except InputError:
+        return False
+    return True
 
 
 def checked_report_id(report_id: str) -> str:

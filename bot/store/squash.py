@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from bot.store.scratch import HISTORY, Scratch
 
 DAY_SECONDS = 86_400
+_OURS = re.compile(r"(Code size of [0-9a-f]{40,64}|Code size baselines up to [0-9]+|Begin the code size baselines)\n")
+"""How the messages of the bot's own commits begin."""
 _SINCE = re.compile(r"^Since: ([0-9]{1,12})$", re.MULTILINE)
 
 
@@ -16,6 +18,7 @@ _SINCE = re.compile(r"^Since: ([0-9]{1,12})$", re.MULTILINE)
 class _Commit:
     tree: str
     seconds: int
+    committer: tuple[str, str]
     message: str
 
 
@@ -27,10 +30,10 @@ def message_since(message: str) -> int | None:
 
 def _history(scratch: Scratch) -> list[_Commit]:
     """The fetched history, oldest first."""
-    arguments = ("--first-parent", "--reverse", "-z", "--format=%T%x1f%ct%x1f%B")
+    arguments = ("--first-parent", "--reverse", "-z", "--format=%T%x1f%ct%x1f%cn%x1f%ce%x1f%B")
     rows = scratch.data("log", *arguments, HISTORY, "--").decode("utf-8", "replace").split("\0")
-    parts = (row.split("\x1f", 2) for row in rows if row)
-    return [_Commit(tree, int(seconds), message) for tree, seconds, message in parts]
+    parts = (row.split("\x1f", 4) for row in rows if row)
+    return [_Commit(tree, int(seconds), (name, address), message) for tree, seconds, name, address, message in parts]
 
 
 def history_since(scratch: Scratch, branch: str) -> int:
@@ -39,21 +42,32 @@ def history_since(scratch: Scratch, branch: str) -> int:
     return _history(scratch)[0].seconds
 
 
+def _is_ours(commit: _Commit, author: tuple[str, str]) -> bool:
+    return commit.committer == author and bool(_OURS.match(commit.message))
+
+
 def squashed(
-    scratch: Scratch, branch: str, cutoff: int, now: int, identity: Callable[[int], Mapping[str, str]]
+    scratch: Scratch,
+    branch: str,
+    cutoff: int,
+    now: int,
+    identity: Callable[[int], Mapping[str, str]],
+    author: tuple[str, str],
 ) -> tuple[str, str] | None:
     """The tip seen at the remote and the commit to stand in its place; None where there is nothing to gain.
 
+    Only a history that the bot alone wrote is written anew: a commit of anybody else stays, and so do all others.
     The new root is dated `now`, so that the next squash is due only when it, too, has become old.
 
     Args:
         cutoff, now: seconds since the epoch; commits before `cutoff` are joined.
         identity: of commits made at that second.
+        author: name and address of the bot's own commits.
     """
     seen = scratch.fetch(branch, history=True)
     commits = _history(scratch) if seen else []
     old = next((i for i, commit in enumerate(commits) if commit.seconds >= cutoff), len(commits))
-    if seen is None or old < 2:
+    if seen is None or old < 2 or not all(_is_ours(commit, author) for commit in commits):
         return None
     message = f"Code size baselines up to {commits[old - 1].seconds}\n\n{old} commits joined.\n\nSince: {now}\n"
     tip = scratch.commit(commits[old - 1].tree, None, message, identity(now))

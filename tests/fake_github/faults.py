@@ -43,6 +43,10 @@ class Orders(Generic[Order]):
         with self._lock:
             self._waiting.append(_Waiting(method.upper(), re.compile(path_regex), times, order))
 
+    def clear(self) -> None:
+        with self._lock:
+            self._waiting.clear()
+
     def take(self, method: str, path: str) -> Order | None:
         """The oldest order for this request, used up by one; None where there is none."""
         with self._lock:

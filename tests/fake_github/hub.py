@@ -221,6 +221,10 @@ class FakeGitHub:
         """
         self._hub.faults.answers.add(method, path_regex, Fault(status, dict(headers or {}), body, served), times)
 
+    def forget_faults(self) -> None:
+        """No request fails any more."""
+        self._hub.faults.answers.clear()
+
     def delay_next(self, method: str, path_regex: str, seconds: float, times: int = 1) -> None:
         """The next `times` requests wait before they are served."""
         self._hub.faults.delays.add(method, path_regex, seconds, times)

@@ -92,7 +92,9 @@ class Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             return
         self.send_response(status)
-        for name, value in {**headers, "Content-Length": str(len(body))}.items():
+        sent = {"Content-Length": str(len(body)), **headers}
+        self.close_connection |= int(sent["Content-Length"]) > len(body)  # ordered: an answer that breaks off
+        for name, value in sent.items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)

@@ -1,0 +1,122 @@
+"""How much of a cell each part of the model has: dispatch sites, code and stack, summed over its dispatches.
+
+How many sites a dispatch has is only a number, from an artifact of a stranger perhaps: it is counted with, not listed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from bot.core.explanation import UNATTRIBUTED, Amounts
+from bot.core.program import Program
+from bot.core.snapshot import Cell, Dispatch
+from bot.insight.memo import per_object
+
+AMOUNTS = ("dispatch_sites", "code_bytes", "stack_bytes")
+
+
+def attribute(cell: Cell, names: Mapping[str, str]) -> dict[str, Amounts]:
+    """Component → `dispatch_sites`, `code_bytes` and `stack_bytes` of one cell.
+
+    Sites sum to the sites of all entry points. Code sums to the cell's `executable_bytes`, or where that is not known
+    to that of all entry points; code of a shared entry point is split evenly over its sites, what is left over in the
+    program's order. What has no location, an entry point whose sites are more than it is launched, and code that
+    belongs to no entry point are `unattributed`. Stack is the largest frame of an entry point with a site there: a
+    maximum, no sum. An amount is None where nothing is known of it.
+    """
+    parts = _Parts()
+    places = dict(places_of(cell.program, names))
+    for dispatch in cell.dispatches:
+        parts.add(dispatch, _counted(dispatch, places.pop(dispatch.name, ())))
+    parts.complete(cell.value("executable_bytes"))
+    return parts.amounts()
+
+
+@per_object
+def places_of(program: Program | None, names: Mapping[str, str]) -> dict[str, Sequence[str]]:
+    """Entry point → the component of each of its sites, in the program's order."""
+    found: dict[str, list[str]] = {}
+    for site in program.sites if program else ():
+        place = names.get(site.component, UNATTRIBUTED) if site.component else UNATTRIBUTED
+        found.setdefault(site.entry_point, []).append(place)
+    return dict(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Spots:
+    """The components of a dispatch's sites: those known, in the program's order, then `unplaced` that are not."""
+
+    known: Sequence[str]
+    unplaced: int
+
+    @property
+    def total(self) -> int:
+        return len(self.known) + self.unplaced
+
+    def among(self, first: int) -> Counter[str]:
+        """Component → how many of the first so many sites it has."""
+        counts = Counter(self.known[:first])
+        if (more := min(self.unplaced, first - len(self.known))) > 0:
+            counts[UNATTRIBUTED] += more
+        return counts
+
+
+def _counted(dispatch: Dispatch, places: Sequence[str]) -> _Spots:
+    """As many places as the entry point has sites; which of too many are gone cannot be known."""
+    count = len(places) if dispatch.sites is None else dispatch.sites
+    missing = count - len(places)
+    return _Spots(places, missing) if missing >= 0 else _Spots((), count)
+
+
+class _Parts:
+    """Adds up the amounts of one cell, dispatch by dispatch."""
+
+    def __init__(self) -> None:
+        self.sites: dict[str, int] = {}
+        self.code: dict[str, int] = {}
+        self.stack: dict[str, int] = {}
+        self.names: dict[str, None] = {}
+
+    def add(self, dispatch: Dispatch, spots: _Spots) -> None:
+        counts = spots.among(spots.total) or Counter({UNATTRIBUTED: 0})
+        self.names.update(dict.fromkeys(counts))
+        if dispatch.sites is not None:
+            for place, count in counts.items():
+                self.sites[place] = self.sites.get(place, 0) + count
+        if dispatch.code_bytes is not None:
+            for place, code in _shares(dispatch.code_bytes, spots, counts):
+                self.code[place] = self.code.get(place, 0) + code
+        frame = dispatch.alloca_bytes if dispatch.stack_bytes is None else dispatch.stack_bytes
+        if frame is not None:
+            for place in counts:
+                self.stack[place] = max(self.stack.get(place, 0), frame)
+
+    def complete(self, whole: int | None) -> None:
+        """What no entry point has of the whole; parts that are more than it are no parts of it."""
+        if whole is None:
+            return
+        rest = whole - sum(self.code.values())
+        if rest < 0:
+            self.code, rest = dict.fromkeys(self.code, 0), whole
+        if rest:
+            self.code[UNATTRIBUTED] = self.code.get(UNATTRIBUTED, 0) + rest
+            self.names.setdefault(UNATTRIBUTED)
+            if self.sites:
+                self.sites.setdefault(UNATTRIBUTED, 0)
+
+    def amounts(self) -> dict[str, Amounts]:
+        tables = tuple(zip(AMOUNTS, (self.sites, self.code, self.stack), strict=True))
+        return {name: {what: table.get(name) for what, table in tables} for name in self.names}
+
+
+def _shares(code_bytes: int, spots: _Spots, counts: Counter[str]) -> Iterator[tuple[str, int]]:
+    """An even share for each site; what is left over goes to the first ones, or where there is no site unattributed."""
+    if not spots.total:
+        yield UNATTRIBUTED, code_bytes
+        return
+    each, left = divmod(code_bytes, spots.total)
+    ahead = spots.among(left)
+    for place, count in counts.items():
+        yield place, each * count + ahead[place]
