@@ -184,8 +184,8 @@ def told_if_broken(desk: Desk, to: Callable[[], Destination], words: str = "") -
 
 
 def as_bot_error(error: Exception) -> BotError:
-    """The error in one line."""
-    return error if isinstance(error, BotError) else InternalError.of(error)
+    """The error in one line that everyone may read."""
+    return error if isinstance(error, BotError) else InternalError.of(error, public=True)
 
 
 def _prefixed(words: str, error: BotError) -> BotError:

@@ -91,9 +91,13 @@ class InternalError(BotError):
     exit_code = 5
 
     @classmethod
-    def of(cls, error: Exception) -> InternalError:
-        """The one line about an exception that nobody foresaw; raise it `from error`."""
-        words = " ".join(str(error).split())[:_SAID_CHARS]
+    def of(cls, error: Exception, *, public: bool = False) -> InternalError:
+        """The one line about an exception that nobody foresaw; raise it `from error`.
+
+        Args:
+            public: leave out what the exception says, which may be anybody's words.
+        """
+        words = "" if public else " ".join(str(error).split())[:_SAID_CHARS]
         what = f"a fault of the program, not of what it was given: {type(error).__name__}{words and f': {words}'}"
         mend = "please report it, with the traceback that CODE_SIZE_TRACEBACK=1 prints"
         return cls(what, where=_raised_at(error.__traceback__), mend=mend)

@@ -79,10 +79,8 @@ def recheck(plans: Sequence[SidePlan], sides: Sides, rules: Config, workshop: Wo
         keys = suspects(found["base"], found["head"], rules)
         if number > 0:
             keys = tuple(key for key in keys if _still_alarms(found, rules, key))
-        chosen = room.admit(plans, found, keys, number + 1)
-        if not chosen:
-            break
-        found = _repeated(plans, found, chosen, layout, workshop)
+        if chosen := room.admit(plans, found, keys, number + 1):
+            found = _repeated(plans, found, chosen, layout, workshop, number + 1)
     return found
 
 
@@ -101,16 +99,20 @@ class _Room:
     def admit(self, plans: Sequence[SidePlan], sides: Sides, keys: Iterable[CellKey], times: int) -> frozenset[CellKey]:
         """Those of the cells that can be repeated for what is left.
 
+        What an earlier run repeated is not compiled again, but takes its room all the same: the same comparison always
+        rests on the same compiles.
+
         Args:
-            times: how often a cell has to be compiled in all; what an earlier run did counts.
+            times: how often a cell was compiled before it is repeated.
         """
         chosen = set()
         for key in keys:
-            again = [cell for cell, known in _planned(plans, sides, [key]) if known.compiles <= times]
-            cost = sum(cell.cost for cell in again)
-            if again and (cost <= self._left or self._few > 0):
+            pairs = list(_planned(plans, sides, [key]))
+            cost = sum(cell.cost for cell, _ in pairs)
+            if pairs and (cost <= self._left or self._few > 0):
                 self._left, self._few = self._left - cost, self._few - 1
-                chosen.add(key)
+                if any(known.compiles <= times for _, known in pairs):
+                    chosen.add(key)
         return frozenset(chosen)
 
 
@@ -124,12 +126,12 @@ def _planned(plans: Sequence[SidePlan], sides: Sides, keys: Iterable[CellKey]) -
 
 
 def _repeated(
-    plans: Sequence[SidePlan], sides: Sides, keys: frozenset[CellKey], layout: int, workshop: Workshop
+    plans: Sequence[SidePlan], sides: Sides, keys: frozenset[CellKey], layout: int, workshop: Workshop, times: int
 ) -> dict[str, Snapshot]:
-    """Compile these cells again, and put together what each gave."""
+    """Compile these cells again, unless it was more than `times`, and put together what each gave."""
     found = dict(sides)
     for plan in plans:
-        pairs = list(_planned([plan], sides, keys))
+        pairs = [(cell, known) for cell, known in _planned([plan], sides, keys) if known.compiles <= times]
         runs = _compiled(plan, [(cell, at) for cell, known in pairs for at in _asked(known, layout)], workshop)
         lied = [cell for cell, known in pairs if known.donor and _differ(known, runs[cell.key][0])]
         more = [(cell, at) for cell in lied for at in _DOUBTED if at not in runs[cell.key]]

@@ -135,8 +135,10 @@ def snapshot(
     """A side; `edit` gets every cell and gives what the side has in its place."""
     keys = [CellKey(model, target) for model in models for target in targets]
     cells = [edit(key, cell(key, targets[key.target], dispatches)) for key in sorted(keys)]
+    # Another artifact of the same command is another compiler's, or it would be noise.
+    made = digest(version)[:32] + digest("".join(str(found.artifact_digest) for found in cells if found))[:32]
     return Snapshot(
-        CompilerInfo(f"{version}rc20261016", digest(version)[:40], digest(version), f"iree-base-compiler=={version}"),
+        CompilerInfo(f"{version}rc20261016", digest(version)[:40], made, f"iree-base-compiler=={version}"),
         SourceInfo(digest("sha")[:40], "refs/pull/7/merge"),
         tuple(found for found in cells if found is not None),
         COMMON,

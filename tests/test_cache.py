@@ -173,7 +173,7 @@ def test_code_for_this_processor_is_kept_under_it(tmp_path: Path) -> None:
 
 def test_a_cache_that_is_only_read(tmp_path: Path) -> None:
     CellCache(tmp_path, keeps=False).store(KEY, CELL)
-    TextStore(tmp_path, keeps=False).keep("digest", "text")
+    TextStore(tmp_path, keeps=False).keep(digest_of("text"), "text")
     assert list(tmp_path.rglob("*")) == []
 
 

@@ -168,7 +168,7 @@ def test_the_order_of_completion_does_not_show(tmp_path: Path) -> None:
 def exact(cell: Cell) -> Cell:
     """Without what two runs of one compile may differ in."""
     metrics = {name: value for name, value in cell.metrics.items() if not name.startswith("compile_")}
-    return replace(cell, metrics=metrics, phases_ms={})
+    return replace(cell, metrics=metrics, phases_ms={}, donor=None)
 
 
 def test_no_cells_at_all(tmp_path: Path) -> None:

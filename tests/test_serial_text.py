@@ -41,7 +41,7 @@ def test_equal_dispatches_are_one() -> None:
     assert left.cells[0].dispatches[0] is left.cells[1].dispatches[0] is right.cells[1].dispatches[0]
 
 
-@pytest.mark.parametrize("name", ['"dispatches":', ',"failure":', '"dispatches":[],"failure":', "],", '"'])
+@pytest.mark.parametrize("name", ['"dispatches":', ',"donor":', '"dispatches":[],"donor":', "],", '"'])
 def test_text_that_looks_like_a_field_is_none(name: str) -> None:
     cells = tuple(replace(cell, command=name, reasons={name: name}) for cell in SMALL.cells)
     odd = replace(SMALL, cells=tuple(replace(c, dispatches=(Dispatch(name, name, name),)) for c in cells))
@@ -51,7 +51,7 @@ def test_text_that_looks_like_a_field_is_none(name: str) -> None:
 @pytest.mark.parametrize("rows", ["[] []", "[]]", "[", "", "0", '[{"dispatches":0}]', '[],"dispatches":0'])
 def test_odd_rows_are_refused_or_what_json_says(rows: str) -> None:
     start = LINES[2].index('"dispatches":') + len('"dispatches":')
-    line = LINES[2][:start] + rows + LINES[2][LINES[2].index(',"failure":') :]
+    line = LINES[2][:start] + rows + LINES[2][LINES[2].index(',"donor":') :]
     with pytest.raises(InputError):
         from_lines([*LINES[:2], line, *LINES[3:]], "odd")
 

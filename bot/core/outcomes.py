@@ -48,8 +48,9 @@ def _same_command(base: Snapshot, head: Snapshot, key: CellKey, cells: tuple[Cel
 
 
 def _flags(cell: Cell) -> str:
-    """The command without the model's path, and without what lifts the stack gate."""
-    return cell.command.partition(" < ")[0].replace(f" {LIFTED_LIMIT_FLAG}", "")
+    """The command without the model's path, and without what lifts the stack gate; empty where it names no target."""
+    command = cell.command.partition(" < ")[0].replace(f" {LIFTED_LIMIT_FLAG}", "")
+    return command if "--iree-hal-target-backends=" in command else ""
 
 
 def as_outcome(cell: Cell | None, outcome: Outcome | None) -> Cell | None:

@@ -30,7 +30,7 @@ _forms: set[tuple[Any, ...]] = set()
 """Names and types of dispatches that were checked: there are a few of hundreds of thousands of dispatches."""
 _FORMS_HELD = 1_000
 
-_ROWS, _AFTER_ROWS = '"dispatches":', ',"failure":'
+_ROWS, _AFTER_ROWS = '"dispatches":', ',"donor":'
 _rows: dict[bytes, Any] = {}
 """Digest of the text of a cell's dispatches → the dispatches."""
 _ROWS_HELD = 20_000
