@@ -20,7 +20,7 @@ WORKFLOW_DIRS := configs/workflows $(wildcard .github/workflows)
 WORKFLOWS = $(wildcard $(addsuffix /*.yml,$(WORKFLOW_DIRS)) $(addsuffix /*.yaml,$(WORKFLOW_DIRS)))
 ACTION = $(wildcard action.yml)
 
-.PHONY: help compare test check lint-workflows lock bench clean
+.PHONY: help compare test check lint-workflows lock bench evidence clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -67,6 +67,9 @@ lock: ## write requirements.txt anew: the image's packages with their hashes (Py
 
 bench: $(VENV)/.installed ## speed against the plain loop of the same compiles, over all models: ten minutes
 	$(BIN)/python -m tests.bench --config $(CONFIG_full)
+
+evidence: $(VENV)/.installed ## docs/evidence.md anew: reports from two empty caches, every printed command; half an hour
+	$(BIN)/python -m tests.evidence
 
 clean: ## remove the virtual environment and the outputs (the cache stays)
 	rm -rf $(VENV) $(OUT)

@@ -11,6 +11,7 @@ import argparse
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -49,11 +50,11 @@ FLAGS = (
     "--iree-opt-generalize-matmul",
     "--iree-dispatch-creation-enable-aggressive-fusion=false",
     "--iree-dispatch-creation-enable-fuse-horizontal-contractions",
-    "--iree-dispatch-creation-enable-fuse-multi-use=false",
+    "--iree-dispatch-creation-fuse-multi-use=false",
     "--iree-dispatch-creation-enable-split-reduction",
     "--iree-dispatch-creation-element-wise-fuse-multi-reduction=false",
     "--iree-dispatch-creation-enable-early-trunc-fusion",
-    "--iree-dispatch-creation-pad-factor=32",
+    "--iree-dispatch-creation-enable-aggressive-reshape-movement",
     "--iree-flow-inline-constants-max-byte-length=0",
     "--iree-flow-inline-constants-max-byte-length=64",
     "--iree-stream-partitioning-favor=debug",
@@ -62,7 +63,7 @@ FLAGS = (
     "--iree-stream-emulate-memset",
     "--iree-stream-affinity-solver-max-iterations=1",
     "--iree-scheduling-optimize-bindings=false",
-    "--iree-global-optimization-enable-early-materialization=false",
+    "--iree-global-opt-enable-early-materialization=false",
     "--iree-util-zero-fill-elided-attrs",
     "--iree-hal-indirect-command-buffers=false",
     "--iree-hal-memoization=false",
@@ -72,12 +73,12 @@ FLAGS = (
     "--iree-execution-model=async-external",
     "--iree-vm-target-index-bits=64",
     "--iree-vm-target-extension-f64",
-    "--iree-vm-optimize-for-stack-size=false",
-    "--iree-codegen-llvmcpu-use-fast-min-max-ops",
+    "--iree-global-opt-propagate-transposes=false",
+    "--iree-llvmcpu-use-fast-min-max-ops",
     "--iree-llvmcpu-enable-ukernels=all",
     "--iree-llvmcpu-loop-unrolling",
-    "--iree-llvmgpu-enable-prefetch=false",
-    "--iree-codegen-gpu-native-math-precision",
+    "--iree-codegen-llvmgpu-use-vector-distribution=false",
+    "--iree-global-opt-data-tiling",
 )
 
 
@@ -125,12 +126,25 @@ def _differing(one: Any, other: Any, path: str) -> Iterator[str]:
         yield f"{path}: {str(one)[:80]} | {str(other)[:80]}"
 
 
-def ran(cell: Cell, binary: Path, scratch: Path) -> tuple[str, str]:
+@dataclass(frozen=True)
+class Side:
+    """Reported cells, and how to run their commands.
+
+    Attributes:
+        home: the directory that the printed paths are relative to.
+    """
+
+    name: str
+    snapshot: Snapshot
+    binary: Path
+    home: Path
+
+
+def ran(cell: Cell, side: Side, target: Path) -> tuple[str, str]:
     """What a shell makes of the printed command: the artifact's digest, or the first diagnostics."""
-    target = scratch / f"{binary.parents[3].name}.{cell.key.model}.{cell.key.target}.vmfb"
-    line = cell.command.replace("iree-compile -", f"{binary} -", 1)
+    line = cell.command.replace("iree-compile -", f"{side.binary} -", 1)
     line = line.replace(f"-o {cell.key.model}.vmfb", f"-o {target}")
-    done = subprocess.run(["sh", "-c", line], cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(["sh", "-c", line], cwd=side.home, capture_output=True, text=True, check=False)
     if done.returncode == 0:
         digest = hashlib.sha256(target.read_bytes()).hexdigest()
         target.unlink()
@@ -139,13 +153,14 @@ def ran(cell: Cell, binary: Path, scratch: Path) -> tuple[str, str]:
     return "", said.message
 
 
-def check(where: str, cell: Cell, binary: Path, scratch: Path) -> Checked:
+def check(number: int, cell: Cell, side: Side, scratch: Path) -> Checked:
     """The printed command against the cell; one that gives something else is asked a few times more."""
+    where = f"{side.name} {cell.key}"
     wanted = (cell.artifact_digest or "", "" if cell.measured or not cell.failure else cell.failure.message)
     known = {other.artifact_digest or "" for other in cell.others}
     seen = []
     for _ in range(6):
-        seen.append(ran(cell, binary, scratch))
+        seen.append(ran(cell, side, scratch / f"{number}.vmfb"))
         if seen[-1] == wanted:
             return Checked(where, "equal" if len(seen) == 1 else "noise", f"after {len(seen)} runs")
         if seen[-1][0] in known:
@@ -153,16 +168,11 @@ def check(where: str, cell: Cell, binary: Path, scratch: Path) -> Checked:
     return Checked(where, "other", f"reported {wanted}, gave {seen[-1]}")
 
 
-def checked(snapshots: Iterable[tuple[str, Snapshot, Path]], scratch: Path) -> list[Checked]:
+def checked(sides: Iterable[Side], scratch: Path) -> list[Checked]:
     """All cells of these sides, a compile per core."""
-    asked = [
-        (f"{name} {cell.key}", cell, binary)
-        for name, snapshot, binary in snapshots
-        for cell in snapshot.cells
-        if cell.command
-    ]
+    asked = [(cell, side) for side in sides for cell in side.snapshot.cells if cell.command]
     with ThreadPoolExecutor(cores()) as pool:
-        return list(pool.map(lambda one: check(*one, scratch), asked))
+        return list(pool.map(lambda one: check(one[0], *one[1], scratch), enumerate(asked)))
 
 
 def same_comparison(scratch: Path) -> tuple[list[str], list[Path]]:
@@ -184,18 +194,19 @@ def same_comparison(scratch: Path) -> tuple[list[str], list[Path]]:
     return found, outs
 
 
-def variations(binary: Path, scratch: Path) -> Iterator[tuple[str, Snapshot, Path]]:
+def variations(binary: Path, scratch: Path) -> Iterator[Side]:
     """Small models under one further flag each, measured by the program; a flag that the release lacks is left out."""
+    home = scratch / "small"
+    (home / "models").mkdir(parents=True)
+    for name in SMALL:
+        shutil.copy(ROOT / name, home / "models")
     for number, flag in enumerate(FLAGS):
-        home = scratch / f"flag-{number}"
-        home.mkdir()
-        config = home / "config.yml"
-        models = [str(ROOT / name) for name in SMALL]
-        config.write_text(json.dumps({"schema": "code-size-config/1", "models": models, "flags": [flag]}))
+        config, out = home / f"{number}.yml", home / f"{number}.json"
+        config.write_text(json.dumps({"schema": "code-size-config/1", "models": ["models/*.mlir"], "flags": [flag]}))
         words = ["measure", "--quiet", "--compiler", str(binary), "--config", str(config)]
-        words += ["--cache", str(scratch / "cache"), "--out", str(home / "head.json")]
+        words += ["--cache", str(scratch / "cache"), "--out", str(out)]
         if cli(words, home).wait() == 0:
-            yield flag, from_json((home / "head.json").read_text(encoding="utf-8")), binary
+            yield Side(flag, from_json(out.read_text(encoding="utf-8")), binary, home)
 
 
 def table(found: Sequence[Checked]) -> list[str]:
@@ -217,13 +228,13 @@ def main() -> int:
         scratch = Path(name)
         differences, outs = same_comparison(scratch)
         sides = [
-            (side, from_json((outs[1] / f"{side}.json").read_text(encoding="utf-8")), binary)
-            for side, binary in binaries.items()
+            Side(name, from_json((outs[1] / f"{name}.json").read_text(encoding="utf-8")), binary, ROOT)
+            for name, binary in binaries.items()
         ]
         printed = checked(sides, scratch)
         varied = list(variations(binaries["head"], scratch))
         flagged = checked(varied, scratch)
-        shared = Counter(cell.donor is not None for _, side, _ in sides for cell in side.cells if cell.measured)
+        shared = Counter(cell.donor is not None for side in sides for cell in side.snapshot.cells if cell.measured)
     page = [
         "# Evidence",
         "",
