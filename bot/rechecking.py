@@ -50,11 +50,14 @@ Sides = Mapping[str, Snapshot]
 def suspects(base: Snapshot, head: Snapshot, rules: Config) -> tuple[CellKey, ...]:
     """The cells to be compiled again, most urgent first: those that alarm, then the others that changed."""
     deltas = diff(base, head)
-    alarms = judge(deltas, rules.thresholds, rules.states, rules.noise).findings
     changed = sorted((delta for delta in deltas if delta.state == "changed"), key=_by_growth)
     measured = {cell.key for cell in head.cells}
-    keys = [*_urgent(alarms), *(delta.key for delta in changed)]
+    keys = [*_urgent(_alarms(deltas, rules)), *(delta.key for delta in changed)]
     return tuple(key for key in dict.fromkeys(keys) if key in measured)
+
+
+def _alarms(deltas: Sequence[CellDelta], rules: Config) -> Sequence[Finding]:
+    return judge(deltas, rules.thresholds, rules.states, rules.noise).findings
 
 
 def _by_growth(delta: CellDelta) -> tuple[int, CellKey]:
@@ -78,15 +81,11 @@ def recheck(plans: Sequence[SidePlan], sides: Sides, rules: Config, workshop: Wo
     for number, layout in enumerate(_LAYOUTS):
         keys = suspects(found["base"], found["head"], rules)
         if number > 0:
-            keys = tuple(key for key in keys if _still_alarms(found, rules, key))
+            alarming = {finding.key for finding in _alarms(diff(found["base"], found["head"]), rules)}
+            keys = tuple(key for key in keys if key in alarming)
         if chosen := room.admit(plans, found, keys, number + 1):
             found = _repeated(plans, found, chosen, layout, workshop, number + 1)
     return found
-
-
-def _still_alarms(found: Sides, rules: Config, key: CellKey) -> bool:
-    deltas = [delta for delta in diff(found["base"], found["head"]) if delta.key == key]
-    return bool(judge(deltas, rules.thresholds, rules.states, rules.noise).findings)
 
 
 class _Room:

@@ -183,8 +183,8 @@ def _noisy(
         for left in outcomes[0] or (None,)
         for right in outcomes[1] or (None,)
     ]
-    closest = min(pairs, key=_distance)
-    return replace(closest, noise=_noise(outcomes), innocent={id_: _innocent(pairs, id_) for id_ in METRIC_IDS})
+    innocent = {id_: _innocent(pairs, id_) for id_ in METRIC_IDS}
+    return replace(min(pairs, key=_distance), identical=None, noise=_noise(outcomes), innocent=innocent)
 
 
 def _distance(delta: CellDelta) -> tuple[int, int]:
