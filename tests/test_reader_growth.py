@@ -152,8 +152,8 @@ def quietly(read: Callable[[bytes], object]) -> Callable[[bytes], object]:
 
 HOSTILE: dict[str, tuple[Callable[[int], bytes], Callable[[bytes], object], int]] = {
     "constants of one place": (constants_of_one_place, function_codes, 6000),
-    "constants that overlap": (constants_that_overlap, function_codes, 2000),
-    "functions that overlap": (functions_that_overlap, function_codes, 2000),
+    "constants that overlap": (constants_that_overlap, function_codes, 500),
+    "functions that overlap": (functions_that_overlap, function_codes, 500),
     "many sections": (many_sections, function_codes, 6000),
     "sections of one place": (sections_of_one_place, function_codes, 1000),
     "sections of one place, as an executable": (sections_of_one_place, ElfReader().read, 1000),

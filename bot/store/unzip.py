@@ -64,8 +64,10 @@ def read_zip(
     limits = Limits(max_bytes_each, max_total, max_entries, max_ratio)
     data = _read(source, limits.max_total) if isinstance(source, Path) else source
     try:
-        _check_end(data, limits)
+        count = _check_end(data, limits)
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            if len(archive.infolist()) != count:
+                raise InputError("holds fewer files than it says")
             _check_names([_checked(info, limits) for info in archive.infolist()], names)
             return _files(archive, limits)
     except InputError as error:
@@ -85,7 +87,7 @@ def _read(path: Path, limit: int) -> bytes:
     return data
 
 
-def _check_end(data: bytes, limits: Limits) -> None:
+def _check_end(data: bytes, limits: Limits) -> int:
     """Before `zipfile` builds an object for every entry: how many there are, in one plain archive without more."""
     at = len(data) - _END.size
     if at < 0:
@@ -97,6 +99,7 @@ def _check_end(data: bytes, limits: Limits) -> None:
         raise InputError("is a zip64 archive, or has bytes that belong to no file")
     if count > limits.max_entries or size > limits.max_entries * _LONGEST_RECORD_BYTES:
         raise InputError(f"has more than {limits.max_entries} files")
+    return int(count)
 
 
 def _checked(info: zipfile.ZipInfo, limits: Limits) -> str:
