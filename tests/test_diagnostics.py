@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -13,11 +14,13 @@ from bot.compiler.diagnostics import (
     MOST_CHARACTERS,
     MOST_LINES,
     Ending,
+    Undumped,
     failure,
     stack_figure_bytes,
     trim,
     unknown_option,
 )
+from bot.compiler.runner import Cancel, run
 
 FIXTURES = Path(__file__).resolve().parent / "fixtures" / "diagnostics"
 NAMES = sorted(path.stem for path in FIXTURES.glob("*.txt"))
@@ -184,3 +187,45 @@ def test_remarks_and_what_hangs_below_them_are_dropped() -> None:
         "a.py:3:4: error: 'func.func' op failed to distribute\n"
     )
     assert trim(output) == "a.py:3:4: error: 'func.func' op failed to distribute"
+
+
+OUTPUT_LINES = [
+    "a:1:1: error: x",
+    "b: note: see current operation: ",
+    "  %0 = y loc(z)",
+    "}",
+    "%1",
+    "Stack dump:",
+    "b: remark: r",
+    "",
+]
+
+
+@given(st.lists(st.sampled_from(OUTPUT_LINES)), st.lists(st.integers(0, 200)), st.sampled_from(["\n", ""]))
+def test_dumps_left_out_as_they_come_change_no_diagnostic(parts: list[str], cuts: list[int], end: str) -> None:
+    text = "\n".join(parts) + end
+    output, undumped = text.encode(), Undumped()
+    edges = [0, *sorted(min(cut, len(output)) for cut in cuts), len(output)]
+    chunks = [output[start:stop] for start, stop in pairwise(edges) if start < stop]
+    kept = b"".join(undumped(chunk) for chunk in [*chunks, b""]).decode()
+    assert trim(kept) == trim(text)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_real_compilers_say_is_the_same_without_dumps(name: str) -> None:
+    output, undumped = said(name).encode(), Undumped()
+    kept = undumped(output) + undumped(b"")
+    assert trim(kept.decode()) == trim(said(name))
+    assert len(kept) <= len(output)
+
+
+def test_a_dump_of_megabytes_does_not_use_up_the_room_of_the_next_diagnostic(tmp_path: Path) -> None:
+    lines = [
+        "a:1:1: error: one",
+        "a:1:1: note: see current operation: ",
+        *["  %0 = dump"] * 100_000,
+        "b:2:2: error: two",
+    ]
+    (tmp_path / "said").write_text("\n".join(lines), encoding="utf-8")
+    found = run(["cat", str(tmp_path / "said")], cancel=Cancel(), keeping=Undumped())
+    assert trim(found.output) == "a:1:1: error: one\nb:2:2: error: two"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from bot.compiler.bindings import Bindings
-from bot.compiler.diagnostics import Ending, failure, stack_figure_bytes
+from bot.compiler.diagnostics import Ending, Undumped, failure, stack_figure_bytes
 from bot.compiler.files import temporary_directory
 from bot.compiler.machine import not_started, require_room, require_started
 from bot.compiler.places import without_places
@@ -126,6 +126,7 @@ def _invoke(
             cwd=cwd,
             environment={"TMPDIR": str(cwd / "tmp")},
             timeout_seconds=kit.timeout_seconds,
+            keeping=Undumped(),
         )
     except OSError as error:
         raise not_started(error, kit.toolchain.binary, kit.toolchain.info.spec) from None

@@ -11,6 +11,7 @@ from bot.core.snapshot import Failure
 MOST_LINES = 12
 MOST_CHARACTERS = 1500
 LONGEST_LINE = 240
+_LONGEST_PENDING = 1 << 20
 
 _DIAGNOSTIC = re.compile(r"^\S.*?: ?(?:error|warning|note|remark): |^LLVM ERROR|^iree-compile: |^error: ")
 _DUMP = "see current operation:"
@@ -59,6 +60,29 @@ def trim(output: str) -> str:
         elif not dumping and line.strip() and not line.endswith(_NOISE):
             kept += [short for short in [_short(line)] if short not in kept]
     return "\n".join(kept)[:MOST_CHARACTERS]
+
+
+class Undumped:
+    """A compiler's output as it comes, without the IR behind `see current operation:`, which can be megabytes."""
+
+    def __init__(self) -> None:
+        self._dumping = False
+        self._pending = b""
+
+    def __call__(self, chunk: bytes) -> bytes:
+        """What to keep of all lines that this chunk ends; an empty one is the end of the output."""
+        *lines, self._pending = (self._pending + chunk).splitlines(keepends=True) or [b""]
+        if not chunk or self._pending.endswith(b"\n") or len(self._pending) > _LONGEST_PENDING:
+            lines.append(self._pending)
+            self._pending = b""
+        return b"".join(line for line in lines if self._is_kept(line))
+
+    def _is_kept(self, line: bytes) -> bool:
+        if self._dumping and line[:1].isspace():
+            return False
+        text = line.decode("utf-8", "replace")
+        self._dumping = _DUMP in text or (self._dumping and not _DIAGNOSTIC.match(text) and not _CRASH.match(text))
+        return not self._dumping or _DUMP in text
 
 
 @dataclass(frozen=True, slots=True)

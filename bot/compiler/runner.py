@@ -16,7 +16,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +29,7 @@ from bot.errors import Interrupted
 OUTPUT_LIMIT_BYTES = 64 * 1024
 _KEPT_VARIABLES = ("PATH", "HOME", "LD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE")
 _POLL_SECONDS = 0.1
+Keeping = Callable[[bytes], bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,22 +122,41 @@ def _kill_group(pid: int) -> None:
     _guard.remove(pid)
 
 
-def _drain(fd: int, kept: bytearray) -> bool:
-    """Read what is there, keep the head; False at the end of the stream."""
-    chunk = os.read(fd, 1 << 16)
-    kept += chunk[: OUTPUT_LIMIT_BYTES - len(kept)]
-    return bool(chunk)
+class _Head:
+    """What is kept of a pipe: the head of what `keeping` leaves of it."""
+
+    def __init__(self, fd: int, keeping: Keeping) -> None:
+        self.fd = fd
+        self._keeping = keeping
+        self.kept = bytearray()
+
+    def drain(self) -> bool:
+        """Read what is there; False at the end of the stream."""
+        chunk = os.read(self.fd, 1 << 16)
+        if chunk:
+            self._keep(chunk)
+        return bool(chunk)
+
+    def drain_rest(self) -> None:
+        """What is still in the pipe after the child's end; a stray grandchild cannot keep us here."""
+        for _ in range(1024):
+            if not select.select([self.fd], [], [], 0)[0] or not self.drain():
+                break
+        self._keep(b"")
+
+    def _keep(self, chunk: bytes) -> None:
+        self.kept += self._keeping(chunk)[: OUTPUT_LIMIT_BYTES - len(self.kept)]
 
 
 def _watch(
-    child: subprocess.Popen[bytes], fd: int, deadline: float, cancel: Cancel, kept: bytearray
+    child: subprocess.Popen[bytes], head: _Head, deadline: float, cancel: Cancel
 ) -> tuple[int, resource.struct_rusage] | None:
     """Follow the child and its pipe to their end; wait status and usage, or None when the deadline passed."""
     is_open = True
     while time.monotonic() < deadline:
         cancel.check()
-        if is_open and select.select([fd], [], [], _POLL_SECONDS)[0]:
-            is_open = _drain(fd, kept)
+        if is_open and select.select([head.fd], [], [], _POLL_SECONDS)[0]:
+            is_open = head.drain()
             if is_open:
                 continue
         pid, status, usage = os.wait4(child.pid, os.WNOHANG)
@@ -145,13 +165,6 @@ def _watch(
         if not is_open:
             time.sleep(0.002)
     return None
-
-
-def _drain_rest(fd: int, kept: bytearray) -> None:
-    """What is still in the pipe after the child's end; a stray grandchild cannot keep us here."""
-    for _ in range(1024):
-        if not select.select([fd], [], [], 0)[0] or not _drain(fd, kept):
-            return
 
 
 def _started(
@@ -187,6 +200,7 @@ def run(
     timeout_seconds: float = 3600,
     layout: int | None = None,
     inherited: Sequence[int] = (),
+    keeping: Keeping = bytes,
 ) -> Outcome:
     """Run one program to its end; raises OSError where it cannot be started and Interrupted when cancelled.
 
@@ -195,25 +209,25 @@ def run(
         stdout: a file for the whole of standard output; `output` then holds the head of standard error alone.
         layout: of a compiler's memory, as in `bot.compiler.addresses`; None: as the system likes.
         inherited: file descriptors that the child gets under the same numbers.
+        keeping: chunk after chunk of its output → what to keep of it, before the head is cut; an empty one ends it.
     """
-    kept = bytearray()
     with open(stdin or os.devnull, "rb") as source, open(stdout, "wb") if stdout else nullcontext() as sink:
         child = _started(argv, source, sink, cwd, environment, layout, inherited)
     _guard.add(child.pid)
     pipe = child.stdout or child.stderr
     assert pipe is not None
-    ended = None
+    head, ended = _Head(pipe.fileno(), keeping), None
     try:
-        ended = _watch(child, pipe.fileno(), time.monotonic() + timeout_seconds, cancel, kept)
+        ended = _watch(child, head, time.monotonic() + timeout_seconds, cancel)
         if ended is not None:
-            _drain_rest(pipe.fileno(), kept)
+            head.drain_rest()
     finally:
         _kill_group(child.pid)
         timed_out = ended is None
         status, usage = ended or os.wait4(child.pid, 0)[1:]
         child.returncode = os.waitstatus_to_exitcode(status)
         pipe.close()
-    return _outcome(child.returncode, usage, timed_out, bytes(kept))
+    return _outcome(child.returncode, usage, timed_out, bytes(head.kept))
 
 
 def _signal_name(number: int) -> str:
