@@ -109,5 +109,6 @@ def cell_of(
         program=program.program,
         families=program.families,
         phases_ms=result.phases_ms,
+        parts=measurement.parts,
         donor=donor,
     )

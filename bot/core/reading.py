@@ -29,6 +29,7 @@ class EntryPoint:
     vgpr_spills: int | None = None
     sgpr_spills: int | None = None
     code: str | None = None
+    executable_bytes: int | None = None
 
     def __post_init__(self) -> None:
         require_counts({name: getattr(self, name) for name in _NUMBERS}, self.name[:80])
@@ -197,8 +198,9 @@ class Products:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """The numbers of one cell: every metric id is present; a None has its reason."""
+    """The numbers of one cell: every metric id is present; a None has its reason. `parts`: as a cell has them."""
 
     metrics: Mapping[str, int | None]
     dispatches: tuple[Dispatch, ...]
     reasons: Mapping[str, str]
+    parts: Mapping[str, int] = field(default_factory=dict)

@@ -66,6 +66,7 @@ def cell_to_plain(cell: Cell, programs: Programs | None = None) -> dict[str, Any
         "program": programs.key(cell.program),
         "families": families_to_plain(cell.families),
         "phases_ms": dict(cell.phases_ms),
+        "parts": dict(cell.parts),
     }
 
 
@@ -148,7 +149,15 @@ def cell_from_plain(value: Any, programs: Mapping[str, Program] | None = None, p
         program=_program(found.get("program", STR, None), programs or {}, path),
         families=tuple(_family(entry, f"{path}.families") for entry in found.items("families")),
         phases_ms=found.mapping("phases_ms", (int,)),
+        parts=_parts(found, metrics.get("artifact_bytes"), path),
     )
+
+
+def _parts(found: Fields, whole_bytes: int | None, path: str) -> dict[str, int]:
+    parts = found.mapping("parts", (int,))
+    if parts and sum(parts.values()) != whole_bytes:
+        raise InputError(f"its parts sum to {sum(parts.values())}, not to its artifact_bytes", where=path)
+    return parts
 
 
 def _measured(found: Fields, path: str) -> tuple[str, dict[str, int | None]]:

@@ -48,6 +48,9 @@ class Dispatch:
         vgprs, sgprs, vgpr_spills, sgpr_spills: register counts of AMD code objects.
         code: digest of the device code up to names (short: 4 characters, 24 bits); None where that is not known.
         strategy: the configuration that the compiler chose: pipeline, workgroup, tile and vector sizes.
+        executable_bytes: of the executable in the artifact where each entry point has one of its own (vulkan, metal).
+        operations: what its last IR before machine code consists of, as `bot.core.counts` writes it.
+        instructions: what its machine code consists of, likewise.
     """
 
     executable: str
@@ -65,6 +68,9 @@ class Dispatch:
     sgpr_spills: int | None = None
     code: str | None = None
     strategy: str | None = None
+    executable_bytes: int | None = None
+    operations: str | None = None
+    instructions: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +121,7 @@ class Cell:
         program: what the target-independent IR says; None where it could not be read.
         families: what deduplication left behind.
         phases_ms: phase of the compiler → wall time that the single-threaded compile spent in it; varies.
+        parts: every byte of the artifact under one name (`bot.core.parts`); empty where they are not known.
     """
 
     key: CellKey
@@ -131,6 +138,7 @@ class Cell:
     program: Program | None = None
     families: tuple[Family, ...] = ()
     phases_ms: Mapping[str, int] = field(default_factory=dict)
+    parts: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def measured(self) -> bool:

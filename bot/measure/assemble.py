@@ -6,12 +6,13 @@ and disagree, neither is believed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from bot.core.metrics import ARTIFACT_PARTS, METRIC_IDS
-from bot.core.reading import ArtifactReading, Measurement, Products
+from bot.core.parts import CONSTANTS, EXECUTABLES, OTHER, TABLES, UNREAD, VM
+from bot.core.reading import ArtifactReading, EntryPoint, Measurement, Products, Reading
 from bot.core.snapshot import Dispatch
 from bot.errors import MalformedBinary
 from bot.measure.artifact import read_artifact
@@ -23,6 +24,8 @@ from bot.measure.statistics import Statistics, read_statistics
 T = TypeVar("T")
 
 CPU = "llvm-cpu"
+ALONE = frozenset({"spirv", "msl"})
+"""Formats in which each entry point is an executable of its own."""
 NO_FRAMES = {
     "vmvx": "bytecode has no machine frames",
     "vmvx-inline": "bytecode has no machine frames",
@@ -79,7 +82,24 @@ def measure(
     }
     reasons = {name: known[name].reason for name in METRIC_IDS if known[name].value is None}
     reasons |= {name: line for name, line in parsed.reasons.items() if name in ("objects", "unread")}
-    return Measurement({name: known[name].value for name in METRIC_IDS}, dispatches, reasons)
+    return Measurement({name: known[name].value for name in METRIC_IDS}, dispatches, reasons, _parts(parsed))
+
+
+def _parts(parsed: Parsed) -> dict[str, int]:
+    """Every byte of the artifact under one name; empty where executables cannot be told from constants."""
+    artifact = parsed.artifact
+    if artifact is None or artifact.executable_bytes is None or artifact.rodata_bytes is None or _hidden(parsed):
+        return {}
+    named = [(VM, artifact.vm_bytes), (CONSTANTS, artifact.rodata_bytes), (TABLES, artifact.unattributed_bytes)]
+    for reading in artifact.executables:
+        named += [(EXECUTABLES + label, size) for label, size in reading.parts.items()]
+        named.append((OTHER, reading.unattributed_bytes))
+    named.append((UNREAD, artifact.executable_bytes - sum(reading.size_bytes for reading in artifact.executables)))
+    found: dict[str, int] = {}
+    for name, size in named:
+        if size:
+            found[name] = found.get(name, 0) + size
+    return found
 
 
 def _parse(
@@ -121,7 +141,7 @@ def _sources(parsed: Parsed) -> Sources:
     readings = parsed.artifact.executables if parsed.artifact else ()
     sources = Sources(
         program=parsed.products.program,
-        in_artifact=tuple(entry for reading in readings for entry in reading.entry_points),
+        in_artifact=tuple(entry for reading in readings for entry in _entries(reading)),
         strategies=parsed.products.strategies,
     )
     if parsed.products.backend != CPU:
@@ -132,6 +152,12 @@ def _sources(parsed: Parsed) -> Sources:
         allocas=parsed.products.allocas,
         functions=parsed.functions or {},
     )
+
+
+def _entries(reading: Reading) -> Iterable[EntryPoint]:
+    if reading.format not in ALONE or len(reading.entry_points) != 1:
+        return reading.entry_points
+    return [replace(entry, executable_bytes=reading.size_bytes) for entry in reading.entry_points]
 
 
 def _artifact_metrics(parsed: Parsed) -> dict[str, Known]:

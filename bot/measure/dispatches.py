@@ -87,6 +87,7 @@ def _dispatch(sources: Sources, known: Dispatch, said: EntryPoint, strategy: str
         sgpr_spills=said.sgpr_spills,
         code=function.code if function else said.code,
         strategy=strategy,
+        executable_bytes=said.executable_bytes,
     )
 
 

@@ -1,0 +1,22 @@
+"""Counts of named things as one line of text, so that a row of a snapshot stays flat: `addf 12 mulf 8`."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+
+_TEXT = re.compile(r"(?:[\w.:$-]+ [1-9]\d{0,15}(?: (?!$)|$))*")
+
+
+def counts_text(counts: Mapping[str, int]) -> str:
+    """Names and counts in the names' order; names have no blanks, what is 0 is left out."""
+    return " ".join(f"{name} {count}" for name, count in sorted(counts.items()) if count)
+
+
+def counts_of(text: str) -> Counter[str]:
+    """The counts of such a text; raises ValueError for another one."""
+    if not _TEXT.fullmatch(text):
+        raise ValueError(f"no counts: {text[:60]!r}")
+    words = text.split()
+    return Counter(dict(zip(words[::2], map(int, words[1::2]), strict=True)))
