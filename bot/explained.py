@@ -17,7 +17,7 @@ from rich.console import Console
 
 from bot.core.checked import INT, STR, Fields, flat, shown, table_of
 from bot.core.delta import MetricDelta
-from bot.core.explanation import ComponentDelta, DispatchDelta, Explanation
+from bot.core.explanation import ComponentDelta, DispatchDelta, Explanation, PartDelta
 from bot.core.metrics import METRIC_BY_ID, METRIC_IDS
 from bot.core.program import Family
 from bot.core.report import REPORT_SCHEMA
@@ -167,13 +167,15 @@ def _explanation(cell: _Object) -> Explanation | None:
     """None where the report says nothing of why."""
     made = Explanation(
         cell.get("cause", STR, None),
-        cell.get("phase", STR, None),
+        cell.get("first", STR, None) or cell.get("phase", STR, None),
         cell.get("why", str, ""),
         cell.each("dispatches", _dispatch_delta),
         unchanged=cell.get("unchanged", INT, None) or 0,
         rebased=cell.get("rebased", INT, None) or 0,
         short_digests=cell.get("short_digests", bool, False),
         components=cell.each("components", _component),
+        waterfall=cell.mapping("waterfall", (int,)),
+        parts=cell.each("parts", _part),
     )
     return made if made.cause or made.why or made.dispatches or made.components else None
 
@@ -196,6 +198,10 @@ def _dispatch(found: _Object, side: str) -> Dispatch | None:
     known = {name: entry for name, entry in value.items() if name in _DISPATCH_FIELDS}
     made: Dispatch = flat(Dispatch, _DISPATCH, known, f"{found.path}.{side}")
     return made
+
+
+def _part(found: _Object) -> PartDelta:
+    return PartDelta(found.get("cause", str), found.get("what", str), found.get("change_bytes", int))
 
 
 def _component(found: _Object) -> ComponentDelta:

@@ -30,6 +30,7 @@ from bot.inputs.config import Config, load_config
 from bot.inputs.requirements import pinned_compiler
 from bot.insight.overview import overview
 from bot.insight.precision import Texts, no_texts
+from bot.insight.roots import root_causes
 from bot.insight.stories import explanations
 from bot.preparing import (
     Request,
@@ -161,6 +162,7 @@ def reported(config: Config, base: Snapshot, head: Snapshot, baseline: Baseline,
     """Compare, judge and explain two sides; `texts`: as `bot.insight.precision` has it."""
     deltas = diff(base, head)
     verdict = judge(deltas, config.thresholds, config.states, config.noise)
+    told = explanations(base, head, deltas, config.sections, texts)
     return Report(
         base=base,
         head=head,
@@ -169,7 +171,8 @@ def reported(config: Config, base: Snapshot, head: Snapshot, baseline: Baseline,
         verdict=verdict,
         report_id=config.report_id,
         notes=(*_notes(base, head, deltas), *_once(head, verdict)),
-        explanations=explanations(base, head, deltas, config.sections, texts),
+        explanations=told,
+        root_causes=root_causes(deltas, told),
         overview=overview(base, head, config.pairs, config.depths, _shares(config)),
     )
 

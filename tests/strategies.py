@@ -41,6 +41,8 @@ _DISPATCH: dict[str, st.SearchStrategy[Any]] = {
     "stack_kind": st.none() | st.sampled_from(["static", "dynamic"]),
     "code": st.none() | st.sampled_from(["c0de", "C0DE", "c0de" + "x" * 39]),
     "strategy": st.none() | text,
+    "operations": st.none() | st.just("llvm.fadd 2"),
+    "instructions": st.none() | st.just("load 3"),
 }
 dispatches = st.builds(Dispatch, **{f.name: _DISPATCH.get(f.name, values) for f in fields(Dispatch)})
 failures = st.builds(
@@ -99,10 +101,13 @@ def cells(draw: st.DrawFn, key: CellKey, others: bool = False) -> Cell:
     """
     status = draw(st.sampled_from(STATUSES))
     measured = status in MEASURED
+    found = draw(metrics) if measured else {}
+    whole_bytes = found.get("artifact_bytes") or 0
+    parts = draw(st.sampled_from([{}, {"vm": whole_bytes}, {"vm": whole_bytes // 2, "tables": -(-whole_bytes // 2)}]))
     return Cell(
         key,
         status,
-        metrics=draw(metrics) if measured else {},
+        metrics=found,
         dispatches=tuple(draw(st.lists(dispatches, max_size=1))) if measured else (),
         failure=draw(failures) if status != "ok" else None,
         command=draw(text),
@@ -114,6 +119,7 @@ def cells(draw: st.DrawFn, key: CellKey, others: bool = False) -> Cell:
         program=draw(st.none() | programs) if measured else None,
         families=tuple(draw(st.lists(families, max_size=1))) if measured else (),
         phases_ms=draw(st.dictionaries(text, st.integers(0, LARGEST), max_size=2)) if measured else {},
+        parts=parts if found.get("artifact_bytes") else {},
     )
 
 

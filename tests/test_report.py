@@ -44,7 +44,7 @@ def test_the_top_has_the_fields_of_the_contract() -> None:
     report = report_of(BASE, HEAD)
     assert report["schema"] == REPORT_SCHEMA == "code-size-report/1"
     contract = {"schema", "base", "head", "baseline", "verdict", "cells"}
-    assert report.keys() - contract == {"notes", "overview"} and contract <= report.keys()
+    assert report.keys() - contract == {"notes", "overview", "root_causes"} and contract <= report.keys()
     assert report["baseline"] == {"rule": "--base 3.11.0", "sha": "5" * 40, "distance": 2}
     assert report["verdict"].keys() == {"status", "findings"}
     assert report["notes"] == ["a note"]
@@ -63,8 +63,8 @@ def test_a_cell_has_the_fields_of_the_contract_and_what_a_reader_needs_beside_th
     cells = {cell["model"]: cell for cell in report_of(BASE, HEAD)["cells"]}
     contract = {"model", "target", "state", "metrics", "cause", "dispatches"}
     beside = {"identical", "reason", "status", "failure", "command"}
-    beside |= {"phase", "why", "unchanged", "rebased", "components", "families", "tree", "arguments", "phases_ms"}
-    beside |= {"short_digests"}
+    beside |= {"first", "why", "unchanged", "rebased", "components", "families", "tree", "arguments", "phases_ms"}
+    beside |= {"short_digests", "waterfall", "parts", "renamed_bytes"}
     assert all(cell.keys() == contract | beside for cell in cells.values())
     assert {name: cell["state"] for name, cell in cells.items()} == {
         "a": "same",
@@ -143,7 +143,7 @@ def test_the_same_report_is_the_same_text(snapshot: Snapshot) -> None:
 
 def test_a_cell_without_an_explanation_says_so() -> None:
     for cell in report_of(BASE, HEAD)["cells"]:
-        assert (cell["cause"], cell["phase"], cell["why"], cell["unchanged"]) == (None, None, "", None)
+        assert (cell["cause"], cell["first"], cell["why"], cell["unchanged"]) == (None, None, "", None)
         assert cell["dispatches"] == cell["components"] == cell["families"] == []
     assert report_of(BASE, HEAD)["overview"] == {"fusion": [], "folding": [], "pairs": [], "slopes": []}
 
@@ -156,7 +156,7 @@ def told() -> dict[str, Any]:
 
 def test_an_explained_cell_has_cause_dispatches_components_and_families() -> None:
     (cell,) = (one for one in told()["cells"] if one["cause"])
-    assert (cell["model"], cell["cause"], cell["phase"], cell["why"]) == (
+    assert (cell["model"], cell["cause"], cell["first"], cell["why"]) == (
         "mobilenet",
         "strategy",
         "configuration",

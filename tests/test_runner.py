@@ -12,7 +12,8 @@ import pytest
 from fake_compiler import is_alive, wait_until
 
 from bot.compiler import runner
-from bot.compiler.runner import OUTPUT_LIMIT_BYTES, Cancel, Meter, Outcome, Worker, run, scrubbed_environment
+from bot.compiler.output import LIMIT_BYTES
+from bot.compiler.runner import Cancel, Meter, Outcome, Worker, run, scrubbed_environment
 from bot.errors import Interrupted
 
 PYTHON = (sys.executable, "-IS", "-c")
@@ -187,14 +188,14 @@ def test_a_flood_is_cut_and_ends() -> None:
     code = "import sys\nfor _ in range(100): sys.stdout.buffer.write(b'x' * (1 << 20))\nsys.exit(7)"
     outcome = python(code)
     assert outcome.exit_code == 7
-    assert outcome.output == "x" * OUTPUT_LIMIT_BYTES == "x" * 65536
+    assert outcome.output == "x" * LIMIT_BYTES == "x" * 65536
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 20 * 1024
 
 
 def test_the_head_of_a_flood_is_kept() -> None:
     outcome = shell("echo first; head -c 200000 /dev/zero | tr '\\0' y; echo last")
     assert outcome.output.startswith("first\nyyy") and "last" not in outcome.output
-    assert len(outcome.output.encode()) == OUTPUT_LIMIT_BYTES
+    assert len(outcome.output.encode()) == LIMIT_BYTES
 
 
 # Costs

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,12 +24,11 @@ from typing import IO
 
 from bot.compiler.addresses import fixed_addresses, placed
 from bot.compiler.guard import SCRIPT, Guard
+from bot.compiler.output import Head, Keeping
 from bot.errors import Interrupted
 
-OUTPUT_LIMIT_BYTES = 64 * 1024
 _KEPT_VARIABLES = ("PATH", "HOME", "LD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE")
 _POLL_SECONDS = 0.1
-Keeping = Callable[[bytes], bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +39,8 @@ class Outcome:
         exit_code: None where a signal ended it.
         signal: the signal's name, None where it exited.
         timed_out: True where the time limit ended it.
-        output: the head of standard output and error together, at most OUTPUT_LIMIT_BYTES; of standard error alone
-            where standard output went to a file.
+        output: the head of standard output and error together, at most `bot.compiler.output.LIMIT_BYTES`; of standard
+            error alone where standard output went to a file.
         cpu_ms: user plus system time, of the child and those it waited for.
         peak_rss_kib: peak resident set, likewise; None where it is not above this process's own, which Linux hands down
             through exec, so that the kernel's figure says nothing.
@@ -122,34 +121,8 @@ def _kill_group(pid: int) -> None:
     _guard.remove(pid)
 
 
-class _Head:
-    """What is kept of a pipe: the head of what `keeping` leaves of it."""
-
-    def __init__(self, fd: int, keeping: Keeping) -> None:
-        self.fd = fd
-        self._keeping = keeping
-        self.kept = bytearray()
-
-    def drain(self) -> bool:
-        """Read what is there; False at the end of the stream."""
-        chunk = os.read(self.fd, 1 << 16)
-        if chunk:
-            self._keep(chunk)
-        return bool(chunk)
-
-    def drain_rest(self) -> None:
-        """What is still in the pipe after the child's end; a stray grandchild cannot keep us here."""
-        for _ in range(1024):
-            if not select.select([self.fd], [], [], 0)[0] or not self.drain():
-                break
-        self._keep(b"")
-
-    def _keep(self, chunk: bytes) -> None:
-        self.kept += self._keeping(chunk)[: OUTPUT_LIMIT_BYTES - len(self.kept)]
-
-
 def _watch(
-    child: subprocess.Popen[bytes], head: _Head, deadline: float, cancel: Cancel
+    child: subprocess.Popen[bytes], head: Head, deadline: float, cancel: Cancel
 ) -> tuple[int, resource.struct_rusage] | None:
     """Follow the child and its pipe to their end; wait status and usage, or None when the deadline passed."""
     is_open = True
@@ -216,7 +189,7 @@ def run(
     _guard.add(child.pid)
     pipe = child.stdout or child.stderr
     assert pipe is not None
-    head, ended = _Head(pipe.fileno(), keeping), None
+    head, ended = Head(pipe.fileno(), keeping), None
     try:
         ended = _watch(child, head, time.monotonic() + timeout_seconds, cancel)
         if ended is not None:

@@ -9,7 +9,7 @@ from typing import Any, TypeGuard
 from bot.errors import InputError, MalformedBinary
 
 INT_LIMIT = 1 << 53  # what every JSON reader holds exactly
-_SIGNED = frozenset({"exit_code", "values"})
+_SIGNED = frozenset({"exit_code", "values", "change_bytes", "waterfall"})
 """Fields that may be below zero: an amount or a count of anything never is."""
 
 INT = (int, type(None))
@@ -96,7 +96,7 @@ class Fields:
     def mapping(self, name: str, kind: tuple[type, ...]) -> dict[str, Any]:
         """An object whose values are all of these types."""
         values: dict[str, Any] = self.get(name, dict, {})
-        if any(type(one) not in kind or (type(one) is int and out_of_range("", one)) for one in values.values()):
+        if any(type(one) not in kind or (type(one) is int and out_of_range(name, one)) for one in values.values()):
             inner = Fields(values, f"{self.path}.{name}", frozenset(values))
             return {key: inner.get(key, kind) for key in values}  # says which, and what is wrong with it
         return values

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 
 from bot.core.snapshot import Dispatch
 
-CAUSES = ("input", "fusion", "dedup-lost", "dedup-won", "strategy", "codegen", "packaging")
-"""In the order of the phases that they stand for."""
+CAUSES = ("input", "fusion", "dedup-lost", "dedup-won", "strategy", "codegen", "container", "host", "packaging")
+"""In the order of the phases that they stand for: of code, then of what else is in executables, and around them."""
+MIXED, UNKNOWN = "mixed", "unknown"
+"""The cause of a cell none of whose causes has half of the change; what no cause is known of, in a waterfall."""
 
 PHASES = (
     "input",
@@ -23,6 +25,22 @@ PHASES = (
 """Phases in which the sides can first differ, in the compiler's order."""
 
 UNATTRIBUTED = "unattributed"
+
+
+@dataclass(frozen=True, slots=True)
+class PartDelta:
+    """How much one part of the artifact that is no dispatch's code grew.
+
+    Attributes:
+        cause: `container`, `host`, `packaging` or `unknown`.
+        what: the part in words: `symbol tables`.
+        change_bytes: head − base.
+    """
+
+    cause: str
+    what: str
+    change_bytes: int
+
 
 Amounts = Mapping[str, "int | None"]
 
@@ -78,17 +96,21 @@ class Explanation:
     """The story of one cell.
 
     Attributes:
-        cause: the cell's: that of the first phase in which the sides differ; None where that is not known.
-        phase: that phase, one of PHASES.
+        cause: of the largest absolute part of the waterfall, `mixed` where that is under half of them all; where it has
+            no part but the artifacts differ, that of the first phase in which they do. None where it is not known.
+        phase: the first phase in which the sides differ, one of PHASES.
         why: one sentence.
         dispatches: those that are not the same, largest change of code first.
         unchanged: how many entry points are the same on both sides.
         rebased: how many have the same numbers and the same source, and other code only because the program around them
             gives them buffers at other offsets.
+        renamed_bytes: by how much dispatches of the same code are longer because their names in it are.
         components: those that moved, largest change of code first.
         tree: all components down to the model's own names, as in the head (as in the base without one).
         short_digests: True where code or IR was compared by short digests: what did not change, did not as far as they
             and the numbers beside them tell.
+        waterfall: cause, or `unknown`, → bytes; sums to the change of the artifact. Without those of 0.
+        parts: what of it is no dispatch's code, largest change first.
     """
 
     cause: str | None
@@ -100,6 +122,9 @@ class Explanation:
     components: tuple[ComponentDelta, ...] = ()
     tree: tuple[ComponentDelta, ...] = field(default=())
     short_digests: bool = False
+    waterfall: Mapping[str, int] = field(default_factory=dict)
+    parts: tuple[PartDelta, ...] = ()
+    renamed_bytes: int = 0
 
     @property
     def component(self) -> str | None:

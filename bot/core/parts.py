@@ -1,4 +1,4 @@
-"""The names under which the bytes of an artifact are counted: of the host program, and of its executables."""
+"""The names under which the bytes of an artifact are counted, of the host program and of its executables, and words."""
 
 from __future__ import annotations
 
@@ -10,3 +10,30 @@ OTHER, UNREAD = EXECUTABLES + "tables", EXECUTABLES + "unread"
 """What of an executable no part claims: names, tables, padding; and executables that could not be read."""
 CODE = frozenset({EXECUTABLES + name for name in ("text", "bytecode", "functions")})
 """Where the code of entry points is."""
+
+_WORDS = {
+    VM: "VM bytecode",
+    CONSTANTS: "constants of the host program",
+    TABLES: "tables and padding of the artifact",
+    OTHER: "names, tables and padding of the executables",
+    UNREAD: "executables that could not be read",
+    "symbols": "symbol tables",
+    "dynamic": "dynamic symbols",
+    "rodata": "read-only data",
+    "data": "data",
+    "notes": "notes",
+    "headers": "headers",
+    "header": "headers of the containers",
+    "annotations": "SPIR-V decorations",
+    "types": "SPIR-V types and constants",
+    "interface": "SPIR-V interfaces",
+    "debug": "SPIR-V names",
+    "module": "what the kernels of a module share",
+    "sources": "embedded sources",
+}
+
+
+def part_words(name: str) -> str:
+    """What a part is called in a sentence."""
+    short = name.removeprefix(EXECUTABLES)
+    return _WORDS.get(name) or _WORDS.get(short) or short

@@ -10,6 +10,7 @@ from bot.core.delta import CellDelta
 from bot.core.explanation import ComponentDelta, DispatchDelta, Explanation
 from bot.core.overview import FoldCounts, Folding, Overview, Slope
 from bot.core.program import Argument
+from bot.core.root_cause import RootCause, Tally
 from bot.core.serial import dispatch_to_plain
 from bot.core.serial_program import families_to_plain
 from bot.core.snapshot import CellKey, Snapshot
@@ -47,6 +48,7 @@ class Report:
         broke: what broke in the analysis, in one line; empty where nothing did. The report is then incomplete.
         explanations: why a cell changed; every cell that both sides measured and that is not the same has one.
         overview: what there is to say of whole models.
+        root_causes: the deltas of all explained cells by what changed.
     """
 
     base: Snapshot
@@ -63,6 +65,7 @@ class Report:
     broke: str = ""
     explanations: Mapping[CellKey, Explanation] = field(default_factory=dict)
     overview: Overview = field(default_factory=Overview)
+    root_causes: tuple[RootCause, ...] = ()
 
 
 def _side(snapshot: Snapshot) -> dict[str, Any]:
@@ -100,11 +103,14 @@ def _delta(delta: CellDelta, explanation: Explanation | None) -> dict[str, Any]:
 
 _UNEXPLAINED: Mapping[str, Any] = {
     "cause": None,
-    "phase": None,
+    "first": None,
     "why": "",
+    "waterfall": {},
+    "parts": [],
     "dispatches": [],
     "unchanged": None,
     "rebased": None,
+    "renamed_bytes": 0,
     "short_digests": False,
     "components": [],
     "tree": [],
@@ -117,11 +123,14 @@ def _explanation(explanation: Explanation, delta: CellDelta) -> dict[str, Any]:
     program = delta.head.program if delta.head else None
     return {
         "cause": explanation.cause,
-        "phase": explanation.phase,
+        "first": explanation.phase,
         "why": explanation.why,
+        "waterfall": dict(explanation.waterfall),
+        "parts": [asdict(part) for part in explanation.parts],
         "dispatches": [_dispatch_delta(dispatch) for dispatch in explanation.dispatches],
         "unchanged": explanation.unchanged,
         "rebased": explanation.rebased,
+        "renamed_bytes": explanation.renamed_bytes,
         "short_digests": explanation.short_digests,
         "components": [_component(part) for part in explanation.components],
         "tree": [_component(part) for part in explanation.tree],
@@ -144,6 +153,26 @@ def _dispatch_delta(delta: DispatchDelta) -> dict[str, Any]:
         "note": delta.note,
         "diff": list(delta.diff),
     }
+
+
+def _root_cause(root: RootCause) -> dict[str, Any]:
+    example = asdict(root.example)
+    return {
+        "cause": root.cause,
+        "what": root.what,
+        "targets": list(root.targets),
+        "models": list(root.models),
+        "dispatches": root.dispatches,
+        "bytes": _tally(root.total),
+        "share": root.share,
+        "by_target": {target: _tally(tally) for target, tally in root.by_target.items()},
+        "example": {**example.pop("key"), **example},
+        "command": root.command,
+    }
+
+
+def _tally(tally: Tally) -> dict[str, int]:
+    return {"deltas": tally.deltas, "net": tally.net_bytes, "absolute": tally.absolute_bytes}
 
 
 def _component(delta: ComponentDelta) -> dict[str, Any]:
@@ -201,6 +230,7 @@ def report_to_plain(report: Report) -> dict[str, Any]:
             "findings": [_finding(finding) for finding in report.verdict.findings],
         },
         "cells": (_delta(delta, explained.get(delta.key)) for delta in report.deltas),
+        "root_causes": [_root_cause(root) for root in report.root_causes],
         "overview": _overview(report.overview),
         "notes": [*([f"the analysis broke: {report.broke}"] if report.broke else []), *report.notes],
     }

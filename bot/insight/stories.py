@@ -10,6 +10,7 @@ from bot.core.explanation import Explanation
 from bot.core.snapshot import CellKey, Snapshot
 from bot.insight.components import Sections, component_of, components, naming, tree
 from bot.insight.explaining import ComponentOf, explain
+from bot.insight.headlines import headlined
 from bot.insight.precision import Texts, no_texts
 
 _UNCHANGED = frozenset({"same", "unmeasured"})
@@ -33,7 +34,8 @@ def _story(base: Snapshot, head: Snapshot, delta: CellDelta, sections: Sections,
     model = delta.key.model
     known = base.models.get(model)
     told = explain(delta, known is not None and known == head.models.get(model), texts, _places(delta, sections))
-    return replace(told, components=components(delta, sections), tree=tree(delta, sections))
+    told = replace(told, components=components(delta, sections), tree=tree(delta, sections))
+    return headlined(told, delta)
 
 
 def _places(delta: CellDelta, sections: Sections) -> ComponentOf:

@@ -1,0 +1,37 @@
+"""Owns what is kept of a child's output: its head, as a diagnostic may be 100 MB long."""
+
+from __future__ import annotations
+
+import os
+import select
+from collections.abc import Callable
+
+LIMIT_BYTES = 64 * 1024
+Keeping = Callable[[bytes], bytes]
+"""Chunk after chunk of the output → what to keep of it; an empty chunk is its end."""
+
+
+class Head:
+    """What is kept of a pipe: the head of what `keeping` leaves of it."""
+
+    def __init__(self, fd: int, keeping: Keeping) -> None:
+        self.fd = fd
+        self._keeping = keeping
+        self.kept = bytearray()
+
+    def drain(self) -> bool:
+        """Read what is there; False at the end of the stream."""
+        chunk = os.read(self.fd, 1 << 16)
+        if chunk:
+            self._keep(chunk)
+        return bool(chunk)
+
+    def drain_rest(self) -> None:
+        """What is still in the pipe after the child's end; a stray grandchild cannot keep us here."""
+        for _ in range(1024):
+            if not select.select([self.fd], [], [], 0)[0] or not self.drain():
+                break
+        self._keep(b"")
+
+    def _keep(self, chunk: bytes) -> None:
+        self.kept += self._keeping(chunk)[: LIMIT_BYTES - len(self.kept)]

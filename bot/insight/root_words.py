@@ -1,0 +1,125 @@
+"""Owns what a root cause says: words that are true of every delta in it, with the numbers of all of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from bot.core.counts import counts_of
+from bot.core.explanation import UNKNOWN, DispatchDelta
+from bot.core.snapshot import CellKey, Dispatch
+from bot.insight.knobs import PIPELINE
+
+_NAMED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """One delta: of a dispatch, or of a part of the artifact that is none.
+
+    Attributes:
+        what: the part in words; empty for a dispatch.
+        features: the knobs that differ, with the pattern of their values.
+    """
+
+    key: CellKey
+    cause: str
+    change_bytes: int
+    dispatch: DispatchDelta | None = None
+    what: str = ""
+    features: Mapping[str, str] = field(default_factory=dict)
+
+
+def described(cause: str, moved: Sequence[Moved]) -> str:
+    """What changed in all of them."""
+    if moved[0].dispatch is None:
+        return moved[0].what
+    return _WORDS[cause](moved)
+
+
+def _several(counts: Mapping[str, int], unit: str = "") -> str:
+    """`1 → 8 (12), 4 → 8 (3), 2 others (5)`: the most frequent first."""
+    ordered = sorted(counts.items(), key=lambda found: (-found[1], found[0]))
+    shown = [f"{name} ({count:,}{unit})" for name, count in ordered[:_NAMED]]
+    rest = ordered[_NAMED:]
+    return ", ".join([*shown, *([f"{len(rest)} others ({sum(count for _, count in rest):,})"] if rest else [])])
+
+
+def _strategy(moved: Sequence[Moved]) -> str:
+    common = set.intersection(*(set(one.features) for one in moved))
+    if not common:
+        return "another configuration"
+    ordered = sorted(common, key=lambda name: (name != PIPELINE, len(_patterns(moved, name)), name))
+    shown = [f"{name} {_values(_patterns(moved, name))}" for name in ordered[:1]]
+    also = f", with {', '.join(ordered[1 : 1 + _NAMED])}" if len(ordered) > 1 else ""
+    return "".join(shown) + also
+
+
+def _patterns(moved: Sequence[Moved], name: str) -> Counter[str]:
+    return Counter(one.features[name] for one in moved)
+
+
+def _values(patterns: Counter[str]) -> str:
+    return next(iter(patterns)) if len(patterns) == 1 else _several(patterns)
+
+
+def _fusion(moved: Sequence[Moved]) -> str:
+    if all(one.dispatch and "structure" in one.dispatch.matched for one in moved):
+        return "the same regions with other constants, shapes or offsets"
+    kinds = Counter(row.kind for one in moved if one.dispatch and (row := one.dispatch.head or one.dispatch.base))
+    return f"regions formed differently: {_several(kinds)}"
+
+
+def _codegen(moved: Sequence[Moved]) -> str:
+    pairs = [(one.dispatch.base, one.dispatch.head) for one in moved if one.dispatch]
+    known = [(base, head) for base, head in pairs if base and head and base.operations and head.operations]
+    if len(known) < len(pairs) or not known:
+        return "the same configuration, other code"
+    operations = _moved_counts((base.operations, head.operations) for base, head in known)
+    if operations:
+        return f"the same configuration; the IR before machine code differs: {_signed(operations)}"
+    classes = _instructions(known)
+    made = f": {_signed(classes)}" if classes else ""
+    return f"the same operations before machine code; the compiler's back end makes other code of them{made}"
+
+
+def _instructions(pairs: Sequence[tuple[Dispatch, Dispatch]]) -> dict[str, int]:
+    told = [(base.instructions, head.instructions) for base, head in pairs]
+    return _moved_counts(told) if all(base and head for base, head in told) else {}
+
+
+def _moved_counts(pairs: Iterable[tuple[str | None, str | None]]) -> dict[str, int]:
+    """Name → how many more on head, over all pairs; the largest amounts first."""
+    found: Counter[str] = Counter()
+    for base, head in pairs:
+        found.update(counts_of(head or ""))
+        found.subtract(counts_of(base or ""))
+    changed = [(name, count) for name, count in found.items() if count]
+    return dict(sorted(changed, key=lambda one: (-abs(one[1]), one[0])))
+
+
+def _signed(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {count:+,}".replace("-", "−") for name, count in list(counts.items())[:_NAMED])
+
+
+def _says(words: str) -> Callable[[Sequence[Moved]], str]:
+    return lambda moved: words
+
+
+def _note(moved: Sequence[Moved]) -> str:
+    delta = moved[0].dispatch
+    return (delta.note if delta else "") or "not known"
+
+
+_WORDS: Mapping[str, Callable[[Sequence[Moved]], str]] = {
+    "input": _says("another model"),
+    "fusion": _fusion,
+    "dedup-lost": _says("executables that were folded into others on base"),
+    "dedup-won": _says("executables that are folded into others on head"),
+    "strategy": _strategy,
+    "codegen": _codegen,
+    "container": _says("the same code under other names"),
+    "packaging": _says("the same code, laid out differently"),
+    UNKNOWN: _note,
+}

@@ -1,0 +1,154 @@
+"""Root causes: each delta is in exactly one cluster, sums agree, words are true of all members."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.core.delta import CellDelta
+from bot.core.explanation import DispatchDelta, Explanation, PartDelta
+from bot.core.root_cause import RootCause
+from bot.core.snapshot import Cell, CellKey, Dispatch
+from bot.insight.knobs import knobs, turned
+from bot.insight.roots import root_causes
+
+KEYS = [CellKey(model, target) for model in ("bert", "mobilenet") for target in ("cpu", "gpu")]
+BASE = "DoubleTilingExpert {enable_loop_peeling} | distribution = [64, 64], vector_common_parallel = [1, 4]"
+STRATEGIES = (
+    BASE,
+    BASE.replace("[1, 4]", "[8, 4]"),
+    BASE.replace("[1, 4]", "[1, 16]"),
+    BASE.replace("64, 64", "32, 64"),
+    "Distribute workgroup_size = [32, 1, 1] | {thread = [4], workgroup = [128]}",
+)
+
+
+def pair(cause: str | None, left: int, right: int, base: str = BASE, head: str = BASE, **more: str) -> DispatchDelta:
+    rows = [Dispatch("d", "d", "conv", code_bytes=size, strategy=s) for size, s in ((left, base), (right, head))]
+    operations = more.pop("base_operations", None), more.pop("head_operations", None)
+    rows = [replace(one, operations=found) for one, found in zip(rows, operations, strict=True)]
+    return DispatchDelta(rows[0], rows[1], more.pop("matched", "same-source"), cause, **more)
+
+
+deltas = st.builds(
+    pair,
+    st.sampled_from([None, "input", "fusion", "dedup-lost", "dedup-won", "strategy", "codegen", "packaging"]),
+    st.integers(0, 500),
+    st.integers(0, 500),
+    st.sampled_from(STRATEGIES),
+    st.sampled_from(STRATEGIES),
+)
+parts = st.builds(
+    PartDelta, st.sampled_from(["container", "host"]), st.sampled_from(["names", "VM"]), st.integers(-9, 9)
+)
+told = st.builds(
+    lambda dispatches, rest: Explanation(None, None, "", tuple(dispatches), parts=tuple(rest)),
+    st.lists(deltas, max_size=4),
+    st.lists(parts, max_size=2),
+)
+
+
+def found_in(explanations: dict[CellKey, Explanation]) -> tuple[RootCause, ...]:
+    cell = Cell(KEYS[0], "ok", command="iree-compile -")
+    return root_causes([CellDelta(key, "changed", {}, cell, cell) for key in KEYS], explanations)
+
+
+@given(st.dictionaries(st.sampled_from(KEYS), told))
+def test_clusters_partition_the_deltas(explanations: dict[CellKey, Explanation]) -> None:
+    roots = found_in(explanations)
+    dispatches = [delta for one in explanations.values() for delta in one.dispatches]
+    rest = [part for one in explanations.values() for part in one.parts]
+    moved = [(d.head.code_bytes or 0) - (d.base.code_bytes or 0) for d in dispatches if d.base and d.head]
+    moved += [part.change_bytes for part in rest]
+    assert sum(root.total.deltas for root in roots) == len(dispatches) + len(rest)
+    assert sum(root.dispatches for root in roots) == len(dispatches)
+    assert sum(root.total.net_bytes for root in roots) == sum(moved)
+    assert sum(root.total.absolute_bytes for root in roots) == sum(map(abs, moved))
+    assert Counter(d.cause for d in dispatches) + Counter(p.cause for p in rest) == sum(
+        (Counter({root.cause: root.total.deltas}) for root in roots), Counter()
+    )
+
+
+@given(st.dictionaries(st.sampled_from(KEYS), told))
+def test_targets_sum_and_shares_are_parts_of_one(explanations: dict[CellKey, Explanation]) -> None:
+    roots = found_in(explanations)
+    for root in roots:
+        assert tuple(root.by_target) == root.targets
+        assert sum(tally.net_bytes for tally in root.by_target.values()) == root.total.net_bytes
+        assert abs(root.example.change_bytes) <= root.total.absolute_bytes
+    shares = [root.share for root in roots if root.share is not None]
+    assert not shares or abs(sum(shares) - 1) < 1e-9
+    amounts = [root.total.absolute_bytes for root in roots]
+    assert amounts == sorted(amounts, reverse=True)
+
+
+@given(st.dictionaries(st.sampled_from(KEYS), told))
+def test_swapping_the_sides_negates(explanations: dict[CellKey, Explanation]) -> None:
+    swapped = {key: _swapped(one) for key, one in explanations.items()}
+    there, back = found_in(explanations), found_in(swapped)
+    assert Counter((r.cause, r.total.net_bytes, r.dispatches) for r in there) == Counter(
+        (r.cause, -r.total.net_bytes, r.dispatches) for r in back
+    )
+
+
+def _swapped(one: Explanation) -> Explanation:
+    dispatches = tuple(replace(delta, base=delta.head, head=delta.base) for delta in one.dispatches)
+    return replace(one, dispatches=dispatches, parts=tuple(replace(p, change_bytes=-p.change_bytes) for p in one.parts))
+
+
+def test_one_knob_over_several_models_is_one_root_cause_with_numbers_of_each_target() -> None:
+    wider = BASE.replace("[1, 4]", "[8, 4]")
+    explanations = {
+        KEYS[0]: Explanation(None, None, "", (pair("strategy", 100, 900, head=wider, component="layer.0"),)),
+        KEYS[2]: Explanation(None, None, "", (pair("strategy", 100, 150, head=wider),) * 2),
+    }
+    (root,) = found_in(explanations)
+    assert (root.cause, root.what) == ("strategy", "vector_common_parallel 1 → 8")
+    assert (root.dispatches, root.models, root.targets) == (3, ("bert", "mobilenet"), ("cpu",))
+    assert (root.total.net_bytes, root.share) == (900, 1.0)
+    assert (root.example.component, root.example.base_bytes, root.example.head_bytes) == ("layer.0", 100, 900)
+    assert root.command == "iree-compile -"
+
+
+def test_several_patterns_of_one_knob_are_counted() -> None:
+    some = [BASE.replace("[1, 4]", f"[{size}, 4]") for size in (8, 8, 16)]
+    (root,) = found_in({KEYS[0]: Explanation(None, None, "", tuple(pair("strategy", 1, 2, head=one) for one in some))})
+    assert root.what == "vector_common_parallel 1 → 8 (2), 1 → 16 (1)"
+
+
+def test_code_generation_says_whether_the_ir_before_differs() -> None:
+    other = pair(
+        "codegen",
+        146344,
+        57406,
+        base_operations="llvm.icmp 3100 llvm.select 2060",
+        head_operations="llvm.icmp 26 llvm.select 10",
+    )
+    same = pair("codegen", 100, 90, base_operations="llvm.fadd 2", head_operations="llvm.fadd 2")
+    unread = pair("codegen", 100, 99)
+    roots = found_in({KEYS[0]: Explanation(None, None, "", (other, same, unread))})
+    assert [root.what for root in roots] == [
+        "the same configuration; the IR before machine code differs: llvm.icmp −3,074, llvm.select −2,050",
+        "the same operations before machine code; the compiler's back end makes other code of them",
+        "the same configuration, other code",
+    ]
+
+
+def test_knobs_of_a_configuration() -> None:
+    assert knobs(BASE) == {
+        "pipeline": "DoubleTilingExpert",
+        "enable_loop_peeling": "set",
+        "distribution": "[64, 64]",
+        "vector_common_parallel": "[1, 4]",
+    }
+    assert turned(BASE, STRATEGIES[4])["pipeline"] == "DoubleTilingExpert → Distribute"
+    assert turned(BASE, BASE.replace(" {enable_loop_peeling}", "")) == {"enable_loop_peeling": "set → not set"}
+    assert turned(BASE, BASE) == {}
+
+
+@given(st.text(alphabet="ab =[],1{}|", max_size=200), st.text(alphabet="ab =[],1{}|", max_size=200))
+def test_any_text_is_a_configuration(base: str, head: str) -> None:
+    assert set(turned(base, head)) == set(turned(head, base))
