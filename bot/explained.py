@@ -112,7 +112,15 @@ def _told(report: _Object, model: str, target: str) -> Told:
         tuple(_metrics(cell.inner("metrics"))),
         _explanation(cell),
         cell.each("families", lambda one: flat(Family, _FAMILY, one.value, one.path)),
+        tuple(_roots(report, key)),
     )
+
+
+def _roots(report: _Object, key: CellKey) -> Iterable[tuple[str | None, str, int]]:
+    for root in report.each("root_causes", _itself):
+        cells = root.each("cells", lambda one: CellKey(one.get("model", str), one.get("target", str)))
+        if key in cells:
+            yield root.get("cause", STR, None), root.get("what", str), root.inner("bytes").get("net", int)
 
 
 def _itself(found: _Object) -> _Object:

@@ -443,13 +443,16 @@ def test_cells_of_one_model_that_are_alike_share_a_line() -> None:
     assert all(line.count("<sub>on `") <= 1 for line in told)
 
 
-def test_whose_words_they_are_is_said_where_cells_differ() -> None:
+def test_a_line_names_only_the_cells_that_it_is_true_of() -> None:
     report = make.explained(make.many())
     different = {key: replace(make.explanation(), why=f"why {i}") for i, key in enumerate(report.explanations)}
     text = render_comment(replace(report, explanations=different))
-    assert re.search(
-        r"- `jax_mlp_train_step_f32` on `aarch64`, `rocm`, `vulkan`: .*: why \d+<br><sub>on `aarch64`: ", text
-    )
+    told = re.findall(r"^- (`.*): \*\*.*: why (\d+)", text, re.MULTILINE)
+    keys = [
+        f"`{key.model}` on `{key.target.removeprefix('llvm-cpu-').removesuffix('-spirv')}`"
+        for key in report.explanations
+    ]
+    assert told and all(cells == keys[int(number)] for cells, number in told)
 
 
 def test_a_cause_that_is_not_known_is_said_with_its_reason() -> None:
@@ -498,7 +501,7 @@ def test_explanations_give_way_first() -> None:
     models = make.explained(make.huge(1_600))
     text = render_comment(models)
     assert_sound(models, text)
-    assert text.count("first seen in ") <= TIERS[3].whys < WHY.count("first seen in ")
+    assert text.count("the sides first differ in ") <= TIERS[3].whys < WHY.count("the sides first differ in ")
     assert f"{len(models.explanations) - TIERS[3].whys:,} explained cells" in text
     assert text.splitlines()[3].startswith("- `model_"), "cause and place stay"
     roomy, shrunk = TIERS[:2]

@@ -48,7 +48,7 @@ def test_the_whole_story_of_a_cell(path: Path) -> None:
     for line in (
         "mobilenet on llvm-cpu-x86_64: changed",
         "fail: artifact: +33,552 B (rule code size: 4KiB and 5%)",
-        f"strategy in encoder.layer.*, first seen in configuration: {make.TILES}.",
+        f"strategy in encoder.layer.*: {make.TILES}; the sides first differ in configuration.",
         "device code  31,000 → 64,552 B  +33,552 B (+108.2 %)",
         "Dispatches that changed (4; --dispatch NAME tells more)",
         DISPATCH,

@@ -95,7 +95,7 @@ def test_dispatches_of_both_sides_are_joined_by_name() -> None:
 def test_a_changed_cell_tells_its_whole_story() -> None:
     text = Page(render_html(make.explained_small())).text
     for words in (
-        "strategy in encoder.layer.*, first seen in configuration: tile sizes",
+        "strategy in encoder.layer.*: tile sizes",
         "24 other dispatches did not change; 2 other dispatches only have buffers at other offsets.",
         "Dispatches that changed (4)",
         "main_dispatch_41_elementwise_128x768x768_f32",

@@ -231,7 +231,7 @@ def test_explain_tells_the_story_of_one_cell(lab: Lab) -> None:
     options = ["explain", str(lab.home / "out/report.json"), "--model", "lay*", "--target", "llvm-cpu-x86_64"]
     told = bot(*options).stdout
     assert told.startswith("layers on llvm-cpu-x86_64: changed")
-    assert "input in head, first seen in input: the model itself changed." in told
+    assert "input in head: the model itself changed; the sides first differ in input." in told
     assert "iree-compile -" in told
     one = bot(*options, "--dispatch", "*32x56x128*").stdout
     assert "matched by same-structure-and-place" in one

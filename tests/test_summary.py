@@ -51,7 +51,7 @@ def test_a_broken_template_is_refused(tmp_path) -> None:  # type: ignore[no-unty
 
 def test_it_explains_more_cells_than_the_comment() -> None:
     report = make.why()
-    told = [render(report).count("first seen in ") for render in (render_summary, render_comment)]
+    told = [render(report).count("the sides first differ in ") for render in (render_summary, render_comment)]
     assert told[0] > 40 > told[1] > 2
     assert_harmless(render_summary(report))
 

@@ -9,7 +9,7 @@ from typing import Any, TypeGuard
 from bot.errors import InputError, MalformedBinary
 
 INT_LIMIT = 1 << 53  # what every JSON reader holds exactly
-_SIGNED = frozenset({"exit_code", "values", "change_bytes", "waterfall"})
+_SIGNED = frozenset({"exit_code", "values", "change_bytes", "waterfall", "net"})
 """Fields that may be below zero: an amount or a count of anything never is."""
 
 INT = (int, type(None))

@@ -162,6 +162,7 @@ def _root_cause(root: RootCause) -> dict[str, Any]:
         "what": root.what,
         "targets": list(root.targets),
         "models": list(root.models),
+        "cells": [asdict(key) for key in root.cells],
         "dispatches": root.dispatches,
         "bytes": _tally(root.total),
         "share": root.share,

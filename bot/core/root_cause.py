@@ -48,6 +48,7 @@ class RootCause:
         cause: one of `bot.core.explanation.CAUSES`; None for what no cause is known of.
         what: what changed, in words that are true of each of the deltas.
         targets, models: names, sorted.
+        cells: that have one of its deltas, sorted.
         dispatches: how many of the deltas are dispatches; the others are parts of artifacts.
         total: of all its deltas.
         share: of the absolute change of all deltas of the report (0.5 is half of it); None where that is 0.
@@ -59,6 +60,7 @@ class RootCause:
     what: str
     targets: tuple[str, ...]
     models: tuple[str, ...]
+    cells: tuple[CellKey, ...]
     dispatches: int
     total: Tally
     share: float | None

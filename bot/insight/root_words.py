@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from bot.core.counts import counts_of
 from bot.core.explanation import UNKNOWN, DispatchDelta
 from bot.core.snapshot import CellKey, Dispatch
-from bot.insight.knobs import PIPELINE
+from bot.insight.knobs import OTHER, PIPELINE
 
 _NAMED = 3
 
@@ -38,12 +38,12 @@ def described(cause: str, moved: Sequence[Moved]) -> str:
     return _WORDS[cause](moved)
 
 
-def _several(counts: Mapping[str, int], unit: str = "") -> str:
-    """`1 → 8 (12), 4 → 8 (3), 2 others (5)`: the most frequent first."""
-    ordered = sorted(counts.items(), key=lambda found: (-found[1], found[0]))
-    shown = [f"{name} ({count:,}{unit})" for name, count in ordered[:_NAMED]]
-    rest = ordered[_NAMED:]
-    return ", ".join([*shown, *([f"{len(rest)} others ({sum(count for _, count in rest):,})"] if rest else [])])
+def _several(counts: Mapping[str, int]) -> str:
+    """`1 → 8 (12), 4 → 8 (3), others (5)`: the most frequent first."""
+    ordered = sorted(counts.items(), key=lambda found: (found[0] == OTHER, -found[1], found[0]))
+    shown = [f"{name} ({count:,})" for name, count in ordered[:_NAMED] if name != OTHER]
+    rest = sum(counts.values()) - sum(counts[name] for name, _ in ordered[: len(shown)])
+    return ", ".join([*shown, *([f"others ({rest:,})"] if rest else [])])
 
 
 def _strategy(moved: Sequence[Moved]) -> str:

@@ -113,6 +113,7 @@ def _root_cause(moved: Sequence[Moved], cells: Mapping[CellKey, CellDelta], whol
         what=described(largest.cause, moved),
         targets=tuple(targets),
         models=tuple(sorted({one.key.model for one in moved})),
+        cells=tuple(sorted({one.key for one in moved})),
         dispatches=sum(one.dispatch is not None for one in moved),
         total=total,
         share=total.absolute_bytes / whole_bytes if whole_bytes else None,

@@ -17,7 +17,6 @@ from bot.render.tables import dispatch_sides
 
 WHY_CHARS = 240
 NOTE_CHARS = 160
-_PLACES = 2
 _CAUSES = {
     "input": "input",
     "fusion": "fusion",
@@ -25,7 +24,10 @@ _CAUSES = {
     "dedup-won": "dedup won",
     "strategy": "strategy",
     "codegen": "codegen",
+    "container": "container",
+    "host": "host",
     "packaging": "packaging",
+    "mixed": "mixed",
 }
 
 
@@ -48,10 +50,11 @@ def cause_words(cause: str | None) -> str:
 
 
 def causes(facts: Facts, limits: Limits) -> Listing[CauseLine]:
-    """A line for the alarming cells of one model that have the same cause, worst first."""
-    groups: dict[tuple[str, str | None], list[CellKey]] = {}
+    """A line for the alarming cells of one model of which the same is told, worst first."""
+    groups: dict[tuple[str | None, ...], list[CellKey]] = {}
     for key in alarming(facts):
-        groups.setdefault((key.model, facts.report.explanations[key].cause), []).append(key)
+        told = facts.report.explanations[key]
+        groups.setdefault((key.model, told.cause, told.why, told.component), []).append(key)
     shown = fair_in_order(list(groups.values()), lambda keys: keys[0].model, limits.causes)
     return listing((_line(facts, keys, limits) for keys in shown), len(groups), "cause")
 
@@ -64,15 +67,12 @@ def alarming(facts: Facts) -> list[CellKey]:
 
 
 def _line(facts: Facts, keys: Sequence[CellKey], limits: Limits) -> CauseLine:
-    told = [facts.report.explanations[key] for key in keys]
-    worst, target = told[0], code(facts.short[keys[0].target])
-    alike = len({explanation.why for explanation in told}) == 1
+    worst, target = facts.report.explanations[keys[0]], code(facts.short[keys[0].target])
     details = _joined([*_by_cause(worst), *_largest(worst)])
-    if len(keys) > 1 and (details or not alike):
-        details = phrase("on ", target, ": " if details else "", details)
-    places = list(dict.fromkeys(explanation.component for explanation in told))
+    if len(keys) > 1 and details:
+        details = phrase("on ", target, ": ", details)
     cells = cells_phrase(facts, sorted(keys), min(12, limits.names))
-    return CauseLine(phrase(cells, ": ", _said(worst, places, "")), details)
+    return CauseLine(phrase(cells, ": ", _said(worst)), details)
 
 
 def _joined(parts: Sequence[Phrase]) -> Phrase:
@@ -80,34 +80,32 @@ def _joined(parts: Sequence[Phrase]) -> Phrase:
 
 
 def said(explanation: Explanation) -> Phrase:
-    """Cause, place, phase and why: ``**strategy** in `encoder`, first seen in configuration: other tile sizes``."""
-    seen = f", first seen in {clip(clean(explanation.phase), 40)}" if explanation.phase else ""
-    return _said(explanation, [explanation.component], seen)
+    """``**strategy** in `encoder`: other tile sizes; the sides first differ in configuration``."""
+    first = clip(clean(explanation.phase), 40) if explanation.phase else ""
+    return phrase(_said(explanation), f"; the sides first differ in {first}" if first else "")
 
 
-def _said(explanation: Explanation, places: Sequence[str | None], seen: str) -> Phrase:
-    place = _place(places)
+def _said(explanation: Explanation) -> Phrase:
+    """Cause, place and why."""
+    component = explanation.component
+    place = code(clip(component, NAME_LIMIT)) if component and component != UNATTRIBUTED else ()
     why = clip(clean(explanation.why).rstrip(".: "), WHY_CHARS)
     if explanation.cause is None:
-        moved = phrase("; most moved", place) if place else ()
+        moved = phrase("; most moved in ", place) if place else ()
         return phrase(strong(cause_words(None)), f": {why}" if why else "", moved)
-    return phrase(strong(cause_words(explanation.cause)), place, seen, f": {why}" if why else "")
+    where = phrase(" in ", place) if place else ()
+    return phrase(strong(cause_words(explanation.cause)), where, f": {why}" if why else "")
 
 
-def _place(places: Sequence[str | None]) -> Phrase:
-    known = [code(clip(place, NAME_LIMIT)) for place in places if place and place != UNATTRIBUTED]
-    shown = [part for name in known[:_PLACES] for part in (", ", name)]
-    return phrase(" in ", *shown[1:], ", …" if len(known) > _PLACES else "") if known else ()
+def by_cause(explanation: Explanation) -> str:
+    """The waterfall in words, largest first: `strategy +57,000 B, host +12 B`; empty where it has fewer than two."""
+    moved = sorted(explanation.waterfall.items(), key=lambda found: -abs(found[1]))
+    return ", ".join(f"{cause_words(cause)} {signed(size)}" for cause, size in moved) if len(moved) > 1 else ""
 
 
 def _by_cause(explanation: Explanation) -> Iterator[Phrase]:
-    """Where dispatches changed for several causes, the code of each: `code by cause: strategy +57,000 B, …`."""
-    sums: dict[str | None, int] = {}
-    for delta in explanation.dispatches:
-        sums[delta.cause] = sums.get(delta.cause, 0) + _code_change(delta)
-    moved = sorted(((cause, size) for cause, size in sums.items() if size), key=lambda found: -abs(found[1]))
-    if len(moved) > 1:
-        yield phrase("code by cause: " + ", ".join(f"{cause_words(cause)} {signed(size)}" for cause, size in moved))
+    if told := by_cause(explanation):
+        yield phrase(f"by cause: {told}")
 
 
 def _largest(explanation: Explanation) -> Iterator[Phrase]:

@@ -18,7 +18,7 @@ from bot.core.program import Family
 from bot.core.snapshot import CellKey
 from bot.render.causes import cause_words, said
 from bot.render.escape import clean, clean_block
-from bot.render.filters import change, sides
+from bot.render.filters import change, sides, signed
 from bot.render.phrase import Phrase
 from bot.render.tables import dispatch_sides
 from bot.render.why import component_amounts, family_line, rest
@@ -51,6 +51,7 @@ class Told:
         metrics: all of them.
         explanation: None where the report has none.
         families: of head.
+        roots: the root causes that the cell has a part in: cause, what changed, and bytes over all cells.
     """
 
     key: CellKey
@@ -64,6 +65,7 @@ class Told:
     metrics: tuple[MetricDelta, ...]
     explanation: Explanation | None
     families: tuple[Family, ...]
+    roots: tuple[tuple[str | None, str, int], ...] = ()
 
 
 def print_cell(told: Told, console: Console) -> None:
@@ -84,6 +86,7 @@ def _cell_parts(told: Told) -> Iterator[Text | Table | Padding]:
     yield _title(told)
     yield from (Text(f"{level}: {clean(words)}", _LEVELS.get(level, "")) for level, words in told.findings)
     yield from _failures(told)
+    yield from _roots(told.roots)
     if told.explanation:
         yield Text.assemble("\n", _text(said(told.explanation)), ".")
     elif told.state == "changed":
@@ -144,6 +147,27 @@ def _metrics(metrics: Sequence[MetricDelta]) -> Iterator[Table]:
     yield table
 
 
+def _roots(roots: Sequence[tuple[str | None, str, int]]) -> Iterator[Text]:
+    if roots:
+        yield Text("\nRoot causes that this cell has a part in, and their bytes over all cells", "bold")
+    for cause, what, net_bytes in roots:
+        yield Text.assemble("  ", (cause_words(cause), "bold"), f": {clean(what)}: {signed(net_bytes)}")
+
+
+def _waterfall(explanation: Explanation) -> Iterator[Table]:
+    """The change of the artifact by cause; what no dispatch explains part by part."""
+    if not explanation.waterfall:
+        return
+    table = _table("The artifact's change by cause", "cause", "part", "change")
+    for cause, size in explanation.waterfall.items():
+        table.add_row(Text(cause_words(cause), "cyan"), "", signed(size))
+        for part in explanation.parts:
+            if part.cause == cause:
+                table.add_row("", clean(part.what), signed(part.change_bytes))
+    table.add_row("all", "", signed(sum(explanation.waterfall.values())))
+    yield table
+
+
 def _alike(delta: DispatchDelta) -> bool:
     """True where all numbers are the same."""
     return all(getattr(delta.base, field, None) == getattr(delta.head, field, None) for field, _, _ in _FIELDS)
@@ -174,6 +198,7 @@ def _same_size(deltas: Sequence[DispatchDelta]) -> Iterator[Padding]:
 
 
 def _explanation(explanation: Explanation) -> Iterator[Table | Text | Padding]:
+    yield from _waterfall(explanation)
     if explanation.dispatches:
         yield Text(f"\nDispatches that changed ({len(explanation.dispatches):,}; --dispatch NAME tells more)", "bold")
         resized = [delta for delta in explanation.dispatches if not _alike(delta)]

@@ -11,7 +11,7 @@ from bot.core.explanation import ComponentDelta, DispatchDelta, Explanation
 from bot.core.program import Argument, Family
 from bot.render.causes import cause_words, said
 from bot.render.escape import clean, clip
-from bot.render.filters import UNKNOWN, amount, change, sides
+from bot.render.filters import UNKNOWN, amount, change, sides, signed
 from bot.render.phrase import Phrase
 from bot.render.tables import dispatch_sides
 from bot.render.why import Diff, component_amounts, diffs, rest
@@ -74,6 +74,7 @@ def story(delta: CellDelta, explanation: Explanation) -> Story:
 
 def _tables(delta: CellDelta, explanation: Explanation) -> Iterator[TextTable]:
     dispatches, head = explanation.dispatches, delta.head or delta.base
+    yield _table("The artifact's change by cause", _FALL, _fall_rows(explanation), len(explanation.waterfall))
     yield _table("Dispatches that changed", _DISPATCH, map(_dispatch_row, dispatches), len(dispatches))
     yield _tree(explanation.tree)
     families = head.families if head else ()
@@ -92,6 +93,7 @@ _COMPILED_IN = (
 )
 _PHASES = {name: order for order, name in enumerate(_COMPILED_IN)}
 """The compiler's own order."""
+_FALL = ("cause", "change", "parts of the artifact that are no dispatch's code")
 _DISPATCH = (
     *("dispatch", "cause", "component", "code", "stack", "what differs"),
     *("sites", "workgroup memory", "matched by"),
@@ -105,6 +107,12 @@ _NUMBERS = (("code_bytes", "bytes"), ("stack_bytes", "bytes"), ("sites", "count"
 def _table(title: str, headers: Row, rows: Iterable[Row], total: int) -> TextTable:
     kept = tuple(islice(rows, TABLE_ROWS))
     return TextTable(title, headers, kept, total - len(kept))
+
+
+def _fall_rows(explanation: Explanation) -> Iterator[Row]:
+    for cause, size in explanation.waterfall.items():
+        parts = [part for part in explanation.parts if part.cause == cause]
+        yield cause_words(cause), signed(size), ", ".join(f"{p.what} {signed(p.change_bytes)}" for p in parts)
 
 
 def _dispatch_row(delta: DispatchDelta) -> Row:

@@ -38,6 +38,11 @@ def _parts(view: ReportView) -> Iterator[Text | Table | Padding]:
     if view.broke:
         yield Text(f"the analysis broke: {view.broke}", "bold red")
     yield _text(view.headline, _VERDICTS[view.status])
+    if view.roots.items:
+        yield Text(f"Root causes{f' ({view.held})' if view.held else ''}", "bold")
+    for number, root in enumerate(view.roots, 1):
+        yield Text.assemble(f"{number}. ", _text(root.said))
+        yield Padding(_text(root.detail), (0, 0, 0, 3), style="dim")
     for line in view.causes:
         yield Text.assemble("- ", _text(line.said))
         if line.detail:

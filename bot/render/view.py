@@ -21,6 +21,7 @@ from bot.render.headline import counts, headline
 from bot.render.movers import Movers, movers
 from bot.render.overview import OVERVIEWS, pair_tables
 from bot.render.phrase import Phrase
+from bot.render.roots import RootLine, held, roots
 from bot.render.rows import MetricRow, finding_row
 from bot.render.selection import Limits, Listing, fair_in_order, listing
 from bot.render.sides import Commands, Compared, commands, compared, notes
@@ -49,6 +50,7 @@ class ReportView:
             a state (other than newly broken) that the rules forbid.
         standing: limits that were exceeded by the same value on base, and cells that ended on base as they did.
         over: cells that the compiler's stack gate refuses on both sides.
+        roots: what changed, over all cells; `held`: how much of it is shown, in words.
         causes: cause and place of the alarms, a line for those that are alike.
         whys: changed cells with all that is known of why.
         fusion, folding, slopes, pairs: what there is to say of whole models.
@@ -84,6 +86,8 @@ class ReportView:
     unchanged: Unchanged
     costs: tuple[CostRow, ...]
     commands: Listing[Commands]
+    roots: Listing[RootLine]
+    held: str
     causes: Listing[CauseLine]
     whys: Listing[WhyCell]
     fusion: Table
@@ -131,6 +135,8 @@ def _parts(facts: Facts, limits: Limits) -> dict[str, Any]:
         "unchanged": unchanged(facts, limits),
         "costs": costs(facts),
         "commands": commands(facts, limits),
+        "roots": roots(facts, limits),
+        "held": held(facts, limits),
         "causes": causes(facts, limits),
         "whys": whys(facts, limits),
         **{name: table(facts, limits) for name, table in OVERVIEWS},
@@ -188,6 +194,7 @@ _COMPLETE = (
     "over",
     "unmeasured",
     "commands",
+    "roots",
     "causes",
     "whys",
     "pairs",

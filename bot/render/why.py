@@ -9,7 +9,7 @@ from bot.core.delta import CellDelta
 from bot.core.explanation import UNATTRIBUTED, ComponentDelta, DispatchDelta, Explanation
 from bot.core.program import Family
 from bot.core.snapshot import CellKey
-from bot.render.causes import NOTE_CHARS, alarming, cause_words, said
+from bot.render.causes import NOTE_CHARS, alarming, by_cause, cause_words, said
 from bot.render.escape import clean, clip
 from bot.render.facts import NAME_LIMIT, Facts
 from bot.render.filters import plural
@@ -46,6 +46,7 @@ class WhyCell:
         model, target: names; the target's is the short one.
         cause: in one or two words.
         said: cause, phase and why as a sentence.
+        falls: the change of the artifact by cause, in words; may be empty.
         notes: what differs in the dispatches.
         rest: how many entry points did not change, in words; may be empty.
     """
@@ -54,6 +55,7 @@ class WhyCell:
     target: str
     cause: str
     said: Phrase
+    falls: str
     dispatches: Table
     notes: Listing[Phrase]
     rest: str
@@ -89,6 +91,7 @@ def _why_cell(facts: Facts, key: CellKey, limits: Limits) -> WhyCell:
         facts.short[key.target],
         cause_words(explanation.cause),
         said(explanation),
+        by_cause(explanation),
         _dispatch_table(explanation, limits.dispatches),
         _notes(explanation, min(_NOTES, limits.dispatches)),
         rest(explanation),
