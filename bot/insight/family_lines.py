@@ -70,7 +70,7 @@ def _other_lines(group: Sequence[Member]) -> list[str]:
     columns = _transposed([[line.text for line in row] for row in rows])
     counts = [(line.name or "a block", len(set(column))) for line, column in zip(rows[0], columns, strict=False)]
     said = [views.line(f"types or attributes of {name}", [f"{count} versions"]) for name, count in counts if count > 1]
-    return list(dict.fromkeys(said)) or ["what their lines do not show"]
+    return list(dict.fromkeys(said)) or ["something else than types, attributes and values"]
 
 
 def told(group: Sequence[Member]) -> tuple[str, list[str]]:
