@@ -87,5 +87,5 @@ def _kept(cell: Cell, programs: dict[int, Program]) -> Cell:
     program, whole = cell.program, cell.program
     if whole is not None:
         program = programs.setdefault(id(whole), replace(cut_program(whole), arguments=()))
-    families = tuple(replace(family, varying=()) for family in cell.families)
+    families = tuple(family if family.identical else replace(family, varying=()) for family in cell.families)
     return replace(cell, program=program, families=families, dispatches=tuple(map(cut_dispatch, cell.dispatches)))

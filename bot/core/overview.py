@@ -40,9 +40,10 @@ class FoldCounts:
     """What deduplication did to one cell, and what it left behind.
 
     Attributes:
-        families: groups of executables that are equal but for one kind of static information.
+        families: groups of executables that are identical, or equal but for what their kind says.
         surplus_executables: executables of those families beyond one representative each: an upper bound.
-        surplus_bytes: device code of them, the largest member of each family being the representative; None where not
+        surplus_bytes: bytes of them, the largest member of each family being the representative: whole executables
+            where each entry point has one of its own in the artifact (vulkan, metal), else device code; None where not
             known.
     """
 

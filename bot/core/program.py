@@ -17,7 +17,13 @@ FAMILY_KINDS = (
     "extra-operation",
     "different-fusion",
 )
-"""What may keep executables apart that are otherwise equal."""
+"""What may keep executables apart that are otherwise equal; of several the loosest, but what varies names them all."""
+
+IDENTICAL = ("nothing: their functions are identical",)
+"""What keeps the members of a family of kind `constants` apart where no constant does either.
+
+Words, and not an empty `varying`: that is what a stored baseline leaves of every family.
+"""
 
 HASHED_PHASES = ("input", "global-optimization")
 """Phases whose whole program is compared by one digest."""
@@ -84,17 +90,23 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Executables of one cell that are equal but for one kind of static information.
+    """Executables of one cell that are identical, or equal but for what their kind says.
 
     Attributes:
         kind: one of FAMILY_KINDS.
         members: executable names, in the program's order; at least two.
-        varying: what keeps them apart, a line each with the values (`arith.constant i32 → arith.muli: 3, 5, 7`).
+        varying: what keeps them apart, a line each with the values (`arith.constant i32 → arith.muli: 3, 5, 7`);
+            IDENTICAL where nothing does; empty where that is not known.
     """
 
     kind: str
     members: tuple[str, ...]
     varying: tuple[str, ...] = ()
+
+    @property
+    def identical(self) -> bool:
+        """True where the functions of all members are equal, constants and shapes included."""
+        return self.varying == IDENTICAL
 
 
 @dataclass(frozen=True, slots=True)

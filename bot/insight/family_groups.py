@@ -19,10 +19,14 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """One family: its members in the program's order, and a line for each thing that keeps them apart."""
+    """One family: its members in the program's order, and a line for each thing that keeps them apart.
+
+    Its kind is set by who asked the finder for it.
+    """
 
     members: Sequence[Member]
     lines: Sequence[str]
+    kind: str = ""
 
 
 def grouped(members: Sequence[Member], key: Callable[[Member], Hashable | None]) -> list[list[Member]]:

@@ -95,6 +95,16 @@ def key(text: Text, view: View, constant: View) -> Key:
     return tuple(row)
 
 
+def structure(text: Text, shapes: View = without_shapes, constant: View = structural_constant) -> Key:
+    """The executable without static shapes, offsets and values of constants; views may be cached ones."""
+    return key(text, shapes, constant)
+
+
+def same(texts: Sequence[Text]) -> Callable[[View, View], bool]:
+    """Whether the executables are equal under a view of lines and one of constants."""
+    return lambda view, constant: len({key(text, view, constant) for text in texts}) == 1
+
+
 def constant_uses(text: Text) -> list[tuple[Operation, int, Template]]:
     """Every use of a constant in the order of the text: the user, which operand, the constant."""
     found: list[tuple[Operation, int, Template]] = []
@@ -110,12 +120,17 @@ def constant_uses(text: Text) -> list[tuple[Operation, int, Template]]:
     return found
 
 
-def value_of(constant: Template) -> str:
-    """A constant's value without its type, cut to what a line can show."""
+def whole_value_of(constant: Template) -> str:
+    """A constant's value without its type."""
     value = dict(constant.attributes).get("value", "?")
     for type_ in constant.result_types:
         value = value.removesuffix(f" : {type_}")
-    return short(value, VALUE_CHARACTERS)
+    return value
+
+
+def value_of(constant: Template) -> str:
+    """The same, cut to what a line can show."""
+    return short(whole_value_of(constant), VALUE_CHARACTERS)
 
 
 def arrays_of(text: Text) -> list[tuple[str, str]]:
@@ -138,11 +153,12 @@ def short(text: str, characters: int) -> str:
     return clean if len(clean) <= characters else clean[: characters - 1] + "…"
 
 
-def line(label: str, values: Sequence[str]) -> str:
-    """`label: a, b, … (N values)`: different values in order, as many as fit."""
+def line(label: str, values: Sequence[str], total: int = 0) -> str:
+    """`label: a, b, … (N values)`: different values in order, as many as fit; `total` where cutting made some equal."""
     distinct = list(dict.fromkeys(values))
+    total = max(total, len(distinct))
     for shown in range(min(len(distinct), VALUES_SHOWN), 0, -1):
-        more = f", … ({len(distinct)} values)" if shown < len(distinct) else ""
+        more = f", … ({total} values)" if shown < total else ""
         text = f"{label}: {', '.join(distinct[:shown])}{more}"
         if len(text) <= LINE_CHARACTERS:
             break
@@ -151,8 +167,12 @@ def line(label: str, values: Sequence[str]) -> str:
 
 def differing(labels: Sequence[str], columns: Sequence[Sequence[str]]) -> list[str]:
     """A line for each column whose values differ; equal lines once."""
-    pairs = zip(labels, columns, strict=True)
-    return list(dict.fromkeys(line(label, column) for label, column in pairs if len(set(column)) > 1))
+    counted = ((label, column, len(set(column))) for label, column in zip(labels, columns, strict=True))
+    return list(dict.fromkeys(line(label, _cut(column), count) for label, column, count in counted if count > 1))
+
+
+def _cut(values: Sequence[str]) -> list[str]:
+    return [short(value, VALUE_CHARACTERS) for value in values]
 
 
 def capped(lines: Sequence[str]) -> tuple[str, ...]:

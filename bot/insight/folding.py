@@ -1,11 +1,13 @@
 """What deduplication did to one cell, and an upper bound of what it left: all of a family but its largest member.
 
-An executable's bytes are the device code of its entry points; where one of them is not known, no sum is.
+What folding saves is whole executables. On vulkan and metal each entry point has one of its own in the artifact, with
+tables and padding; elsewhere they share one, and the device code of an entry point is all that can be told of its part.
+Where the bytes of one member are not known, no sum is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from bot.core.overview import FoldCounts
 from bot.core.program import Family
@@ -25,14 +27,26 @@ def fold_counts(cell: Cell) -> FoldCounts | None:
     )
 
 
-def executable_bytes(dispatches: Sequence[Dispatch]) -> dict[str, int | None]:
-    """Executable → device code of all its entry points in bytes; None where one of them is not known."""
-    sizes: dict[str, int | None] = {}
+def executable_bytes(dispatches: Iterable[Dispatch]) -> dict[str, int | None]:
+    """Executable → its bytes, None where one of its entry points' is not known.
+
+    Whole executables where each entry point has one of its own in the artifact, else the entry points' device code.
+    """
+    rows: dict[str, list[Dispatch]] = {}
     for row in dispatches:
-        sum_bytes = sizes.get(row.executable, 0)
-        known = sum_bytes is not None and row.code_bytes is not None
-        sizes[row.executable] = (sum_bytes or 0) + (row.code_bytes or 0) if known else None
-    return sizes
+        rows.setdefault(row.executable, []).append(row)
+    return {name: _bytes(of) for name, of in rows.items()}
+
+
+def _bytes(rows: Sequence[Dispatch]) -> int | None:
+    whole_bytes = _sum([row.executable_bytes for row in rows])
+    return _sum([row.code_bytes for row in rows]) if whole_bytes is None else whole_bytes
+
+
+def _sum(sizes: Sequence[int | None]) -> int | None:
+    """None where one of them is not known."""
+    known = [size for size in sizes if size is not None]
+    return sum(known) if len(known) == len(sizes) else None
 
 
 def _surplus_bytes(families: Sequence[Family], sizes: Mapping[str, int | None]) -> int | None:

@@ -31,7 +31,7 @@ _FOLD_HEADERS = (
     "folded",
     "families",
     "surplus executables, upper bound",
-    "surplus code, upper bound",
+    "surplus bytes, upper bound",
 )
 _COUNTS = (("families", "count"), ("surplus_executables", "count"), ("surplus_bytes", "bytes"))
 

@@ -137,7 +137,8 @@ def _family_row(family: Family) -> Row:
     members = ", ".join(clip(name, _NAME) for name in family.members[:_MEMBERS])
     more = ", …" if len(family.members) > _MEMBERS else ""
     varying = "; ".join(clip(clean(line), _NOTE) for line in family.varying[:_VARYING])
-    return (clip(family.kind, 40), amount(len(family.members), "count"), varying, members + more)
+    kind = "identical" if family.identical else clip(family.kind, 40)
+    return (kind, amount(len(family.members), "count"), varying, members + more)
 
 
 def _argument_row(argument: Argument) -> Row:

@@ -167,11 +167,22 @@ def _family_lines(delta: CellDelta, most: int) -> Listing[Phrase]:
 
 
 def family_line(family: Family) -> Phrase:
-    """``constants keep 6 executables apart (`a`, `b`, …): `arith.constant i32: 3, 5` ``."""
+    """``constants keep 6 executables apart (`a`, `b`, …): `arith.constant i32: 3, 5` ``; or that they are identical."""
     names = [code(clip(name, 48)) for name in family.members[:2]]
     members = phrase(*(part for name in names for part in (", ", name)))[1:]
     more = ", …" if len(family.members) > 2 else ""
-    varying = [code(clip(clean(line), 120)) for line in family.varying[:3]]
-    what = phrase(*(part for line in varying for part in ("; ", line)))[1:]
-    kept = f"{clip(clean(family.kind), 24).replace('-', ' ')} keep {plural(len(family.members), 'executable')} apart ("
-    return phrase(kept, members, more, ")", phrase(": ", what) if what else "")
+    return phrase(_kept_apart(family), " (", members, more, ")", *_what_varies(family))
+
+
+def _kept_apart(family: Family) -> str:
+    count = plural(len(family.members), "executable")
+    if family.identical:
+        return f"{count} have identical functions"
+    return f"{clip(clean(family.kind), 24).replace('-', ' ')} keep {count} apart"
+
+
+def _what_varies(family: Family) -> tuple[str | Phrase, ...]:
+    varying = () if family.identical else family.varying[:3]
+    lines = [code(clip(clean(line), 120)) for line in varying]
+    what = phrase(*(part for line in lines for part in ("; ", line)))[1:]
+    return (": ", what) if what else ()
