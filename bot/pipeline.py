@@ -31,7 +31,7 @@ from bot.inputs.requirements import pinned_compiler
 from bot.insight.overview import overview
 from bot.insight.precision import Texts, no_texts
 from bot.insight.roots import root_causes
-from bot.insight.stories import explanations
+from bot.insight.stories import changed_models, explanations
 from bot.preparing import (
     Request,
     Show,
@@ -172,7 +172,7 @@ def reported(config: Config, base: Snapshot, head: Snapshot, baseline: Baseline,
         report_id=config.report_id,
         notes=(*_notes(base, head, deltas), *_once(head, verdict)),
         explanations=told,
-        root_causes=root_causes(deltas, told),
+        root_causes=root_causes(deltas, told, changed_models(base, head)),
         overview=overview(base, head, config.pairs, config.depths, _shares(config)),
     )
 

@@ -77,7 +77,7 @@ def _part_amounts(parts: Sequence[PartDelta]) -> str:
 
 _OF_PARTS = frozenset({"container", "host", "packaging"})
 _SENTENCES: Mapping[str, Callable[[str, Explanation], str]] = {
-    "input": _counted("come of another model"),
+    "input": _counted("are of a program that differs from its input on"),
     "fusion": _counted("are regions that are formed differently"),
     "dedup-lost": _counted("are executables that were folded into others on base"),
     "dedup-won": _counted("were executables that are folded into others on head"),

@@ -32,13 +32,13 @@ def turned(base: str, head: str) -> dict[str, str]:
     """Knob that differs → its pattern of values: `1 → 8` for elements that differ, `other values` where many do."""
     left, right = knobs(base), knobs(head)
     names = [name for name in {**left, **right} if left.get(name) != right.get(name)]
-    return {name: _pattern(left.get(name, UNSET), right.get(name, UNSET)) for name in names}
+    return {name: _pattern(name, left.get(name, UNSET), right.get(name, UNSET)) for name in names}
 
 
-def _pattern(base: str, head: str) -> str:
+def _pattern(name: str, base: str, head: str) -> str:
     left, right = _NUMBER.findall(base), _NUMBER.findall(head)
     if _NUMBER.sub("", base) == _NUMBER.sub("", head):
         moved = sorted({pair for pair in zip(left, right, strict=True) if pair[0] != pair[1]})
         return ", ".join(f"{a} → {b}" for a, b in moved) if len(moved) <= _MOST_PAIRS else OTHER
     whole = f"{base} → {head}"
-    return whole if len(whole) <= _SHORT_CHARACTERS else OTHER
+    return whole if name == PIPELINE or len(whole) <= _SHORT_CHARACTERS else OTHER

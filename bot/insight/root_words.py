@@ -21,6 +21,7 @@ class Moved:
     Attributes:
         what: the part in words; empty for a dispatch.
         features: the knobs that differ, with the pattern of their values.
+        same_model: True where both sides have the same text of the model.
     """
 
     key: CellKey
@@ -29,6 +30,7 @@ class Moved:
     dispatch: DispatchDelta | None = None
     what: str = ""
     features: Mapping[str, str] = field(default_factory=dict)
+    same_model: bool = True
 
 
 def described(cause: str, moved: Sequence[Moved]) -> str:
@@ -107,13 +109,21 @@ def _says(words: str) -> Callable[[Sequence[Moved]], str]:
     return lambda moved: words
 
 
+def _input(moved: Sequence[Moved]) -> str:
+    """All of one model."""
+    model = moved[0].key.model
+    if moved[0].same_model:
+        return f"the text of {model} is the same, and is read differently by the compiler"
+    return f"{model} itself changed"
+
+
 def _note(moved: Sequence[Moved]) -> str:
     delta = moved[0].dispatch
     return (delta.note if delta else "") or "not known"
 
 
 _WORDS: Mapping[str, Callable[[Sequence[Moved]], str]] = {
-    "input": _says("another model"),
+    "input": _input,
     "fusion": _fusion,
     "dedup-lost": _says("executables that were folded into others on base"),
     "dedup-won": _says("executables that are folded into others on head"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from bot.core.delta import CellDelta
 from bot.core.explanation import UNKNOWN, DispatchDelta, Explanation
@@ -16,19 +16,28 @@ from bot.insight.waterfall import moved_bytes
 Group = tuple[str, ...]
 
 
-def root_causes(deltas: Sequence[CellDelta], explanations: Mapping[CellKey, Explanation]) -> tuple[RootCause, ...]:
-    """All of them, the largest absolute change first."""
+def root_causes(
+    deltas: Sequence[CellDelta], explanations: Mapping[CellKey, Explanation], changed_models: Collection[str] = ()
+) -> tuple[RootCause, ...]:
+    """All of them, the largest absolute change first.
+
+    Args:
+        changed_models: models whose text differs between the sides.
+    """
     cells = {delta.key: delta for delta in deltas}
-    moved = [one for key in sorted(explanations) for one in _moved(key, explanations[key])]
+    told = [(key, explanations[key], key.model not in changed_models) for key in sorted(explanations)]
+    moved = [one for cell in told for one in _moved(*cell)]
     whole_bytes = sum(abs(one.change_bytes) for one in moved)
     found = [_root_cause(group, cells, whole_bytes) for group in _clusters(moved)]
     return tuple(sorted(found, key=lambda root: (-root.total.absolute_bytes, root.cause or "", root.what)))
 
 
-def _moved(key: CellKey, told: Explanation) -> Iterator[Moved]:
+def _moved(key: CellKey, told: Explanation, same_model: bool) -> Iterator[Moved]:
     for delta in told.dispatches:
         cause, size = delta.cause or UNKNOWN, moved_bytes(delta) or 0
-        yield Moved(key, cause, size, delta, features=_turned(delta) if cause == "strategy" else {})
+        yield Moved(
+            key, cause, size, delta, features=_turned(delta) if cause == "strategy" else {}, same_model=same_model
+        )
     for part in told.parts:
         yield Moved(key, part.cause, part.change_bytes, what=part.what)
 

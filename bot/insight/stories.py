@@ -20,7 +20,13 @@ def explanations(
     base: Snapshot, head: Snapshot, deltas: Sequence[CellDelta], sections: Sections = (), texts: Texts = no_texts
 ) -> dict[CellKey, Explanation]:
     """Why the cells changed that both sides measured; `texts`: as `bot.insight.precision` has it."""
-    return {delta.key: _story(base, head, delta, sections, texts) for delta in _changed(deltas)}
+    same = base.models.keys() - changed_models(base, head)
+    return {delta.key: _story(delta, delta.key.model in same, sections, texts) for delta in _changed(deltas)}
+
+
+def changed_models(base: Snapshot, head: Snapshot) -> frozenset[str]:
+    """Models whose text is not known to be the same on both sides."""
+    return frozenset(m for m in {*base.models, *head.models} if base.models.get(m) != head.models.get(m))
 
 
 def _changed(deltas: Sequence[CellDelta]) -> Iterator[CellDelta]:
@@ -30,10 +36,8 @@ def _changed(deltas: Sequence[CellDelta]) -> Iterator[CellDelta]:
             yield delta
 
 
-def _story(base: Snapshot, head: Snapshot, delta: CellDelta, sections: Sections, texts: Texts) -> Explanation:
-    model = delta.key.model
-    known = base.models.get(model)
-    told = explain(delta, known is not None and known == head.models.get(model), texts, _places(delta, sections))
+def _story(delta: CellDelta, same_model: bool, sections: Sections, texts: Texts) -> Explanation:
+    told = explain(delta, same_model, texts, _places(delta, sections))
     told = replace(told, components=components(delta, sections), tree=tree(delta, sections))
     return headlined(told, delta)
 
