@@ -105,7 +105,7 @@ def test_symbol_tables_and_code_are_told_apart() -> None:
     )
     assert told.waterfall == {"strategy": 5164, "container": -24560}
     assert (told.cause, told.phase) == ("container", "configuration")
-    assert told.why == "symbol tables −24,560 B"
+    assert told.why == "symbol tables -24,560 B"
 
 
 def test_an_executable_that_one_side_alone_has_counts_whole_with_its_dispatch() -> None:
@@ -156,4 +156,4 @@ def test_parts_have_words(name: str) -> None:
 
 
 def test_signed() -> None:
-    assert [signed_bytes(size) for size in (1024, -12)] == ["+1,024 B", "−12 B"]
+    assert [signed_bytes(size) for size in (1024, -12)] == ["+1,024 B", "-12 B"]

@@ -31,8 +31,8 @@ def headlined(told: Explanation, delta: CellDelta) -> Explanation:
 
 
 def signed_bytes(size_bytes: int) -> str:
-    """`+1,024 B`, `−12 B`."""
-    return f"{size_bytes:+,} B".replace("-", "−")
+    """`+1,024 B`, `-12 B`."""
+    return f"{size_bytes:+,} B"
 
 
 def _unknown(told: Explanation) -> str:

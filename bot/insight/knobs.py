@@ -39,6 +39,6 @@ def _pattern(name: str, base: str, head: str) -> str:
     left, right = _NUMBER.findall(base), _NUMBER.findall(head)
     if _NUMBER.sub("", base) == _NUMBER.sub("", head):
         moved = sorted({pair for pair in zip(left, right, strict=True) if pair[0] != pair[1]})
-        return ", ".join(f"{a} → {b}" for a, b in moved) if len(moved) <= _MOST_PAIRS else OTHER
+        return " and ".join(f"{a} → {b}" for a, b in moved) if len(moved) <= _MOST_PAIRS else OTHER
     whole = f"{base} → {head}"
     return whole if name == PIPELINE or len(whole) <= _SHORT_CHARACTERS else OTHER

@@ -102,7 +102,7 @@ def _moved_counts(pairs: Iterable[tuple[str | None, str | None]]) -> dict[str, i
 
 
 def _signed(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{name} {count:+,}".replace("-", "−") for name, count in list(counts.items())[:_NAMED])
+    return ", ".join(f"{name} {count:+,}" for name, count in list(counts.items())[:_NAMED])
 
 
 def _says(words: str) -> Callable[[Sequence[Moved]], str]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from bot.core.explanation import UNATTRIBUTED
 from bot.core.root_cause import RootCause, Tally
@@ -16,6 +17,7 @@ from bot.render.selection import Limits, Listing, listing
 
 WHAT_CHARS = 240
 _NAMES = 3
+_ENOUGH = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,18 +34,24 @@ class RootLine:
 
 
 def roots(facts: Facts, limits: Limits) -> Listing[RootLine]:
-    """The root causes with most bytes."""
+    """The root causes with most bytes: those that hold nine tenths of them, or as many as there is room for."""
     found = facts.report.root_causes
-    return listing((root_line(facts, root) for root in found[: limits.causes]), len(found), "root cause")
+    shown = found[: min(limits.causes, _holding(found))]
+    return listing((root_line(facts, root) for root in shown), len(found), "root cause")
 
 
-def held(facts: Facts, limits: Limits) -> str:
-    """`4 of 9 hold 93 % of the change`; empty where all are shown, or nothing moved."""
-    found = facts.report.root_causes
-    shares = [root.share for root in found[: limits.causes] if root.share is not None]
-    if len(found) <= limits.causes or not shares:
+def _holding(found: Sequence[RootCause]) -> int:
+    """How many of the first ones hold _ENOUGH of all bytes; all where nothing moved."""
+    sums = accumulate(root.share or 0 for root in found)
+    return next((count for count, share in enumerate(sums, 1) if share >= _ENOUGH), len(found))
+
+
+def held(facts: Facts, shown: Listing[RootLine]) -> str:
+    """`4 of 9 hold 93 % of all bytes that moved`; empty where all are shown, or nothing moved."""
+    shares = [root.share for root in facts.report.root_causes[: len(shown.items)] if root.share is not None]
+    if not shown.more or not shares:
         return ""
-    return f"{limits.causes} of {len(found)} hold {sum(shares) * 100:.0f} % of all bytes that moved"
+    return f"{len(shown.items)} of {shown.total} hold {sum(shares) * 100:.0f} % of all bytes that moved"
 
 
 def root_line(facts: Facts, root: RootCause) -> RootLine:

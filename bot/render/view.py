@@ -108,6 +108,7 @@ def build_view(report: Report, limits: Limits, facts: Facts | None = None) -> Re
 def _parts(facts: Facts, limits: Limits) -> dict[str, Any]:
     report, verdict = facts.report, facts.report.verdict
     groups, reasons = failures(facts, "newly-broken", limits), unmeasured(facts, limits)
+    told = roots(facts, limits)
     return {
         "status": verdict.status,
         **_standing_of(facts, limits),
@@ -135,8 +136,8 @@ def _parts(facts: Facts, limits: Limits) -> dict[str, Any]:
         "unchanged": unchanged(facts, limits),
         "costs": costs(facts),
         "commands": commands(facts, limits),
-        "roots": roots(facts, limits),
-        "held": held(facts, limits),
+        "roots": told,
+        "held": held(facts, told),
         "causes": causes(facts, limits),
         "whys": whys(facts, limits),
         **{name: table(facts, limits) for name, table in OVERVIEWS},
@@ -194,7 +195,6 @@ _COMPLETE = (
     "over",
     "unmeasured",
     "commands",
-    "roots",
     "causes",
     "whys",
     "pairs",
