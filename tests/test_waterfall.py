@@ -33,6 +33,10 @@ def row(name: str, code_bytes: int | None, executable_bytes: int | None = None) 
     return Dispatch(name, name, code_bytes=code_bytes, executable_bytes=executable_bytes)
 
 
+def _delta(base: Cell, head: Cell) -> CellDelta:
+    return CellDelta(KEY, "changed", {}, base, head)
+
+
 rows = st.builds(row, st.just("d"), st.none() | sizes, st.none() | sizes)
 deltas = st.builds(
     DispatchDelta,
@@ -114,6 +118,14 @@ def test_an_executable_that_one_side_alone_has_counts_whole_with_its_dispatch() 
     head = cell({"executables/text": 800, "executables/types": 310}, row("conv", 700, 1000))
     assert waterfall((new,), rest_parts(base, head, (new,))) == {"fusion": 1000}
     assert moved_bytes(new) == 1000
+
+
+def test_where_only_the_model_changed_all_of_it_is_its_consequence() -> None:
+    new = DispatchDelta(None, row("tanh", 80), "added", "input")
+    base = cell({"vm": 100, "tables": 50})
+    head = cell({"vm": 300, "tables": 90, "executables/text": 80}, row("tanh", 80))
+    told = headlined(Explanation("input", "input", "the model itself changed", (new,)), _delta(base, head), True)
+    assert (told.cause, told.why, told.waterfall) == ("input", "the model itself changed", {"input": 320})
 
 
 def test_what_cannot_be_told_apart_is_unknown_and_no_cause() -> None:

@@ -12,14 +12,19 @@ from bot.insight.waterfall import headline, largest, rest_parts, waterfall
 _NAMED_PARTS = 3
 
 
-def headlined(told: Explanation, delta: CellDelta) -> Explanation:
+def headlined(told: Explanation, delta: CellDelta, only_model: bool = False) -> Explanation:
     """The explanation with its waterfall, and the cause that the waterfall gives.
 
     One that moved no byte keeps the cause of the first phase that differs.
+
+    Args:
+        only_model: nothing but the model's text differs between the sides: what is no code is its consequence.
     """
     if delta.base is None or delta.head is None or not (delta.base.measured and delta.head.measured):
         return told
     parts = rest_parts(delta.base, delta.head, told.dispatches, told.renamed_bytes)
+    if only_model:
+        parts = tuple(replace(part, cause="input") for part in parts)
     falls = waterfall(told.dispatches, parts)
     fallen = replace(told, waterfall=falls, parts=parts)
     cause = headline(falls)

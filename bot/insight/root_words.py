@@ -35,7 +35,7 @@ class Moved:
 
 def described(cause: str, moved: Sequence[Moved]) -> str:
     """What changed in all of them."""
-    if moved[0].dispatch is None:
+    if moved[0].dispatch is None and cause != "input":
         return moved[0].what
     return _WORDS[cause](moved)
 

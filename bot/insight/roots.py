@@ -59,6 +59,8 @@ def _clusters(moved: Sequence[Moved]) -> Iterator[list[Moved]]:
 
 def _group(one: Moved) -> Group:
     delta = one.dispatch
+    if one.cause == "input":
+        return one.cause, one.key.model
     if delta is None:
         return one.cause, one.what
     return one.cause, *_GROUPS.get(one.cause, _alone)(one, delta)
@@ -66,10 +68,6 @@ def _group(one: Moved) -> Group:
 
 def _alone(_: Moved, __: DispatchDelta) -> Group:
     return ()
-
-
-def _of_model(one: Moved, _: DispatchDelta) -> Group:
-    return (one.key.model,)
 
 
 def _of_region(_: Moved, delta: DispatchDelta) -> Group:
@@ -89,7 +87,6 @@ def _of_note(_: Moved, delta: DispatchDelta) -> Group:
 
 
 _GROUPS: Mapping[str, Callable[[Moved, DispatchDelta], Group]] = {
-    "input": _of_model,
     "fusion": _of_region,
     "codegen": _of_ir,
     UNKNOWN: _of_note,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from bot.core.delta import CellDelta
@@ -21,7 +21,18 @@ def explanations(
 ) -> dict[CellKey, Explanation]:
     """Why the cells changed that both sides measured; `texts`: as `bot.insight.precision` has it."""
     same = base.models.keys() - changed_models(base, head)
-    return {delta.key: _story(delta, delta.key.model in same, sections, texts) for delta in _changed(deltas)}
+    one_compiler = base.compiler.digest == head.compiler.digest
+    found = {}
+    for delta in _changed(deltas):
+        told = _story(delta, delta.key.model in same, sections, texts)
+        found[delta.key] = headlined(told, delta, one_compiler and _only_model(delta, same))
+    return found
+
+
+def _only_model(delta: CellDelta, same_models: Collection[str]) -> bool:
+    """True where the same command compiled another text."""
+    base, head = delta.base, delta.head
+    return delta.key.model not in same_models and bool(base and head and base.command == head.command)
 
 
 def changed_models(base: Snapshot, head: Snapshot) -> frozenset[str]:
@@ -38,8 +49,7 @@ def _changed(deltas: Sequence[CellDelta]) -> Iterator[CellDelta]:
 
 def _story(delta: CellDelta, same_model: bool, sections: Sections, texts: Texts) -> Explanation:
     told = explain(delta, same_model, texts, _places(delta, sections))
-    told = replace(told, components=components(delta, sections), tree=tree(delta, sections))
-    return headlined(told, delta)
+    return replace(told, components=components(delta, sections), tree=tree(delta, sections))
 
 
 def _places(delta: CellDelta, sections: Sections) -> ComponentOf:
