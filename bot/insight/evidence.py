@@ -53,7 +53,7 @@ def _of_back_end(base: Dispatch, head: Dispatch, made: str) -> str:
 
 
 def _made(base_text: str | None, head_text: str | None) -> str:
-    """Changed classes of instructions, vectors, frame, loops and width of vectors; empty where none changed or is known."""
+    """What changed: classes of instructions, vectors, frame, loops; empty where nothing did, or is known."""
     base, head = _counts(base_text), _counts(head_text)
     if base is None or head is None:
         return ""

@@ -7,12 +7,14 @@ is no instruction that the decoder knows, nothing is said of the function.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-
-import capstone
+from typing import TYPE_CHECKING
 
 from bot.measure import classes_aarch64, classes_riscv, classes_x86
 from bot.measure.elf import MACHINE_AT, Elf
 from bot.measure.instruction_counts import InstructionCounts
+
+if TYPE_CHECKING:
+    import capstone
 
 EM_X86_64, EM_AARCH64, EM_RISCV = 62, 183, 243
 CHUNK_BYTES = 1 << 14
@@ -20,7 +22,7 @@ CHUNK_BYTES = 1 << 14
 LONGEST_BYTES = 15
 """Of an x86-64 instruction: what a chunk cuts off is in the next one again."""
 WORK = 16
-"""What decoding a byte costs, against reading it."""
+"""How many times as long decoding a byte takes as reading it."""
 
 Decoded = tuple[int, int, str, str]
 """Address, size in bytes, mnemonic and operands of an instruction."""
@@ -40,11 +42,15 @@ def counter_for(elf: Elf) -> Counter | None:
 
 
 def _x86_counter() -> Counter:
+    import capstone  # takes 70 ms, and most commands decode nothing
+
     decoder = capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64)
     return lambda code: _count(decoder, code, _visit_x86)
 
 
 def _aarch64_counter() -> Counter:
+    import capstone  # as above
+
     decoder = capstone.Cs(capstone.CS_ARCH_ARM64, capstone.CS_MODE_LITTLE_ENDIAN)
     return lambda code: _count(decoder, code, _visit_aarch64)
 

@@ -74,6 +74,7 @@ class Object:
         names: section → its first function, which a relocation against the section itself means.
         unknown: sections whose addends are hidden in their bytes.
         starts: section → offsets that a symbol or relocation names, by rising offset.
+        decoding: what decoding may cost, in bytes of code.
         counter: counts instructions; None for a machine whose code nobody here can decode.
         known: digests of constants, by place; those that refer to something also by the function that they stand for.
     """
@@ -86,6 +87,7 @@ class Object:
     unknown: frozenset[int]
     starts: Mapping[int, list[int]]
     budget: Budget
+    decoding: Budget
     counter: Counter | None
     known: dict[tuple[object, ...], bytes] = field(default_factory=dict)
 
@@ -117,6 +119,7 @@ def _object(elf: Elf, found: tuple[Symbol, ...]) -> Object:
         unknown=frozenset(section.info for section in elf.sections if section.type == WITHOUT_ADDENDS),
         starts=_starts(elf, every, relocations.values()),
         budget=Budget(len(elf.data), "elf"),
+        decoding=Budget(len(elf.data) // WORK, "elf"),
         counter=counter_for(elf),
     )
 
@@ -170,17 +173,25 @@ def _function_code(whole: Object, symbols: list[Symbol]) -> FunctionCode:
 
 def _instructions(whole: Object, symbols: list[Symbol]) -> str | None:
     """What the functions consist of; None where the code of one of them cannot be decoded."""
-    if whole.counter is None:
+    if whole.counter is None or not _affordable(whole, symbols):
         return None
     found = []
     for symbol in symbols:
-        whole.budget.spend(WORK * symbol.size_bytes)
         start = whole.sections[symbol.section].span.start + symbol.value
         counts = whole.counter(whole.elf.data[start : start + symbol.size_bytes])
         if counts is None:
             return None
         found.append(counts)
     return together(found).text()
+
+
+def _affordable(whole: Object, symbols: list[Symbol]) -> bool:
+    """False where functions share so many bytes that decoding them all would take more than linear time."""
+    try:
+        whole.decoding.spend(sum(symbol.size_bytes for symbol in symbols))
+    except MalformedBinary:
+        return False
+    return True
 
 
 def _readable(whole: Object, function: Symbol) -> bool:
