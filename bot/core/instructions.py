@@ -19,6 +19,11 @@ more of the same instructions, and an instruction may have several of them.
 | `spill` | those that access its own frame, by stack or frame pointer | also small buffers there; CUDA: `.local` |
 | `loop` | those that jump back within the function; SPIR-V: its loops | |
 | `vector_bits` | no count: the widest vector of all `vector` | absent where the format leaves it to the machine |
+
+Unknown are those of rocm (no decoder here knows AMD's instructions; its metadata has registers and spills),
+metal-spirv (source, of which the device's compiler makes code) and vmvx (bytecode; its operations are the last IR's),
+and those of a CPU function with bytes that the decoder does not know: RISC-V extensions for vendors, instructions newer
+than capstone.
 """
 
 from __future__ import annotations
