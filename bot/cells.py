@@ -20,7 +20,7 @@ from bot.errors import MalformedBinary
 from bot.insight.describing import describe, shown_texts
 from bot.insight.precision import kept_program
 from bot.measure.assemble import measure
-from bot.measure.ir_facts import alloca_bytes, program_facts, strategies
+from bot.measure.ir_facts import alloca_bytes, operations, program_facts, strategies
 
 _Fact = TypeVar("_Fact")
 
@@ -62,7 +62,13 @@ def products_of(compiled: Compiled, backend: str, program: Told) -> Products:
     """What a compile left behind, for the readers."""
     allocas, no_allocas = _read(compiled.allocas, alloca_bytes)
     chosen, no_strategies = _read(compiled.strategies, strategies)
-    unread = {"program": program.reason, "allocas": no_allocas, "strategies": no_strategies}
+    consists, no_operations = _read(compiled.operations, operations)
+    unread = {
+        "program": program.reason,
+        "allocas": no_allocas,
+        "strategies": no_strategies,
+        "operations": no_operations,
+    }
     return Products(
         artifact=compiled.artifact,
         backend=backend,
@@ -72,6 +78,7 @@ def products_of(compiled: Compiled, backend: str, program: Told) -> Products:
         program=program.facts,
         allocas=allocas,
         strategies=chosen,
+        operations=consists,
         compile_cpu_ms=compiled.cpu_ms,
         compile_peak_rss_kib=compiled.peak_rss_kib,
         reasons={**{name: reason for name, reason in unread.items() if reason}, **compiled.reasons},

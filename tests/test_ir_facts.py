@@ -13,7 +13,7 @@ from hypothesis import strategies as some
 
 from bot.core.program import Argument, Site
 from bot.errors import MalformedBinary
-from bot.measure.ir_facts import alloca_bytes, program_facts, strategies
+from bot.measure.ir_facts import alloca_bytes, operations, program_facts, strategies
 
 FIXTURES = Path(__file__).parent / "fixtures" / "ir"
 ANSWERS = json.loads((FIXTURES / "tiny.answers.json").read_text())
@@ -78,7 +78,7 @@ def test_the_real_allocas_keep_their_zeros() -> None:
     assert alloca_bytes({"functions": {}}) == {}
 
 
-@pytest.mark.parametrize("read", [program_facts, alloca_bytes, strategies])
+@pytest.mark.parametrize("read", [program_facts, alloca_bytes, strategies, operations])
 def test_the_workers_error_is_passed_on_as_one_line(read: Any) -> None:
     with pytest.raises(MalformedBinary, match="program IR: MLIRError: cannot parse"):
         read({"error": "MLIRError:\ncannot parse"})
@@ -167,6 +167,35 @@ def test_wrong_strategies_are_refused(functions: object) -> None:
         strategies({"functions": functions})
 
 
+def test_operations_become_a_line_of_counts() -> None:
+    answer = {"functions": {"f": {"llvm.mul": 8, "llvm.add": 12}, "g": {}, "twice": None}}
+    assert operations(answer) == {"f": "llvm.add 12 llvm.mul 8", "g": ""}
+
+
+@pytest.mark.parametrize(
+    "functions",
+    [
+        None,
+        [],
+        {"f": 1},
+        {"f": []},
+        {"": {"llvm.add": 1}},
+        {"f": {"llvm.add": -1}},
+        {"f": {"llvm.add": True}},
+        {"f": {"llvm.add": 2**53 + 1}},
+        {"f": {"llvm add": 1}},
+        {"f": {"llvm.add\n": 1}},
+        {"f": {"": 1}},
+        {"f": {"é": 1}},
+        {"f": {"a" * 81: 1}},
+        {"f": {f"llvm.op{number}": 1 for number in range(201)}},
+    ],
+)
+def test_wrong_operations_are_refused(functions: object) -> None:
+    with pytest.raises(MalformedBinary):
+        operations({"functions": functions})
+
+
 def test_an_entry_point_cannot_come_twice() -> None:
     rows = ANSWERS["program"]["entry_points"]
     with pytest.raises(MalformedBinary, match="listed twice"):
@@ -197,7 +226,7 @@ PLACES = [(key, *inner) for key in NAMED["program"] for inner in ((), (0,))]
     | some.builds(lambda value: {"functions": value}, JSON)
 )
 def test_any_json_gives_facts_or_malformed_binary(answer: Any) -> None:
-    for read in (program_facts, alloca_bytes, strategies):
+    for read in (program_facts, alloca_bytes, strategies, operations):
         try:
             read(answer)
         except MalformedBinary as error:

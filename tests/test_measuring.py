@@ -32,12 +32,14 @@ from bot.cells import cell_of, products_of, told
 from bot.compiler.cache import CellCache, cell_key
 from bot.compiler.compiling import Compiled
 from bot.compiler.runner import Cancel
+from bot.core.counts import counts_of
 from bot.core.delta import diff
 from bot.core.metrics import METRIC_IDS
 from bot.core.plan import LIFTED_LIMIT_FLAG, PlannedCell, Target, plan
 from bot.core.serial import from_json, to_json
 from bot.core.snapshot import Cell, CellKey, CompilerInfo, Failure, Snapshot, SourceInfo
 from bot.errors import OutputError, UsageError
+from bot.measure.ir_operations import operations
 from bot.measuring import SidePlan, Workshop, check_flags, measure_sides
 
 SOURCE = SourceInfo("12" * 20, "main", False)
@@ -435,6 +437,25 @@ def test_numbers_that_no_snapshot_can_have_do_not_spoil_it(tmp_path: Path) -> No
     )
     snapshot = Snapshot(CompilerInfo("1", "", ""), SOURCE, (cell,))
     assert from_json(to_json(snapshot)) == snapshot
+
+
+def test_a_cell_has_what_its_code_consists_of(tmp_path: Path) -> None:
+    """Every dispatch of `tiny.mlir`: from the dump of the last IR, and from the object."""
+    folder = Path(__file__).parent / "fixtures" / "ir"
+    artifact, code = ((folder / f"tiny.llvm-cpu.{kind}").read_bytes() for kind in ("vmfb", "o"))
+    program = json.dumps(json.loads((folder / "tiny.answers.json").read_text())["program"])
+    functions = operations((folder / "tiny.10.executable-targets.mlir").read_bytes())
+    compiled = Compiled(artifact, (code,), None, None, program, None, 1, 1)
+    [planned] = cells_of(tmp_path, ["alpha"], [Target("x86", "llvm-cpu")])
+    cell = cell_of(planned, replace(compiled, operations=json.dumps({"functions": functions})))
+    assert len(cell.dispatches) == 4
+    for dispatch in cell.dispatches:
+        assert counts_of(dispatch.operations or "") == functions[dispatch.name]
+        assert counts_of(dispatch.instructions or "")["total"] > 50
+    snapshot = Snapshot(CompilerInfo("1", "", ""), SOURCE, (cell,))
+    assert from_json(to_json(snapshot)) == snapshot
+    without = cell_of(planned, replace(compiled, operations='{"error": "ValueError: a function without its end"}'))
+    assert {dispatch.operations for dispatch in without.dispatches} == {None}
 
 
 def test_answers_of_the_ir_worker_that_are_no_answers(tmp_path: Path) -> None:

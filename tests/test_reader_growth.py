@@ -124,6 +124,26 @@ def ptx_long_name(count: int) -> bytes:
     return b".version 7.6\n.entry " + name + b"() { " + name * 3 + b" }\n"
 
 
+def ptx_statements(count: int) -> bytes:
+    return PTX % (b"$L__BB0_1: @%p1 bra $L__BB0_1; ld.global.v4.f32 {%f1}, [%rd1];\n" * count)
+
+
+def ptx_labels_without_end(count: int) -> bytes:
+    return PTX % (b"a" * count + b" " * count + b"\n" * count + b"9" * count)
+
+
+def ptx_suffixes(count: int) -> bytes:
+    return PTX % (b"ld" + b".v4" * count + b":" * count + b"@%p " * count)
+
+
+def code_of_one_function(count: int) -> bytes:
+    """Ten bytes of code each: `movabs rax, …`."""
+    code = bytes.fromhex("48b80102030405060708") * count
+    symbols = symbol(0, 0, 0, 0, 0) + symbol(KERNEL, FUNCTION, 1, 0, len(code))
+    parts = [Part(PROGBITS, code, ALLOC | EXECUTE), Part(SYMTAB, symbols, 0, 3, 1), Part(STRTAB, NAMES)]
+    return elf_file(parts)
+
+
 def metal(body: bytes) -> bytes:
     return MAGIC + b"\nkernel void k() { " + body + b" }\n"
 
@@ -163,6 +183,10 @@ HOSTILE: dict[str, tuple[Callable[[int], bytes], Callable[[bytes], object], int]
     "an extent without its end": (ptx_open_extent, PtxReader().read, 2000),
     "blanks between words of PTX": (ptx_blanks, PtxReader().read, 20_000),
     "a long name in PTX": (ptx_long_name, PtxReader().read, 20_000),
+    "statements of PTX": (ptx_statements, PtxReader().read, 2000),
+    "labels without their end": (ptx_labels_without_end, PtxReader().read, 20_000),
+    "suffixes of one opcode": (ptx_suffixes, PtxReader().read, 20_000),
+    "code of one function": (code_of_one_function, function_codes, 6000),
     "threadgroup and blanks": (metal_blanks, MslReader().read, 450),
     "threadgroup and words": (metal_words, MslReader().read, 10_000),
     "brackets and blanks": (metal_attributes, MslReader().read, 10_000),
@@ -188,6 +212,13 @@ def test_exports_that_name_one_function_over_and_over_are_refused() -> None:
     with pytest.raises(MalformedBinary, match="its tables name the same bytes over and over"):
         VmBytecodeReader().read(exports_of_one_function(2000))
     assert len(VmBytecodeReader().read(exports_of_one_function(20)).entry_points) == 20
+
+
+def test_functions_that_share_bytes_are_decoded_a_few_times_at_most() -> None:
+    assert [function_codes(functions_that_overlap(count))["kernel"].instructions for count in (3, 20)] == [
+        "arithmetic 1800 total 1800",
+        None,
+    ]
 
 
 def test_sections_that_share_their_bytes_are_refused() -> None:

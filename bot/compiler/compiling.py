@@ -34,6 +34,10 @@ _PROGRAM_PHASES = {
     "stream": "7.stream",
 }
 """What the IR worker calls a phase → the end of its file's name."""
+_LOWERED = "10.executable-targets"
+"""The last IR that the compiler itself writes: what comes after it is LLVM's, or a translation."""
+_OF_BINDINGS = ("program", "allocas", "strategies", "operations")
+"""Products that the IR worker makes."""
 _REQUIRED_PHASES = frozenset({"dispatch_creation", "stream"})
 
 
@@ -103,6 +107,7 @@ class Compiled:
     refusal: Failure | None = None
     reasons: Mapping[str, str] = field(default_factory=dict)
     strategies: str | None = None
+    operations: str | None = None
     phases_ms: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -167,6 +172,11 @@ def _strategies(kit: Kit, directory: Path) -> str | None:
     return None if chosen is None else kit.bindings.ask("strategies", executable_configurations=str(chosen))
 
 
+def _operations(kit: Kit, directory: Path) -> str | None:
+    lowered = _phase(directory, _LOWERED)
+    return None if lowered is None else kit.bindings.ask("operations", executable_targets=str(lowered))
+
+
 def _phases_ms(directory: Path) -> dict[str, int]:
     """Phase → wall time, from when the dumps were written; the compile is single-threaded."""
     dumps = [path for path in (directory / "phases").glob("*.mlir") if _PHASE_NAME.search(path.name)]
@@ -182,7 +192,7 @@ def _added(front: Mapping[str, int], back: Mapping[str, int]) -> dict[str, int]:
 
 
 def _allocas(kit: Kit, argv: Sequence[str], directory: Path) -> str | None:
-    lowered = _phase(directory, "10.executable-targets")
+    lowered = _phase(directory, _LOWERED)
     if lowered is None or _CPU not in argv:
         return None
     return kit.bindings.ask("allocas", executable_targets=str(lowered))
@@ -219,6 +229,7 @@ def _collect(kit: Kit, argv: Sequence[str], directory: Path, outcome: Outcome, f
         program=front.program if front else _program(kit, directory),
         allocas=_allocas(kit, argv, directory),
         strategies=_strategies(kit, directory),
+        operations=_operations(kit, directory),
         cpu_ms=outcome.cpu_ms + (front.cpu_ms if front else 0),
         peak_rss_kib=max(filter(None, peaks), default=None),
         phases_ms=_added(front.phases_ms if front else {}, _phases_ms(directory)),
@@ -229,7 +240,7 @@ def _collect(kit: Kit, argv: Sequence[str], directory: Path, outcome: Outcome, f
 def _reasons(kit: Kit) -> dict[str, str]:
     """Why products are missing: asked last, as the bindings may give up over any of the questions."""
     no_bindings = kit.bindings.reason
-    reasons = dict.fromkeys(("program", "allocas", "strategies"), no_bindings) if no_bindings else {}
+    reasons = dict.fromkeys(_OF_BINDINGS, no_bindings) if no_bindings else {}
     if not any(option.startswith("--stack-usage-file") for option in kit.options):
         reasons["stack_usage"] = "this compiler has no --stack-usage-file"
     return reasons

@@ -30,6 +30,7 @@ class EntryPoint:
     sgpr_spills: int | None = None
     code: str | None = None
     executable_bytes: int | None = None
+    instructions: str | None = None
 
     def __post_init__(self) -> None:
         require_counts({name: getattr(self, name) for name in _NUMBERS}, self.name[:80])
@@ -179,6 +180,8 @@ class Products:
         program: the program's IR facts; None with a reason in `reasons["program"]`.
         allocas: function → sum of its stack allocations in bytes; None with a reason in `reasons["allocas"]`.
         strategies: function → the configuration chosen for it; None with a reason in `reasons["strategies"]`.
+        operations: function → what its last IR before machine code consists of, as `bot.core.counts` writes it; None
+            with a reason in `reasons["operations"]`.
         compile_cpu_ms, compile_peak_rss_kib: of the processes that made the artifact, as the kernel counted them.
         reasons: product name → why it is missing.
     """
@@ -191,6 +194,7 @@ class Products:
     program: ProgramFacts | None = None
     allocas: Mapping[str, int] | None = None
     strategies: Mapping[str, str] | None = None
+    operations: Mapping[str, str] | None = None
     compile_cpu_ms: int | None = None
     compile_peak_rss_kib: int | None = None
     reasons: Mapping[str, str] = field(default_factory=dict)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from bot.core.reading import EntryPoint, ExecutableFacts, ProgramFacts
@@ -32,6 +32,7 @@ class Sources:
         frames, functions: machine frame and code of a CPU function.
         allocas: stack allocations of a CPU function; empty where no function allocates.
         strategies: function → the configuration that the compiler chose for it.
+        operations: function → what its last IR before machine code consists of.
     """
 
     program: ProgramFacts | None = None
@@ -40,6 +41,7 @@ class Sources:
     allocas: Mapping[str, int] | None = None
     functions: Mapping[str, FunctionCode] = field(default_factory=dict)
     strategies: Mapping[str, str] | None = None
+    operations: Mapping[str, str] | None = None
 
 
 def merge_dispatches(sources: Sources) -> tuple[Dispatch, ...]:
@@ -48,13 +50,19 @@ def merge_dispatches(sources: Sources) -> tuple[Dispatch, ...]:
     known = _known(sources)
     names = [each.name for each in known]
     strategies = _by_name((sources.strategies or {}).items(), names)
+    operations = _by_name((sources.operations or {}).items(), names)
     described = _by_name(entries, names)
     if sources.program is None:
         # Names may repeat here: each entry point is its own.
         pairs = list(zip(known, sources.in_artifact, strict=True))
     else:
         pairs = [(each, described.get(each.name, EntryPoint(each.name))) for each in known]
-    return tuple(_dispatch(sources, each, said, strategies.get(each.name)) for each, said in pairs)
+    return tuple(
+        replace(
+            _dispatch(sources, each, said), strategy=strategies.get(each.name), operations=operations.get(each.name)
+        )
+        for each, said in pairs
+    )
 
 
 def _known(sources: Sources) -> list[Dispatch]:
@@ -67,7 +75,7 @@ def _of_program(facts: ExecutableFacts) -> Dispatch:
     return Dispatch(facts.executable, facts.entry_point, facts.kind, facts.sites)
 
 
-def _dispatch(sources: Sources, known: Dispatch, said: EntryPoint, strategy: str | None) -> Dispatch:
+def _dispatch(sources: Sources, known: Dispatch, said: EntryPoint) -> Dispatch:
     frame = sources.frames.get(known.name)
     function = sources.functions.get(known.name)
     allocas = sources.allocas
@@ -86,8 +94,8 @@ def _dispatch(sources: Sources, known: Dispatch, said: EntryPoint, strategy: str
         vgpr_spills=said.vgpr_spills,
         sgpr_spills=said.sgpr_spills,
         code=function.code if function else said.code,
-        strategy=strategy,
         executable_bytes=said.executable_bytes,
+        instructions=function.instructions if function else said.instructions,
     )
 
 

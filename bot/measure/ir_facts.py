@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from bot.core.checked import is_count
+from bot.core.counts import counts_text
 from bot.core.program import HASHED_PHASES, Argument, Site
 from bot.core.reading import ExecutableFacts, ProgramFacts, SourceText
 from bot.errors import MalformedBinary
@@ -15,6 +16,9 @@ from bot.measure.ir_locations import COMPONENT_CHARACTERS
 
 _WHERE = "program IR"
 _DIGEST = re.compile(r"[0-9a-f]{64}")
+_OPERATION = re.compile(r"[A-Za-z_][\w$.-]{0,79}", re.ASCII)
+_MOST_OPERATIONS = 200
+"""Real functions have some forty kinds."""
 _Row = TypeVar("_Row")
 
 
@@ -65,6 +69,29 @@ def strategies(answer: object) -> dict[str, str]:
     if not isinstance(functions, dict):
         raise MalformedBinary("no functions", where=_WHERE)
     return {_text(name): _line(text) for name, text in functions.items()}
+
+
+def operations(answer: object) -> dict[str, str]:
+    """The answer to the request `operations`: function → its operations, as `bot.core.counts` writes them.
+
+    A function whose operations are not known is left out.
+
+    Raises:
+        MalformedBinary: with the worker's own error, or with what is wrong in its answer.
+    """
+    functions = _answer(answer).get("functions")
+    if not isinstance(functions, dict):
+        raise MalformedBinary("no functions", where=_WHERE)
+    return {_text(name): _counts(counts) for name, counts in functions.items() if counts is not None}
+
+
+def _counts(counts: object) -> str:
+    if not isinstance(counts, dict) or len(counts) > _MOST_OPERATIONS:
+        raise MalformedBinary("no counts of operations, or of too many", where=_WHERE)
+    for name in counts:
+        if not _OPERATION.fullmatch(name):
+            raise MalformedBinary(f"no name of an operation: {name!r:.40}", where=_WHERE)
+    return counts_text({name: _count(counts, name) for name in counts})
 
 
 def _answer(answer: object) -> dict[str, object]:

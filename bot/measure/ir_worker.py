@@ -16,6 +16,8 @@ and, from WHEEL_ROOT, `iree.compiler.ir`; nothing of the bot. One JSON object pe
                           "divisor": int, or null where not all are constant, "unknown_sites": int}]}
     {"op": "allocas", "executable_targets": PATH}
         → {"functions": {name: bytes, null where not constant}}, empty where no function of the file allocates
+    {"op": "operations", "executable_targets": PATH}
+        → {"functions": {entry point: {operation: count}, null where several have the name}}
     {"op": "strategies", "executable_configurations": PATH}
         → {"functions": {name: one line}}, the functions that the compiler configured
     anything that goes wrong → {"error": "one line"}; the worker lives until its input ends
@@ -39,10 +41,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bot.measure import ir_kinds
+    from bot.measure.ir_operations import operations
     from bot.measure.ir_program import ProgramReader
     from bot.measure.ir_strategies import strategies
 else:
     import ir_kinds  # the script's own folder is first on sys.path
+    from ir_operations import operations
     from ir_program import ProgramReader
     from ir_strategies import strategies
 
@@ -60,6 +64,7 @@ class Worker:
         self.answers: dict[str, Callable[[Answer], Answer]] = {
             "program": ProgramReader(ir, self._load).answer,
             "allocas": lambda request: self.allocas(request["executable_targets"]),
+            "operations": lambda request: {"functions": operations(_read(request["executable_targets"]))},
             "strategies": lambda request: self.strategies(request["executable_configurations"]),
         }
 

@@ -27,6 +27,8 @@ from bot.measure.elf import (
     parse_elf,
     symbols,
 )
+from bot.measure.instruction_counts import together
+from bot.measure.machine_code import WORK, Counter, counter_for
 
 SHF_MERGE, SHF_STRINGS = 0x10, 0x20
 WITH_ADDENDS, WITHOUT_ADDENDS = "SHT_RELA", "SHT_REL"
@@ -44,10 +46,11 @@ SELF = "@"
 
 @dataclass(frozen=True, slots=True)
 class FunctionCode:
-    """The code of one name: all its bytes, and the digest of `bot.core.snapshot.Dispatch.code`, None if not known."""
+    """The code of one name: all its bytes, and digest and instructions as `bot.core.snapshot.Dispatch` has them."""
 
     size_bytes: int
     code: str | None
+    instructions: str | None = None
 
     def __post_init__(self) -> None:
         require_counts({"size_bytes": self.size_bytes}, "function")
@@ -71,6 +74,8 @@ class Object:
         names: section → its first function, which a relocation against the section itself means.
         unknown: sections whose addends are hidden in their bytes.
         starts: section → offsets that a symbol or relocation names, by rising offset.
+        decoding: what decoding may cost, in bytes of code.
+        counter: counts instructions; None for a machine whose code nobody here can decode.
         known: digests of constants, by place; those that refer to something also by the function that they stand for.
     """
 
@@ -82,6 +87,8 @@ class Object:
     unknown: frozenset[int]
     starts: Mapping[int, list[int]]
     budget: Budget
+    decoding: Budget
+    counter: Counter | None
     known: dict[tuple[object, ...], bytes] = field(default_factory=dict)
 
 
@@ -112,6 +119,8 @@ def _object(elf: Elf, found: tuple[Symbol, ...]) -> Object:
         unknown=frozenset(section.info for section in elf.sections if section.type == WITHOUT_ADDENDS),
         starts=_starts(elf, every, relocations.values()),
         budget=Budget(len(elf.data), "elf"),
+        decoding=Budget(len(elf.data) // WORK, "elf"),
+        counter=counter_for(elf),
     )
 
 
@@ -158,7 +167,31 @@ def _function_code(whole: Object, symbols: list[Symbol]) -> FunctionCode:
     size_bytes = sum(symbol.size_bytes for symbol in symbols)
     if not all(_readable(whole, symbol) for symbol in symbols):
         return FunctionCode(size_bytes, None)
-    return FunctionCode(size_bytes, code_digest(*(piece for symbol in symbols for piece in _pieces(whole, symbol))))
+    code = code_digest(*(piece for symbol in symbols for piece in _pieces(whole, symbol)))
+    return FunctionCode(size_bytes, code, _instructions(whole, symbols))
+
+
+def _instructions(whole: Object, symbols: list[Symbol]) -> str | None:
+    """What the functions consist of; None where the code of one of them cannot be decoded."""
+    if whole.counter is None or not _affordable(whole, symbols):
+        return None
+    found = []
+    for symbol in symbols:
+        start = whole.sections[symbol.section].span.start + symbol.value
+        counts = whole.counter(whole.elf.data[start : start + symbol.size_bytes])
+        if counts is None:
+            return None
+        found.append(counts)
+    return together(found).text()
+
+
+def _affordable(whole: Object, symbols: list[Symbol]) -> bool:
+    """False where functions share so many bytes that decoding them all would take more than linear time."""
+    try:
+        whole.decoding.spend(sum(symbol.size_bytes for symbol in symbols))
+    except MalformedBinary:
+        return False
+    return True
 
 
 def _readable(whole: Object, function: Symbol) -> bool:

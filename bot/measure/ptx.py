@@ -16,6 +16,7 @@ from bot.core.reading import EntryPoint, Reading
 from bot.errors import MalformedBinary
 from bot.measure.blocks import Block, blocks, header_pattern, outside, without_comments
 from bot.measure.code_digest import code_digest, fingerprint, without_name
+from bot.measure.ptx_instructions import count as instructions_of
 
 NAME = rb"[A-Za-z_$%][\w$]*"
 HEADER = header_pattern(
@@ -109,6 +110,7 @@ def _entry_point(
         stack_kind="static",
         workgroup_bytes=None if None in sizes else sum(size for size in sizes if size),
         code=code_digest(_nameless(block.name.encode(), block.span.of(data), shareable)),
+        instructions=instructions_of(without_comments(body)).text(),
     )
 
 
