@@ -118,7 +118,7 @@ def test_code_that_shares_24_bits_is_never_called_the_same(turned: bool) -> None
     left, right = colliding_code()
     pair = (stored(coded(made(Row("s")), left)), coded(made(Row("s")), right))
     found = told(*(reversed(pair) if turned else pair))
-    why = "the code of every dispatch has the same size and short digest, its layout differs"
+    why = "the code of every dispatch has the same size, up to names, and short digest, its layout differs"
     assert (found.cause, found.why) == ("packaging", why)
     assert (found.unchanged, found.short_digests) == (1, True)
     assert rest(found) == "1 other dispatch did not change, as far as short digests tell."
@@ -183,7 +183,8 @@ def test_two_of_head_that_were_one_on_the_baseline_are_shown_by_heads_own_names(
     assert found.why == "by short digests of IR, the same regions are folded into 1 → 2 executables"
     (added,) = [one for one in found.dispatches if one.matched == "added"]
     assert added.diff[3:] == ("-op p1", "+op p2")
-    assert added.note == "by short digests of IR, one of 2 executables of the same region"
+    elsewhere = "which on base is main_dispatch_0_matmul_8x16_f32"
+    assert added.note == f"by short digests of IR, one of 2 executables of the same region, {elsewhere}"
 
 
 WORDS = [
@@ -218,12 +219,14 @@ def test_regions_that_merged_are_named_by_what_both_sides_keep_of_their_sums(rel
 def test_buffers_at_other_offsets_are_told_by_short_digests_too() -> None:
     def bound(cell: Cell, where: str) -> Cell:
         assert cell.program is not None
-        return sourced(cell, *(replace(row, bound=whole(where)) for row in cell.program.sources))
+        parts = (whole(where), whole("A"), whole("R"))
+        rows = (replace(row, bound=whole(where), bound_parts=parts) for row in cell.program.sources)
+        return sourced(cell, *rows)
 
     base = stored(bound(made(Row("s", code="s")), "here"))
     assert told(base, bound(made(Row("s", code="S")), "there")).rebased == 1
     (one,) = told(base, bound(made(Row("s", code="S", code_bytes=104)), "there")).dispatches
-    words = "the same configuration, other code for buffers that the program binds at other offsets"
+    words = "the same configuration, other code, for buffers that the program binds at other offsets"
     assert one.note == f"by short digests of IR, {words}"
 
 
