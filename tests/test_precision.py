@@ -318,3 +318,20 @@ def test_both_sides_of_a_comparison_are_cut_alike() -> None:
     for one, other in (alike(left, right), alike(right, left)):
         assert {len(row.source) for row in (*one.sources, *other.sources)} == {5 + 4}
     assert alike(left, left) == (left, left)
+
+
+def test_a_longer_name_beside_a_short_digest_is_no_other_code_if_it_explains_the_size() -> None:
+    """The tenth dispatch: names are a character longer, and the text of a kernel has its own some times."""
+    base = stored(made(Row("s", code="s"), Row("t", code="t"), first=8))
+
+    def moved(*sizes: int) -> Cell:
+        rows = (Row(name, code=name, code_bytes=size) for name, size in zip("st", sizes, strict=True))
+        return made(*rows, first=9)
+
+    found = told(base, moved(100, 102))
+    assert (found.dispatches, found.unchanged, found.renamed_bytes) == ((), 2, 2)
+    assert rest(found) == "2 other dispatches did not change, as far as short digests tell."
+    for sizes in ((102, 100), (100, 98), (100, 100 + 60)):  # no longer name, a smaller text, more often than it fits
+        assert len(told(base, moved(*sizes)).dispatches) == 1
+    other = made(Row("s", code="s"), Row("t", code="x", code_bytes=102), first=9)
+    assert len(told(base, other).dispatches) == 1

@@ -48,10 +48,11 @@ def cause_words(cause: str | None) -> str:
 
 
 def causes(facts: Facts, limits: Limits) -> Listing[CauseLine]:
-    """A line for the alarming cells of one model that have the same cause, worst first."""
-    groups: dict[tuple[str, str | None], list[CellKey]] = {}
+    """A line for the alarming cells of one model that have the same cause, worst first; without one, the same words."""
+    groups: dict[tuple[str, str], list[CellKey]] = {}
     for key in alarming(facts):
-        groups.setdefault((key.model, facts.report.explanations[key].cause), []).append(key)
+        told = facts.report.explanations[key]
+        groups.setdefault((key.model, told.cause or told.why), []).append(key)
     shown = fair_in_order(list(groups.values()), lambda keys: keys[0].model, limits.causes)
     return listing((_line(facts, keys, limits) for keys in shown), len(groups), "cause")
 
