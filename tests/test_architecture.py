@@ -64,7 +64,10 @@ DISTRIBUTION = {
 }
 # A script that runs in an interpreter of its own, without the bot: it imports its siblings by their bare names, and the
 # compiler's bindings by name, once it knows where they are.
-SCRIPT, SIBLINGS = "bot.measure.ir_worker", ("ir_kinds", "ir_locations", "ir_operations", "ir_program", "ir_strategies")
+SCRIPT, SIBLINGS = (
+    "bot.measure.ir_worker",
+    ("ir_bindings", "ir_kinds", "ir_locations", "ir_operations", "ir_program", "ir_strategies"),
+)
 
 SOURCES = {
     ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path

@@ -99,7 +99,7 @@ def test_a_cell_with_one_cut_digest_is_known() -> None:
     first, second = cell.dispatches
     assert short_code(replace(cell, dispatches=(first, replace(second, code="abcd"))))
     assert not short_code(replace(cell, dispatches=(replace(first, code=None),)))
-    for changes in ({"source": "abcde"}, {"structure": "abcd"}, {"bound": "abcd"}):
+    for changes in ({"source": "abcde"}, {"structure": "abcd"}, {"bound": "abcd"}, {"bound_parts": ("abcd",) * 3}):
         row = replace(cell.program.sources[1], **changes)
         assert short_program(replace(cell.program, sources=(cell.program.sources[0], row)))
     assert short_program(replace(cell.program, phases={"input": "0" * 16}))

@@ -57,7 +57,7 @@ def test_code_that_only_lies_elsewhere_is_counted_and_not_listed() -> None:
     assert (found.dispatches, found.unchanged, found.rebased) == ((), 0, 1)
     larger = bound(made(Row("s", code="S", code_bytes=104)), "there")
     (listed,) = _told(base, larger).dispatches
-    assert "buffers that the program binds at other offsets" in listed.note
+    assert listed.note == "the same configuration, other code, and what the program binds there differs"
     assert _told(base, bound(made(Row("s", code="S")), "here")).rebased == 0
 
 
@@ -80,7 +80,8 @@ def test_dedup_lost_shows_two_of_head_that_were_one_on_base() -> None:
     added = [one for one in found.dispatches if one.matched == "added"]
     assert [one.diff[4:] for one in added] == [("-  op p1", "+  op p0"), ("-  op p1", "+  op p2")]
     assert {one.note for one in added} == {
-        "one of 3 executables of the same region, kept apart by constants (i32: 3, 5, 7)"
+        "one of 3 executables of the same region, which on base is main_dispatch_0_matmul_8x16_f32, "
+        "kept apart by constants (i32: 3, 5, 7)"
     }
     kept = next(one for one in found.dispatches if one.matched != "added")
     assert (kept.cause, kept.note, kept.diff) == ("dedup-lost", "3 → 1 dispatch sites", ())
@@ -91,12 +92,13 @@ def test_dedup_won_is_the_mirror() -> None:
     removed = [one for one in found.dispatches if one.matched == "removed"]
     assert [one.diff[4:] for one in removed] == [("-  op p0", "+  op p1"), ("-  op p2", "+  op p1")]
     assert {one.cause for one in found.dispatches} == {"dedup-won"}
-    assert removed[0].note.startswith("one of 3 executables of the same region, kept apart by constants")
+    folded = "one of 3 executables of the same region, which on head is main_dispatch_0_matmul_8x16_f32, "
+    assert removed[0].note == f"{folded}kept apart by constants (i32: 3, 5, 7)"
 
 
 def test_lone_regions_of_fusion_and_input() -> None:
     base, head = made(Row("s0", kind="conv"), Row("k0")), made(Row("s1"), Row("k0"))
-    assert _notes(_told(base, head)) == ["a region that the other side does not have"] * 2
+    assert _notes(_told(base, head)) == ["the other side has no region of this IR"] * 2
     other = made(Row("s1"), Row("k0"), phases={**PHASES, "input": whole("j")})
     assert _notes(_told(base, other)) == ["the model itself changed"] * 2
 
@@ -152,12 +154,73 @@ def _change(one: DispatchDelta) -> int:
     return ((one.head and one.head.code_bytes) or 0) - ((one.base and one.base.code_bytes) or 0)
 
 
+OFFSETS = "the same configuration, other code, for buffers that the program binds at other offsets"
+ASSUMED = "the same configuration, other code, under other assumptions about what the program passes"
+OTHERWISE = "the same configuration, other code, and what the program binds there differs"
+
+
+@pytest.mark.parametrize(
+    ("parts", "note"),
+    [
+        (("o", "A", "R"), OFFSETS),
+        (("O", "a", "R"), ASSUMED),
+        (("o", "a", "R"), f"{OFFSETS}, and {ASSUMED.partition(', other code, ')[2]}"),
+        (("O", "A", "r"), OTHERWISE),
+        (("o", "A", "r"), OTHERWISE),
+        (("O", "A", "R"), OTHERWISE),
+        ((), OTHERWISE),
+    ],
+)
+def test_offsets_are_said_only_where_nothing_else_around_the_buffers_differs(parts: tuple[str, ...], note: str) -> None:
+    def bound(row: Row, where: str, said: tuple[str, ...]) -> Cell:
+        cell = made(row)
+        assert cell.program is not None
+        digests = tuple(map(whole, said))
+        sources = tuple(replace(s, bound=whole(where), bound_parts=digests) for s in cell.program.sources)
+        return replace(cell, program=replace(cell.program, sources=sources))
+
+    base = bound(Row("s", code="s"), "here", ("O", "A", "R"))
+    found = _told(base, bound(Row("s", code="S", code_bytes=104), "there", parts))
+    assert [one.note for one in found.dispatches] == [note]
+    words = note.removeprefix("the same configuration, other code")
+    assert found.why == f"1 of 1 dispatches have the same configuration and other code{words}"
+    assert found.phase == "executable-source"
+
+
+def test_a_longer_name_in_the_text_of_the_same_code_is_no_change_of_it() -> None:
+    rows = [Row(f"s{i}", code=f"s{i}", places=(f"e.{i}",)) for i in range(3)]
+    head = made(*(replace(row, code_bytes=104) for row in rows), first=9)
+    found = _told(made(*rows, first=7), head)
+    assert (found.dispatches, found.unchanged, found.renamed_bytes) == ((), 3, 12)
+    assert found.cause == "packaging"
+    back = _told(head, made(*rows, first=7))
+    assert (back.dispatches, back.renamed_bytes) == ((), -12)
+    sites = made(replace(rows[0], code_bytes=104, places=("e.0", "e.0")), *rows[1:])
+    (listed,) = _told(made(*rows), sites).dispatches
+    assert (_change(listed), _told(made(*rows), sites).renamed_bytes) == (4, 0)
+
+
+def test_an_executable_more_of_a_region_with_more_sites_names_the_one_on_base() -> None:
+    families = [Family("static-shapes", ("main_dispatch_0", "main_dispatch_1"), ("argument 0: 8x8, 4x4",))]
+    base = made(Row("p1", "p", places=("e.0",), code="p1"))
+    head = made(
+        Row("p1", "p", places=("e.0",), code="p1"), Row("p2", "p", places=("e.1",), code="p2"), families=families
+    )
+    (added,) = _told(base, head).dispatches
+    assert (added.cause, added.note) == (
+        "fusion",
+        "another executable of the region that on base is main_dispatch_0_matmul_8x16_f32, "
+        "kept apart by static-shapes (argument 0: 8x8, 4x4)",
+    )
+
+
 @given(cells(), cells(), st.booleans())
 def test_what_is_listed_sums_to_the_cell_and_swapping_negates(base: Cell, head: Cell, same_model: bool) -> None:
     there = explain(_delta(base, head), same_model, TEXTS.get)
     back = explain(_delta(head, base), same_model, TEXTS.get)
     total = sum(row.code_bytes or 0 for row in head.dispatches) - sum(row.code_bytes or 0 for row in base.dispatches)
-    assert sum(map(_change, there.dispatches)) == total
+    assert sum(map(_change, there.dispatches)) + there.renamed_bytes == total
+    assert there.renamed_bytes == -back.renamed_bytes
     assert sorted(map(_change, there.dispatches)) == sorted(-_change(one) for one in back.dispatches)
     assert there.unchanged == back.unchanged
     left, right = ({(str(one.base), str(one.head)) for one in found.dispatches} for found in (there, back))

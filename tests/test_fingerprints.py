@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -11,7 +12,7 @@ from test_families import MODELS, binary, function, recorded, whole_model
 
 from bot.core.digests import cut_program, is_whole
 from bot.core.program import Program, Site, Source
-from bot.core.reading import ProgramFacts, SourceText
+from bot.core.reading import ExecutableFacts, ProgramFacts, SourceText
 from bot.insight.describing import describe, shown_texts
 from bot.insight.fingerprints import fingerprint
 
@@ -132,6 +133,18 @@ def test_digests_are_what_baselines_hold() -> None:
 def test_all_executables_of_a_whole_model_are_told_apart() -> None:
     texts = whole_model("mobilebert_l6_int8")
     assert len({fingerprint(text).source for text in texts}) == len(texts) == 154
+
+
+def test_describe_keeps_each_part_of_what_is_bound() -> None:
+    rows = [ExecutableFacts("e", f"e_{n}", "matmul", False, 1, f"b{n}", ("o", f"a{n}", "r")) for n in range(2)]
+    texts = (SourceText("e", "?", ""), SourceText("f", "?", ""), SourceText("g", "?", ""))
+    more = (*rows, replace(rows[0], executable="f", bound_parts=()), replace(rows[0], executable="g"))
+    program, _ = describe(ProgramFacts(1, 1, 3, more, sources=texts))
+    e, f, g = program.sources
+    assert (len(e.bound_parts), f.bound_parts) == (3, ())
+    assert not set(e.bound_parts) & set(g.bound_parts)
+    assert all(map(is_whole, e.bound_parts))
+    assert [part[:4] for part in e.bound_parts] == list(cut_program(program).sources[0].bound_parts)
 
 
 def test_describe_keeps_facts_and_finds_families() -> None:

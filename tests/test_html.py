@@ -96,7 +96,8 @@ def test_a_changed_cell_tells_its_whole_story() -> None:
     text = Page(render_html(make.explained_small())).text
     for words in (
         "strategy in encoder.layer.*: tile sizes",
-        "24 other dispatches did not change; 2 other dispatches only have buffers at other offsets.",
+        "24 other dispatches did not change; 2 other dispatches have the same numbers, "
+        "and what the program binds there differs.",
         "Dispatches that changed (4)",
         "main_dispatch_41_elementwise_128x768x768_f32",
         "+  vector_common_parallel = [8, 16, 0],",

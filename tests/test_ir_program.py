@@ -233,3 +233,27 @@ def test_the_asynchronous_form_mixes_resources_and_numbers(worker: Child, tmp_pa
 """
     rows = arguments_of(worker, tmp_path, head + launch)
     assert [row[:2] for row in rows] == [("i32", [12]), ("i1", [1]), ("i64", []), ("f32", [])]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "parts"),
+    [
+        ("%c3072 = arith.constant 3072", "%c3072 = arith.constant 6144", {0}),
+        ("<umin = 3072, umax = 3072, udiv = 3072>", "<umin = 64, umax = 64, udiv = 64>", {0}),
+        ("<umin = 3072, umax = 3072, udiv = 3072>", "<umin = 3072, umax = 6144, udiv = 3072>", {0, 1}),
+        ("stream.alignment = 64 : index", "stream.alignment = 16 : index", {2}),
+    ],
+)
+def test_what_is_bound_is_told_in_parts(worker: Child, tmp_path: Path, old: str, new: str, parts: set[int]) -> None:
+    text = (FIXTURES / "tiny.7.stream.mlir").read_text()
+    regions = str(FIXTURES / "tiny.5.dispatch-creation.mlir")
+
+    def rows(stream: str) -> Any:
+        path = tmp_path / "stream.mlir"
+        path.write_text(stream)
+        return worker.ask(op="program", dispatch_creation=regions, stream=str(path))["entry_points"]
+
+    assert old in text
+    for before, after in zip(rows(text), rows(text.replace(old, new)), strict=True):
+        differing = {n for n in range(3) if before["bound_parts"][n] != after["bound_parts"][n]}
+        assert differing == (parts if before["bound"] != after["bound"] else set())

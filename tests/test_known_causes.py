@@ -89,7 +89,7 @@ def test_a_reduction_that_lost_its_masks_names_the_operations(compared: Compared
     assert (largest["base"]["code_bytes"], largest["head"]["code_bytes"]) == (146344, 57406)
     assert "icmp" in largest["note"] and "select" in largest["note"]
     root = largest_root(report, "codegen")
-    assert "the IR before machine code differs" in root["what"] and "icmp" in root["what"]
+    assert "the operations before machine code differ" in root["what"] and "icmp" in root["what"]
 
 
 def test_spills_are_named_where_only_the_back_end_differs(compared: Compared) -> None:

@@ -126,7 +126,9 @@ def test_layers_keep_their_numbers() -> None:
 
 def test_without_one_sides_ir_equal_code_still_pairs_and_words_are_the_last_resort() -> None:
     rows = (Row("s", code="x"), Row("r", code="y", words="other"))
-    later = made(*(replace(row, code_bytes=120) if row.code == "y" else row for row in reversed(rows)), first=4)
+    later = made(
+        *(replace(row, code="z", code_bytes=120) if row.code == "y" else row for row in reversed(rows)), first=4
+    )
     for base, head in ((without_program(made(*rows)), later), (made(*rows), without_program(later))):
         assert _numbers(match(base, head)) == [("1", "4", "same-description"), ("0", "5", "identical-binary")]
 

@@ -76,6 +76,20 @@ def test_wholes_of_other_shapes_but_the_same_operations_all_count() -> None:
     assert _merges(APART, head) == ("2 × (matmul + elementwise) → matmul in e.0",)
 
 
+def test_regions_that_compute_nothing_are_part_of_nothing() -> None:
+    base = made(_row("t", 0, "transpose"), _row("u", 0, "transpose"), _row("m", MATMUL, "matmul"))
+    assert _merges(base, made(_row("g", 0, "gather"))) == ()
+    assert _merges(base, made(_row("n", MATMUL, "matmul"))) == ()
+
+
+def test_merges_that_the_number_of_sites_does_not_bear_out_are_not_said() -> None:
+    """As many sites as before: parts that became one would leave fewer."""
+    other = tuple(_row(f"o{i}", 10**8 + i, "pack") for i in range(2))
+    assert len(_merges(APART, TOGETHER)) == 1
+    assert _merges(APART, made(_row("mr", (MATMUL + RELU) % 2**53, "matmul", "e.0", "e.0"), *other)) == ()
+    assert _merges(made(_row("mr", (MATMUL + RELU) % 2**53, "matmul", "e.0", "e.0"), *other), APART) == ()
+
+
 def test_most_frequent_first() -> None:
     base = made(_row("a", ADD), _row("n", NORM, "reduction"), _row("m", MATMUL, "matmul"), order=(0, 1, 0, 2, 0, 2))
     head = made(_row("an", ADD + NORM, "reduction"), _row("am", ADD + MATMUL, "matmul", "e.0", "e.0"))

@@ -10,7 +10,7 @@ from strategies import plain_snapshot
 
 from bot.core.delta import diff
 from bot.core.explanation import UNATTRIBUTED, Explanation
-from bot.core.snapshot import Cell, CellKey, Snapshot
+from bot.core.snapshot import Cell, CellKey, Failure, Snapshot
 from bot.insight.stories import explanations
 
 ROWS = (
@@ -61,6 +61,19 @@ def test_cells_that_are_the_same_or_not_measured_have_no_story() -> None:
     failed = Cell(base.key, "failed")
     assert _told(_side(base), _side(failed)) == _told(_side(failed), _side(base)) == {}
     assert _told(_side(base), _side()) == {}
+
+
+def test_a_cell_that_head_fails_has_the_compiler_s_words() -> None:
+    base = made(*ROWS)
+    words = "x.py:4:0: error: 'func.func' op failed to distribute"
+    failed = Cell(base.key, "failed", failure=Failure("compile", words, 1))
+    [told] = _told(_side(base), _side(failed)).values()
+    why = "head fails in code generation at x.py:4: “'func.func' op failed to distribute”"
+    assert told == Explanation(None, "code", why)
+    assert _told(_side(failed), _side(base)) == _told(_side(failed), _side(failed)) == {}
+    other = replace(failed, failure=Failure("compile", "x.py:9:0: error: failed to bufferize op", 1))
+    [both] = _told(_side(failed), _side(other)).values()
+    assert both.why.startswith("base fails too, with other words: head says “failed to bufferize op”, base says ")
 
 
 def test_a_cell_that_got_over_the_stack_gate_is_explained() -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from strategies import snapshots
 
 from bot.core.delta import STATES
+from bot.core.explanation import Explanation
 from bot.core.policy import judge
 from bot.core.report import Report
 from bot.core.snapshot import Cell, CellKey
@@ -404,6 +405,18 @@ def test_every_alarm_that_is_explained_is_in_a_line() -> None:
 
 
 ROOMY_CAUSES = replace(ROOMY, causes=1_000)
+
+
+def test_what_one_target_says_without_a_cause_is_not_said_of_another() -> None:
+    report = make.why()
+    keys = [f.key for f in report.verdict.findings if f.kind != "limit" and f.key in report.explanations]
+    (one, other) = next((a, b) for a in keys for b in keys if a.model == b.model and a.target < b.target)
+    said = {one: "head fails: “too large”", other: "head fails: “cannot be tiled”"}
+    stories = {key: Explanation(None, None, said[key]) if key in said else e for key, e in report.explanations.items()}
+    words = [plain(line.said) for line in view(replace(report, explanations=stories), ROOMY_CAUSES).causes]
+    for key, why in said.items():
+        (line,) = (line for line in words if why in line)
+        assert line.startswith(f"{key.model} on {build_facts(report).short[key.target]}: ")
 
 
 def test_a_deduplication_of_other_bytes_is_no_other_deduplication() -> None:

@@ -51,7 +51,7 @@ def short_code(cell: Cell) -> bool:
 
 def short_program(program: Program) -> bool:
     """True where a digest of the program was cut."""
-    rows = ((row.source, row.structure, row.bound or row.source) for row in program.sources)
+    rows = ((row.source, row.structure, row.bound or row.source, *row.bound_parts) for row in program.sources)
     found = [*(text for row in rows for text in row), *program.phases.values()]
     return any(len(text) < WHOLE_CHARACTERS for text in found)
 
@@ -78,6 +78,7 @@ def _cut_source(source: Source) -> Source:
         source.structure[:STRUCTURE_CHARACTERS],
         source.operations % SHORT_SUM_MODULUS,
         source.bound[:BOUND_CHARACTERS],
+        tuple(part[:BOUND_CHARACTERS] for part in source.bound_parts),
     )
 
 

@@ -102,9 +102,10 @@ class Explanation:
         why: one sentence.
         dispatches: those that are not the same, largest change of code first.
         unchanged: how many entry points are the same on both sides.
-        rebased: how many have the same numbers and the same source, and other code only because the program around them
-            gives them buffers at other offsets.
-        renamed_bytes: by how much dispatches of the same code are longer because their names in it are.
+        rebased: how many have the same numbers, source and configuration, and other code for what the program around
+            them binds there, which differs.
+        renamed_bytes: code (head − base) of those not among `dispatches` whose code is the same and only spells longer
+            or shorter names.
         components: those that moved, largest change of code first.
         tree: all components down to the model's own names, as in the head (as in the base without one).
         short_digests: True where code or IR was compared by short digests: what did not change, did not as far as they
@@ -119,12 +120,12 @@ class Explanation:
     dispatches: tuple[DispatchDelta, ...] = ()
     unchanged: int = 0
     rebased: int = 0
+    renamed_bytes: int = 0
     components: tuple[ComponentDelta, ...] = ()
     tree: tuple[ComponentDelta, ...] = field(default=())
     short_digests: bool = False
     waterfall: Mapping[str, int] = field(default_factory=dict)
     parts: tuple[PartDelta, ...] = ()
-    renamed_bytes: int = 0
 
     @property
     def component(self) -> str | None:

@@ -29,6 +29,10 @@ HASHED_PHASES = ("input", "global-optimization")
 """Phases whose whole program is compared by one digest."""
 
 
+BOUND_PARTS = ("offsets", "assumptions", "rest")
+"""What the IR with its buffers consists of: where they are, what may be assumed of values passed, and all else."""
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """One executable's IR after dispatch creation, as digests; a stored baseline keeps their first characters.
@@ -41,6 +45,7 @@ class Source:
             regions merge. Arithmetic, and no name of anything.
         bound: of the IR with the buffers bound to it, whose offsets depend on the rest of the program (short: 4);
             empty: not known.
+        bound_parts: the same as a digest for each of BOUND_PARTS (short: 4); empty: not known.
     """
 
     executable: str
@@ -48,6 +53,7 @@ class Source:
     structure: str
     operations: int
     bound: str = ""
+    bound_parts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,6 +106,7 @@ class ExecutableFacts:
 
     Attributes:
         bound: digest of its IR with the buffers bound to it: their offsets depend on the rest of the program.
+        bound_parts: the same as a digest for each of BOUND_PARTS.
     """
 
     executable: str
@@ -114,6 +115,7 @@ class ExecutableFacts:
     memory_bound: bool
     sites: int
     bound: str = ""
+    bound_parts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

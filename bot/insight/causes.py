@@ -6,19 +6,21 @@ rests on short digests being equal, as a stored baseline has them, says so.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from bot.core.digests import WHOLE_CHARACTERS, differ
 from bot.core.program import HASHED_PHASES
 from bot.core.snapshot import Cell, Dispatch
-from bot.insight.matching import Match, numbers
-from bot.insight.regions import Compared, members_of, merges, rebound
+from bot.insight.bindings import all_bound_otherwise, rebound
+from bot.insight.codes import code_differs, same_numbers, strategy_differs, unconfigured
+from bot.insight.matching import Match
+from bot.insight.regions import Census, Compared, members_of, merges
+from bot.insight.siblings import keeps_apart
 
 SHOWN_REGIONS = 3
-OTHER_OFFSETS = "buffers that the program binds at other offsets"
 SHORT_IR = "by short digests of IR, "
-SAME_CODE = {False: "the same code", True: "code of the same size and short digest"}
+SAME_CODE = {False: "the same code", True: "code of the same size, up to names, and short digest"}
 """Whether digests of code are short → what is told of code that does not differ."""
 _REGIONAL = frozenset({"input", "fusion", "dedup-lost", "dedup-won"})
 
@@ -103,13 +105,39 @@ def _fusion(compared: Compared) -> Cause | None:
     if left is None or right is None or left.structures == right.structures:
         return None
     phase, unknown = _early(compared, "dispatch-creation")
+    gone, come = left.structures - right.structures, right.structures - left.structures
+    why = _spelled(left, right, gone, come) or _formed(compared, left, gone, come)
+    return Cause("fusion", phase, as_told(compared, f"{why}{unknown}"))
+
+
+def _spelled(left: Census, right: Census, gone: Counter[str], come: Counter[str]) -> str:
+    """Where there are as many sites of each kind, nobody knows of regions formed differently: of other IR only."""
+    if _by_kind(left, gone) != _by_kind(right, come):
+        return ""
+    sites = f"{gone.total()} of {left.structures.total()} dispatch sites"
+    verb = "has" if gone.total() == 1 else "have"
+    return f"{sites} {verb} other IR, in as many regions of the same kinds ({_counted(_by_kind(left, gone))})"
+
+
+def _by_kind(census: Census, sites: Counter[str]) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for structure, count in sites.items():
+        found[census.kinds.get(structure, "")] += count
+    return found
+
+
+def _counted(kinds: Counter[str]) -> str:
+    named = [f"{count} × {kind}" for kind, count in kinds.most_common(SHOWN_REGIONS)]
+    more = len(kinds) - SHOWN_REGIONS
+    return ", ".join([*named, *([f"{more} more"] if more > 0 else [])])
+
+
+def _formed(compared: Compared, left: Census, gone: Counter[str], come: Counter[str]) -> str:
     lines = merges(compared.base, compared.head)
     named = "".join(f"; {line}" for line in lines[:SHOWN_REGIONS])
     more = f"; {len(lines) - SHOWN_REGIONS} more" if len(lines) > SHOWN_REGIONS else ""
-    gone, come = (left.structures - right.structures).total(), (right.structures - left.structures).total()
-    counts = f"{gone} of {left.structures.total()} dispatch sites became {come}"
-    why = f"regions are formed differently: {counts}{named}{more}{unknown}"
-    return Cause("fusion", phase, as_told(compared, why))
+    counts = f"{gone.total()} of {left.structures.total()} dispatch sites became {come.total()}"
+    return f"regions are formed differently: {counts}{named}{more}"
 
 
 def _dedup(compared: Compared) -> Cause | None:
@@ -117,9 +145,9 @@ def _dedup(compared: Compared) -> Cause | None:
     if left is None or right is None:
         return None
     changes = {s: members_of(right, s) - members_of(left, s) for s in left.structures}
-    if not any(changes.values()):
+    if not sum(changes.values()):  # what is folded more makes up for what is folded less: neither lost nor won
         return None
-    lost = sum(changes.values()) >= 0
+    lost = sum(changes.values()) > 0
     most = max(changes, key=lambda s: changes[s] if lost else -changes[s])
     apart = keeps_apart((compared.head if lost else compared.base).cell, (right if lost else left).executables[most])
     moved = [s for s, change in changes.items() if change]
@@ -129,47 +157,12 @@ def _dedup(compared: Compared) -> Cause | None:
     return Cause("dedup-lost" if lost else "dedup-won", "deduplication", as_told(compared, why + by))
 
 
-def keeps_apart(cell: Cell, executables: Sequence[str]) -> str:
-    """What keeps these executables apart: their family's kind and its first line; empty where no family has two."""
-    wanted = set(executables)
-    for family in cell.families:
-        if len(wanted.intersection(family.members)) > 1:
-            return f"{family.kind} ({family.varying[0]})" if family.varying else family.kind
-    return ""
-
-
 def _sources(compared: Compared) -> Cause | None:
     if not compared.sources_differ:
         return None
     phase, unknown = _early(compared, "executable-source")
     why = f"the same regions with other constants, shapes or offsets{unknown}"
     return Cause("fusion", phase, as_told(compared, why))
-
-
-def code_differs(base: Dispatch, head: Dispatch) -> bool | None:
-    """Whether the machine code differs; None where that cannot be told.
-
-    That a short digest does not differ counts only of code whose size was read, and does not either.
-    """
-    sized = base.code_bytes is not None and head.code_bytes is not None
-    if sized and base.code_bytes != head.code_bytes:
-        return True
-    if base.code is None or head.code is None:
-        return None
-    if differ(base.code, head.code):
-        return True
-    return False if sized or min(len(base.code), len(head.code)) >= WHOLE_CHARACTERS else None
-
-
-def strategy_differs(base: Dispatch, head: Dispatch) -> bool | None:
-    """Whether the configuration differs; None where it was not read on a side."""
-    return None if base.strategy is None or head.strategy is None else base.strategy != head.strategy
-
-
-def unconfigured(base: Dispatch, head: Dispatch) -> str:
-    """Say on which side the configuration was not read."""
-    sides = [name for name, row in (("base", base), ("head", head)) if row.strategy is None]
-    return f"the configuration was not read on {' and '.join(sides)}"
 
 
 def _strategy(compared: Compared) -> Cause | None:
@@ -185,12 +178,23 @@ def _configured(compared: Compared, pairs: Sequence[tuple[Dispatch, Dispatch]]) 
     differing = [pair for pair in pairs if strategy_differs(*pair)]
     if not differing:
         return None
-    other = sum(code_differs(*pair) is True for pair in differing)
-    some = f", {other} of them other code" if other else f", but {SAME_CODE[compared.short_code]}"
-    code = "" if other == len(differing) else some
     of = len(compared.pairs)
-    why = f"{len(differing)} of {of} dispatches of the same source have another configuration{code}"
-    return Cause("strategy", "configuration", as_told(compared, why))
+    why = f"{len(differing)} of {of} dispatches of the same source have another configuration"
+    code = _code_of(differing, SAME_CODE[compared.short_code])
+    return Cause("strategy", "configuration", as_told(compared, why + code))
+
+
+def _code_of(pairs: Sequence[tuple[Dispatch, Dispatch]], same_code: str) -> str:
+    """What to add of their code: nothing where all of it is other code."""
+    known = Counter(code_differs(*pair) for pair in pairs)
+    if known[True] == len(pairs):
+        return ""
+    if known[False] == len(pairs):
+        return f", but {same_code}"
+    if known[None] == len(pairs):
+        return "; whether the code differs is not known"
+    said = f", {known[True]} of them other code" if known[True] else f", {known[False]} of them {same_code}"
+    return f"{said}; of {known[None]} it is not known whether the code differs" if known[None] else said
 
 
 def _codegen(compared: Compared) -> Cause | None:
@@ -204,9 +208,8 @@ def _codegen(compared: Compared) -> Cause | None:
         return None
     count = f"{len(pairs)} of {len(compared.pairs)}"
     why = as_told(compared, f"{count} dispatches have the same configuration and other code")
-    if all(rebound(compared, *pair) for pair in pairs):
-        return Cause("codegen", "executable-source", f"{why}, for {OTHER_OFFSETS}")
-    return Cause("codegen", "code", why)
+    words = all_bound_otherwise(compared, pairs)
+    return Cause("codegen", "executable-source", f"{why}, {words}") if words else Cause("codegen", "code", why)
 
 
 _SAME_LAID_OUT = "is the same, its layout is not"
@@ -219,7 +222,11 @@ def _packaging(compared: Compared) -> Cause | None:
         return Cause(None, None, f"the code of {unknown} of {len(pairs)} dispatches could not be compared")
     early = next((phase for phase in HASHED_PHASES if _phase_differs(compared, phase)), None)
     host = f"; the program around them differs from {early.replace('-', ' ')} on" if early else ""
-    told = "has the same size and short digest, its layout differs" if compared.short_code else _SAME_LAID_OUT
+    told = (
+        "has the same size, up to names, and short digest, its layout differs"
+        if compared.short_code
+        else _SAME_LAID_OUT
+    )
     return Cause("packaging", "layout", f"the code of every dispatch {told}{host}")
 
 
@@ -276,7 +283,7 @@ def _regional(moved: int | None, cell: Cause) -> str | None:
 
 def _back_end_cause(base: Dispatch, head: Dispatch, cell: Cause) -> str | None:
     code, strategy = code_differs(base, head), strategy_differs(base, head)
-    if code is False and numbers(base) == numbers(head):
+    if code is False and same_numbers(base, head):
         return cell.cause if cell.cause in _REGIONAL else None
     if strategy:
         return "strategy"

@@ -14,19 +14,20 @@ from bot.insight.tokens import Reader
 
 def describe(facts: ProgramFacts) -> tuple[Program, tuple[Family, ...]]:
     """The program as digests, and the families of executables that deduplication left behind."""
-    reader, bound = Reader(), _bound(facts)
+    reader, bound, parts = Reader(), _bound(facts), _bound_parts(facts)
     program = Program(
         phases=dict(facts.phases),
         linalg_ops_before=facts.linalg_ops_before,
-        sources=tuple(_source(text, bound, reader) for text in facts.sources),
+        sources=tuple(_source(text, bound, parts, reader) for text in facts.sources),
         sites=facts.sites,
         arguments=facts.arguments,
     )
     return program, families(facts.sources, reader)
 
 
-def _source(text: SourceText, bound: Mapping[str, str], reader: Reader) -> Source:
-    return replace(fingerprint(text, reader), bound=bound.get(text.executable, ""))
+def _source(text: SourceText, bound: Mapping[str, str], parts: Mapping[str, tuple[str, ...]], reader: Reader) -> Source:
+    said = bound.get(text.executable, ""), parts.get(text.executable, ())
+    return replace(fingerprint(text, reader), bound=said[0], bound_parts=said[1])
 
 
 def _bound(facts: ProgramFacts) -> dict[str, str]:
@@ -35,6 +36,18 @@ def _bound(facts: ProgramFacts) -> dict[str, str]:
     for entry in facts.entry_points:
         found.setdefault(entry.executable, []).append(entry.bound)
     return {executable: digest_of(texts) for executable, texts in found.items() if all(texts)}
+
+
+def _bound_parts(facts: ProgramFacts) -> dict[str, tuple[str, ...]]:
+    """Executable → the same for each part of what is bound, where all its entry points have them."""
+    found: dict[str, list[tuple[str, ...]]] = {}
+    for entry in facts.entry_points:
+        found.setdefault(entry.executable, []).append(entry.bound_parts)
+    return {
+        executable: tuple(map(digest_of, zip(*rows, strict=True)))
+        for executable, rows in found.items()
+        if len(set(map(len, rows))) == 1
+    }
 
 
 def shown_texts(facts: ProgramFacts, program: Program) -> dict[str, str]:

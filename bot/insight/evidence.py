@@ -41,20 +41,20 @@ def evidence(base: Dispatch, head: Dispatch) -> str:
         return f"instructions: {made}" if made else ""
     if not differs:
         return _of_back_end(base, head, made)
-    operations = _listed((f"`{_short(name)}`", change) for name, change in _moved_of(base.operations, head.operations))
+    operations = _listed((short_name(name), change) for name, change in _moved_of(base.operations, head.operations))
     return "; ".join(filter(None, (f"{_IR}: {operations}" if operations else _IR, made and f"instructions: {made}")))
 
 
 def _of_back_end(base: Dispatch, head: Dispatch, made: str) -> str:
     if made:
-        return f"{_SAME}; the compiler's back end made: {made}"
+        return f"{_SAME}; instructions: {made}"
     known = base.instructions is not None and base.instructions == head.instructions
     return f"{_SAME}, and as many instructions of each class" if known else _SAME
 
 
 def _made(base_text: str | None, head_text: str | None) -> str:
     """What changed: classes of instructions, vectors, frame, loops; empty where nothing did, or is known."""
-    base, head = _counts(base_text), _counts(head_text)
+    base, head = counts(base_text), counts(head_text)
     if base is None or head is None:
         return ""
     pieces = [_listed(_moved(_only(base, CLASSES), _only(head, CLASSES), 3))]
@@ -68,8 +68,8 @@ def _bits(width: int) -> str:
     return f"{width:,}" if width else "no"
 
 
-def _counts(text: str | None) -> Counter[str] | None:
-    """The counts; None also for a text of a foreign snapshot that is none."""
+def counts(text: str | None) -> Counter[str] | None:
+    """The counts of such a text; None without one, and for a foreign snapshot's that is none."""
     try:
         return None if text is None else counts_of(text)
     except ValueError:
@@ -81,7 +81,7 @@ def _only(counts: Counter[str], names: Iterable[str]) -> Counter[str]:
 
 
 def _moved_of(base_text: str | None, head_text: str | None) -> list[tuple[str, int]]:
-    base, head = _counts(base_text), _counts(head_text)
+    base, head = counts(base_text), counts(head_text)
     return [] if base is None or head is None else _moved(base, head, 3)
 
 
@@ -90,9 +90,10 @@ def _moved(base: Counter[str], head: Counter[str], most: int) -> list[tuple[str,
     return sorted((each for each in changes if each[1]), key=lambda each: (-abs(each[1]), each[0]))[:most]
 
 
-def _short(operation: str) -> str:
+def short_name(operation: str) -> str:
+    """Without the dialect that most operations of its function are of."""
     return next((operation[len(each) :] for each in _DIALECTS if operation.startswith(each)), operation)
 
 
 def _listed(changes: Iterable[tuple[str, int]]) -> str:
-    return ", ".join(f"{name} {f'{change:+,}'.replace('-', '−')}" for name, change in changes)
+    return ", ".join(f"{name} {change:+,}" for name, change in changes)

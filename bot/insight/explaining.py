@@ -12,23 +12,23 @@ from bot.core.digests import is_whole
 from bot.core.explanation import UNATTRIBUTED, DispatchDelta, Explanation
 from bot.core.program import Source
 from bot.core.snapshot import Cell, Dispatch
+from bot.insight.bindings import bound_otherwise, rebound
+from bot.insight.breaking import broken
 from bot.insight.causes import (
-    OTHER_OFFSETS,
     SAME_CODE,
     SHORT_IR,
     Cause,
     as_told,
     cause_of,
-    code_differs,
     dispatch_cause,
-    keeps_apart,
-    strategy_differs,
-    unconfigured,
 )
+from bot.insight.codes import code_differs, named_bytes, same_numbers, strategy_differs, unconfigured
 from bot.insight.differences import dispatch_diff, strategy_note
-from bot.insight.matching import Match, Side, index_both, match_sides, numbers, sources_of
+from bot.insight.evidence import evidence
+from bot.insight.matching import Match, Side, index_both, match_sides, sources_of
 from bot.insight.precision import Texts, no_texts, uncut
-from bot.insight.regions import Compared, compare, rebound
+from bot.insight.regions import Compared, compare
+from bot.insight.siblings import apart, elsewhere_named, of_one_region
 
 MOST_NOTES = 200
 MOST_DIFFS = 5
@@ -50,7 +50,7 @@ def explain(
     """
     base, head = delta.base, delta.head
     if base is None or head is None or not base.measured or not head.measured:
-        return Explanation(None, None, _one_sided(base, head))
+        return broken(base, head) or Explanation(None, None, _one_sided(base, head))
     sides = index_both(_uncut(base, texts), _uncut(head, texts))
     matches = match_sides(*sides)
     compared = compare(*sides, matches, same_model)
@@ -62,7 +62,8 @@ def explain(
     dispatches = tuple(_delta(rank, found, story) for rank, found in enumerate(changed))
     unchanged, rebased = len(matches) - len(differing), len(differing) - len(changed)
     short = compared.short_code or compared.short_ir
-    return Explanation(cause.cause, cause.phase, cause.why, dispatches, unchanged, rebased, short_digests=short)
+    told = Explanation(cause.cause, cause.phase, cause.why, dispatches, unchanged, rebased, short_digests=short)
+    return replace(told, renamed_bytes=sum(map(named_bytes, matches)) - sum(map(named_bytes, changed)))
 
 
 def _uncut(cell: Cell, texts: Texts) -> Cell:
@@ -80,7 +81,7 @@ def _same(found: Match, compared: Compared) -> bool:
     A short digest of code needs more beside it: a size that was read, the structure of the IR and the configuration.
     """
     base, head = found.base, found.head
-    if base is None or head is None or base.sites != head.sites or numbers(base) != numbers(head):
+    if base is None or head is None or base.sites != head.sites or not same_numbers(base, head):
         return False
     differs = code_differs(base, head)
     if differs is not None and not (compared.short_code and differs is False):
@@ -93,7 +94,7 @@ def _same(found: Match, compared: Compared) -> bool:
 def _rebased(found: Match, compared: Compared) -> bool:
     """Another place in memory is all that differs: a shift, not a change."""
     base, head = found.base, found.head
-    if base is None or head is None or base.sites != head.sites or numbers(base) != numbers(head):
+    if base is None or head is None or base.sites != head.sites or not same_numbers(base, head):
         return False
     return rebound(compared, base, head) and not strategy_differs(base, head)
 
@@ -211,13 +212,27 @@ def _sites(found: Match, _: _Story) -> str:
 
 
 def _folding(found: Match, story: _Story) -> str:
-    row, side = _shown(found, story.compared)
-    source, lost = side.source(row), found.head is not None
-    census = story.compared.right if lost else story.compared.left
-    members = census.executables.get(source.structure, ()) if census and source else ()
-    apart = keeps_apart(side.cell, members)
-    words = as_told(story.compared, f"one of {len(members)} executables of the same region")
-    return f"{words}, kept apart by {apart}" if apart else words
+    source, added = _lone(found, story.compared)
+    return as_told(story.compared, of_one_region(story.compared, source, added)) + _apart(source, added, story)
+
+
+def _lone_region(found: Match, story: _Story) -> str:
+    source, added = _lone(found, story.compared)
+    elsewhere = elsewhere_named(story.compared, source, added)
+    if not elsewhere:
+        return "the other side has no region of this IR"
+    words = f"another executable of the region that {elsewhere}"
+    return as_told(story.compared, words) + _apart(source, added, story)
+
+
+def _lone(found: Match, compared: Compared) -> tuple[Source | None, bool]:
+    row, side = _shown(found, compared)
+    return side.source(row), found.head is not None
+
+
+def _apart(source: Source | None, added: bool, story: _Story) -> str:
+    pair = story.siblings.get(source.structure) if source else None
+    return apart(story.compared, source, added, pair[added] if pair else None)
 
 
 _OTHER_VALUES = "the same region with other constants, shapes or offsets"
@@ -226,8 +241,8 @@ _FORMED = {
     "same-structure-and-place": _OTHER_VALUES,
     "same-short-structure": SHORT_IR + _OTHER_VALUES,
     "same-short-structure-and-place": SHORT_IR + _OTHER_VALUES,
-    "same-kind-and-component": "another region of the same kind in the same place",
-    "same-description": "another region that the compiler describes in the same words",
+    "same-kind-and-component": "other IR, of the same kind in the same place",
+    "same-description": "other IR, which the compiler describes in the same words",
 }
 
 
@@ -239,9 +254,10 @@ def _formed(found: Match, story: _Story) -> str:
 
 def _coded(found: Match, story: _Story) -> str:
     base, head = found.base, found.head
-    other = base is not None and head is not None and rebound(story.compared, base, head)
-    words = "the same configuration, other code"
-    return as_told(story.compared, f"{words} for {OTHER_OFFSETS}") if other else words
+    told = evidence(base, head) if base is not None and head is not None else ""
+    words = f"the same configuration, other code{f': {told}' if told else ''}"
+    bound = bound_otherwise(story.compared, base, head) if base is not None and head is not None else ""
+    return as_told(story.compared, f"the same configuration, other code, {bound}") if bound else words
 
 
 def _says(words: str) -> Note:
@@ -259,7 +275,7 @@ _PAIR_NOTES: dict[str, Note] = {
 }
 _LONE_NOTES: dict[str, Note] = {
     "input": _says("the model itself changed"),
-    "fusion": _says("a region that the other side does not have"),
+    "fusion": _lone_region,
     "dedup-lost": _folding,
     "dedup-won": _folding,
 }

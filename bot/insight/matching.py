@@ -98,12 +98,13 @@ def describe(dispatch: Dispatch) -> str:
 
 
 def _binary(side: Side, row: Dispatch) -> Hashable | None:
+    """A whole digest is of the code up to names, so that its size, which may be of a longer name, says no more."""
     if row.code is None or row.code_bytes is None:
         return None
     source = side.sources.get(row.executable)
     beside = (numbers(row), describe(row)) if side.short_code else ()
     code = row.code[:CODE_CHARACTERS] if side.short_code else row.code
-    return code, row.code_bytes, row.kind, source and source.source, beside
+    return code, row.kind, source and source.source, beside
 
 
 def _same_source(side: Side, row: Dispatch) -> Hashable | None:

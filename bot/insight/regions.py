@@ -1,13 +1,14 @@
 """Owns the counts of two sides' regions, and the words for what formed differently: which merged, which one split.
 
 Found by arithmetic: a region's `operations` is a sum of hashes, so a merged region has the sum of its parts'.
-Recomputed or rewritten operations break the sum; then nothing is said.
+Recomputed or rewritten operations break the sum; then nothing is said. Nor where the sites do not add up: k parts that
+became one are k - 1 sites fewer. A region that computes nothing (a transpose) has no sum, and is no part of anything.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import NamedTuple
@@ -28,6 +29,7 @@ class Census:
 
     Attributes:
         structures, sources: digest → sites.
+        kinds: structure → what its main operation is.
         executables: structure → the executables that have it, in the program's order.
         unread: sites whose executable's IR is not known.
     """
@@ -35,6 +37,7 @@ class Census:
     structures: Counter[str]
     sources: Counter[str]
     executables: Mapping[str, tuple[str, ...]]
+    kinds: Mapping[str, str]
     unread: int
 
 
@@ -84,14 +87,6 @@ class Compared:
         return members_of(self.right, structure) - members_of(self.left, structure)
 
 
-def rebound(compared: Compared, base: Dispatch, head: Dispatch) -> bool:
-    """True where the entry points have the same IR, but for the offsets at which the program binds their buffers."""
-    left, right = compared.base.source(base), compared.head.source(head)
-    if left is None or right is None or left.source != right.source:
-        return False
-    return bool(left.bound and right.bound) and left.bound != right.bound
-
-
 def compare(base: Side, head: Side, matches: tuple[Match, ...], same_model: bool) -> Compared:
     """Count what both sides launch, once for all questions."""
     left, right = base.program, head.program
@@ -114,8 +109,14 @@ def _census(side: Side, program: Program) -> Census:
         Counter(source.structure for source in found if source),
         Counter(source.source for source in found if source),
         {structure: tuple(names) for structure, names in members.items()},
+        _kinds(side),
         sum(source is None for source in found),
     )
+
+
+def _kinds(side: Side) -> dict[str, str]:
+    rows = ((side.source(row), row.kind) for row in side.cell.dispatches)
+    return {source.structure: kind for source, kind in rows if source}
 
 
 def members_of(census: Census, structure: str) -> int:
@@ -152,13 +153,23 @@ def merges(base: Side, head: Side) -> tuple[str, ...]:
     before, after = Counter(r.structure for r in left), Counter(r.structure for r in right)
     gone, new = before - after, after - before
     modulus = SHORT_SUM_MODULUS if base.short_ir or head.short_ir else SUM_MODULUS
-    merged = _joined(_of(left, gone), gone, _of(right, new), new, modulus)
-    split = _joined(_of(right, new), new, _of(left, gone), gone, modulus)
+    merged = list(_joined(_of(left, gone), gone, _of(right, new), new, modulus))
+    split = list(_joined(_of(right, new), new, _of(left, gone), gone, modulus))
+    if not _adds_up(merged, split, fewer=len(left) - len(right)):
+        return ()
     return (*_lines(merged, "{parts} → {whole}"), *_lines(split, "{whole} → {parts}"))
 
 
+def _adds_up(merged: Sequence[_Joined], split: Sequence[_Joined], fewer: int) -> bool:
+    """Whether there are as many sites fewer as these make; more of them where some merges or splits were not found."""
+    less, more = (sum(len(one.parts) - 1 for one in joined) for joined in (merged, split))
+    if less and more:
+        return less - more == fewer
+    return less <= fewer if less else more <= -fewer
+
+
 def _of(sites: Sequence[Region], excess: Counter[str]) -> list[Region]:
-    return [region for region in sites if region.structure in excess]
+    return [region for region in sites if region.structure in excess and region.operations]
 
 
 class _Joined(NamedTuple):
@@ -211,7 +222,7 @@ def _common(chosen: tuple[Region, ...]) -> str | None:
     return places.pop() if len(places) == 1 else None
 
 
-def _lines(joined: Iterator[_Joined], form: str) -> list[str]:
+def _lines(joined: Iterable[_Joined], form: str) -> list[str]:
     places: dict[tuple[tuple[str, ...], str], list[str | None]] = {}
     for one in joined:
         places.setdefault((one.parts, one.whole), []).append(one.component)

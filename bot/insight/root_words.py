@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from bot.core.counts import counts_of
 from bot.core.explanation import UNKNOWN, DispatchDelta
-from bot.core.snapshot import CellKey, Dispatch
+from bot.core.instructions import CLASSES
+from bot.core.snapshot import CellKey
+from bot.insight.evidence import counts, ir_differs, short_name
 from bot.insight.knobs import OTHER, PIPELINE
 
 _NAMED = 3
@@ -75,34 +76,33 @@ def _fusion(moved: Sequence[Moved]) -> str:
 
 def _codegen(moved: Sequence[Moved]) -> str:
     pairs = [(one.dispatch.base, one.dispatch.head) for one in moved if one.dispatch]
-    known = [(base, head) for base, head in pairs if base and head and base.operations and head.operations]
-    if len(known) < len(pairs) or not known:
+    known = [(base, head) for base, head in pairs if base and head and ir_differs(base, head) is not None]
+    if len(known) < len(pairs):
         return "the same configuration, other code"
     operations = _moved_counts((base.operations, head.operations) for base, head in known)
-    if operations:
-        return f"the same configuration; the IR before machine code differs: {_signed(operations)}"
-    classes = _instructions(known)
-    made = f": {_signed(classes)}" if classes else ""
-    return f"the same operations before machine code; the compiler's back end makes other code of them{made}"
-
-
-def _instructions(pairs: Sequence[tuple[Dispatch, Dispatch]]) -> dict[str, int]:
-    told = [(base.instructions, head.instructions) for base, head in pairs]
-    return _moved_counts(told) if all(base and head for base, head in told) else {}
+    if any(ir_differs(base, head) for base, head in known):
+        told = f": {_signed(operations)} in all" if operations else ", and they balance over all of it"
+        return f"the same configuration; the operations before machine code differ{told}"
+    classes = _moved_counts((base.instructions, head.instructions) for base, head in known)
+    made = f": {_signed({name: classes[name] for name in classes if name in CLASSES})} in all" if classes else ""
+    return f"the same operations before machine code, other instructions{made}"
 
 
 def _moved_counts(pairs: Iterable[tuple[str | None, str | None]]) -> dict[str, int]:
-    """Name → how many more on head, over all pairs; the largest amounts first."""
+    """Name → how many more on head over all pairs, the largest amounts first; empty where a side's are not known."""
     found: Counter[str] = Counter()
-    for base, head in pairs:
-        found.update(counts_of(head or ""))
-        found.subtract(counts_of(base or ""))
+    for left, right in pairs:
+        base, head = counts(left), counts(right)
+        if base is None or head is None:
+            return {}
+        found.update(head)
+        found.subtract(base)
     changed = [(name, count) for name, count in found.items() if count]
     return dict(sorted(changed, key=lambda one: (-abs(one[1]), one[0])))
 
 
 def _signed(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{name} {count:+,}" for name, count in list(counts.items())[:_NAMED])
+    return ", ".join(f"{short_name(name)} {count:+,}" for name, count in list(counts.items())[:_NAMED])
 
 
 def _says(words: str) -> Callable[[Sequence[Moved]], str]:

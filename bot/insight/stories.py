@@ -8,6 +8,7 @@ from dataclasses import replace
 from bot.core.delta import CellDelta
 from bot.core.explanation import Explanation
 from bot.core.snapshot import CellKey, Snapshot
+from bot.insight.breaking import broken
 from bot.insight.components import Sections, component_of, components, naming, tree
 from bot.insight.explaining import ComponentOf, explain
 from bot.insight.headlines import headlined
@@ -19,7 +20,10 @@ _UNCHANGED = frozenset({"same", "unmeasured"})
 def explanations(
     base: Snapshot, head: Snapshot, deltas: Sequence[CellDelta], sections: Sections = (), texts: Texts = no_texts
 ) -> dict[CellKey, Explanation]:
-    """Why the cells changed that both sides measured; `texts`: as `bot.insight.precision` has it."""
+    """Why the cells changed that both sides measured, and why those broke that head fails.
+
+    `texts`: as `bot.insight.precision` has it.
+    """
     same = base.models.keys() - changed_models(base, head)
     one_compiler = base.compiler.digest == head.compiler.digest
     found = {}
@@ -42,13 +46,19 @@ def changed_models(base: Snapshot, head: Snapshot) -> frozenset[str]:
 
 def _changed(deltas: Sequence[CellDelta]) -> Iterator[CellDelta]:
     for delta in deltas:
-        measured = delta.base is not None and delta.head is not None and delta.base.measured and delta.head.measured
-        if measured and delta.state not in _UNCHANGED and not delta.unstable:  # no cause changed what chance may have
+        told = _measured(delta) or broken(delta.base, delta.head) is not None
+        if told and delta.state not in _UNCHANGED and not delta.unstable:  # no cause changed what chance may have
             yield delta
+
+
+def _measured(delta: CellDelta) -> bool:
+    return delta.base is not None and delta.head is not None and delta.base.measured and delta.head.measured
 
 
 def _story(delta: CellDelta, same_model: bool, sections: Sections, texts: Texts) -> Explanation:
     told = explain(delta, same_model, texts, _places(delta, sections))
+    if not _measured(delta):
+        return told
     return replace(told, components=components(delta, sections), tree=tree(delta, sections))
 
 

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from bot.core.checked import is_count
 from bot.core.counts import counts_text
-from bot.core.program import HASHED_PHASES, Argument, Site
+from bot.core.program import BOUND_PARTS, HASHED_PHASES, Argument, Site
 from bot.core.reading import ExecutableFacts, ProgramFacts, SourceText
 from bot.errors import MalformedBinary
 from bot.measure.ir_kinds import KINDS
@@ -172,7 +172,14 @@ def _entry_point(row: dict[str, object]) -> ExecutableFacts:
         memory_bound=memory_bound,
         sites=_count(row, "sites"),
         bound=_hex(row.get("bound"), "an entry point"),
+        bound_parts=_bound_parts(row.get("bound_parts")),
     )
+
+
+def _bound_parts(digests: object) -> tuple[str, ...]:
+    if not isinstance(digests, list) or len(digests) != len(BOUND_PARTS):
+        raise MalformedBinary(f"an entry point has no parts of what is bound: {digests!r:.40}", where=_WHERE)
+    return tuple(_hex(each, "a part of what is bound") for each in digests)
 
 
 def _check_names(facts: ProgramFacts) -> None:

@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bot.measure import ir_kinds
+    from bot.measure.ir_bindings import parts_of
     from bot.measure.ir_locations import component_of
 else:
     import ir_kinds  # the script's own folder is first on sys.path
+    from ir_bindings import parts_of
     from ir_locations import component_of
 
 Answer = dict[str, Any]
@@ -131,12 +133,14 @@ class ProgramReader:
         for export in self._collect(executable, ("stream.executable.export",)):
             function = functions.get(export.attributes["function_ref"].value)
             kinds = ir_kinds.kinds_of(self.ir, function) if function is not None else set()
+            text = "" if function is None else _without_names(_generic(function), {*functions})
             yield {
                 "executable": executable.attributes["sym_name"].value,
                 "entry_point": export.attributes["sym_name"].value,
                 "kind": min(kinds, key=ir_kinds.KINDS.index, default="other"),
                 "memory_bound": bool(kinds) and not kinds & ir_kinds.COMPUTE_BOUND,
-                "bound": _hex("" if function is None else _without_names(_generic(function), {*functions})),
+                "bound": _hex(text),
+                "bound_parts": [_hex(part) for part in parts_of(text)],
             }
 
     def _arguments(self, module: Any, dispatches: list[Any]) -> list[Answer]:

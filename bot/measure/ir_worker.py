@@ -8,7 +8,7 @@ and, from WHEEL_ROOT, `iree.compiler.ir`; nothing of the bot. One JSON object pe
      and where at hand "input": PATH, "global_optimization": PATH, "flow": PATH}
         → {"dispatch_regions", "linalg_ops", "executables": int,
            "linalg_ops_before": int, or null without global_optimization,
-           "entry_points": [{"executable", "entry_point", "kind", "memory_bound", "bound", "sites"}],
+           "entry_points": [{"executable", "entry_point", "kind", "memory_bound", "bound", "bound_parts", "sites"}],
            "phases": {"input", "global-optimization": 64 hexadecimal digits}, those at hand,
            "sources": [{"executable", "generic", "shown"}], empty without flow,
            "sites": [{"entry_point", "component": text or null, "initializer": bool}], empty without flow,

@@ -68,12 +68,13 @@ def rest(explanation: Explanation) -> str:
     """The dispatches that there is nothing to tell of, in a sentence; empty where there are none."""
     same, moved = explanation.unchanged, explanation.rebased
     told = [f"{plural(same, 'other dispatch')} did not change"] if same else []
-    told += [f"{plural(moved, 'other dispatch')} only {_HAVE[moved == 1]} buffers at other offsets"] if moved else []
+    told += [f"{plural(moved, 'other dispatch')} {_HAVE[moved == 1]} {_REBASED}"] if moved else []
     doubt = ", as far as short digests tell" if told and explanation.short_digests else ""
     return f"{'; '.join(told)}{doubt}." if told else ""
 
 
 _HAVE = ("have", "has")
+_REBASED = "the same numbers, and what the program binds there differs"
 
 
 def whys(facts: Facts, limits: Limits) -> Listing[WhyCell]:
