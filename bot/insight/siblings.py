@@ -13,6 +13,8 @@ def keeps_apart(cell: Cell, executables: tuple[str, ...]) -> str:
     wanted = set(executables)
     for family in cell.families:
         if len(wanted.intersection(family.members)) > 1:
+            if family.identical:
+                return "nothing in their functions, which are identical"
             return f"{family.kind} ({family.varying[0]})" if family.varying else family.kind
     return ""
 
