@@ -237,6 +237,8 @@ ef000001 call 1 total 1 | jal 16
 57f5050d other 1 total 1 | vsetvli a0, a1, e32, m1, ta, ma
 07600502 load 1 total 1 vector 1 | vle32.v v0, (a0)
 27600102 spill 1 store 1 total 1 vector 1 | vse32.v v0, (sp)
+07058502 load 1 total 1 vector 1 whole_register 1 | vl1re8.v v10, (a0)
+27048ce2 store 1 total 1 vector 1 whole_register 1 | vs8r.v v8, (s8)
 07608506 load 1 total 1 vector 1 | vluxei32.v v0, (a0), v8
 57001102 arithmetic 1 total 1 vector 1 | vadd.vv v0, v1, v2
 57b01062 compare 1 total 1 vector 1 | vmseq.vi v0, v1, 1

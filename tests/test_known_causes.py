@@ -92,12 +92,14 @@ def test_a_reduction_that_lost_its_masks_names_the_operations(compared: Compared
     assert "the operations before machine code differ" in root["what"] and "icmp" in root["what"]
 
 
-def test_spills_are_named_where_only_the_back_end_differs(compared: Compared) -> None:
-    cell = changed(compared("jax_mlp_train_step_f32", "llvm-cpu-riscv64"))["jax_mlp_train_step_f32", "llvm-cpu-riscv64"]
-    assert cell["cause"] == "codegen"
-    assert cell["waterfall"]["codegen"] > 29_000
-    assert "spill" in max((row for row in cell["dispatches"] if row["cause"] == "codegen"), key=_grown)["note"]
-
-
-def _grown(row: Mapping[str, Any]) -> int:
-    return abs(row["head"]["code_bytes"] - row["base"]["code_bytes"])
+def test_spills_are_named_where_the_back_end_alone_differs_much(compared: Compared) -> None:
+    """3.13.0 spills more vector registers on RISC-V: 1,548 whole ones are moved instead of 555."""
+    report = compared("jax_mlp_train_step_f32", "llvm-cpu-riscv64")
+    cell = changed(report)["jax_mlp_train_step_f32", "llvm-cpu-riscv64"]
+    assert cell["cause"] == "codegen" and cell["waterfall"]["fusion"] == 4
+    largest = cell["dispatches"][0]
+    assert (largest["base"]["code_bytes"], largest["head"]["code_bytes"]) == (38060, 60508)
+    assert "loads and stores of whole vector registers +993" in largest["note"]
+    root = largest_root(report, "codegen")
+    assert "few operations before machine code differ" in root["what"] and "whole vector registers" in root["what"]
+    assert sum(each["bytes"]["absolute"] for each in report["root_causes"] if each["cause"] == "codegen") == 29312

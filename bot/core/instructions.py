@@ -17,6 +17,7 @@ more of the same instructions, and an instruction may have several of them.
 | `total` | all of them | |
 | `vector` | those of any class that work on whole vectors | x86-64 packed; CUDA `.v4`, matrices |
 | `spill` | those that access its own frame, by stack or frame pointer | also small buffers there; CUDA: `.local` |
+| `whole_register` | RISC-V: loads and stores of whole vector registers: so they are spilled | `vs8r.v` |
 | `loop` | those that jump back within the function; SPIR-V: its loops | |
 | `vector_bits` | no count: the widest vector of all `vector` | absent where the format leaves it to the machine |
 
@@ -30,3 +31,4 @@ from __future__ import annotations
 
 CLASSES = ("load", "store", "arithmetic", "compare", "select", "move", "shuffle", "branch", "call", "other")
 TOTAL, VECTOR, SPILL, LOOP, VECTOR_BITS = "total", "vector", "spill", "loop", "vector_bits"
+WHOLE_REGISTER = "whole_register"

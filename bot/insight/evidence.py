@@ -9,13 +9,19 @@ from collections import Counter
 from collections.abc import Iterable
 
 from bot.core.counts import counts_of
-from bot.core.instructions import CLASSES, LOOP, SPILL, VECTOR, VECTOR_BITS
+from bot.core.instructions import CLASSES, LOOP, SPILL, TOTAL, VECTOR, VECTOR_BITS, WHOLE_REGISTER
 from bot.core.snapshot import Dispatch
 
 _DIALECTS = ("llvm.", "spirv.", "vm.")
 """What most operations of a function begin with."""
-_MORE = ((VECTOR, "vector instructions"), (SPILL, "stack accesses"), (LOOP, "loops"))
+MORE = (
+    (VECTOR, "vector instructions"),
+    (SPILL, "stack accesses"),
+    (WHOLE_REGISTER, "loads and stores of whole vector registers"),
+    (LOOP, "loops"),
+)
 _IR = "the IR before machine code differs"
+_FAR_LESS = 4
 _SAME = "the same operations before machine code"
 
 
@@ -24,6 +30,23 @@ def ir_differs(base: Dispatch, head: Dispatch) -> bool | None:
     if base.operations is None or head.operations is None:
         return None
     return base.operations != head.operations
+
+
+def ir_explains(base: Dispatch, head: Dispatch) -> bool | None:
+    """False where the counts of operations are the same, or differ by far less than those of instructions do.
+
+    None where a side's operations are not known.
+    """
+    if ir_differs(base, head) is None:
+        return None
+    operations = _amount(counts(base.operations), counts(head.operations))
+    left, right = counts(base.instructions), counts(head.instructions)
+    instructions = 0 if left is None or right is None else abs(right[TOTAL] - left[TOTAL])
+    return operations > 0 and _FAR_LESS * operations >= instructions
+
+
+def _amount(base: Counter[str] | None, head: Counter[str] | None) -> int:
+    return sum(abs(change) for _, change in _moved(base or Counter(), head or Counter(), None))
 
 
 def moved(base_text: str, head_text: str, most: int = 3) -> list[tuple[str, int]]:
@@ -58,7 +81,7 @@ def _made(base_text: str | None, head_text: str | None) -> str:
     if base is None or head is None:
         return ""
     pieces = [_listed(_moved(_only(base, CLASSES), _only(head, CLASSES), 3))]
-    pieces.append(_listed((words, head[name] - base[name]) for name, words in _MORE if head[name] != base[name]))
+    pieces.append(_listed((words, head[name] - base[name]) for name, words in MORE if head[name] != base[name]))
     before, after = base[VECTOR_BITS], head[VECTOR_BITS]
     pieces.append("" if before == after else f"vector {_bits(before)} → {_bits(after)} bits")
     return ", ".join(filter(None, pieces))
@@ -85,7 +108,7 @@ def _moved_of(base_text: str | None, head_text: str | None) -> list[tuple[str, i
     return [] if base is None or head is None else _moved(base, head, 3)
 
 
-def _moved(base: Counter[str], head: Counter[str], most: int) -> list[tuple[str, int]]:
+def _moved(base: Counter[str], head: Counter[str], most: int | None) -> list[tuple[str, int]]:
     changes = [(name, head[name] - base[name]) for name in {*base, *head}]
     return sorted((each for each in changes if each[1]), key=lambda each: (-abs(each[1]), each[0]))[:most]
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from bot.core.explanation import UNKNOWN, DispatchDelta
 from bot.core.instructions import CLASSES
 from bot.core.snapshot import CellKey
-from bot.insight.evidence import counts, ir_differs, short_name
+from bot.insight.evidence import MORE, counts, ir_differs, ir_explains, short_name
 from bot.insight.knobs import OTHER, PIPELINE
 
 _NAMED = 3
@@ -80,12 +80,22 @@ def _codegen(moved: Sequence[Moved]) -> str:
     if len(known) < len(pairs):
         return "the same configuration, other code"
     operations = _moved_counts((base.operations, head.operations) for base, head in known)
-    if any(ir_differs(base, head) for base, head in known):
-        told = f": {_signed(operations)} in all" if operations else ", and they balance over all of it"
+    made = _made(_moved_counts((base.instructions, head.instructions) for base, head in known))
+    if any(ir_explains(base, head) for base, head in known):
+        told = f": {_signed(operations)} in all" if operations else ", and balance over all of it"
         return f"the same configuration; the operations before machine code differ{told}"
-    classes = _moved_counts((base.instructions, head.instructions) for base, head in known)
-    made = f": {_signed({name: classes[name] for name in classes if name in CLASSES})} in all" if classes else ""
-    return f"the same operations before machine code, other instructions{made}"
+    few = f"few operations before machine code differ ({_signed(operations)})" if operations else _SAME_IR
+    return f"the same configuration; {few}, its instructions do{f' more: {made} in all' if made else ''}"
+
+
+_SAME_IR = "no count of operations before machine code differs"
+
+
+def _made(changes: Mapping[str, int]) -> str:
+    """Classes of instructions that changed most, and what else is counted of them."""
+    classes = _signed({name: changes[name] for name in changes if name in CLASSES})
+    more = [f"{words} {changes[name]:+,}" for name, words in MORE if changes.get(name)]
+    return ", ".join(filter(None, (classes, *more)))
 
 
 def _moved_counts(pairs: Iterable[tuple[str | None, str | None]]) -> dict[str, int]:

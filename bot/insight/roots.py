@@ -9,6 +9,7 @@ from bot.core.delta import CellDelta
 from bot.core.explanation import UNKNOWN, DispatchDelta, Explanation
 from bot.core.root_cause import Example, RootCause, Tally
 from bot.core.snapshot import CellKey
+from bot.insight.evidence import ir_explains
 from bot.insight.knobs import PIPELINE, turned
 from bot.insight.root_words import Moved, described
 from bot.insight.waterfall import moved_bytes
@@ -76,10 +77,10 @@ def _of_region(_: Moved, delta: DispatchDelta) -> Group:
 
 
 def _of_ir(_: Moved, delta: DispatchDelta) -> Group:
+    """Whether the last IR differs enough to explain the instructions."""
     base, head = delta.base, delta.head
-    if base is None or head is None or base.operations is None or head.operations is None:
-        return ("unread",)
-    return ("same-ir" if base.operations == head.operations else "other-ir",)
+    explains = ir_explains(base, head) if base is not None and head is not None else None
+    return (str(explains),)
 
 
 def _of_note(_: Moved, delta: DispatchDelta) -> Group:

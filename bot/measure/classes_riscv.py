@@ -62,6 +62,7 @@ def count(code: bytes) -> InstructionCounts | None:
         distance = _distance(word)
         counts.loops += distance < 0
         counts.vectors += size == 4 and _is_vector(word)
+        counts.whole_registers += size == 4 and _moves_whole_registers(word)
         framed = framed or _makes_frame(word)
         counts.spills += _uses_frame(word, framed) if size == 4 else _short_uses_frame(word & 0xFFFF, framed)
         at += size
@@ -149,6 +150,11 @@ def _is_vector(word: int) -> bool:
     if opcode in (LOAD_FP, STORE_FP):
         return kind not in SCALAR_WIDTHS
     return opcode == OP_V and kind != CONFIGURE
+
+
+def _moves_whole_registers(word: int) -> bool:
+    """`vl1re8.v` … `vs8r.v`: unit-stride, `lumop` or `sumop` of 01000 (chapter "Vector Load/Store Whole Register")."""
+    return _is_vector(word) and word & 0x7F != OP_V and _field(word, 26, 2) == 0 and _field(word, 20, 5) == 8
 
 
 def _distance(word: int) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from bot.core.counts import counts_text
-from bot.core.instructions import LOOP, SPILL, TOTAL, VECTOR, VECTOR_BITS
+from bot.core.instructions import LOOP, SPILL, TOTAL, VECTOR, VECTOR_BITS, WHOLE_REGISTER
 
 
 @dataclass(slots=True)
@@ -19,10 +19,12 @@ class InstructionCounts:
     spills: int = 0
     loops: int = 0
     vector_bits: int = 0
+    whole_registers: int = 0
 
     def text(self) -> str:
         """The counts as a snapshot has them."""
         more = {VECTOR: self.vectors, SPILL: self.spills, LOOP: self.loops, VECTOR_BITS: self.vector_bits}
+        more[WHOLE_REGISTER] = self.whole_registers
         return counts_text({**self.classes, TOTAL: self.classes.total(), **more})
 
 
@@ -34,5 +36,6 @@ def together(several: Iterable[InstructionCounts]) -> InstructionCounts:
         whole.vectors += each.vectors
         whole.spills += each.spills
         whole.loops += each.loops
+        whole.whole_registers += each.whole_registers
         whole.vector_bits = max(whole.vector_bits, each.vector_bits)
     return whole
