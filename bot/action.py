@@ -8,7 +8,6 @@ from contextlib import AbstractContextManager
 
 from bot.caching import limit_of_environment, limited
 from bot.compiler.runner import Cancel
-from bot.desk import Desk, open_desk
 from bot.errors import BotError, InternalError, UsageError
 from bot.inputs.action_inputs import read_inputs
 from bot.inputs.events import read_event, run_context
@@ -16,6 +15,7 @@ from bot.posting import command, post
 from bot.preparing import Show
 from bot.publish.actions import write_outputs
 from bot.reviewing import baseline, part, review, shards
+from bot.services import Services, open_services
 
 
 def act(environ: Mapping[str, str], asked: str, show: Show, cancel: Cancel) -> int:
@@ -37,33 +37,33 @@ def _act(environ: Mapping[str, str], asked: str, show: Show, cancel: Cancel) -> 
     inputs = read_inputs(environ)
     show.say(f"{context.event or 'no event'}: {context.story} ({context.why})")
     wanted = asked if asked != "auto" else inputs.command
-    with open_desk(environ, context, inputs, show, cancel) as desk, _within_limit(desk):
+    with open_services(environ, context, inputs, show, cancel) as services, _within_limit(services):
         if wanted in _PARTS and context.event:
-            _PARTS[wanted](desk)
+            _PARTS[wanted](services)
             return 0
         if wanted != "auto" and context.story not in _STORIES_OF[wanted]:
             what = f"this event asks for {context.story!r}, not for {wanted!r}: {context.why}"
-            raise UsageError(what, where="event", mend="let the command be auto")
-        return _STORIES[context.story](desk)
+            raise UsageError(what, where="event", hint="let the command be auto")
+        return _STORIES[context.story](services)
 
 
-def _within_limit(desk: Desk) -> AbstractContextManager[None]:
-    return limited(desk.request.cache, limit_of_environment(), desk.show.say)
+def _within_limit(services: Services) -> AbstractContextManager[None]:
+    return limited(services.request.cache, limit_of_environment(), services.show.say)
 
 
-def _nothing(desk: Desk) -> int:
-    desk.show.say("nothing to do")
+def _nothing(services: Services) -> int:
+    services.show.say("nothing to do")
     return 0
 
 
-def _plan(desk: Desk) -> None:
-    text = json.dumps(shards(desk))
+def _plan(services: Services) -> None:
+    text = json.dumps(shards(services))
     print(text)
-    if desk.outputs:
-        write_outputs(desk.outputs, {"matrix": text})
+    if services.outputs:
+        write_outputs(services.outputs, {"matrix": text})
 
 
-_STORIES: Mapping[str, Callable[[Desk], int]] = {
+_STORIES: Mapping[str, Callable[[Services], int]] = {
     "review": review,
     "baseline": baseline,
     "post": post,
@@ -77,4 +77,4 @@ _STORIES_OF: Mapping[str, tuple[str, ...]] = {
     "plan": (),
     "measure": (),
 }
-_PARTS: Mapping[str, Callable[[Desk], None]] = {"plan": _plan, "measure": part}
+_PARTS: Mapping[str, Callable[[Services], None]] = {"plan": _plan, "measure": part}

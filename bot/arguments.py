@@ -202,7 +202,7 @@ COMMANDS: dict[str, Command] = {
     "baseline": Command("on GitHub: measure a push and store its snapshot", _IN_WORKFLOW.format("baseline"), _action),
     "action": Command("on GitHub: what the event asks for", _IN_WORKFLOW.format("auto"), _action),
     "cache": Command("show what the cache holds, and prune it", "--prune --limit 2GiB", _cache),
-    "doctor": Command("say what is here, what is missing and how to mend it", "", _doctor),
+    "doctor": Command("say what is here, what is missing and how to fix it", "", _doctor),
 }
 
 

@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterable, Iterator
 from bot.core.baseline import Choice, Entry, choose
 from bot.core.sharding import Costs, known_costs
 from bot.core.snapshot import Snapshot
-from bot.desk import Desk
 from bot.errors import BotError, InputError, Interrupted
 from bot.opening import Opened
+from bot.services import Services
 from bot.store.entries import Store
 
 
-def standing_for(desk: Desk, store: Store, side: Opened, digest: str | None) -> tuple[Choice, Snapshot] | None:
+def standing_for(services: Services, store: Store, side: Opened, digest: str | None) -> tuple[Choice, Snapshot] | None:
     """The stored snapshot that gives what measuring the side's commit now would give; None where there is none.
 
     Raises NetworkError where the store cannot be asked.
@@ -28,25 +28,25 @@ def standing_for(desk: Desk, store: Store, side: Opened, digest: str | None) -> 
         exact = choose(left, report_id, sha, (), digest, store.newest)
         if exact or not any(entry.digest == digest and entry.report_id == report_id for entry in left):
             return exact
-        ancestors = desk.git.ancestors(sha, side.config.baseline.ancestors)
+        ancestors = services.git.ancestors(sha, side.config.baseline.ancestors)
         return choose(left, report_id, sha, ancestors, digest, store.newest)
 
     while found := chosen():
-        if snapshot := _loaded(desk, store, found.entry):
+        if snapshot := _loaded(services, store, found.entry):
             return found, snapshot
         left.remove(found.entry)
     return None
 
 
 def stored_at(
-    desk: Desk, store: Store, report_id: str, sha: str, is_wanted: Callable[[Snapshot], bool]
+    services: Services, store: Store, report_id: str, sha: str, is_wanted: Callable[[Snapshot], bool]
 ) -> Snapshot | None:
     """A stored snapshot of that very commit which is the wanted one."""
     entries = [entry for entry in store.entries() if (entry.report_id, entry.sha) == (report_id, sha)]
-    return next(filter(is_wanted, _whole(desk, store, entries)), None)
+    return next(filter(is_wanted, _whole(services, store, entries)), None)
 
 
-def nearest_costs(desk: Desk, store: Store, side: Opened) -> Costs | None:
+def nearest_costs(services: Services, store: Store, side: Opened) -> Costs | None:
     """What the cells cost in the nearest stored snapshot, whatever that was measured with; None without any."""
     try:
         at: dict[str, list[Entry]] = {}
@@ -55,24 +55,24 @@ def nearest_costs(desk: Desk, store: Store, side: Opened) -> Costs | None:
                 at.setdefault(entry.sha, []).append(entry)
         if not at:
             return None
-        line = (side.wanted.sha, *desk.git.ancestors(side.wanted.sha, side.config.baseline.ancestors))
-        found = next(_whole(desk, store, (entry for sha in line for entry in at.get(sha, ()))), None)
+        line = (side.wanted.sha, *services.git.ancestors(side.wanted.sha, side.config.baseline.ancestors))
+        found = next(_whole(services, store, (entry for sha in line for entry in at.get(sha, ()))), None)
         return known_costs(found.cells) if found else None
     except Interrupted:
         raise
     except BotError as error:
-        desk.show.say(f"shards are dealt out by size, stored costs could not be read: {error.line}")
+        services.show.say(f"shards are dealt out by size, stored costs could not be read: {error.line}")
         return None
 
 
-def _whole(desk: Desk, store: Store, entries: Iterable[Entry]) -> Iterator[Snapshot]:
+def _whole(services: Services, store: Store, entries: Iterable[Entry]) -> Iterator[Snapshot]:
     """Those that can be read, one at a time."""
-    return (snapshot for entry in entries if (snapshot := _loaded(desk, store, entry)))
+    return (snapshot for entry in entries if (snapshot := _loaded(services, store, entry)))
 
 
-def _loaded(desk: Desk, store: Store, entry: Entry) -> Snapshot | None:
+def _loaded(services: Services, store: Store, entry: Entry) -> Snapshot | None:
     try:
         return store.load(entry)
     except InputError as error:
-        desk.show.say(f"skipped a stored baseline that is damaged: {error.line}")
+        services.show.say(f"skipped a stored baseline that is damaged: {error.line}")
         return None

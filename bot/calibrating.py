@@ -61,7 +61,7 @@ def calibrate(request: Request, runs: int, show: Show, cancel: Cancel) -> list[s
         InputError: no cell could be compiled in every run.
     """
     if runs < LEAST_RUNS:
-        raise UsageError(f"{runs} run shows no difference", where="--runs", mend=f"at least {LEAST_RUNS}")
+        raise UsageError(f"{runs} run shows no difference", where="--runs", hint=f"at least {LEAST_RUNS}")
     config = load_config(request.config)
     side = prepare("head", request.specs["head"], request, config, repository_at(request.config, cancel), show, cancel)
     cells = chosen(side.cells, everything=bool(request.models or request.targets))
@@ -132,7 +132,7 @@ def _said(found: Runs, show: Show) -> Iterator[str]:
     by_metric = {id_: spreads(found, id_) for id_ in NOISY}
     bands = {id_: band_percent(each) for id_, each in by_metric.items() if each}
     if not bands:
-        raise InputError("no cell could be compiled in every run", mend="choose others with --model and --target")
+        raise InputError("no cell could be compiled in every run", hint="choose others with --model and --target")
     for id_ in (id_ for id_ in NOISY if id_ not in bands):
         show.say(f"{id_} is left out: the kernel did not tell it of every run of any cell")
     yield from _table(by_metric["compile_cpu_ms"])

@@ -167,7 +167,7 @@ HANDLERS: dict[str, Callable[[argparse.Namespace, _Show, Cancel], int]] = {
 
 
 def _on_sigterm(number: int, frame: object) -> None:
-    raise Interrupted("ended by SIGTERM", mend="run the same command again: finished cells are in the cache")
+    raise Interrupted("ended by SIGTERM", hint="run the same command again: finished cells are in the cache")
 
 
 def _within_limit(arguments: argparse.Namespace, show: _Show) -> AbstractContextManager[None]:
@@ -189,13 +189,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BotError as error:
         return _complain(error)
     except KeyboardInterrupt:
-        return _complain(Interrupted("interrupted", mend="run the same command again: finished cells are in the cache"))
+        return _complain(Interrupted("interrupted", hint="run the same command again: finished cells are in the cache"))
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
-        where, mend = str(error.filename or ""), "free some space, or check the permissions"
-        return _complain(OutputError(error.strerror or str(error), where=where, mend=mend))
+        where, hint = str(error.filename or ""), "free some space, or check the permissions"
+        return _complain(OutputError(error.strerror or str(error), where=where, hint=hint))
     except Exception as error:
         return _complain(_internal(error))
 

@@ -15,7 +15,6 @@ from bot.core.publication import CheckRun, CommentState
 from bot.core.quiet import alarms, resolves, wants_comment
 from bot.core.report import Report
 from bot.core.verdict import Verdict
-from bot.desk import Desk
 from bot.errors import BotError, InputError, InternalError, Interrupted, NetworkError
 from bot.inputs.config import Config
 from bot.pipeline import no_verdict, write_report
@@ -27,6 +26,7 @@ from bot.publish.pulls import labelling, may_write, pull
 from bot.render.check import broken_check, check_run, model_paths
 from bot.render.comment import marker, render_broken
 from bot.render.summary import render_summary
+from bot.services import Services
 
 _Made = TypeVar("_Made")
 
@@ -54,13 +54,13 @@ class Destination:
     config_name: str = ""
 
     @classmethod
-    def of(cls, desk: Desk, config: Config, config_name: str) -> Destination:
+    def of(cls, services: Services, config: Config, config_name: str) -> Destination:
         """Where the report of this run goes."""
-        context = desk.context
+        context = services.context
         if context.pull:
             return cls(context.pull.number, context.pull.head_sha, context.run_id, config, config_name)
         asked = replace(config, report_id=f"{config.report_id}.manual")
-        return cls(desk.inputs.pull_request, "", context.run_id, asked, config_name)
+        return cls(services.inputs.pull_request, "", context.run_id, asked, config_name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ def _recalled(problems: list[NetworkError], hub: Hub, to: Destination) -> Memory
     return known and (_attempt(problems, lambda: with_label(hub, to, known)) or replace(known, label_known=False))
 
 
-def deliver(made: Report, desk: Desk, to: Destination, extra: Sequence[Acceptance] = ()) -> int:
+def deliver(made: Report, services: Services, to: Destination, extra: Sequence[Acceptance] = ()) -> int:
     """Hand a report to everyone who asked; what GitHub refused is raised at the end, as Undelivered.
 
     Returns the exit code: 5 where there is no verdict, 1 where it is fail and the configuration lets that fail the job.
@@ -124,48 +124,48 @@ def deliver(made: Report, desk: Desk, to: Destination, extra: Sequence[Acceptanc
         extra: acceptances that the comment does not remember yet.
     """
     problems: list[NetworkError] = []
-    hub = _writable(desk, to)
+    hub = _writable(services, to)
     known = _recalled(problems, hub, to) if hub else None
     memory = known or Memory()
-    final = _final(made, desk, to, replace(memory, acceptances=_joined(memory.acceptances, extra)))
-    desk.show.report(final, write_report(final, to.config.templates, desk.out))
+    final = _final(made, services, to, replace(memory, acceptances=_joined(memory.acceptances, extra)))
+    services.show.report(final, write_report(final, to.config.templates, services.out))
     check = check_run(final, config_path=to.config_name, model_paths=model_paths(final))
-    _tell_actions(final, desk, to, check)
+    _tell_actions(final, services, to, check)
     if hub:
         # What could not be read is not overwritten: its acceptances would be lost, and nobody would know.
-        url = _attempt(problems, lambda: _comment(hub, final, to, memory, desk)) if known else None
-        _attempt(problems, lambda: _check(hub, check, to, desk))
-        tell(desk, {"comment-url": url or ""})
+        url = _attempt(problems, lambda: _comment(hub, final, to, memory, services)) if known else None
+        _attempt(problems, lambda: _check(hub, check, to, services))
+        tell(services, {"comment-url": url or ""})
     if problems:
         raise _together(problems)
     if final.verdict.status == "unknown":
-        desk.show.say((error := no_verdict(final, desk.out)).line)
+        services.show.say((error := no_verdict(final, services.out)).line)
         return error.exit_code
     return 1 if final.verdict.status == "fail" and to.config.fail_job else 0
 
 
-def deliver_broken(error: BotError, desk: Desk, to: Destination) -> None:
+def deliver_broken(error: BotError, services: Services, to: Destination) -> None:
     """Say on the pull request, as far as possible, that there is no report and why; never raises NetworkError."""
     problems: list[NetworkError] = []
-    hub = _writable(desk, to)
-    tell(desk, {"verdict": "unknown", "report-path": str(desk.out)})
+    hub = _writable(services, to)
+    tell(services, {"verdict": "unknown", "report-path": str(services.out)})
     known = _recalled(problems, hub, to) if hub else None
     acceptances = known.acceptances if known else ()
     state = CommentState(to.head_sha, to.run_id, alarming=True, acceptances=acceptances)
-    body = render_broken(to.config.report_id, error.line, _links(desk), encode(state) if to.head_sha else "")
-    if desk.summary:
-        write_summary(desk.summary, body)
+    body = render_broken(to.config.report_id, error.line, _links(services), encode(state) if to.head_sha else "")
+    if services.summary:
+        write_summary(services.summary, body)
     if hub:
-        url = _attempt(problems, lambda: _publish(hub, body, to, create=True, desk=desk)) if known else None
-        tell(desk, {"comment-url": url or ""})
-        broken = broken_check(to.config.report_id, error.line, desk.context.run_url)
-        _attempt(problems, lambda: _check(hub, broken, to, desk))
+        url = _attempt(problems, lambda: _publish(hub, body, to, create=True, services=services)) if known else None
+        tell(services, {"comment-url": url or ""})
+        broken = broken_check(to.config.report_id, error.line, services.context.run_url)
+        _attempt(problems, lambda: _check(hub, broken, to, services))
     if problems:
-        desk.show.say(_together(problems).line)
+        services.show.say(_together(problems).line)
 
 
 @contextmanager
-def told_if_broken(desk: Desk, to: Callable[[], Destination], words: str = "") -> Iterator[None]:
+def told_if_broken(services: Services, to: Callable[[], Destination], words: str = "") -> Iterator[None]:
     """Whatever breaks within, an error of ours too, is told where the report was to go, and raised.
 
     Args:
@@ -177,9 +177,9 @@ def told_if_broken(desk: Desk, to: Callable[[], Destination], words: str = "") -
         raise
     except Exception as error:
         try:
-            deliver_broken(_prefixed(words, as_bot_error(error)), desk, to())
+            deliver_broken(_prefixed(words, as_bot_error(error)), services, to())
         except Exception as second:  # the first one is worth more
-            desk.show.say(as_bot_error(second).line)
+            services.show.say(as_bot_error(second).line)
         raise
 
 
@@ -192,8 +192,8 @@ def _prefixed(words: str, error: BotError) -> BotError:
     return InputError(f"{words}: {error.line}") if words else error
 
 
-def _writable(desk: Desk, to: Destination) -> Hub | None:
-    return desk.hub if to.pull is not None and not desk.context.read_only else None
+def _writable(services: Services, to: Destination) -> Hub | None:
+    return services.hub if to.pull is not None and not services.context.read_only else None
 
 
 def _attempt(problems: list[NetworkError], call: Callable[[], _Made]) -> _Made | None:
@@ -207,7 +207,7 @@ def _attempt(problems: list[NetworkError], call: Callable[[], _Made]) -> _Made |
 def _together(problems: Sequence[NetworkError]) -> Undelivered:
     """All in one line, the missing permissions last: one run must be enough to learn them."""
     if len(problems) == 1:
-        return Undelivered(problems[0].what, where=problems[0].where, mend=problems[0].mend)
+        return Undelivered(problems[0].what, where=problems[0].where, hint=problems[0].hint)
     lines = [one.what if one.permission else one.line for one in problems]
     missing = list(dict.fromkeys(one.permission for one in problems if one.permission))
     permission = f"{{{', '.join(missing)}}}" if len(missing) > 1 else "".join(missing)
@@ -220,32 +220,32 @@ def _joined(given: Sequence[Acceptance], extra: Sequence[Acceptance]) -> tuple[A
     return (*given, *(one for one in extra if (one.how, one.event_id) not in taken))
 
 
-def _links(desk: Desk) -> tuple[tuple[str, str], ...]:
-    return (("workflow run", desk.context.run_url),) if desk.context.run_id else ()
+def _links(services: Services) -> tuple[tuple[str, str], ...]:
+    return (("workflow run", services.context.run_url),) if services.context.run_id else ()
 
 
-def _final(made: Report, desk: Desk, to: Destination, memory: Memory) -> Report:
+def _final(made: Report, services: Services, to: Destination, memory: Memory) -> Report:
     """The report after acceptances, with what its comment has to remember."""
     status = "unknown" if made.broke else made.verdict.status
     verdict = accept(replace(made.verdict, status=status), memory.acceptances)
-    final = replace(made, verdict=verdict, report_id=to.config.report_id, links=_links(desk))
+    final = replace(made, verdict=verdict, report_id=to.config.report_id, links=_links(services))
     state = CommentState(to.head_sha, to.run_id, alarms(final), memory.shown(verdict), memory.acceptances)
     state_line = encode(state) if to.head_sha else ""
     return replace(final, state_line=state_line, resolved=resolves(final, memory.previous))
 
 
-def _comment(hub: Hub, final: Report, to: Destination, memory: Memory, desk: Desk) -> str:
+def _comment(hub: Hub, final: Report, to: Destination, memory: Memory, services: Services) -> str:
     create = wants_comment(final, memory.previous, to.config.comment == "always" or not to.head_sha)
-    body = (desk.out / "comment.md").read_text(encoding="utf-8")
-    return _publish(hub, body, to, create=create, desk=desk)
+    body = (services.out / "comment.md").read_text(encoding="utf-8")
+    return _publish(hub, body, to, create=create, services=services)
 
 
-def _publish(hub: Hub, body: str, to: Destination, *, create: bool, desk: Desk) -> str:
+def _publish(hub: Hub, body: str, to: Destination, *, create: bool, services: Services) -> str:
     if to.pull is None:
         return ""
     done = publish(hub, to.pull, marker(to.config.report_id), body, create=create, still_current=_still(hub, to))
     words = f"comment {done.action}: {done.url}" if done else "no comment: nothing to say, or a newer head has one"
-    desk.show.say(words)
+    services.show.say(words)
     return done.url if done else ""
 
 
@@ -254,24 +254,28 @@ def _still(hub: Hub, to: Destination) -> Callable[[], bool]:
     return lambda: not to.head_sha or to.pull is None or pull(hub, to.pull).head_sha == to.head_sha
 
 
-def _check(hub: Hub, check: CheckRun, to: Destination, desk: Desk) -> None:
+def _check(hub: Hub, check: CheckRun, to: Destination, services: Services) -> None:
     if to.head_sha:
-        publish_check(hub, to.head_sha, check, desk.context.run_url)
+        publish_check(hub, to.head_sha, check, services.context.run_url)
 
 
-def _tell_actions(final: Report, desk: Desk, to: Destination, check: CheckRun) -> None:
+def _tell_actions(final: Report, services: Services, to: Destination, check: CheckRun) -> None:
     """Summary, outputs and, where no check run can be made, annotations in the log."""
-    if desk.summary:
-        write_summary(desk.summary, render_summary(final, to.config.templates))
+    if services.summary:
+        write_summary(services.summary, render_summary(final, to.config.templates))
     counts = Counter(delta.state for delta in final.deltas)
-    told = {"verdict": final.verdict.status, "findings": str(len(final.verdict.findings)), "report-path": str(desk.out)}
-    tell(desk, told | {state: str(counts[state]) for state in STATES})
-    if desk.outputs and desk.context.read_only:
+    told = {
+        "verdict": final.verdict.status,
+        "findings": str(len(final.verdict.findings)),
+        "report-path": str(services.out),
+    }
+    tell(services, told | {state: str(counts[state]) for state in STATES})
+    if services.outputs and services.context.read_only:
         for annotation in check.annotations[:10]:
             print(annotation_command(annotation))
 
 
-def tell(desk: Desk, values: Mapping[str, str]) -> None:
+def tell(services: Services, values: Mapping[str, str]) -> None:
     """Set outputs of the action; nothing outside of GitHub Actions."""
-    if desk.outputs:
-        write_outputs(desk.outputs, values)
+    if services.outputs:
+        write_outputs(services.outputs, values)

@@ -1,4 +1,4 @@
-"""`code-size-bot doctor`: what is here, what is missing, and how to mend it."""
+"""`code-size-bot doctor`: what is here, what is missing, and how to fix it."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _NEEDED_FREE_BYTES = 2 << 30
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One line: what was looked at, what was found, and how to mend it (empty where all is well)."""
+    """One line: what was looked at, what was found, and how to fix it (empty where all is well)."""
 
     what: str
     found: str
-    mend: str = ""
+    hint: str = ""
 
 
 def _python(cache: Path, cancel: Cancel) -> Check:
@@ -68,8 +68,8 @@ def _cache(cache: Path, cancel: Cancel) -> Check:
     except BotError as error:
         return Check("cache", error.line, "choose another one with --cache or CODE_SIZE_CACHE")
     free = shutil.disk_usage(cache).free
-    mend = "" if free > _NEEDED_FREE_BYTES else "free 2 GiB: an unpacked compiler takes 430 MB"
-    return Check("cache", f"{cache}, {free >> 30} GiB free", mend)
+    hint = "" if free > _NEEDED_FREE_BYTES else "free 2 GiB: an unpacked compiler takes 430 MB"
+    return Check("cache", f"{cache}, {free >> 30} GiB free", hint)
 
 
 def _cores(cache: Path, cancel: Cancel) -> Check:
@@ -80,9 +80,9 @@ CHECKS: tuple[Callable[[Path, Cancel], Check], ...] = (_python, _git, _pip, _onn
 
 
 def examine(cache: Path, cancel: Cancel) -> bool:
-    """Print one line a check; True where nothing has to be mended."""
+    """Print one line a check; True where nothing has to be fixed."""
     checks = [check(cache, cancel) for check in CHECKS]
     for check in checks:
-        mark = "missing" if check.mend else "ok"
-        print(f"{mark:8}{check.what:16}{check.found}" + (f" -> {check.mend}" if check.mend else ""))
-    return not any(check.mend for check in checks)
+        mark = "missing" if check.hint else "ok"
+        print(f"{mark:8}{check.what:16}{check.found}" + (f" -> {check.hint}" if check.hint else ""))
+    return not any(check.hint for check in checks)

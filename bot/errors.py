@@ -1,4 +1,4 @@
-"""The error tree: what went wrong, where, and how to mend it; one exit code per class.
+"""The error tree: what went wrong, where, and how to fix it; one exit code per class.
 
 Everything a user can cause ends here and is caught once, in `bot.cli`. Whatever else is raised is a fault of the
 program, which `InternalError.of` puts into one line.
@@ -10,25 +10,25 @@ from types import TracebackType
 
 
 class BotError(Exception):
-    """One clear line for the user: `where: what (mend)`.
+    """One clear line for the user: `where: what (hint)`.
 
     Args:
         what: the problem, without a full stop.
         where: file, line and key, option or cell it was found at; empty when there is no place to name.
-        mend: what to do about it, as an imperative; empty when nothing helps.
+        hint: what to do about it, as an imperative; empty when nothing helps.
     """
 
     exit_code = 2
 
-    def __init__(self, what: str, *, where: str = "", mend: str = "") -> None:
-        self.what, self.where, self.mend = what, where, mend
+    def __init__(self, what: str, *, where: str = "", hint: str = "") -> None:
+        self.what, self.where, self.hint = what, where, hint
         super().__init__(self.line)
 
     @property
     def line(self) -> str:
         """The message as one line."""
         place = f"{self.where}: " if self.where else ""
-        advice = f" ({self.mend})" if self.mend else ""
+        advice = f" ({self.hint})" if self.hint else ""
         text = " ".join(f"{place}{self.what}{advice}".split())
         return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
 
@@ -66,10 +66,10 @@ class NetworkError(BotError):
 
     exit_code = 3
 
-    def __init__(self, what: str, *, where: str = "", mend: str = "", permission: str = "") -> None:
+    def __init__(self, what: str, *, where: str = "", hint: str = "", permission: str = "") -> None:
         self.permission = permission
         super().__init__(
-            what, where=where, mend=mend or (f"give the job `permissions: {permission}`" if permission else "")
+            what, where=where, hint=hint or (f"give the job `permissions: {permission}`" if permission else "")
         )
 
 
@@ -99,8 +99,8 @@ class InternalError(BotError):
         """
         words = "" if public else " ".join(str(error).split())[:_SAID_CHARS]
         what = f"a fault of the program, not of what it was given: {type(error).__name__}{words and f': {words}'}"
-        mend = "please report it, with the traceback that CODE_SIZE_TRACEBACK=1 prints"
-        return cls(what, where=_raised_at(error.__traceback__), mend=mend)
+        hint = "please report it, with the traceback that CODE_SIZE_TRACEBACK=1 prints"
+        return cls(what, where=_raised_at(error.__traceback__), hint=hint)
 
 
 _SAID_CHARS = 200

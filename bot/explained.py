@@ -57,7 +57,7 @@ def explain(path: Path, model: str, target: str, dispatch: str | None, console: 
 
 
 def _no_report(path: Path, why: str) -> InputError:
-    return InputError(f"is no report: {why}", where=str(path), mend="name the report.json of a compare")
+    return InputError(f"is no report: {why}", where=str(path), hint="name the report.json of a compare")
 
 
 def _load(path: Path) -> _Object:
@@ -134,13 +134,13 @@ def _chosen(what: str, wanted: str, names: Sequence[str]) -> str:
         return wanted
     matching = [name for name in known if fnmatchcase(name, wanted)]
     if len(matching) > 1:
-        raise UsageError(f"{wanted!r} matches several: {_some(matching)}", where=f"--{what}", mend="name one of them")
+        raise UsageError(f"{wanted!r} matches several: {_some(matching)}", where=f"--{what}", hint="name one of them")
     if not matching:
-        raise UsageError(f"no {what} of the report is {wanted!r}", where=f"--{what}", mend=_mend(wanted, known))
+        raise UsageError(f"no {what} of the report is {wanted!r}", where=f"--{what}", hint=_hint(wanted, known))
     return matching[0]
 
 
-def _mend(wanted: str, known: Sequence[str]) -> str:
+def _hint(wanted: str, known: Sequence[str]) -> str:
     near = get_close_matches(wanted, known, n=1, cutoff=0.5)
     return f"did you mean {near[0]!r}?" if near else f"there is {_some(known)}" if known else "there is none"
 

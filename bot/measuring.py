@@ -257,5 +257,5 @@ def check_flags(
     raise UsageError(
         f"the {side} compiler ({toolchain.info.spec}, {toolchain.info.version}) does not know the option {unknown}",
         where="flags" if mine else "every cell",
-        mend="remove it, or compare releases that both know it" if mine else "compare newer releases",
+        hint="remove it, or compare releases that both know it" if mine else "compare newer releases",
     )

@@ -1,4 +1,4 @@
-"""The stories the program can tell at a desk, each a short list of calls one can read aloud.
+"""The local commands, each a short list of calls.
 
 compare: read the configuration, open both sides, measure what is not known yet, report.
 report: two snapshots → deltas → verdict → six files and the terminal.
@@ -66,7 +66,7 @@ def measure(request: Request, show: Show, cancel: Cancel) -> None:
     config = load_config(request.config)
     require_writable(request.out.parent)
     if request.out.is_dir():
-        raise OutputError("is a directory", where=str(request.out), mend="--out names the snapshot file")
+        raise OutputError("is a directory", where=str(request.out), hint="--out names the snapshot file")
     snapshots = _measure(request, config, request.specs, {}, show, cancel)
     write_snapshot(request.out, snapshots["head"])
     say_failed(snapshots["head"], show)
@@ -123,8 +123,8 @@ def _specs(request: Request, config: Config) -> dict[str, str]:
     missing = [side for side, spec in specs.items() if not spec]
     if missing:
         sides, options = " and ".join(missing), " and ".join(f"--{side} SPEC" for side in missing)
-        mend = f"give {options}, such as --{missing[0]} 3.13.0, or a --config that names compiler.{missing[0]}"
-        raise UsageError(f"no compiler for the {sides} side", mend=mend)
+        hint = f"give {options}, such as --{missing[0]} 3.13.0, or a --config that names compiler.{missing[0]}"
+        raise UsageError(f"no compiler for the {sides} side", hint=hint)
     return {side: spec for side, spec in specs.items() if spec}
 
 
@@ -192,8 +192,8 @@ def no_verdict(made: Report, out: Path) -> NoVerdict:
     where, what = str(out / "report.json"), f"no verdict: {made.broke or 'nothing could be compared'}"
     if any(cell.measured for snapshot in (made.base, made.head) for cell in snapshot.cells):
         why = nothing_in_common(made.base, made.head)
-        return NoVerdict(what, where=where, mend=why or next((d.reason for d in made.deltas if d.reason), ""))
-    return NoVerdict(f"{what}, no cell could be measured on either side", where=where, mend=_first_word(made.head))
+        return NoVerdict(what, where=where, hint=why or next((d.reason for d in made.deltas if d.reason), ""))
+    return NoVerdict(f"{what}, no cell could be measured on either side", where=where, hint=_first_word(made.head))
 
 
 def _notes(base: Snapshot, head: Snapshot, deltas: Sequence[CellDelta]) -> tuple[str, ...]:

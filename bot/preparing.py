@@ -158,8 +158,8 @@ def load_snapshot(path: Path) -> Snapshot:
     except UnicodeDecodeError:
         raise InputError("is not UTF-8 text, so no snapshot", where=str(path)) from None
     except OSError as error:
-        mend = "measure one with: code-size-bot measure --compiler SPEC --out FILE"
-        raise InputError(f"cannot be read: {error.strerror}", where=str(path), mend=mend) from None
+        hint = "measure one with: code-size-bot measure --compiler SPEC --out FILE"
+        raise InputError(f"cannot be read: {error.strerror}", where=str(path), hint=hint) from None
 
 
 def require_writable(directory: Path) -> None:
@@ -169,8 +169,8 @@ def require_writable(directory: Path) -> None:
         with TemporaryFile(dir=directory):
             pass
     except OSError as error:
-        mend = "choose another place with --out"
-        raise OutputError(f"cannot be written to: {error.strerror}", where=str(directory), mend=mend) from None
+        hint = "choose another place with --out"
+        raise OutputError(f"cannot be written to: {error.strerror}", where=str(directory), hint=hint) from None
 
 
 def plan_digest(side: SidePlan) -> str:

@@ -24,7 +24,6 @@ from bot.core.report import Baseline, Report
 from bot.core.sharding import assigned, matrix
 from bot.core.snapshot import CompilerInfo, Snapshot, SourceInfo
 from bot.delivering import Destination, deliver, tell, told_if_broken
-from bot.desk import Desk, store_of
 from bot.errors import BotError, InputError, Interrupted, UsageError
 from bot.inputs.config import Config
 from bot.measuring import SidePlan
@@ -32,118 +31,119 @@ from bot.opening import Opened, Wanted, judging_rules, opened, wanted_sides, wor
 from bot.pipeline import reported, say_failed, write_snapshot
 from bot.preparing import load_snapshot, measured, plan_digest, require_writable
 from bot.rechecking import suspects
+from bot.services import Services, store_of
 from bot.store.artifact import ArtifactStore, artifact_name, file_name
 from bot.store.entries import pack
 
 
-def review(desk: Desk) -> int:
+def review(services: Services) -> int:
     """Measure and compare the two sides of the event, and deliver the report, or word of what broke."""
-    require_writable(desk.out)
-    with told_if_broken(desk, lambda: Destination.of(desk, *judging_rules(desk))):
-        return _reviewed(desk)
+    require_writable(services.out)
+    with told_if_broken(services, lambda: Destination.of(services, *judging_rules(services))):
+        return _reviewed(services)
 
 
-def _reviewed(desk: Desk) -> int:
+def _reviewed(services: Services) -> int:
     """Both sides stay open until the report is drawn: its templates may be theirs."""
-    base, head = wanted_sides(desk)
-    with opened(desk, head, base) as (left, right):
-        judge = left if desk.context.pull else right
-        made = _compared(desk, left, right, judge.config)
-        return deliver(made, desk, Destination.of(desk, judge.config, judge.config_name))
+    base, head = wanted_sides(services)
+    with opened(services, head, base) as (left, right):
+        judge = left if services.context.pull else right
+        made = _compared(services, left, right, judge.config)
+        return deliver(made, services, Destination.of(services, judge.config, judge.config_name))
 
 
-def baseline(desk: Desk) -> int:
+def baseline(services: Services) -> int:
     """Measure the pushed commit and store it, unless what is stored already would give the same."""
-    require_writable(desk.out)
-    with told_if_broken(desk, lambda: Destination(None, "", desk.context.run_id, *workspace_rules(desk))):
-        return _stored_baseline(desk)
+    require_writable(services.out)
+    with told_if_broken(services, lambda: Destination(None, "", services.context.run_id, *workspace_rules(services))):
+        return _stored_baseline(services)
 
 
-def _stored_baseline(desk: Desk) -> int:
-    with opened(desk, _pushed(desk)) as (_, head):
-        plan = head.plan("head", desk)
-        entry = Entry(head.config.report_id, desk.context.sha, plan_digest(plan))
-        store = store_of(desk, head.config)
-        if found := standing_for(desk, store, head, entry.digest):
+def _stored_baseline(services: Services) -> int:
+    with opened(services, _pushed(services)) as (_, head):
+        plan = head.plan("head", services)
+        entry = Entry(head.config.report_id, services.context.sha, plan_digest(plan))
+        store = store_of(services, head.config)
+        if found := standing_for(services, store, head, entry.digest):
             known = found[0]
-            desk.show.say(f"nothing to measure: {known.entry.sha[:10]} ({_older(known.distance)}) gives the same")
+            services.show.say(f"nothing to measure: {known.entry.sha[:10]} ({_older(known.distance)}) gives the same")
             return 0
-        snapshot = _whole(desk, head, plan)
-        write_snapshot(desk.out / "head.json", snapshot)
+        snapshot = _whole(services, head, plan)
+        write_snapshot(services.out / "head.json", snapshot)
         if isinstance(store, ArtifactStore):
-            path = desk.out / "baseline" / file_name(entry)
+            path = services.out / "baseline" / file_name(entry)
             write_atomically(path, pack(snapshot))
-            desk.show.say(f"wrote {path}")
-            tell(desk, {"baseline-artifact": artifact_name(entry)})
+            services.show.say(f"wrote {path}")
+            tell(services, {"baseline-artifact": artifact_name(entry)})
         else:
-            desk.show.say("stored" if store.save(entry, snapshot) else "was stored already")
+            services.show.say("stored" if store.save(entry, snapshot) else "was stored already")
     return 0
 
 
-def part(desk: Desk) -> None:
+def part(services: Services) -> None:
     """Measure one shard of the head into `head-I-of-N.json`."""
-    require_writable(desk.out)
-    index, count = _shard(desk.inputs.shard)
-    with opened(desk, _head(desk)) as (_, head):
-        request = replace(desk.request, shard=(index, count), plan=desk.inputs.plan or None)
-        plan = head.plan("head", desk, request)
-        snapshot = measured([plan], {}, request, head.config, desk.show, desk.cancel)["head"]
-    path = desk.out / f"head-{index}-of-{count}.json"
+    require_writable(services.out)
+    index, count = _shard(services.inputs.shard)
+    with opened(services, _head(services)) as (_, head):
+        request = replace(services.request, shard=(index, count), plan=services.inputs.plan or None)
+        plan = head.plan("head", services, request)
+        snapshot = measured([plan], {}, request, head.config, services.show, services.cancel)["head"]
+    path = services.out / f"head-{index}-of-{count}.json"
     write_snapshot(path, snapshot)
-    say_failed(snapshot, desk.show)
-    desk.show.say(f"wrote {path}")
+    say_failed(snapshot, services.show)
+    services.show.say(f"wrote {path}")
 
 
-def shards(desk: Desk) -> dict[str, Any]:
+def shards(services: Services) -> dict[str, Any]:
     """The matrix of a sharded run, dealt out by the costs of the nearest stored snapshot."""
-    if desk.inputs.shards is None:
-        raise UsageError("is missing", where="input shards", mend="say how many runners measure")
-    with opened(desk, _head(desk)) as (_, head):
-        cells = head.selected(desk).cells
-        store = store_of(desk, head.config)
-        return matrix(cells, desk.inputs.shards, nearest_costs(desk, store, head))
+    if services.inputs.shards is None:
+        raise UsageError("is missing", where="input shards", hint="say how many runners measure")
+    with opened(services, _head(services)) as (_, head):
+        cells = head.selected(services).cells
+        store = store_of(services, head.config)
+        return matrix(cells, services.inputs.shards, nearest_costs(services, store, head))
 
 
-def _head(desk: Desk) -> Wanted:
-    return _pushed(desk) if desk.context.story == "baseline" else wanted_sides(desk)[1]
+def _head(services: Services) -> Wanted:
+    return _pushed(services) if services.context.story == "baseline" else wanted_sides(services)[1]
 
 
-def _pushed(desk: Desk) -> Wanted:
-    return Wanted("the pushed commit", desk.context.sha, desk.inputs.head or None)
+def _pushed(services: Services) -> Wanted:
+    return Wanted("the pushed commit", services.context.sha, services.inputs.head or None)
 
 
 def _shard(text: str) -> tuple[int, int]:
     index, _, count = text.partition("/")
     if not (index.isdigit() and count.isdigit()):
-        raise UsageError(f"{text!r} is not I/N", where="input shard", mend="use a row's `shard` of the plan")
+        raise UsageError(f"{text!r} is not I/N", where="input shard", hint="use a row's `shard` of the plan")
     return int(index), int(count)
 
 
-def _compared(desk: Desk, base: Opened, head: Opened, rules: Config) -> Report:
+def _compared(services: Services, base: Opened, head: Opened, rules: Config) -> Report:
     """Both sides measured or found, and held against the rules."""
-    with_head = _known(head.wanted) or _joined(desk, head)
-    plans = [] if with_head else [head.plan("head", desk)]
-    found = _base(desk, base)
+    with_head = _known(head.wanted) or _joined(services, head)
+    plans = [] if with_head else [head.plan("head", services)]
+    found = _base(services, base)
     known = {side: one for side, one in (("base", found.snapshot), ("head", with_head)) if one is not None}
     plans += [found.plan] if found.plan and found.snapshot is None else []
     judged_by = replace(rules, timeout_seconds=head.config.timeout_seconds)
-    sides = measured(plans, known, desk.request, judged_by, desk.show, desk.cancel)
-    sides = _asked_twice(desk, head, sides, judged_by) if desk.inputs.parts else sides
+    sides = measured(plans, known, services.request, judged_by, services.show, services.cancel)
+    sides = _asked_twice(services, head, sides, judged_by) if services.inputs.parts else sides
     left = sides.get("base") or _nothing(base, sides["head"])
-    made = reported(rules, left, sides["head"], found.baseline, TextStore(desk.request.cache).load)
-    notes = (*made.notes, *found.notes, *_rules_note(base.config, head.config, desk))
+    made = reported(rules, left, sides["head"], found.baseline, TextStore(services.request.cache).load)
+    notes = (*made.notes, *found.notes, *_rules_note(base.config, head.config, services))
     return replace(made, notes=notes, broke=found.broke)
 
 
-def _asked_twice(desk: Desk, head: Opened, sides: dict[str, Snapshot], rules: Config) -> dict[str, Snapshot]:
+def _asked_twice(services: Services, head: Opened, sides: dict[str, Snapshot], rules: Config) -> dict[str, Snapshot]:
     """The runners of a matrix do not know the base, so that what it shows to alarm or to be changed is doubted here."""
     if "base" not in sides or not suspects(sides["base"], sides["head"], rules):
         return sides
-    plan, why = _plan_or_reason(desk, "head", head)
+    plan, why = _plan_or_reason(services, "head", head)
     if plan is None:
-        desk.show.say(f"changed cells are not compiled twice: {why}")
+        services.show.say(f"changed cells are not compiled twice: {why}")
         return sides
-    return measured([plan], sides, desk.request, rules, desk.show, desk.cancel)
+    return measured([plan], sides, services.request, rules, services.show, services.cancel)
 
 
 def _known(wanted: Wanted) -> Snapshot | None:
@@ -161,35 +161,35 @@ class _Found:
     broke: str = ""
 
 
-def _base(desk: Desk, base: Opened) -> _Found:
+def _base(services: Services, base: Opened) -> _Found:
     """In this order: a stored snapshot of the base itself, of its nearest ancestor that gives the same, a new one."""
     wanted = base.wanted
     if wanted.snapshot:
         snapshot = load_snapshot(wanted.snapshot)
         return _Found(Baseline(wanted.rule, snapshot.source.sha), snapshot)
-    plan, why = _plan_or_reason(desk, "base", base)
+    plan, why = _plan_or_reason(services, "base", base)
     notes: tuple[str, ...] = ()
     if wanted.spec is None:
         try:
-            store = store_of(desk, base.config)
-            if found := standing_for(desk, store, base, plan_digest(plan) if plan else None):
+            store = store_of(services, base.config)
+            if found := standing_for(services, store, base, plan_digest(plan) if plan else None):
                 known, snapshot = found
                 return _Found(Baseline(f"{wanted.rule}; stored snapshot", wanted.sha, known.distance), snapshot)
         except Interrupted:
             raise
         except BotError as error:
             notes = (f"stored baselines could not be read: {error.line}",)
-            desk.show.say(notes[0])
+            services.show.say(notes[0])
     if plan:
         return _Found(Baseline(f"{wanted.rule}; measured in this run", wanted.sha), plan=plan, notes=notes)
     return _Found(Baseline(wanted.rule, wanted.sha), notes=notes, broke=f"No baseline: {why}")
 
 
-def _plan_or_reason(desk: Desk, label: str, side: Opened) -> tuple[SidePlan | None, str]:
+def _plan_or_reason(services: Services, label: str, side: Opened) -> tuple[SidePlan | None, str]:
     if side.wanted.unknown:
         return None, f"{side.wanted.unknown}, no snapshot of the base commit is stored, and no input names the base's"
     try:
-        return side.plan(label, desk), ""
+        return side.plan(label, services), ""
     except Interrupted:
         raise
     except BotError as error:
@@ -200,43 +200,45 @@ def _older(distance: int) -> str:
     return "of that very commit" if not distance else f"{distance} commit{'s' if distance > 1 else ''} older"
 
 
-def _whole(desk: Desk, head: Opened, plan: SidePlan) -> Snapshot:
-    joined = _joined(desk, head)
+def _whole(services: Services, head: Opened, plan: SidePlan) -> Snapshot:
+    joined = _joined(services, head)
     if joined is None:
-        return measured([plan], {}, desk.request, head.config, desk.show, desk.cancel)["head"]
+        return measured([plan], {}, services.request, head.config, services.show, services.cancel)["head"]
     if lost := {cell.key for cell in plan.cells} - {cell.key for cell in joined.cells}:
         what = f"lack {len(lost)} of {len(plan.cells)} cells, such as {min(lost)}"
-        raise InputError(what, where="input parts", mend="run the lost shards again: only a whole baseline is stored")
+        raise InputError(what, where="input parts", hint="run the lost shards again: only a whole baseline is stored")
     return joined
 
 
-def _joined(desk: Desk, head: Opened) -> Snapshot | None:
+def _joined(services: Services, head: Opened) -> Snapshot | None:
     """The head as a matrix of runners measured it; None where it was not."""
-    if not desk.inputs.parts:
+    if not services.inputs.parts:
         return None
-    paths = sorted({Path(name) for pattern in desk.inputs.parts for name in glob.glob(pattern, recursive=True)})
+    paths = sorted({Path(name) for pattern in services.inputs.parts for name in glob.glob(pattern, recursive=True)})
     if not paths:
-        raise InputError("match no file", where="input parts", mend="every shard is lost: see the matrix' jobs")
+        raise InputError("match no file", where="input parts", hint="every shard is lost: see the matrix' jobs")
     merged = merge_snapshots([(path.name, load_snapshot(path)) for path in paths])
-    return replace(merged, notes=tuple(sorted({*merged.notes, *_lost(desk, head, merged)})))
+    return replace(merged, notes=tuple(sorted({*merged.notes, *_lost(services, head, merged)})))
 
 
-def _lost(desk: Desk, head: Opened, merged: Snapshot) -> list[str]:
+def _lost(services: Services, head: Opened, merged: Snapshot) -> list[str]:
     """One line for each shard of the plan of which no cell arrived."""
-    if not desk.inputs.plan:
+    if not services.inputs.plan:
         return []
-    cells, arrived = head.selected(desk).cells, {cell.key for cell in merged.cells}
-    parts = {name: assigned(cells, desk.inputs.plan, *_shard(name), where="input plan") for name in _planned(desk)}
+    cells, arrived = head.selected(services).cells, {cell.key for cell in merged.cells}
+    parts = {
+        name: assigned(cells, services.inputs.plan, *_shard(name), where="input plan") for name in _planned(services)
+    }
     lost = {name: len(part) for name, part in parts.items() if not arrived & {cell.key for cell in part}}
     return [f"shard {name} is lost: its {count} cells are not measured" for name, count in lost.items()]
 
 
-def _planned(desk: Desk) -> list[str]:
+def _planned(services: Services) -> list[str]:
     """The shards of the plan, as I/N."""
     try:
-        return [str(row["shard"]) for row in json.loads(desk.inputs.plan)["include"]]
+        return [str(row["shard"]) for row in json.loads(services.inputs.plan)["include"]]
     except (ValueError, KeyError, TypeError):
-        raise InputError("is no plan", where="input plan", mend="give what the command plan printed") from None
+        raise InputError("is no plan", where="input plan", hint="give what the command plan printed") from None
 
 
 def _nothing(base: Opened, head: Snapshot) -> Snapshot:
@@ -245,8 +247,8 @@ def _nothing(base: Opened, head: Snapshot) -> Snapshot:
     return Snapshot(CompilerInfo("", "", ""), source, (), targets=head.targets, models=head.models)
 
 
-def _rules_note(base: Config, head: Config, desk: Desk) -> Sequence[str]:
-    if not desk.context.pull or _unplaced(base.thresholds) == _unplaced(head.thresholds):
+def _rules_note(base: Config, head: Config, services: Services) -> Sequence[str]:
+    if not services.context.pull or _unplaced(base.thresholds) == _unplaced(head.thresholds):
         return ()
     return ("This pull request changes the thresholds; it is judged by those of its base until it is merged.",)
 

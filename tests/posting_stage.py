@@ -28,13 +28,13 @@ from bot.core.publication import CommentState
 from bot.core.report import Report
 from bot.core.serial import to_json
 from bot.core.snapshot import Snapshot, SourceInfo
-from bot.desk import Desk, open_desk
 from bot.errors import BotError
 from bot.inputs.action_inputs import read_inputs
 from bot.inputs.events import run_context
 from bot.measuring import Progress
 from bot.posting import command, post
 from bot.publish.github import connect
+from bot.services import Services, open_services
 from bot.store.directory import DirectoryStore
 
 BASE, HEAD, MERGE, OLDER, FOREIGN = (letter * 40 for letter in "bacdf")
@@ -163,7 +163,7 @@ class Stage:
         payload["comment"]["user"].update(login=login, type="User")
         return self.run(command, "issue_comment", payload, **inputs)
 
-    def run(self, story: Callable[[Desk], int], event: str, payload: Mapping[str, Any], **inputs: str) -> Ran:
+    def run(self, story: Callable[[Services], int], event: str, payload: Mapping[str, Any], **inputs: str) -> Ran:
         """One story in this process, with a connection that does not wait long."""
         self.runs += 1
         home = self.home / f"run-{self.runs}"
@@ -179,12 +179,12 @@ class Stage:
             with (
                 on_runner,
                 redirect_stdout(printed),
-                open_desk(environ, context, read_inputs(environ), news, Cancel()) as desk,
+                open_services(environ, context, read_inputs(environ), news, Cancel()) as services,
             ):
                 hub = connect(
                     self.hub.url, self.token, "octo/repo", retries=1, max_wait_seconds=2, backoff_seconds=0.01
                 )
-                code, error = story(replace(desk, hub=hub)), ""
+                code, error = story(replace(services, hub=hub)), ""
         except BotError as problem:
             code, error = problem.exit_code, problem.line
         finally:

@@ -1,4 +1,4 @@
-"""bot.action and bot.desk: from an event and the inputs to one story, its outputs and its exit code."""
+"""bot.action and bot.services: from an event and the inputs to one story, its outputs and its exit code."""
 
 from __future__ import annotations
 

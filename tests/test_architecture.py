@@ -24,7 +24,7 @@ ABOVE_ROOMS = {
     "bot.arguments",
     "bot.caching",
     "bot.baselines",
-    "bot.desk",
+    "bot.services",
     "bot.opening",
     "bot.reviewing",
     "bot.delivering",

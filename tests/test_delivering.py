@@ -17,11 +17,11 @@ from bot.core.delta import STATES
 from bot.core.publication import CommentState
 from bot.core.report import Baseline
 from bot.delivering import Destination, deliver, deliver_broken
-from bot.desk import Desk
 from bot.errors import InputError
 from bot.inputs.action_inputs import OUTPUTS
 from bot.inputs.config import load_config
 from bot.pipeline import reported
+from bot.services import Services
 
 SAME, GROWN, MORE = 100_000, 2_000_000, 3_000_000
 SIX = {"base.json", "head.json", "report.json", "comment.md", "summary.md", "report.html"}
@@ -43,10 +43,10 @@ def told(stage: Stage, size_bytes: int) -> Ran:
 def direct(stage: Stage, size_bytes: int = GROWN, number: int | None = NUMBER, head: str = HEAD, **context: Any) -> Ran:
     """The same without an artifact, to any destination; `context` are fields of the run's context."""
 
-    def story(desk: Desk) -> int:
+    def story(services: Services) -> int:
         config = load_config()
         made = reported(config, side(BASE, SAME), side(MERGE, size_bytes), Baseline("a test", BASE))
-        at = replace(desk, context=replace(desk.context, **context))
+        at = replace(services, context=replace(services.context, **context))
         return deliver(made, at, Destination(number, head, 500, config))
 
     return stage.run(story, "watch", {})
@@ -149,10 +149,10 @@ def test_the_longest_comment_is_whole(stage: Stage, length: int) -> None:
 
 
 def _templated(stage: Stage, templates: Path) -> Ran:
-    def story(desk: Desk) -> int:
+    def story(services: Services) -> int:
         config = replace(load_config(), templates=templates)
         made = reported(config, side(BASE, SAME), side(MERGE, GROWN), Baseline("a test", BASE))
-        return deliver(made, desk, Destination(NUMBER, "", 500, config))
+        return deliver(made, services, Destination(NUMBER, "", 500, config))
 
     return stage.run(story, "watch", {})
 
@@ -296,8 +296,8 @@ def test_what_broke_is_told_by_a_comment_even_where_all_was_quiet(stage: Stage) 
 
 
 def broken(stage: Stage) -> Ran:
-    def story(desk: Desk) -> int:
-        deliver_broken(InputError("is no model"), desk, Destination(NUMBER, HEAD, 500, load_config()))
+    def story(services: Services) -> int:
+        deliver_broken(InputError("is no model"), services, Destination(NUMBER, HEAD, 500, load_config()))
         return 2
 
     return stage.run(story, "watch", {})

@@ -1,4 +1,4 @@
-"""bot.doctor: a line for every check, and a mend where one is needed."""
+"""bot.doctor: a line for every check, and a hint where one is needed."""
 
 from __future__ import annotations
 

@@ -37,8 +37,8 @@ def test_every_class_has_the_exit_code_of_the_contract() -> None:
     [
         (BotError("is empty"), "is empty"),
         (BotError("is empty", where="a.mlir"), "a.mlir: is empty"),
-        (BotError("is empty", mend="fill it"), "is empty (fill it)"),
-        (BotError("is empty", where="a.mlir", mend="fill it"), "a.mlir: is empty (fill it)"),
+        (BotError("is empty", hint="fill it"), "is empty (fill it)"),
+        (BotError("is empty", where="a.mlir", hint="fill it"), "a.mlir: is empty (fill it)"),
         (BotError("two\nlines\tand  gaps", where="a\r\nb"), "a b: two lines and gaps"),
     ],
 )
@@ -47,11 +47,11 @@ def test_the_line_says_where_what_and_how_to_mend(error: BotError, line: str) ->
 
 
 @pytest.mark.parametrize("kind", CLASSES)
-@given(what=st.text(), where=st.text(), mend=st.text())
-def test_whatever_was_read_the_message_is_one_line(kind: type[BotError], what: str, where: str, mend: str) -> None:
-    error = kind(what, where=where, mend=mend)
+@given(what=st.text(), where=st.text(), hint=st.text())
+def test_whatever_was_read_the_message_is_one_line(kind: type[BotError], what: str, where: str, hint: str) -> None:
+    error = kind(what, where=where, hint=hint)
     assert len(error.line.splitlines()) <= 1
-    assert (error.what, error.where, error.mend) == (what, where, mend)
+    assert (error.what, error.where, error.hint) == (what, where, hint)
 
 
 def test_readers_refusals_are_input_errors_so_that_one_handler_catches_them() -> None:

@@ -23,10 +23,10 @@ from bot.core.program import Argument, Family, Program, Site, Source
 from bot.core.report import Baseline
 from bot.core.snapshot import Cell, CompilerInfo, Dispatch, Snapshot, SourceInfo
 from bot.delivering import Destination, deliver
-from bot.desk import Desk
 from bot.inputs.config import load_config
 from bot.pipeline import reported
 from bot.publish.actions import log_safe
+from bot.services import Services
 
 RUNNER = (
     "::error::boom",
@@ -184,11 +184,11 @@ def test_each_trick_in_every_place(stage: Stage, word: str) -> None:
 
 @pytest.mark.parametrize("word", WORDS)
 def test_the_words_of_an_explanation_stay_text(stage: Stage, word: str) -> None:
-    def story(desk: Desk) -> int:
+    def story(services: Services) -> int:
         config = load_config()
         made = reported(config, *one("bert", "flag"), Baseline("a test", BASE))
         to = Destination(NUMBER, HEAD, 500, config)
-        return deliver(explained(made, word), desk, to)
+        return deliver(explained(made, word), services, to)
 
     ran = stage.run(story, "watch", {})
     assert "<summary>Why: 2 changed cells explained</summary>" in stage.body
@@ -198,11 +198,11 @@ def test_the_words_of_an_explanation_stay_text(stage: Stage, word: str) -> None:
 
 
 def test_the_log_of_a_run_that_may_not_write_has_only_our_annotations(stage: Stage) -> None:
-    def story(desk: Desk) -> int:
+    def story(services: Services) -> int:
         config = load_config()
         made = reported(config, *hostile_sides(), Baseline("a test", BASE))
         to = Destination(NUMBER, HEAD, 500, config)
-        return deliver(made, replace(desk, context=replace(desk.context, read_only=True)), to)
+        return deliver(made, replace(services, context=replace(services.context, read_only=True)), to)
 
     ran = stage.run(story, "watch", {})
     ours = [line for line in ran.printed.splitlines() if line.startswith("::")]

@@ -189,7 +189,7 @@ def test_wheels_that_leave_a_choice(tmp_path: Path) -> None:
     found = touched(tmp_path, wheel_name("3.12.0"), wheel_name("3.13.0"))
     with pytest.raises(CompilerUnavailable, match=r"several wheels fit this machine: .*3\.12\.0.*3\.13\.0") as raised:
         only_fitting(found, tmp_path)
-    assert raised.value.mend == "name one wheel"
+    assert raised.value.hint == "name one wheel"
 
 
 def test_wheels_of_which_none_fits(tmp_path: Path) -> None:

@@ -62,8 +62,8 @@ def test_every_value_has_its_line(tmp_path: Path) -> None:
 
 def test_an_error_names_file_line_and_key(tmp_path: Path) -> None:
     path = write(tmp_path, EXAMPLE)
-    error = read_yaml(path).error(("nested", "deep", 1, "name"), "is bad", "mend it")
-    assert error.line == f"{path}:9: nested.deep[1].name: is bad (mend it)"
+    error = read_yaml(path).error(("nested", "deep", 1, "name"), "is bad", "hint it")
+    assert error.line == f"{path}:9: nested.deep[1].name: is bad (hint it)"
 
 
 def test_a_byte_order_mark_and_windows_line_ends_are_utf8(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_refused(tmp_path: Path, text: str | bytes, line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "reads", "mend"),
+    ("written", "reads", "hint"),
     [
         ("0100", "64 in YAML 1.1", "write 100"),
         ("010", "8 in YAML 1.1", "write 10"),
@@ -130,8 +130,8 @@ def test_refused(tmp_path: Path, text: str | bytes, line: str) -> None:
         ("1e999", "inf in YAML 1.2", "write a decimal number"),
     ],
 )
-def test_a_number_that_is_not_decimal_is_refused(tmp_path: Path, written: str, reads: str, mend: str) -> None:
-    expected = f"{written!r} is {reads}, and numbers here are decimal ({mend}, or put it in quotes where text is meant)"
+def test_a_number_that_is_not_decimal_is_refused(tmp_path: Path, written: str, reads: str, hint: str) -> None:
+    expected = f"{written!r} is {reads}, and numbers here are decimal ({hint}, or put it in quotes where text is meant)"
     assert message(write(tmp_path, f"# line 1\na:\n  - b: {written}\n")) == f"c.yml:3: a[0].b: {expected}"
     assert read_yaml(write(tmp_path, f"a: '{written}'\nb: |-\n  {written}\n")).data == {"a": written, "b": written}
 

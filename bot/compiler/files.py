@@ -68,7 +68,7 @@ def write_atomically(path: Path, data: bytes | Iterable[str]) -> None:
         raise OutputError(
             f"cannot be written: {error.strerror or error}",
             where=str(path),
-            mend="free some space, or choose another directory",
+            hint="free some space, or choose another directory",
         ) from None
 
 
@@ -83,8 +83,8 @@ def is_writable(root: Path) -> bool:
 def no_room(error: OSError, where: str) -> OutputError:
     """The one line for temporary files that cannot be written."""
     what = "no room for temporary files" if error.errno in FULL else "temporary files cannot be written"
-    mend = "free some space there, or set TMPDIR to another directory"
-    return OutputError(f"{what}: {error.strerror or error}", where=where, mend=mend)
+    hint = "free some space there, or set TMPDIR to another directory"
+    return OutputError(f"{what}: {error.strerror or error}", where=where, hint=hint)
 
 
 @contextmanager

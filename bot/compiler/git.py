@@ -85,7 +85,7 @@ class Git:
                     inherited=() if secret is None else (secret,),
                 )
             except OSError as error:
-                raise InputError(f"git cannot be run: {error.strerror}", mend="install git") from None
+                raise InputError(f"git cannot be run: {error.strerror}", hint="install git") from None
 
     def text(self, *arguments: str) -> str:
         """Standard output, of any length, without the white space around it; raises InputError where git fails."""
@@ -102,7 +102,7 @@ class Git:
         Raises InputError for what cannot be a ref, NetworkError where origin does not answer.
         """
         if not ref or ref.startswith("-") or not ref.isprintable() or " " in ref:
-            raise InputError(f"{ref[:80]!r} is no git ref", mend="name a commit, a branch or a tag")
+            raise InputError(f"{ref[:80]!r} is no git ref", hint="name a commit, a branch or a tag")
         return self._local(ref) or self._fetched(ref)
 
     def _local(self, ref: str) -> str | None:

@@ -21,7 +21,7 @@ def _origin(server_url: str) -> str:
     parts = urlsplit("") if re.search(r"[^!-~]|[\"\\@\[\]]", server_url) else urlsplit(server_url)
     safe = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)
     if not safe or not parts.netloc:
-        raise UsageError(f"no server to send a token to: {server_url[:80]!r}", mend="give an https:// address")
+        raise UsageError(f"no server to send a token to: {server_url[:80]!r}", hint="give an https:// address")
     return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}/"
 
 

@@ -37,8 +37,8 @@ def compiler_digest(binary: Path, bindings: Path | None, cache: Path) -> str:
     time.sleep(_TICK_SECONDS)
     digest = hashlib.sha256("".join(f"{name}\0{_hashed(path)}\n" for name, path in files.items()).encode()).hexdigest()
     if _identity(dict(_files(binary, bindings))) != identity:
-        mend = "wait until the build is done"
-        raise CompilerUnavailable("is being written while it is read", where=binary.name, mend=mend)
+        hint = "wait until the build is done"
+        raise CompilerUnavailable("is being written while it is read", where=binary.name, hint=hint)
     with contextlib.suppress(OutputError):  # only the next run's time is lost
         write_atomically(memo, digest.encode())
     return digest

@@ -45,14 +45,14 @@ def require_room(outcome: Outcome, directory: Path) -> None:
 def require_started(outcome: Outcome, spec: str) -> None:
     """Refuse a compiler that the loader did not start; raises CompilerUnavailable."""
     if outcome.exit_code == 127 and (match := _NOT_STARTED.search(outcome.output)):
-        raise CompilerUnavailable(f"cannot be started: {match[1]}", where=spec, mend="is it still all there?")
+        raise CompilerUnavailable(f"cannot be started: {match[1]}", where=spec, hint="is it still all there?")
 
 
 def not_started(error: OSError, binary: Path, spec: str) -> Exception:
     """The error of a compiler that the kernel did not start; of anything else, the error itself."""
     if error.filename != str(binary):
         return error
-    return CompilerUnavailable(f"cannot be started: {error.strerror}", where=spec, mend="is it still all there?")
+    return CompilerUnavailable(f"cannot be started: {error.strerror}", where=spec, hint="is it still all there?")
 
 
 def processor(argv: Sequence[str]) -> str:

@@ -1,7 +1,7 @@
 """The model's own places in IR as MLIR prints them, `loc(…)`: left out where only the program counts.
 
-Where several are fused the compiler lists them as addresses happen to fall; and a diagnostic has them only because
-compiles here ask for them, the printed command does not.
+Where several are fused the compiler lists them in the order of their addresses, which are random; and a diagnostic has
+them only because compiles here ask for them, the printed command does not.
 """
 
 from __future__ import annotations

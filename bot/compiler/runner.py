@@ -72,7 +72,7 @@ class Cancel:
     def check(self) -> None:
         """Raise Interrupted if set."""
         if self._event.is_set():
-            raise Interrupted("interrupted", mend="run the same command again: finished cells are in the cache")
+            raise Interrupted("interrupted", hint="run the same command again: finished cells are in the cache")
 
 
 class Meter:

@@ -33,7 +33,7 @@ _BINARY_PLACES = (
     "iree-compile",
 )
 _BINDINGS_PLACES = ("compiler/bindings/python", "python_packages/iree_compiler")
-MENDING = "give a release such as 3.13.0, a wheel, an iree-compile binary, or a directory that holds one"
+SPEC_HINT = "give a release such as 3.13.0, a wheel, an iree-compile binary, or a directory that holds one"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ def _locate(spec: str, cache: Path, cancel: Cancel, say: Callable[[str], None]) 
         found = None
     except OSError as error:
         what = f"cannot be read: {error.strerror or error}"
-        raise CompilerUnavailable(what, where=spec[:200], mend=MENDING) from None
+        raise CompilerUnavailable(what, where=spec[:200], hint=SPEC_HINT) from None
     return found or _locate_release(spec, cache, cancel, say)
 
 
@@ -94,7 +94,7 @@ def _locate_release(spec: str, cache: Path, cancel: Cancel, say: Callable[[str],
     release = release_of(spec)
     if release is None:
         where = spec[:200] if spec.strip() else "an empty SPEC"
-        raise CompilerUnavailable("is no compiler: no such file, directory or release", where=where, mend=MENDING)
+        raise CompilerUnavailable("is no compiler: no such file, directory or release", where=where, hint=SPEC_HINT)
     root = wheels.fetch_release(release, cache, cancel, say)
     return _in_wheel(root, f"{PROJECT}=={release}")
 
@@ -128,7 +128,7 @@ def _from_directory(directory: Path, cache: Path | None) -> _Found:
             if binary.is_file() and not _is_script(binary):
                 return replace(_from_binary(binary), shown=directory.name)
     raise CompilerUnavailable(
-        "holds no iree-compile and no iree_base_compiler wheel", where=directory.name, mend=MENDING
+        "holds no iree-compile and no iree_base_compiler wheel", where=directory.name, hint=SPEC_HINT
     )
 
 
@@ -137,8 +137,8 @@ def _ask(binary: Path, option: str, cancel: Cancel, where: str) -> Outcome:
         return run([str(binary), option], cancel=cancel, timeout_seconds=60)
     except OSError as error:
         reason = error.strerror or str(error)
-        mend = "it must be an executable for this machine"
-        raise CompilerUnavailable(f"cannot be started: {reason}", where=where, mend=mend) from None
+        hint = "it must be an executable for this machine"
+        raise CompilerUnavailable(f"cannot be started: {reason}", where=where, hint=hint) from None
 
 
 def _version(binary: Path, spec: str, cancel: Cancel) -> tuple[str, str]:

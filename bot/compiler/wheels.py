@@ -60,12 +60,12 @@ def _unavailable(version: str, outcome: Outcome) -> CompilerUnavailable:
     listed = re.search(r"from versions: ([^)]*)\)", outcome.output)
     if listed is not None and listed[1] not in ("", "none"):
         newest = ", ".join(listed[1].split(", ")[-4:])
-        return CompilerUnavailable("no such release for this machine and Python", where=where, mend=f"newest: {newest}")
+        return CompilerUnavailable("no such release for this machine and Python", where=where, hint=f"newest: {newest}")
     errors = [line for line in outcome.output.splitlines() if line.startswith("ERROR:")] or outcome.output.splitlines()[
         -1:
     ]
     reason = errors[0].removeprefix("ERROR: ")[:200] if errors else "pip ended without a word"
-    return CompilerUnavailable(f"could not be fetched: {reason}", where=where, mend="check the network and the index")
+    return CompilerUnavailable(f"could not be fetched: {reason}", where=where, hint="check the network and the index")
 
 
 def _fits(wheel: Path) -> bool:
@@ -87,13 +87,13 @@ def only_fitting(found: Sequence[Path], directory: Path) -> Path:
         return exact[0]
     names = ", ".join(wheel.name for wheel in exact or found)
     what = "several wheels fit this machine" if exact else "no wheel is for this platform"
-    raise CompilerUnavailable(f"{what}: {names}", where=directory.name, mend="name one wheel")
+    raise CompilerUnavailable(f"{what}: {names}", where=directory.name, hint="name one wheel")
 
 
 def unpack(wheel: Path, cache: Path) -> Path:
     """The unpacked tree of a wheel file, in the cache under its digest; raises CompilerUnavailable."""
     if not _fits(wheel):
-        raise CompilerUnavailable("is a wheel for another platform", where=wheel.name, mend="use one for this machine")
+        raise CompilerUnavailable("is a wheel for another platform", where=wheel.name, hint="use one for this machine")
     digest = hashlib.sha256()
     with open(wheel, "rb") as file:
         while chunk := file.read(1 << 20):
@@ -107,8 +107,8 @@ def _unpack_into(wheel: Path, home: Path) -> Path:
     try:
         make_directory(home.parent)
     except OSError as error:
-        mend = "free some space, or choose another cache"
-        raise OutputError(f"cannot be written: {error.strerror}", where=str(home.parent), mend=mend) from None
+        hint = "free some space, or choose another cache"
+        raise OutputError(f"cannot be written: {error.strerror}", where=str(home.parent), hint=hint) from None
     try:
         with temporary_directory(PART_PREFIX, home.parent) as scratch:
             _extract(wheel, scratch)

@@ -23,7 +23,7 @@ def merge_snapshots(parts: Sequence[tuple[str, Snapshot]]) -> Snapshot:
     for name, part in parts:
         for cell in part.cells:
             if cell.key in cells:
-                raise InputError(f"measured {cell.key} once more", where=name, mend="merge every shard once")
+                raise InputError(f"measured {cell.key} once more", where=name, hint="merge every shard once")
             cells[cell.key] = cell
     return replace(
         first,
@@ -38,7 +38,7 @@ def _require_one_run(name: str, part: Snapshot, first_name: str, first: Snapshot
     for what in ("compiler", "source", "flags", "backends"):
         differs = getattr(part, what) != getattr(first, what)
         if differs and (what != "flags" or part.cells):  # a shard without cells does not know the flags
-            raise InputError(f"has another {what} than {first_name}", where=name, mend="merge the shards of one run")
+            raise InputError(f"has another {what} than {first_name}", where=name, hint="merge the shards of one run")
 
 
 def _united(what: Literal["models", "targets"], parts: Sequence[tuple[str, Snapshot]]) -> dict[str, str]:
@@ -46,8 +46,8 @@ def _united(what: Literal["models", "targets"], parts: Sequence[tuple[str, Snaps
     for name, part in parts:
         for key, value in getattr(part, what).items():
             if united.setdefault(key, value) != value:
-                mend = "merge the shards of one run"
-                raise InputError(f"has another {key!r} among its {what} than the parts before", where=name, mend=mend)
+                hint = "merge the shards of one run"
+                raise InputError(f"has another {key!r} among its {what} than the parts before", where=name, hint=hint)
     return united
 
 

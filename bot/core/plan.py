@@ -107,7 +107,7 @@ def _matching(names: Iterable[str], globs: Sequence[str], what: str) -> list[str
     known = list(names)
     for glob in globs:
         if not any(fnmatchcase(name, glob) for name in known):
-            raise UsageError(f"matches no {what}", where=f"--{what} {glob}", mend=f"known: {', '.join(known)}")
+            raise UsageError(f"matches no {what}", where=f"--{what} {glob}", hint=f"known: {', '.join(known)}")
     return [name for name in known if _is_kept(name, globs)]
 
 

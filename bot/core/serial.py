@@ -213,7 +213,7 @@ def snapshot_from_plain(value: Any, where: str) -> Snapshot:
         raise InputError(
             f"is no snapshot this version reads: schema is {shown(schema)}, not {SNAPSHOT_SCHEMA!r}",
             where=where,
-            mend="measure it again with this version of code-size-bot",
+            hint="measure it again with this version of code-size-bot",
         )
     found = Fields(value, where, _SNAPSHOT_FIELDS)
     programs = programs_from_plain(found.get("programs", dict, {}), f"{where}: programs")
@@ -254,5 +254,5 @@ def from_lines(text: Iterable[str], where: str) -> Snapshot:
     except UnicodeDecodeError:  # the caller's: what it reads is no text
         raise
     except (ValueError, RecursionError) as error:
-        raise InputError(f"is no JSON, or was cut off: {error}", where=where, mend="write the snapshot again") from None
+        raise InputError(f"is no JSON, or was cut off: {error}", where=where, hint="write the snapshot again") from None
     return snapshot_from_plain(value, where)

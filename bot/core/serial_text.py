@@ -67,7 +67,7 @@ def parsed(lines: Iterable[str]) -> Any:
     """The value of the JSON text; raises ValueError for what is none, RecursionError for a nesting without end."""
     cells: list[Any] = []
     rest = "".join(_without_cells(lines, cells))
-    refuse_half_characters(rest)
+    refuse_surrogates(rest)
     value = json.loads(rest, object_hook=_early)
     if not cells:
         return value
@@ -123,11 +123,11 @@ def _shared(rows: str) -> Any:
 
 def _decoded(text: str) -> tuple[Any, str]:
     value, end = _DECODER.raw_decode(text)
-    refuse_half_characters(text[:end])
+    refuse_surrogates(text[:end])
     return value, text[end:]
 
 
-def refuse_half_characters(text: str) -> None:
+def refuse_surrogates(text: str) -> None:
     """Half a surrogate pair is JSON, but no text that could be written again: ValueError."""
     if "\\" in text and _SURROGATE.search(text):
         json.dumps(json.loads(text), ensure_ascii=False).encode()

@@ -58,7 +58,7 @@ def _hands(cells: Sequence[PlannedCell], costs: Mapping[CellKey, float], fair: f
 def shard(cells: Sequence[PlannedCell], index: int, count: int) -> tuple[PlannedCell, ...]:
     """The part of `cells` that shard `index` (from 1) of `count` measures, dealt out by size."""
     if not 1 <= index <= count:
-        raise UsageError(f"shard {index} of {count} does not exist", where="--shard", mend="use I/N with 1 <= I <= N")
+        raise UsageError(f"shard {index} of {count} does not exist", where="--shard", hint="use I/N with 1 <= I <= N")
     return deal(cells, count)[index - 1]
 
 
@@ -91,14 +91,14 @@ def assigned(cells: Sequence[PlannedCell], plan: str, index: int, count: int, wh
         rows = {str(row["shard"]): (int(row["cells"]), _keys(row)) for row in json.loads(plan)["include"]}
         counts = {int(name.partition("/")[2]) for name in rows}
     except (ValueError, KeyError, TypeError, AttributeError):
-        mend = "give what `plan --shards N` printed"
-        raise InputError("is no plan", where=where, mend=mend) from None
+        hint = "give what `plan --shards N` printed"
+        raise InputError("is no plan", where=where, hint=hint) from None
     if counts != {count}:
         what = f"is over {', '.join(map(str, sorted(counts))) or 'no'} shards, and {index}/{count} is none of them"
-        raise InputError(what, where=where, mend="measure the shards that the plan names")
+        raise InputError(what, where=where, hint="measure the shards that the plan names")
     if sum(size for size, _ in rows.values()) != len(cells):
         what = f"is of {sum(size for size, _ in rows.values())} cells, and {len(cells)} are planned here"
-        raise InputError(what, where=where, mend="plan and measure the same commit, with the same selectors")
+        raise InputError(what, where=where, hint="plan and measure the same commit, with the same selectors")
     _, keys = rows.get(f"{index}/{count}", (0, frozenset()))
     return shard(cells, index, count) if keys is None else _named(cells, keys, where)
 
@@ -115,6 +115,6 @@ def _named(cells: Sequence[PlannedCell], keys: frozenset[CellKey], where: str) -
     if len(part) != len(keys):
         unknown = min(keys - {cell.key for cell in part})
         raise InputError(
-            f"names {unknown}, which is not planned here", where=where, mend="plan and measure the same commit"
+            f"names {unknown}, which is not planned here", where=where, hint="plan and measure the same commit"
         )
     return part

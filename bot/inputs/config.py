@@ -106,7 +106,7 @@ def configs_dir() -> Path:
     for place in places:
         if (place / "default.yml").is_file():
             return place
-    raise ConfigError("the packaged default.yml is missing", mend="install the bot again")
+    raise ConfigError("the packaged default.yml is missing", hint="install the bot again")
 
 
 def load_schema() -> dict[str, Any]:

@@ -23,15 +23,15 @@ def _load(path: Path, top: Path | None) -> Model:
         data = path.read_bytes()
     except OSError as error:
         raise InputError(
-            f"cannot be read: {error.strerror}", where=str(path), mend="check `models` of the configuration"
+            f"cannot be read: {error.strerror}", where=str(path), hint="check `models` of the configuration"
         ) from None
     if not data.strip():
-        raise InputError("is empty", where=str(path), mend="a model holds at least one function")
+        raise InputError("is empty", where=str(path), hint="a model holds at least one function")
     shown = _shown(path.resolve(), top)
     try:
         shown.encode()
     except UnicodeEncodeError:
-        raise InputError("has a name that is not UTF-8", where=ascii(shown), mend="rename it") from None
+        raise InputError("has a name that is not UTF-8", where=ascii(shown), hint="rename it") from None
     return Model(path.stem, str(path.resolve()), shown, hashlib.sha256(data).hexdigest(), len(data))
 
 

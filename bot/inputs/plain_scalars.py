@@ -19,7 +19,7 @@ _SWITCHES = frozenset({"true", "True", "TRUE", "false", "False", "FALSE"})
 
 
 def refusal(text: str, value: str | int | float | bool | None) -> tuple[str, str] | None:
-    """What is wrong with an unquoted word, and how to mend it; None where everybody reads it alike.
+    """What is wrong with an unquoted word, and how to fix it; None where everybody reads it alike.
 
     Args:
         value: what YAML 1.1 reads.

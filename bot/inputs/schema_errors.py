@@ -24,7 +24,7 @@ _KINDS = {
     "null": "empty",
 }
 Problem = tuple[KeyPath, str, str]
-"""Where, what, how to mend."""
+"""Where, what, how to fix it."""
 _Error = Any
 """A jsonschema ValidationError; the stubs call its attributes possibly unset, which they never are here."""
 
@@ -65,12 +65,12 @@ def _type(error: _Error, at: KeyPath) -> Problem:
     wanted = error.validator_value if isinstance(error.validator_value, list) else [error.validator_value]
     given = _kind(error.instance)
     simple = not isinstance(error.instance, (dict, list, type(None)))
-    mend = ""
+    hint = ""
     if simple and "array" in wanted:
-        mend = f"write [{error.instance}]"
+        hint = f"write [{error.instance}]"
     elif simple and wanted == ["string"]:
-        mend = "put it in quotes"
-    return at, f"is {given}, must be {' or '.join(_KINDS[name] for name in wanted)}", mend
+        hint = "put it in quotes"
+    return at, f"is {given}, must be {' or '.join(_KINDS[name] for name in wanted)}", hint
 
 
 def _constant(error: _Error, at: KeyPath) -> Problem:

@@ -45,9 +45,9 @@ def read_manifest(path: Path) -> tuple[Pairs, Depths]:
     try:
         data = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ConfigError("cannot be read", where=str(path), mend="install the bot again") from error
+        raise ConfigError("cannot be read", where=str(path), hint="install the bot again") from error
     if not isinstance(data, dict) or data.get("schema") != MANIFEST_SCHEMA:
-        raise ConfigError(f"is no manifest {MANIFEST_SCHEMA!r}", where=str(path), mend="install the bot again")
+        raise ConfigError(f"is no manifest {MANIFEST_SCHEMA!r}", where=str(path), hint="install the bot again")
     return _pairs(pair for pair in data["pairs"] if pair["kind"] == "static-dynamic"), _depths(data.get("depths", {}))
 
 
@@ -109,8 +109,8 @@ def check_noise(file: YamlFile, rules: Sequence[Rule], noise: Mapping[str, Ratio
         for id_ in metrics_of(rule) if rule.levels() else ():
             if id_ in INEXACT and id_ not in noise and _asks(rule) and coverage.takers(index, (id_,)) is None:
                 what = f"{id_} varies from run to run"
-                mend = f"set noise.{id_}, which `code-size-bot calibrate` measures"
-                raise file.error(("thresholds", index, "metrics"), what, mend)
+                hint = f"set noise.{id_}, which `code-size-bot calibrate` measures"
+                raise file.error(("thresholds", index, "metrics"), what, hint)
 
 
 def _asks(rule: Rule) -> bool:

@@ -83,8 +83,8 @@ def _amount(file: YamlFile, at: KeyPath, written: Any, rule: Rule) -> Amount | N
         try:
             amount.steps(METRIC_BY_ID[id_].unit)
         except ValueError as error:
-            mend = "write a plain number, or give metrics of different units rules of their own"
-            raise file.error(at, f"{error}, which {id_!r} needs", mend) from error
+            hint = "write a plain number, or give metrics of different units rules of their own"
+            raise file.error(at, f"{error}, which {id_!r} needs", hint) from error
     return amount
 
 
@@ -118,5 +118,5 @@ def _check_order(file: YamlFile, rules: tuple[Rule, ...]) -> None:
         raise file.error(("thresholds", index), what, "put the special rule above the general one")
     if not is_catch_all(rules[-1]):
         what = f"the last rule, {rules[-1].name!r}, is no catch-all"
-        mend = 'end with {metrics: ["*"]} and no models or targets'
-        raise file.error(("thresholds", len(rules) - 1), what, mend)
+        hint = 'end with {metrics: ["*"]} and no models or targets'
+        raise file.error(("thresholds", len(rules) - 1), what, hint)

@@ -48,13 +48,13 @@ class YamlFile:
             path = path[:-1]
         return self.lines.get(path, 1)
 
-    def error(self, path: KeyPath, what: str, mend: str = "") -> ConfigError:
+    def error(self, path: KeyPath, what: str, hint: str = "") -> ConfigError:
         """The error to raise about a value: it names file, line and key."""
-        return _error(self.path, self.line(path), what, mend, key=key_text(path))
+        return _error(self.path, self.line(path), what, hint, key=key_text(path))
 
 
-def _error(path: Path, line: int, what: str, mend: str = "", *, key: str = "") -> ConfigError:
-    return ConfigError(what, where=f"{path}:{line}" + (f": {key}" if key else ""), mend=mend)
+def _error(path: Path, line: int, what: str, hint: str = "", *, key: str = "") -> ConfigError:
+    return ConfigError(what, where=f"{path}:{line}" + (f": {key}" if key else ""), hint=hint)
 
 
 def _read_text(path: Path) -> str:
@@ -74,7 +74,7 @@ def _read_text(path: Path) -> str:
 
 
 class _Refused(Exception):
-    """A node that is valid YAML and not accepted; args: line, what, mend."""
+    """A node that is valid YAML and not accepted; args: line, what, hint."""
 
 
 class _StrictLoader(yaml.SafeLoader):

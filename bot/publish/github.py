@@ -148,10 +148,10 @@ def explain(action: str, permission: str) -> Iterator[None]:
         raise _refused(action, permission, error) from None
     except (RequestException, HTTPError) as error:
         what = f"cannot {action}: GitHub did not answer: {_one_line(str(error) or type(error).__name__)}"
-        raise NetworkError(what, mend="run it again") from None
+        raise NetworkError(what, hint="run it again") from None
     except Unexpected as error:
         what = f"cannot {action}: GitHub's answer {_one_line(str(error))}"
-        raise NetworkError(what, mend="run it again, or check the API URL") from None
+        raise NetworkError(what, hint="run it again, or check the API URL") from None
 
 
 def _refused(action: str, permission: str, error: Refused) -> NetworkError:
@@ -163,14 +163,14 @@ def _refused(action: str, permission: str, error: Refused) -> NetworkError:
         401: ("the token was refused", "check the input `github-token`"),
         410: ("it has expired or was removed", "run the workflow again"),
     }
-    what, mend = reasons.get(status, (f"{status} {said}", ""))
+    what, hint = reasons.get(status, (f"{status} {said}", ""))
     if error.is_rate_limit:
         after = error.headers.get("retry-after")
         waiting = f" and asks to wait {_one_line(after)} seconds" if after else ""
-        what, mend = f"GitHub limits the rate of requests{waiting}: {status} {said}", "run it again later"
+        what, hint = f"GitHub limits the rate of requests{waiting}: {status} {said}", "run it again later"
     elif status >= 500:
-        what, mend = f"GitHub did not answer: {status} {said}", "run it again"
-    return NetworkError(f"cannot {action}: {what}", mend=mend)
+        what, hint = f"GitHub did not answer: {status} {said}", "run it again"
+    return NetworkError(f"cannot {action}: {what}", hint=hint)
 
 
 def _said(error: Refused) -> str:

@@ -43,7 +43,7 @@ def marker(report_id: str) -> str:
     """The hidden text by which the comment is found again; raises InputError for an id that could break out of it."""
     if not _REPORT_ID.fullmatch(report_id) or "--" in report_id:
         raise InputError(
-            f"{report_id!r} is no report id", where="report_id", mend="use letters, digits, dots and single dashes"
+            f"{report_id!r} is no report id", where="report_id", hint="use letters, digits, dots and single dashes"
         )
     return f"<!-- code-size-bot:{report_id} -->"
 
@@ -91,5 +91,5 @@ def _head(report_id: str, state_line: str) -> str:
 
 def _require_head(head: str, text: str, where: str) -> None:
     if not text.startswith(head):
-        mend = "print {{ marker }} first, or the comment cannot be found again"
-        raise TemplateError("the comment does not begin with its hidden marker", where=where, mend=mend)
+        hint = "print {{ marker }} first, or the comment cannot be found again"
+        raise TemplateError("the comment does not begin with its hidden marker", where=where, hint=hint)

@@ -162,7 +162,7 @@ def load(name: str, user_dir: Path | None) -> jinja2.Template:
         TemplateError: it does not parse, or `user_dir` is no directory.
     """
     if user_dir is not None and not user_dir.is_dir():
-        raise TemplateError("is no directory", where=str(user_dir), mend="name a directory of templates")
+        raise TemplateError("is no directory", where=str(user_dir), hint="name a directory of templates")
     try:
         return _environment(user_dir, markdown=not name.startswith("report.html")).get_template(name)
     except jinja2.TemplateSyntaxError as error:

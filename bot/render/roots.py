@@ -65,7 +65,7 @@ def _said(facts: Facts, root: RootCause) -> Phrase:
     what = clip(clean(root.what), WHAT_CHARS)
     share = "" if root.share is None else f", {root.share * 100:.0f} % of all bytes that moved"
     return phrase(
-        strong(cause_words(root.cause)), f": {what}. ", _amount(root.total), share, " in ", _where(facts, root)
+        strong(cause_words(root.cause)), f": {what}. ", _amount(root.total), share, ", in ", _where(facts, root)
     )
 
 

@@ -95,7 +95,7 @@ class ArtifactStore:
         """Raises UsageError: only the workflow itself can upload."""
         raise UsageError(
             "workflow artifacts are not stored by this program",
-            mend=f"upload the file written for it as artifact {artifact_name(entry, self._name)}",
+            hint=f"upload the file written for it as artifact {artifact_name(entry, self._name)}",
         )
 
     def _entry(self, artifact: ArtifactInfo) -> Entry | None:

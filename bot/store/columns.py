@@ -46,7 +46,7 @@ def from_columns(value: Any, where: str) -> dict[str, Any]:
         raise InputError(
             f"is no stored snapshot this version reads: schema is {schema}, not {COLUMNS_SCHEMA!r}",
             where=where,
-            mend="measure it again with this version of code-size-bot",
+            hint="measure it again with this version of code-size-bot",
         )
     found, reader = Fields(value, where, _FIELDS), _Reader(where)
     names, programs = found.strings("names"), reader.values(found.value.get("programs"))
@@ -141,7 +141,7 @@ class _Reader:
         return numbers
 
     def _broken(self, what: str) -> InputError:
-        return InputError(what, where=self._where, mend="measure it again")
+        return InputError(what, where=self._where, hint="measure it again")
 
 
 def _has_more(rest: Iterator[Any]) -> bool:

@@ -106,8 +106,8 @@ class DataBranch:
         return tip
 
     def _foreign(self, what: str) -> ConfigError:
-        mend = "name a branch of its own, such as code-size-data, or delete this one if it is not needed"
-        return ConfigError(f"branch {self._branch} {what}, and is left alone", where="baseline: branch", mend=mend)
+        hint = "name a branch of its own, such as code-size-data, or delete this one if it is not needed"
+        return ConfigError(f"branch {self._branch} {what}, and is left alone", where="baseline: branch", hint=hint)
 
     def _names(self, *arguments: str) -> list[str]:
         listing = self._scratch.data("ls-tree", "-z", "--name-only", *arguments).decode("utf-8", "replace")
@@ -147,7 +147,7 @@ class DataBranch:
                 return True
             self._sleep(_pause_seconds(attempt))
         raise NetworkError(
-            f"branch {self._branch} could not be pushed: others came first {ATTEMPTS} times", mend="run the job again"
+            f"branch {self._branch} could not be pushed: others came first {ATTEMPTS} times", hint="run the job again"
         )
 
     def _identity(self, seconds: int) -> Mapping[str, str]:

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from bot.core.baseline import Entry, kept
 from bot.core.serial import snapshot_from_plain, snapshot_to_plain
 from bot.core.serial_program import canonical
-from bot.core.serial_text import refuse_half_characters
+from bot.core.serial_text import refuse_surrogates
 from bot.core.snapshot import Snapshot
 from bot.errors import InputError, UsageError
 from bot.store.columns import from_columns, to_columns
@@ -58,7 +58,7 @@ def checked_report_id(report_id: str) -> str:
     """The report id, which becomes part of file names; raises UsageError where it cannot."""
     if not re.fullmatch(_REPORT_ID, report_id):
         raise UsageError(
-            f"{report_id[:80]!r} is no report id", where="report_id", mend="use letters, digits, dots and single dashes"
+            f"{report_id[:80]!r} is no report id", where="report_id", hint="use letters, digits, dots and single dashes"
         )
     return report_id
 
@@ -101,10 +101,10 @@ def unpack(data: bytes, where: str) -> Snapshot:
 
 def _plain(text: str, where: str) -> Any:
     try:
-        refuse_half_characters(text)
+        refuse_surrogates(text)
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"is no JSON: {error}", where=where, mend="measure it again") from None
+        raise InputError(f"is no JSON: {error}", where=where, hint="measure it again") from None
 
 
 def _unpacked(data: bytes, where: str) -> bytes:

@@ -50,7 +50,7 @@ class Git(Protocol):
 def refused(output: str, what: str) -> NetworkError:
     """The error of a remote that did not do `what`, in one line."""
     if any(mark in output for mark in _DENIED):
-        return NetworkError(f"{what}: the token may not write", mend="give the job permissions: contents: write")
+        return NetworkError(f"{what}: the token may not write", hint="give the job permissions: contents: write")
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     told = [line for line in lines if line.startswith(("fatal:", "error:", "remote:", "!"))]
     return NetworkError(f"{what}: {(told or lines or ['git says nothing'])[0]}")

@@ -1,4 +1,4 @@
-"""The desk of a run on GitHub: who is asked, where its files are, and the stores at hand."""
+"""The services of a run on GitHub: who is asked, where its files are, and the stores at hand."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from bot.store.entries import Store
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class Services:
     """What every story on GitHub needs.
 
     Attributes:
@@ -66,9 +66,9 @@ class Desk:
 
 
 @contextmanager
-def open_desk(
+def open_services(
     environ: Mapping[str, str], context: RunContext, inputs: ActionInputs, show: Show, cancel: Cancel
-) -> Iterator[Desk]:
+) -> Iterator[Services]:
     """Connect what there is a token for."""
     token = inputs.github_token
     known = token and context.repository
@@ -76,7 +76,7 @@ def open_desk(
     auth = credentials(token, context.server_url)
     with ExitStack() as stack:
         git = Git(Path(environ.get("GITHUB_WORKSPACE") or Path.cwd()), cancel, auth)
-        yield Desk(context, inputs, hub, git, show, cancel, stack, *_files(environ), _on_actions(environ))
+        yield Services(context, inputs, hub, git, show, cancel, stack, *_files(environ), _on_actions(environ))
 
 
 def _files(environ: Mapping[str, str]) -> tuple[Path | None, Path | None]:
@@ -89,32 +89,32 @@ def _on_actions(environ: Mapping[str, str]) -> bool:
     return environ.get("GITHUB_ACTIONS") == "true"
 
 
-def _data_branch(desk: Desk, config: Config) -> Store:
-    chosen, default = config.baseline, desk.context.default_branch
-    store = DataBranch(desk.git, chosen.branch, squash_days=chosen.squash_days, default_branch=default)
-    return desk.stack.enter_context(store)
+def _data_branch(services: Services, config: Config) -> Store:
+    chosen, default = config.baseline, services.context.default_branch
+    store = DataBranch(services.git, chosen.branch, squash_days=chosen.squash_days, default_branch=default)
+    return services.stack.enter_context(store)
 
 
-def _directory(desk: Desk, config: Config) -> Store:
-    return DirectoryStore(config.baseline.directory or desk.request.cache / "baselines", write_atomically)
+def _directory(services: Services, config: Config) -> Store:
+    return DirectoryStore(config.baseline.directory or services.request.cache / "baselines", write_atomically)
 
 
-def _artifact(desk: Desk, config: Config) -> Store:
-    if desk.hub is None:
-        raise UsageError("is missing", where="input github-token", mend="give the action a token: it reads artifacts")
-    return ArtifactStore(RepositoryArtifacts(desk.hub), desk.context.default_branch)
+def _artifact(services: Services, config: Config) -> Store:
+    if services.hub is None:
+        raise UsageError("is missing", where="input github-token", hint="give the action a token: it reads artifacts")
+    return ArtifactStore(RepositoryArtifacts(services.hub), services.context.default_branch)
 
 
-_STORES: dict[str, Callable[[Desk, Config], Store]] = {
+_STORES: dict[str, Callable[[Services, Config], Store]] = {
     "data-branch": _data_branch,
     "directory": _directory,
     "artifact": _artifact,
 }
 
 
-def store_of(desk: Desk, config: Config) -> Store:
+def store_of(services: Services, config: Config) -> Store:
     """The store that the configuration names; `auto` is the data branch under GitHub Actions, else a directory."""
     kind = config.baseline.store
     if kind == "auto":
-        kind = "data-branch" if desk.on_actions else "directory"
-    return _STORES[kind](desk, config)
+        kind = "data-branch" if services.on_actions else "directory"
+    return _STORES[kind](services, config)
