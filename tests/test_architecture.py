@@ -14,27 +14,27 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 ROOMS = {"inputs", "compiler", "measure", "insight", "store", "render", "publish"}
 ABOVE_ROOMS = {
-    "bot.pipeline",
-    "bot.preparing",
-    "bot.measuring",
-    "bot.cells",
-    "bot.rechecking",
-    "bot.calibrating",
-    "bot.action",
-    "bot.arguments",
-    "bot.caching",
-    "bot.baselines",
-    "bot.services",
-    "bot.opening",
-    "bot.reviewing",
-    "bot.delivering",
-    "bot.posting",
-    "bot.cli",
-    "bot.doctor",
-    "bot.explained",
+    "bot.commands.pipeline",
+    "bot.measurement.prepare",
+    "bot.measurement.run",
+    "bot.measurement.cell",
+    "bot.measurement.recheck",
+    "bot.commands.calibrate",
+    "bot.github.action",
+    "bot.cli.grammar",
+    "bot.commands.cache",
+    "bot.github.baselines",
+    "bot.github.services",
+    "bot.github.opening",
+    "bot.github.reviewing",
+    "bot.github.delivering",
+    "bot.github.posting",
+    "bot.cli.main",
+    "bot.cli.doctor",
+    "bot.commands.explain",
     "bot.__main__",
 }
-SPAWNER = "bot.compiler.runner"
+SPAWNER = "bot.system.processes"
 REACHES_NETWORK = {"publish"}
 
 # What computes, and neither reads nor writes anything outside.
@@ -65,7 +65,7 @@ DISTRIBUTION = {
 # A script that runs in an interpreter of its own, without the bot: it imports its siblings by their bare names, and the
 # compiler's bindings by name, once it knows where they are.
 SCRIPT, SIBLINGS = (
-    "bot.measure.ir_worker",
+    "bot.readers.ir_worker.ir_worker",
     ("ir_bindings", "ir_kinds", "ir_locations", "ir_operations", "ir_program", "ir_strategies"),
 )
 
@@ -102,7 +102,7 @@ def within(module: str, *places: str) -> bool:
 
 
 def room_of(module: str) -> str | None:
-    """`render` for `bot.render.comment`; None outside the rooms."""
+    """`render` for `bot.render.markdown.comment`; None outside the rooms."""
     parts = module.split(".")
     return parts[1] if len(parts) > 1 and parts[0] == "bot" and parts[1] in ROOMS else None
 
@@ -127,10 +127,10 @@ def dotted_names(tree: ast.AST) -> Iterator[str]:
     ("source", "found"),
     [
         ("import os.path, re as r", {"os.path", "re"}),
-        ("def f():\n    from bot.render import html, escape", {"bot.render.html", "bot.render.escape"}),
+        ("def f():\n    from bot.render import html, escape", {"bot.render.html.page", "bot.render.text.escape"}),
         ("from . import units", {"bot.inputs.units"}),
         ("from .units import size", {"bot.inputs.units.size"}),
-        ("from ..render.html import x", {"bot.render.html.x"}),
+        ("from ..render.html import x", {"bot.render.html.page.x"}),
         ("if TYPE_CHECKING:\n    import socket", {"socket"}),
     ],
 )
@@ -139,8 +139,8 @@ def test_the_walker_sees_every_kind_of_import(source: str, found: set[str]) -> N
 
 
 def test_the_walker_sees_the_whole_house() -> None:
-    assert {"bot", "bot.core.delta", "bot.compiler.runner", "bot.pipeline"} <= SOURCES.keys()
-    assert "bot.core.delta.diff" in IMPORTS["bot.pipeline"]
+    assert {"bot", "bot.core.rules.delta", "bot.system.processes", "bot.commands.pipeline"} <= SOURCES.keys()
+    assert "bot.core.rules.delta.diff" in IMPORTS["bot.commands.pipeline"]
 
 
 # The walls.

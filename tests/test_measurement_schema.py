@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from test_architecture import IMPORTS, SOURCES, TREES, within
 
-from bot.compiler.cache import MEASUREMENT_SCHEMA, MEASUREMENT_SOURCES
-from bot.compiler.probe import MEASURING_OPTIONS, RESUME_OPTIONS
-from bot.core.plan import COMMON_FLAGS, LIFTED_LIMIT_FLAG
+from bot.compiler.caches.cell_cache import MEASUREMENT_SCHEMA, MEASUREMENT_SOURCES
+from bot.compiler.tools.probe import MEASURING_OPTIONS, RESUME_OPTIONS
+from bot.core.values.plan import COMMON_FLAGS, LIFTED_LIMIT_FLAG
 
 FLAGS = (COMMON_FLAGS, LIFTED_LIMIT_FLAG, MEASURING_OPTIONS, RESUME_OPTIONS)
-STARTS = ("bot.cells", "bot.compiler.compiling", "bot.compiler.diagnostics", "bot.insight.describing")
+STARTS = ("bot.measurement.cell", "bot.compiler.compiling", "bot.compiler.diagnostics", "bot.insight.facts.describing")
 FOLLOWED = ("bot.insight",)
 """Of what the modules above import, these rooms decide too what a cell says; `bot.measure` does as a whole."""
 
@@ -62,21 +62,21 @@ def test_the_schema_is_raised_when_the_code_that_measures_changes() -> None:
     number = int(MEASUREMENT_SCHEMA.rpartition("/")[2])
     raised = f"code-size-cell/{number + 1}"
     assert digest(MEASUREMENT_SCHEMA) == MEASUREMENT_SOURCES, (
-        f'measuring changed: in bot/compiler/cache.py set MEASUREMENT_SCHEMA = "{raised}" and '
+        f'measuring changed: in bot/compiler/caches/cell_cache.py set MEASUREMENT_SCHEMA = "{raised}" and '
         f'MEASUREMENT_SOURCES = "{digest(raised)}"'
     )
 
 
 def test_what_decides() -> None:
     expected = {
-        "bot.cells",
-        "bot.measure.ir_worker",
-        "bot.measure.elf",
-        "bot.insight.fingerprints",
-        "bot.insight.tokens",
+        "bot.measurement.cell",
+        "bot.readers.ir_worker.ir_worker",
+        "bot.readers.formats.elf",
+        "bot.insight.facts.fingerprints",
+        "bot.insight.facts.tokens",
     }
     assert expected <= set(deciding())
-    assert not {"bot.compiler.wheels", "bot.insight.causes", "bot.render.view"} & set(deciding())
+    assert not {"bot.compiler.tools.wheels", "bot.insight.causes.phases", "bot.render.view.view"} & set(deciding())
 
 
 SOURCE = 'def f(a: int) -> str:\n    return f"{a!r:>4}" "x"\n'
