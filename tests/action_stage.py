@@ -18,8 +18,8 @@ from fake_github import FakeGitHub
 from github_runner import REPOSITORY, Origin, git, outputs
 
 from bot.core.codec.serial import from_json
-from bot.core.values.report import Report
 from bot.core.values.snapshot import Snapshot
+from bot.core.values.whole_report import Report
 from bot.errors import BotError
 from bot.github.action import act
 from bot.measurement.run import Progress

@@ -24,15 +24,15 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from bot.cli.grammar import default_cache
-from bot.commands import pipeline
+from bot.commands.measure import measure
 from bot.compiler.tools.toolchain import resolve
 from bot.core.codec.serial import from_json, to_json
 from bot.core.parts import TABLES
-from bot.core.values.report import Report
 from bot.core.values.snapshot import Cell, CellKey, Snapshot
+from bot.core.values.whole_report import Report
 from bot.measurement.prepare import Request
 from bot.render.terminal.progress import MeasureProgress
+from bot.system.defaults import default_cache
 from bot.system.processes import Cancel
 from tests import families_bench
 
@@ -85,7 +85,7 @@ class Run:
 def run_measure(request: Request) -> Run:
     """Measure in this process; the time includes everything but Python's own start."""
     show, began = _Show(), time.monotonic()
-    pipeline.measure(request, show, Cancel())
+    measure(request, show, Cancel())
     seconds = time.monotonic() - began
     return Run(seconds, show.cpu_ms, from_json(request.out.read_text(encoding="utf-8")))
 

@@ -22,12 +22,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bot.cli.grammar import cores, default_cache
 from bot.compiler.diagnostics import Ending, failure
 from bot.compiler.sharing.places import without_places
 from bot.compiler.tools.toolchain import resolve
 from bot.core.codec.serial import from_json
 from bot.core.values.snapshot import Cell, Snapshot
+from bot.system.defaults import cores, default_cache
 from bot.system.processes import Cancel
 
 ROOT = Path(__file__).resolve().parent.parent

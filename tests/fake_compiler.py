@@ -28,7 +28,7 @@ from typing import Any
 import pytest
 
 from bot.compiler.tools.toolchain import Toolchain
-from bot.core.values.plan import LIFTED_LIMIT_FLAG, Model, PlannedCell, Target, plan
+from bot.core.values.planned import LIFTED_LIMIT_FLAG, Model, PlannedCell, Target, plan
 from bot.core.values.snapshot import CompilerInfo
 
 PROGRAM = Path(__file__).resolve().parent / "fakes" / "iree_compile.py"

@@ -24,8 +24,8 @@ from bot.core.codec.serial import to_json
 from bot.core.rules.baseline import Entry
 from bot.core.values.comment_state import decode
 from bot.core.values.publication import CommentState
-from bot.core.values.report import Report
 from bot.core.values.snapshot import Snapshot, SourceInfo
+from bot.core.values.whole_report import Report
 from bot.errors import BotError
 from bot.github.posting import command, post
 from bot.github.services import Services, open_services

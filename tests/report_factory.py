@@ -15,9 +15,9 @@ from bot.core.rules.policy import judge
 from bot.core.values.explanation import ComponentDelta, DispatchDelta, Explanation
 from bot.core.values.model_counts import FoldCounts, Folding, Fusion, FusionCounts, Overview, Pair, Slope
 from bot.core.values.program import Argument, Family, Program
-from bot.core.values.report import Baseline, Report
 from bot.core.values.snapshot import Cell, CellKey, CompilerInfo, Dispatch, Failure, Metrics, Snapshot, SourceInfo
 from bot.core.values.verdict import Finding, Level, Verdict
+from bot.core.values.whole_report import Baseline, Report
 
 MODELS = (
     "bert_l4_f32_dyn",

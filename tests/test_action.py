@@ -1,4 +1,4 @@
-"""Bot.github.action and bot.github.services: from an event and the inputs to one story, its outputs and its exit code."""
+"""From an event and the inputs to one story, its outputs and its exit code."""
 
 from __future__ import annotations
 

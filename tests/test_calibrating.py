@@ -16,9 +16,9 @@ from bot.cli.main import main
 from bot.commands.calibrate import FEW, NOISY, Spread, band_percent, calibrate, chosen, repeated, spreads
 from bot.compiler.caches.cell_cache import CellCache, cell_key
 from bot.core.metrics import METRICS
-from bot.core.values.plan import Model, Target, plan
-from bot.core.values.report import Report
+from bot.core.values.planned import Model, Target, plan
 from bot.core.values.snapshot import Cell, CellKey, Failure, SourceInfo
+from bot.core.values.whole_report import Report
 from bot.errors import InputError, UsageError
 from bot.inputs.units import parse_ratio
 from bot.measurement.prepare import Request

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from test_comment import RUN, accepted, assert_harmless, pulled
 
 from bot.core.values.publication import CheckRun
-from bot.core.values.report import Report
 from bot.core.values.snapshot import CellKey
 from bot.core.values.verdict import Verdict
+from bot.core.values.whole_report import Report
 from bot.render.markdown.check import (
     ANNOTATIONS_LIMIT,
     CHECK_SUMMARY_LIMIT,

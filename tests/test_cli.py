@@ -16,7 +16,7 @@ from strategies import plain_snapshot
 from bot import __version__
 from bot.cli.main import main
 from bot.core.codec.serial import from_json, to_json
-from bot.core.values.plan import COMMON_FLAGS
+from bot.core.values.planned import COMMON_FLAGS
 from bot.core.values.snapshot import Failure, Snapshot
 
 COMMANDS = ("compare", "measure", "calibrate", "explain", "merge", "report", "plan", "cache", "doctor")
@@ -415,10 +415,10 @@ def test_a_fault_of_the_program_ends_with_5_and_one_line(bench: Bench, monkeypat
     def fall(*arguments: object) -> None:
         raise KeyError("of our own making")
 
-    monkeypatch.setattr("bot.commands.pipeline.judge", fall)
+    monkeypatch.setattr("bot.reporting.making.judge", fall)
     arguments = ("report", "--base", "base.json", "--head", "base.json")
     found = bench.run(*arguments)
-    assert found.code == 5 and found.line.startswith("bot.commands.pipeline:")
+    assert found.code == 5 and found.line.startswith("bot.reporting.making:")
     assert "a fault of the program, not of what it was given: KeyError: 'of our own making'" in found.line
     assert "CODE_SIZE_TRACEBACK=1" in found.line
     monkeypatch.setenv("CODE_SIZE_TRACEBACK", "1")

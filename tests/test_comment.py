@@ -19,9 +19,9 @@ from test_escape import _LINKS
 from bot.core.rules.acceptance import Acceptance, accept, seen
 from bot.core.values.comment_state import decode, encode
 from bot.core.values.publication import CommentState
-from bot.core.values.report import Baseline, Report
 from bot.core.values.snapshot import SourceInfo
 from bot.core.values.verdict import Verdict
+from bot.core.values.whole_report import Baseline, Report
 from bot.errors import InputError, TemplateError
 from bot.render.markdown.comment import COMMENT_LIMIT, TIERS, marker, render_broken, render_comment
 from bot.render.text.environment import templates_dir

@@ -12,7 +12,7 @@ from growth import steps
 
 from bot.core.rules.coverage import is_catch_all
 from bot.core.rules.policy import DEFAULT_STATES, Amount, LevelSpec, Ratio, Rule
-from bot.core.values.plan import Target
+from bot.core.values.planned import Target
 from bot.errors import ConfigError
 from bot.inputs.config import BaselineChoice, CompilerChoice, Config, configs_dir, load_config
 from bot.inputs.suites import read_manifest

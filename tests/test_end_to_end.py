@@ -18,12 +18,12 @@ from typing import Any
 import pytest
 from fake_compiler import wait_until
 
-from bot.cli.grammar import default_cache
 from bot.compiler.tools.toolchain import NATIVE_BINARY, resolve
 from bot.core.codec.serial import from_json
 from bot.core.metrics import ARTIFACT_PARTS, METRIC_IDS
-from bot.core.values.plan import LIFTED_LIMIT_FLAG
+from bot.core.values.planned import LIFTED_LIMIT_FLAG
 from bot.core.values.snapshot import Cell, Snapshot
+from bot.system.defaults import default_cache
 from bot.system.processes import Cancel
 
 REPOSITORY = Path(__file__).parents[1]

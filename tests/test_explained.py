@@ -17,7 +17,7 @@ from rich.console import Console
 from bot.cli.main import main
 from bot.commands.explain import explain
 from bot.core.codec.serial import dumps
-from bot.core.values.report import Report, report_to_plain
+from bot.core.values.whole_report import Report, report_to_plain
 from bot.errors import BotError, InputError, UsageError
 
 DISPATCH = "main_dispatch_1_matmul_128x768x768_f32"

@@ -14,8 +14,8 @@ from golden_files import check_golden
 from growth import LINEAR, cpu_growth
 
 from bot.core.metrics import METRICS
-from bot.core.values.report import Report
 from bot.core.values.snapshot import Cell, CellKey
+from bot.core.values.whole_report import Report
 from bot.errors import TemplateError
 from bot.render.html.page import render_html
 from bot.render.markdown.comment import render_comment

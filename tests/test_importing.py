@@ -11,7 +11,7 @@ from fake_compiler import install
 
 from bot.compiler.tools.importing import Importer
 from bot.core.rules.lasting import is_local
-from bot.core.values.plan import Model
+from bot.core.values.planned import Model
 from bot.core.values.snapshot import Failure
 from bot.system.processes import Cancel
 

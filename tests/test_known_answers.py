@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from bot.cli.grammar import default_cache
 from bot.compiler.tools.toolchain import resolve
 from bot.core.codec.serial import from_json
 from bot.core.values.snapshot import Cell
+from bot.system.defaults import default_cache
 from bot.system.processes import Cancel
 
 REPOSITORY = Path(__file__).parents[1]

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from bot.cli.grammar import default_cache
 from bot.compiler.tools.toolchain import resolve
+from bot.system.defaults import default_cache
 from bot.system.processes import Cancel
 
 REPOSITORY = Path(__file__).parents[1]

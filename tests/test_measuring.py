@@ -34,7 +34,7 @@ from bot.core.codec.counts import counts_of
 from bot.core.codec.serial import from_json, to_json
 from bot.core.metrics import METRIC_IDS
 from bot.core.rules.delta import diff
-from bot.core.values.plan import LIFTED_LIMIT_FLAG, PlannedCell, Target, plan
+from bot.core.values.planned import LIFTED_LIMIT_FLAG, PlannedCell, Target, plan
 from bot.core.values.snapshot import Cell, CellKey, CompilerInfo, Failure, Snapshot, SourceInfo
 from bot.errors import OutputError, UsageError
 from bot.measurement.cell import cell_of, products_of, told

@@ -15,7 +15,7 @@ from strategies import plain_snapshot, planned_models, planned_targets, snapshot
 from bot.core.codec.serial import to_json
 from bot.core.rules.merging import merge_snapshots, nothing_in_common, unmeasured_models
 from bot.core.rules.sharding import shard
-from bot.core.values.plan import Model, PlannedCell, Target, plan
+from bot.core.values.planned import Model, PlannedCell, Target, plan
 from bot.core.values.snapshot import Cell, CompilerInfo, Failure, Snapshot, SourceInfo
 from bot.errors import InputError
 

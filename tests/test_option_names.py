@@ -9,7 +9,7 @@ from fake_compiler import ROCM, TARGETS, X86, FakeCompiler, cells_of, install
 
 from bot.compiler.tools.option_names import OTHER_NAME, RENAMED, in_its_words, known_names
 from bot.compiler.tools.probe import knows
-from bot.core.values.plan import PlannedCell, Target
+from bot.core.values.planned import PlannedCell, Target
 from bot.system.processes import Cancel
 
 HIP = Target("rocm", "rocm", ("--iree-hip-target=gfx942",))

@@ -1,4 +1,4 @@
-"""Bot.insight.tables.pairs and bot.insight.tables.whole_models: side by side, sorted, and the same with the sides exchanged."""
+"""Pairs of models: side by side, sorted, and the same with the sides exchanged."""
 
 from __future__ import annotations
 

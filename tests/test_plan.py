@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from strategies import planned_models, planned_targets
 
 from bot.core.rules.sharding import shard
-from bot.core.values.plan import COMMON_FLAGS, LIFTED_LIMIT_FLAG, Model, PlannedCell, Target, plan, select
+from bot.core.values.planned import COMMON_FLAGS, LIFTED_LIMIT_FLAG, Model, PlannedCell, Target, plan, select
 from bot.errors import UsageError
 
 CPU = Target("llvm-cpu-x86_64", "llvm-cpu", ("--iree-llvmcpu-target-cpu=x86-64-v3",))

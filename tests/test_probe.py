@@ -13,7 +13,7 @@ from bot.compiler.tools.probe import (
     known_measuring_options,
     with_device,
 )
-from bot.core.values.plan import COMMON_FLAGS
+from bot.core.values.planned import COMMON_FLAGS
 from bot.errors import CompilerUnavailable, Interrupted
 from bot.system.processes import Cancel
 

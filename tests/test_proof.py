@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from bot.compiler.compiling import Compiled
 from bot.compiler.sharing.front_halves import Group, groups_of
 from bot.compiler.sharing.proof import Action, Proof
-from bot.core.values.plan import Model, PlannedCell, plan
+from bot.core.values.planned import Model, PlannedCell, plan
 from bot.core.values.snapshot import CellKey, Failure
 
 REFUSED = Failure("compile", "no", 1)

@@ -17,7 +17,7 @@ from bot.compiler.caches.cell_cache import CellCache
 from bot.core.codec.serial import from_json, to_json
 from bot.core.rules.delta import diff
 from bot.core.rules.policy import LevelSpec, Ratio, Rule, judge
-from bot.core.values.plan import PlannedCell, Target
+from bot.core.values.planned import PlannedCell, Target
 from bot.core.values.snapshot import Cell, CellKey, CompilerInfo, Failure, Snapshot, SourceInfo
 from bot.inputs.config import Config, load_config
 from bot.measurement.recheck import FEW, recheck, suspects

@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 
 from bot.core.rules.delta import STATES
 from bot.core.rules.policy import DEFAULT_STATES
-from bot.core.values.plan import Target
+from bot.core.values.planned import Target
 from bot.inputs.config import BaselineChoice, CompilerChoice, Config, configs_dir, load_schema
 from bot.inputs.yaml.schema_errors import _WORDING, check_shape
 from bot.inputs.yaml.yaml_file import read_yaml

@@ -17,7 +17,7 @@ from strategies import LARGEST, plain_snapshot, snapshots
 
 from bot.core.codec.serial import cell_from_plain, cell_to_plain, dumps, from_json, snapshot_to_plain, to_json
 from bot.core.codec.serial_program import Programs, programs_from_plain
-from bot.core.values.plan import Target, plan
+from bot.core.values.planned import Target, plan
 from bot.core.values.program import Argument, Family, Program, Site, Source
 from bot.core.values.snapshot import Cell, CellKey, CompilerInfo, Dispatch, Snapshot
 from bot.errors import InputError

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.core.rules.sharding import assigned, deal, expected, known_costs, matrix, shard
-from bot.core.values.plan import Model, Target, plan
+from bot.core.values.planned import Model, Target, plan
 from bot.core.values.snapshot import Cell, CellKey
 from bot.errors import InputError
 

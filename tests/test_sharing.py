@@ -20,7 +20,7 @@ from bot.compiler.sharing.front_halves import (
     missing_resource,
 )
 from bot.compiler.sharing.places import without_places
-from bot.core.values.plan import COMMON_FLAGS, LIFTED_LIMIT_FLAG, Model, PlannedCell, Target, plan
+from bot.core.values.planned import COMMON_FLAGS, LIFTED_LIMIT_FLAG, Model, PlannedCell, Target, plan
 from bot.inputs.config import load_config
 
 

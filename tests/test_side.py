@@ -29,7 +29,7 @@ from bot.compiler.side import Side
 from bot.compiler.tools.bindings import Bindings
 from bot.compiler.tools.importing import Importer
 from bot.compiler.tools.probe import MEASURING_OPTIONS
-from bot.core.values.plan import LIFTED_LIMIT_FLAG, PlannedCell, Target
+from bot.core.values.planned import LIFTED_LIMIT_FLAG, PlannedCell, Target
 from bot.core.values.snapshot import CellKey, Failure
 from bot.errors import Interrupted, OutputError
 from bot.system.processes import Cancel, Meter

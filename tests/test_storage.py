@@ -12,11 +12,12 @@ from pathlib import Path
 import pytest
 from fake_compiler import wait_until
 
-from bot.commands.cache import limit_of_environment, limited, parse_limit, prune, show
+from bot.commands.cache import prune, show
 from bot.compiler.caches.cell_cache import CellCache, TextStore, digest_of
 from bot.compiler.caches.storage import COMPLETE, entries, evict, hold
 from bot.core.values.snapshot import Cell, CellKey
 from bot.errors import UsageError
+from bot.measurement.cache_limit import limit_of_environment, limited, parse_limit
 
 LONG_AGO = 10**9
 CELL = Cell(CellKey("bert", "vmvx"), "ok", metrics={"artifact_bytes": 1})

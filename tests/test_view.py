@@ -15,9 +15,9 @@ from strategies import snapshots
 from bot.core.rules.delta import STATES
 from bot.core.rules.policy import judge
 from bot.core.values.explanation import Explanation
-from bot.core.values.report import Report
 from bot.core.values.snapshot import Cell, CellKey
 from bot.core.values.verdict import Accepted, Finding, Verdict
+from bot.core.values.whole_report import Report
 from bot.render.markdown.comment import TIERS
 from bot.render.text.phrase import plain
 from bot.render.text.selection import Limits, fair, fair_in_order

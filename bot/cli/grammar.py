@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from bot import __version__
-from bot.commands.cache import default_limit, parse_limit
+from bot.core.values.planned import SIDES
+from bot.measurement.cache_limit import default_limit, parse_limit
+from bot.system.defaults import cores, default_cache
 
-SIDES = ("base", "head")
 EXAMPLES = """examples:
   code-size-bot compare --base 3.11.0 --head 3.13.0
   code-size-bot compare --base 3.13.0 --head ../iree-build --model 'bert*' --target 'llvm-cpu-*'
@@ -26,17 +26,6 @@ exit codes: 0 pass or warn, 1 the verdict is fail, 2 bad usage, configuration or
 4 a compiler could not be had, 5 no verdict: nothing could be compared, or an internal error, 130 interrupted
 """
 _CACHE_HELP = "cells and compilers (default: %(default)s)"
-
-
-def default_cache() -> Path:
-    """Where cells and compilers are kept: CODE_SIZE_CACHE, else below the user's cache directory."""
-    home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(os.environ.get("CODE_SIZE_CACHE") or f"{home}/code-size-bot").expanduser()
-
-
-def cores() -> int:
-    """How many processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _shard(text: str) -> tuple[int, int]:

@@ -16,14 +16,20 @@ from rich.console import Console
 
 from bot.cli.doctor import examine
 from bot.cli.grammar import build_parser
-from bot.commands import cache as caching
-from bot.commands import pipeline
+from bot.commands.cache import prune
+from bot.commands.cache import show as shown_cache
 from bot.commands.calibrate import calibrate
+from bot.commands.compare import compare
 from bot.commands.explain import explain
-from bot.core.values.report import Report
+from bot.commands.measure import measure
+from bot.commands.merge import merge
+from bot.commands.plan import plan_shards
+from bot.commands.report import report
 from bot.core.values.verdict import Verdict
+from bot.core.values.whole_report import Report
 from bot.errors import BotError, InputError, InternalError, Interrupted, OutputError
 from bot.github.secrecy import hide_secrets
+from bot.measurement.cache_limit import limited
 from bot.measurement.prepare import Request
 from bot.measurement.run import Progress
 from bot.publish.actions import log_safe
@@ -97,11 +103,11 @@ def _exit_code(verdict: Verdict) -> int:
 
 def _compare(arguments: argparse.Namespace, show: _Show, cancel: Cancel) -> int:
     request = _request(arguments, {"base": arguments.base, "head": arguments.head})
-    return _exit_code(pipeline.compare(request, show, cancel))
+    return _exit_code(compare(request, show, cancel))
 
 
 def _measure(arguments: argparse.Namespace, show: _Show, cancel: Cancel) -> int:
-    pipeline.measure(_request(arguments, {"head": arguments.compiler}), show, cancel)
+    measure(_request(arguments, {"head": arguments.compiler}), show, cancel)
     return 0
 
 
@@ -112,14 +118,14 @@ def _calibrate(arguments: argparse.Namespace, show: _Show, cancel: Cancel) -> in
 
 
 def _merge(arguments: argparse.Namespace, show: _Show, cancel: Cancel) -> int:
-    pipeline.merge(arguments.parts, arguments.out, show)
+    merge(arguments.parts, arguments.out, show)
     return 0
 
 
 def _report(arguments: argparse.Namespace, show: _Show, cancel: Cancel) -> int:
     models, targets = tuple(arguments.model), tuple(arguments.target)
     request = Request({}, arguments.config, models, targets, cache=arguments.cache, out=arguments.out)
-    return _exit_code(pipeline.report(request, arguments.base, arguments.head, show))
+    return _exit_code(report(request, arguments.base, arguments.head, show))
 
 
 def _explain(arguments: argparse.Namespace, show: _Show, cancel: Cancel) -> int:
@@ -128,16 +134,16 @@ def _explain(arguments: argparse.Namespace, show: _Show, cancel: Cancel) -> int:
 
 
 def _plan(arguments: argparse.Namespace, show: _Show, cancel: Cancel) -> int:
-    found = pipeline.plan_shards(_request(arguments, {}), arguments.shards, arguments.costs, cancel)
+    found = plan_shards(_request(arguments, {}), arguments.shards, arguments.costs, cancel)
     print(json.dumps(found))
     return 0
 
 
 def _cache(arguments: argparse.Namespace, show: _Show, cancel: Cancel) -> int:
     if arguments.prune:
-        print(caching.prune(arguments.cache, arguments.limit))
+        print(prune(arguments.cache, arguments.limit))
     else:
-        print(caching.show(arguments.cache))
+        print(shown_cache(arguments.cache))
     return 0
 
 
@@ -175,7 +181,7 @@ def _within_limit(arguments: argparse.Namespace, show: _Show) -> AbstractContext
     """The limit of those commands that have one."""
     if "cache_limit" not in arguments:
         return nullcontext()
-    return caching.limited(arguments.cache, arguments.cache_limit, show.say)
+    return limited(arguments.cache, arguments.cache_limit, show.say)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -17,7 +17,7 @@ from statistics import median_low
 from bot.compiler.caches.cell_cache import CellCache
 from bot.compiler.compiling import Compiled
 from bot.compiler.schedule import run_all
-from bot.core.values.plan import PlannedCell
+from bot.core.values.planned import PlannedCell
 from bot.core.values.snapshot import Cell, CellKey, Failure
 from bot.errors import InputError, UsageError
 from bot.inputs.config import load_config

@@ -20,8 +20,8 @@ from bot.core.metrics import METRIC_BY_ID, METRIC_IDS
 from bot.core.rules.delta import MetricDelta
 from bot.core.values.explanation import ComponentDelta, DispatchDelta, Explanation, PartDelta
 from bot.core.values.program import Family
-from bot.core.values.report import REPORT_SCHEMA
 from bot.core.values.snapshot import CellKey, Dispatch
+from bot.core.values.whole_report import REPORT_SCHEMA
 from bot.errors import InputError, UsageError
 from bot.render.terminal.cell_text import Told, print_cell, print_dispatch
 

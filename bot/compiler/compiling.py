@@ -16,7 +16,7 @@ from bot.compiler.sharing.places import without_places
 from bot.compiler.tools.bindings import Bindings
 from bot.compiler.tools.probe import RESUME_OPTIONS, UNTHREADED
 from bot.compiler.tools.toolchain import Toolchain
-from bot.core.values.plan import LIFTED_LIMIT_FLAG
+from bot.core.values.planned import LIFTED_LIMIT_FLAG
 from bot.core.values.snapshot import Failure
 from bot.system.files import temporary_directory
 from bot.system.processes import Cancel, Meter, Outcome, run

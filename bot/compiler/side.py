@@ -1,7 +1,8 @@
 """All compiles of one side, as tasks: where that is proved, the front half of a model once, resumed for every target.
 
 Sharing a front half is only a shortcut: `bot.compiler.sharing.front_halves` says which cells may,
-`bot.compiler.sharing.proof` when a resumed artifact is believed. Everything else, and every failure, is the direct compile of the printed command.
+`bot.compiler.sharing.proof` when a resumed artifact is believed. Everything else, and every failure, is the direct
+compile of the printed command.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from bot.compiler.sharing.proof import Action, Proof
 from bot.compiler.sharing.proof_book import ProofBook
 from bot.compiler.tools.importing import Importer
 from bot.compiler.tools.probe import Answer, ask_device, device_of, with_device
-from bot.core.values.plan import PlannedCell
+from bot.core.values.planned import PlannedCell
 from bot.core.values.snapshot import Failure
 
 Finish = Callable[[PlannedCell, "Compiled | Failure", "str | None"], None]

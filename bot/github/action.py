@@ -6,13 +6,13 @@ import json
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 
-from bot.commands.cache import limit_of_environment, limited
 from bot.errors import BotError, InternalError, UsageError
 from bot.github.posting import command, post
 from bot.github.reviewing import baseline, part, review, shards
 from bot.github.services import Services, open_services
 from bot.inputs.action_inputs import read_inputs
 from bot.inputs.events import read_event, run_context
+from bot.measurement.cache_limit import limit_of_environment, limited
 from bot.measurement.prepare import Show
 from bot.publish.actions import write_outputs
 from bot.system.processes import Cancel

@@ -8,14 +8,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from bot.commands.pipeline import no_verdict, write_report
 from bot.core.rules.acceptance import APPROVAL_LABEL, Acceptance, Seen, accept, seen
 from bot.core.rules.delta import STATES
 from bot.core.rules.quiet import alarms, resolves, wants_comment
 from bot.core.values.comment_state import decode, encode
 from bot.core.values.publication import CheckRun, CommentState
-from bot.core.values.report import Report
 from bot.core.values.verdict import Verdict
+from bot.core.values.whole_report import Report
 from bot.errors import BotError, InputError, InternalError, Interrupted, NetworkError
 from bot.github.services import Services
 from bot.inputs.config import Config
@@ -27,6 +26,8 @@ from bot.publish.pulls import labelling, may_write, pull
 from bot.render.markdown.check import broken_check, check_run, model_paths
 from bot.render.markdown.comment import marker, render_broken
 from bot.render.markdown.summary import render_summary
+from bot.reporting.making import no_verdict
+from bot.reporting.writing import write_report
 
 _Made = TypeVar("_Made")
 

@@ -10,14 +10,13 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from bot.commands.pipeline import reported
 from bot.core.codec.serial import from_json
 from bot.core.rules.acceptance import Acceptance
 from bot.core.values.comment_state import decode
 from bot.core.values.context import CommandRequest
 from bot.core.values.publication import CommentState
-from bot.core.values.report import Baseline, Report
 from bot.core.values.snapshot import Snapshot
+from bot.core.values.whole_report import Baseline, Report
 from bot.errors import BotError, InputError, Interrupted, NetworkError, UsageError
 from bot.github.baselines import stored_at
 from bot.github.delivering import Destination, as_bot_error, deliver, told_if_broken
@@ -31,6 +30,7 @@ from bot.publish.pulls import PullInfo, may_write, open_pulls_with_head, pull
 from bot.publish.runs import artifacts, dispatch, download, is_ancestor, newest_run, parents, rerun
 from bot.render.markdown.comment import marker
 from bot.render.text.escape import md_code
+from bot.reporting.making import reported
 from bot.store.unzip import read_zip
 
 _FILES = ("base.json", "head.json", "report.json", "comment.md", "summary.md", "report.html")

@@ -14,14 +14,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from bot.commands.pipeline import reported, say_failed, write_snapshot
 from bot.compiler.caches.cell_cache import TextStore
 from bot.core.rules.baseline import Entry
 from bot.core.rules.merging import merge_snapshots
 from bot.core.rules.policy import Rule
 from bot.core.rules.sharding import assigned, matrix
-from bot.core.values.report import Baseline, Report
 from bot.core.values.snapshot import CompilerInfo, Snapshot, SourceInfo
+from bot.core.values.whole_report import Baseline, Report
 from bot.errors import BotError, InputError, Interrupted, UsageError
 from bot.github.baselines import nearest_costs, standing_for
 from bot.github.delivering import Destination, deliver, tell, told_if_broken
@@ -31,6 +30,9 @@ from bot.inputs.config import Config
 from bot.measurement.prepare import load_snapshot, measured, plan_digest, require_writable
 from bot.measurement.recheck import suspects
 from bot.measurement.run import SidePlan
+from bot.measurement.sides import say_failed
+from bot.reporting.making import reported
+from bot.reporting.writing import write_snapshot
 from bot.store.artifact_store import ArtifactStore, artifact_name, file_name
 from bot.store.entries import pack
 from bot.system.files import write_atomically

@@ -7,7 +7,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from bot.cli.grammar import cores, default_cache
 from bot.core.values.context import ActionInputs, RunContext
 from bot.errors import UsageError
 from bot.inputs.config import Config
@@ -18,6 +17,7 @@ from bot.store.artifact_store import ArtifactStore
 from bot.store.data_branch import DataBranch
 from bot.store.directory import DirectoryStore
 from bot.store.entries import Store
+from bot.system.defaults import cores, default_cache
 from bot.system.files import write_atomically
 from bot.system.git import Git
 from bot.system.git_auth import credentials

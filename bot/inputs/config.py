@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from bot.core.rules.policy import Ratio, Rule
-from bot.core.values.plan import Target
+from bot.core.values.planned import Target
 from bot.core.values.verdict import Status
 from bot.errors import ConfigError
 from bot.inputs.suites import check_noise, parse_depths, parse_noise, parse_pairs, parse_sections, read_manifest

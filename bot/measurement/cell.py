@@ -12,7 +12,7 @@ from typing import TypeVar
 from bot.compiler.caches.cell_cache import TextStore
 from bot.compiler.compiling import Compiled
 from bot.core.rules.lasting import is_local
-from bot.core.values.plan import PlannedCell
+from bot.core.values.planned import PlannedCell
 from bot.core.values.program import Family, Program
 from bot.core.values.reading import Products, ProgramFacts
 from bot.core.values.snapshot import Cell, Failure

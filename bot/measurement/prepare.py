@@ -9,16 +9,15 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Protocol
 
-from bot.cli.grammar import SIDES
 from bot.compiler.caches.cell_cache import CellCache, TextStore, cell_key, digest_of
 from bot.compiler.repository import Repository, repository_of
 from bot.compiler.tools.option_names import in_its_words
 from bot.compiler.tools.toolchain import resolve
 from bot.core.codec.serial import from_lines
 from bot.core.rules.sharding import assigned, shard
-from bot.core.values.plan import Model, PlannedCell, Target, narrowed, plan, select
-from bot.core.values.report import Report
+from bot.core.values.planned import SIDES, Model, PlannedCell, Target, narrowed, plan, select
 from bot.core.values.snapshot import Snapshot
+from bot.core.values.whole_report import Report
 from bot.errors import InputError, OutputError
 from bot.inputs.config import Config
 from bot.inputs.models import load_models

@@ -28,7 +28,7 @@ from bot.compiler.sharing.front_halves import front_flags
 from bot.core.rules.delta import CellDelta, diff
 from bot.core.rules.outcomes import distinct
 from bot.core.rules.policy import judge
-from bot.core.values.plan import PlannedCell
+from bot.core.values.planned import PlannedCell
 from bot.core.values.snapshot import Cell, CellKey, Failure, Snapshot
 from bot.core.values.verdict import Finding
 from bot.inputs.config import Config

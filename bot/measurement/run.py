@@ -20,7 +20,7 @@ from bot.compiler.tools.bindings import Bindings
 from bot.compiler.tools.importing import Importer
 from bot.compiler.tools.probe import ask_device, known_measuring_options
 from bot.compiler.tools.toolchain import Toolchain
-from bot.core.values.plan import COMMON_FLAGS, Model, PlannedCell, Target
+from bot.core.values.planned import COMMON_FLAGS, Model, PlannedCell, Target
 from bot.core.values.snapshot import Cell, CellKey, Failure, Snapshot, SourceInfo
 from bot.errors import UsageError
 from bot.measurement.cell import cell_of

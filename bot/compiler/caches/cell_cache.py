@@ -20,7 +20,7 @@ from bot.core.codec.digests import is_whole
 from bot.core.codec.serial import cell_from_plain, cell_to_plain, dumps
 from bot.core.codec.serial_program import Programs, programs_from_plain
 from bot.core.rules.lasting import lasts
-from bot.core.values.plan import PlannedCell
+from bot.core.values.planned import PlannedCell
 from bot.core.values.snapshot import Cell
 from bot.errors import BotError
 from bot.system.files import write_atomically

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from bot.compiler.sharing.places import without_places
 from bot.compiler.tools.probe import with_device
-from bot.core.values.plan import COMMON_FLAGS, PlannedCell
+from bot.core.values.planned import COMMON_FLAGS, PlannedCell
 
 _TARGET_OPTIONS = frozenset(
     {

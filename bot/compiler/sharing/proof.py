@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from bot.compiler.compiling import Compiled
 from bot.compiler.sharing.front_halves import Group
-from bot.core.values.plan import PlannedCell
+from bot.core.values.planned import PlannedCell
 from bot.core.values.snapshot import CellKey, Failure
 
 Result = Compiled | Failure

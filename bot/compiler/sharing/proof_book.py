@@ -16,7 +16,7 @@ from typing import Any
 
 from bot.compiler.caches.cell_cache import MEASUREMENT_SCHEMA, CellCache, digest_of
 from bot.compiler.caches.storage import touch
-from bot.core.values.plan import Target
+from bot.core.values.planned import Target
 from bot.system.files import write_atomically
 
 

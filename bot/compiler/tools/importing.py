@@ -15,7 +15,7 @@ from pathlib import Path
 from bot.compiler.diagnostics import Ending, failure, trim
 from bot.compiler.tools.toolchain import Toolchain
 from bot.core.rules.lasting import here
-from bot.core.values.plan import Model
+from bot.core.values.planned import Model
 from bot.core.values.snapshot import Failure
 from bot.system.files import temporary_directory
 from bot.system.processes import Cancel, run

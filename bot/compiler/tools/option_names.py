@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bot.compiler.tools.probe import knows
 from bot.compiler.tools.toolchain import Toolchain
-from bot.core.values.plan import PlannedCell
+from bot.core.values.planned import PlannedCell
 from bot.system.files import temporary_directory
 from bot.system.processes import Cancel
 

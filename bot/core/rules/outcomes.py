@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from bot.core.values.plan import LIFTED_LIMIT_FLAG
+from bot.core.values.planned import LIFTED_LIMIT_FLAG
 from bot.core.values.snapshot import Cell, CellKey, Outcome, Snapshot
 
 Outcomes = tuple[tuple[Outcome, ...], tuple[Outcome, ...]]

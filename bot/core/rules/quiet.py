@@ -19,9 +19,9 @@ from __future__ import annotations
 
 from bot.core.rules.delta import CellDelta
 from bot.core.values.publication import CommentState
-from bot.core.values.report import Report
 from bot.core.values.snapshot import Cell
 from bot.core.values.verdict import Finding
+from bot.core.values.whole_report import Report
 
 
 def is_standing(finding: Finding) -> bool:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from bot.core.values.plan import PlannedCell
+from bot.core.values.planned import PlannedCell
 from bot.core.values.snapshot import Cell, CellKey
 from bot.errors import InputError, UsageError
 

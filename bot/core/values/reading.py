@@ -182,10 +182,9 @@ class Products:
         statistics: text of `--iree-scheduling-dump-statistics-file`.
         program: the program's IR facts; None with a reason in `reasons["program"]`.
         allocas: function → sum of its stack allocations in bytes; None with a reason in `reasons["allocas"]`.
-        strategies: function → the configuration chosen for it; None with a reason in
-            `reasons["strategies"]`.
-        operations: function → what its last IR before machine code consists of, as `bot.core.codec.counts` writes it; None
-            with a reason in `reasons["operations"]`.
+        strategies: function → the configuration chosen for it; None with a reason in `reasons["strategies"]`.
+        operations: function → what its last IR before machine code consists of, as `bot.core.codec.counts` writes it;
+            None with a reason in `reasons["operations"]`.
         compile_cpu_ms, compile_peak_rss_kib: of the processes that made the artifact, as the kernel counted them.
         reasons: product name → why it is missing.
     """

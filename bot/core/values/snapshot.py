@@ -91,6 +91,11 @@ class Failure:
     signal: str | None = None
     figure_bytes: int | None = None
 
+    @property
+    def first_line(self) -> str:
+        """Of the message."""
+        return self.message.strip().partition("\n")[0]
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from bot.core.metrics import METRICS
-from bot.core.values.report import Report
+from bot.core.values.whole_report import Report
 from bot.render.html.cell_tables import model_tables
 from bot.render.text.environment import draw, load
 from bot.render.text.selection import Limits

@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from bot.core.values.publication import Annotation, AnnotationLevel, CheckRun, Conclusion
-from bot.core.values.report import Report
 from bot.core.values.verdict import Finding
+from bot.core.values.whole_report import Report
 from bot.render.markdown.comment import TIERS, WHERE, draw_broken
 from bot.render.markdown.summary import TEMPLATE
 from bot.render.text.escape import clean, clip

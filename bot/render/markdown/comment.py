@@ -9,7 +9,7 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from bot.core.values.report import Report
+from bot.core.values.whole_report import Report
 from bot.errors import InputError, TemplateError
 from bot.render.text.environment import draw, load
 from bot.render.text.escape import clean, clip

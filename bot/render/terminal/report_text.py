@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from bot.core.values.report import Report
+from bot.core.values.whole_report import Report
 from bot.render.text.escape import clean, clean_block
 from bot.render.text.filters import change, plural, sides
 from bot.render.text.phrase import Phrase

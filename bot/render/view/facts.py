@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from bot.core.rules.delta import STATES, CellDelta
-from bot.core.values.report import Report
 from bot.core.values.snapshot import Cell, CellKey
 from bot.core.values.verdict import Finding, Level
+from bot.core.values.whole_report import Report
 from bot.render.text.escape import clip
 from bot.render.text.filters import plural
 from bot.render.text.phrase import Phrase, Span, code, joined, phrase

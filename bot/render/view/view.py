@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from bot.core.rules.quiet import is_standing
-from bot.core.values.report import Report
 from bot.core.values.verdict import Finding
+from bot.core.values.whole_report import Report
 from bot.render.reasons.cause_lines import CauseLine, causes
 from bot.render.reasons.model_tables import OVERVIEWS, pair_tables
 from bot.render.reasons.root_lines import RootLine, held, roots
@@ -18,6 +18,7 @@ from bot.render.text.filters import plural
 from bot.render.text.phrase import Phrase
 from bot.render.text.selection import Limits, Listing, fair_in_order, listing
 from bot.render.view.accepted import AcceptedGroup, accepted
+from bot.render.view.compilers import Commands, Compared, commands, compared, notes
 from bot.render.view.details import CostRow, ModelChanges, Unchanged, changed, costs, settled, unchanged
 from bot.render.view.facts import STACK_LIMIT_BYTES, Facts, build_facts, level_of
 from bot.render.view.failures import FailureGroup, OverRow, ReasonGroup, failures, over_limit, unmeasured
@@ -25,7 +26,6 @@ from bot.render.view.grid import Grid, build_grid
 from bot.render.view.headline import counts, headline
 from bot.render.view.movers import Movers, movers
 from bot.render.view.rows import MetricRow, finding_row
-from bot.render.view.sides import Commands, Compared, commands, compared, notes
 from bot.render.view.text_tables import Table
 
 _FAILURES_AT_ONCE = 4

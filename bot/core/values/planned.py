@@ -10,6 +10,7 @@ from fnmatch import fnmatchcase
 from bot.core.values.snapshot import CellKey, Snapshot
 from bot.errors import UsageError
 
+SIDES = ("base", "head")
 COMMON_FLAGS = (
     "--iree-dispatch-creation-enable-aggressive-fusion",
     "--iree-llvmcpu-debug-symbols=false",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from bot.core.values.report import Report
 from bot.core.values.snapshot import CellKey, Snapshot
+from bot.core.values.whole_report import Report
 from bot.render.text.escape import clip
 from bot.render.text.filters import plural
 from bot.render.text.phrase import Phrase, Span, code, joined, phrase
