@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from bot.core.program import HASHED_PHASES
 from bot.core.snapshot import Cell, Dispatch
-from bot.insight.bindings import all_bound_otherwise, rebound
+from bot.insight.bindings import OTHER_OFFSETS, all_bound_otherwise, bound_otherwise
 from bot.insight.codes import code_differs, same_numbers, strategy_differs, unconfigured
 from bot.insight.matching import Match
 from bot.insight.regions import Census, Compared, members_of, merges
@@ -260,8 +260,9 @@ def dispatch_cause(found: Match, compared: Compared, cell: Cause) -> str | None:
     if left.source != right.source:
         same = left.structure == right.structure
         return _regional(compared.structure_moved(left.structure) if same else None, cell)
-    if rebound(compared, base, head) and cell.cause in _REGIONAL and not strategy_differs(base, head):
-        return cell.cause
+    moved = bound_otherwise(compared, base, head) == OTHER_OFFSETS
+    if moved and cell.cause in _REGIONAL and not strategy_differs(base, head):
+        return cell.cause  # other regions around it are why its buffers are elsewhere; new assumptions are not
     return _back_end_cause(base, head, cell)
 
 
