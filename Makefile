@@ -68,7 +68,7 @@ lock: ## write requirements.txt anew: the image's packages with their hashes (Py
 bench: $(VENV)/.installed ## speed against the plain loop of the same compiles, over all models: ten minutes
 	$(BIN)/python -m tests.bench --config $(CONFIG_full)
 
-evidence: $(VENV)/.installed ## docs/evidence.md anew: reports from two empty caches, every printed command; half an hour
+evidence: $(VENV)/.installed ## docs/evidence.md anew: reports from two empty caches, every printed command; an hour
 	$(BIN)/python -m tests.evidence
 
 clean: ## remove the virtual environment and the outputs (the cache stays)

@@ -1,8 +1,9 @@
-"""What the README claims of sameness, shown on the real thing: `make evidence` (half an hour) writes docs/evidence.md.
+"""What the README claims of sameness, shown on the real thing: `make evidence` (an hour) writes docs/evidence.md.
 
 1. The same comparison from two empty caches, with one and with two jobs, in two folders, side by side.
 2. The printed command of every cell of both sides, run by a shell as anyone would, against what was reported.
 3. The same for small models under forty further flags, most of which no cell may share a front half under.
+4. Every headline beside a judgement from IR and device code that shares nothing with the bot (tests/cause_evidence.py).
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from bot.core.codec.serial import from_json
 from bot.core.values.snapshot import Cell, Snapshot
 from bot.system.defaults import cores, default_cache
 from bot.system.processes import Cancel
+from tests import cause_evidence
 
 ROOT = Path(__file__).resolve().parent.parent
 RELEASES = {"base": "3.11.0", "head": "3.13.0"}
@@ -234,6 +236,8 @@ def main() -> int:
         printed = checked(sides, scratch)
         varied = list(variations(binaries["head"], scratch))
         flagged = checked(varied, scratch)
+        report = json.loads((outs[1] / "report.json").read_text(encoding="utf-8"))
+        causes = cause_evidence.table(report, binaries["base"], binaries["head"], cores())
         shared = Counter(cell.donor is not None for side in sides for cell in side.snapshot.cells if cell.measured)
     page = [
         "# Evidence",
@@ -256,6 +260,10 @@ def main() -> int:
         "",
         f"{len(varied)} of {len(FLAGS)} flags that {RELEASES['head']} knows, two small models, all targets.",
         *table(flagged),
+        "",
+        "## The cause that is told is the cause of the change",
+        "",
+        *causes,
     ]
     arguments.out.parent.mkdir(exist_ok=True)
     arguments.out.write_text("\n".join(page) + "\n", encoding="utf-8")

@@ -12,7 +12,7 @@ from matched_cells import PHASES, Row, cells, made, whole, without_program
 
 from bot.core.values.explanation import CAUSES
 from bot.core.values.explanation import PHASES as ALL_PHASES
-from bot.core.values.program import Family
+from bot.core.values.program import BOUND_PARTS, Family
 from bot.core.values.snapshot import Cell
 from bot.insight.causes.matching import index_both, match_sides
 from bot.insight.causes.phases import Cause, cause_of, dispatch_cause, keeps_apart
@@ -66,9 +66,11 @@ def test_a_program_that_is_read_differently_and_ends_up_the_same_is_no_cause() -
     assert (told.cause, told.why.rpartition("; ")[2]) == ("packaging", "the program around them differs from input on")
 
 
-def _bound(cell: Cell, bound: str) -> Cell:
+def _bound(cell: Cell, bound: str, part: str = "offsets") -> Cell:
+    """Its entry points have this one part of what is bound to them; the other parts are everywhere the same."""
     assert cell.program is not None
-    sources = tuple(replace(source, bound=whole(bound)) for source in cell.program.sources)
+    parts = tuple(whole(bound if name == part else "same") for name in BOUND_PARTS)
+    sources = tuple(replace(source, bound=whole(bound), bound_parts=parts) for source in cell.program.sources)
     return replace(cell, program=replace(cell.program, sources=sources))
 
 
@@ -79,8 +81,16 @@ def test_buffers_at_other_offsets_are_a_consequence_and_no_cause_of_their_own() 
     assert _of(base, head) == [(None, "0", "input"), ("0", "1", "input"), ("1", "2", "input")]
     alone = _cause(base, _bound(_made(*moved), "there"))
     assert (alone.cause, alone.phase) == ("codegen", "executable-source")
-    assert alone.why.endswith("other code, and what the program binds there differs")
+    assert alone.why.endswith("other code, for buffers that the program binds at other offsets")
     assert _cause(base, _bound(_made(*moved), "here")).phase == "code"
+
+
+def test_other_assumptions_are_no_consequence_of_another_region() -> None:
+    rows = (Row("s", code="s"), Row("t", code="t", code_bytes=100))
+    moved = [replace(row, code=row.code and row.code.upper(), code_bytes=104) for row in rows]
+    base = _bound(made(*rows), "before", "assumptions")
+    head = _bound(_made(Row("new", code="n"), *moved, phases=OTHER_INPUT), "after", "assumptions")
+    assert _of(base, head) == [(None, "0", "input"), ("0", "1", "codegen"), ("1", "2", "codegen")]
 
 
 def test_an_inserted_dispatch_is_one_change_without_shift_noise() -> None:

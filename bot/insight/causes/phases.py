@@ -15,7 +15,7 @@ from bot.core.values.snapshot import Cell, Dispatch
 from bot.insight.causes.matching import Match
 from bot.insight.causes.regions import Census, Compared, members_of, merges
 from bot.insight.causes.siblings import keeps_apart
-from bot.insight.facts.bound import all_bound_otherwise, rebound
+from bot.insight.facts.bound import OTHER_OFFSETS, all_bound_otherwise, bound_otherwise
 from bot.insight.facts.codes import code_differs, same_numbers, strategy_differs, unconfigured
 
 SHOWN_REGIONS = 3
@@ -260,8 +260,9 @@ def dispatch_cause(found: Match, compared: Compared, cell: Cause) -> str | None:
     if left.source != right.source:
         same = left.structure == right.structure
         return _regional(compared.structure_moved(left.structure) if same else None, cell)
-    if rebound(compared, base, head) and cell.cause in _REGIONAL and not strategy_differs(base, head):
-        return cell.cause
+    moved = bound_otherwise(compared, base, head) == OTHER_OFFSETS
+    if moved and cell.cause in _REGIONAL and not strategy_differs(base, head):
+        return cell.cause  # other regions around it are why its buffers are elsewhere; new assumptions are not
     return _back_end_cause(base, head, cell)
 
 
