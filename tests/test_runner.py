@@ -12,7 +12,7 @@ import pytest
 from fake_compiler import is_alive, wait_until
 
 from bot.compiler import runner
-from bot.compiler.output import LIMIT_BYTES
+from bot.compiler.output import LIMIT_BYTES, whole_lines
 from bot.compiler.runner import Cancel, Meter, Outcome, Worker, run, scrubbed_environment
 from bot.errors import Interrupted
 
@@ -376,3 +376,10 @@ def test_a_guard_that_was_ended_is_replaced() -> None:
     shell("true")
     assert runner._guard.process is not None and runner._guard.process is not first
     assert is_alive(runner._guard.process.pid) and runner._guard.alive == set()
+
+
+def test_a_line_that_the_limit_cut_off_is_no_line() -> None:
+    lines = "error: one\n" * (LIMIT_BYTES // 11 + 1)
+    assert set(whole_lines(lines[:LIMIT_BYTES]).splitlines()) == {"error: one"}
+    assert whole_lines("error: one\nerror: tw") == "error: one\nerror: tw"
+    assert whole_lines("x" * LIMIT_BYTES) == "x" * LIMIT_BYTES

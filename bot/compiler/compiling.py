@@ -14,6 +14,7 @@ from bot.compiler.bindings import Bindings
 from bot.compiler.diagnostics import Ending, Undumped, failure, stack_figure_bytes
 from bot.compiler.files import temporary_directory
 from bot.compiler.machine import not_started, require_room, require_started
+from bot.compiler.output import whole_lines
 from bot.compiler.places import without_places
 from bot.compiler.probe import RESUME_OPTIONS, UNTHREADED
 from bot.compiler.runner import Cancel, Meter, Outcome, run
@@ -143,7 +144,7 @@ def _invoke(
 
 def _ending(outcome: Outcome, kit: Kit) -> Ending:
     """As the printed command ends, which does not ask for places."""
-    said = without_places(outcome.output)
+    said = without_places(whole_lines(outcome.output))
     return Ending(outcome.exit_code, outcome.signal, outcome.timed_out, said, kit.timeout_seconds)
 
 
