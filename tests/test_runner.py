@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 from fake_compiler import is_alive, wait_until
 
+from bot.compiler import runner
 from bot.errors import Interrupted
 from bot.system import processes as runner
-from bot.system.output import LIMIT_BYTES
+from bot.system.output import LIMIT_BYTES, whole_lines
 from bot.system.processes import Cancel, Meter, Outcome, Worker, run, scrubbed_environment
 
 PYTHON = (sys.executable, "-IS", "-c")
@@ -376,3 +377,10 @@ def test_a_guard_that_was_ended_is_replaced() -> None:
     shell("true")
     assert runner._guard.process is not None and runner._guard.process is not first
     assert is_alive(runner._guard.process.pid) and runner._guard.alive == set()
+
+
+def test_a_line_that_the_limit_cut_off_is_no_line() -> None:
+    lines = "error: one\n" * (LIMIT_BYTES // 11 + 1)
+    assert set(whole_lines(lines[:LIMIT_BYTES]).splitlines()) == {"error: one"}
+    assert whole_lines("error: one\nerror: tw") == "error: one\nerror: tw"
+    assert whole_lines("x" * LIMIT_BYTES) == "x" * LIMIT_BYTES

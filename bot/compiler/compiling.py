@@ -13,12 +13,11 @@ from pathlib import Path
 from bot.compiler.diagnostics import Ending, Undumped, failure, stack_figure_bytes
 from bot.compiler.machine import not_started, require_room, require_started
 from bot.compiler.sharing.places import without_places
-from bot.compiler.tools.bindings import Bindings
 from bot.compiler.tools.probe import RESUME_OPTIONS, UNTHREADED
 from bot.compiler.tools.toolchain import Toolchain
-from bot.core.values.planned import LIFTED_LIMIT_FLAG
+from bot.core.values.plan import LIFTED_LIMIT_FLAG
 from bot.core.values.snapshot import Failure
-from bot.system.files import temporary_directory
+from bot.system.output import whole_lines
 from bot.system.processes import Cancel, Meter, Outcome, run
 
 _ARTIFACT = "out.vmfb"
@@ -143,7 +142,7 @@ def _invoke(
 
 def _ending(outcome: Outcome, kit: Kit) -> Ending:
     """As the printed command ends, which does not ask for places."""
-    said = without_places(outcome.output)
+    said = without_places(whole_lines(outcome.output))
     return Ending(outcome.exit_code, outcome.signal, outcome.timed_out, said, kit.timeout_seconds)
 
 

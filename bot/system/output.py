@@ -11,6 +11,13 @@ Keeping = Callable[[bytes], bytes]
 """Chunk after chunk of the output → what to keep of it; an empty chunk is its end."""
 
 
+def whole_lines(output: str) -> str:
+    """Without the last line where the limit cut it off: its beginning alone would be other words."""
+    if len(output.encode()) < LIMIT_BYTES:
+        return output
+    return output.rpartition("\n")[0] or output
+
+
 class Head:
     """What is kept of a pipe: the head of what `keeping` leaves of it."""
 
