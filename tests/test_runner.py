@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from fake_compiler import is_alive, wait_until
 
-from bot.compiler import runner
 from bot.errors import Interrupted
 from bot.system import processes as runner
 from bot.system.output import LIMIT_BYTES, whole_lines

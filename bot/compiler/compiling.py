@@ -13,10 +13,12 @@ from pathlib import Path
 from bot.compiler.diagnostics import Ending, Undumped, failure, stack_figure_bytes
 from bot.compiler.machine import not_started, require_room, require_started
 from bot.compiler.sharing.places import without_places
+from bot.compiler.tools.bindings import Bindings
 from bot.compiler.tools.probe import RESUME_OPTIONS, UNTHREADED
 from bot.compiler.tools.toolchain import Toolchain
-from bot.core.values.plan import LIFTED_LIMIT_FLAG
+from bot.core.values.planned import LIFTED_LIMIT_FLAG
 from bot.core.values.snapshot import Failure
+from bot.system.files import temporary_directory
 from bot.system.output import whole_lines
 from bot.system.processes import Cancel, Meter, Outcome, run
 
