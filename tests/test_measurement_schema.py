@@ -18,7 +18,7 @@ from bot.core.values.planned import COMMON_FLAGS, LIFTED_LIMIT_FLAG
 FLAGS = (COMMON_FLAGS, LIFTED_LIMIT_FLAG, MEASURING_OPTIONS, RESUME_OPTIONS)
 STARTS = ("bot.measurement.cell", "bot.compiler.compiling", "bot.compiler.diagnostics", "bot.insight.facts.describing")
 FOLLOWED = ("bot.insight",)
-"""Of what the modules above import, these rooms decide too what a cell says; `bot.measure` does as a whole."""
+"""Of what the modules above import, these rooms decide too what a cell says; `bot.readers` does as a whole."""
 
 
 def module_of(wanted: str) -> str:
@@ -30,7 +30,7 @@ def module_of(wanted: str) -> str:
 
 def deciding() -> list[str]:
     """The modules that decide what a measurement says."""
-    found = {name for name in SOURCES if within(name, "bot.measure")}
+    found = {name for name in SOURCES if within(name, "bot.readers")}
     todo = list(STARTS)
     while todo:
         if (name := todo.pop()) not in found:
@@ -98,5 +98,5 @@ def test_only_what_is_said_counts(source: str, same: bool) -> None:
 
 
 def test_both_are_written_so_that_the_line_can_be_pasted() -> None:
-    text = (Path(__file__).parents[1] / "bot" / "compiler" / "cache.py").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[1] / "bot" / "compiler" / "caches" / "cell_cache.py").read_text(encoding="utf-8")
     assert len(re.findall(r'^MEASUREMENT_(?:SCHEMA = "code-size-cell/\d+"|SOURCES = "[0-9a-f]{64}")$', text, re.M)) == 2
