@@ -1,6 +1,6 @@
 """The error tree: what went wrong, where, and how to fix it; one exit code per class.
 
-Everything a user can cause ends here and is caught once, in `bot.cli`. Whatever else is raised is a fault of the
+Everything a user can cause ends here and is caught once, in `bot.cli.main`. Whatever else is raised is a fault of the
 program, which `InternalError.of` puts into one line.
 """
 

@@ -17,15 +17,15 @@ from fake_compiler import TEMPLATES, FakeCompiler, install, install_native
 from fake_github import FakeGitHub
 from github_runner import REPOSITORY, Origin, git, outputs
 
-from bot.action import act
-from bot.compiler.files import write_atomically
-from bot.compiler.runner import Cancel
-from bot.core.report import Report
-from bot.core.serial import from_json
-from bot.core.snapshot import Snapshot
+from bot.core.codec.serial import from_json
+from bot.core.values.snapshot import Snapshot
+from bot.core.values.whole_report import Report
 from bot.errors import BotError
-from bot.measuring import Progress
+from bot.github.action import act
+from bot.measurement.run import Progress
 from bot.store.directory import DirectoryStore
+from bot.system.files import write_atomically
+from bot.system.processes import Cancel
 
 EVENTS = REPOSITORY / "tests/fixtures/events"
 MODEL = "// model {}\nfunc.func @main()\n"

@@ -24,16 +24,16 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from bot import pipeline
-from bot.arguments import default_cache
-from bot.compiler.runner import Cancel
-from bot.compiler.toolchain import resolve
+from bot.commands.measure import measure
+from bot.compiler.tools.toolchain import resolve
+from bot.core.codec.serial import from_json, to_json
 from bot.core.parts import TABLES
-from bot.core.report import Report
-from bot.core.serial import from_json, to_json
-from bot.core.snapshot import Cell, CellKey, Snapshot
-from bot.preparing import Request
-from bot.render.progress import MeasureProgress
+from bot.core.values.snapshot import Cell, CellKey, Snapshot
+from bot.core.values.whole_report import Report
+from bot.measurement.prepare import Request
+from bot.render.terminal.progress import MeasureProgress
+from bot.system.defaults import default_cache
+from bot.system.processes import Cancel
 from tests import families_bench
 
 COMPILER = "3.13.0"
@@ -41,7 +41,7 @@ REPORT_CELLS = 5000
 # A child's own peak is in /proc: what the kernel tells the parent is never below the parent's own.
 REPORT = """
 import sys
-from bot.cli import main
+from bot.cli.main import main
 code = main(sys.argv[1:])
 print(open("/proc/self/status").read())
 sys.exit(code)
@@ -85,7 +85,7 @@ class Run:
 def run_measure(request: Request) -> Run:
     """Measure in this process; the time includes everything but Python's own start."""
     show, began = _Show(), time.monotonic()
-    pipeline.measure(request, show, Cancel())
+    measure(request, show, Cancel())
     seconds = time.monotonic() - began
     return Run(seconds, show.cpu_ms, from_json(request.out.read_text(encoding="utf-8")))
 

@@ -23,13 +23,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bot.arguments import cores, default_cache
 from bot.compiler.diagnostics import Ending, failure
-from bot.compiler.places import without_places
-from bot.compiler.runner import Cancel
-from bot.compiler.toolchain import resolve
-from bot.core.serial import from_json
-from bot.core.snapshot import Cell, Snapshot
+from bot.compiler.sharing.places import without_places
+from bot.compiler.tools.toolchain import resolve
+from bot.core.codec.serial import from_json
+from bot.core.values.snapshot import Cell, Snapshot
+from bot.system.defaults import cores, default_cache
+from bot.system.processes import Cancel
 from tests import cause_evidence
 
 ROOT = Path(__file__).resolve().parent.parent

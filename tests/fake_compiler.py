@@ -27,9 +27,9 @@ from typing import Any
 
 import pytest
 
-from bot.compiler.toolchain import Toolchain
-from bot.core.plan import LIFTED_LIMIT_FLAG, Model, PlannedCell, Target, plan
-from bot.core.snapshot import CompilerInfo
+from bot.compiler.tools.toolchain import Toolchain
+from bot.core.values.planned import LIFTED_LIMIT_FLAG, Model, PlannedCell, Target, plan
+from bot.core.values.snapshot import CompilerInfo
 
 PROGRAM = Path(__file__).resolve().parent / "fakes" / "iree_compile.py"
 BINARIES = Path(__file__).resolve().parent / "fixtures" / "binaries"

@@ -7,8 +7,8 @@ import re
 import time
 from pathlib import Path
 
-from bot.core.reading import ProgramFacts, SourceText
-from bot.insight.describing import describe
+from bot.core.values.reading import ProgramFacts, SourceText
+from bot.insight.facts.describing import describe
 
 FIXTURES = Path(__file__).parent / "fixtures" / "families"
 EXECUTABLES = 10_000

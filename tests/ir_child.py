@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-WORKER = Path(__file__).parents[1] / "bot" / "measure" / "ir_worker.py"
+WORKER = Path(__file__).parents[1] / "bot" / "readers" / "ir_worker" / "ir_worker.py"
 
 
 def find_compiler_root() -> Path | None:

@@ -9,9 +9,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from bot.core.digests import WHOLE_CHARACTERS
-from bot.core.program import Family, Program, Site, Source
-from bot.core.snapshot import Cell, CellKey, Dispatch
+from bot.core.codec.digests import WHOLE_CHARACTERS
+from bot.core.values.program import Family, Program, Site, Source
+from bot.core.values.snapshot import Cell, CellKey, Dispatch
 
 
 def whole(word: str) -> str:

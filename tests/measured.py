@@ -11,9 +11,9 @@ from dataclasses import replace
 
 from report_factory import TARGETS, digest, snapshot
 
-from bot.core.digests import written
-from bot.core.program import FAMILY_KINDS, Argument, Family, Program, Site, Source
-from bot.core.snapshot import Cell, CellKey, Dispatch, Snapshot
+from bot.core.codec.digests import written
+from bot.core.values.program import FAMILY_KINDS, Argument, Family, Program, Site, Source
+from bot.core.values.snapshot import Cell, CellKey, Dispatch, Snapshot
 
 DISPATCHES = 30
 _KINDS = ("matmul", "conv", "reduction", "elementwise", "transpose", "softmax", "pooling", "pack")

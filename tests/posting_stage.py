@@ -19,23 +19,23 @@ from fake_github import FakeGitHub
 from github_runner import REPOSITORY, outputs
 from strategies import plain_snapshot
 
-from bot.cli import _Show
-from bot.compiler.files import write_atomically
-from bot.compiler.runner import Cancel
-from bot.core.baseline import Entry
-from bot.core.comment_state import decode
-from bot.core.publication import CommentState
-from bot.core.report import Report
-from bot.core.serial import to_json
-from bot.core.snapshot import Snapshot, SourceInfo
+from bot.cli.main import _Show
+from bot.core.codec.serial import to_json
+from bot.core.rules.baseline import Entry
+from bot.core.values.comment_state import decode
+from bot.core.values.publication import CommentState
+from bot.core.values.snapshot import Snapshot, SourceInfo
+from bot.core.values.whole_report import Report
 from bot.errors import BotError
+from bot.github.posting import command, post
+from bot.github.services import Services, open_services
 from bot.inputs.action_inputs import read_inputs
 from bot.inputs.events import run_context
-from bot.measuring import Progress
-from bot.posting import command, post
-from bot.publish.github import connect
-from bot.services import Services, open_services
+from bot.measurement.run import Progress
+from bot.publish.hub import connect
 from bot.store.directory import DirectoryStore
+from bot.system.files import write_atomically
+from bot.system.processes import Cancel
 
 BASE, HEAD, MERGE, OLDER, FOREIGN = (letter * 40 for letter in "bacdf")
 NUMBER, RUN = 7, 500

@@ -12,7 +12,7 @@ import pytest
 from fake_github import FakeGitHub
 
 from bot.errors import NetworkError
-from bot.publish.github import Hub, connect
+from bot.publish.hub import Hub, connect
 
 OURS = "github-actions[bot]"
 HEAD = "a" * 40

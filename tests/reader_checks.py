@@ -13,7 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from bot.core.reading import ArtifactReading, Reading
+from bot.core.values.reading import ArtifactReading, Reading
 from bot.errors import MalformedBinary
 
 BINARIES = Path(__file__).parent / "fixtures" / "binaries"

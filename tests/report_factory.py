@@ -9,15 +9,15 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from bot.core.delta import CellDelta, diff
-from bot.core.explanation import ComponentDelta, DispatchDelta, Explanation
 from bot.core.metrics import METRIC_IDS
-from bot.core.overview import FoldCounts, Folding, Fusion, FusionCounts, Overview, Pair, Slope
-from bot.core.policy import judge
-from bot.core.program import Argument, Family, Program
-from bot.core.report import Baseline, Report
-from bot.core.snapshot import Cell, CellKey, CompilerInfo, Dispatch, Failure, Metrics, Snapshot, SourceInfo
-from bot.core.verdict import Finding, Level, Verdict
+from bot.core.rules.delta import CellDelta, diff
+from bot.core.rules.policy import judge
+from bot.core.values.explanation import ComponentDelta, DispatchDelta, Explanation
+from bot.core.values.model_counts import FoldCounts, Folding, Fusion, FusionCounts, Overview, Pair, Slope
+from bot.core.values.program import Argument, Family, Program
+from bot.core.values.snapshot import Cell, CellKey, CompilerInfo, Dispatch, Failure, Metrics, Snapshot, SourceInfo
+from bot.core.values.verdict import Finding, Level, Verdict
+from bot.core.values.whole_report import Baseline, Report
 
 MODELS = (
     "bert_l4_f32_dyn",

@@ -9,10 +9,10 @@ import report_factory as make
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.core.acceptance import Acceptance, Seen, accept, seen
-from bot.core.report import Baseline, Report, report_to_plain
-from bot.core.snapshot import CellKey
-from bot.core.verdict import Accepted, Finding, Verdict
+from bot.core.rules.acceptance import Acceptance, Seen, accept, seen
+from bot.core.values.snapshot import CellKey
+from bot.core.values.verdict import Accepted, Finding, Verdict
+from bot.core.values.whole_report import Baseline, Report, report_to_plain
 
 CELL = CellKey("bert", "vmvx")
 GROWTH = Finding(CELL, "fail", "artifact_bytes", "code size", "change", "4KiB", "+9,000 B", 1_000, 10_000, 12)

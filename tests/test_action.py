@@ -1,4 +1,4 @@
-"""bot.action and bot.services: from an event and the inputs to one story, its outputs and its exit code."""
+"""From an event and the inputs to one story, its outputs and its exit code."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from action_stage import MODEL, Ran, Stage, event
 from fake_github import FakeGitHub
 from github_runner import Runner
 
-from bot.action import _STORIES_OF
+from bot.github.action import _STORIES_OF
 from bot.inputs.action_inputs import COMMANDS, OUTPUTS
 
 NAMES = {output.name for output in OUTPUTS}

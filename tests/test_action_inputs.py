@@ -13,8 +13,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.core.context import ActionInputs
-from bot.core.delta import STATES
+from bot.core.rules.delta import STATES
+from bot.core.values.context import ActionInputs
 from bot.errors import UsageError
 from bot.inputs.action_inputs import COMMANDS, INPUTS, OUTPUTS, read_inputs
 

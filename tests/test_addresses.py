@@ -1,4 +1,4 @@
-"""bot.compiler.addresses: the same command finds its memory at the same addresses, or at others on purpose."""
+"""bot.system.addresses: the same command finds its memory at the same addresses, or at others on purpose."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bot.compiler.addresses import LAYOUTS, fixed_addresses, placed
-from bot.compiler.runner import Cancel, run
+from bot.system.addresses import LAYOUTS, fixed_addresses, placed
+from bot.system.processes import Cancel, run
 
 MAPS = [sys.executable, "-IS", "-c", "print(open('/proc/self/maps').read())"]
 

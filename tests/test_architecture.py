@@ -1,4 +1,4 @@
-"""The walls of the house, read from the imports; and the habits that keep every file readable."""
+"""The floors of the house, read from the imports; and the habits that keep every file readable."""
 
 from __future__ import annotations
 
@@ -6,36 +6,35 @@ import ast
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-ROOMS = {"inputs", "compiler", "measure", "insight", "store", "render", "publish"}
-ABOVE_ROOMS = {
-    "bot.pipeline",
-    "bot.preparing",
-    "bot.measuring",
-    "bot.cells",
-    "bot.rechecking",
-    "bot.calibrating",
-    "bot.action",
-    "bot.arguments",
-    "bot.caching",
-    "bot.baselines",
-    "bot.services",
-    "bot.opening",
-    "bot.reviewing",
-    "bot.delivering",
-    "bot.posting",
-    "bot.cli",
-    "bot.doctor",
-    "bot.explained",
-    "bot.__main__",
+FLOORS = {
+    "cli": 5,
+    "commands": 4,
+    "github": 4,
+    "measurement": 3,
+    "reporting": 3,
+    "inputs": 2,
+    "compiler": 2,
+    "readers": 2,
+    "insight": 2,
+    "render": 2,
+    "store": 2,
+    "publish": 2,
+    "core": 1,
+    "system": 1,
 }
-SPAWNER = "bot.compiler.runner"
-REACHES_NETWORK = {"publish"}
+"""Folder → its floor: every import goes down, or stays inside its own folder. `core`, `system` and errors serve all."""
+OPEN_TO_ALL = {"core", "system", "errors"}
+MOST_FILES = 12
+"""Of a folder, without its `__init__`."""
+SPAWNER = "bot.system.processes"
+REACHES_NETWORK = {"publish", "system"}
 
 # What computes, and neither reads nor writes anything outside.
 PURE = """
@@ -65,7 +64,7 @@ DISTRIBUTION = {
 # A script that runs in an interpreter of its own, without the bot: it imports its siblings by their bare names, and the
 # compiler's bindings by name, once it knows where they are.
 SCRIPT, SIBLINGS = (
-    "bot.measure.ir_worker",
+    "bot.readers.ir_worker.ir_worker",
     ("ir_bindings", "ir_kinds", "ir_locations", "ir_operations", "ir_program", "ir_strategies"),
 )
 
@@ -101,10 +100,16 @@ def within(module: str, *places: str) -> bool:
     return any(f"{module}.".startswith(f"{place}.") for place in places)
 
 
-def room_of(module: str) -> str | None:
-    """`render` for `bot.render.comment`; None outside the rooms."""
+def folder_of(module: str) -> str | None:
+    """`render` for `bot.render.view.grid`; None for what stands in no folder."""
     parts = module.split(".")
-    return parts[1] if len(parts) > 1 and parts[0] == "bot" and parts[1] in ROOMS else None
+    return parts[1] if len(parts) > 2 and parts[0] == "bot" else None
+
+
+def floor_plan() -> str:
+    """The floors, the highest first, for those who broke them."""
+    floors = sorted(set(FLOORS.values()), reverse=True)
+    return "\n".join(f"{floor}: {' '.join(name for name, at in FLOORS.items() if at == floor)}" for floor in floors)
 
 
 def offenders(is_wrong: Callable[[str, str], bool]) -> list[str]:
@@ -139,19 +144,36 @@ def test_the_walker_sees_every_kind_of_import(source: str, found: set[str]) -> N
 
 
 def test_the_walker_sees_the_whole_house() -> None:
-    assert {"bot", "bot.core.delta", "bot.compiler.runner", "bot.pipeline"} <= SOURCES.keys()
-    assert "bot.core.delta.diff" in IMPORTS["bot.pipeline"]
+    assert {"bot", "bot.core.rules.delta", "bot.system.processes", "bot.commands.compare"} <= SOURCES.keys()
+    assert "bot.core.rules.delta.diff" in IMPORTS["bot.reporting.making"]
 
 
 # The walls.
 
 
-def test_a_room_imports_core_errors_itself_and_libraries_only() -> None:
+def test_every_import_goes_down() -> None:
     def wrong(name: str, wanted: str) -> bool:
-        room = room_of(name)
-        return bool(room) and within(wanted, "bot") and not within(wanted, "bot.core", "bot.errors", f"bot.{room}")
+        here, there = folder_of(name), folder_of(wanted)
+        if here is None or there is None or here == there:
+            return False
+        return there not in OPEN_TO_ALL and FLOORS[there] >= FLOORS[here]
 
-    assert offenders(wrong) == []
+    assert offenders(wrong) == [], floor_plan()
+
+
+def test_every_folder_has_a_floor() -> None:
+    folders = {folder for name in SOURCES if (folder := folder_of(name))}
+    assert folders == FLOORS.keys()
+    loose = {name for name, path in SOURCES.items() if path.parent == ROOT / "bot"}
+    assert loose == {"bot", "bot.__main__", "bot.errors"}
+
+
+def test_no_folder_is_crowded_and_no_two_files_share_a_name() -> None:
+    files = [path for path in SOURCES.values() if path.name != "__init__.py"]
+    folders = Counter(str(path.parent.relative_to(ROOT)) for path in files)
+    assert {folder: count for folder, count in folders.items() if count > MOST_FILES} == {}
+    names = Counter(path.name for path in files)
+    assert [name for name, count in names.items() if count > 1] == []
 
 
 def test_core_and_errors_import_nothing_that_touches_the_world() -> None:
@@ -174,16 +196,6 @@ def test_errors_import_nothing_of_the_bot() -> None:
     assert not [wanted for wanted in IMPORTS["bot.errors"] if within(wanted, "bot")]
 
 
-def test_only_those_above_import_rooms() -> None:
-    outside = [name for name in SOURCES if room_of(name) is None and not within(name, "bot.core", "bot.errors")]
-    guests = {name for name in outside if any(room_of(wanted) for wanted in IMPORTS[name])}
-    assert guests <= ABOVE_ROOMS
-
-
-def test_nobody_imports_those_above_but_they_themselves() -> None:
-    assert offenders(lambda name, wanted: within(wanted, *ABOVE_ROOMS) and name not in ABOVE_ROOMS) == []
-
-
 def test_one_module_spawns_processes() -> None:
     assert offenders(lambda name, wanted: name != SPAWNER and within(wanted, *SPAWNING)) == []
     calls = {name: [n for n in dotted_names(tree) if SPAWNING_CALL.fullmatch(n)] for name, tree in TREES.items()}
@@ -191,10 +203,10 @@ def test_one_module_spawns_processes() -> None:
     assert "subprocess" in IMPORTS[SPAWNER]
 
 
-def test_only_publish_reaches_the_network() -> None:
+def test_only_publish_and_the_system_reach_the_network() -> None:
     def wrong(name: str, wanted: str) -> bool:
         reaches = within(wanted, *NETWORK.split()) and not within(wanted, *NO_NETWORK)
-        return reaches and room_of(name) not in REACHES_NETWORK
+        return reaches and folder_of(name) not in REACHES_NETWORK
 
     assert offenders(wrong) == []
 
@@ -205,9 +217,11 @@ def test_imports_are_written_so_that_these_tests_see_them() -> None:
 
 
 def test_the_script_and_its_siblings_run_without_the_bot_and_its_libraries() -> None:
-    wanted = {one for name in (SCRIPT, *(f"bot.measure.{each}" for each in SIBLINGS)) for one in IMPORTS[name]}
+    wanted = {
+        one for name in (SCRIPT, *(f"bot.readers.ir_worker.{each}" for each in SIBLINGS)) for one in IMPORTS[name]
+    }
     known = {*sys.stdlib_module_names, *SIBLINGS}
-    assert {one for one in wanted if one.removeprefix("bot.measure.").partition(".")[0] not in known} == set()
+    assert {one for one in wanted if one.removeprefix("bot.readers.ir_worker.").partition(".")[0] not in known} == set()
 
 
 def declared(section: str) -> set[str]:

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.core.metrics import ARTIFACT_PARTS, METRIC_IDS
-from bot.core.reading import ArtifactReading, EntryPoint, Measurement, Products, Reading
-from bot.measure.assemble import measure
-from bot.measure.ir_facts import alloca_bytes, program_facts
+from bot.core.values.reading import ArtifactReading, EntryPoint, Measurement, Products, Reading
+from bot.readers.assemble import measure
+from bot.readers.ir_facts import alloca_bytes, program_facts
 
 FIXTURES = Path(__file__).parent / "fixtures" / "ir"
 ANSWERS = json.loads((FIXTURES / "tiny.answers.json").read_text())

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from fake_compiler import is_alive, wait_until
 
-from bot.compiler.bindings import Bindings
-from bot.compiler.runner import Cancel
+from bot.compiler.tools.bindings import Bindings
 from bot.errors import Interrupted
+from bot.system.processes import Cancel
 
 READY = "print(json.dumps({'ready': True}), flush=True)\n"
 PRELUDE = """

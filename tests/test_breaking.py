@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from matched_cells import KEY, Row, made
 
 from bot.compiler.diagnostics import trim
-from bot.core.explanation import PHASES, Explanation
-from bot.core.snapshot import Cell, Failure
-from bot.insight.breaking import broken, phase_of
+from bot.core.values.explanation import PHASES, Explanation
+from bot.core.values.snapshot import Cell, Failure
+from bot.insight.causes.breaking import broken, phase_of
 
 SAID = Path(__file__).parent / "fixtures" / "diagnostics"
 DISTRIBUTE = "torch/nn/modules/normalization.py:228:0: error: 'func.func' op failed to distribute"

@@ -14,16 +14,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_disk import small_disk
 
-from bot.compiler import cache as cache_module
-from bot.compiler import importing
-from bot.compiler.cache import CellCache, TextStore, cell_key, digest_of
-from bot.core import lasting
-from bot.core.lasting import here
+from bot.compiler.caches import cell_cache as cache_module
+from bot.compiler.caches.cell_cache import CellCache, TextStore, cell_key, digest_of
+from bot.compiler.tools import importing
+from bot.core.codec.serial import cell_to_plain, dumps
 from bot.core.metrics import METRIC_IDS
-from bot.core.serial import cell_to_plain, dumps
-from bot.core.snapshot import Cell, CellKey, Dispatch, Failure
+from bot.core.rules import lasting
+from bot.core.rules.lasting import here
+from bot.core.values.snapshot import Cell, CellKey, Dispatch, Failure
 from bot.errors import OutputError
-from bot.measuring import IR_WORKER
+from bot.measurement.run import IR_WORKER
 
 KEY = digest_of("a key")
 CELL = Cell(
@@ -155,7 +155,7 @@ def test_a_model_that_is_imported_is_kept_under_what_imports_it(tmp_path: Path) 
     [mlir] = cells_of(tmp_path, ["m"], [X86])
     onnx = replace(mlir, model=replace(mlir.model, path="m.onnx"))
     keys = {cell_key("digest", mlir), cell_key("digest", onnx)}
-    with patch("bot.compiler.importing.version", lambda _: "0.0.1"):
+    with patch("bot.compiler.tools.importing.version", lambda _: "0.0.1"):
         importing.importer_version.cache_clear()
         keys |= {cell_key("digest", mlir), cell_key("digest", onnx)}
     importing.importer_version.cache_clear()

@@ -1,4 +1,4 @@
-"""bot.calibrating: which cells are compiled again, what their spread is, and the lines that come of it."""
+"""bot.commands.calibrate: which cells are compiled again, what their spread is, and the lines that come of it."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ import pytest
 import yaml
 from fake_compiler import ROCM, TEMPLATES, VMVX, X86, FakeCompiler, cells_of, install, install_native, write_model
 
-from bot.calibrating import FEW, NOISY, Spread, band_percent, calibrate, chosen, repeated, spreads
-from bot.cli import main
-from bot.compiler.cache import CellCache, cell_key
-from bot.compiler.runner import Cancel
+from bot.cli.main import main
+from bot.commands.calibrate import FEW, NOISY, Spread, band_percent, calibrate, chosen, repeated, spreads
+from bot.compiler.caches.cell_cache import CellCache, cell_key
 from bot.core.metrics import METRICS
-from bot.core.plan import Model, Target, plan
-from bot.core.report import Report
-from bot.core.snapshot import Cell, CellKey, Failure, SourceInfo
+from bot.core.values.planned import Model, Target, plan
+from bot.core.values.snapshot import Cell, CellKey, Failure, SourceInfo
+from bot.core.values.whole_report import Report
 from bot.errors import InputError, UsageError
 from bot.inputs.units import parse_ratio
-from bot.measuring import Progress, SidePlan, Workshop
-from bot.preparing import Request
+from bot.measurement.prepare import Request
+from bot.measurement.run import Progress, SidePlan, Workshop
+from bot.system.processes import Cancel
 
 CONFIG = "schema: code-size-config/1\nmodels: ['suite/*.mlir']\ntargets: [vmvx, llvm-cpu-x86_64]\n"
 

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matched_cells import PHASES, Row, cells, made, whole, without_program
 
-from bot.core.explanation import CAUSES
-from bot.core.explanation import PHASES as ALL_PHASES
-from bot.core.program import BOUND_PARTS, Family
-from bot.core.snapshot import Cell
-from bot.insight.causes import Cause, cause_of, dispatch_cause, keeps_apart
-from bot.insight.matching import index_both, match_sides
-from bot.insight.regions import compare
+from bot.core.values.explanation import CAUSES
+from bot.core.values.explanation import PHASES as ALL_PHASES
+from bot.core.values.program import BOUND_PARTS, Family
+from bot.core.values.snapshot import Cell
+from bot.insight.causes.matching import index_both, match_sides
+from bot.insight.causes.phases import Cause, cause_of, dispatch_cause, keeps_apart
+from bot.insight.causes.regions import compare
 
 OTHER_INPUT = {"input": whole("j"), "global-optimization": whole("h")}
 OTHER_OPTIMIZATION = {"input": whole("i"), "global-optimization": whole("h")}

@@ -10,18 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_comment import RUN, accepted, assert_harmless, pulled
 
-from bot.core.publication import CheckRun
-from bot.core.report import Report
-from bot.core.snapshot import CellKey
-from bot.core.verdict import Verdict
-from bot.render.check import (
+from bot.core.values.publication import CheckRun
+from bot.core.values.snapshot import CellKey
+from bot.core.values.verdict import Verdict
+from bot.core.values.whole_report import Report
+from bot.render.markdown.check import (
     ANNOTATIONS_LIMIT,
     CHECK_SUMMARY_LIMIT,
     broken_check,
     check_run,
     model_paths,
 )
-from bot.render.fitting import length
+from bot.render.text.fitting import length
 
 CONFIG = "configs/code-size.yml"
 PATHS = {"bert": "models/bert.mlir", "mobilenet": "models/mobilenet.mlir"}

@@ -1,4 +1,4 @@
-"""bot.cli: one line and the right exit code for what a user can get wrong, and the files for what is right."""
+"""bot.cli.main: one line and the right exit code for what a user can get wrong, and the files for what is right."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ import pytest
 from strategies import plain_snapshot
 
 from bot import __version__
-from bot.cli import main
-from bot.core.plan import COMMON_FLAGS
-from bot.core.serial import from_json, to_json
-from bot.core.snapshot import Failure, Snapshot
+from bot.cli.main import main
+from bot.core.codec.serial import from_json, to_json
+from bot.core.values.planned import COMMON_FLAGS
+from bot.core.values.snapshot import Failure, Snapshot
 
 COMMANDS = ("compare", "measure", "calibrate", "explain", "merge", "report", "plan", "cache", "doctor")
 FILES = ["base.json", "comment.md", "head.json", "report.html", "report.json", "summary.md"]
@@ -415,10 +415,10 @@ def test_a_fault_of_the_program_ends_with_5_and_one_line(bench: Bench, monkeypat
     def fall(*arguments: object) -> None:
         raise KeyError("of our own making")
 
-    monkeypatch.setattr("bot.pipeline.judge", fall)
+    monkeypatch.setattr("bot.reporting.making.judge", fall)
     arguments = ("report", "--base", "base.json", "--head", "base.json")
     found = bench.run(*arguments)
-    assert found.code == 5 and found.line.startswith("bot.pipeline:")
+    assert found.code == 5 and found.line.startswith("bot.reporting.making:")
     assert "a fault of the program, not of what it was given: KeyError: 'of our own making'" in found.line
     assert "CODE_SIZE_TRACEBACK=1" in found.line
     monkeypatch.setenv("CODE_SIZE_TRACEBACK", "1")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.measure.code_digest import code_digest, fingerprint, without_name, without_ordinals
+from bot.readers.code.code_digest import code_digest, fingerprint, without_name, without_ordinals
 
 
 @given(st.lists(st.binary(max_size=9), max_size=4))

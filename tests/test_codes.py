@@ -8,12 +8,12 @@ from dataclasses import replace
 import pytest
 from reader_checks import fixture
 
-from bot.core.reading import EntryPoint, Reader
-from bot.core.snapshot import Dispatch
-from bot.insight.codes import code_differs, named_bytes, same_numbers
-from bot.insight.matching import Match
-from bot.measure.msl import MslReader
-from bot.measure.ptx import PtxReader
+from bot.core.values.reading import EntryPoint, Reader
+from bot.core.values.snapshot import Dispatch
+from bot.insight.causes.matching import Match
+from bot.insight.facts.codes import code_differs, named_bytes, same_numbers
+from bot.readers.formats.msl import MslReader
+from bot.readers.formats.ptx import PtxReader
 
 
 def _row(entry: EntryPoint) -> Dispatch:

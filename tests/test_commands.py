@@ -1,4 +1,4 @@
-"""bot.inputs.commands: the commands of comments, and what is refused."""
+"""bot.inputs.comment_commands: the commands of comments, and what is refused."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from growth import LINEAR, cpu_growth
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from bot.core.context import Command
-from bot.inputs.commands import HELP, MAX_REASON, parse_command
+from bot.core.values.context import Command
+from bot.inputs.comment_commands import HELP, MAX_REASON, parse_command
 
 
 @pytest.mark.parametrize(

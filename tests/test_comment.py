@@ -16,18 +16,18 @@ from markdown_it.token import Token
 from strategies import snapshots
 from test_escape import _LINKS
 
-from bot.core.acceptance import Acceptance, accept, seen
-from bot.core.comment_state import decode, encode
-from bot.core.publication import CommentState
-from bot.core.report import Baseline, Report
-from bot.core.snapshot import SourceInfo
-from bot.core.verdict import Verdict
+from bot.core.rules.acceptance import Acceptance, accept, seen
+from bot.core.values.comment_state import decode, encode
+from bot.core.values.publication import CommentState
+from bot.core.values.snapshot import SourceInfo
+from bot.core.values.verdict import Verdict
+from bot.core.values.whole_report import Baseline, Report
 from bot.errors import InputError, TemplateError
-from bot.render.comment import COMMENT_LIMIT, TIERS, marker, render_broken, render_comment
-from bot.render.environment import templates_dir
-from bot.render.fitting import length
-from bot.render.phrase import plain
-from bot.render.view import build_view
+from bot.render.markdown.comment import COMMENT_LIMIT, TIERS, marker, render_broken, render_comment
+from bot.render.text.environment import templates_dir
+from bot.render.text.fitting import length
+from bot.render.text.phrase import plain
+from bot.render.view.view import build_view
 
 PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 MARKER = "<!-- code-size-bot:default -->"

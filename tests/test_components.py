@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.core.delta import CellDelta
-from bot.core.explanation import UNATTRIBUTED, ComponentDelta
-from bot.core.program import Program, Site
-from bot.core.snapshot import Cell, CellKey, Dispatch
+from bot.core.rules.delta import CellDelta
+from bot.core.values.explanation import UNATTRIBUTED, ComponentDelta
+from bot.core.values.program import Program, Site
+from bot.core.values.snapshot import Cell, CellKey, Dispatch
 from bot.insight.attribution import AMOUNTS, attribute
 from bot.insight.components import (
     component_of,

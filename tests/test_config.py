@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from growth import steps
 
-from bot.core.coverage import is_catch_all
-from bot.core.plan import Target
-from bot.core.policy import DEFAULT_STATES, Amount, LevelSpec, Ratio, Rule
+from bot.core.rules.coverage import is_catch_all
+from bot.core.rules.policy import DEFAULT_STATES, Amount, LevelSpec, Ratio, Rule
+from bot.core.values.planned import Target
 from bot.errors import ConfigError
 from bot.inputs.config import BaselineChoice, CompilerChoice, Config, configs_dir, load_config
 from bot.inputs.suites import read_manifest

@@ -1,4 +1,4 @@
-"""bot.core.coverage: what is called covered is covered, and the usual ways to hide a rule are seen."""
+"""bot.core.rules.coverage: what is called covered is covered, and the usual ways to hide a rule are seen."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from growth import steps
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from bot.core.coverage import Coverage, is_catch_all, metrics_of
-from bot.core.globs import GlobIndex, covers
 from bot.core.metrics import METRIC_IDS
-from bot.core.policy import Rule
-from bot.core.snapshot import CellKey
+from bot.core.rules.coverage import Coverage, is_catch_all, metrics_of
+from bot.core.rules.globs import GlobIndex, covers
+from bot.core.rules.policy import Rule
+from bot.core.values.snapshot import CellKey
 
 GLOBS = st.text("ab*?[]!", min_size=1, max_size=5)
 

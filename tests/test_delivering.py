@@ -12,16 +12,16 @@ from typing import Any
 import pytest
 from posting_stage import BASE, FOREIGN, HEAD, MARKER, MERGE, NUMBER, WRITER, Ran, Stage, side, sides
 
-from bot.core.acceptance import APPROVAL_LABEL
-from bot.core.delta import STATES
-from bot.core.publication import CommentState
-from bot.core.report import Baseline
-from bot.delivering import Destination, deliver, deliver_broken
+from bot.core.rules.acceptance import APPROVAL_LABEL
+from bot.core.rules.delta import STATES
+from bot.core.values.publication import CommentState
+from bot.core.values.whole_report import Baseline
 from bot.errors import InputError
+from bot.github.delivering import Destination, deliver, deliver_broken
+from bot.github.services import Services
 from bot.inputs.action_inputs import OUTPUTS
 from bot.inputs.config import load_config
-from bot.pipeline import reported
-from bot.services import Services
+from bot.reporting.making import reported
 
 SAME, GROWN, MORE = 100_000, 2_000_000, 3_000_000
 SIX = {"base.json", "head.json", "report.json", "comment.md", "summary.md", "report.html"}

@@ -20,7 +20,7 @@ from bot.compiler.diagnostics import (
     trim,
     unknown_option,
 )
-from bot.compiler.runner import Cancel, run
+from bot.system.processes import Cancel, run
 
 FIXTURES = Path(__file__).resolve().parent / "fixtures" / "diagnostics"
 NAMES = sorted(path.stem for path in FIXTURES.glob("*.txt"))

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.core.snapshot import Dispatch
-from bot.insight.differences import (
+from bot.core.values.snapshot import Dispatch
+from bot.insight.causes.differences import (
     LINE_CHARACTERS,
     LINES,
     dispatch_diff,
@@ -17,7 +17,7 @@ from bot.insight.differences import (
     strategy_note,
     unified,
 )
-from bot.insight.matching import Match
+from bot.insight.causes.matching import Match
 
 BASE = "CPUDoubleTilingExpert | workgroup = [64, 64, 0], vector = [8, 32, 1] | 1 subgroup"
 HEAD = "CPUDoubleTilingExpert | workgroup = [64, 64, 0], vector = [4, 32, 1] | 1 subgroup"

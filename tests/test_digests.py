@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 from matched_cells import KEY, Row, made, whole
 from measured import measured
 
-from bot.compiler.cache import TextStore
-from bot.core.baseline import kept
-from bot.core.digests import cut_program, differ, is_whole, name_of, short_code, short_program, written
-from bot.core.program import Program
-from bot.core.reading import ProgramFacts, SourceText
-from bot.core.serial import from_json, to_json
-from bot.core.serial_program import key_of, program_to_plain
-from bot.core.snapshot import Cell
-from bot.insight.describing import describe, shown_texts
+from bot.compiler.caches.cell_cache import TextStore
+from bot.core.codec.digests import cut_program, differ, is_whole, name_of, short_code, short_program, written
+from bot.core.codec.serial import from_json, to_json
+from bot.core.codec.serial_program import key_of, program_to_plain
+from bot.core.rules.baseline import kept
+from bot.core.values.program import Program
+from bot.core.values.reading import ProgramFacts, SourceText
+from bot.core.values.snapshot import Cell
+from bot.insight.facts.describing import describe, shown_texts
 
 LARGE = measured()
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from bot.core.reading import EntryPoint, ExecutableFacts, ProgramFacts
-from bot.core.snapshot import Dispatch
-from bot.measure.dispatches import Sources, merge_dispatches
-from bot.measure.object_code import FunctionCode
-from bot.measure.stack_usage import Frame
+from bot.core.values.reading import EntryPoint, ExecutableFacts, ProgramFacts
+from bot.core.values.snapshot import Dispatch
+from bot.readers.code.object_code import FunctionCode
+from bot.readers.dispatches import Sources, merge_dispatches
+from bot.readers.stack_usage import Frame
 
 
 def program(*names: str) -> ProgramFacts:

@@ -83,7 +83,7 @@ def test_no_compiler_is_in_the_image() -> None:
 def test_it_runs_as_the_default_user_with_the_program_as_entry_point() -> None:
     assert of("USER") == []
     assert of("ENTRYPOINT") == ['["code-size-bot"]']
-    assert PROJECT["project"]["scripts"] == {"code-size-bot": "bot.cli:main"}
+    assert PROJECT["project"]["scripts"] == {"code-size-bot": "bot.cli.main:main"}
     assert not [name for name in ("CODE_SIZE_", "GITHUB_", "INPUT_") if name in "".join(of("ENV"))]
 
 

@@ -1,4 +1,4 @@
-"""bot.doctor: a line for every check, and a hint where one is needed."""
+"""bot.cli.doctor: a line for every check, and a hint where one is needed."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bot.compiler.runner import Cancel
-from bot.doctor import CHECKS, examine
+from bot.cli.doctor import CHECKS, examine
+from bot.system.processes import Cancel
 
 
 def rows(text: str) -> dict[str, tuple[str, str]]:

@@ -18,13 +18,13 @@ from typing import Any
 import pytest
 from fake_compiler import wait_until
 
-from bot.arguments import default_cache
-from bot.compiler.runner import Cancel
-from bot.compiler.toolchain import NATIVE_BINARY, resolve
+from bot.compiler.tools.toolchain import NATIVE_BINARY, resolve
+from bot.core.codec.serial import from_json
 from bot.core.metrics import ARTIFACT_PARTS, METRIC_IDS
-from bot.core.plan import LIFTED_LIMIT_FLAG
-from bot.core.serial import from_json
-from bot.core.snapshot import Cell, Snapshot
+from bot.core.values.planned import LIFTED_LIMIT_FLAG
+from bot.core.values.snapshot import Cell, Snapshot
+from bot.system.defaults import default_cache
+from bot.system.processes import Cancel
 
 REPOSITORY = Path(__file__).parents[1]
 SUITE = REPOSITORY / "tests/fixtures/e2e"

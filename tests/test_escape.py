@@ -13,7 +13,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from report_factory import HOSTILE
 
-from bot.render.escape import clean, clean_block, clip, html_text, md_cell, md_code, md_fence, md_text
+from bot.render.text.escape import clean, clean_block, clip, html_text, md_cell, md_code, md_fence, md_text
 
 PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 JOINER = "\u2060"

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from bot.core.context import Command, CommandRequest, Pull, RunContext, Story, WorkflowRun
+from bot.core.values.context import Command, CommandRequest, Pull, RunContext, Story, WorkflowRun
 from bot.errors import InputError
 from bot.inputs.events import read_event, run_context
 

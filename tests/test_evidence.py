@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reader_checks import fixture
 
-from bot.core.counts import counts_text
-from bot.core.snapshot import Dispatch
-from bot.insight.evidence import evidence, ir_differs, moved
-from bot.measure.ir_operations import operations
-from bot.measure.object_code import function_codes
+from bot.core.codec.counts import counts_text
+from bot.core.values.snapshot import Dispatch
+from bot.insight.causes.evidence import evidence, ir_differs, moved
+from bot.readers.code.object_code import function_codes
+from bot.readers.ir_worker.ir_operations import operations
 
 DUMP = Path(__file__).parent / "fixtures" / "ir" / "tiny.10.executable-targets.mlir"
 NAMES = st.sampled_from(["load", "store", "vector", "total", "vector_bits", "llvm.add", "spill"])

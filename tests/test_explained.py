@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
-from bot.cli import main
-from bot.core.report import Report, report_to_plain
-from bot.core.serial import dumps
+from bot.cli.main import main
+from bot.commands.explain import explain
+from bot.core.codec.serial import dumps
+from bot.core.values.whole_report import Report, report_to_plain
 from bot.errors import BotError, InputError, UsageError
-from bot.explained import explain
 
 DISPATCH = "main_dispatch_1_matmul_128x768x768_f32"
 PLAIN: dict[str, Any] = json.loads(dumps(report_to_plain(make.explained_small())))

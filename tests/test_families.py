@@ -12,10 +12,10 @@ from families_bench import synthetic
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bot.core.program import FAMILY_KINDS, IDENTICAL, Family
-from bot.core.reading import SourceText
-from bot.insight.families import families
-from bot.insight.tokens import Reader
+from bot.core.values.program import FAMILY_KINDS, IDENTICAL, Family
+from bot.core.values.reading import SourceText
+from bot.insight.facts.tokens import Reader
+from bot.insight.families.families import families
 
 FIXTURES = Path(__file__).parent / "fixtures" / "families"
 MODELS = ("constants", "static_shapes", "offsets", "operand_order", "extra_operation", "different_fusion")

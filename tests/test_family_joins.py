@@ -11,16 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_families import binary, function, only, recorded, whole_model
 
-from bot.core.baseline import kept
-from bot.core.program import FAMILY_KINDS, IDENTICAL, Family
-from bot.core.reading import SourceText
-from bot.core.snapshot import Cell, CellKey, CompilerInfo, Snapshot, SourceInfo
-from bot.insight import families as finding
-from bot.insight.families import families
-from bot.insight.family_groups import Found, Member, grouped
-from bot.insight.family_joins import OF_ONE_STRUCTURE
-from bot.insight.family_views import structure
-from bot.insight.tokens import Reader
+from bot.core.rules.baseline import kept
+from bot.core.values.program import FAMILY_KINDS, IDENTICAL, Family
+from bot.core.values.reading import SourceText
+from bot.core.values.snapshot import Cell, CellKey, CompilerInfo, Snapshot, SourceInfo
+from bot.insight.facts.tokens import Reader
+from bot.insight.families.families import families
+from bot.insight.families.families import families as finding
+from bot.insight.families.family_groups import Found, Member, grouped
+from bot.insight.families.family_joins import OF_ONE_STRUCTURE
+from bot.insight.families.family_views import structure
 
 WHOLE = ("mobilenet_v1_int8", "mobilebert_l6_int8")
 MATMUL = """"func.func"() <{{function_type = () -> (), sym_name = "@"}}> ({{

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from bot.core.program import IDENTICAL, Family
-from bot.render.stories import _family_row
-from bot.render.why import family_line
+from bot.core.values.program import IDENTICAL, Family
+from bot.render.html.cell_story import _family_row
+from bot.render.reasons.why import family_line
 
 
 def words(family: Family) -> str:

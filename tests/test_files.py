@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_disk import small_disk
 
-from bot.compiler.files import write_atomically
 from bot.errors import OutputError
+from bot.system.files import write_atomically
 
 
 def everything_in(directory: Path) -> set[str]:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.render.filters import (
+from bot.render.text.filters import (
     amount,
     change,
     grid_percent,

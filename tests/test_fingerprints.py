@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_families import MODELS, binary, function, recorded, whole_model
 
-from bot.core.digests import cut_program, is_whole
-from bot.core.program import Program, Site, Source
-from bot.core.reading import ExecutableFacts, ProgramFacts, SourceText
-from bot.insight.describing import describe, shown_texts
-from bot.insight.fingerprints import fingerprint
+from bot.core.codec.digests import cut_program, is_whole
+from bot.core.values.program import Program, Site, Source
+from bot.core.values.reading import ExecutableFacts, ProgramFacts, SourceText
+from bot.insight.facts.describing import describe, shown_texts
+from bot.insight.facts.fingerprints import fingerprint
 
 ALL = [text for name in MODELS for text in recorded(name)]
 

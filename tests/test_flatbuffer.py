@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.errors import MalformedBinary
-from bot.measure.flatbuffer import MAX_TABLES, UINT32, UINT64, has_identifier, root_table
+from bot.readers.formats.flatbuffer import MAX_TABLES, UINT32, UINT64, has_identifier, root_table
 
 
 def example() -> bytes:

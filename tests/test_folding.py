@@ -1,4 +1,4 @@
-"""bot.insight.folding: what deduplication left behind, counted."""
+"""bot.insight.tables.folding: what deduplication left behind, counted."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.core.overview import FoldCounts
-from bot.core.program import Family
-from bot.core.snapshot import Cell, CellKey, Dispatch
-from bot.insight.folding import executable_bytes, fold_counts
+from bot.core.values.model_counts import FoldCounts
+from bot.core.values.program import Family
+from bot.core.values.snapshot import Cell, CellKey, Dispatch
+from bot.insight.tables.folding import executable_bytes, fold_counts
 
 CELL = Cell(
     CellKey("m", "vmvx"),

@@ -1,4 +1,4 @@
-"""bot.insight.fusion: the split of a program's sites, with known answers, and what makes it unknown."""
+"""bot.insight.tables.fusion: the split of a program's sites, with known answers, and what makes it unknown."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.core.overview import FusionCounts
-from bot.core.program import Program, Site
-from bot.core.snapshot import Cell, CellKey, CompilerInfo, Dispatch, Snapshot, SourceInfo
-from bot.insight.fusion import COMPUTE_BOUND, fusion_counts
-from bot.measure import ir_kinds
+from bot.core.values.model_counts import FusionCounts
+from bot.core.values.program import Program, Site
+from bot.core.values.snapshot import Cell, CellKey, CompilerInfo, Dispatch, Snapshot, SourceInfo
+from bot.insight.tables.fusion import COMPUTE_BOUND, fusion_counts
+from bot.readers.ir_worker import ir_kinds
 
 ROWS = (
     Dispatch("e0", "main_dispatch_0_conv", "conv"),

@@ -15,10 +15,10 @@ import pytest
 from fake_compiler import wait_until
 from test_repository import git
 
-from bot.compiler.git import Git
-from bot.compiler.git_auth import credentials
-from bot.compiler.runner import Cancel
 from bot.errors import InputError, Interrupted, NetworkError, UsageError
+from bot.system.git import Git
+from bot.system.git_auth import credentials
+from bot.system.processes import Cancel
 
 TOKEN = "ghs_0123456789abcdef"
 COMMITS = 130
@@ -227,9 +227,9 @@ def test_no_child_is_told_the_token(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 _KILLED = """
 import sys
 from pathlib import Path
-from bot.compiler.git import Git
-from bot.compiler.git_auth import credentials
-from bot.compiler.runner import Cancel
+from bot.system.git import Git
+from bot.system.git_auth import credentials
+from bot.system.processes import Cancel
 Git(Path("."), Cancel(), credentials(sys.stdin.read(), "https://github.com"))("fetch")
 """
 

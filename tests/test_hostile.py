@@ -18,15 +18,15 @@ from report_factory import HOSTILE, explained, failed, grown, hostile
 from strategies import plain_snapshot
 from test_escape import _LINKS, JOINER, nasty
 
-from bot.core.delta import STATES
-from bot.core.program import Argument, Family, Program, Site, Source
-from bot.core.report import Baseline
-from bot.core.snapshot import Cell, CompilerInfo, Dispatch, Snapshot, SourceInfo
-from bot.delivering import Destination, deliver
+from bot.core.rules.delta import STATES
+from bot.core.values.program import Argument, Family, Program, Site, Source
+from bot.core.values.snapshot import Cell, CompilerInfo, Dispatch, Snapshot, SourceInfo
+from bot.core.values.whole_report import Baseline
+from bot.github.delivering import Destination, deliver
+from bot.github.services import Services
 from bot.inputs.config import load_config
-from bot.pipeline import reported
 from bot.publish.actions import log_safe
-from bot.services import Services
+from bot.reporting.making import reported
 
 RUNNER = (
     "::error::boom",
@@ -87,7 +87,7 @@ def _leaves(markdown: str) -> Iterator[Token]:
 
 def assert_quiet_log(ran: Ran, *ours: str) -> None:
     """No line of it is a command of the runner, but those of ours."""
-    told = log_safe(f"{ran.said}\ncode-size-bot: {ran.error}")  # as bot.cli prints it: see test_cli.py
+    told = log_safe(f"{ran.said}\ncode-size-bot: {ran.error}")  # as bot.cli.main prints it: see test_cli.py
     lines = [line for line in f"{ran.printed}\n{told}".splitlines() if line not in ours]
     assert not [line for line in lines if _COMMAND.search(line)]
 

@@ -14,12 +14,12 @@ from golden_files import check_golden
 from growth import LINEAR, cpu_growth
 
 from bot.core.metrics import METRICS
-from bot.core.report import Report
-from bot.core.snapshot import Cell, CellKey
+from bot.core.values.snapshot import Cell, CellKey
+from bot.core.values.whole_report import Report
 from bot.errors import TemplateError
-from bot.render.comment import render_comment
-from bot.render.html import render_html
-from bot.render.summary import render_summary
+from bot.render.html.page import render_html
+from bot.render.markdown.comment import render_comment
+from bot.render.markdown.summary import render_summary
 
 _VOID = {"meta", "br"}
 _TAGS = {"html", "head", "meta", "title", "style", "body", "h1", "h2", "p", "br", "ul", "li", "div", "table", "thead"}

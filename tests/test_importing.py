@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from fake_compiler import install
 
-from bot.compiler.importing import Importer
-from bot.compiler.runner import Cancel
-from bot.core.lasting import is_local
-from bot.core.plan import Model
-from bot.core.snapshot import Failure
+from bot.compiler.tools.importing import Importer
+from bot.core.rules.lasting import is_local
+from bot.core.values.planned import Model
+from bot.core.values.snapshot import Failure
+from bot.system.processes import Cancel
 
 GOOD = """
 import pathlib, sys

@@ -14,17 +14,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reader_checks import BINARIES, fixture
 
-from bot.core.counts import counts_of
+from bot.core.codec.counts import counts_of
 from bot.core.instructions import CLASSES
-from bot.measure import classes_aarch64, classes_riscv, classes_x86
-from bot.measure.artifact import read_artifact
-from bot.measure.elf import MACHINE_AT, parse_elf
-from bot.measure.instruction_counts import InstructionCounts, together
-from bot.measure.machine_code import CHUNK_BYTES, EM_AARCH64, EM_RISCV, EM_X86_64, counter_for
-from bot.measure.object_code import function_codes
-from bot.measure.ptx import PtxReader
-from bot.measure.ptx_instructions import count as count_ptx
-from bot.measure.spirv import SpirvReader
+from bot.readers.code import classes_aarch64, classes_riscv, classes_x86
+from bot.readers.code.instruction_counts import InstructionCounts, together
+from bot.readers.code.machine_code import CHUNK_BYTES, EM_AARCH64, EM_RISCV, EM_X86_64, counter_for
+from bot.readers.code.object_code import function_codes
+from bot.readers.code.ptx_instructions import count as count_ptx
+from bot.readers.formats.artifact import read_artifact
+from bot.readers.formats.elf import MACHINE_AT, parse_elf
+from bot.readers.formats.ptx import PtxReader
+from bot.readers.formats.spirv import SpirvReader
 
 VECTORS = ("--mattr=+m,+a,+f,+d,+v",)
 DISASSEMBLED = [

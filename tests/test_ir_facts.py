@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from bot.core.program import Argument, Site
+from bot.core.values.program import Argument, Site
 from bot.errors import MalformedBinary
-from bot.measure.ir_facts import alloca_bytes, operations, program_facts, strategies
+from bot.readers.ir_facts import alloca_bytes, operations, program_facts, strategies
 
 FIXTURES = Path(__file__).parent / "fixtures" / "ir"
 ANSWERS = json.loads((FIXTURES / "tiny.answers.json").read_text())

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from ir_child import Child
 from reader_checks import BINARIES
 
-from bot.measure.ir_operations import NOT_CODE, operations
+from bot.readers.ir_worker.ir_operations import NOT_CODE, operations
 
 FIXTURES = Path(__file__).parent / "fixtures" / "ir"
 TRIPLE, CPU = "llvm-cpu --iree-llvmcpu-target-triple=", " --iree-llvmcpu-target-cpu="

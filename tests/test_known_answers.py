@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from bot.arguments import default_cache
-from bot.compiler.runner import Cancel
-from bot.compiler.toolchain import resolve
-from bot.core.serial import from_json
-from bot.core.snapshot import Cell
+from bot.compiler.tools.toolchain import resolve
+from bot.core.codec.serial import from_json
+from bot.core.values.snapshot import Cell
+from bot.system.defaults import default_cache
+from bot.system.processes import Cancel
 
 REPOSITORY = Path(__file__).parents[1]
 FIXTURES = REPOSITORY / "tests/fixtures"

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from bot.arguments import default_cache
-from bot.compiler.runner import Cancel
-from bot.compiler.toolchain import resolve
+from bot.compiler.tools.toolchain import resolve
+from bot.system.defaults import default_cache
+from bot.system.processes import Cancel
 
 REPOSITORY = Path(__file__).parents[1]
 Compared = Callable[..., dict[str, Any]]

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matched_cells import Row, cells, made, without_program
 
-from bot.core.snapshot import Cell, Dispatch
-from bot.insight.matching import ADDED, PASSES, REMOVED, Match, describe, index, match
+from bot.core.values.snapshot import Cell, Dispatch
+from bot.insight.causes.matching import ADDED, PASSES, REMOVED, Match, describe, index, match
 
 
 def _numbers(found: tuple[Match, ...]) -> list[tuple[str | None, str | None, str]]:

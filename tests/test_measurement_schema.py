@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 from test_architecture import IMPORTS, SOURCES, TREES, within
 
-from bot.compiler.cache import MEASUREMENT_SCHEMA, MEASUREMENT_SOURCES
-from bot.compiler.probe import MEASURING_OPTIONS, RESUME_OPTIONS
-from bot.core.plan import COMMON_FLAGS, LIFTED_LIMIT_FLAG
+from bot.compiler.caches.cell_cache import MEASUREMENT_SCHEMA, MEASUREMENT_SOURCES
+from bot.compiler.tools.probe import MEASURING_OPTIONS, RESUME_OPTIONS
+from bot.core.values.planned import COMMON_FLAGS, LIFTED_LIMIT_FLAG
 
 FLAGS = (COMMON_FLAGS, LIFTED_LIMIT_FLAG, MEASURING_OPTIONS, RESUME_OPTIONS)
-STARTS = ("bot.cells", "bot.compiler.compiling", "bot.compiler.diagnostics", "bot.insight.describing")
+STARTS = ("bot.measurement.cell", "bot.compiler.compiling", "bot.compiler.diagnostics", "bot.insight.facts.describing")
 FOLLOWED = ("bot.insight",)
-"""Of what the modules above import, these rooms decide too what a cell says; `bot.measure` does as a whole."""
+"""Of what the modules above import, these rooms decide too what a cell says; `bot.readers` does as a whole."""
 
 
 def module_of(wanted: str) -> str:
@@ -30,7 +30,7 @@ def module_of(wanted: str) -> str:
 
 def deciding() -> list[str]:
     """The modules that decide what a measurement says."""
-    found = {name for name in SOURCES if within(name, "bot.measure")}
+    found = {name for name in SOURCES if within(name, "bot.readers")}
     todo = list(STARTS)
     while todo:
         if (name := todo.pop()) not in found:
@@ -62,21 +62,21 @@ def test_the_schema_is_raised_when_the_code_that_measures_changes() -> None:
     number = int(MEASUREMENT_SCHEMA.rpartition("/")[2])
     raised = f"code-size-cell/{number + 1}"
     assert digest(MEASUREMENT_SCHEMA) == MEASUREMENT_SOURCES, (
-        f'measuring changed: in bot/compiler/cache.py set MEASUREMENT_SCHEMA = "{raised}" and '
+        f'measuring changed: in bot/compiler/caches/cell_cache.py set MEASUREMENT_SCHEMA = "{raised}" and '
         f'MEASUREMENT_SOURCES = "{digest(raised)}"'
     )
 
 
 def test_what_decides() -> None:
     expected = {
-        "bot.cells",
-        "bot.measure.ir_worker",
-        "bot.measure.elf",
-        "bot.insight.fingerprints",
-        "bot.insight.tokens",
+        "bot.measurement.cell",
+        "bot.readers.ir_worker.ir_worker",
+        "bot.readers.formats.elf",
+        "bot.insight.facts.fingerprints",
+        "bot.insight.facts.tokens",
     }
     assert expected <= set(deciding())
-    assert not {"bot.compiler.wheels", "bot.insight.causes", "bot.render.view"} & set(deciding())
+    assert not {"bot.compiler.tools.wheels", "bot.insight.causes.phases", "bot.render.view.view"} & set(deciding())
 
 
 SOURCE = 'def f(a: int) -> str:\n    return f"{a!r:>4}" "x"\n'
@@ -98,5 +98,5 @@ def test_only_what_is_said_counts(source: str, same: bool) -> None:
 
 
 def test_both_are_written_so_that_the_line_can_be_pasted() -> None:
-    text = (Path(__file__).parents[1] / "bot" / "compiler" / "cache.py").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[1] / "bot" / "compiler" / "caches" / "cell_cache.py").read_text(encoding="utf-8")
     assert len(re.findall(r'^MEASUREMENT_(?:SCHEMA = "code-size-cell/\d+"|SOURCES = "[0-9a-f]{64}")$', text, re.M)) == 2

@@ -28,19 +28,19 @@ from fake_compiler import (
 from reader_checks import fixture
 from small_disk import small_disk
 
-from bot.cells import cell_of, products_of, told
-from bot.compiler.cache import CellCache, cell_key
+from bot.compiler.caches.cell_cache import CellCache, cell_key
 from bot.compiler.compiling import Compiled
-from bot.compiler.runner import Cancel
-from bot.core.counts import counts_of
-from bot.core.delta import diff
+from bot.core.codec.counts import counts_of
+from bot.core.codec.serial import from_json, to_json
 from bot.core.metrics import METRIC_IDS
-from bot.core.plan import LIFTED_LIMIT_FLAG, PlannedCell, Target, plan
-from bot.core.serial import from_json, to_json
-from bot.core.snapshot import Cell, CellKey, CompilerInfo, Failure, Snapshot, SourceInfo
+from bot.core.rules.delta import diff
+from bot.core.values.planned import LIFTED_LIMIT_FLAG, PlannedCell, Target, plan
+from bot.core.values.snapshot import Cell, CellKey, CompilerInfo, Failure, Snapshot, SourceInfo
 from bot.errors import OutputError, UsageError
-from bot.measure.ir_operations import operations
-from bot.measuring import SidePlan, Workshop, check_flags, measure_sides
+from bot.measurement.cell import cell_of, products_of, told
+from bot.measurement.run import SidePlan, Workshop, check_flags, measure_sides
+from bot.readers.ir_worker.ir_operations import operations
+from bot.system.processes import Cancel
 
 SOURCE = SourceInfo("12" * 20, "main", False)
 REASON = "no MLIR Python bindings beside this compiler"

@@ -1,8 +1,8 @@
-"""bot.insight.memo: results by identity, never another object's."""
+"""bot.insight.facts.memo: results by identity, never another object's."""
 
 from __future__ import annotations
 
-from bot.insight.memo import KEPT, per_object
+from bot.insight.facts.memo import KEPT, per_object
 
 
 def test_one_result_for_one_object_and_another_for_an_equal_one() -> None:

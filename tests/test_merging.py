@@ -1,4 +1,4 @@
-"""bot.core.merging: shards give the unsharded snapshot byte for byte, and what is not of one run is refused."""
+"""bot.core.rules.merging: shards give the unsharded snapshot byte for byte, and what is not of one run is refused."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import plain_snapshot, planned_models, planned_targets, snapshots
 
-from bot.core.merging import merge_snapshots, nothing_in_common, unmeasured_models
-from bot.core.plan import Model, PlannedCell, Target, plan
-from bot.core.serial import to_json
-from bot.core.sharding import shard
-from bot.core.snapshot import Cell, CompilerInfo, Failure, Snapshot, SourceInfo
+from bot.core.codec.serial import to_json
+from bot.core.rules.merging import merge_snapshots, nothing_in_common, unmeasured_models
+from bot.core.rules.sharding import shard
+from bot.core.values.planned import Model, PlannedCell, Target, plan
+from bot.core.values.snapshot import Cell, CompilerInfo, Failure, Snapshot, SourceInfo
 from bot.errors import InputError
 
 RUN = plain_snapshot(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.core.plan import Model
+from bot.core.values.planned import Model
 from bot.errors import InputError
 from bot.inputs.config import configs_dir, load_config
 from bot.inputs.models import load_models

@@ -1,4 +1,4 @@
-"""bot.opening: which commits, configurations, models and compilers are the two sides of an event."""
+"""bot.github.opening: which commits, configurations, models and compilers are the two sides of an event."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fake_github import FakeGitHub
 from fake_wheels import entries, wheel_name, write_wheel
 from github_runner import git
 
-from bot.compiler import wheels
+from bot.compiler.tools import wheels
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from fake_compiler import ROCM, TARGETS, X86, FakeCompiler, cells_of, install
 
-from bot.compiler.option_names import OTHER_NAME, RENAMED, in_its_words, known_names
-from bot.compiler.probe import knows
-from bot.compiler.runner import Cancel
-from bot.core.plan import PlannedCell, Target
+from bot.compiler.tools.option_names import OTHER_NAME, RENAMED, in_its_words, known_names
+from bot.compiler.tools.probe import knows
+from bot.core.values.planned import PlannedCell, Target
+from bot.system.processes import Cancel
 
 HIP = Target("rocm", "rocm", ("--iree-hip-target=gfx942",))
 OLD, NEW = ([names[at] for names in RENAMED] for at in (0, 1))

@@ -1,4 +1,4 @@
-"""bot.insight.pairs and bot.insight.overview: side by side, sorted, and the same with the sides exchanged."""
+"""Pairs of models: side by side, sorted, and the same with the sides exchanged."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.core.overview import PAIR_METRICS, Folding, Fusion, Pair
-from bot.core.program import Program, Site
-from bot.core.snapshot import Cell, CellKey, CompilerInfo, Dispatch, Snapshot, SourceInfo
-from bot.insight.overview import overview
-from bot.insight.pairs import pairs
+from bot.core.values.model_counts import PAIR_METRICS, Folding, Fusion, Pair
+from bot.core.values.program import Program, Site
+from bot.core.values.snapshot import Cell, CellKey, CompilerInfo, Dispatch, Snapshot, SourceInfo
+from bot.insight.tables.pairs import pairs
+from bot.insight.tables.whole_models import overview
 
 BERT = ("bert_s128", "bert_dyn")
 

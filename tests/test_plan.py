@@ -1,4 +1,4 @@
-"""bot.core.plan: selectors, shards that keep models whole, and commands that a shell reads as they were meant."""
+"""Selectors, shards that keep models whole, and commands that a shell reads as they were meant."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import planned_models, planned_targets
 
-from bot.core.plan import COMMON_FLAGS, LIFTED_LIMIT_FLAG, Model, PlannedCell, Target, plan, select
-from bot.core.sharding import shard
+from bot.core.rules.sharding import shard
+from bot.core.values.planned import COMMON_FLAGS, LIFTED_LIMIT_FLAG, Model, PlannedCell, Target, plan, select
 from bot.errors import UsageError
 
 CPU = Target("llvm-cpu-x86_64", "llvm-cpu", ("--iree-llvmcpu-target-cpu=x86-64-v3",))

@@ -1,4 +1,4 @@
-"""bot.core.policy: the rules of the verdict, one test per sentence of the module's prose, and properties."""
+"""bot.core.rules.policy: the rules of the verdict, one test per sentence of the module's prose, and properties."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.core.delta import CellDelta, MetricDelta, diff
 from bot.core.metrics import METRIC_IDS, METRICS
-from bot.core.policy import DEFAULT_STATES, Amount, LevelSpec, Ratio, Rule, change_text, judge
-from bot.core.snapshot import Cell, CellKey, CompilerInfo, Failure, Snapshot, SourceInfo
-from bot.core.verdict import Finding, Status, Verdict
+from bot.core.rules.delta import CellDelta, MetricDelta, diff
+from bot.core.rules.policy import DEFAULT_STATES, Amount, LevelSpec, Ratio, Rule, change_text, judge
+from bot.core.values.snapshot import Cell, CellKey, CompilerInfo, Failure, Snapshot, SourceInfo
+from bot.core.values.verdict import Finding, Status, Verdict
 from bot.inputs.config import load_config
 
 KEY = CellKey("bert", "llvm-cpu-x86_64")

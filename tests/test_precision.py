@@ -14,17 +14,17 @@ from hypothesis import given
 from matched_cells import KEY, PHASES, Row, cells, made, whole, without_program
 from strategies import plain_snapshot
 
-from bot.cells import told as cells_told
-from bot.compiler.cache import TextStore
-from bot.core.delta import CellDelta
-from bot.core.digests import name_of
-from bot.core.explanation import Explanation
-from bot.core.program import Program, Source
-from bot.core.snapshot import Cell
-from bot.insight.explaining import explain
-from bot.insight.matching import index_both, match
-from bot.insight.precision import Texts, alike, kept_program, no_texts, uncut
-from bot.render.why import rest
+from bot.compiler.caches.cell_cache import TextStore
+from bot.core.codec.digests import name_of
+from bot.core.rules.delta import CellDelta
+from bot.core.values.explanation import Explanation
+from bot.core.values.program import Program, Source
+from bot.core.values.snapshot import Cell
+from bot.insight.causes.explaining import explain
+from bot.insight.causes.matching import index_both, match
+from bot.insight.facts.precision import Texts, alike, kept_program, no_texts, uncut
+from bot.measurement.cell import told as cells_told
+from bot.render.reasons.why import rest
 from bot.store.entries import pack, unpack
 
 STRANGE = Row("strange", kind="pack", code="strange")

@@ -5,10 +5,17 @@ from pathlib import Path
 import pytest
 from fake_compiler import ROCM, VMVX, X86, install
 
-from bot.compiler.probe import MEASURING_OPTIONS, Answer, ask_device, device_of, known_measuring_options, with_device
-from bot.compiler.runner import Cancel
-from bot.core.plan import COMMON_FLAGS
+from bot.compiler.tools.probe import (
+    MEASURING_OPTIONS,
+    Answer,
+    ask_device,
+    device_of,
+    known_measuring_options,
+    with_device,
+)
+from bot.core.values.planned import COMMON_FLAGS
 from bot.errors import CompilerUnavailable, Interrupted
+from bot.system.processes import Cancel
 
 FIXTURES = Path(__file__).resolve().parent / "fixtures" / "stream"
 CPU = (FIXTURES / "trivial.llvm-cpu-x86_64.mlir").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""bot.compiler.proof: what is believed of a shared front half, in whatever order the compiles end."""
+"""bot.compiler.sharing.proof: what is believed of a shared front half, in whatever order the compiles end."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.compiler.compiling import Compiled
-from bot.compiler.proof import Action, Proof
-from bot.compiler.sharing import Group, groups_of
-from bot.core.plan import Model, PlannedCell, plan
-from bot.core.snapshot import CellKey, Failure
+from bot.compiler.sharing.front_halves import Group, groups_of
+from bot.compiler.sharing.proof import Action, Proof
+from bot.core.values.planned import Model, PlannedCell, plan
+from bot.core.values.snapshot import CellKey, Failure
 
 REFUSED = Failure("compile", "no", 1)
 TARGETS = tuple(target.name for target in EIGHT)

@@ -10,7 +10,7 @@ import pytest
 from publishing import OURS, World, opened
 
 from bot.publish.comments import Published, find, publish, react, reply
-from bot.publish.github import Hub
+from bot.publish.hub import Hub
 
 MARKER = "<!-- code-size: default -->"
 BODY = f"{MARKER}\n## Code size\n\nall the same"

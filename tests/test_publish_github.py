@@ -12,8 +12,8 @@ from publishing import OURS, World, opened
 from bot.errors import NetworkError
 from bot.publish import comments, pulls, runs
 from bot.publish.connection import Unexpected
-from bot.publish.github import connect, explain, in_doubt
-from bot.publish.retrying import BoundedRetry, Refused
+from bot.publish.hub import connect, explain, in_doubt
+from bot.system.retrying import BoundedRetry, Refused
 
 PULL = r"/pulls/12$"
 COMMENTS = r"/issues/12/comments$"

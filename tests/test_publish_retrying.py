@@ -7,7 +7,7 @@ import email.utils
 import pytest
 from urllib3.exceptions import MaxRetryError, NewConnectionError, ProtocolError
 
-from bot.publish.retrying import BoundedRetry, asked_wait_seconds
+from bot.system.retrying import BoundedRetry, asked_wait_seconds
 
 NOW = 1_800_000_000.0
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from publishing import HEAD, World, opened
 
-from bot.core.publication import ArtifactInfo
+from bot.core.values.publication import ArtifactInfo
 from bot.publish.runs import artifacts, dispatch, download, is_ancestor, newest_run, parents, rerun
 
 WRITER = {"contents": "read", "actions": "write"}

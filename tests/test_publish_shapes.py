@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from publishing import HEAD, OURS, World, opened
 
-from bot.core.publication import Annotation, CheckRun
+from bot.core.values.publication import Annotation, CheckRun
 from bot.errors import NetworkError
 from bot.publish import comments, pulls, runs
 from bot.publish.checks import publish_check
 from bot.publish.connection import Unexpected
-from bot.publish.github import Hub
+from bot.publish.hub import Hub
 from bot.publish.shapes import at, flag, number, optional, rows, text, text_or_none
 
 MARKER = "<!-- m -->"

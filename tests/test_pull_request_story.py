@@ -20,12 +20,12 @@ import yaml
 from fake_github import FakeGitHub
 from github_runner import REPOSITORY, Origin, Payload, Run, Runner, git
 
-from bot.arguments import default_cache
-from bot.compiler.runner import Cancel
-from bot.compiler.toolchain import resolve
-from bot.core.serial import from_json
-from bot.core.snapshot import CellKey
+from bot.compiler.tools.toolchain import resolve
+from bot.core.codec.serial import from_json
+from bot.core.values.snapshot import CellKey
 from bot.inputs.config import configs_dir
+from bot.system.defaults import default_cache
+from bot.system.processes import Cancel
 
 pytestmark = pytest.mark.compiler
 

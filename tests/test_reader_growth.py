@@ -26,12 +26,12 @@ from growth import LINEAR, cpu_growth
 from reader_checks import BINARIES
 
 from bot.errors import MalformedBinary
-from bot.measure.elf import ElfReader
-from bot.measure.hsaco import EM_AMDGPU, HsacoReader
-from bot.measure.msl import MAGIC, MslReader
-from bot.measure.object_code import function_codes
-from bot.measure.ptx import PtxReader
-from bot.measure.vm_bytecode import VmBytecodeReader
+from bot.readers.code.object_code import function_codes
+from bot.readers.formats.elf import ElfReader
+from bot.readers.formats.hsaco import EM_AMDGPU, HsacoReader
+from bot.readers.formats.msl import MAGIC, MslReader
+from bot.readers.formats.ptx import PtxReader
+from bot.readers.formats.vm_bytecode import VmBytecodeReader
 
 NAMES = b"\0kernel\0kernel.kd\0constant\0"
 KERNEL, DESCRIPTOR, CONSTANT = (NAMES.index(each) + 1 for each in (b"\0kernel\0", b"\0kernel.kd", b"\0constant"))
@@ -236,5 +236,5 @@ def test_a_constant_that_many_relocations_name_is_read_once() -> None:
 
 @pytest.mark.parametrize("path", sorted(BINARIES.glob("*.o")), ids=lambda path: path.name)
 def test_real_objects_stay_far_below_the_budget(path: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bot.measure.budget.WORK_PER_BYTE", 4)
+    monkeypatch.setattr("bot.readers.budget.WORK_PER_BYTE", 4)
     assert function_codes(path.read_bytes())  # type: ignore[attr-defined]

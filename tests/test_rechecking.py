@@ -1,4 +1,4 @@
-"""bot.rechecking: alarms are compiled again, and what they say afterwards is true of every compile that was seen."""
+"""Alarms are compiled again, and what they say afterwards is true of every compile that was seen."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ import pytest
 from fake_compiler import EIGHT, ROCM, TEMPLATES, VMVX, FakeCompiler, cells_of, install, suite
 from test_measuring import SOURCE, Heard
 
-from bot.compiler.cache import CellCache
-from bot.compiler.runner import Cancel
-from bot.core.delta import diff
-from bot.core.plan import PlannedCell, Target
-from bot.core.policy import LevelSpec, Ratio, Rule, judge
-from bot.core.serial import from_json, to_json
-from bot.core.snapshot import Cell, CellKey, CompilerInfo, Failure, Snapshot, SourceInfo
+from bot.compiler.caches.cell_cache import CellCache
+from bot.core.codec.serial import from_json, to_json
+from bot.core.rules.delta import diff
+from bot.core.rules.policy import LevelSpec, Ratio, Rule, judge
+from bot.core.values.planned import PlannedCell, Target
+from bot.core.values.snapshot import Cell, CellKey, CompilerInfo, Failure, Snapshot, SourceInfo
 from bot.inputs.config import Config, load_config
-from bot.measuring import SidePlan, Workshop, measure_sides
-from bot.rechecking import FEW, recheck, suspects
+from bot.measurement.recheck import FEW, recheck, suspects
+from bot.measurement.run import SidePlan, Workshop, measure_sides
+from bot.system.processes import Cancel
 
 RULE = Rule("any growth", ("*",), fail=LevelSpec(relative=Ratio(Fraction(0), "0")))
 

@@ -16,12 +16,12 @@ from pathlib import Path
 import pytest
 from test_artifact import dump_tool, external_sizes
 
-from bot.arguments import default_cache
-from bot.compiler.runner import Cancel
-from bot.compiler.toolchain import resolve
-from bot.core.delta import diff
-from bot.core.serial import from_json
-from bot.core.snapshot import Cell, Snapshot
+from bot.compiler.tools.toolchain import resolve
+from bot.core.codec.serial import from_json
+from bot.core.rules.delta import diff
+from bot.core.values.snapshot import Cell, Snapshot
+from bot.system.defaults import default_cache
+from bot.system.processes import Cancel
 
 REPOSITORY = Path(__file__).parents[1]
 MODEL = REPOSITORY / "tests/fixtures/binaries/dense.mlir"

@@ -1,4 +1,4 @@
-"""bot.core.report: `report.json` has the contract's fields, and every cell of both sides."""
+"""bot.core.values.whole_report: `report.json` has the contract's fields, and every cell of both sides."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import report_factory as make
 from hypothesis import given
 from strategies import plain_snapshot, snapshots
 
-from bot.core.delta import STATES, diff
+from bot.core.codec.serial import dumps
 from bot.core.metrics import METRIC_IDS
-from bot.core.policy import LevelSpec, Ratio, Rule, judge
-from bot.core.report import REPORT_SCHEMA, Baseline, Report, report_to_plain
-from bot.core.serial import dumps
-from bot.core.snapshot import Snapshot
-from bot.core.verdict import Verdict
+from bot.core.rules.delta import STATES, diff
+from bot.core.rules.policy import LevelSpec, Ratio, Rule, judge
+from bot.core.values.snapshot import Snapshot
+from bot.core.values.verdict import Verdict
+from bot.core.values.whole_report import REPORT_SCHEMA, Baseline, Report, report_to_plain
 
 BASE = plain_snapshot(("a", "vmvx", "ok"), ("b", "vmvx", "ok"), ("c", "vmvx", "failed"))
 HEAD = plain_snapshot(("a", "vmvx", "ok"), ("b", "vmvx", "over-stack-limit"), ("d", "vmvx", "ok"))

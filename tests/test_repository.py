@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from bot.compiler.repository import Repository, repository_of
-from bot.compiler.runner import Cancel
-from bot.core.snapshot import SourceInfo
+from bot.core.values.snapshot import SourceInfo
+from bot.system.processes import Cancel
 
 AUTHOR = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org", "-c", "commit.gpgsign=false")
 

@@ -1,4 +1,4 @@
-"""bot.reviewing: baselines in their order, pushes, shards, and the rules that a pull request is held against."""
+"""bot.github.reviewing: baselines in their order, pushes, shards, and the rules that a pull request is held against."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from action_stage import MARKER, MODEL, Ran, Stage, event
 from fake_github import FakeGitHub
 from github_runner import git
 
-from bot.core.baseline import Entry, kept
-from bot.core.serial import from_json
+from bot.core.codec.serial import from_json
+from bot.core.rules.baseline import Entry, kept
 from bot.store.entries import path_of, unpack
 
 

@@ -8,12 +8,12 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.core.delta import CellDelta
-from bot.core.explanation import DispatchDelta, Explanation, PartDelta
-from bot.core.root_cause import RootCause
-from bot.core.snapshot import Cell, CellKey, Dispatch
-from bot.insight.knobs import knobs, turned
-from bot.insight.roots import root_causes
+from bot.core.rules.delta import CellDelta
+from bot.core.values.explanation import DispatchDelta, Explanation, PartDelta
+from bot.core.values.root_cause import RootCause
+from bot.core.values.snapshot import Cell, CellKey, Dispatch
+from bot.insight.roots.clusters import root_causes
+from bot.insight.roots.knobs import knobs, turned
 
 KEYS = [CellKey(model, target) for model in ("bert", "mobilenet") for target in ("cpu", "gpu")]
 BASE = "DoubleTilingExpert {enable_loop_peeling} | distribution = [64, 64], vector_common_parallel = [1, 4]"

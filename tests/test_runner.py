@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from fake_compiler import is_alive, wait_until
 
-from bot.compiler import runner
-from bot.compiler.output import LIMIT_BYTES, whole_lines
-from bot.compiler.runner import Cancel, Meter, Outcome, Worker, run, scrubbed_environment
 from bot.errors import Interrupted
+from bot.system import processes as runner
+from bot.system.output import LIMIT_BYTES, whole_lines
+from bot.system.processes import Cancel, Meter, Outcome, Worker, run, scrubbed_environment
 
 PYTHON = (sys.executable, "-IS", "-c")
 
@@ -339,7 +339,7 @@ def test_a_child_with_a_file_for_output_is_ended_too(tmp_path: Path) -> None:
 KILLED = """
 import sys, threading, time
 from pathlib import Path
-from bot.compiler import runner
+from bot.system import processes as runner
 family = [sys.executable, "-IS", "-c", sys.argv[1]]
 thread = threading.Thread(target=runner.run, args=([*family, sys.argv[2], "600"],), kwargs={"cancel": runner.Cancel()})
 thread.start()

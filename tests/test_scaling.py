@@ -1,4 +1,4 @@
-"""bot.insight.scaling: exponents of known power laws, and when growth may be called superlinear."""
+"""bot.insight.tables.scaling: exponents of known power laws, and when growth may be called superlinear."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.core.overview import Slope
-from bot.core.snapshot import Cell, CellKey, CompilerInfo, Snapshot, SourceInfo
-from bot.insight.scaling import slope
+from bot.core.values.model_counts import Slope
+from bot.core.values.snapshot import Cell, CellKey, CompilerInfo, Snapshot, SourceInfo
+from bot.insight.tables.scaling import slope
 
 Depth = tuple["int | None", "int | None"]
 

@@ -190,7 +190,7 @@ def test_an_interruption_calls_interrupt_and_waits() -> None:
 def test_ctrl_c_on_a_real_program() -> None:
     code = (
         "import os, signal, threading, time\n"
-        "from bot.compiler.runner import Cancel, run\n"
+        "from bot.system.processes import Cancel, run\n"
         "from bot.compiler.schedule import Task, run_all\n"
         "from bot.errors import Interrupted\n"
         "class Quiet:\n"

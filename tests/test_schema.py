@@ -10,12 +10,12 @@ from typing import Any, cast
 import pytest
 from jsonschema import Draft202012Validator
 
-from bot.core.delta import STATES
-from bot.core.plan import Target
-from bot.core.policy import DEFAULT_STATES
+from bot.core.rules.delta import STATES
+from bot.core.rules.policy import DEFAULT_STATES
+from bot.core.values.planned import Target
 from bot.inputs.config import BaselineChoice, CompilerChoice, Config, configs_dir, load_schema
-from bot.inputs.schema_errors import _WORDING, check_shape
-from bot.inputs.yaml_file import read_yaml
+from bot.inputs.yaml.schema_errors import _WORDING, check_shape
+from bot.inputs.yaml.yaml_file import read_yaml
 
 SCHEMA = load_schema()
 FILES = sorted(configs_dir().glob("*.yml"))

@@ -1,4 +1,4 @@
-"""bot.core.serial: canonical on the way out, strict on the way in, and one InputError for everything foreign."""
+"""bot.core.codec.serial: canonical on the way out, strict on the way in, and one InputError for everything foreign."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import LARGEST, plain_snapshot, snapshots
 
-from bot.core.plan import Target, plan
-from bot.core.program import Argument, Family, Program, Site, Source
-from bot.core.serial import cell_from_plain, cell_to_plain, dumps, from_json, snapshot_to_plain, to_json
-from bot.core.serial_program import Programs, programs_from_plain
-from bot.core.snapshot import Cell, CellKey, CompilerInfo, Dispatch, Snapshot
+from bot.core.codec.serial import cell_from_plain, cell_to_plain, dumps, from_json, snapshot_to_plain, to_json
+from bot.core.codec.serial_program import Programs, programs_from_plain
+from bot.core.values.planned import Target, plan
+from bot.core.values.program import Argument, Family, Program, Site, Source
+from bot.core.values.snapshot import Cell, CellKey, CompilerInfo, Dispatch, Snapshot
 from bot.errors import InputError
 from bot.inputs.models import load_models
 

@@ -1,4 +1,4 @@
-"""bot.core.serial_text: cell by cell or at once, the value is the same, and what is refused stays so."""
+"""bot.core.codec.serial_text: cell by cell or at once, the value is the same, and what is refused stays so."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from strategies import plain_snapshot, snapshots
 
-from bot.core.serial import from_json, from_lines, to_json
-from bot.core.serial_text import parsed
-from bot.core.snapshot import Dispatch, Snapshot
+from bot.core.codec.serial import from_json, from_lines, to_json
+from bot.core.codec.serial_text import parsed
+from bot.core.values.snapshot import Dispatch, Snapshot
 from bot.errors import InputError
 
 ROW: dict[str, Any] = {"executable": "e", "name": "e_matmul", "kind": "matmul", "sites": 1, "code_bytes": 5}

@@ -1,4 +1,4 @@
-"""bot.core.sharding: shards by last known cost, and a matrix that every runner reads alike."""
+"""bot.core.rules.sharding: shards by last known cost, and a matrix that every runner reads alike."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.core.plan import Model, Target, plan
-from bot.core.sharding import assigned, deal, expected, known_costs, matrix, shard
-from bot.core.snapshot import Cell, CellKey
+from bot.core.rules.sharding import assigned, deal, expected, known_costs, matrix, shard
+from bot.core.values.planned import Model, Target, plan
+from bot.core.values.snapshot import Cell, CellKey
 from bot.errors import InputError
 
 TARGETS = (Target("cpu", "llvm-cpu"), Target("vmvx", "vmvx"), Target("rocm", "rocm"))

@@ -1,4 +1,4 @@
-"""bot.compiler.sharing: who may share, which targets are compared, and when two front halves are the same program."""
+"""Who may share, which targets are compared, and when two front halves are the same program."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from fake_compiler import EIGHT, VMVX, X86, cells_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.compiler.places import without_places
-from bot.compiler.sharing import (
+from bot.compiler.sharing.front_halves import (
     LARGEST_PROOF,
     agree,
     front_flags,
@@ -20,7 +19,8 @@ from bot.compiler.sharing import (
     may_share,
     missing_resource,
 )
-from bot.core.plan import COMMON_FLAGS, LIFTED_LIMIT_FLAG, Model, PlannedCell, Target, plan
+from bot.compiler.sharing.places import without_places
+from bot.core.values.planned import COMMON_FLAGS, LIFTED_LIMIT_FLAG, Model, PlannedCell, Target, plan
 from bot.inputs.config import load_config
 
 

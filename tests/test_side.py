@@ -22,17 +22,17 @@ from fake_compiler import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bot.compiler.bindings import Bindings
 from bot.compiler.compiling import Compiled, Kit
-from bot.compiler.importing import Importer
-from bot.compiler.probe import MEASURING_OPTIONS
-from bot.compiler.proof_book import ProofBook
-from bot.compiler.runner import Cancel, Meter
 from bot.compiler.schedule import run_all
+from bot.compiler.sharing.proof_book import ProofBook
 from bot.compiler.side import Side
-from bot.core.plan import LIFTED_LIMIT_FLAG, PlannedCell, Target
-from bot.core.snapshot import CellKey, Failure
+from bot.compiler.tools.bindings import Bindings
+from bot.compiler.tools.importing import Importer
+from bot.compiler.tools.probe import MEASURING_OPTIONS
+from bot.core.values.planned import LIFTED_LIMIT_FLAG, PlannedCell, Target
+from bot.core.values.snapshot import CellKey, Failure
 from bot.errors import Interrupted, OutputError
+from bot.system.processes import Cancel, Meter
 
 REASON = "no MLIR Python bindings beside this compiler"
 MODELS = ("alpha", "beta", "gamma")

@@ -1,4 +1,4 @@
-"""bot.core.snapshot: cells are sorted and unique, and a value that is not there is None."""
+"""bot.core.values.snapshot: cells are sorted and unique, and a value that is not there is None."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from strategies import plain_snapshot, snapshots
 
-from bot.core import snapshot as module
-from bot.core.snapshot import MEASURED, STATUSES, Cell, CellKey, Dispatch, Failure, Snapshot
+from bot.core.values import snapshot as module
+from bot.core.values.snapshot import MEASURED, STATUSES, Cell, CellKey, Dispatch, Failure, Snapshot
 
 KEY = CellKey("bert", "vmvx")
 

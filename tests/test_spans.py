@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.errors import MalformedBinary
-from bot.measure.spans import Span, label_sizes, require_disjoint, span_inside
+from bot.readers.spans import Span, label_sizes, require_disjoint, span_inside
 
 SPANS = st.lists(st.builds(Span, st.integers(0, 60), st.integers(0, 10)), max_size=12)
 

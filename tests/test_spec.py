@@ -1,4 +1,4 @@
-"""bot.core.spec: one grammar for releases, wherever they are named."""
+"""bot.core.rules.spec: one grammar for releases, wherever they are named."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from packaging.version import Version
 
-from bot.core.spec import is_compiler, release_of, requirement_of
+from bot.core.rules.spec import is_compiler, release_of, requirement_of
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.errors import MalformedBinary
-from bot.measure.stack_usage import Frame, read_stack_usage
+from bot.readers.stack_usage import Frame, read_stack_usage
 
 REAL = (Path(__file__).parent / "fixtures" / "ir" / "tiny.stack-usage.txt").read_text()
 NAMES = st.text(st.characters(exclude_characters="\t\n", exclude_categories=["Cs"]), min_size=1)

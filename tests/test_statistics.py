@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.errors import MalformedBinary
-from bot.measure.statistics import Statistics, read_statistics
+from bot.readers.statistics import Statistics, read_statistics
 
 REAL = (Path(__file__).parent / "fixtures" / "ir" / "tiny.statistics.json").read_text()
 

@@ -9,11 +9,11 @@ import pytest
 from fake_github import FakeGitHub
 from report_factory import snapshot
 
-from bot.core.baseline import Entry
+from bot.core.rules.baseline import Entry
 from bot.errors import InputError, UsageError
-from bot.publish.github import connect
+from bot.publish.hub import connect
 from bot.publish.runs import RepositoryArtifacts
-from bot.store.artifact import ArtifactStore, artifact_name, file_name
+from bot.store.artifact_store import ArtifactStore, artifact_name, file_name
 from bot.store.entries import pack
 
 SNAPSHOT = snapshot("3.13.0", models=("gpt2_f32_dyn",))

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from measured import measured
 from strategies import snapshots
 
-from bot.core.serial import snapshot_from_plain, snapshot_to_plain
-from bot.core.snapshot import Snapshot
+from bot.core.codec.serial import snapshot_from_plain, snapshot_to_plain
+from bot.core.values.snapshot import Snapshot
 from bot.errors import InputError
 from bot.store import columns
 from bot.store.columns import COLUMNS_SCHEMA, from_columns, to_columns

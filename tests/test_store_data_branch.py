@@ -12,12 +12,12 @@ import pytest
 from report_factory import snapshot
 from test_repository import git
 
-from bot.compiler.git import Git
-from bot.compiler.runner import Cancel
-from bot.core.baseline import Entry
+from bot.core.rules.baseline import Entry
 from bot.errors import ConfigError, InputError, NetworkError
 from bot.store.data_branch import AUTHOR, DataBranch, lost_a_race
 from bot.store.entries import path_of
+from bot.system.git import Git
+from bot.system.processes import Cancel
 
 BRANCH = "refs/heads/code-size-data"
 SNAPSHOT = snapshot("3.13.0", models=("gpt2_f32_dyn",))

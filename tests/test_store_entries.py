@@ -13,13 +13,13 @@ from measured import measured
 from report_factory import snapshot
 from strategies import snapshots
 
-from bot.compiler.files import write_atomically
-from bot.core.baseline import Entry, kept
-from bot.core.serial import to_json
-from bot.core.snapshot import Snapshot
+from bot.core.codec.serial import to_json
+from bot.core.rules.baseline import Entry, kept
+from bot.core.values.snapshot import Snapshot
 from bot.errors import InputError, OutputError, UsageError
 from bot.store.directory import DirectoryStore
 from bot.store.entries import entry_of, pack, path_of, unpack
+from bot.system.files import write_atomically
 
 ENTRY = Entry("default", "ab" * 20, "c" * 64)
 PATH = f"snapshots/default/ab/{'ab' * 20}.{'c' * 64}.json.xz"

@@ -11,8 +11,8 @@ import pytest
 from fake_github import FakeGitHub
 from posting_stage import BASE, MERGE, NUMBER, Stage, side, sides
 
-import bot.posting
-import bot.reviewing
+import bot.github.posting
+import bot.github.reviewing
 from bot.errors import BotError, InternalError
 
 READS = {
@@ -109,7 +109,7 @@ def test_a_mistake_in_post_is_told_and_raised(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, error: Exception, place: str
 ) -> None:
     stage.grown()
-    monkeypatch.setattr(bot.posting, place, raising(error))
+    monkeypatch.setattr(bot.github.posting, place, raising(error))
     with pytest.raises(type(error)):
         stage.post()
     assert type(error).__name__ in stage.body and "a fault of the program" in stage.body
@@ -121,7 +121,7 @@ def test_a_mistake_in_a_command_is_answered_and_raised(stage: Stage, monkeypatch
     stage.grown()
     stage.post()
     body = stage.body
-    monkeypatch.setattr(bot.posting, "reported", raising(MemoryError()))
+    monkeypatch.setattr(bot.github.posting, "reported", raising(MemoryError()))
     with pytest.raises(MemoryError):
         stage.comment("alice", '/code-size accept "x"')
     assert "`/code-size accept` could not be done" in stage.bodies[-1] and "a fault of the program" in stage.bodies[-1]
@@ -130,8 +130,8 @@ def test_a_mistake_in_a_command_is_answered_and_raised(stage: Stage, monkeypatch
 
 def test_a_mistake_while_a_mistake_is_told_hides_neither(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     stage.upload(sides(side(BASE), side(MERGE)))
-    monkeypatch.setattr(bot.posting, "reported", raising(MemoryError("first")))
-    monkeypatch.setattr("bot.delivering.render_broken", raising(KeyError("second")))
+    monkeypatch.setattr(bot.github.posting, "reported", raising(MemoryError("first")))
+    monkeypatch.setattr("bot.github.delivering.render_broken", raising(KeyError("second")))
     with pytest.raises(MemoryError, match="first"):
         stage.post()
 
@@ -142,7 +142,7 @@ def test_a_mistake_in_review_is_told_and_raised(
 ) -> None:
     acting.main()
     head, merge = acting.open_pull({"notes.txt": "one\n"})
-    monkeypatch.setattr(bot.reviewing, "measured", raising(error))
+    monkeypatch.setattr(bot.github.reviewing, "measured", raising(error))
     assert acting.pull(head, merge).code == InternalError.exit_code
     (body,) = acting.comments()
     assert type(error).__name__ in body and "a fault of the program" in body and acting.conclusions == ["failure"]
@@ -152,7 +152,7 @@ def test_a_mistake_in_a_baseline_is_told_in_the_summary_and_raised(
     acting: action_stage.Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     main = acting.main()
-    monkeypatch.setattr(bot.reviewing, "measured", raising(MemoryError()))
+    monkeypatch.setattr(bot.github.reviewing, "measured", raising(MemoryError()))
     assert acting.push(main).code == InternalError.exit_code
     (summary,) = acting.home.glob("run-*/summary.md")
     assert "a fault of the program" in summary.read_text() and "MemoryError" in summary.read_text()

@@ -8,8 +8,8 @@ from golden_files import check_golden
 from test_comment import assert_harmless
 
 from bot.errors import TemplateError
-from bot.render.comment import render_comment
-from bot.render.summary import SUMMARY_LIMIT_BYTES, render_summary
+from bot.render.markdown.comment import render_comment
+from bot.render.markdown.summary import SUMMARY_LIMIT_BYTES, render_summary
 
 
 def test_golden() -> None:

@@ -9,8 +9,8 @@ import report_factory as make
 from rich.cells import cell_len
 from rich.console import Console
 
-from bot.core.report import Report
-from bot.render.terminal import print_report
+from bot.core.values.whole_report import Report
+from bot.render.terminal.report_text import print_report
 
 
 def printed(report: Report, width: int = 100, colour: bool = False) -> str:

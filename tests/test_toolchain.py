@@ -11,11 +11,11 @@ from fake_wheels import DIST_INFO, LIBRARIES, LIBRARY, entries, wheel_name, writ
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.compiler.identity import compiler_digest
-from bot.compiler.runner import Cancel
-from bot.compiler.toolchain import Toolchain, resolve
-from bot.compiler.wheels import release_home
+from bot.compiler.tools.identity import compiler_digest
+from bot.compiler.tools.toolchain import Toolchain, resolve
+from bot.compiler.tools.wheels import release_home
 from bot.errors import CompilerUnavailable
+from bot.system.processes import Cancel
 
 WRAPPER = f"#!{sys.executable}\nimport sys\nsys.exit('the wrapper must not be run')\n"
 NATIVE = "iree/compiler/_mlir_libs/iree-compile"

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.core.metrics import Unit
-from bot.core.policy import Amount, Dimension, Ratio
+from bot.core.rules.policy import Amount, Dimension, Ratio
 from bot.inputs.units import parse_amount, parse_ratio
 
 

@@ -12,18 +12,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import snapshots
 
-from bot.core.delta import STATES
-from bot.core.explanation import Explanation
-from bot.core.policy import judge
-from bot.core.report import Report
-from bot.core.snapshot import Cell, CellKey
-from bot.core.verdict import Accepted, Finding, Verdict
-from bot.render.comment import TIERS
-from bot.render.facts import build_facts, cells_phrase, short_names
-from bot.render.failures import trimmed
-from bot.render.phrase import plain
-from bot.render.selection import Limits, fair, fair_in_order
-from bot.render.view import ReportView, build_view
+from bot.core.rules.delta import STATES
+from bot.core.rules.policy import judge
+from bot.core.values.explanation import Explanation
+from bot.core.values.snapshot import Cell, CellKey
+from bot.core.values.verdict import Accepted, Finding, Verdict
+from bot.core.values.whole_report import Report
+from bot.render.markdown.comment import TIERS
+from bot.render.text.phrase import plain
+from bot.render.text.selection import Limits, fair, fair_in_order
+from bot.render.view.facts import build_facts, cells_phrase, short_names
+from bot.render.view.failures import trimmed
+from bot.render.view.view import ReportView, build_view
 
 ROOMY = Limits(5_000, 10_000, 500, 50, 40, 500, 5_000, 50_000, 5_000, 5_000)
 

@@ -13,9 +13,9 @@ from fake_compiler import FakeCompiler, install
 from fake_wheels import HERE, LIBRARIES, entries, wheel_name, write_wheel
 from small_disk import small_disk
 
-from bot.compiler.runner import Cancel
-from bot.compiler.wheels import fetch_release, only_fitting, release_home, unpack
+from bot.compiler.tools.wheels import fetch_release, only_fitting, release_home, unpack
 from bot.errors import BotError, CompilerUnavailable, OutputError
+from bot.system.processes import Cancel
 
 
 @pytest.fixture

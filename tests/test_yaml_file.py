@@ -1,4 +1,4 @@
-"""bot.inputs.yaml_file: plain values with lines; everything dangerous or ambiguous is one clear error."""
+"""bot.inputs.yaml.yaml_file: plain values with lines; everything dangerous or ambiguous is one clear error."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bot.errors import ConfigError
-from bot.inputs.yaml_file import MAX_BYTES, MAX_DEPTH, key_text, read_yaml
+from bot.inputs.yaml.yaml_file import MAX_BYTES, MAX_DEPTH, key_text, read_yaml
 
 EXAMPLE = """\
 # a comment

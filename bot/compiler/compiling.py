@@ -10,17 +10,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from bot.compiler.bindings import Bindings
 from bot.compiler.diagnostics import Ending, Undumped, failure, stack_figure_bytes
-from bot.compiler.files import temporary_directory
 from bot.compiler.machine import not_started, require_room, require_started
-from bot.compiler.output import whole_lines
-from bot.compiler.places import without_places
-from bot.compiler.probe import RESUME_OPTIONS, UNTHREADED
-from bot.compiler.runner import Cancel, Meter, Outcome, run
-from bot.compiler.toolchain import Toolchain
-from bot.core.plan import LIFTED_LIMIT_FLAG
-from bot.core.snapshot import Failure
+from bot.compiler.sharing.places import without_places
+from bot.compiler.tools.bindings import Bindings
+from bot.compiler.tools.probe import RESUME_OPTIONS, UNTHREADED
+from bot.compiler.tools.toolchain import Toolchain
+from bot.core.values.planned import LIFTED_LIMIT_FLAG
+from bot.core.values.snapshot import Failure
+from bot.system.files import temporary_directory
+from bot.system.output import whole_lines
+from bot.system.processes import Cancel, Meter, Outcome, run
 
 _ARTIFACT = "out.vmfb"
 _STARTED = "started"
@@ -253,7 +253,7 @@ def compile_once(
     """One compile of one cell, from the model (`front` None) or from the text of a front half in `source`.
 
     Args:
-        layout: of the compiler's memory, as in `bot.compiler.addresses`.
+        layout: of the compiler's memory, as in `bot.system.addresses`.
     """
     resume = ["--compile-from=stream"] if front else [_PLACES]
     with temporary_directory("cell-", kit.scratch) as directory:

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from bot.compiler.machine import blamed
-from bot.core.snapshot import Failure
+from bot.core.values.snapshot import Failure
 
 MOST_LINES = 12
 MOST_CHARACTERS = 1500
@@ -87,7 +87,7 @@ class Undumped:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a compile ended badly, as `bot.compiler.runner.Outcome` says it."""
+    """How a compile ended badly, as `bot.system.processes.Outcome` says it."""
 
     exit_code: int | None
     signal: str | None

@@ -10,10 +10,10 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from bot.compiler.files import no_room
-from bot.compiler.runner import Outcome
-from bot.core.lasting import here
+from bot.core.rules.lasting import here
 from bot.errors import CompilerUnavailable
+from bot.system.files import no_room
+from bot.system.processes import Outcome
 
 _LEAST_FREE_BYTES = 1 << 20
 """With less than this, a compile that went well may have left half a file."""

@@ -1,7 +1,8 @@
 """All compiles of one side, as tasks: where that is proved, the front half of a model once, resumed for every target.
 
-Sharing a front half is only a shortcut: `bot.compiler.sharing` says which cells may, `bot.compiler.proof` when a
-resumed artifact is believed. Everything else, and every failure, is the direct compile of the printed command.
+Sharing a front half is only a shortcut: `bot.compiler.sharing.front_halves` says which cells may,
+`bot.compiler.sharing.proof` when a resumed artifact is believed. Everything else, and every failure, is the direct
+compile of the printed command.
 """
 
 from __future__ import annotations
@@ -21,14 +22,22 @@ from bot.compiler.compiling import (
     compile_once,
     lifting,
 )
-from bot.compiler.importing import Importer
-from bot.compiler.probe import Answer, ask_device, device_of, with_device
-from bot.compiler.proof import Action, Proof
-from bot.compiler.proof_book import ProofBook
 from bot.compiler.schedule import Task
-from bot.compiler.sharing import Group, agree, front_flags, groups_of, is_worth_proving, may_share, missing_resource
-from bot.core.plan import PlannedCell
-from bot.core.snapshot import Failure
+from bot.compiler.sharing.front_halves import (
+    Group,
+    agree,
+    front_flags,
+    groups_of,
+    is_worth_proving,
+    may_share,
+    missing_resource,
+)
+from bot.compiler.sharing.proof import Action, Proof
+from bot.compiler.sharing.proof_book import ProofBook
+from bot.compiler.tools.importing import Importer
+from bot.compiler.tools.probe import Answer, ask_device, device_of, with_device
+from bot.core.values.planned import PlannedCell
+from bot.core.values.snapshot import Failure
 
 Finish = Callable[[PlannedCell, "Compiled | Failure", "str | None"], None]
 """Gets each result, and the target whose front half it was resumed from; a cell whose shared result turned out not to

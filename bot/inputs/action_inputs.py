@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bot.core.context import ActionInputs
-from bot.core.delta import STATES
+from bot.core.rules.delta import STATES
+from bot.core.values.context import ActionInputs
 from bot.errors import UsageError
 
 COMMANDS = ("auto", "review", "post", "baseline", "plan", "measure")

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from bot.core.plan import Target
-from bot.core.policy import Ratio, Rule
-from bot.core.verdict import Status
+from bot.core.rules.policy import Ratio, Rule
+from bot.core.values.planned import Target
+from bot.core.values.verdict import Status
 from bot.errors import ConfigError
-from bot.inputs.schema_errors import check_shape, did_you_mean
 from bot.inputs.suites import check_noise, parse_depths, parse_noise, parse_pairs, parse_sections, read_manifest
 from bot.inputs.thresholds import parse_rules
-from bot.inputs.yaml_file import YamlFile, read_yaml
+from bot.inputs.yaml.schema_errors import check_shape, did_you_mean
+from bot.inputs.yaml.yaml_file import YamlFile, read_yaml
 
 MODEL_SUFFIXES = (".mlir", ".mlirbc", ".onnx")
 

@@ -9,10 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from bot.core.acceptance import APPROVAL_LABEL
-from bot.core.context import CommandRequest, Pull, RunContext, Story, WorkflowRun
+from bot.core.rules.acceptance import APPROVAL_LABEL
+from bot.core.values.context import CommandRequest, Pull, RunContext, Story, WorkflowRun
 from bot.errors import InputError
-from bot.inputs.commands import parse_command
+from bot.inputs.comment_commands import parse_command
 from bot.inputs.payload import Value
 
 _DEPENDABOT = "dependabot[bot]"

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
-from bot.core.plan import Model
+from bot.core.values.planned import Model
 from bot.errors import InputError
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bot.core.spec import PROJECT, is_compiler, release_of, requirement_of
+from bot.core.rules.spec import PROJECT, is_compiler, release_of, requirement_of
 from bot.errors import ConfigError
 
 

@@ -11,14 +11,14 @@ from typing import Any
 
 import yaml
 
-from bot.core.coverage import Coverage, metrics_of
-from bot.core.globs import covers
 from bot.core.metrics import METRIC_BY_ID, METRICS
-from bot.core.policy import Ratio, Rule
+from bot.core.rules.coverage import Coverage, metrics_of
+from bot.core.rules.globs import covers
+from bot.core.rules.policy import Ratio, Rule
 from bot.errors import ConfigError
-from bot.inputs.schema_errors import did_you_mean
 from bot.inputs.units import parse_ratio
-from bot.inputs.yaml_file import YamlFile
+from bot.inputs.yaml.schema_errors import did_you_mean
+from bot.inputs.yaml.yaml_file import YamlFile
 
 Pairs = tuple[tuple[str, str], ...]
 """Static and dynamic model of each."""

@@ -11,12 +11,12 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any, TypeVar
 
-from bot.core.coverage import Coverage, is_catch_all, metrics_of
 from bot.core.metrics import METRIC_BY_ID, METRIC_IDS, Unit
-from bot.core.policy import Amount, LevelSpec, Ratio, Rule, any_match
-from bot.inputs.schema_errors import did_you_mean
+from bot.core.rules.coverage import Coverage, is_catch_all, metrics_of
+from bot.core.rules.policy import Amount, LevelSpec, Ratio, Rule, any_match
 from bot.inputs.units import parse_amount, parse_ratio
-from bot.inputs.yaml_file import KeyPath, YamlFile
+from bot.inputs.yaml.schema_errors import did_you_mean
+from bot.inputs.yaml.yaml_file import KeyPath, YamlFile
 
 _T = TypeVar("_T", Amount, Ratio)
 

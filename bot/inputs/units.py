@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
-from bot.core.policy import Amount, Dimension, Ratio
+from bot.core.rules.policy import Amount, Dimension, Ratio
 
 _UNITS: dict[str, tuple[Dimension, int]] = {
     "": ("own", 1),

@@ -9,10 +9,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from bot.core.explanation import UNATTRIBUTED, Amounts
-from bot.core.program import Program
-from bot.core.snapshot import Cell, Dispatch
-from bot.insight.memo import per_object
+from bot.core.values.explanation import UNATTRIBUTED, Amounts
+from bot.core.values.program import Program
+from bot.core.values.snapshot import Cell, Dispatch
+from bot.insight.facts.memo import per_object
 
 AMOUNTS = ("dispatch_sites", "code_bytes", "stack_bytes")
 

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
-from bot.core.delta import CellDelta
-from bot.core.explanation import UNATTRIBUTED, Amounts, ComponentDelta
-from bot.core.program import Program
-from bot.core.snapshot import Cell, Dispatch
+from bot.core.rules.delta import CellDelta
+from bot.core.values.explanation import UNATTRIBUTED, Amounts, ComponentDelta
+from bot.core.values.program import Program
+from bot.core.values.snapshot import Cell, Dispatch
 from bot.insight.attribution import AMOUNTS, attribute, places_of
-from bot.insight.memo import per_object
+from bot.insight.facts.memo import per_object
 
 Sections = Sequence["tuple[str, str]"]
 """Name and glob of each; the first whose glob matches decides."""

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from bot.core.publication import Annotation, CheckRun
-from bot.publish.github import PAGE_ITEMS, Hub, explain, in_doubt
+from bot.core.values.publication import Annotation, CheckRun
+from bot.publish.hub import PAGE_ITEMS, Hub, explain, in_doubt
 from bot.publish.shapes import at, number, rows, text_or_none
 
 # "REST API endpoints for check runs": output object and its annotations objects.

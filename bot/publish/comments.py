@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from bot.publish.github import Hub, explain, in_doubt
-from bot.publish.retrying import Refused
+from bot.publish.hub import Hub, explain, in_doubt
 from bot.publish.shapes import number as number_at
 from bot.publish.shapes import text, text_or_none
+from bot.system.retrying import Refused
 
 MAX_COMMENT_CHARACTERS = 65_536
 """GitHub answers a longer body with 422 "body is too long (maximum is 65536 characters)"."""

@@ -20,7 +20,7 @@ from requests.adapters import HTTPAdapter
 from requests.exceptions import ChunkedEncodingError
 from urllib3.exceptions import ProtocolError
 
-from bot.publish.retrying import BoundedRetry, Refused
+from bot.system.retrying import BoundedRetry, Refused
 
 MAX_ANSWER_BYTES = 64 << 20
 _CHUNK_BYTES = 64 << 10

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from bot.publish.github import Hub, explain
-from bot.publish.retrying import Refused
+from bot.publish.hub import Hub, explain
 from bot.publish.shapes import number, rows, text, text_or_none
+from bot.system.retrying import Refused
 
 _WRITERS = frozenset({"admin", "maintain", "write"})
 

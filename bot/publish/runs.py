@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from bot.core.publication import ArtifactInfo
-from bot.publish.github import Hub, explain
-from bot.publish.retrying import Refused
+from bot.core.values.publication import ArtifactInfo
+from bot.publish.hub import Hub, explain
 from bot.publish.shapes import flag, number, optional, rows, text
+from bot.system.retrying import Refused
 
 _DESCENDS = frozenset({"ahead", "identical"})
 _MOST_PAGES_OF_ARTIFACTS = 30

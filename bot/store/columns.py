@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from bot.core.checked import Fields, shown
+from bot.core.codec.checked import Fields, shown
 from bot.errors import InputError
 
 COLUMNS_SCHEMA = "code-size-columns/1"
@@ -25,7 +25,7 @@ _LISTS, _OBJECTS = frozenset({"counts", "items"}), frozenset({"shapes", "shape",
 
 
 def to_columns(plain: Mapping[str, Any]) -> dict[str, Any]:
-    """What `bot.core.serial.snapshot_to_plain` gives, its cells and programs as columns."""
+    """What `bot.core.codec.serial.snapshot_to_plain` gives, its cells and programs as columns."""
     names = sorted(plain["programs"])
     return {
         "schema": COLUMNS_SCHEMA,

@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 
-from bot.core.baseline import Entry
-from bot.core.snapshot import Snapshot
+from bot.core.rules.baseline import Entry
+from bot.core.values.snapshot import Snapshot
 from bot.errors import ConfigError, InputError, NetworkError
 from bot.store.entries import FOLDER, UNPACKED_LIMIT_BYTES, entry_of, is_whole, pack, path_of, unpack
 from bot.store.scratch import HISTORY, TIP, Git, Scratch, refused

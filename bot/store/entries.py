@@ -8,11 +8,11 @@ import re
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from bot.core.baseline import Entry, kept
-from bot.core.serial import snapshot_from_plain, snapshot_to_plain
-from bot.core.serial_program import canonical
-from bot.core.serial_text import refuse_surrogates
-from bot.core.snapshot import Snapshot
+from bot.core.codec.serial import snapshot_from_plain, snapshot_to_plain
+from bot.core.codec.serial_program import canonical
+from bot.core.codec.serial_text import refuse_surrogates
+from bot.core.rules.baseline import Entry, kept
+from bot.core.values.snapshot import Snapshot
 from bot.errors import InputError, UsageError
 from bot.store.columns import from_columns, to_columns
 

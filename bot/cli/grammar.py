@@ -1,0 +1,212 @@
+"""The command line's grammar: commands, options, defaults and help texts with examples."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from bot import __version__
+from bot.core.values.planned import SIDES
+from bot.measurement.cache_limit import default_limit, parse_limit
+from bot.system.defaults import cores, default_cache
+
+EXAMPLES = """examples:
+  code-size-bot compare --base 3.11.0 --head 3.13.0
+  code-size-bot compare --base 3.13.0 --head ../iree-build --model 'bert*' --target 'llvm-cpu-*'
+  code-size-bot measure --compiler 3.13.0 --out main.json
+  code-size-bot compare --base main.json --head dist/iree_base_compiler-3.14.0-cp311-cp311-linux_x86_64.whl
+  code-size-bot report --base main.json --head head.json --out out
+
+SPEC is a release (3.13.0 or iree-base-compiler==3.13.0), a wheel file or a directory of wheels, an iree-compile
+binary, a virtual environment or build directory holding one, or (compare) a snapshot.json measured earlier.
+
+exit codes: 0 pass or warn, 1 the verdict is fail, 2 bad usage, configuration or input, 3 GitHub or network,
+4 a compiler could not be had, 5 no verdict: nothing could be compared, or an internal error, 130 interrupted
+"""
+_CACHE_HELP = "cells and compilers (default: %(default)s)"
+
+
+def _shard(text: str) -> tuple[int, int]:
+    index, _, count = text.partition("/")
+    if not (index.isdigit() and count.isdigit() and 1 <= int(index) <= int(count)):
+        raise argparse.ArgumentTypeError(f"{text!r} is not I/N with 1 <= I <= N, such as 2/4")
+    return int(index), int(count)
+
+
+def _positive(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no positive number")
+    return int(text)
+
+
+def _limit(text: str) -> int:
+    try:
+        return parse_limit(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _spec(text: str) -> str:
+    if not text.strip():
+        raise argparse.ArgumentTypeError("the SPEC is empty: is a variable of the shell not set?")
+    return text
+
+
+def _path(text: str) -> Path:
+    if not text.strip():
+        raise argparse.ArgumentTypeError("the path is empty: is a variable of the shell not set?")
+    return Path(text)
+
+
+def _directory(text: str) -> Path:
+    return _path(text).expanduser()
+
+
+def _globs(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--model", action="append", default=[], metavar="GLOB", help="only these models; repeatable")
+    parser.add_argument("--target", action="append", default=[], metavar="GLOB", help="only these targets; repeatable")
+
+
+def _selectors(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--config", type=_path, metavar="FILE", help="configuration (default: the packaged suite)")
+    _globs(parser)
+    jobs = "compiles side by side (default: %(default)s)"
+    parser.add_argument("--jobs", type=_positive, default=cores(), metavar="N", help=jobs)
+    parser.add_argument("--cache", type=_directory, default=default_cache(), metavar="DIR", help=_CACHE_HELP)
+    limit = "what the cache may hold when the run has ended; the longest unused leaves it first (default: %(default)s)"
+    parser.add_argument("--cache-limit", type=_limit, default=default_limit(), metavar="SIZE", help=limit)
+
+
+def _out_directory(parser: argparse.ArgumentParser) -> None:
+    text = "where the six files go (default: %(default)s)"
+    parser.add_argument("--out", type=_path, default=Path("out"), metavar="DIR", help=text)
+
+
+def _compare(parser: argparse.ArgumentParser) -> None:
+    for side in SIDES:
+        text = f"compiler or snapshot of the {side} side (default: compiler.{side} of --config)"
+        parser.add_argument(f"--{side}", type=_spec, metavar="SPEC", help=text)
+    _out_directory(parser)
+    _selectors(parser)
+
+
+def _measure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--compiler", type=_spec, required=True, metavar="SPEC", help="the compiler")
+    parser.add_argument("--out", type=_path, required=True, metavar="FILE", help="the snapshot to write")
+    parser.add_argument("--shard", type=_shard, default=(1, 1), metavar="I/N", help="measure only part I of N")
+    about = "what `plan --shards N` printed; without it, parts are dealt out by the models' sizes"
+    parser.add_argument("--plan", type=_path, metavar="FILE", help=about)
+    _selectors(parser)
+
+
+def _calibrate(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        f"{parser.description}. Without --model and --target a few cheap cells are taken. "
+        "Prints a table, and the lines for the configuration."
+    )
+    parser.add_argument("--compiler", type=_spec, required=True, metavar="SPEC", help="the compiler")
+    about = "compiles of each cell, at least 2 (default: %(default)s)"
+    parser.add_argument("--runs", type=_positive, default=5, metavar="N", help=about)
+    _selectors(parser)
+
+
+def _merge(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("parts", nargs="+", type=_path, metavar="part.json", help="snapshots of one run")
+    parser.add_argument("--out", type=_path, required=True, metavar="FILE", help="the snapshot to write")
+
+
+def _report(parser: argparse.ArgumentParser) -> None:
+    for side in SIDES:
+        parser.add_argument(f"--{side}", type=_path, required=True, metavar="FILE", help=f"snapshot of the {side} side")
+    parser.add_argument("--config", type=_path, metavar="FILE", help="where thresholds come from")
+    _globs(parser)
+    texts = "where the IR of both sides may be kept, for differences (default: %(default)s)"
+    parser.add_argument("--cache", type=_directory, default=default_cache(), metavar="DIR", help=texts)
+    _out_directory(parser)
+
+
+def _explain(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("report", type=_path, metavar="report.json", help="what a compare has written")
+    parser.add_argument("--model", required=True, metavar="M", help="the cell's model: its name, or a glob")
+    parser.add_argument("--target", required=True, metavar="T", help="the cell's target: its name, or a glob")
+    parser.add_argument("--dispatch", metavar="D", help="only this dispatch, with all that is known of it")
+
+
+def _plan(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--shards", type=_positive, required=True, metavar="N", help="how many")
+    about = "an earlier snapshot: deal out by what each cell cost to compile then"
+    parser.add_argument("--costs", type=_path, metavar="FILE", help=about)
+    _selectors(parser)
+
+
+def _doctor(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--cache", type=_directory, default=default_cache(), metavar="DIR", help=_CACHE_HELP)
+
+
+def _cache(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--cache", type=_directory, default=default_cache(), metavar="DIR", help=_CACHE_HELP)
+    about = "let go of the longest unused until the rest is within the limit; what a running run uses stays"
+    parser.add_argument("--prune", action="store_true", help=about)
+    limit = "with --prune: what may stay, such as 2GiB, or 0B for nothing (default: %(default)s)"
+    parser.add_argument("--limit", type=_limit, default=default_limit(), metavar="SIZE", help=limit)
+
+
+_IN_WORKFLOW = "   # in a workflow: uses: OWNER/REPO@v1, with: {{command: {}}}"
+
+
+def _action(parser: argparse.ArgumentParser) -> None:
+    about = "Reads the event, the token and everything else from the environment that GitHub Actions sets (INPUT_*)."
+    parser.description = f"{parser.description}. {about}"
+
+
+@dataclass(frozen=True)
+class Command:
+    """One subcommand: what it is for, an example, and its own arguments."""
+
+    about: str
+    example: str
+    arguments: Callable[[argparse.ArgumentParser], None]
+
+
+COMMANDS: dict[str, Command] = {
+    "compare": Command("measure two sides and report what changed", "--base 3.11.0 --head 3.13.0", _compare),
+    "measure": Command("measure one side into a snapshot", "--compiler 3.13.0 --out head.json --shard 1/4", _measure),
+    "calibrate": Command(
+        "measure how much compile time and memory vary here",
+        "--compiler 3.13.0 --model 'mobilenet*' --target vmvx --runs 10",
+        _calibrate,
+    ),
+    "merge": Command("join the snapshots of shards", "part-1.json part-2.json --out head.json", _merge),
+    "report": Command("compare two snapshots", "--base base.json --head head.json --out out", _report),
+    "explain": Command(
+        "tell why one cell changed", "out/report.json --model bert_l4_f32_s128 --target llvm-cpu-x86_64", _explain
+    ),
+    "plan": Command("print the shards of a run as JSON for strategy.matrix", "--shards 4", _plan),
+    "review": Command(
+        "on GitHub: measure a pull request or a manual run, and report", _IN_WORKFLOW.format("review"), _action
+    ),
+    "post": Command("on GitHub: the trusted half, for forks and comments", _IN_WORKFLOW.format("post"), _action),
+    "baseline": Command("on GitHub: measure a push and store its snapshot", _IN_WORKFLOW.format("baseline"), _action),
+    "action": Command("on GitHub: what the event asks for", _IN_WORKFLOW.format("auto"), _action),
+    "cache": Command("show what the cache holds, and prune it", "--prune --limit 2GiB", _cache),
+    "doctor": Command("say what is here, what is missing and how to fix it", "", _doctor),
+}
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The whole grammar; the chosen command is in `command`."""
+    form = argparse.RawDescriptionHelpFormatter
+    about = "What did this change do to the code that ships?"
+    parser = argparse.ArgumentParser("code-size-bot", description=about, epilog=EXAMPLES, formatter_class=form)
+    parser.add_argument("-V", "--version", action="version", version=f"code-size-bot {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, command in COMMANDS.items():
+        epilog = f"example:\n  code-size-bot {name} {command.example}"
+        sub = commands.add_parser(
+            name, help=command.about, description=command.about, epilog=epilog, formatter_class=form
+        )
+        sub.add_argument("-q", "--quiet", action="store_true", help="only errors, and where the files are")
+        command.arguments(sub)
+    return parser

@@ -1,0 +1,41 @@
+"""`cache`: what is in the cache, and what leaves it when asked."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+
+from bot.compiler.caches.storage import KINDS, Entry, entries, evict
+from bot.measurement.cache_limit import left_words
+from bot.render.text.filters import human
+
+
+def show(cache: Path) -> str:
+    """A table: what is in the cache, how many, how large, and when the first and the last was used."""
+    found = entries(cache)
+    rows = [_row(words, [entry for entry in found if entry.kind == kind]) for kind, words in KINDS.items()]
+    total = _row("all", found)
+    return "\n".join([str(cache), _HEAD, *(row for row in rows if row), total or "empty"])
+
+
+_HEAD = f"{'what':14}{'entries':>9}{'size':>12}  {'unused since':18}{'last used':18}".rstrip()
+
+
+def _row(words: str, found: list[Entry]) -> str:
+    if not found:
+        return ""
+    times = [_when(choose(entry.used_ns for entry in found)) for choose in (min, max)]
+    total = human(sum(entry.size_bytes for entry in found))
+    return f"{words:14}{len(found):>9,}{total:>12}  {times[0]:18}{times[1]:18}".rstrip()
+
+
+def _when(time_ns: int) -> str:
+    return datetime.fromtimestamp(time_ns / 10**9).strftime("%Y-%m-%d %H:%M")
+
+
+def prune(cache: Path, limit_bytes: int) -> str:
+    """Let go of what is above the limit; what went, and what is left."""
+    gone, left = evict(cache, limit_bytes)
+    went = f"{left_words(gone)} left the cache" if gone else "nothing had to leave the cache"
+    above = f", above the limit of {human(limit_bytes)}: compilers in use stay" if left > limit_bytes else ""
+    return f"{went}; it holds {human(left)}{above}"

@@ -1,0 +1,155 @@
+"""The story of `calibrate`: how much the same compile differs from itself on this machine.
+
+A few cells are compiled several times over, each from its model as the printed command does, and nothing comes from the
+cache. All are compiled once before any is compiled again, as many side by side as when measuring, so that the repeats
+lie as far apart in time as the run allows. A cell's spread is (max − min) / min; the band is the largest spread of all
+cells, rounded up to whole percent, and never less than 1 %: a few equal runs prove no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
+from statistics import median_low
+
+from bot.compiler.caches.cell_cache import CellCache
+from bot.compiler.compiling import Compiled
+from bot.compiler.schedule import run_all
+from bot.core.values.planned import PlannedCell
+from bot.core.values.snapshot import Cell, CellKey, Failure
+from bot.errors import InputError, UsageError
+from bot.inputs.config import load_config
+from bot.measurement.prepare import Request, Show, prepare, repository_at
+from bot.measurement.run import SidePlan, Workshop, open_side, scratch_directory
+from bot.render.text.escape import clean
+from bot.render.text.filters import plural
+from bot.system.processes import Cancel, Meter
+
+FEW = 4
+"""So many cells are compiled where none were selected."""
+LEAST_RUNS = 2
+LEAST_PERCENT = 1
+NOISY = ("compile_cpu_ms", "compile_peak_rss_kib")
+"""The inexact metrics."""
+_HEADERS = ("model", "target", "min ms", "median ms", "max ms", "spread")
+
+Runs = Mapping[CellKey, Sequence[Cell]]
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """One metric of one cell over all its runs, in the metric's unit."""
+
+    key: CellKey
+    lowest: int
+    median: int
+    highest: int
+
+    @property
+    def share(self) -> Fraction:
+        """(max − min) / min."""
+        return Fraction(self.highest - self.lowest, self.lowest)
+
+
+def calibrate(request: Request, runs: int, show: Show, cancel: Cancel) -> list[str]:
+    """Compile the selected cells (else the cheapest few) `runs` times; the lines to print.
+
+    Raises:
+        UsageError: fewer than two runs.
+        InputError: no cell could be compiled in every run.
+    """
+    if runs < LEAST_RUNS:
+        raise UsageError(f"{runs} run shows no difference", where="--runs", hint=f"at least {LEAST_RUNS}")
+    config = load_config(request.config)
+    side = prepare("head", request.specs["head"], request, config, repository_at(request.config, cancel), show, cancel)
+    cells = chosen(side.cells, everything=bool(request.models or request.targets))
+    show.say(f"{plural(len(cells), 'cell')}, each compiled {runs} times")
+    with show.progress() as progress:
+        cache = CellCache(request.cache)
+        workshop = Workshop(cache, request.jobs, config.timeout_seconds, cancel, progress)
+        found = repeated(side, cells, runs, workshop)
+    return list(_said(found, show))
+
+
+def chosen(cells: Sequence[PlannedCell], *, everything: bool) -> tuple[PlannedCell, ...]:
+    """All cells that can be compiled, or the cheapest few of them, of as many targets and models as there are."""
+    rest = [cell for cell in cells if not cell.target.unsupported]
+    if everything:
+        return tuple(rest)
+    few: list[PlannedCell] = []
+    while rest and len(few) < FEW:
+        targets, models = {cell.key.target for cell in few}, {cell.key.model for cell in few}
+        few.append(min(rest, key=lambda c: (c.key.target in targets, c.key.model in models, c.cost, c.key)))
+        rest.remove(few[-1])
+    return tuple(sorted(few, key=lambda cell: cell.key))
+
+
+def repeated(side: SidePlan, cells: Sequence[PlannedCell], runs: int, workshop: Workshop) -> Runs:
+    """Every cell, compiled plainly so many times; nothing is read from the cache or kept in it."""
+    found: dict[CellKey, list[Cell]] = {cell.key: [] for cell in cells}
+
+    def finish(planned: PlannedCell, result: Compiled | Failure, donor: str | None) -> None:
+        cell = _cell(planned.key, result)
+        found[planned.key].append(cell)
+        workshop.progress.measured(side.label, cell, planned.cost)
+
+    workshop.progress.plan(len(cells) * runs, 0, sum(cell.cost for cell in cells) * runs)
+    meter = Meter()
+    with scratch_directory() as scratch, open_side(side, workshop, scratch, meter, finish) as compiles:
+        for _ in range(runs):
+            run_all(compiles.tasks(cells, share=False), workshop.jobs, workshop.cancel.set, workshop.progress)
+    workshop.progress.spent(meter.cpu_ms, workshop.jobs)
+    return found
+
+
+def _cell(key: CellKey, result: Compiled | Failure) -> Cell:
+    """What the kernel counted, and nothing of what was made."""
+    if isinstance(result, Failure):
+        return Cell(key, "failed", failure=result)
+    counted = (result.cpu_ms, result.peak_rss_kib)
+    return Cell(key, "ok", metrics=dict(zip(NOISY, counted, strict=True)))
+
+
+def spreads(found: Runs, metric_id: str) -> tuple[Spread, ...]:
+    """The spread of one metric in every cell where each run knows it; sorted by cell."""
+    values = {key: [cell.value(metric_id) or 0 for cell in cells] for key, cells in found.items()}
+    known = {key: each for key, each in values.items() if each and min(each) > 0}
+    return tuple(Spread(key, min(known[key]), median_low(known[key]), max(known[key])) for key in sorted(known))
+
+
+def band_percent(found: Sequence[Spread]) -> int:
+    """The noise band over these cells (at least one), in whole percent."""
+    return max(LEAST_PERCENT, ceil(100 * max(spread.share for spread in found)))
+
+
+def _said(found: Runs, show: Show) -> Iterator[str]:
+    """The table and the configuration; what is missing there is said as news."""
+    for key in sorted(found):
+        if (failure := next((cell.failure for cell in found[key] if not cell.measured), None)) is not None:
+            show.say(f"{clean(str(key))} could not be compiled: {clean(failure.message, 200)}")
+    by_metric = {id_: spreads(found, id_) for id_ in NOISY}
+    bands = {id_: band_percent(each) for id_, each in by_metric.items() if each}
+    if not bands:
+        raise InputError("no cell could be compiled in every run", hint="choose others with --model and --target")
+    for id_ in (id_ for id_ in NOISY if id_ not in bands):
+        show.say(f"{id_} is left out: the kernel did not tell it of every run of any cell")
+    yield from _table(by_metric["compile_cpu_ms"])
+    yield ""
+    yield f"noise: {{{', '.join(f'{id_}: {percent}%' for id_, percent in bands.items())}}}"
+
+
+def _table(rows: Sequence[Spread]) -> Iterator[str]:
+    """The cells in columns, numbers to the right."""
+    lines = [_HEADERS, *(_row(row) for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        names = (text.ljust(width) for text, width in zip(line[:2], widths[:2], strict=True))
+        numbers = (text.rjust(width) for text, width in zip(line[2:], widths[2:], strict=True))
+        yield "  ".join((*names, *numbers))
+
+
+def _row(spread: Spread) -> tuple[str, ...]:
+    amounts = (f"{value:,}" for value in (spread.lowest, spread.median, spread.highest))
+    return clean(spread.key.model), clean(spread.key.target), *amounts, f"{float(100 * spread.share):.1f} %"

@@ -1,0 +1,22 @@
+"""`measure`: one side, or a shard of it, into one snapshot file."""
+
+from __future__ import annotations
+
+from bot.errors import OutputError
+from bot.inputs.config import load_config
+from bot.measurement.prepare import Request, Show, require_writable
+from bot.measurement.sides import measured_sides, say_failed
+from bot.reporting.writing import write_snapshot
+from bot.system.processes import Cancel
+
+
+def measure(request: Request, show: Show, cancel: Cancel) -> None:
+    """Measure one side, or a shard of it, into one snapshot file."""
+    config = load_config(request.config)
+    require_writable(request.out.parent)
+    if request.out.is_dir():
+        raise OutputError("is a directory", where=str(request.out), hint="--out names the snapshot file")
+    snapshots = measured_sides(request, config, request.specs, {}, show, cancel)
+    write_snapshot(request.out, snapshots["head"])
+    say_failed(snapshots["head"], show)
+    show.say(f"wrote {request.out}")

@@ -1,0 +1,21 @@
+"""A report made, written and shown: what `compare` and `report` have in common."""
+
+from __future__ import annotations
+
+from bot.compiler.caches.cell_cache import TextStore
+from bot.core.values.snapshot import Snapshot
+from bot.core.values.verdict import Verdict
+from bot.core.values.whole_report import Baseline
+from bot.inputs.config import Config
+from bot.measurement.prepare import Request, Show
+from bot.reporting.making import reported, require_verdict
+from bot.reporting.writing import write_report
+
+
+def publish(
+    request: Request, config: Config, base: Snapshot, head: Snapshot, baseline: Baseline, show: Show
+) -> Verdict:
+    made = reported(config, base, head, baseline, TextStore(request.cache).load)
+    show.report(made, write_report(made, config.templates, request.out))
+    require_verdict(made, request.out)
+    return made.verdict

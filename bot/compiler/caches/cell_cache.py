@@ -1,0 +1,125 @@
+"""The cell cache: what was measured once for these very bytes, flags and compiler is not measured again.
+
+One file per cell, named after its key's digest. Its first line is the SHA-256 of the rest; the rest is canonical JSON
+that repeats the key. A torn, foreign or older entry is simply absent. Files are written beside and renamed, so that
+two runs can share a cache.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bot.compiler.caches.storage import touch
+from bot.compiler.machine import processor
+from bot.compiler.tools.importing import importer_version
+from bot.core.codec.digests import is_whole
+from bot.core.codec.serial import cell_from_plain, cell_to_plain, dumps
+from bot.core.codec.serial_program import Programs, programs_from_plain
+from bot.core.rules.lasting import lasts
+from bot.core.values.planned import PlannedCell
+from bot.core.values.snapshot import Cell
+from bot.errors import BotError
+from bot.system.files import write_atomically
+
+MEASUREMENT_SCHEMA = "code-size-cell/10"
+"""Raised whenever the code that measures changes, as it may say something else about the same bytes."""
+MEASUREMENT_SOURCES = "b3753d296c541844d027d90e6e7b1812d42821dd0af2dea19b012fe182ed98a0"
+"""Digest of that code with the schema; tests/test_measurement_schema.py says what to write here."""
+
+
+def digest_of(*parts: str | Sequence[str]) -> str:
+    """SHA-256 (hex) of parts, none of which can run into the next."""
+    return hashlib.sha256(json.dumps(parts, ensure_ascii=False).encode()).hexdigest()
+
+
+def cell_key(compiler_digest: str, cell: PlannedCell, donor: PlannedCell | None = None) -> str:
+    """The key of a cell: everything that its measurement depends on, and no names that are only labels.
+
+    Args:
+        donor: the cell whose front half it was resumed from; None for a direct compile.
+    """
+    return digest_of(
+        MEASUREMENT_SCHEMA,
+        compiler_digest,
+        cell.model.digest,
+        cell.argv,
+        donor.argv if donor else "",
+        importer_version(cell.model),
+        processor(cell.argv),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class CellCache:
+    """Cells on disk under `root`, in this folder; without `keeps` nothing is added to them."""
+
+    root: Path
+    keeps: bool = True
+    folder: str = "cells"
+
+    def _path(self, key: str) -> Path:
+        return self.root / self.folder / key[:2] / f"{key}.json"
+
+    def load(self, key: str) -> Cell | None:
+        """The cell stored under `key`; None where there is none that can be trusted."""
+        try:
+            head, _, body = self._path(key).read_bytes().partition(b"\n")
+            if hashlib.sha256(body).hexdigest().encode() != head:
+                return None
+            plain = json.loads(body)
+            if plain["key"] != key:
+                return None
+            cell = cell_from_plain(plain["cell"], programs_from_plain(plain.get("programs", {}), "programs"))
+        except (OSError, ValueError, KeyError, TypeError, RecursionError, BotError):
+            return None
+        touch(self._path(key))
+        return cell
+
+    def store(self, key: str, cell: Cell) -> None:
+        """Keep a cell, unless something that it says is true of this machine only."""
+        if not (self.keeps and lasts(cell)):
+            return
+        programs = Programs((cell,))
+        plain = {"key": key, "cell": cell_to_plain(cell, programs), "programs": programs.plain}
+        body = dumps(plain).encode()
+        write_atomically(self._path(key), hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
+
+
+@dataclass(frozen=True, slots=True)
+class TextStore:
+    """IR texts on disk under `root`, by their whole digest; for differences that people read, never for numbers.
+
+    By a short digest nothing is kept and nothing found: it may stand for several texts.
+    """
+
+    root: Path
+    keeps: bool = True
+
+    def _path(self, digest: str) -> Path:
+        name = digest.encode().hex()  # digests differ in case, file names may not
+        return self.root / "ir" / name[:2] / f"{name}.mlir"
+
+    def load(self, digest: str) -> str | None:
+        """The text; None where it is not at hand."""
+        if not is_whole(digest):
+            return None
+        try:
+            text = self._path(digest).read_text(encoding="utf-8")
+        except (OSError, ValueError):
+            return None
+        touch(self._path(digest))
+        return text
+
+    def keep(self, digest: str, text: str) -> None:
+        """Keep a text, unless it is there; ValueError for a digest that is not whole."""
+        if not is_whole(digest):
+            raise ValueError(f"{digest!r} is no whole digest")
+        path = self._path(digest)
+        if path.is_file():
+            touch(path)
+        elif self.keeps:
+            write_atomically(path, [text])

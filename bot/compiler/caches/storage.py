@@ -1,0 +1,176 @@
+"""What is in the cache, who uses it, and what leaves it first: what nobody has used for the longest time.
+
+A compiler is a directory; everything else is files, each of which can be made again. When an entry was last used is
+its file's time of change, which `touch` sets. A compiler in use is locked by those who use it, in any process, until
+they end; a file is read at once and whole, so that nobody is hurt where it goes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from bot.system.files import PART_PREFIX, sweep
+
+COMPLETE = ".complete"
+"""Is in an unpacked compiler when all of it is there."""
+KINDS = {
+    "toolchains": "compilers",
+    "cells": "cells",
+    "ir": "IR texts",
+    "digests": "digests",
+    "shared": "front halves",
+    "proofs": "proofs",
+}
+"""Folders of the cache → what is in them; what else is there, such as baselines, never leaves."""
+_COMPILERS = "toolchains"
+
+_held: dict[Path, int] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One thing that can leave the cache; `used_ns` since the epoch."""
+
+    kind: str
+    path: Path
+    size_bytes: int
+    used_ns: int
+
+
+def touch(path: Path) -> None:
+    """Note that an entry was used; a cache that can only be read notes nothing."""
+    with contextlib.suppress(OSError):
+        os.utime(path)
+
+
+def hold(home: Path) -> bool:
+    """Keep an unpacked compiler until this process ends; False where it is not there, or no longer."""
+    mark = home / COMPLETE
+    touch(mark)
+    if home in _held and _is_at(_held[home], mark):
+        return True
+    try:
+        handle = os.open(mark, os.O_RDONLY)
+    except OSError:
+        return False
+    with contextlib.suppress(OSError):  # not every file system has locks
+        fcntl.flock(handle, fcntl.LOCK_SH)
+    if not _is_at(handle, mark):  # it was on its way out
+        os.close(handle)
+        return False
+    _held[home] = handle
+    return True
+
+
+def _is_at(handle: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(handle), path.stat())
+    except OSError:
+        return False
+
+
+def entries(root: Path) -> list[Entry]:
+    """All that can leave the cache; a folder that is a link belongs to another one."""
+    found: list[Entry] = []
+    for kind, folder in _folders(root):
+        found += _compilers(folder) if kind == _COMPILERS else _files(kind, folder)
+    return found
+
+
+def _folders(root: Path) -> list[tuple[str, Path]]:
+    folders = ((kind, root / kind) for kind in KINDS)
+    return [(kind, folder) for kind, folder in folders if folder.is_dir() and not folder.is_symlink()]
+
+
+def _compilers(folder: Path) -> Iterator[Entry]:
+    for home in folder.iterdir():
+        if home.is_dir() and not home.is_symlink() and not home.name.startswith(PART_PREFIX):
+            mark = home / COMPLETE
+            used = mark if mark.exists() else home
+            size = sum(entry.size_bytes for entry in _files(_COMPILERS, home))
+            yield Entry(_COMPILERS, home, size, used.stat().st_mtime_ns)
+
+
+def _files(kind: str, folder: Path) -> Iterator[Entry]:
+    for directory, _, names in os.walk(folder):
+        for name in names:
+            path = Path(directory, name)
+            with contextlib.suppress(OSError):  # another run was faster
+                stat = path.lstat()
+                if not name.startswith(PART_PREFIX):
+                    yield Entry(kind, path, stat.st_size, stat.st_mtime_ns)
+
+
+def evict(root: Path, limit_bytes: int, since_ns: int | None = None) -> tuple[list[Entry], int]:
+    """Let go of what was not used for the longest time until the rest is within the limit; (what went, bytes left).
+
+    What was used since `since_ns` stays, and so do compilers that are in use, whoever uses them.
+    """
+    if not root.is_dir():
+        return [], 0
+    with _alone(root):
+        return _evict(root, limit_bytes, since_ns)
+
+
+@contextmanager
+def _alone(root: Path) -> Iterator[None]:
+    """One at a time: each would make room for all that is there."""
+    handle = os.open(root, os.O_RDONLY)
+    try:
+        with contextlib.suppress(OSError):  # not every file system has locks
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _evict(root: Path, limit_bytes: int, since_ns: int | None) -> tuple[list[Entry], int]:
+    _sweep(root)
+    found, gone = sorted(entries(root), key=lambda entry: (entry.used_ns, entry.path)), []
+    left = sum(entry.size_bytes for entry in found)
+    for entry in found:
+        if left <= limit_bytes or (since_ns is not None and entry.used_ns >= since_ns):
+            break
+        if _remove(entry.path):
+            gone.append(entry)
+            left -= entry.size_bytes
+    return gone, left
+
+
+def _remove(path: Path) -> bool:
+    try:
+        if path.is_dir():
+            return _remove_compiler(path)
+        path.unlink()
+    except OSError:
+        return False
+    return True
+
+
+def _remove_compiler(home: Path) -> bool:
+    """Rename it before it is removed: half a compiler is never seen."""
+    mark = home / COMPLETE
+    handle = os.open(mark if mark.exists() else home, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        going = home.with_name(f"{PART_PREFIX}{os.getpid()}-{home.name}")
+        home.rename(going)
+        shutil.rmtree(going)
+    finally:
+        os.close(handle)
+    return True
+
+
+def _sweep(root: Path) -> None:
+    """What dead runs were writing."""
+    for kind, folder in _folders(root):
+        places = [folder] if kind == _COMPILERS else [Path(directory) for directory, _, _ in os.walk(folder)]
+        for place in places:
+            sweep(place, PART_PREFIX)

@@ -1,0 +1,1 @@
+"""Front halves that several targets share, and the proof that sharing changes nothing."""

@@ -1,0 +1,167 @@
+"""From a SPEC to a compiler that can be run: its native binary, its Python bindings, and what it says of itself.
+
+Forms of SPEC: a release (`3.13.0`, `iree-base-compiler==3.13.0`), a wheel file, a directory with one wheel, an
+`iree-compile` binary, a virtual environment or a build directory that holds one.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from bot.compiler.tools import wheels
+from bot.compiler.tools.identity import compiler_digest
+from bot.core.rules.lasting import here
+from bot.core.rules.spec import PROJECT, release_of
+from bot.core.values.snapshot import CompilerInfo
+from bot.errors import CompilerUnavailable
+from bot.system.processes import Cancel, Outcome, run
+
+NATIVE_BINARY = Path("iree/compiler/_mlir_libs/iree-compile")
+"""Inside a wheel; the `iree-compile` in `bin/` is a Python script that costs up to a second a call."""
+
+_VERSION = re.compile(r"IREE compiler version (\S+)(?: @ ([0-9a-f]{7,40}))?")
+_BINARY_PLACES = (
+    "lib/python3*/site-packages/iree/compiler/_mlir_libs/iree-compile",
+    "Lib/site-packages/iree/compiler/_mlir_libs/iree-compile",
+    "iree/compiler/_mlir_libs/iree-compile",
+    "tools/iree-compile",
+    "bin/iree-compile",
+    "iree-compile",
+)
+_BINDINGS_PLACES = ("compiler/bindings/python", "python_packages/iree_compiler")
+SPEC_HINT = "give a release such as 3.13.0, a wheel, an iree-compile binary, or a directory that holds one"
+
+
+@dataclass(frozen=True, slots=True)
+class Toolchain:
+    """A compiler of one side, ready to run.
+
+    Attributes:
+        binary: the native `iree-compile`.
+        info: what goes into the snapshot.
+        backends: target backends it registers.
+        bindings: directory to put on `sys.path` for its own MLIR bindings; None with the reason in `no_bindings`.
+    """
+
+    binary: Path
+    info: CompilerInfo
+    backends: tuple[str, ...]
+    bindings: Path | None
+    no_bindings: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    binary: Path
+    bindings: Path | None
+    shown: str
+
+
+def resolve(spec: str, cache: Path, cancel: Cancel, say: Callable[[str], None]) -> Toolchain:
+    """The compiler that `spec` names; raises CompilerUnavailable. `say` gets a line before anything slow."""
+    cache = cache.absolute()  # compiles run in directories of their own
+    found = _locate(spec, cache, cancel, say)
+    version, revision = _version(found.binary, spec, cancel)
+    info = CompilerInfo(version, revision, compiler_digest(found.binary, found.bindings, cache), found.shown)
+    bindings, reason = _bindings(found)
+    return Toolchain(found.binary, info, _backends(found.binary, cancel), bindings, reason)
+
+
+def _locate(spec: str, cache: Path, cancel: Cancel, say: Callable[[str], None]) -> _Found:
+    try:
+        found = _locate_path(Path(spec).expanduser(), cache) if spec.strip() else None
+    except (RuntimeError, ValueError):  # `~nobody`, a null character
+        found = None
+    except OSError as error:
+        what = f"cannot be read: {error.strerror or error}"
+        raise CompilerUnavailable(what, where=spec[:200], hint=SPEC_HINT) from None
+    return found or _locate_release(spec, cache, cancel, say)
+
+
+def _locate_path(path: Path, cache: Path) -> _Found | None:
+    if path.is_file() and path.suffix == ".whl":
+        return _in_wheel(wheels.unpack(path, cache), path.name)
+    if path.is_file():
+        return _from_binary(path.resolve())
+    return _from_directory(path.resolve(), cache) if path.is_dir() else None
+
+
+def _locate_release(spec: str, cache: Path, cancel: Cancel, say: Callable[[str], None]) -> _Found:
+    release = release_of(spec)
+    if release is None:
+        where = spec[:200] if spec.strip() else "an empty SPEC"
+        raise CompilerUnavailable("is no compiler: no such file, directory or release", where=where, hint=SPEC_HINT)
+    root = wheels.fetch_release(release, cache, cancel, say)
+    return _in_wheel(root, f"{PROJECT}=={release}")
+
+
+def _in_wheel(root: Path, shown: str) -> _Found:
+    return _Found(root / NATIVE_BINARY, root, shown)
+
+
+def _from_binary(binary: Path) -> _Found:
+    if _is_script(binary):  # the wrapper of a virtual environment
+        return _from_directory(binary.parent.parent, None)
+    root = binary.parents[3] if binary.match(f"*/{NATIVE_BINARY}") else _build_bindings(binary.parent.parent)
+    return _Found(binary, root, binary.name)
+
+
+def _is_script(path: Path) -> bool:
+    with open(path, "rb") as file:
+        return file.read(2) == b"#!"
+
+
+def _build_bindings(build: Path) -> Path | None:
+    places = (build / place for place in _BINDINGS_PLACES)
+    return next((place for place in places if (place / "iree/compiler").is_dir()), None)
+
+
+def _from_directory(directory: Path, cache: Path | None) -> _Found:
+    if cache is not None and (found := sorted(directory.glob("iree_base_compiler-*.whl"))):
+        return _in_wheel(wheels.unpack(wheels.only_fitting(found, directory), cache), directory.name)
+    for place in _BINARY_PLACES:
+        for binary in sorted(directory.glob(place)):
+            if binary.is_file() and not _is_script(binary):
+                return replace(_from_binary(binary), shown=directory.name)
+    raise CompilerUnavailable(
+        "holds no iree-compile and no iree_base_compiler wheel", where=directory.name, hint=SPEC_HINT
+    )
+
+
+def _ask(binary: Path, option: str, cancel: Cancel, where: str) -> Outcome:
+    try:
+        return run([str(binary), option], cancel=cancel, timeout_seconds=60)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        hint = "it must be an executable for this machine"
+        raise CompilerUnavailable(f"cannot be started: {reason}", where=where, hint=hint) from None
+
+
+def _version(binary: Path, spec: str, cancel: Cancel) -> tuple[str, str]:
+    outcome = _ask(binary, "--version", cancel, spec)
+    match = _VERSION.search(outcome.output)
+    if not outcome.ok or match is None:
+        said = outcome.output.strip().splitlines()[:1]
+        detail = f" (it said: {said[0][:120]})" if said else ""
+        raise CompilerUnavailable(f"is no iree-compile: --version does not name an IREE compiler{detail}", where=spec)
+    return match[1], match[2] or ""
+
+
+def _backends(binary: Path, cancel: Cancel) -> tuple[str, ...]:
+    outcome = _ask(binary, "--iree-hal-list-target-backends", cancel, binary.name)
+    lines = outcome.output.splitlines() if outcome.ok else []
+    return tuple(sorted(line.strip() for line in lines if re.fullmatch(r" +[\w-]+", line)))
+
+
+def _bindings(found: _Found) -> tuple[Path | None, str]:
+    libraries = found.bindings / NATIVE_BINARY.parent if found.bindings else None
+    if libraries is None or not list(libraries.glob("_mlir.*")):
+        return None, "no MLIR Python bindings beside this compiler"
+    tag = f"cpython-{sys.version_info.major}{sys.version_info.minor}"
+    if not list(libraries.glob(f"_mlir.{tag}*")) and not list(libraries.glob("_mlir.abi3*")):
+        return None, here(f"this compiler's MLIR bindings are not for Python {tag.removeprefix('cpython-')}")
+    return found.bindings, ""

@@ -1,0 +1,146 @@
+"""Wheels of the compiler: fetched from the package index with pip, unpacked once into the cache."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import re
+import shutil
+import sys
+import sysconfig
+import zipfile
+import zlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from packaging.tags import platform_tags
+from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+
+from bot.compiler.caches.storage import COMPLETE, hold
+from bot.errors import CompilerUnavailable, OutputError
+from bot.system.files import PART_PREFIX, make_directory, open_to_others, temporary_directory
+from bot.system.processes import Cancel, Outcome, run
+
+PACKAGE = "iree-base-compiler"
+_LARGEST_UNPACKED_BYTES = 4 << 30
+
+
+def release_home(version: str, cache: Path) -> Path:
+    """Where a release is unpacked: the index has other wheels for another Python, another machine or another libc."""
+    python, machine = str(sysconfig.get_config_var("SOABI") or sys.implementation.cache_tag), platform.machine()
+    here = python if machine in python else f"{python}-{machine}"
+    return cache / "toolchains" / f"{version}-{here}"
+
+
+def fetch_release(version: str, cache: Path, cancel: Cancel, say: Callable[[str], None]) -> Path:
+    """The unpacked wheel of a release, from the cache or the package index; raises CompilerUnavailable."""
+    home = release_home(version, cache)
+    if hold(home):
+        return home
+    say(f"fetching {PACKAGE}=={version}")
+    with temporary_directory("wheel-") as scratch:
+        outcome = _download(version, scratch, cancel)
+        found = sorted(scratch.glob("*.whl"))
+        if not outcome.ok or not found:
+            raise _unavailable(version, outcome)
+        return _unpack_into(found[0], home)
+
+
+def _download(version: str, into: Path, cancel: Cancel) -> Outcome:
+    argv = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--progress-bar=off"]
+    argv += ["--disable-pip-version-check", "--no-input", "-d", str(into), f"{PACKAGE}=={version}"]
+    wanted = re.compile("PIP_.*|(?i:.*_proxy)")
+    index = {name: value for name, value in os.environ.items() if wanted.fullmatch(name)}
+    return run(argv, cancel=cancel, timeout_seconds=900, environment={**index, "TMPDIR": str(into)})
+
+
+def _unavailable(version: str, outcome: Outcome) -> CompilerUnavailable:
+    where = f"{PACKAGE}=={version}"
+    listed = re.search(r"from versions: ([^)]*)\)", outcome.output)
+    if listed is not None and listed[1] not in ("", "none"):
+        newest = ", ".join(listed[1].split(", ")[-4:])
+        return CompilerUnavailable("no such release for this machine and Python", where=where, hint=f"newest: {newest}")
+    errors = [line for line in outcome.output.splitlines() if line.startswith("ERROR:")] or outcome.output.splitlines()[
+        -1:
+    ]
+    reason = errors[0].removeprefix("ERROR: ")[:200] if errors else "pip ended without a word"
+    return CompilerUnavailable(f"could not be fetched: {reason}", where=where, hint="check the network and the index")
+
+
+def _fits(wheel: Path) -> bool:
+    """True where the wheel's native binary runs on this platform; its Python tag only matters for the bindings."""
+    try:
+        tags = parse_wheel_filename(wheel.name)[3]
+    except InvalidWheelFilename:
+        raise CompilerUnavailable("is not named as a wheel is", where=wheel.name) from None
+    here = set(platform_tags())
+    return any(tag.platform in here or tag.platform == "any" for tag in tags)
+
+
+def only_fitting(found: Sequence[Path], directory: Path) -> Path:
+    """The one wheel of several that is for this machine and, if there is a choice, this Python."""
+    python = f"cp{sys.version_info.major}{sys.version_info.minor}"
+    fitting = [wheel for wheel in found if _fits(wheel)]
+    exact = [wheel for wheel in fitting if f"-{python}-" in wheel.name] or fitting
+    if len(exact) == 1:
+        return exact[0]
+    names = ", ".join(wheel.name for wheel in exact or found)
+    what = "several wheels fit this machine" if exact else "no wheel is for this platform"
+    raise CompilerUnavailable(f"{what}: {names}", where=directory.name, hint="name one wheel")
+
+
+def unpack(wheel: Path, cache: Path) -> Path:
+    """The unpacked tree of a wheel file, in the cache under its digest; raises CompilerUnavailable."""
+    if not _fits(wheel):
+        raise CompilerUnavailable("is a wheel for another platform", where=wheel.name, hint="use one for this machine")
+    digest = hashlib.sha256()
+    with open(wheel, "rb") as file:
+        while chunk := file.read(1 << 20):
+            digest.update(chunk)
+    home = cache / "toolchains" / f"wheel-{digest.hexdigest()[:32]}"
+    return home if hold(home) else _unpack_into(wheel, home)
+
+
+def _unpack_into(wheel: Path, home: Path) -> Path:
+    """Unpack beside `home`, then rename: a half unpacked compiler is never seen."""
+    try:
+        make_directory(home.parent)
+    except OSError as error:
+        hint = "free some space, or choose another cache"
+        raise OutputError(f"cannot be written: {error.strerror}", where=str(home.parent), hint=hint) from None
+    try:
+        with temporary_directory(PART_PREFIX, home.parent) as scratch:
+            _extract(wheel, scratch)
+            (scratch / COMPLETE).touch()
+            open_to_others(scratch)
+            _rename(scratch, home)
+    except OSError as error:
+        raise OutputError(f"cannot be unpacked: {error.strerror or error}", where=wheel.name) from None
+    hold(home)
+    return home
+
+
+def _rename(scratch: Path, home: Path) -> None:
+    if not (home / COMPLETE).is_file():  # what is left of one that was partly removed
+        shutil.rmtree(home, ignore_errors=True)
+    try:
+        scratch.rename(home)
+    except OSError:
+        if not (home / COMPLETE).is_file():  # not another run that was faster
+            raise
+
+
+def _extract(wheel: Path, into: Path) -> None:
+    try:
+        with zipfile.ZipFile(wheel) as archive:
+            if sum(entry.file_size for entry in archive.infolist()) > _LARGEST_UNPACKED_BYTES:
+                raise CompilerUnavailable("is larger than any compiler wheel", where=wheel.name)
+            archive.extractall(into)  # refuses absolute names and `..` by itself
+    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError, RuntimeError) as error:
+        raise CompilerUnavailable(f"is no wheel: {error}", where=wheel.name) from None
+    libraries = into / "iree/compiler/_mlir_libs"
+    if not (libraries / "iree-compile").is_file():
+        raise CompilerUnavailable("holds no iree/compiler/_mlir_libs/iree-compile", where=wheel.name)
+    for program in libraries.glob("iree-*"):
+        program.chmod(0o755)  # a zip archive read this way keeps no permissions

@@ -1,0 +1,1 @@
+"""Pure rules: differences, verdicts, acceptance, merging, sharding."""

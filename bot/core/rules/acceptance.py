@@ -1,0 +1,97 @@
+"""Acceptance: a person with write access takes a failing finding as it is measured, and no further.
+
+An acceptance is bound to what its author saw: for each failing finding the value it had then, and for a cell's state
+how the cell had ended. A finding is accepted where its value is not above that one, and the cell ends as it did then;
+whatever grows later fires again, and so does a crash of a cell that was over a limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from bot.core.values.verdict import Accepted, Finding, Verdict, VerdictStatus
+
+APPROVAL_LABEL = "code-size-approved"
+"""The label by which a failing report is accepted as it is measured."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Seen:
+    """A failing finding as the comment showed it.
+
+    Attributes:
+        metric: the metric's id; empty where the cell's state is the finding.
+        kind: as in Finding.
+        value: the metric's value on head; for states the figure of the compiler's memory gate, where that refused.
+        limit: for states, the state and how the cell ended on head. One without the latter, as comments of earlier
+            versions remember it, covers nothing.
+    """
+
+    model: str
+    target: str
+    metric: str
+    kind: str
+    value: int | None
+    limit: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Acceptance:
+    """Who accepted what, how and why.
+
+    Attributes:
+        how: `label` or `comment`.
+        event_id: of the labelling event or the comment, so that it is taken once.
+        seen: what it is bound to.
+    """
+
+    who: str
+    why: str
+    how: str
+    event_id: int
+    seen: tuple[Seen, ...]
+
+
+def seen(findings: Iterable[Finding]) -> tuple[Seen, ...]:
+    """The failing findings in the form in which they can be accepted, accepted ones included."""
+    return tuple(sorted(_seen(finding) for finding in findings if finding.level == "fail"))
+
+
+def _seen(finding: Finding) -> Seen:
+    state = finding.metric is None
+    return Seen(
+        finding.key.model,
+        finding.key.target,
+        finding.metric or "",
+        finding.kind,
+        finding.head,
+        f"{finding.limit}: {finding.outcomes[1] if finding.outcomes else ''}" if state else "",
+    )
+
+
+def accept(verdict: Verdict, acceptances: Sequence[Acceptance]) -> Verdict:
+    """The verdict after all acceptances: accepted findings stay, named as such, and do not fail any more."""
+    findings = tuple(_accepted(finding, acceptances) for finding in verdict.findings)
+    failing = any(finding.level == "fail" and finding.accepted is None for finding in findings)
+    status: VerdictStatus = "fail" if failing else "warn" if findings else "pass"
+    return Verdict("unknown" if verdict.status == "unknown" else status, findings)
+
+
+def _accepted(finding: Finding, acceptances: Sequence[Acceptance]) -> Finding:
+    if finding.level != "fail":
+        return finding
+    found = next((one for one in reversed(acceptances) if _covers(one, _seen(finding))), None)
+    return replace(finding, accepted=Accepted(found.who, found.why)) if found else finding
+
+
+def _covers(acceptance: Acceptance, now: Seen) -> bool:
+    return any(_same_or_less(then, now) for then in acceptance.seen)
+
+
+def _same_or_less(then: Seen, now: Seen) -> bool:
+    if replace(then, value=None) != replace(now, value=None):
+        return False
+    if now.value is None or then.value is None:
+        return now.value == then.value
+    return now.value <= then.value

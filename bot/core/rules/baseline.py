@@ -1,0 +1,91 @@
+"""Baselines: what of a snapshot is stored, which stored one stands for the base side, and why."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from bot.core.codec.digests import cut_dispatch, cut_program
+from bot.core.values.program import Program
+from bot.core.values.snapshot import Cell, Snapshot
+
+_SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Entry:
+    """The name of one stored snapshot.
+
+    Attributes:
+        report_id: which of several reports of a repository it belongs to.
+        sha: the commit that was measured, hex.
+        digest: SHA-256 (hex) of compiler, suite, targets and flags: equal digests give equal measurements.
+    """
+
+    report_id: str
+    sha: str
+    digest: str
+
+    def __post_init__(self) -> None:
+        if not _SHA.fullmatch(self.sha) or not _DIGEST.fullmatch(self.digest):
+            raise ValueError("an entry is named by a commit and a digest, both in lower-case hex")
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The stored snapshot to compare with, and how many commits older than the base it is."""
+
+    entry: Entry
+    distance: int
+
+
+def choose(
+    entries: Iterable[Entry],
+    report_id: str,
+    base_sha: str,
+    ancestors: Sequence[str],
+    digest: str | None,
+    newest: Callable[[Sequence[Entry]], Entry],
+) -> Choice | None:
+    """The entry that gives what measuring the base now would give; None where there is none.
+
+    The base commit itself comes first, then its nearest ancestor. An entry counts where its digest is the base's. Where
+    the base's digest is not known (its compiler cannot be had any more), only entries of the base commit itself do, and
+    of several the one that was stored last.
+
+    Args:
+        ancestors: of the base, nearest first; `ancestors[0]` is its parent.
+        digest: of compiler, suite, targets and flags at the base; None where it is not known.
+        newest: which of several entries was stored last.
+    """
+    mine = sorted(entry for entry in entries if entry.report_id == report_id)
+    by_sha: dict[str, list[Entry]] = {}
+    for entry in mine:
+        if entry.digest == digest or (digest is None and entry.sha == base_sha):
+            by_sha.setdefault(entry.sha, []).append(entry)
+    for distance, sha in enumerate((base_sha, *ancestors)):
+        if sha in by_sha:
+            found = by_sha[sha]
+            return Choice(found[0] if len(found) == 1 else newest(found), distance)
+    return None
+
+
+def kept(snapshot: Snapshot) -> Snapshot:
+    """What a baseline keeps of a snapshot: all but what is only told of the head, and short digests of code and IR.
+
+    Told of the head are the scalar arguments of programs, and what keeps the members of families apart: a tenth of the
+    stored bytes. Whole digests would triple them.
+    """
+    programs: dict[int, Program] = {}
+    return replace(snapshot, cells=tuple(_kept(cell, programs) for cell in snapshot.cells))
+
+
+def _kept(cell: Cell, programs: dict[int, Program]) -> Cell:
+    """Cells that share a program go on sharing it: `programs` has those made so far, by the identity of their whole."""
+    program, whole = cell.program, cell.program
+    if whole is not None:
+        program = programs.setdefault(id(whole), replace(cut_program(whole), arguments=()))
+    families = tuple(family if family.identical else replace(family, varying=()) for family in cell.families)
+    return replace(cell, program=program, families=families, dispatches=tuple(map(cut_dispatch, cell.dispatches)))

@@ -1,0 +1,229 @@
+"""Deltas: what changed between two snapshots, cell by cell. Pure arithmetic on what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from bot.core.metrics import METRIC_BY_ID, METRIC_IDS
+from bot.core.rules.outcomes import Outcomes, as_outcome, known_outcomes
+from bot.core.values.snapshot import Cell, CellKey, Metrics, Outcome, Snapshot
+
+STATES = ("newly-broken", "changed", "new", "removed", "fixed", "broken", "unmeasured", "same")
+STATES_BY_NEWS = ("same", "changed", "broken", "fixed", "new", "removed", "newly-broken", "unmeasured")
+"""For a cell whose compiler does not repeat itself: what says least about the change comes first."""
+
+
+@dataclass(frozen=True, slots=True)
+class MetricDelta:
+    """One metric of one cell on both sides."""
+
+    id: str
+    base: int | None
+    head: int | None
+
+    @property
+    def change(self) -> int | None:
+        """head − base; None where either is not known."""
+        return None if self.base is None or self.head is None else self.head - self.base
+
+    @property
+    def ratio(self) -> float | None:
+        """Relative change (0.5 is +50 %); None on a missing or zero base."""
+        return None if self.change is None or not self.base else self.change / self.base
+
+    def swapped(self) -> MetricDelta:
+        """The same with the sides exchanged."""
+        return MetricDelta(self.id, self.head, self.base)
+
+
+@dataclass(frozen=True, slots=True)
+class CellDelta:
+    """One cell on both sides.
+
+    Attributes:
+        state: one of STATES.
+        identical: True where both artifacts are the same bytes, None where that is not known.
+        base, head: the cells themselves; None where that side does not have the cell.
+        reason: why the cell is unmeasured; empty otherwise.
+        noise: how the compiler does not repeat itself here; empty where nothing shows that.
+        innocent: metric id → its smallest growth over all that the sides' commands gave; only where there is noise.
+        excused: True where it is unmeasured on purpose: the configuration says of its target that it cannot be compiled
+            stand-alone, and base has nothing either.
+    """
+
+    key: CellKey
+    state: str
+    metrics: Mapping[str, MetricDelta]
+    base: Cell | None
+    head: Cell | None
+    identical: bool | None = None
+    reason: str = ""
+    noise: str = ""
+    innocent: Mapping[str, MetricDelta] = field(default_factory=dict)
+    excused: bool = False
+
+    @property
+    def unstable(self) -> bool:
+        """True where the compiler does not repeat itself: then `innocent` is what can be held against the head."""
+        return bool(self.noise)
+
+    @property
+    def judged(self) -> Mapping[str, MetricDelta]:
+        """What the rules look at."""
+        return self.innocent or self.metrics
+
+
+# What the compiler does with the printed command on either side decides the state. `over` is refused like `failed`,
+# but measured: only there do both sides of a refusal have numbers to compare. What is not listed is `unmeasured`: a
+# timeout, too, as nobody knows what the compiler would have made of the cell with more time.
+_STATE: dict[tuple[str, str], str] = {
+    ("ok", "ok"): "compared",
+    ("over", "over"): "compared",
+    ("ok", "over"): "newly-broken",
+    ("ok", "failed"): "newly-broken",
+    ("over", "failed"): "newly-broken",
+    ("absent", "over"): "newly-broken",
+    ("absent", "failed"): "newly-broken",
+    ("unsupported", "over"): "newly-broken",
+    ("unsupported", "failed"): "newly-broken",
+    ("absent", "ok"): "new",
+    ("unsupported", "ok"): "new",
+    ("over", "ok"): "fixed",
+    ("failed", "ok"): "fixed",
+    ("failed", "over"): "broken",
+    ("failed", "failed"): "broken",
+    ("ok", "absent"): "removed",
+    ("over", "absent"): "removed",
+    ("failed", "absent"): "removed",
+    ("timeout", "absent"): "removed",
+}
+_COLUMN = {"over-stack-limit": "over"}
+_ON_PURPOSE = frozenset(
+    {
+        ("unsupported", "unsupported"),
+        ("unsupported", "absent"),
+        ("absent", "unsupported"),
+    }
+)
+
+
+def _column(snapshot: Snapshot, key: CellKey, cell: Cell | None) -> str:
+    if cell is not None:
+        return _COLUMN.get(cell.status, cell.status)
+    planned = key.model in snapshot.models and key.target in snapshot.targets
+    return "lost" if planned else "absent"
+
+
+def outcome(cell: Cell | None) -> str:
+    """How a cell ended, but for the compiler's words: `ok`, `absent`, `failed: compile`, `failed: compile, SIGSEGV`."""
+    if cell is None:
+        return "absent"
+    failure = cell.failure
+    told = [part for part in (failure.stage, failure.signal) if part] if failure else []
+    return f"{cell.status}: {', '.join(told)}" if told else cell.status
+
+
+def _identical(base: Cell | None, head: Cell | None) -> bool | None:
+    digests = [cell.artifact_digest if cell else None for cell in (base, head)]
+    return None if None in digests else digests[0] == digests[1]
+
+
+def _reason(base: Cell | None, head: Cell | None) -> str:
+    sides = {"head": head, "base": base}
+    cells = [cell for cell in sides.values() if cell is not None]
+    for cell in cells:
+        if cell.status == "unsupported" and cell.failure is not None:
+            return cell.failure.message
+    if lost := [name for name, cell in sides.items() if cell is None]:
+        return f"not measured on {lost[0] if cells else 'either side'}"
+    late = [name for name, cell in sides.items() if cell and cell.status == "timeout"]
+    words = next((cell.failure.message for cell in cells if cell.status == "timeout" and cell.failure), "no end")
+    return f"timed out on {late[0] if len(late) == 1 else 'both sides'}: {words}" if late else ""
+
+
+def exact_changes(metrics: Iterable[MetricDelta]) -> list[MetricDelta]:
+    """Those that differ (a value lost or won counts), among the metrics that repeat exactly."""
+    return [m for m in metrics if m.base != m.head and METRIC_BY_ID[m.id].exact]
+
+
+_NOTHING: Metrics = {}
+
+
+def diff_cell(base: Snapshot, head: Snapshot, key: CellKey, cells: tuple[Cell | None, Cell | None]) -> CellDelta:
+    """Compare one cell of two sides; `cells` are its values there, None where a side does not have it.
+
+    Where the compiler does not repeat itself, the cell is compared as the pair of outcomes that differ least.
+    """
+    outcomes = known_outcomes(base, head, key, cells)
+    if any(len(each) > 1 for each in outcomes):
+        return _noisy(base, head, key, cells, outcomes)
+    return _compared(base, head, key, cells)
+
+
+def _compared(base: Snapshot, head: Snapshot, key: CellKey, cells: tuple[Cell | None, Cell | None]) -> CellDelta:
+    left, right = cells
+    base_of, head_of = (cell.metrics.get if cell else _NOTHING.get for cell in cells)
+    metrics = {id_: MetricDelta(id_, base_of(id_), head_of(id_)) for id_ in METRIC_IDS}
+    identical = _identical(left, right)
+    columns = (_column(base, key, left), _column(head, key, right))
+    state = _STATE.get(columns, "unmeasured")
+    reason = _reason(left, right) if state == "unmeasured" else ""
+    if state == "compared":
+        state = "same" if identical is not False and not exact_changes(metrics.values()) else "changed"
+    return CellDelta(key, state, metrics, left, right, identical, reason, excused=columns in _ON_PURPOSE)
+
+
+def _noisy(
+    base: Snapshot, head: Snapshot, key: CellKey, cells: tuple[Cell | None, Cell | None], outcomes: Outcomes
+) -> CellDelta:
+    """The comparison of the two outcomes that differ least, what was measured first where several do."""
+    pairs = [
+        _compared(base, head, key, (as_outcome(cells[0], left), as_outcome(cells[1], right)))
+        for left in outcomes[0] or (None,)
+        for right in outcomes[1] or (None,)
+    ]
+    innocent = {id_: _innocent(pairs, id_) for id_ in METRIC_IDS}
+    return replace(min(pairs, key=_distance), identical=None, noise=_noise(outcomes), innocent=innocent)
+
+
+def _distance(delta: CellDelta) -> tuple[int, int]:
+    artifact = delta.metrics["artifact_bytes"].change
+    return STATES_BY_NEWS.index(delta.state), abs(artifact) if artifact is not None else 0
+
+
+def _innocent(pairs: Sequence[CellDelta], id_: str) -> MetricDelta:
+    """The largest base and the smallest head: no pair grew less."""
+    bases, heads = ([value for value in values if value is not None] for values in _values(pairs, id_))
+    return MetricDelta(id_, max(bases, default=None), min(heads, default=None))
+
+
+def _values(pairs: Sequence[CellDelta], id_: str) -> tuple[list[int | None], list[int | None]]:
+    metrics = [pair.metrics[id_] for pair in pairs]
+    return [metric.base for metric in metrics], [metric.head for metric in metrics]
+
+
+def _noise(outcomes: Outcomes) -> str:
+    said = [
+        f"on {side} {' or '.join(_size(one) for one in each)}"
+        for side, each in zip(("base", "head"), outcomes, strict=True)
+        if len(each) > 1
+    ]
+    return f"not deterministic: the same command gives {', '.join(said)}"
+
+
+def _size(outcome: Outcome) -> str:
+    size = outcome.metrics.get("artifact_bytes")
+    return "a failure" if size is None else f"{size:,} B"
+
+
+def diff(base: Snapshot, head: Snapshot) -> tuple[CellDelta, ...]:
+    """All cells of both sides, sorted by key; what was planned and has no cell is `unmeasured`."""
+    left = {cell.key: cell for cell in base.cells}
+    right = {cell.key: cell for cell in head.cells}
+    keys = left.keys() | right.keys() | _planned(base) | _planned(head)
+    return tuple(diff_cell(base, head, key, (left.get(key), right.get(key))) for key in sorted(keys))
+
+
+def _planned(snapshot: Snapshot) -> set[CellKey]:
+    return {CellKey(model, target) for model in snapshot.models for target in snapshot.targets}

@@ -1,0 +1,61 @@
+"""What the same command gave, each time it was compiled: a compiler does not always repeat itself.
+
+Two outcomes of one command are proof of that, whoever saw them: the same side in several compiles, or both sides of a
+comparison where compiler, model and flags are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from bot.core.values.planned import LIFTED_LIMIT_FLAG
+from bot.core.values.snapshot import Cell, CellKey, Outcome, Snapshot
+
+Outcomes = tuple[tuple[Outcome, ...], tuple[Outcome, ...]]
+"""Of base and head: what was measured first, then what differed from it; empty where a side does not have the cell."""
+
+
+def distinct(outcomes: Iterable[Outcome]) -> tuple[Outcome, ...]:
+    """Each outcome once: they are the same where status and artifact are."""
+    first: dict[tuple[str, str | None], Outcome] = {}
+    for outcome in outcomes:
+        first.setdefault((outcome.status, outcome.artifact_digest), outcome)
+    return tuple(first.values())
+
+
+def known_outcomes(base: Snapshot, head: Snapshot, key: CellKey, cells: tuple[Cell | None, Cell | None]) -> Outcomes:
+    """All that is known of one cell on both sides."""
+    left, right = (_own(cell) for cell in cells)
+    if _same_command(base, head, key, cells):
+        left, right = distinct((*left, *right)), distinct((*right, *left))
+    return left, right
+
+
+def _own(cell: Cell | None) -> tuple[Outcome, ...]:
+    return distinct((cell.outcome, *cell.others)) if cell is not None else ()
+
+
+def _same_command(base: Snapshot, head: Snapshot, key: CellKey, cells: tuple[Cell | None, Cell | None]) -> bool:
+    """True where both sides made artifacts of the same model with the same compiler and flags."""
+    left, right = cells
+    if left is None or right is None or left.artifact_digest is None or right.artifact_digest is None:
+        return False
+    models = base.models.get(key.model), head.models.get(key.model)
+    if not base.compiler.digest or base.compiler.digest != head.compiler.digest or None in models:
+        return False
+    return models[0] == models[1] and _flags(left) == _flags(right) != ""
+
+
+def _flags(cell: Cell) -> str:
+    """The command without the model's path, and without what lifts the stack gate; empty where it names no target."""
+    command = cell.command.partition(" < ")[0].replace(f" {LIFTED_LIMIT_FLAG}", "")
+    return command if "--iree-hal-target-backends=" in command else ""
+
+
+def as_outcome(cell: Cell | None, outcome: Outcome | None) -> Cell | None:
+    """The cell as another compile of it gave it; what is only known of the first compile is left out."""
+    if cell is None or outcome is None or outcome == cell.outcome:
+        return cell
+    found = replace(cell, status=outcome.status, metrics=outcome.metrics, artifact_digest=outcome.artifact_digest)
+    return replace(found, dispatches=(), failure=cell.failure if outcome.status != "ok" else None)

@@ -1,0 +1,120 @@
+"""Shards: how a plan's cells are dealt out to several runners, so that all end at about the same time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from bot.core.values.planned import PlannedCell
+from bot.core.values.snapshot import Cell, CellKey
+from bot.errors import InputError, UsageError
+
+Costs = Mapping[CellKey, int]
+"""Cell → what it cost to compile the last time, in ms of CPU time."""
+
+
+def known_costs(cells: Iterable[Cell]) -> dict[CellKey, int]:
+    """The last known cost of every cell of a snapshot that has one, in ms of CPU time."""
+    costs = ((cell.key, cell.value("compile_cpu_ms")) for cell in cells)
+    return {key: cost for key, cost in costs if cost is not None}
+
+
+def expected(cells: Sequence[PlannedCell], known: Costs) -> dict[CellKey, float]:
+    """What every cell is expected to cost; one that was never measured by its size, on the scale of the others."""
+    seen = [cell for cell in cells if cell.key in known]
+    guessed = sum(cell.cost for cell in seen)
+    scale = sum(known[cell.key] for cell in seen) / guessed if guessed else 1.0
+    return {cell.key: float(known.get(cell.key, cell.cost * scale)) for cell in cells}
+
+
+def deal(cells: Sequence[PlannedCell], count: int, known: Costs | None = None) -> tuple[tuple[PlannedCell, ...], ...]:
+    """The cells of each of `count` shards.
+
+    Whole models are dealt out, heaviest first, each to the lightest shard: the cells of a model share its front end.
+    Only a model that alone is more than a shard's fair part is dealt out cell by cell.
+    """
+    costs = expected(cells, known or {})
+    fair = sum(costs.values()) / count
+    loads, owner = [0.0] * count, dict[CellKey, int]()
+    for hand in _hands(cells, costs, fair if known else float("inf")):
+        lightest = loads.index(min(loads))
+        loads[lightest] += sum(costs[key] for key in hand)
+        owner |= dict.fromkeys(hand, lightest)
+    return tuple(tuple(cell for cell in cells if owner[cell.key] == index) for index in range(count))
+
+
+def _hands(cells: Sequence[PlannedCell], costs: Mapping[CellKey, float], fair: float) -> list[list[CellKey]]:
+    """What is dealt out in one piece, heaviest first."""
+    models: dict[str, list[CellKey]] = {}
+    for cell in cells:
+        models.setdefault(cell.model.name, []).append(cell.key)
+    hands: list[list[CellKey]] = []
+    for keys in models.values():
+        hands += [[key] for key in keys] if sum(costs[key] for key in keys) > fair else [keys]
+    return sorted(hands, key=lambda keys: (-sum(costs[key] for key in keys), keys[0]))
+
+
+def shard(cells: Sequence[PlannedCell], index: int, count: int) -> tuple[PlannedCell, ...]:
+    """The part of `cells` that shard `index` (from 1) of `count` measures, dealt out by size."""
+    if not 1 <= index <= count:
+        raise UsageError(f"shard {index} of {count} does not exist", where="--shard", hint="use I/N with 1 <= I <= N")
+    return deal(cells, count)[index - 1]
+
+
+def matrix(cells: Sequence[PlannedCell], count: int, known: Costs | None = None) -> dict[str, Any]:
+    """The shards as GitHub's `strategy.matrix`; those dealt out by known costs name their cells, so that every runner
+    measures its own, whatever it knows of costs."""
+    rows = []
+    for index, part in enumerate(deal(cells, count, known), 1):
+        row: dict[str, Any] = {"shard": f"{index}/{count}", "cells": len(part)}
+        if known:
+            row["assigned"] = _names(part)
+        if part:
+            rows.append(row)
+    return {"include": rows}
+
+
+def _names(part: Sequence[PlannedCell]) -> dict[str, list[str]]:
+    names: dict[str, list[str]] = {}
+    for cell in part:
+        names.setdefault(cell.model.name, []).append(cell.target.name)
+    return names
+
+
+def assigned(cells: Sequence[PlannedCell], plan: str, index: int, count: int, where: str) -> tuple[PlannedCell, ...]:
+    """The part of shard `index` of `count` in what `matrix` printed.
+
+    Raises InputError for a plan of other cells or of another count of shards: cells would be measured by nobody.
+    """
+    try:
+        rows = {str(row["shard"]): (int(row["cells"]), _keys(row)) for row in json.loads(plan)["include"]}
+        counts = {int(name.partition("/")[2]) for name in rows}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        hint = "give what `plan --shards N` printed"
+        raise InputError("is no plan", where=where, hint=hint) from None
+    if counts != {count}:
+        what = f"is over {', '.join(map(str, sorted(counts))) or 'no'} shards, and {index}/{count} is none of them"
+        raise InputError(what, where=where, hint="measure the shards that the plan names")
+    if sum(size for size, _ in rows.values()) != len(cells):
+        what = f"is of {sum(size for size, _ in rows.values())} cells, and {len(cells)} are planned here"
+        raise InputError(what, where=where, hint="plan and measure the same commit, with the same selectors")
+    _, keys = rows.get(f"{index}/{count}", (0, frozenset()))
+    return shard(cells, index, count) if keys is None else _named(cells, keys, where)
+
+
+def _keys(row: Mapping[str, Any]) -> frozenset[CellKey] | None:
+    """The cells that a row names; None where they are dealt out by size."""
+    if "assigned" not in row:
+        return None
+    return frozenset(CellKey(model, target) for model, targets in row["assigned"].items() for target in targets)
+
+
+def _named(cells: Sequence[PlannedCell], keys: frozenset[CellKey], where: str) -> tuple[PlannedCell, ...]:
+    part = tuple(cell for cell in cells if cell.key in keys)
+    if len(part) != len(keys):
+        unknown = min(keys - {cell.key for cell in part})
+        raise InputError(
+            f"names {unknown}, which is not planned here", where=where, hint="plan and measure the same commit"
+        )
+    return part

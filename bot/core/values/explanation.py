@@ -1,0 +1,134 @@
+"""Why a cell changed: its dispatches matched across the sides, the cause, and the components that moved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from bot.core.values.snapshot import Dispatch
+
+CAUSES = ("input", "fusion", "dedup-lost", "dedup-won", "strategy", "codegen", "container", "host", "packaging")
+"""In the order of the phases that they stand for: of code, then of what else is in executables, and around them."""
+MIXED, UNKNOWN = "mixed", "unknown"
+"""The cause of a cell none of whose causes has half of the change; what no cause is known of, in a waterfall."""
+
+PHASES = (
+    "input",
+    "global-optimization",
+    "dispatch-creation",
+    "deduplication",
+    "executable-source",
+    "configuration",
+    "code",
+    "layout",
+)
+"""Phases in which the sides can first differ, in the compiler's order."""
+
+UNATTRIBUTED = "unattributed"
+
+
+@dataclass(frozen=True, slots=True)
+class PartDelta:
+    """How much one part of the artifact that is no dispatch's code grew.
+
+    Attributes:
+        cause: `container`, `host`, `packaging` or `unknown`.
+        what: the part in words: `symbol tables`.
+        change_bytes: head − base.
+    """
+
+    cause: str
+    what: str
+    change_bytes: int
+
+
+Amounts = Mapping[str, "int | None"]
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchDelta:
+    """One entry point on both sides, where it is not the same.
+
+    Attributes:
+        base, head: the entry point there; None where that side has none that matches.
+        matched: the pass that found the pair; `added` or `removed` where none did.
+        cause: one of CAUSES; None where it cannot be known, `note` then says why.
+        component: where most of its sites are; `unattributed` without a location.
+        note: what differs, in words and values.
+        diff: unified diff of the smallest differing piece, line by line; empty where both texts are not at hand.
+    """
+
+    base: Dispatch | None
+    head: Dispatch | None
+    matched: str
+    cause: str | None
+    component: str = UNATTRIBUTED
+    note: str = ""
+    diff: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The head's name, the base's where it is gone."""
+        known = self.head or self.base
+        return known.name if known else ""
+
+
+@dataclass(frozen=True, slots=True)
+class ComponentDelta:
+    """One component of the model on both sides; the parts of all components sum to the cell's.
+
+    Attributes:
+        base, head: `dispatch_sites`, `code_bytes` and `stack_bytes` → amount; None where the cell does not know it.
+    """
+
+    name: str
+    base: Amounts
+    head: Amounts
+
+    def change(self, what: str) -> int:
+        """head − base; 0 where either is not known."""
+        left, right = self.base.get(what), self.head.get(what)
+        return 0 if left is None or right is None else right - left
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The story of one cell.
+
+    Attributes:
+        cause: of the largest absolute part of the waterfall, `mixed` where that is under half of them all; where it has
+            no part but the artifacts differ, that of the first phase in which they do. None where it is not known.
+        phase: the first phase in which the sides differ, one of PHASES.
+        why: one sentence.
+        dispatches: those that are not the same, largest change of code first.
+        unchanged: how many entry points are the same on both sides.
+        rebased: how many have the same numbers, source and configuration, and other code for what the program around
+            them binds there, which differs.
+        renamed_bytes: code (head − base) of those not among `dispatches` whose code is the same and only spells longer
+            or shorter names.
+        components: those that moved, largest change of code first.
+        tree: all components down to the model's own names, as in the head (as in the base without one).
+        short_digests: True where code or IR was compared by short digests: what did not change, did not as far as they
+            and the numbers beside them tell.
+        waterfall: cause, or `unknown`, → bytes; sums to the change of the artifact. Without those of 0.
+        parts: what of it is no dispatch's code, largest change first.
+    """
+
+    cause: str | None
+    phase: str | None
+    why: str
+    dispatches: tuple[DispatchDelta, ...] = ()
+    unchanged: int = 0
+    rebased: int = 0
+    renamed_bytes: int = 0
+    components: tuple[ComponentDelta, ...] = ()
+    tree: tuple[ComponentDelta, ...] = field(default=())
+    short_digests: bool = False
+    waterfall: Mapping[str, int] = field(default_factory=dict)
+    parts: tuple[PartDelta, ...] = ()
+
+    @property
+    def component(self) -> str | None:
+        """The component that moved most; where none did, that of the dispatch that changed most."""
+        named = [part.name for part in self.components] or [delta.component for delta in self.dispatches]
+        return named[0] if named else None

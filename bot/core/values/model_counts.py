@@ -1,0 +1,125 @@
+"""What a report says of whole models: how coarse fusion is, what deduplication left, pairs, growth with depth."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from bot.core.values.snapshot import CellKey
+
+
+@dataclass(frozen=True, slots=True)
+class FusionCounts:
+    """One model on one side; the same on every target.
+
+    Attributes:
+        linalg_ops_before, linalg_ops_after: before fusion, and inside the regions that it formed; None: not known.
+        compute_bound_sites, memory_bound_sites: dispatch sites of the steady state: those with a contraction,
+            convolution or attention, and the others.
+        initializer_sites: dispatch sites that run once.
+    """
+
+    linalg_ops_before: int | None
+    linalg_ops_after: int | None
+    compute_bound_sites: int
+    memory_bound_sites: int
+    initializer_sites: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fusion:
+    """One model on both sides; None where that side does not know it."""
+
+    model: str
+    base: FusionCounts | None
+    head: FusionCounts | None
+
+
+@dataclass(frozen=True, slots=True)
+class FoldCounts:
+    """What deduplication did to one cell, and what it left behind.
+
+    Attributes:
+        families: groups of executables that are identical, or equal but for what their kind says.
+        surplus_executables: executables of those families beyond one representative each: an upper bound.
+        surplus_bytes: bytes of them, the largest member of each family being the representative: whole executables
+            where each entry point has one of its own in the artifact (vulkan, metal), else device code; None where not
+            known.
+    """
+
+    regions: int | None
+    executables: int | None
+    families: int
+    surplus_executables: int
+    surplus_bytes: int | None
+
+    @property
+    def folded(self) -> float | None:
+        """Share of the regions that the compiler folded away (0.75 is 75 %); None where it is not known."""
+        if not self.regions or self.executables is None:
+            return None
+        return (self.regions - self.executables) / self.regions
+
+
+@dataclass(frozen=True, slots=True)
+class Folding:
+    """One cell on both sides; None where that side has not measured it."""
+
+    key: CellKey
+    base: FoldCounts | None
+    head: FoldCounts | None
+
+
+PAIR_METRICS = (
+    "dispatch_sites",
+    "memory_bound_sites",
+    "executables",
+    "executable_bytes",
+    "stack_alloca_bytes",
+    "stack_max_bytes",
+    "compile_cpu_ms",
+)
+"""What a table of a static and a dynamic model shows, in this order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A static and a dynamic version of one model on one target.
+
+    Attributes:
+        base, head: `static` or `dynamic` → metric id → value; a side that has not measured one of both lacks it.
+    """
+
+    static: str
+    dynamic: str
+    target: str
+    base: Mapping[str, Mapping[str, int | None]]
+    head: Mapping[str, Mapping[str, int | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Slope:
+    """How CPU time grows with the linalg operations over models of one family at several depths, on one target.
+
+    Attributes:
+        points: (model, linalg operations, CPU time in ms), ascending by operations.
+        exponent: of the power law through the points, least squares of the logarithms: 1 is linear growth; None with
+            fewer than three depths.
+        superlinear: True where even the noise band does not explain the growth.
+    """
+
+    family: str
+    target: str
+    points: tuple[tuple[str, int, int], ...]
+    exponent: float | None
+    superlinear: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """All of it; sorted."""
+
+    fusion: tuple[Fusion, ...] = ()
+    folding: tuple[Folding, ...] = ()
+    pairs: tuple[Pair, ...] = ()
+    slopes: tuple[tuple[Slope | None, Slope | None], ...] = ()

@@ -1,0 +1,169 @@
+"""The plan: which cells a run measures, with which flags, and how they are split over shards."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+
+from bot.core.values.snapshot import CellKey, Snapshot
+from bot.errors import UsageError
+
+SIDES = ("base", "head")
+COMMON_FLAGS = (
+    "--iree-dispatch-creation-enable-aggressive-fusion",
+    "--iree-llvmcpu-debug-symbols=false",
+    "--iree-vm-bytecode-module-strip-source-map",
+    "--iree-vm-emit-polyglot-zip=false",
+)
+"""Aggressive fusion, and the three flags without which an artifact's size depends on the path of its input."""
+
+LIFTED_LIMIT_FLAG = "--iree-llvmcpu-stack-allocation-limit=1073741824"
+"""Lifts the compiler's 32 KiB stack gate (a power of two, 1 GiB), so that a refused cell can be measured."""
+
+# Measured on the 13 models: what a target's half of a compile costs, relative to llvm-cpu on x86-64.
+_BACKEND_COST = {"rocm": 1.9, "cuda": 1.2, "vulkan-spirv": 1.1, "metal-spirv": 0.8, "vmvx": 0.5}
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """One model file.
+
+    Attributes:
+        name: the file's stem.
+        path: where to read it.
+        shown: the path to print: relative to the repository or to the configuration.
+        digest: SHA-256 (hex) of its bytes.
+        size_bytes: of the file, the first guess at what it costs to compile.
+    """
+
+    name: str
+    path: str
+    shown: str
+    digest: str
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A target backend with its flags; `unsupported` says why it cannot compile stand-alone."""
+
+    name: str
+    backend: str
+    flags: tuple[str, ...] = ()
+    unsupported: str | None = None
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        """The backend's option and its flags."""
+        return (f"--iree-hal-target-backends={self.backend}", *self.flags)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedCell:
+    """One cell to be measured; `user_flags` are the configuration's for every cell, in order."""
+
+    model: Model
+    target: Target
+    user_flags: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> CellKey:
+        """Its name."""
+        return CellKey(self.model.name, self.target.name)
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        """All flags of the cell, without program, input and output; the user's come last, and so have the last word."""
+        return (*COMMON_FLAGS, *self.target.argv, *self.user_flags)
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """The flags that every cell of its run has."""
+        return (*COMMON_FLAGS, *self.user_flags)
+
+    @property
+    def cost(self) -> float:
+        """What it is expected to cost, in no particular unit; only the order matters."""
+        return self.model.size_bytes * self.weight
+
+    @property
+    def weight(self) -> float:
+        """What its backend costs, relative to llvm-cpu."""
+        return _BACKEND_COST.get(self.target.backend, 1.0)
+
+    def command(self, *, lifted: bool = False) -> str:
+        """The command line that gives the cell's artifact; the input's path must not reach the compiler."""
+        extra = (LIFTED_LIMIT_FLAG,) if lifted else ()
+        words = ("iree-compile", "-", *self.argv, *extra, "-o", f"{self.model.name}.vmfb")
+        source = self.model.shown
+        if not source.endswith(".onnx"):
+            return f"{shlex.join(words)} < {shlex.quote(source)}"
+        imported = shlex.quote(f"{self.model.name}.mlir")
+        return f"iree-import-onnx {shlex.quote(source)} -o {imported} && {shlex.join(words)} < {imported}"
+
+
+def _matching(names: Iterable[str], globs: Sequence[str], what: str) -> list[str]:
+    known = list(names)
+    for glob in globs:
+        if not any(fnmatchcase(name, glob) for name in known):
+            raise UsageError(f"matches no {what}", where=f"--{what} {glob}", hint=f"known: {', '.join(known)}")
+    return [name for name in known if _is_kept(name, globs)]
+
+
+def select(
+    models: Sequence[Model],
+    targets: Sequence[Target],
+    *,
+    model_globs: Sequence[str] = (),
+    target_globs: Sequence[str] = (),
+) -> tuple[tuple[Model, ...], tuple[Target, ...]]:
+    """Keep what the globs name (all, where there are none); a glob that matches nothing is an error."""
+    kept_models = set(_matching((model.name for model in models), model_globs, "model"))
+    kept_targets = set(_matching((target.name for target in targets), target_globs, "target"))
+    return (
+        tuple(model for model in models if model.name in kept_models),
+        tuple(target for target in targets if target.name in kept_targets),
+    )
+
+
+def narrowed(
+    sides: Mapping[str, Snapshot],
+    *,
+    model_globs: Sequence[str] = (),
+    target_globs: Sequence[str] = (),
+    must_match: bool = True,
+) -> dict[str, Snapshot]:
+    """Snapshots with what the globs name alone, as if no more had been measured.
+
+    Args:
+        must_match: whether a glob that matches nothing on any side is an error.
+    """
+    models = {name for side in sides.values() for name in (*side.models, *(cell.key.model for cell in side.cells))}
+    targets = {name for side in sides.values() for name in (*side.targets, *(cell.key.target for cell in side.cells))}
+    if must_match:
+        _matching(sorted(models), model_globs, "model")
+        _matching(sorted(targets), target_globs, "target")
+    models = {name for name in models if _is_kept(name, model_globs)}
+    targets = {name for name in targets if _is_kept(name, target_globs)}
+    return {label: _narrowed(side, models, targets) for label, side in sides.items()}
+
+
+def _narrowed(side: Snapshot, models: set[str], targets: set[str]) -> Snapshot:
+    return replace(
+        side,
+        cells=tuple(cell for cell in side.cells if cell.key.model in models and cell.key.target in targets),
+        models={name: digest for name, digest in side.models.items() if name in models},
+        targets={name: backend for name, backend in side.targets.items() if name in targets},
+    )
+
+
+def _is_kept(name: str, globs: Sequence[str]) -> bool:
+    return not globs or any(fnmatchcase(name, glob) for glob in globs)
+
+
+def plan(models: Sequence[Model], targets: Sequence[Target], user_flags: Sequence[str] = ()) -> tuple[PlannedCell, ...]:
+    """Every model on every target, sorted by key."""
+    cells = [PlannedCell(model, target, tuple(user_flags)) for model in models for target in targets]
+    return tuple(sorted(cells, key=lambda cell: cell.key))

@@ -1,0 +1,213 @@
+"""What readers say: one format's bytes as numbers, and the facts of a cell's IR. Rooms exchange these values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Protocol
+
+from bot.core.codec.checked import require_counts
+from bot.core.values.program import Argument, Site
+from bot.core.values.snapshot import Dispatch
+
+
+@dataclass(frozen=True, slots=True)
+class EntryPoint:
+    """One exported function of an executable, as its binary describes it; None is "the format does not say".
+
+    The fields mean what they mean in `bot.core.values.snapshot.Dispatch`. Raises `MalformedBinary` for numbers that a
+    snapshot
+    cannot have: formats have 64 bits for them, or any number of digits.
+    """
+
+    name: str
+    code_bytes: int | None = None
+    stack_bytes: int | None = None
+    stack_kind: str | None = None
+    workgroup_bytes: int | None = None
+    vgprs: int | None = None
+    sgprs: int | None = None
+    vgpr_spills: int | None = None
+    sgpr_spills: int | None = None
+    code: str | None = None
+    executable_bytes: int | None = None
+    instructions: str | None = None
+
+    def __post_init__(self) -> None:
+        require_counts({name: getattr(self, name) for name in _NUMBERS}, self.name[:80])
+
+
+_NUMBERS = tuple(each.name for each in fields(EntryPoint) if each.type == "int | None")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One binary, every byte of it under exactly one label.
+
+    Attributes:
+        format: `elf`, `hsaco`, `ptx`, `spirv`, `msl`, `vm-bytecode`.
+        size_bytes: of the whole.
+        parts: label → bytes.
+        unattributed_bytes: what no label claims; parts and this sum to `size_bytes`.
+        entry_points: in the order of the binary.
+    """
+
+    format: str
+    size_bytes: int
+    parts: Mapping[str, int]
+    entry_points: tuple[EntryPoint, ...] = ()
+    unattributed_bytes: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        rest = self.size_bytes - sum(self.parts.values())
+        if rest < 0 or min(self.parts.values(), default=0) < 0:
+            raise ValueError(f"{self.format}: parts {dict(self.parts)} exceed the whole of {self.size_bytes} bytes")
+        object.__setattr__(self, "unattributed_bytes", rest)
+
+
+class Reader(Protocol):
+    """A reader of one format; any bytes give a Reading or `MalformedBinary`, nothing else."""
+
+    def accepts(self, data: bytes) -> bool:
+        """True where the first bytes say that this is the reader's format."""
+
+    def read(self, data: bytes) -> Reading:
+        """Read the whole; raises `bot.errors.MalformedBinary`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArtifactReading:
+    """A `.vmfb`: the four parts sum to `artifact_bytes`.
+
+    Attributes:
+        executable_bytes, rodata_bytes: both None where the one cannot be told from the other; `unread` says why.
+        executables: the readings of the executables in it, in file order.
+        unread: one line for every executable whose format no reader knows, or whose reader refused it.
+    """
+
+    artifact_bytes: int
+    executable_bytes: int | None
+    vm_bytes: int
+    rodata_bytes: int | None
+    unattributed_bytes: int
+    executables: tuple[Reading, ...]
+    unread: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        parts = (self.executable_bytes, self.vm_bytes, self.rodata_bytes, self.unattributed_bytes)
+        known = [part for part in parts if part is not None]
+        short = len(known) == len(parts) and sum(known) < self.artifact_bytes
+        if short or sum(known) > self.artifact_bytes or min(known) < 0:
+            raise ValueError(f"parts sum to {sum(known)}, the artifact has {self.artifact_bytes} bytes")
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutableFacts:
+    """One entry point as the program's IR knows it (`stream` phase).
+
+    Attributes:
+        bound: digest of its IR with the buffers bound to it: their offsets depend on the rest of the program.
+        bound_parts: the same as a digest for each of BOUND_PARTS.
+    """
+
+    executable: str
+    entry_point: str
+    kind: str
+    memory_bound: bool
+    sites: int
+    bound: str = ""
+    bound_parts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SourceText:
+    """The IR of one executable as dispatch creation left it (`flow` phase), without locations.
+
+    Attributes:
+        generic: its functions in MLIR's generic form, the executable's own names replaced by `@`.
+        shown: the same in the form that people read.
+    """
+
+    executable: str
+    generic: str
+    shown: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramFacts:
+    """What the target-independent IR of one model says.
+
+    Attributes:
+        dispatch_regions: `flow.dispatch.workgroups` after dispatch creation, before deduplication.
+        linalg_ops: linalg and iree_linalg_ext operations inside those regions (terminators not counted).
+        executables: executables after deduplication.
+        entry_points: all their exports.
+        linalg_ops_before: those operations before fusion; None where that phase was not left behind.
+        phases: phase → digest of the whole program's IR at its end.
+        sources: IR of the executables, in the program's order.
+        sites: dispatch sites, in the program's order.
+        arguments: scalar arguments of the entry points, over their sites.
+    """
+
+    dispatch_regions: int
+    linalg_ops: int
+    executables: int
+    entry_points: tuple[ExecutableFacts, ...]
+    linalg_ops_before: int | None = None
+    phases: Mapping[str, str] = field(default_factory=dict)
+    sources: tuple[SourceText, ...] = ()
+    sites: tuple[Site, ...] = ()
+    arguments: tuple[Argument, ...] = ()
+
+    @property
+    def dispatch_sites(self) -> int:
+        """Launches of all entry points."""
+        return sum(entry.sites for entry in self.entry_points)
+
+    @property
+    def memory_bound_sites(self) -> int:
+        """Launches of entry points without contraction, convolution or attention."""
+        return sum(entry.sites for entry in self.entry_points if entry.memory_bound)
+
+
+@dataclass(frozen=True, slots=True)
+class Products:
+    """All that one finished compile left behind, for the readers.
+
+    Attributes:
+        artifact: the `.vmfb`.
+        backend: the target backend's name, `llvm-cpu` and so on.
+        objects: relocatable objects of the CPU code generator (they still have their symbols); empty elsewhere.
+        stack_usage: text of `--stack-usage-file`; None where the compiler has no such option or the target no frames.
+        statistics: text of `--iree-scheduling-dump-statistics-file`.
+        program: the program's IR facts; None with a reason in `reasons["program"]`.
+        allocas: function → sum of its stack allocations in bytes; None with a reason in `reasons["allocas"]`.
+        strategies: function → the configuration chosen for it; None with a reason in `reasons["strategies"]`.
+        operations: function → what its last IR before machine code consists of, as `bot.core.codec.counts` writes it;
+            None with a reason in `reasons["operations"]`.
+        compile_cpu_ms, compile_peak_rss_kib: of the processes that made the artifact, as the kernel counted them.
+        reasons: product name → why it is missing.
+    """
+
+    artifact: bytes
+    backend: str
+    objects: tuple[bytes, ...] = ()
+    stack_usage: str | None = None
+    statistics: str | None = None
+    program: ProgramFacts | None = None
+    allocas: Mapping[str, int] | None = None
+    strategies: Mapping[str, str] | None = None
+    operations: Mapping[str, str] | None = None
+    compile_cpu_ms: int | None = None
+    compile_peak_rss_kib: int | None = None
+    reasons: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """The numbers of one cell: every metric id is present; a None has its reason. `parts`: as a cell has them."""
+
+    metrics: Mapping[str, int | None]
+    dispatches: tuple[Dispatch, ...]
+    reasons: Mapping[str, str]
+    parts: Mapping[str, int] = field(default_factory=dict)

@@ -1,0 +1,69 @@
+"""A root cause: what many cells' deltas have in common, over all models and targets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from bot.core.values.snapshot import CellKey
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Deltas of one kind, added up.
+
+    Attributes:
+        deltas: how many dispatches, or parts of artifacts.
+        net_bytes, absolute_bytes: sum of their changes, and of the amounts of these.
+    """
+
+    deltas: int
+    net_bytes: int
+    absolute_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """The delta with the largest change.
+
+    Attributes:
+        dispatch: its name; empty where it is a part of the artifact.
+        base_bytes, head_bytes: its code, or the part; None where a side does not have it or it is not known.
+    """
+
+    key: CellKey
+    dispatch: str
+    component: str
+    base_bytes: int | None
+    head_bytes: int | None
+    change_bytes: int
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class RootCause:
+    """Deltas of one cause with the same thing changed.
+
+    Attributes:
+        cause: one of `bot.core.values.explanation.CAUSES`; None for what no cause is known of.
+        what: what changed, in words that are true of each of the deltas.
+        targets, models: names, sorted.
+        cells: that have one of its deltas, sorted.
+        dispatches: how many of the deltas are dispatches; the others are parts of artifacts.
+        total: of all its deltas.
+        share: of the absolute change of all deltas of the report (0.5 is half of it); None where that is 0.
+        by_target: the same for each target, sorted by name.
+        command: the command that makes the example's artifact on head, or on base where head has none.
+    """
+
+    cause: str | None
+    what: str
+    targets: tuple[str, ...]
+    models: tuple[str, ...]
+    cells: tuple[CellKey, ...]
+    dispatches: int
+    total: Tally
+    share: float | None
+    example: Example
+    by_target: Mapping[str, Tally]
+    command: str

@@ -1,0 +1,214 @@
+"""A snapshot: all cells of one side, as plain values; serialised canonically.
+
+The text form is JSON with sorted keys and sorted cells, without timestamps or absolute paths, so that the same
+measurements give the same bytes. `from_json(to_json(s)) == s`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from bot.core.values.program import Family, Program
+
+SNAPSHOT_SCHEMA = "code-size-snapshot/1"
+
+STATUSES = ("ok", "over-stack-limit", "failed", "timeout", "unsupported")
+"""Ways a cell can end; the first two carry measurements."""
+MEASURED = frozenset({"ok", "over-stack-limit"})
+
+Metrics = Mapping[str, "int | None"]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class CellKey:
+    """One model on one target."""
+
+    model: str
+    target: str
+
+    def __str__(self) -> str:
+        return f"{self.model} on {self.target}"
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatch:
+    """One entry point of one executable.
+
+    Attributes:
+        executable: the executable's name after deduplication.
+        name: the entry point's name.
+        kind: what its main operation is: matmul, conv, reduction, elementwise, pack, …
+        sites: dispatch sites that launch it; None where the program's IR could not be read.
+        code_bytes: device code of this entry point alone (machine code, PTX, SPIR-V, MSL or bytecode).
+        stack_bytes: machine frame or private segment.
+        stack_kind: `static`, or `dynamic` where the frame grows at run time.
+        alloca_bytes: sum of stack allocations, what the compiler's own gate checks.
+        workgroup_bytes: workgroup (shared, threadgroup, group segment) memory.
+        vgprs, sgprs, vgpr_spills, sgpr_spills: register counts of AMD code objects.
+        code: digest of the device code up to names (short: 4 characters, 24 bits); None where that is not known.
+        strategy: the configuration that the compiler chose: pipeline, workgroup, tile and vector sizes.
+        executable_bytes: of the executable in the artifact where each entry point has one of its own (vulkan, metal).
+        operations: what its last IR before machine code consists of, as `bot.core.codec.counts` writes it.
+        instructions: what its machine code consists of, likewise.
+    """
+
+    executable: str
+    name: str
+    kind: str = "other"
+    sites: int | None = None
+    code_bytes: int | None = None
+    stack_bytes: int | None = None
+    stack_kind: str | None = None
+    alloca_bytes: int | None = None
+    workgroup_bytes: int | None = None
+    vgprs: int | None = None
+    sgprs: int | None = None
+    vgpr_spills: int | None = None
+    sgpr_spills: int | None = None
+    code: str | None = None
+    strategy: str | None = None
+    executable_bytes: int | None = None
+    operations: str | None = None
+    instructions: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a cell has no (ordinary) artifact.
+
+    Attributes:
+        stage: `compile`, `read`, `import`, `option`, `stack-limit`, `timeout` or `target`.
+        message: the first diagnostics or the reason, trimmed, without IR dumps.
+        exit_code: of the compiler; None where it did not exit by itself.
+        signal: its name (`SIGSEGV`) where one ended the compiler.
+        figure_bytes: the compiler's own figure where a memory gate refused the cell.
+    """
+
+    stage: str
+    message: str
+    exit_code: int | None = None
+    signal: str | None = None
+    figure_bytes: int | None = None
+
+    @property
+    def first_line(self) -> str:
+        """Of the message."""
+        return self.message.strip().partition("\n")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What the same command gave another time, when that was something else.
+
+    Attributes:
+        metrics: those of its artifact; empty without one.
+        artifact_digest: SHA-256 of the artifact, hex; None without one.
+    """
+
+    status: str
+    metrics: Metrics = field(default_factory=dict)
+    artifact_digest: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One measured (or not measurable) cell.
+
+    Attributes:
+        metrics: id → value; None is "not known", with its reason in `reasons`.
+        command: the command line that gives this very artifact, with paths relative to the repository or suite.
+        artifact_digest: SHA-256 of the artifact, hex; None without one.
+        reasons: metric id → why it is None.
+        compiles: how often its command was compiled.
+        others: what differed from the first compile: the compiler does not repeat itself here.
+        donor: the target whose front half it was resumed from; None for a compile of the printed command.
+        program: what the target-independent IR says; None where it could not be read.
+        families: what deduplication left behind.
+        phases_ms: phase of the compiler → wall time that the single-threaded compile spent in it; varies.
+        parts: every byte of the artifact under one name (`bot.core.parts`); empty where they are not known.
+    """
+
+    key: CellKey
+    status: str
+    metrics: Metrics = field(default_factory=dict)
+    dispatches: tuple[Dispatch, ...] = ()
+    failure: Failure | None = None
+    command: str = ""
+    artifact_digest: str | None = None
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    compiles: int = 1
+    others: tuple[Outcome, ...] = ()
+    donor: str | None = None
+    program: Program | None = None
+    families: tuple[Family, ...] = ()
+    phases_ms: Mapping[str, int] = field(default_factory=dict)
+    parts: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def measured(self) -> bool:
+        """True where the cell has an artifact and its metrics."""
+        return self.status in MEASURED
+
+    def value(self, metric_id: str) -> int | None:
+        """The metric's value, None where it is not known."""
+        return self.metrics.get(metric_id)
+
+    @property
+    def outcome(self) -> Outcome:
+        """What its command gave."""
+        return Outcome(self.status, self.metrics, self.artifact_digest)
+
+
+@dataclass(frozen=True, slots=True)
+class CompilerInfo:
+    """Which compiler measured a side.
+
+    Attributes:
+        version: as `iree-compile --version` gives it (`3.13.0rc20261016`).
+        revision: the source revision it was built from; empty where it does not say.
+        digest: SHA-256 (hex) over all files of the compiler that a measurement runs.
+        spec: the SPEC as the user gave it, without directories.
+    """
+
+    version: str
+    revision: str
+    digest: str
+    spec: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceInfo:
+    """Which repository state the models and configuration came from; all None/False outside a repository."""
+
+    sha: str | None = None
+    ref: str | None = None
+    dirty: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """All cells of one side.
+
+    Attributes:
+        cells: sorted by key, unique.
+        flags: flags common to every cell, in order.
+        targets: target name → its backend's name, for all targets of the plan.
+        backends: target backends the compiler registers, named by a target or not; empty where it did not say.
+        models: model name → SHA-256 (hex) of its text; says which suite this is.
+        notes: facts about the whole run that a reader should know (sharing turned off, a lost shard).
+    """
+
+    compiler: CompilerInfo
+    source: SourceInfo
+    cells: tuple[Cell, ...]
+    flags: tuple[str, ...] = ()
+    targets: Mapping[str, str] = field(default_factory=dict)
+    backends: tuple[str, ...] = ()
+    models: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        keys = [cell.key for cell in self.cells]
+        if keys != sorted(set(keys)):
+            raise ValueError("cells of a snapshot are sorted and unique")

@@ -1,0 +1,1 @@
+"""One file for each event on GitHub, and what they share."""

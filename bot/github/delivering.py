@@ -1,0 +1,282 @@
+"""Handing a report out: files and job summary first, so that GitHub cannot lose them; then comment and check."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from bot.core.rules.acceptance import APPROVAL_LABEL, Acceptance, Seen, accept, seen
+from bot.core.rules.delta import STATES
+from bot.core.rules.quiet import alarms, resolves, wants_comment
+from bot.core.values.comment_state import decode, encode
+from bot.core.values.publication import CheckRun, CommentState
+from bot.core.values.verdict import Verdict
+from bot.core.values.whole_report import Report
+from bot.errors import BotError, InputError, InternalError, Interrupted, NetworkError
+from bot.github.services import Services
+from bot.inputs.config import Config
+from bot.publish.actions import annotation_command, write_outputs, write_summary
+from bot.publish.checks import publish_check
+from bot.publish.comments import find, publish
+from bot.publish.hub import Hub
+from bot.publish.pulls import labelling, may_write, pull
+from bot.render.markdown.check import broken_check, check_run, model_paths
+from bot.render.markdown.comment import marker, render_broken
+from bot.render.markdown.summary import render_summary
+from bot.reporting.making import no_verdict
+from bot.reporting.writing import write_report
+
+_Made = TypeVar("_Made")
+
+
+class Undelivered(NetworkError):
+    """A report that was handed out as far as GitHub let us: what it refused, all of it in one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """Where a report goes, and by whose rules.
+
+    Attributes:
+        pull: number of the pull request; None: job summary and files only.
+        head_sha: tip of its branch that the report is about, for the check run and against newer heads; empty for a
+            comparison that a person asked for, which is about no particular head.
+        run_id: the run whose artifact holds the report.
+        config_name: path of the configuration in the repository; empty for the packaged one.
+    """
+
+    pull: int | None
+    head_sha: str
+    run_id: int
+    config: Config
+    config_name: str = ""
+
+    @classmethod
+    def of(cls, services: Services, config: Config, config_name: str) -> Destination:
+        """Where the report of this run goes."""
+        context = services.context
+        if context.pull:
+            return cls(context.pull.number, context.pull.head_sha, context.run_id, config, config_name)
+        asked = replace(config, report_id=f"{config.report_id}.manual")
+        return cls(services.inputs.pull_request, "", context.run_id, asked, config_name)
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What the comment that is there already remembers.
+
+    Attributes:
+        previous: None where there is no comment.
+        label_known: False where GitHub did not say whether the approval label is set.
+    """
+
+    previous: CommentState | None = None
+    acceptances: tuple[Acceptance, ...] = ()
+    label_known: bool = True
+
+    def shown(self, verdict: Verdict) -> tuple[Seen, ...]:
+        """The findings that a label may accept later: where it may be set already, not those of this report."""
+        if self.label_known:
+            return seen(verdict.findings)
+        return self.previous.findings if self.previous else ()
+
+
+def remember(hub: Hub, to: Destination) -> Memory:
+    """Read the comment's state."""
+    if to.pull is None:
+        return Memory()
+    comments = find(hub, to.pull, marker(to.config.report_id))
+    previous = (decode(comments[0].body) or CommentState("", 0)) if comments else None
+    return Memory(previous, previous.acceptances if previous else ())
+
+
+def with_label(hub: Hub, to: Destination, memory: Memory) -> Memory:
+    """The memory with the approval label as it is set now; one that was taken off takes its acceptance with it.
+
+    A label accepts the findings that the comment shows, once: one that was set before there were any accepts none, and
+    is remembered as such, or it would accept whatever comes later.
+    """
+    if to.pull is None:
+        return memory
+    label = labelling(hub, to.pull, APPROVAL_LABEL) if to.head_sha else None
+    event = label.event_id if label else None
+    kept = tuple(one for one in memory.acceptances if one.how != "label" or one.event_id == event)
+    if label and all(one.how != "label" for one in kept) and may_write(hub, label.who):
+        shown = memory.previous.findings if memory.previous else ()
+        kept += (Acceptance(label.who, f"label {APPROVAL_LABEL}", "label", label.event_id, shown),)
+    return replace(memory, acceptances=kept)
+
+
+def _recalled(problems: list[NetworkError], hub: Hub, to: Destination) -> Memory | None:
+    """None where the comments cannot be read; a label that cannot is taken to be as the comment remembers it."""
+    known = _attempt(problems, lambda: remember(hub, to))
+    return known and (_attempt(problems, lambda: with_label(hub, to, known)) or replace(known, label_known=False))
+
+
+def deliver(made: Report, services: Services, to: Destination, extra: Sequence[Acceptance] = ()) -> int:
+    """Hand a report to everyone who asked; what GitHub refused is raised at the end, as Undelivered.
+
+    Returns the exit code: 5 where there is no verdict, 1 where it is fail and the configuration lets that fail the job.
+
+    Args:
+        extra: acceptances that the comment does not remember yet.
+    """
+    problems: list[NetworkError] = []
+    hub = _writable(services, to)
+    known = _recalled(problems, hub, to) if hub else None
+    memory = known or Memory()
+    final = _final(made, services, to, replace(memory, acceptances=_joined(memory.acceptances, extra)))
+    services.show.report(final, write_report(final, to.config.templates, services.out))
+    check = check_run(final, config_path=to.config_name, model_paths=model_paths(final))
+    _tell_actions(final, services, to, check)
+    if hub:
+        # What could not be read is not overwritten: its acceptances would be lost, and nobody would know.
+        url = _attempt(problems, lambda: _comment(hub, final, to, memory, services)) if known else None
+        _attempt(problems, lambda: _check(hub, check, to, services))
+        tell(services, {"comment-url": url or ""})
+    if problems:
+        raise _together(problems)
+    if final.verdict.status == "unknown":
+        services.show.say((error := no_verdict(final, services.out)).line)
+        return error.exit_code
+    return 1 if final.verdict.status == "fail" and to.config.fail_job else 0
+
+
+def deliver_broken(error: BotError, services: Services, to: Destination) -> None:
+    """Say on the pull request, as far as possible, that there is no report and why; never raises NetworkError."""
+    problems: list[NetworkError] = []
+    hub = _writable(services, to)
+    tell(services, {"verdict": "unknown", "report-path": str(services.out)})
+    known = _recalled(problems, hub, to) if hub else None
+    acceptances = known.acceptances if known else ()
+    state = CommentState(to.head_sha, to.run_id, alarming=True, acceptances=acceptances)
+    body = render_broken(to.config.report_id, error.line, _links(services), encode(state) if to.head_sha else "")
+    if services.summary:
+        write_summary(services.summary, body)
+    if hub:
+        url = _attempt(problems, lambda: _publish(hub, body, to, create=True, services=services)) if known else None
+        tell(services, {"comment-url": url or ""})
+        broken = broken_check(to.config.report_id, error.line, services.context.run_url)
+        _attempt(problems, lambda: _check(hub, broken, to, services))
+    if problems:
+        services.show.say(_together(problems).line)
+
+
+@contextmanager
+def told_if_broken(services: Services, to: Callable[[], Destination], words: str = "") -> Iterator[None]:
+    """Whatever breaks within, an error of ours too, is told where the report was to go, and raised.
+
+    Args:
+        words: put before what broke.
+    """
+    try:
+        yield
+    except (Interrupted, Undelivered):
+        raise
+    except Exception as error:
+        try:
+            deliver_broken(_prefixed(words, as_bot_error(error)), services, to())
+        except Exception as second:  # the first one is worth more
+            services.show.say(as_bot_error(second).line)
+        raise
+
+
+def as_bot_error(error: Exception) -> BotError:
+    """The error in one line that everyone may read."""
+    return error if isinstance(error, BotError) else InternalError.of(error, public=True)
+
+
+def _prefixed(words: str, error: BotError) -> BotError:
+    return InputError(f"{words}: {error.line}") if words else error
+
+
+def _writable(services: Services, to: Destination) -> Hub | None:
+    return services.hub if to.pull is not None and not services.context.read_only else None
+
+
+def _attempt(problems: list[NetworkError], call: Callable[[], _Made]) -> _Made | None:
+    try:
+        return call()
+    except NetworkError as error:
+        problems.append(error)
+        return None
+
+
+def _together(problems: Sequence[NetworkError]) -> Undelivered:
+    """All in one line, the missing permissions last: one run must be enough to learn them."""
+    if len(problems) == 1:
+        return Undelivered(problems[0].what, where=problems[0].where, hint=problems[0].hint)
+    lines = [one.what if one.permission else one.line for one in problems]
+    missing = list(dict.fromkeys(one.permission for one in problems if one.permission))
+    permission = f"{{{', '.join(missing)}}}" if len(missing) > 1 else "".join(missing)
+    return Undelivered("; ".join(dict.fromkeys(lines)), permission=permission)
+
+
+def _joined(given: Sequence[Acceptance], extra: Sequence[Acceptance]) -> tuple[Acceptance, ...]:
+    """Each acceptance once: a job that runs again must not accept what has grown since."""
+    taken = {(one.how, one.event_id) for one in given}
+    return (*given, *(one for one in extra if (one.how, one.event_id) not in taken))
+
+
+def _links(services: Services) -> tuple[tuple[str, str], ...]:
+    return (("workflow run", services.context.run_url),) if services.context.run_id else ()
+
+
+def _final(made: Report, services: Services, to: Destination, memory: Memory) -> Report:
+    """The report after acceptances, with what its comment has to remember."""
+    status = "unknown" if made.broke else made.verdict.status
+    verdict = accept(replace(made.verdict, status=status), memory.acceptances)
+    final = replace(made, verdict=verdict, report_id=to.config.report_id, links=_links(services))
+    state = CommentState(to.head_sha, to.run_id, alarms(final), memory.shown(verdict), memory.acceptances)
+    state_line = encode(state) if to.head_sha else ""
+    return replace(final, state_line=state_line, resolved=resolves(final, memory.previous))
+
+
+def _comment(hub: Hub, final: Report, to: Destination, memory: Memory, services: Services) -> str:
+    create = wants_comment(final, memory.previous, to.config.comment == "always" or not to.head_sha)
+    body = (services.out / "comment.md").read_text(encoding="utf-8")
+    return _publish(hub, body, to, create=create, services=services)
+
+
+def _publish(hub: Hub, body: str, to: Destination, *, create: bool, services: Services) -> str:
+    if to.pull is None:
+        return ""
+    done = publish(hub, to.pull, marker(to.config.report_id), body, create=create, still_current=_still(hub, to))
+    words = f"comment {done.action}: {done.url}" if done else "no comment: nothing to say, or a newer head has one"
+    services.show.say(words)
+    return done.url if done else ""
+
+
+def _still(hub: Hub, to: Destination) -> Callable[[], bool]:
+    """Is the head that the report is about still the pull request's?"""
+    return lambda: not to.head_sha or to.pull is None or pull(hub, to.pull).head_sha == to.head_sha
+
+
+def _check(hub: Hub, check: CheckRun, to: Destination, services: Services) -> None:
+    if to.head_sha:
+        publish_check(hub, to.head_sha, check, services.context.run_url)
+
+
+def _tell_actions(final: Report, services: Services, to: Destination, check: CheckRun) -> None:
+    """Summary, outputs and, where no check run can be made, annotations in the log."""
+    if services.summary:
+        write_summary(services.summary, render_summary(final, to.config.templates))
+    counts = Counter(delta.state for delta in final.deltas)
+    told = {
+        "verdict": final.verdict.status,
+        "findings": str(len(final.verdict.findings)),
+        "report-path": str(services.out),
+    }
+    tell(services, told | {state: str(counts[state]) for state in STATES})
+    if services.outputs and services.context.read_only:
+        for annotation in check.annotations[:10]:
+            print(annotation_command(annotation))
+
+
+def tell(services: Services, values: Mapping[str, str]) -> None:
+    """Set outputs of the action; nothing outside of GitHub Actions."""
+    if services.outputs:
+        write_outputs(services.outputs, values)

@@ -1,0 +1,244 @@
+"""The two sides of an event: which commits, which configuration and compiler of each, and the rule that chose them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from bot.compiler.repository import Repository, repository_of
+from bot.core.rules.spec import release_of
+from bot.core.values.context import RunContext
+from bot.errors import BotError, ConfigError, InputError, Interrupted, UsageError
+from bot.github.services import Services
+from bot.inputs.config import Config, load_config
+from bot.inputs.requirements import pinned_compiler
+from bot.measurement.prepare import Planned, Request, is_snapshot, planned, prepare
+from bot.measurement.run import SidePlan
+
+CONFIG_NAMES = (".github/code-size.yml", "code-size.yml")
+"""Where the configuration is looked for, from the top of the repository, when the input does not say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """One side as an event names it.
+
+    Attributes:
+        rule: how it was found, in words.
+        sha: the commit whose models and configuration are used; empty for a snapshot.
+        spec: its compiler; None: the commit's own, as its configuration pins it.
+        snapshot: a file that is the side, measured earlier.
+        unknown: why this side's compiler cannot be known; empty where it can.
+    """
+
+    rule: str
+    sha: str = ""
+    spec: str | None = None
+    snapshot: Path | None = None
+    unknown: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """One side with its files at hand.
+
+    Attributes:
+        config_name: path of the configuration in the repository; empty for the packaged one.
+        tree: the commit's files, while it is open.
+    """
+
+    wanted: Wanted
+    config: Config
+    config_name: str
+    tree: Path
+    repository: Repository
+
+    @property
+    def spec(self) -> str:
+        """The side's compiler: as given, or as its commit pins it; raises ConfigError or UsageError."""
+        if self.wanted.spec:
+            return self.wanted.spec
+        choice = self.config.compiler
+        if choice.requirements is not None:
+            path = (self.tree / self.config_name).parent / choice.requirements
+            _require_inside(self.tree, [path])
+            return pinned_compiler(path)
+        if found := choice.head or choice.base:
+            return found
+        hint = "pin it there: compiler: {requirements: FILE} or {head: SPEC}; or give the inputs base and head"
+        raise UsageError("no compiler is named", where=self.config_name or CONFIG_NAMES[0], hint=hint)
+
+    def plan(self, side: str, services: Services, request: Request | None = None) -> SidePlan:
+        """The side, ready to be measured."""
+        request = request or services.request
+        with _named_from_top(self.tree):
+            return prepare(side, self.spec, request, self.config, self.repository, services.show, services.cancel)
+
+    def selected(self, services: Services) -> Planned:
+        """The models, targets and cells that this run looks at."""
+        return planned(services.request, self.config, self.repository)
+
+
+def wanted_sides(services: Services) -> tuple[Wanted, Wanted]:
+    """Base and head of the event; never a mix of the base branch's tip and the merge base."""
+    return _of_pull(services) if services.context.pull else _of_dispatch(services)
+
+
+def _of_pull(services: Services) -> tuple[Wanted, Wanted]:
+    context, inputs = services.context, services.inputs
+    parents = _merge_parents(services, context)
+    head = Wanted(f"merge commit of #{context.pull.number if context.pull else 0}", context.sha)
+    head = _named(services, inputs.head, "head", head) or head
+    unknown = "the head compiler is an input of this run" if head.spec else ""
+    base = Wanted("first parent of the merge commit", parents[0])
+    return _named(services, inputs.base, "base", base) or replace(base, unknown=unknown), head
+
+
+def _merge_parents(services: Services, context: RunContext) -> tuple[str, ...]:
+    parents = services.git.parents(context.sha)
+    if context.pull is None or len(parents) != 2 or parents[1] != context.pull.head_sha:
+        raise InputError(
+            "is not the merge commit of this pull request's head",
+            where=f"GITHUB_SHA {context.sha[:10]}",
+            hint="resolve conflicts with the base branch, or run it again",
+        )
+    return parents
+
+
+def _of_dispatch(services: Services) -> tuple[Wanted, Wanted]:
+    here = Wanted("the commit this run was started on", services.context.sha)
+    head = _named(services, services.inputs.head, "head", here) or here
+    base = _named(services, services.inputs.base, "base", here)
+    if base is None:
+        parents = services.git.parents(head.sha) if head.sha else ()
+        if not parents:
+            raise UsageError("no base side", where="input base", hint="name a SPEC, a git ref or a snapshot")
+        base = Wanted("first parent of the head commit", parents[0])
+    return base, head
+
+
+def _named(services: Services, text: str, side: str, own: Wanted) -> Wanted | None:
+    """A side that a person named: a snapshot, a release, a file, or else a git ref (`ref:` insists on that).
+
+    Args:
+        own: the side as the event has it; a compiler that is named takes its models and configuration.
+    """
+    if not text:
+        return None
+    rule = f"input {side}: {text}"
+    if is_snapshot(text):
+        return Wanted(rule, snapshot=Path(text))
+    insisted = text.startswith("ref:")
+    if not insisted and (release_of(text) or Path(text).exists()):
+        return replace(own, rule=f"{own.rule}, {rule}", spec=text)
+    sha = services.git.resolve(text.removeprefix("ref:"))
+    if sha is None:
+        hint = "name a release, a file of this workspace, a snapshot.json, or a branch, tag or commit"
+        raise UsageError(f"{text!r} is neither a SPEC nor a git ref", where=f"input {side}", hint=hint)
+    return Wanted(rule, sha)
+
+
+@contextmanager
+def opened(services: Services, head: Wanted, base: Wanted | None = None) -> Iterator[tuple[Opened, Opened]]:
+    """Check out each side's commit beside the workspace, and read its configuration there; gives base and head.
+
+    A base commit without the configuration file is opened with the head's files: it is what the change introduces.
+    """
+    with ExitStack() as stack:
+        right = _open(services, stack, head)
+        if services.inputs.config and not right.config_name:
+            raise ConfigError(
+                "does not exist at this commit", where=services.inputs.config, hint="hint the input config"
+            )
+        if base is None:
+            yield right, right
+        elif base.sha == head.sha:
+            yield replace(right, wanted=base), right
+        else:
+            yield _or_head(_open(services, stack, base), right), right
+
+
+def _or_head(base: Opened, head: Opened) -> Opened:
+    if base.config_name or not head.config_name or not base.wanted.sha:
+        return base
+    rule = f"{base.wanted.rule}; it has no {head.config_name}, so models and flags are the head's"
+    return replace(head, wanted=replace(base.wanted, rule=rule))
+
+
+def _open(services: Services, stack: ExitStack, wanted: Wanted) -> Opened:
+    tree = stack.enter_context(services.git.worktree(wanted.sha or services.context.sha))
+    stack.enter_context(_named_from_top(tree))
+    name = _config_name(services, tree)
+    config = _load_inside(tree, tree / name) if name else load_config()
+    return Opened(wanted, config, name, tree, repository_of(tree, services.cancel))
+
+
+def _config_name(services: Services, top: Path) -> str:
+    """The configuration's path from `top`; empty where there is none."""
+    names = (services.inputs.config,) if services.inputs.config else CONFIG_NAMES
+    return next((name for name in names if (top / name).is_file()), "")
+
+
+def _load_inside(tree: Path, path: Path) -> Config:
+    _require_inside(tree, [path])
+    config = load_config(path)
+    templates = [config.templates, *config.templates.rglob("*")] if config.templates else []
+    _require_inside(tree, [*config.models, *templates])
+    return config
+
+
+def _require_inside(tree: Path, paths: Iterable[Path]) -> None:
+    """A link must not bring files of the machine into diagnostics and reports."""
+    for path in paths:
+        if not path.resolve().is_relative_to(tree.resolve()):
+            raise ConfigError("leaves the repository", where=str(path), hint="use files of the commit")
+
+
+@contextmanager
+def _named_from_top(tree: Path) -> Iterator[None]:
+    """Errors name files as the repository has them: the directory is another one in every run, and gone by then."""
+    try:
+        yield
+    except BotError as error:
+        what, where, hint = (_from_top(tree, text) for text in (error.what, error.where, error.hint))
+        raise type(error)(what, where=where, hint=hint) from None
+
+
+def _from_top(tree: Path, text: str) -> str:
+    return text.replace(f"{tree}/", "").replace(str(tree), "the repository")
+
+
+def workspace_rules(services: Services) -> tuple[Config, str]:
+    """The configuration of the workspace as it was checked out, without its models, and its name.
+
+    In a trusted run that is the default branch's: a pull request's own rules are not looked at. One that cannot be read
+    is as good as none here.
+    """
+    top = Path(services.git.directory)
+    name = _config_name(services, top)
+    try:
+        return load_config(top / name if name else None, models=False), name
+    except ConfigError as error:
+        services.show.say(f"the packaged configuration is used: {error.line}")
+        return load_config(None, models=False), ""
+
+
+def judging_rules(services: Services) -> tuple[Config, str]:
+    """The configuration that this event's report is judged and named by, without its models, and its name.
+
+    Of a pull request that is its base's: one that breaks the configuration must not report under another name.
+    """
+    try:
+        base = wanted_sides(services)[0].sha if services.context.pull else ""
+        if base:
+            with services.git.worktree(base) as tree, _named_from_top(tree):
+                if name := _config_name(services, tree):
+                    _require_inside(tree, [tree / name])
+                    return load_config(tree / name, models=False), name
+    except Interrupted:
+        raise
+    except BotError as error:
+        services.show.say(f"the configuration of the base cannot be read: {error.line}")
+    return workspace_rules(services)

@@ -1,0 +1,255 @@
+"""The trusted stories: they run nothing of a pull request, and believe nothing that an artifact says of itself.
+
+post: the report of a pull request whose own run could not write: its snapshots, checked, compared and rendered here.
+command: what a person with write access asked for in a `/code-size` comment.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from bot.core.codec.serial import from_json
+from bot.core.rules.acceptance import Acceptance
+from bot.core.values.comment_state import decode
+from bot.core.values.context import CommandRequest
+from bot.core.values.publication import CommentState
+from bot.core.values.snapshot import Snapshot
+from bot.core.values.whole_report import Baseline, Report
+from bot.errors import BotError, InputError, Interrupted, NetworkError, UsageError
+from bot.github.baselines import stored_at
+from bot.github.delivering import Destination, as_bot_error, deliver, told_if_broken
+from bot.github.opening import workspace_rules
+from bot.github.services import Services, store_of
+from bot.inputs.comment_commands import HELP
+from bot.inputs.config import Config
+from bot.publish.comments import Content, find, react, reply
+from bot.publish.hub import Hub
+from bot.publish.pulls import PullInfo, may_write, open_pulls_with_head, pull
+from bot.publish.runs import artifacts, dispatch, download, is_ancestor, newest_run, parents, rerun
+from bot.render.markdown.comment import marker
+from bot.render.text.escape import md_code
+from bot.reporting.making import reported
+from bot.store.unzip import read_zip
+
+_FILES = ("base.json", "head.json", "report.json", "comment.md", "summary.md", "report.html")
+ARTIFACT = "code-size-{}"
+"""The artifact that holds a report directory, by report id."""
+_ARTIFACT_LIMIT_BYTES = 64 << 20
+_SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+
+
+def post(services: Services) -> int:
+    """Deliver the report of a finished run that could not write, unless its pull request has gone on."""
+    hub, run = _hub(services), services.context.run
+    if run is None:
+        raise UsageError("this event names no finished run", hint="run `post` on workflow_run")
+    found = open_pulls_with_head(hub, run.head_repository, run.head_branch, run.head_sha)
+    if len(found) != 1:
+        services.show.say(f"dropped: {len(found)} open pull requests have the head {run.head_sha[:10]}")
+        return 0
+    config, name = workspace_rules(services)
+    to = Destination(found[0].number, run.head_sha, run.id, config, name)
+    words = f"the run ended with {run.conclusion}" if run.conclusion != "success" else ""
+    with told_if_broken(services, lambda: to, words):
+        return deliver(_checked(services, hub, found[0], run.id, config), services, to)
+
+
+def command(services: Services) -> int:
+    """Carry out a comment's command; for anyone without write access nothing happens at all."""
+    hub, request = _hub(services), services.context.request
+    if request is None:
+        raise UsageError("this event holds no command", hint="run `post` on issue_comment")
+    if not may_write(hub, request.author):
+        services.show.say(f"ignored: {request.author} has no write access")
+        return 0
+    asked = _Asked(services, hub, request, pull(hub, request.pull_number), *workspace_rules(services))
+    try:
+        code = _COMMANDS[request.command.name](asked)
+    except Interrupted:
+        raise
+    except Exception as error:
+        _refuse(asked, as_bot_error(error))
+        raise
+    _react(services, "confused" if request.command.problem else "+1")
+    return code or 0
+
+
+def _refuse(asked: _Asked, error: BotError) -> None:
+    """Tell who asked; the error itself is told whether or not that succeeds."""
+    name = asked.request.command.name
+    try:
+        reply(asked.hub, asked.pull.number, f"`/code-size {name}` could not be done: {md_code(error.line)}")
+    except Exception as second:
+        asked.services.show.say(as_bot_error(second).line)
+    _react(asked.services, "confused")
+
+
+def _react(services: Services, content: Content) -> None:
+    """A sign at the comment that it was read; no harm where the token may not."""
+    try:
+        if services.context.request:
+            react(_hub(services), services.context.request.comment_id, content)
+    except NetworkError as error:
+        services.show.say(error.line)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    services: Services
+    hub: Hub
+    request: CommandRequest
+    pull: PullInfo
+    config: Config
+    config_name: str
+
+
+def _help(asked: _Asked) -> None:
+    problem = asked.request.command.problem
+    reply(asked.hub, asked.pull.number, f"{problem}\n\n{HELP}" if problem else HELP)
+
+
+def _rerun(asked: _Asked) -> None:
+    state = _state(asked)
+    reported_run = state.run_id if state and state.head_sha == asked.pull.head_sha else None
+    run = reported_run or newest_run(asked.hub, asked.pull.head_sha, asked.services.context.workflow or None)
+    if run is None:
+        reply(asked.hub, asked.pull.number, "There is no run of this pull request's head to repeat.")
+    else:
+        rerun(asked.hub, run)
+
+
+def _compare(asked: _Asked) -> None:
+    context, (base, head) = asked.services.context, asked.request.command.arguments
+    if not context.workflow:
+        raise UsageError("the workflow to start is not known", where="environment: GITHUB_WORKFLOW_REF")
+    inputs = {"base": base, "head": head, "pull-request": str(asked.pull.number)}
+    dispatch(asked.hub, context.workflow, context.default_branch, inputs)
+
+
+def _accept(asked: _Asked) -> int | None:
+    """Bind the acceptance to what the comment shows, and deliver that report again."""
+    services, hub, request, config = asked.services, asked.hub, asked.request, asked.config
+    state = _state(asked)
+    if state and state.head_sha != asked.pull.head_sha:
+        hint = "wait for its report, and accept that"
+        raise InputError("the report is about an older head", where=f"#{asked.pull.number}", hint=hint)
+    if state is None or not state.findings:
+        reply(hub, asked.pull.number, "There is no failing finding to accept on this pull request.")
+        return None
+    acceptance = Acceptance(request.author, request.command.arguments[0], "comment", request.comment_id, state.findings)
+    to = Destination(asked.pull.number, state.head_sha, state.run_id, config, asked.config_name)
+    code = deliver(_checked(services, hub, asked.pull, state.run_id, config), services, to, [acceptance])
+    kept = _state(asked)
+    if kept is None or all((one.how, one.event_id) != ("comment", request.comment_id) for one in kept.acceptances):
+        raise InputError("was not recorded, as the pull request went on", where="accept", hint="accept its next report")
+    return code
+
+
+def _state(asked: _Asked) -> CommentState | None:
+    """What the report's comment remembers."""
+    comments = find(asked.hub, asked.pull.number, marker(asked.config.report_id))
+    return decode(comments[0].body) if comments else None
+
+
+_COMMANDS: dict[str, Callable[[_Asked], int | None]] = {
+    "help": _help,
+    "rerun": _rerun,
+    "compare": _compare,
+    "accept": _accept,
+}
+
+
+def _hub(services: Services) -> Hub:
+    if services.hub is None:
+        raise UsageError("is missing", where="input github-token", hint="give the action a token")
+    return services.hub
+
+
+def _checked(services: Services, hub: Hub, about: PullInfo, run_id: int, config: Config) -> Report:
+    """A report from a run's artifact, of which only snapshots are read, and which is not asked what GitHub knows.
+
+    The commits must be a merge that GitHub itself made of this pull request's head; the base is a stored snapshot where
+    there is one, since the run that measured the artifact was the pull request's own.
+    """
+    base, head = _snapshots(hub, run_id, config)
+    sha = _merged_onto(hub, about, head.source.sha or "")
+    base, rule, notes = _trusted_base(services, hub, config, sha, base)
+    made = reported(config, base, head, Baseline(rule, sha, 0 if base.source.sha == sha else None))
+    foreign = about.head_repository != services.context.repository
+    broke = "" if base.compiler.digest else "No baseline: the pull request's own run found none"
+    return replace(made, untrusted=foreign, notes=(*made.notes, *notes), broke=broke)
+
+
+def _merged_onto(hub: Hub, about: PullInfo, merge: str) -> str:
+    """The commit of the base branch that a merge of the pull request's head has as its first parent.
+
+    Anybody can push a merge commit to a fork, and GitHub then serves it here too: what it was merged onto must be of
+    the base branch.
+    """
+    known = _SHA.fullmatch(merge) and is_ancestor(hub, about.head_sha, merge)
+    made_of = parents(hub, merge) if known else ()
+    if len(made_of) != 2 or made_of[1] != about.head_sha:
+        raise InputError("is not about this pull request's head", where="artifact head.json", hint="run it again")
+    if merge != about.merge_sha and not is_ancestor(hub, made_of[0], about.base_ref):
+        raise InputError("is not about a merge with the base", where="artifact head.json", hint="run it again")
+    return made_of[0]
+
+
+def _snapshots(hub: Hub, run_id: int, config: Config) -> tuple[Snapshot, Snapshot]:
+    name = ARTIFACT.format(config.report_id)
+    found = [one for one in artifacts(hub, run_id) if one.name == name]
+    if not found:
+        raise InputError(f"has no artifact {name}", where=f"run {run_id}", hint="see the run's log")
+    if found[-1].expired:
+        raise InputError("has expired", where=f"artifact {name} of run {run_id}", hint="run the workflow again")
+    if found[-1].size_bytes > _ARTIFACT_LIMIT_BYTES:
+        raise InputError("is too large to be a report", where=f"artifact {name}", hint="see the run's log")
+    files = read_zip(download(hub, found[-1].id, _ARTIFACT_LIMIT_BYTES), names=_FILES)
+    base, head = (_snapshot(files, side) for side in ("base.json", "head.json"))
+    return base, head
+
+
+def _snapshot(files: Mapping[str, bytes], name: str) -> Snapshot:
+    if name not in files:
+        raise InputError("is missing in the artifact", where=name, hint="see the run's log")
+    try:
+        return from_json(files[name].decode(), f"artifact {name}")
+    except UnicodeDecodeError:
+        raise InputError("is not UTF-8", where=f"artifact {name}") from None
+
+
+def _trusted_base(
+    services: Services, hub: Hub, config: Config, sha: str, claimed: Snapshot
+) -> tuple[Snapshot, str, tuple[str, ...]]:
+    """A stored snapshot that is what the artifact says its base is; else the artifact's, if it is of the base commit.
+
+    The artifact's base may be an older commit that gives the same; then it must be in the store. Where that cannot be
+    read, a note says so.
+    """
+    notes: tuple[str, ...] = ()
+    rule, at = "first parent of the merge commit", claimed.source.sha or ""
+    if at == sha or (_SHA.fullmatch(at) and is_ancestor(hub, at, sha)):
+        try:
+            stored = _stored(services, config, at, claimed)
+        except Interrupted:
+            raise
+        except BotError as error:
+            stored, notes = None, (f"stored baselines could not be read: {error.line}",)
+        if stored is not None:
+            older = "" if at == sha else f" of its ancestor {at[:10]}"
+            return stored, f"{rule}; stored snapshot{older}", ()
+    if at != sha:
+        raise InputError("is not about the base of the merge commit", where="artifact base.json", hint="run it again")
+    return claimed, f"{rule}; measured by the pull request's own run", notes
+
+
+def _stored(services: Services, config: Config, sha: str, like: Snapshot) -> Snapshot | None:
+    """The stored snapshot of a commit with the compiler, flags, targets and models of another."""
+    store = store_of(services, config)
+    return stored_at(services, store, config.report_id, sha, lambda found: _what(found) == _what(like))
+
+
+def _what(snapshot: Snapshot) -> tuple[object, ...]:
+    return snapshot.compiler.digest, snapshot.flags, snapshot.targets, snapshot.models

@@ -1,0 +1,259 @@
+"""The stories of a run that measures on GitHub.
+
+review: open both sides of the event, measure the head, find or measure the base, compare, deliver.
+baseline: measure the pushed commit, unless a stored one stands for it, and store it.
+part: measure one shard of the head, for a review that joins them.
+"""
+
+from __future__ import annotations
+
+import glob
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from bot.compiler.caches.cell_cache import TextStore
+from bot.core.rules.baseline import Entry
+from bot.core.rules.merging import merge_snapshots
+from bot.core.rules.policy import Rule
+from bot.core.rules.sharding import assigned, matrix
+from bot.core.values.snapshot import CompilerInfo, Snapshot, SourceInfo
+from bot.core.values.whole_report import Baseline, Report
+from bot.errors import BotError, InputError, Interrupted, UsageError
+from bot.github.baselines import nearest_costs, standing_for
+from bot.github.delivering import Destination, deliver, tell, told_if_broken
+from bot.github.opening import Opened, Wanted, judging_rules, opened, wanted_sides, workspace_rules
+from bot.github.services import Services, store_of
+from bot.inputs.config import Config
+from bot.measurement.prepare import load_snapshot, measured, plan_digest, require_writable
+from bot.measurement.recheck import suspects
+from bot.measurement.run import SidePlan
+from bot.measurement.sides import say_failed
+from bot.reporting.making import reported
+from bot.reporting.writing import write_snapshot
+from bot.store.artifact_store import ArtifactStore, artifact_name, file_name
+from bot.store.entries import pack
+from bot.system.files import write_atomically
+
+
+def review(services: Services) -> int:
+    """Measure and compare the two sides of the event, and deliver the report, or word of what broke."""
+    require_writable(services.out)
+    with told_if_broken(services, lambda: Destination.of(services, *judging_rules(services))):
+        return _reviewed(services)
+
+
+def _reviewed(services: Services) -> int:
+    """Both sides stay open until the report is drawn: its templates may be theirs."""
+    base, head = wanted_sides(services)
+    with opened(services, head, base) as (left, right):
+        judge = left if services.context.pull else right
+        made = _compared(services, left, right, judge.config)
+        return deliver(made, services, Destination.of(services, judge.config, judge.config_name))
+
+
+def baseline(services: Services) -> int:
+    """Measure the pushed commit and store it, unless what is stored already would give the same."""
+    require_writable(services.out)
+    with told_if_broken(services, lambda: Destination(None, "", services.context.run_id, *workspace_rules(services))):
+        return _stored_baseline(services)
+
+
+def _stored_baseline(services: Services) -> int:
+    with opened(services, _pushed(services)) as (_, head):
+        plan = head.plan("head", services)
+        entry = Entry(head.config.report_id, services.context.sha, plan_digest(plan))
+        store = store_of(services, head.config)
+        if found := standing_for(services, store, head, entry.digest):
+            known = found[0]
+            services.show.say(f"nothing to measure: {known.entry.sha[:10]} ({_older(known.distance)}) gives the same")
+            return 0
+        snapshot = _whole(services, head, plan)
+        write_snapshot(services.out / "head.json", snapshot)
+        if isinstance(store, ArtifactStore):
+            path = services.out / "baseline" / file_name(entry)
+            write_atomically(path, pack(snapshot))
+            services.show.say(f"wrote {path}")
+            tell(services, {"baseline-artifact": artifact_name(entry)})
+        else:
+            services.show.say("stored" if store.save(entry, snapshot) else "was stored already")
+    return 0
+
+
+def part(services: Services) -> None:
+    """Measure one shard of the head into `head-I-of-N.json`."""
+    require_writable(services.out)
+    index, count = _shard(services.inputs.shard)
+    with opened(services, _head(services)) as (_, head):
+        request = replace(services.request, shard=(index, count), plan=services.inputs.plan or None)
+        plan = head.plan("head", services, request)
+        snapshot = measured([plan], {}, request, head.config, services.show, services.cancel)["head"]
+    path = services.out / f"head-{index}-of-{count}.json"
+    write_snapshot(path, snapshot)
+    say_failed(snapshot, services.show)
+    services.show.say(f"wrote {path}")
+
+
+def shards(services: Services) -> dict[str, Any]:
+    """The matrix of a sharded run, dealt out by the costs of the nearest stored snapshot."""
+    if services.inputs.shards is None:
+        raise UsageError("is missing", where="input shards", hint="say how many runners measure")
+    with opened(services, _head(services)) as (_, head):
+        cells = head.selected(services).cells
+        store = store_of(services, head.config)
+        return matrix(cells, services.inputs.shards, nearest_costs(services, store, head))
+
+
+def _head(services: Services) -> Wanted:
+    return _pushed(services) if services.context.story == "baseline" else wanted_sides(services)[1]
+
+
+def _pushed(services: Services) -> Wanted:
+    return Wanted("the pushed commit", services.context.sha, services.inputs.head or None)
+
+
+def _shard(text: str) -> tuple[int, int]:
+    index, _, count = text.partition("/")
+    if not (index.isdigit() and count.isdigit()):
+        raise UsageError(f"{text!r} is not I/N", where="input shard", hint="use a row's `shard` of the plan")
+    return int(index), int(count)
+
+
+def _compared(services: Services, base: Opened, head: Opened, rules: Config) -> Report:
+    """Both sides measured or found, and held against the rules."""
+    with_head = _known(head.wanted) or _joined(services, head)
+    plans = [] if with_head else [head.plan("head", services)]
+    found = _base(services, base)
+    known = {side: one for side, one in (("base", found.snapshot), ("head", with_head)) if one is not None}
+    plans += [found.plan] if found.plan and found.snapshot is None else []
+    judged_by = replace(rules, timeout_seconds=head.config.timeout_seconds)
+    sides = measured(plans, known, services.request, judged_by, services.show, services.cancel)
+    sides = _asked_twice(services, head, sides, judged_by) if services.inputs.parts else sides
+    left = sides.get("base") or _nothing(base, sides["head"])
+    made = reported(rules, left, sides["head"], found.baseline, TextStore(services.request.cache).load)
+    notes = (*made.notes, *found.notes, *_rules_note(base.config, head.config, services))
+    return replace(made, notes=notes, broke=found.broke)
+
+
+def _asked_twice(services: Services, head: Opened, sides: dict[str, Snapshot], rules: Config) -> dict[str, Snapshot]:
+    """The runners of a matrix do not know the base, so that what it shows to alarm or to be changed is doubted here."""
+    if "base" not in sides or not suspects(sides["base"], sides["head"], rules):
+        return sides
+    plan, why = _plan_or_reason(services, "head", head)
+    if plan is None:
+        services.show.say(f"changed cells are not compiled twice: {why}")
+        return sides
+    return measured([plan], sides, services.request, rules, services.show, services.cancel)
+
+
+def _known(wanted: Wanted) -> Snapshot | None:
+    return load_snapshot(wanted.snapshot) if wanted.snapshot else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The base side: a snapshot, a plan to measure it by, or neither, with the reason in `broke`."""
+
+    baseline: Baseline
+    snapshot: Snapshot | None = None
+    plan: SidePlan | None = None
+    notes: tuple[str, ...] = ()
+    broke: str = ""
+
+
+def _base(services: Services, base: Opened) -> _Found:
+    """In this order: a stored snapshot of the base itself, of its nearest ancestor that gives the same, a new one."""
+    wanted = base.wanted
+    if wanted.snapshot:
+        snapshot = load_snapshot(wanted.snapshot)
+        return _Found(Baseline(wanted.rule, snapshot.source.sha), snapshot)
+    plan, why = _plan_or_reason(services, "base", base)
+    notes: tuple[str, ...] = ()
+    if wanted.spec is None:
+        try:
+            store = store_of(services, base.config)
+            if found := standing_for(services, store, base, plan_digest(plan) if plan else None):
+                known, snapshot = found
+                return _Found(Baseline(f"{wanted.rule}; stored snapshot", wanted.sha, known.distance), snapshot)
+        except Interrupted:
+            raise
+        except BotError as error:
+            notes = (f"stored baselines could not be read: {error.line}",)
+            services.show.say(notes[0])
+    if plan:
+        return _Found(Baseline(f"{wanted.rule}; measured in this run", wanted.sha), plan=plan, notes=notes)
+    return _Found(Baseline(wanted.rule, wanted.sha), notes=notes, broke=f"No baseline: {why}")
+
+
+def _plan_or_reason(services: Services, label: str, side: Opened) -> tuple[SidePlan | None, str]:
+    if side.wanted.unknown:
+        return None, f"{side.wanted.unknown}, no snapshot of the base commit is stored, and no input names the base's"
+    try:
+        return side.plan(label, services), ""
+    except Interrupted:
+        raise
+    except BotError as error:
+        return None, error.line
+
+
+def _older(distance: int) -> str:
+    return "of that very commit" if not distance else f"{distance} commit{'s' if distance > 1 else ''} older"
+
+
+def _whole(services: Services, head: Opened, plan: SidePlan) -> Snapshot:
+    joined = _joined(services, head)
+    if joined is None:
+        return measured([plan], {}, services.request, head.config, services.show, services.cancel)["head"]
+    if lost := {cell.key for cell in plan.cells} - {cell.key for cell in joined.cells}:
+        what = f"lack {len(lost)} of {len(plan.cells)} cells, such as {min(lost)}"
+        raise InputError(what, where="input parts", hint="run the lost shards again: only a whole baseline is stored")
+    return joined
+
+
+def _joined(services: Services, head: Opened) -> Snapshot | None:
+    """The head as a matrix of runners measured it; None where it was not."""
+    if not services.inputs.parts:
+        return None
+    paths = sorted({Path(name) for pattern in services.inputs.parts for name in glob.glob(pattern, recursive=True)})
+    if not paths:
+        raise InputError("match no file", where="input parts", hint="every shard is lost: see the matrix' jobs")
+    merged = merge_snapshots([(path.name, load_snapshot(path)) for path in paths])
+    return replace(merged, notes=tuple(sorted({*merged.notes, *_lost(services, head, merged)})))
+
+
+def _lost(services: Services, head: Opened, merged: Snapshot) -> list[str]:
+    """One line for each shard of the plan of which no cell arrived."""
+    if not services.inputs.plan:
+        return []
+    cells, arrived = head.selected(services).cells, {cell.key for cell in merged.cells}
+    parts = {
+        name: assigned(cells, services.inputs.plan, *_shard(name), where="input plan") for name in _planned(services)
+    }
+    lost = {name: len(part) for name, part in parts.items() if not arrived & {cell.key for cell in part}}
+    return [f"shard {name} is lost: its {count} cells are not measured" for name, count in lost.items()]
+
+
+def _planned(services: Services) -> list[str]:
+    """The shards of the plan, as I/N."""
+    try:
+        return [str(row["shard"]) for row in json.loads(services.inputs.plan)["include"]]
+    except (ValueError, KeyError, TypeError):
+        raise InputError("is no plan", where="input plan", hint="give what the command plan printed") from None
+
+
+def _nothing(base: Opened, head: Snapshot) -> Snapshot:
+    """The base of which nothing is known: every cell of the head is planned there, and unmeasured."""
+    source = SourceInfo(base.wanted.sha)
+    return Snapshot(CompilerInfo("", "", ""), source, (), targets=head.targets, models=head.models)
+
+
+def _rules_note(base: Config, head: Config, services: Services) -> Sequence[str]:
+    if not services.context.pull or _unplaced(base.thresholds) == _unplaced(head.thresholds):
+        return ()
+    return ("This pull request changes the thresholds; it is judged by those of its base until it is merged.",)
+
+
+def _unplaced(rules: Sequence[Rule]) -> list[Rule]:
+    return [replace(rule, line=None) for rule in rules]

@@ -1,0 +1,120 @@
+"""The services of a run on GitHub: who is asked, where its files are, and the stores at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from bot.core.values.context import ActionInputs, RunContext
+from bot.errors import UsageError
+from bot.inputs.config import Config
+from bot.measurement.prepare import Request, Show
+from bot.publish.hub import Hub, connect
+from bot.publish.runs import RepositoryArtifacts
+from bot.store.artifact_store import ArtifactStore
+from bot.store.data_branch import DataBranch
+from bot.store.directory import DirectoryStore
+from bot.store.entries import Store
+from bot.system.defaults import cores, default_cache
+from bot.system.files import write_atomically
+from bot.system.git import Git
+from bot.system.git_auth import credentials
+from bot.system.processes import Cancel
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """What every story on GitHub needs.
+
+    Attributes:
+        hub: GitHub; None without a token.
+        git: of the workspace.
+        stack: what is closed when the run ends.
+        outputs, summary: the files GitHub Actions reads; None outside of it.
+        on_actions: True where GitHub Actions runs the program.
+    """
+
+    context: RunContext
+    inputs: ActionInputs
+    hub: Hub | None
+    git: Git
+    show: Show
+    cancel: Cancel
+    stack: ExitStack
+    outputs: Path | None = None
+    summary: Path | None = None
+    on_actions: bool = False
+
+    @property
+    def out(self) -> Path:
+        """Where the six files go."""
+        return Path(self.inputs.out or "code-size-report")
+
+    @property
+    def request(self) -> Request:
+        """The selectors of the inputs, for measuring."""
+        return Request(
+            models=self.inputs.models,
+            targets=self.inputs.targets,
+            flags=self.inputs.flags,
+            jobs=self.inputs.jobs or cores(),
+            cache=Path(self.inputs.cache) if self.inputs.cache else default_cache(),
+            out=self.out,
+        )
+
+
+@contextmanager
+def open_services(
+    environ: Mapping[str, str], context: RunContext, inputs: ActionInputs, show: Show, cancel: Cancel
+) -> Iterator[Services]:
+    """Connect what there is a token for."""
+    token = inputs.github_token
+    known = token and context.repository
+    hub = connect(context.api_url, token, context.repository, login=inputs.author) if known else None
+    auth = credentials(token, context.server_url)
+    with ExitStack() as stack:
+        git = Git(Path(environ.get("GITHUB_WORKSPACE") or Path.cwd()), cancel, auth)
+        yield Services(context, inputs, hub, git, show, cancel, stack, *_files(environ), _on_actions(environ))
+
+
+def _files(environ: Mapping[str, str]) -> tuple[Path | None, Path | None]:
+    names = (environ.get("GITHUB_OUTPUT"), environ.get("GITHUB_STEP_SUMMARY"))
+    outputs, summary = (Path(name) if name else None for name in names)
+    return outputs, summary
+
+
+def _on_actions(environ: Mapping[str, str]) -> bool:
+    return environ.get("GITHUB_ACTIONS") == "true"
+
+
+def _data_branch(services: Services, config: Config) -> Store:
+    chosen, default = config.baseline, services.context.default_branch
+    store = DataBranch(services.git, chosen.branch, squash_days=chosen.squash_days, default_branch=default)
+    return services.stack.enter_context(store)
+
+
+def _directory(services: Services, config: Config) -> Store:
+    return DirectoryStore(config.baseline.directory or services.request.cache / "baselines", write_atomically)
+
+
+def _artifact(services: Services, config: Config) -> Store:
+    if services.hub is None:
+        raise UsageError("is missing", where="input github-token", hint="give the action a token: it reads artifacts")
+    return ArtifactStore(RepositoryArtifacts(services.hub), services.context.default_branch)
+
+
+_STORES: dict[str, Callable[[Services, Config], Store]] = {
+    "data-branch": _data_branch,
+    "directory": _directory,
+    "artifact": _artifact,
+}
+
+
+def store_of(services: Services, config: Config) -> Store:
+    """The store that the configuration names; `auto` is the data branch under GitHub Actions, else a directory."""
+    kind = config.baseline.store
+    if kind == "auto":
+        kind = "data-branch" if services.on_actions else "directory"
+    return _STORES[kind](services, config)

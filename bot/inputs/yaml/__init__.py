@@ -1,0 +1,1 @@
+"""YAML with the position of every key."""

@@ -1,0 +1,198 @@
+"""Reads a YAML file strictly and keeps its line numbers: UTF-8, one document, no anchors, tags, double keys.
+
+Configuration may come from a pull request, so nothing in it is executed or expanded: the YAML nodes are
+turned into plain values here, by a table of the plain scalar types of YAML 1.1 (https://yaml.org/type/), and only
+where other readers see the same in them (`plain_scalars`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from bot.errors import ConfigError
+from bot.inputs.yaml.plain_scalars import MAX_NUMBER_CHARACTERS, refusal
+
+MAX_BYTES = 1 << 20
+MAX_DEPTH = 32
+
+KeyPath = tuple["str | int", ...]
+"""Keys and list indices from the document's root."""
+
+
+def key_text(path: KeyPath) -> str:
+    """The path as people write it: `thresholds[2].warn.absolute`."""
+    parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    return "".join(parts).removeprefix(".")
+
+
+@dataclass(frozen=True, slots=True)
+class YamlFile:
+    """A file's plain values (dict, list, str, int, float, bool, None) and where each of them stands.
+
+    Attributes:
+        lines: path → line, counted from 1; of the key for a value in a mapping.
+    """
+
+    path: Path
+    data: Any
+    lines: Mapping[KeyPath, int]
+
+    def line(self, path: KeyPath) -> int:
+        """The line of a value; of the nearest one around it where the path does not exist."""
+        while path not in self.lines and path:
+            path = path[:-1]
+        return self.lines.get(path, 1)
+
+    def error(self, path: KeyPath, what: str, hint: str = "") -> ConfigError:
+        """The error to raise about a value: it names file, line and key."""
+        return _error(self.path, self.line(path), what, hint, key=key_text(path))
+
+
+def _error(path: Path, line: int, what: str, hint: str = "", *, key: str = "") -> ConfigError:
+    return ConfigError(what, where=f"{path}:{line}" + (f": {key}" if key else ""), hint=hint)
+
+
+def _read_text(path: Path) -> str:
+    try:
+        with path.open("rb") as stream:
+            data = stream.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise ConfigError(f"cannot be read: {error.strerror}", where=str(path)) from error
+    if len(data) > MAX_BYTES:
+        raise ConfigError(f"is larger than {MAX_BYTES:,} bytes", where=str(path))
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        what = f"byte 0x{data[error.start]:02x} is not UTF-8"
+        raise _error(path, line, what, "save the file as UTF-8") from error
+
+
+class _Refused(Exception):
+    """A node that is valid YAML and not accepted; args: line, what, hint."""
+
+
+class _StrictLoader(yaml.SafeLoader):
+    """Refuses anchors, aliases, tags and deep nesting while composing, before anything can be expanded."""
+
+    depth = 0
+
+    def next_line(self) -> int:
+        return int(self.peek_event().start_mark.line) + 1  # type: ignore[no-untyped-call]
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        event = self.peek_event()  # type: ignore[no-untyped-call]
+        line = self.next_line()
+        if getattr(event, "anchor", None) is not None:
+            raise _Refused(line, "anchors and aliases are not allowed", "write the value out")
+        if getattr(event, "tag", None) is not None:
+            raise _Refused(line, f"the tag {event.tag!r} is not allowed", "write a plain value")
+        if self.depth >= MAX_DEPTH:
+            raise _Refused(line, f"is nested more than {MAX_DEPTH} levels deep", "")
+        self.depth += 1
+        node = super().compose_node(parent, index)
+        self.depth -= 1
+        return node
+
+
+def _error_line(text: str, error: yaml.MarkedYAMLError) -> int:
+    last_line = text.rstrip().count("\n") + 1
+    marks = [mark.line + 1 for mark in (error.problem_mark, error.context_mark) if mark]
+    return next((line for line in marks if line <= last_line), last_line)
+
+
+def _compose(path: Path, text: str) -> tuple[_StrictLoader, yaml.Node]:
+    try:
+        loader = _StrictLoader(text)
+        if not loader.check_node():
+            raise _Refused(1, "is empty", "begin with 'schema: code-size-config/1'")
+        node = loader.get_node()
+        if loader.check_node():
+            raise _Refused(loader.next_line(), "a second document begins here", "keep one document per file")
+    except _Refused as error:
+        raise _error(path, *error.args) from error
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        raise _error(path, line, f"the character U+{ord(text[error.position]):04X} is not allowed") from error
+    except yaml.MarkedYAMLError as error:
+        raise _error(path, _error_line(text, error), f"is not YAML: {error.problem}") from error
+    assert node is not None  # check_node said so
+    return loader, node
+
+
+_CONSTRUCT: dict[str, Callable[[yaml.SafeLoader, Any], Any]] = {
+    "tag:yaml.org,2002:int": yaml.SafeLoader.construct_yaml_int,
+    "tag:yaml.org,2002:float": yaml.SafeLoader.construct_yaml_float,
+    "tag:yaml.org,2002:bool": yaml.SafeLoader.construct_yaml_bool,
+    "tag:yaml.org,2002:null": yaml.SafeLoader.construct_yaml_null,
+}
+"""What is not listed (dates among it) stays the text that was written."""
+
+
+class _Walk:
+    """Turns nodes into plain values and notes the line of each."""
+
+    def __init__(self, path: Path, loader: _StrictLoader) -> None:
+        self.path, self.loader = path, loader
+        self.lines: dict[KeyPath, int] = {}
+
+    def value(self, node: yaml.Node, at: KeyPath) -> Any:
+        self.lines.setdefault(at, node.start_mark.line + 1)
+        if isinstance(node, yaml.MappingNode):
+            return self.mapping(node, at)
+        if isinstance(node, yaml.SequenceNode):
+            return [self.value(item, (*at, index)) for index, item in enumerate(node.value)]
+        assert isinstance(node, yaml.ScalarNode)  # YAML has no fourth kind
+        return self.scalar(node, at)
+
+    def mapping(self, node: yaml.MappingNode, at: KeyPath) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            key = self.key(key_node)
+            here: KeyPath = (*at, key)
+            line = key_node.start_mark.line + 1
+            if key in found:
+                what = f"is there already, at line {self.lines[here]}"
+                raise _error(self.path, line, what, key=key_text(here))
+            self.lines[here] = line
+            found[key] = self.value(value_node, here)
+        return found
+
+    def key(self, node: yaml.Node) -> str:
+        line = node.start_mark.line + 1
+        if not isinstance(node, yaml.ScalarNode):
+            raise _error(self.path, line, "a key is text, not a list or a mapping")
+        if node.tag in _CONSTRUCT:
+            kind = node.tag.rpartition(":")[2]
+            raise _error(self.path, line, f"the key {node.value!r} reads as {kind}", "put it in quotes")
+        return str(node.value)
+
+    def scalar(self, node: yaml.ScalarNode, at: KeyPath) -> Any:
+        value = self.constructed(node, at)
+        refused = None if node.style else refusal(node.value, value)
+        if refused:
+            raise _error(self.path, node.start_mark.line + 1, *refused, key=key_text(at))
+        return value
+
+    def constructed(self, node: yaml.ScalarNode, at: KeyPath) -> Any:
+        construct = _CONSTRUCT.get(node.tag)
+        try:
+            if construct and len(node.value) > MAX_NUMBER_CHARACTERS:
+                raise ValueError
+            return construct(self.loader, node) if construct else node.value
+        except ValueError as error:  # such as 0b_ or five thousand digits
+            line = node.start_mark.line + 1
+            raise _error(self.path, line, "is no number", "put it in quotes", key=key_text(at)) from error
+
+
+def read_yaml(path: Path) -> YamlFile:
+    """Read one file; raises ConfigError naming file and line for everything that is not accepted."""
+    loader, node = _compose(path, _read_text(path))
+    walk = _Walk(path, loader)
+    data = walk.value(node, ())
+    return YamlFile(path, data, walk.lines)

@@ -1,0 +1,281 @@
+"""Owns the story of one changed cell: its matched dispatches that are not the same, each with cause, note and diff."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from operator import attrgetter
+from typing import NamedTuple
+
+from bot.core.codec.digests import is_whole
+from bot.core.rules.delta import CellDelta
+from bot.core.values.explanation import UNATTRIBUTED, DispatchDelta, Explanation
+from bot.core.values.program import Source
+from bot.core.values.snapshot import Cell, Dispatch
+from bot.insight.causes.breaking import broken
+from bot.insight.causes.differences import dispatch_diff, strategy_note
+from bot.insight.causes.evidence import evidence
+from bot.insight.causes.matching import Match, Side, index_both, match_sides, sources_of
+from bot.insight.causes.phases import (
+    SAME_CODE,
+    SHORT_IR,
+    Cause,
+    as_told,
+    cause_of,
+    dispatch_cause,
+)
+from bot.insight.causes.regions import Compared, compare
+from bot.insight.causes.siblings import apart, elsewhere_named, of_one_region
+from bot.insight.facts.bound import bound_otherwise, rebound
+from bot.insight.facts.codes import code_differs, named_bytes, same_numbers, strategy_differs, unconfigured
+from bot.insight.facts.precision import Texts, no_texts, uncut
+
+MOST_NOTES = 200
+MOST_DIFFS = 5
+ComponentOf = Callable[[Dispatch, Cell], str]
+
+
+def unattributed(_: Dispatch, __: Cell) -> str:
+    """The component where nobody asks for one."""
+    return UNATTRIBUTED
+
+
+def explain(
+    delta: CellDelta, same_model: bool, texts: Texts = no_texts, component_of: ComponentOf = unattributed
+) -> Explanation:
+    """Say why a cell changed. Its components are the caller's to add.
+
+    `same_model`: the model's text is the same on both sides; `texts`: whole digest of a source → its IR as people read
+    it, and of a program → its JSON.
+    """
+    base, head = delta.base, delta.head
+    if base is None or head is None or not base.measured or not head.measured:
+        return broken(base, head) or Explanation(None, None, _one_sided(base, head))
+    sides = index_both(_uncut(base, texts), _uncut(head, texts))
+    matches = match_sides(*sides)
+    compared = compare(*sides, matches, same_model)
+    cause = cause_of(compared)
+    differing = [found for found in matches if not _same(found, compared)]
+    changed = [found for found in differing if not _rebased(found, compared)]
+    changed.sort(key=lambda found: -abs(_code_change(found)))
+    story = _Story(compared, cause, texts, component_of, _siblings(compared))
+    dispatches = tuple(_delta(rank, found, story) for rank, found in enumerate(changed))
+    unchanged, rebased = len(matches) - len(differing), len(differing) - len(changed)
+    short = compared.short_code or compared.short_ir
+    told = Explanation(cause.cause, cause.phase, cause.why, dispatches, unchanged, rebased, short_digests=short)
+    return replace(told, renamed_bytes=sum(map(named_bytes, matches)) - sum(map(named_bytes, changed)))
+
+
+def _uncut(cell: Cell, texts: Texts) -> Cell:
+    return cell if cell.program is None else replace(cell, program=uncut(cell.program, texts))
+
+
+def _one_sided(base: Cell | None, head: Cell | None) -> str:
+    missing = [name for name, cell in (("base", base), ("head", head)) if cell is None or not cell.measured]
+    return f"nothing was measured on {' and '.join(missing)} to compare with"
+
+
+def _same(found: Match, compared: Compared) -> bool:
+    """Nothing that was read of the entry point differs: of known code its numbers decide, else its source too.
+
+    A short digest of code needs more beside it: a size that was read, the structure of the IR and the configuration.
+    """
+    base, head = found.base, found.head
+    if base is None or head is None or base.sites != head.sites or not same_numbers(base, head):
+        return False
+    differs = code_differs(base, head)
+    if differs is not None and not (compared.short_code and differs is False):
+        return not differs
+    left, right = compared.base.source(base), compared.head.source(head)
+    what = attrgetter("source" if differs is None else "structure")
+    return (left and what(left)) == (right and what(right)) and not strategy_differs(base, head)
+
+
+def _rebased(found: Match, compared: Compared) -> bool:
+    """Another place in memory is all that differs: a shift, not a change."""
+    base, head = found.base, found.head
+    if base is None or head is None or base.sites != head.sites or not same_numbers(base, head):
+        return False
+    return rebound(compared, base, head) and not strategy_differs(base, head)
+
+
+def _code_change(found: Match) -> int:
+    base = found.base.code_bytes if found.base else None
+    head = found.head.code_bytes if found.head else None
+    return (head or 0) - (base or 0)
+
+
+class _Story(NamedTuple):
+    """What all dispatches of a cell share; `siblings`: structure → sources of its pairs on base and on head."""
+
+    compared: Compared
+    cause: Cause
+    texts: Texts
+    component_of: ComponentOf
+    siblings: dict[str, tuple[Source, Source]]
+
+
+def _siblings(compared: Compared) -> dict[str, tuple[Source, Source]]:
+    if compared.left is None:
+        return {}
+    found: dict[str, tuple[Source, Source]] = {}
+    for row, other in compared.pairs:
+        left, right = compared.base.source(row), compared.head.source(other)
+        if left and right and left.structure == right.structure:
+            found.setdefault(left.structure, (left, right))
+    return found
+
+
+def _delta(rank: int, found: Match, story: _Story) -> DispatchDelta:
+    row, side = _shown(found, story.compared)
+    cause = dispatch_cause(found, story.compared, story.cause)
+    return DispatchDelta(
+        found.base,
+        found.head,
+        found.passed,
+        cause,
+        story.component_of(row, side.cell),
+        _note(found, cause, story) if rank < MOST_NOTES else "",
+        _difference(found, cause, story) if rank < MOST_DIFFS else (),
+    )
+
+
+def _shown(found: Match, compared: Compared) -> tuple[Dispatch, Side]:
+    """The head's entry point, the base's where it is gone."""
+    if found.head is not None:
+        return found.head, compared.head
+    if found.base is None:
+        raise ValueError("a match has at least one side")
+    return found.base, compared.base
+
+
+def _difference(found: Match, cause: str | None, story: _Story) -> tuple[str, ...]:
+    compared = story.compared
+    left = compared.base.source(found.base) if found.base else None
+    right = compared.head.source(found.head) if found.head else None
+    known = left or right
+    sibling = story.siblings.get(known.structure) if known else None
+    pair = (_whole(compared.base, left), _whole(compared.head, right))
+    if sibling and cause == "dedup-lost" and right:
+        pair = (_whole(compared.head, sibling[1]), pair[1])  # two of head that were one on base
+    elif sibling and cause == "dedup-won" and left:
+        pair = (pair[0], _whole(compared.base, sibling[0]))
+    elif _same_source(found, compared):
+        pair = (None, None)
+    return dispatch_diff(found, pair, story.texts)
+
+
+def _whole(side: Side, source: Source | None) -> str | None:
+    """The digest that the text is kept by, where the cell itself has it: a short one names nothing."""
+    program = side.cell.program
+    own = sources_of(program).get(source.executable) if program and source else None
+    return own.source if own and is_whole(own.source) else None
+
+
+Note = Callable[[Match, _Story], str]
+
+
+def _note(found: Match, cause: str | None, story: _Story) -> str:
+    if found.base is None or found.head is None:
+        return _LONE_NOTES.get(cause or "", _unknown)(found, story)
+    return _PAIR_NOTES.get(cause or "", _unknown)(found, story)
+
+
+def _unknown(found: Match, story: _Story) -> str:
+    """Why there is no cause."""
+    base, head = found.base, found.head
+    if base is None or head is None or not _same_source(found, story.compared):
+        return story.cause.why if story.cause.cause is None else "its IR was not read on both sides"
+    differs = code_differs(base, head)
+    if differs is None:
+        return "its code could not be compared"
+    return unconfigured(base, head) if differs else _sites(found, story)
+
+
+def _same_source(found: Match, compared: Compared) -> bool:
+    left = compared.base.source(found.base) if found.base else None
+    right = compared.head.source(found.head) if found.head else None
+    return left is not None and right is not None and left.source == right.source
+
+
+def _strategies(found: Match, _: _Story) -> str:
+    base, head = found.base, found.head
+    if base is None or head is None or base.strategy is None or head.strategy is None:
+        return ""
+    return strategy_note(base.strategy, head.strategy)
+
+
+def _sites(found: Match, _: _Story) -> str:
+    base, head = (row.sites if row else None for row in (found.base, found.head))
+    shown = ["?" if sites is None else str(sites) for sites in (base, head)]
+    return "" if base == head else f"{shown[0]} → {shown[1]} dispatch sites"
+
+
+def _folding(found: Match, story: _Story) -> str:
+    source, added = _lone(found, story.compared)
+    return as_told(story.compared, of_one_region(story.compared, source, added)) + _apart(source, added, story)
+
+
+def _lone_region(found: Match, story: _Story) -> str:
+    source, added = _lone(found, story.compared)
+    elsewhere = elsewhere_named(story.compared, source, added)
+    if not elsewhere:
+        return "the other side has no region of this IR"
+    words = f"another executable of the region that {elsewhere}"
+    return as_told(story.compared, words) + _apart(source, added, story)
+
+
+def _lone(found: Match, compared: Compared) -> tuple[Source | None, bool]:
+    row, side = _shown(found, compared)
+    return side.source(row), found.head is not None
+
+
+def _apart(source: Source | None, added: bool, story: _Story) -> str:
+    pair = story.siblings.get(source.structure) if source else None
+    return apart(story.compared, source, added, pair[added] if pair else None)
+
+
+_OTHER_VALUES = "the same region with other constants, shapes or offsets"
+_FORMED = {
+    "same-structure": _OTHER_VALUES,
+    "same-structure-and-place": _OTHER_VALUES,
+    "same-short-structure": SHORT_IR + _OTHER_VALUES,
+    "same-short-structure-and-place": SHORT_IR + _OTHER_VALUES,
+    "same-kind-and-component": "other IR, of the same kind in the same place",
+    "same-description": "other IR, which the compiler describes in the same words",
+}
+
+
+def _formed(found: Match, story: _Story) -> str:
+    if not _same_source(found, story.compared):
+        return _FORMED.get(found.passed, "")
+    return _sites(found, story) or _coded(found, story)
+
+
+def _coded(found: Match, story: _Story) -> str:
+    base, head = found.base, found.head
+    told = evidence(base, head) if base is not None and head is not None else ""
+    words = f"the same configuration, other code{f': {told}' if told else ''}"
+    bound = bound_otherwise(story.compared, base, head) if base is not None and head is not None else ""
+    return as_told(story.compared, f"the same configuration, other code, {bound}") if bound else words
+
+
+def _says(words: str) -> Note:
+    return lambda found, story: words
+
+
+_PAIR_NOTES: dict[str, Note] = {
+    "input": _formed,
+    "fusion": _formed,
+    "dedup-lost": _formed,
+    "dedup-won": _formed,
+    "strategy": _strategies,
+    "codegen": _coded,
+    "packaging": lambda found, story: SAME_CODE[story.compared.short_code],
+}
+_LONE_NOTES: dict[str, Note] = {
+    "input": _says("the model itself changed"),
+    "fusion": _lone_region,
+    "dedup-lost": _folding,
+    "dedup-won": _folding,
+}

@@ -1,0 +1,1 @@
+"""Programs as digests, and what two of them have in common."""

@@ -1,0 +1,64 @@
+"""The digests of one executable: what it is, its structure, and the sum of its operations."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+
+from bot.core.codec.digests import SUM_MODULUS, written
+from bot.core.values.program import Source
+from bot.core.values.reading import SourceText
+from bot.insight.facts.tokens import Reader, Text
+from bot.insight.families.family_graph import element_of, is_named, is_scalar
+from bot.insight.families.family_views import key, structural_constant, without_shapes
+
+
+def digest_of(parts: Iterable[str]) -> str:
+    """The whole digest of the parts, a line each."""
+    return written(_sha256("\n".join(parts)))
+
+
+def _sha256(text: str) -> bytes:
+    return hashlib.sha256(text.encode("utf-8", "replace")).digest()
+
+
+def _normalised(text: Text) -> Iterable[str]:
+    """Lines without names, and the names as numbers in order of appearance."""
+    numbers: dict[str, int] = {}
+    for template, names in text.lines:
+        defined = len(names) if template.block_types is not None else min(len(names), template.results)
+        packed = template.text.startswith("%:")
+        for name in names[: 1 if packed else defined]:
+            numbers[name] = len(numbers)
+        yield template.text
+        yield ",".join(_numbered(name, numbers) for name in names)
+
+
+def _numbered(name: str, numbers: dict[str, int]) -> str:
+    value, _, part = name.partition("#")
+    number = numbers.setdefault(value, len(numbers))
+    return f"{number}#{part}" if part else str(number)
+
+
+def _operations(text: Text) -> int:
+    """Sum of 64-bit hashes of the scalar operations (with their type) and of the named ones.
+
+    The low half of each is the beginning of its SHA-256, so that the low half of the sum is what baselines always had.
+    """
+    said = [f"{one.name} {element_of(one)}" for one in text.operations if is_scalar(one)]
+    said += [one.name for one in text.operations if is_named(one)]
+    hashes = (_sha256(word) for word in said)
+    return sum(int.from_bytes(each[4:8] + each[:4], "big") for each in hashes) % SUM_MODULUS
+
+
+def fingerprint(text: SourceText, reader: Reader | None = None) -> Source:
+    """The digests of an executable.
+
+    A text that cannot be read has only digests of its bytes, and 0 as the sum of its operations.
+    """
+    read = (reader or Reader()).read(text.generic)
+    if read is None:
+        only = digest_of([text.generic])
+        return Source(text.executable, only, only, 0)
+    row = key(read, without_shapes, structural_constant)
+    return Source(text.executable, digest_of(_normalised(read)), digest_of(map(str, row)), _operations(read))

@@ -1,1 +1,0 @@
-"""Readers: bytes or text of one format in, numbers out."""

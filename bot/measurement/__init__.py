@@ -1,0 +1,1 @@
+"""One side of a comparison, from compiler and models to a snapshot."""

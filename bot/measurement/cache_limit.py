@@ -1,0 +1,61 @@
+"""How large the cache may be, and a run that holds it to that."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from bot.compiler.caches.storage import Entry, evict
+from bot.errors import UsageError
+from bot.inputs.units import parse_amount
+from bot.render.text.filters import human, plural
+
+DEFAULT_LIMIT = "5GiB"
+_CLOCKS_APART_NS = 10**9
+"""The file system's clock may be behind the one that this program reads."""
+
+
+def parse_limit(text: str) -> int:
+    """A limit such as `5GiB` in bytes; raises ValueError (one line for the user)."""
+    amount = parse_amount(text)
+    if amount.dimension != "bytes":
+        raise ValueError(f"{text!r} is no size with a unit, such as {DEFAULT_LIMIT}")
+    return amount.value
+
+
+def default_limit() -> str:
+    """What the environment says, or DEFAULT_LIMIT."""
+    return os.environ.get("CODE_SIZE_CACHE_LIMIT") or DEFAULT_LIMIT
+
+
+def limit_of_environment() -> int:
+    """The limit where no option gives one; raises UsageError."""
+    try:
+        return parse_limit(default_limit())
+    except ValueError as error:
+        raise UsageError(str(error), where="CODE_SIZE_CACHE_LIMIT") from None
+
+
+@contextmanager
+def limited(cache: Path, limit_bytes: int, say: Callable[[str], None]) -> Iterator[None]:
+    """A run: where it ends well, what it did not use leaves the cache until that is within its limit."""
+    since_ns = time.time_ns() - _CLOCKS_APART_NS
+    yield
+    try:
+        gone, left = evict(cache, limit_bytes, since_ns)
+    except OSError as error:
+        say(f"the cache was not held to its limit: {error.filename}: {error.strerror}")
+        return
+    if gone:
+        say(f"the cache was above its limit of {human(limit_bytes)}: {left_words(gone)} left it")
+    if left > limit_bytes:
+        say(f"the cache holds {human(left)}, above its limit of {human(limit_bytes)}: all of it was used just now")
+
+
+def left_words(gone: list[Entry]) -> str:
+    """What left the cache, in words."""
+    total = human(sum(entry.size_bytes for entry in gone))
+    return f"{plural(len(gone), 'entry')} of {total}, unused for the longest time,"

@@ -1,0 +1,121 @@
+"""The pipeline's page between compiles and numbers: one finished compile, or its failure, as a row of the snapshot."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeVar
+
+from bot.compiler.caches.cell_cache import TextStore
+from bot.compiler.compiling import Compiled
+from bot.core.rules.lasting import is_local
+from bot.core.values.planned import PlannedCell
+from bot.core.values.program import Family, Program
+from bot.core.values.reading import Products, ProgramFacts
+from bot.core.values.snapshot import Cell, Failure
+from bot.errors import MalformedBinary
+from bot.insight.facts.describing import describe, shown_texts
+from bot.insight.facts.precision import kept_program
+from bot.readers.assemble import measure
+from bot.readers.ir_facts import alloca_bytes, operations, program_facts, strategies
+
+_Fact = TypeVar("_Fact")
+
+
+def _read(answer: str | None, reader: Callable[[object], _Fact]) -> tuple[_Fact | None, str | None]:
+    """The IR worker's answer as a value, or the reason why there is none."""
+    if answer is None:
+        return None, "the compiler left no IR to read"
+    try:
+        return reader(json.loads(answer)), None
+    except (MalformedBinary, ValueError, RecursionError) as error:
+        return None, str(error)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What the IR worker says of a program; `reason` where it says nothing."""
+
+    facts: ProgramFacts | None = None
+    program: Program | None = None
+    families: tuple[Family, ...] = ()
+    reason: str | None = None
+
+
+@lru_cache(maxsize=16)
+def told(answer: str | None, texts: TextStore | None = None) -> Told:
+    """The worker's answer, read once for all cells of a front half; its IR is kept for those who want to see it."""
+    facts, reason = _read(answer, program_facts)
+    if facts is None:
+        return Told(reason=reason)
+    program, families = describe(facts)
+    if texts is not None:
+        for digest, text in (*shown_texts(facts, program).items(), kept_program(program)):
+            texts.keep(digest, text)
+    return Told(facts, program, families)
+
+
+def products_of(compiled: Compiled, backend: str, program: Told) -> Products:
+    """What a compile left behind, for the readers."""
+    allocas, no_allocas = _read(compiled.allocas, alloca_bytes)
+    chosen, no_strategies = _read(compiled.strategies, strategies)
+    consists, no_operations = _read(compiled.operations, operations)
+    unread = {
+        "program": program.reason,
+        "allocas": no_allocas,
+        "strategies": no_strategies,
+        "operations": no_operations,
+    }
+    return Products(
+        artifact=compiled.artifact,
+        backend=backend,
+        objects=compiled.objects,
+        stack_usage=compiled.stack_usage,
+        statistics=compiled.statistics,
+        program=program.facts,
+        allocas=allocas,
+        strategies=chosen,
+        operations=consists,
+        compile_cpu_ms=compiled.cpu_ms,
+        compile_peak_rss_kib=compiled.peak_rss_kib,
+        reasons={**{name: reason for name, reason in unread.items() if reason}, **compiled.reasons},
+    )
+
+
+def cell_of(
+    planned: PlannedCell, result: Compiled | Failure, texts: TextStore | None = None, donor: str | None = None
+) -> Cell:
+    """The row of one cell, whatever happened to it.
+
+    Args:
+        donor: the target whose front half it was resumed from.
+    """
+    if isinstance(result, Failure):
+        status = "timeout" if result.stage == "timeout" else "failed"
+        return Cell(planned.key, status, failure=result, command=planned.command())
+    program = told(result.program, texts)
+    products = products_of(result, planned.target.backend, program)
+    measurement = measure(products)
+    local = {name: reason for name, reason in products.reasons.items() if is_local(reason)}
+    # Executables of an unknown format leave gaps in a good measurement; only what is no module at all is a failure.
+    if measurement.metrics["vm_bytes"] is None:
+        failure = Failure("read", measurement.reasons["vm_bytes"])
+        return Cell(planned.key, "failed", failure=failure, command=planned.command(), donor=donor)
+    return Cell(
+        key=planned.key,
+        status="over-stack-limit" if result.refusal else "ok",
+        metrics=measurement.metrics,
+        dispatches=measurement.dispatches,
+        failure=result.refusal,
+        command=planned.command(lifted=result.refusal is not None),
+        artifact_digest=hashlib.sha256(result.artifact).hexdigest(),
+        reasons={**measurement.reasons, **local},
+        program=program.program,
+        families=program.families,
+        phases_ms=result.phases_ms,
+        parts=measurement.parts,
+        donor=donor,
+    )

@@ -1,0 +1,178 @@
+"""The pipeline's first page: from a request, a configuration and a repository state to sides that can be measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Protocol
+
+from bot.compiler.caches.cell_cache import CellCache, TextStore, cell_key, digest_of
+from bot.compiler.repository import Repository, repository_of
+from bot.compiler.tools.option_names import in_its_words
+from bot.compiler.tools.toolchain import resolve
+from bot.core.codec.serial import from_lines
+from bot.core.rules.sharding import assigned, shard
+from bot.core.values.planned import SIDES, Model, PlannedCell, Target, narrowed, plan, select
+from bot.core.values.snapshot import Snapshot
+from bot.core.values.whole_report import Report
+from bot.errors import InputError, OutputError
+from bot.inputs.config import Config
+from bot.inputs.models import load_models
+from bot.measurement.recheck import recheck
+from bot.measurement.run import Progress, SidePlan, Workshop, check_flags, measure_sides
+from bot.system.files import is_writable
+from bot.system.processes import Cancel
+
+
+class Show(Protocol):
+    """What a story tells while it goes on."""
+
+    def say(self, line: str) -> None:
+        """One line of news."""
+
+    def report(self, report: Report, files: Sequence[Path]) -> None:
+        """The outcome, and where it was written."""
+
+    @contextmanager
+    def progress(self) -> Iterator[Progress]:
+        """The display of long work."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the user asked for.
+
+    Attributes:
+        specs: side → SPEC; a side that is not named comes from the configuration.
+        shard: (index from 1, count) of the part to measure.
+        plan: the text that `plan --shards` printed; without it shards are dealt out by size.
+    """
+
+    specs: dict[str, str] = field(default_factory=dict)
+    config: Path | None = None
+    models: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+    jobs: int = 1
+    cache: Path = Path(".cache")
+    out: Path = Path("out")
+    shard: tuple[int, int] = (1, 1)
+    plan: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What a request selects: models, targets, and its shard of their cells."""
+
+    models: tuple[Model, ...]
+    targets: tuple[Target, ...]
+    cells: tuple[PlannedCell, ...]
+
+
+def planned(request: Request, config: Config, repository: Repository) -> Planned:
+    """The models, targets and cells that a request selects of a configuration."""
+    models = load_models(config.models, repository.top)
+    models, targets = select(models, config.targets, model_globs=request.models, target_globs=request.targets)
+    cells = plan(models, targets, (*config.flags, *request.flags))
+    if request.plan is None:
+        cells = shard(cells, *request.shard)
+    else:
+        cells = assigned(cells, request.plan, *request.shard, where="the plan")
+    return Planned(models, targets, cells)
+
+
+def repository_at(config: Path | None, cancel: Cancel) -> Repository:
+    """The repository that holds the configuration, else the current directory."""
+    return repository_of(config.resolve().parent if config else Path.cwd(), cancel)
+
+
+def prepare(
+    side: str, spec: str, request: Request, config: Config, repository: Repository, show: Show, cancel: Cancel
+) -> SidePlan:
+    """One side, ready to be measured: its compiler fetched, its options under the names which that compiler knows."""
+    chosen = planned(request, config, repository)
+    toolchain = resolve(spec, request.cache, cancel, show.say)
+    cells = in_its_words(toolchain, chosen.cells, cancel)
+    check_flags(side, toolchain, cells, cells[0].user_flags if cells else (), cancel)
+    return SidePlan(
+        label=side,
+        toolchain=toolchain,
+        cells=cells,
+        source=repository.source,
+        models=chosen.models,
+        targets=chosen.targets,
+    )
+
+
+def measured(
+    plans: Sequence[SidePlan],
+    known: Mapping[str, Snapshot],
+    request: Request,
+    rules: Config,
+    show: Show,
+    cancel: Cancel,
+) -> dict[str, Snapshot]:
+    """Measure the planned sides, beside those that are known; what alarms or changed on planned ones is doubted.
+
+    The request's selectors hold for the known ones, too. Where there is a plan, it has shown that they match something.
+    """
+    known = selected(known, request, must_match=not plans)
+    if not plans:
+        return known
+    with show.progress() as progress:
+        keeps = _keeps(request.cache, show)
+        cache, texts = CellCache(request.cache, keeps), TextStore(request.cache, keeps)
+        workshop = Workshop(cache, request.jobs, rules.timeout_seconds, cancel, progress, texts)
+        new = [plan for plan in plans if plan.label not in known]
+        sides = {**known, **(measure_sides(new, workshop) if new else {})}
+        return recheck(plans, sides, rules, workshop) if len(sides) == len(SIDES) else sides
+
+
+def _keeps(cache: Path, show: Show) -> bool:
+    """Whether the cache can be written; a line where it can only be read."""
+    keeps = is_writable(cache.absolute())
+    if not keeps:
+        show.say(f"the cache {cache} is read-only: it is used, and nothing that this run measures is kept")
+    return keeps
+
+
+def selected(sides: Mapping[str, Snapshot], request: Request, *, must_match: bool = True) -> dict[str, Snapshot]:
+    """What the request's selectors leave of snapshots; raises UsageError for a glob that matches nothing."""
+    return narrowed(sides, model_globs=request.models, target_globs=request.targets, must_match=must_match)
+
+
+def is_snapshot(spec: str) -> bool:
+    """True for a SPEC that names a snapshot measured earlier."""
+    return spec.endswith(".json")
+
+
+def load_snapshot(path: Path) -> Snapshot:
+    """Read one snapshot file; raises InputError."""
+    try:
+        with path.open("rb") as file:
+            return from_lines((line.decode() for line in file), str(path))
+    except UnicodeDecodeError:
+        raise InputError("is not UTF-8 text, so no snapshot", where=str(path)) from None
+    except OSError as error:
+        hint = "measure one with: code-size-bot measure --compiler SPEC --out FILE"
+        raise InputError(f"cannot be read: {error.strerror}", where=str(path), hint=hint) from None
+
+
+def require_writable(directory: Path) -> None:
+    """Find out before an hour of compiles, not after."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=directory):
+            pass
+    except OSError as error:
+        hint = "choose another place with --out"
+        raise OutputError(f"cannot be written to: {error.strerror}", where=str(directory), hint=hint) from None
+
+
+def plan_digest(side: SidePlan) -> str:
+    """SHA-256 (hex) of all that a side's measurements depend on: compiler, models, targets and flags, by name."""
+    keys = [f"{cell.key}\n{cell_key(side.toolchain.info.digest, cell)}" for cell in side.cells]
+    return digest_of(sorted(keys))

@@ -1,0 +1,198 @@
+"""Does an alarm hold when its cells are compiled again?
+
+A few releases give one of two artifacts for the same command, depending on address-space randomisation; and a front
+half that was shared is a shortcut. So the cells that alarm, and then those that changed, are compiled again by their
+printed command, on each side that this run measures, with their memory at other addresses. What differs is kept as
+another outcome of the cell: the rules look at the most innocent pair, and an alarm that does not hold for all pairs is
+noise.
+
+That takes at most a tenth of what compiling all cells costs (a few cells may always be repeated): first what is newly
+broken or fails, then the largest of each kind. What was not repeated says so.
+
+A cell from a shared front half is first compiled directly at the usual addresses. Where the artifact is another one,
+and further direct compiles agree among themselves, sharing is wrong: it ends for this compiler and these flags, what
+was kept of it goes, and its cells are compiled directly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
+
+from bot.compiler.caches.cell_cache import cell_key
+from bot.compiler.compiling import Compiled
+from bot.compiler.schedule import run_all
+from bot.compiler.sharing.front_halves import front_flags
+from bot.core.rules.delta import CellDelta, diff
+from bot.core.rules.outcomes import distinct
+from bot.core.rules.policy import judge
+from bot.core.values.planned import PlannedCell
+from bot.core.values.snapshot import Cell, CellKey, Failure, Snapshot
+from bot.core.values.verdict import Finding
+from bot.inputs.config import Config
+from bot.measurement.cell import cell_of
+from bot.measurement.run import SidePlan, Workshop, book_of, measure_sides, open_side, scratch_directory
+from bot.system.processes import Meter
+
+LARGEST_SHARE = 0.1
+"""What repeating may cost at most, as a share of compiling all cells once."""
+FEW = 4
+"""So many may always be compiled again, however small the suite."""
+_LAYOUTS = (1, 2)
+"""Of memory, for the first and the second time that an alarm is doubted."""
+_DOUBTED = (1, 2, 3)
+"""For a cell whose direct compile is not its shared one."""
+
+Sides = Mapping[str, Snapshot]
+
+
+def suspects(base: Snapshot, head: Snapshot, rules: Config) -> tuple[CellKey, ...]:
+    """The cells to be compiled again, most urgent first: those that alarm, then the others that changed."""
+    deltas = diff(base, head)
+    changed = sorted((delta for delta in deltas if delta.state == "changed"), key=_by_growth)
+    measured = {cell.key for cell in head.cells}
+    keys = [*_urgent(_alarms(deltas, rules)), *(delta.key for delta in changed)]
+    return tuple(key for key in dict.fromkeys(keys) if key in measured)
+
+
+def _alarms(deltas: Sequence[CellDelta], rules: Config) -> Sequence[Finding]:
+    return judge(deltas, rules.thresholds, rules.states, rules.noise).findings
+
+
+def _by_growth(delta: CellDelta) -> tuple[int, CellKey]:
+    return -abs(delta.metrics["artifact_bytes"].change or 0), delta.key
+
+
+def _urgent(alarms: Sequence[Finding]) -> list[CellKey]:
+    """States first; then the largest of each metric and kind, the second largest of each, and so on."""
+    ranks: dict[tuple[str | None, str], int] = {}
+    ranked = []
+    for place, finding in enumerate(alarms):
+        kind = (finding.metric, finding.kind)
+        ranks[kind] = ranks.get(kind, -1) + 1
+        ranked.append((0 if finding.metric is None else 1 + ranks[kind], place, finding.key))
+    return [key for _, _, key in sorted(ranked)]
+
+
+def recheck(plans: Sequence[SidePlan], sides: Sides, rules: Config, workshop: Workshop) -> dict[str, Snapshot]:
+    """The sides, the planned ones with their doubtful cells compiled again (see the module's text)."""
+    found, room = dict(sides), _Room(plans)
+    for number, layout in enumerate(_LAYOUTS):
+        keys = suspects(found["base"], found["head"], rules)
+        if number > 0:
+            alarming = {finding.key for finding in _alarms(diff(found["base"], found["head"]), rules)}
+            keys = tuple(key for key in keys if key in alarming)
+        if chosen := room.admit(plans, found, keys, number + 1):
+            found = _repeated(plans, found, chosen, layout, workshop, number + 1)
+    return found
+
+
+class _Room:
+    """What may still be compiled again."""
+
+    def __init__(self, plans: Sequence[SidePlan]) -> None:
+        cells = [cell for plan in plans for cell in plan.cells if not cell.target.unsupported]
+        self._left, self._few = LARGEST_SHARE * sum(cell.cost for cell in cells), FEW
+
+    def admit(self, plans: Sequence[SidePlan], sides: Sides, keys: Iterable[CellKey], times: int) -> frozenset[CellKey]:
+        """Those of the cells that can be repeated for what is left.
+
+        What an earlier run repeated is not compiled again, but takes its room all the same: the same comparison always
+        rests on the same compiles.
+
+        Args:
+            times: how often a cell was compiled before it is repeated.
+        """
+        chosen = set()
+        for key in keys:
+            pairs = list(_planned(plans, sides, [key]))
+            cost = sum(cell.cost for cell, _ in pairs)
+            if pairs and (cost <= self._left or self._few > 0):
+                self._left, self._few = self._left - cost, self._few - 1
+                if any(known.compiles <= times for _, known in pairs):
+                    chosen.add(key)
+        return frozenset(chosen)
+
+
+def _planned(plans: Sequence[SidePlan], sides: Sides, keys: Iterable[CellKey]) -> Iterator[tuple[PlannedCell, Cell]]:
+    wanted = frozenset(keys)
+    for plan in plans:
+        known = {cell.key: cell for cell in sides[plan.label].cells if cell.key in wanted}
+        for cell in plan.cells:
+            if cell.key in known and not cell.target.unsupported:
+                yield cell, known[cell.key]
+
+
+def _repeated(
+    plans: Sequence[SidePlan], sides: Sides, keys: frozenset[CellKey], layout: int, workshop: Workshop, times: int
+) -> dict[str, Snapshot]:
+    """Compile these cells again, unless it was more than `times`, and put together what each gave."""
+    found = dict(sides)
+    for plan in plans:
+        pairs = [(cell, known) for cell, known in _planned([plan], sides, keys) if known.compiles <= times]
+        runs = _compiled(plan, [(cell, at) for cell, known in pairs for at in _asked(known, layout)], workshop)
+        lied = [cell for cell, known in pairs if known.donor and _differ(known, runs[cell.key][0])]
+        more = [(cell, at) for cell in lied for at in _DOUBTED if at not in runs[cell.key]]
+        for key, doubted in _compiled(plan, more, workshop).items():
+            runs[key] |= doubted
+        merged = {cell.key: _merged(known, runs[cell.key]) for cell, known in pairs}
+        for cell, _ in pairs:
+            workshop.cache.store(cell_key(plan.toolchain.info.digest, cell), merged[cell.key])
+        side = found[plan.label]
+        found[plan.label] = replace(side, cells=tuple(merged.get(cell.key, cell) for cell in side.cells))
+        if wrong := [cell for cell in lied if not merged[cell.key].others]:
+            found[plan.label] = _without_sharing(plan, wrong, found[plan.label], workshop)
+    return found
+
+
+def _asked(known: Cell, layout: int) -> tuple[int, ...]:
+    return (0, layout) if known.donor else (layout,)
+
+
+def _differ(shared: Cell, direct: Cell) -> bool:
+    return direct.status != "timeout" and len(distinct([shared.outcome, direct.outcome])) > 1
+
+
+Runs = dict[CellKey, dict[int, Cell]]
+"""Cell → layout → what that gave."""
+
+
+def _compiled(plan: SidePlan, wanted: Sequence[tuple[PlannedCell, int]], workshop: Workshop) -> Runs:
+    """Compile the printed commands of these cells, each at one layout of memory."""
+    runs: Runs = {cell.key: {} for cell, _ in wanted}
+
+    def finish(layout: int, planned: PlannedCell, result: Compiled | Failure, donor: str | None) -> None:
+        runs[planned.key][layout] = cell_of(planned, result, workshop.texts)
+
+    with scratch_directory() as scratch, ExitStack() as stack:
+        tasks = []
+        for layout in sorted({layout for _, layout in wanted}):
+            side = stack.enter_context(open_side(plan, workshop, scratch, Meter(), partial(finish, layout)))
+            tasks += side.tasks([cell for cell, at in wanted if at == layout], share=False, layout=layout)
+        run_all(tasks, workshop.jobs, workshop.cancel.set, workshop.progress)
+    return runs
+
+
+def _merged(known: Cell, runs: Mapping[int, Cell]) -> Cell:
+    """The cell with all that its command gave; a shared one gives way to its direct compile.
+
+    A run that the machine stopped says nothing of the compiler.
+    """
+    told = {layout: run for layout, run in runs.items() if run.status != "timeout"}
+    if known.donor and 0 not in told:
+        return known
+    main, before = (told[0], 0) if known.donor else (known, known.compiles)
+    outcomes = distinct([main.outcome, *main.others, *(run.outcome for run in told.values())])
+    return replace(main, compiles=before + len(told), others=outcomes[1:])
+
+
+def _without_sharing(plan: SidePlan, wrong: Sequence[PlannedCell], side: Snapshot, workshop: Workshop) -> Snapshot:
+    """The side measured without shared front halves, for good: one gave another artifact than the printed command."""
+    book = book_of(plan, workshop)
+    notes = [f"front halves were not shared: resumed and direct artifacts of {cell.key} differ" for cell in wrong]
+    for cell, note in zip(wrong, notes, strict=True):
+        book.drop(front_flags(cell), note)
+    again = measure_sides([plan], workshop)[plan.label]
+    return replace(again, notes=tuple(sorted({*again.notes, *side.notes, *notes})))

@@ -1,0 +1,1 @@
+"""One reader for each format: bytes or text in, numbers out."""

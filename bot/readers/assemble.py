@@ -1,0 +1,269 @@
+"""All that one compile left behind, put together as the measurement of one cell.
+
+Every metric id is present; a metric that cannot be known is None, with its reason. Where two sources tell one number
+and disagree, neither is believed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from bot.core.metrics import ARTIFACT_PARTS, METRIC_IDS
+from bot.core.parts import CONSTANTS, EXECUTABLES, OTHER, TABLES, UNREAD, VM
+from bot.core.values.reading import ArtifactReading, EntryPoint, Measurement, Products, Reading
+from bot.core.values.snapshot import Dispatch
+from bot.errors import MalformedBinary
+from bot.readers.code.object_code import FunctionCode, function_codes
+from bot.readers.dispatches import Sources, merge_dispatches
+from bot.readers.formats.artifact import read_artifact
+from bot.readers.stack_usage import Frame, read_stack_usage
+from bot.readers.statistics import Statistics, read_statistics
+
+T = TypeVar("T")
+
+CPU = "llvm-cpu"
+ALONE = frozenset({"spirv", "msl"})
+"""Formats in which each entry point is an executable of its own."""
+NO_FRAMES = {
+    "vmvx": "bytecode has no machine frames",
+    "vmvx-inline": "bytecode has no machine frames",
+    "metal-spirv": "the frames are made by the device's own compiler",
+}
+NO_WORKGROUP_MEMORY = dict.fromkeys((CPU, "vmvx", "vmvx-inline"), "the target has no workgroup memory")
+TOLD_APART = ("executable_bytes", "rodata_bytes")
+"""Parts of the artifact that are known together or not at all."""
+NO_STACK_GATE = "only llvm-cpu has stack allocations that the compiler limits"
+"""Backends without the notion → the reason that the report shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A metric's value, or why it is None."""
+
+    value: int | None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """The products, each parsed or None; `reasons` then says why, by the product's name."""
+
+    products: Products
+    artifact: ArtifactReading | None
+    statistics: Statistics | None
+    frames: Mapping[str, Frame] | None
+    functions: Mapping[str, FunctionCode] | None
+    reasons: dict[str, str] = field(default_factory=dict)
+
+    def reason(self, product: str) -> str:
+        """Why a product is None."""
+        return self.reasons.get(product) or f"the compile left no {product.replace('_', ' ')}"
+
+
+def measure(
+    products: Products,
+    artifact_reader: Callable[[bytes], ArtifactReading] = read_artifact,
+    object_reader: Callable[[bytes], Mapping[str, FunctionCode]] = function_codes,
+) -> Measurement:
+    """The numbers of one compile; whatever cannot be read is None with a reason, never an exception.
+
+    `reasons` has a line for each metric that is None; under `objects` and `unread` it tells of binaries that no
+    reader could read, though every metric is known without them.
+    """
+    parsed = _parse(products, artifact_reader, object_reader)
+    dispatches = merge_dispatches(_sources(parsed))
+    known = {
+        **_artifact_metrics(parsed),
+        **_program_metrics(parsed),
+        **_memory_metrics(parsed, dispatches),
+        **_compile_metrics(products),
+    }
+    reasons = {name: known[name].reason for name in METRIC_IDS if known[name].value is None}
+    reasons |= {name: line for name, line in parsed.reasons.items() if name in ("objects", "unread")}
+    return Measurement({name: known[name].value for name in METRIC_IDS}, dispatches, reasons, _parts(parsed))
+
+
+def _parts(parsed: Parsed) -> dict[str, int]:
+    """Every byte of the artifact under one name; empty where executables cannot be told from constants."""
+    artifact = parsed.artifact
+    if artifact is None or artifact.executable_bytes is None or artifact.rodata_bytes is None or _hidden(parsed):
+        return {}
+    named = [(VM, artifact.vm_bytes), (CONSTANTS, artifact.rodata_bytes), (TABLES, artifact.unattributed_bytes)]
+    for reading in artifact.executables:
+        named += [(EXECUTABLES + label, size) for label, size in reading.parts.items()]
+        named.append((OTHER, reading.unattributed_bytes))
+    named.append((UNREAD, artifact.executable_bytes - sum(reading.size_bytes for reading in artifact.executables)))
+    found: dict[str, int] = {}
+    for name, size in named:
+        if size:
+            found[name] = found.get(name, 0) + size
+    return found
+
+
+def _parse(
+    products: Products,
+    artifact_reader: Callable[[bytes], ArtifactReading],
+    object_reader: Callable[[bytes], Mapping[str, FunctionCode]],
+) -> Parsed:
+    reasons = dict(products.reasons)
+
+    def attempt(name: str, read: Callable[[], T]) -> T | None:
+        try:
+            return read()
+        except MalformedBinary as error:
+            reasons[name] = error.line
+            return None
+
+    stack_usage, statistics = products.stack_usage, products.statistics
+    artifact = attempt("artifact", lambda: artifact_reader(products.artifact))
+    if artifact and artifact.unread:
+        reasons["unread"] = "; ".join(artifact.unread)
+    return Parsed(
+        products=products,
+        artifact=artifact,
+        statistics=None if statistics is None else attempt("statistics", lambda: read_statistics(statistics)),
+        frames=None if stack_usage is None else attempt("stack_usage", lambda: read_stack_usage(stack_usage)),
+        functions=attempt("objects", lambda: _functions(products.objects, object_reader)),
+        reasons=reasons,
+    )
+
+
+def _functions(
+    objects: tuple[bytes, ...], object_reader: Callable[[bytes], Mapping[str, FunctionCode]]
+) -> dict[str, FunctionCode]:
+    return {name: code for each in objects for name, code in object_reader(each).items()}
+
+
+def _sources(parsed: Parsed) -> Sources:
+    """What says something of single entry points; stack files of other targets hold nothing but zeros."""
+    readings = parsed.artifact.executables if parsed.artifact else ()
+    sources = Sources(
+        program=parsed.products.program,
+        in_artifact=tuple(entry for reading in readings for entry in _entries(reading)),
+        strategies=parsed.products.strategies,
+        operations=parsed.products.operations,
+    )
+    if parsed.products.backend != CPU:
+        return sources
+    return replace(
+        sources,
+        frames=parsed.frames or {},
+        allocas=parsed.products.allocas,
+        functions=parsed.functions or {},
+    )
+
+
+def _entries(reading: Reading) -> Iterable[EntryPoint]:
+    if reading.format not in ALONE or len(reading.entry_points) != 1:
+        return reading.entry_points
+    return [replace(entry, executable_bytes=reading.size_bytes) for entry in reading.entry_points]
+
+
+def _artifact_metrics(parsed: Parsed) -> dict[str, Known]:
+    artifact = parsed.artifact
+    if artifact is None:
+        reason = parsed.reason("artifact")
+        whole = {"artifact_bytes": Known(len(parsed.products.artifact))}
+        return whole | {name: Known(None, reason) for name in ARTIFACT_PARTS}
+    whole = {
+        name: Known(getattr(artifact, name), parsed.reason("unread")) for name in ("artifact_bytes", *ARTIFACT_PARTS)
+    }
+    hidden = _hidden(parsed)
+    return whole | (dict.fromkeys(TOLD_APART, Known(None, hidden)) if hidden else {})
+
+
+def _hidden(parsed: Parsed) -> str:
+    """Why some executables may count as constants; empty where nothing says so."""
+    listed, (least, all_there_are) = _listed(parsed.artifact), _expected(parsed)
+    if listed is None or listed >= least:
+        return ""
+    of_all = f"{listed} of {all_there_are} entry points"
+    return f"the executables that a reader knows hold {of_all}; the others cannot be told from constants"
+
+
+def _expected(parsed: Parsed) -> tuple[int, str]:
+    """How many entry points the artifact has at least, and that in words: an executable has one or more."""
+    program, statistics = parsed.products.program, parsed.statistics
+    if program is not None:
+        return len(program.entry_points), f"{len(program.entry_points)}"
+    executables = (statistics.executables if statistics else None) or 0
+    return executables, f"at least {executables}"
+
+
+def _program_metrics(parsed: Parsed) -> dict[str, Known]:
+    program, statistics = parsed.products.program, parsed.statistics
+
+    def of_program(name: str) -> Known:
+        return Known(None, parsed.reason("program")) if program is None else Known(getattr(program, name))
+
+    def counted(name: str) -> Known:
+        if statistics is None and parsed.products.statistics is not None:
+            return Known(None, parsed.reason("statistics"))
+        said = getattr(statistics, name) if statistics else None
+        return _agreed(of_program(name), said, "the compiler's statistics")
+
+    entry_points = of_program("entry_points")
+    if program is not None:
+        entry_points = Known(len(program.entry_points))
+    return {
+        **{name: of_program(name) for name in ("dispatch_regions", "linalg_ops", "memory_bound_sites")},
+        **{name: counted(name) for name in ("dispatch_sites", "executables")},
+        "entry_points": _agreed(entry_points, _listed(parsed.artifact), "the artifact"),
+    }
+
+
+def _agreed(of_program: Known, said: int | None, who: str) -> Known:
+    """What the program's IR and another source say, if they do not contradict each other."""
+    if said is None or of_program.value == said:
+        return of_program
+    if of_program.value is None:
+        return Known(said)
+    return Known(None, f"the program's IR has {of_program.value}, {who} {said}")
+
+
+def _listed(artifact: ArtifactReading | None) -> int | None:
+    """Entry points of the artifact; None unless all its executables list theirs (stripped CPU libraries do not)."""
+    if artifact is None or artifact.unread or not artifact.executables:
+        return None
+    listed = [len(reading.entry_points) for reading in artifact.executables]
+    return sum(listed) if all(listed) else None
+
+
+def _memory_metrics(parsed: Parsed, dispatches: tuple[Dispatch, ...]) -> dict[str, Known]:
+    backend, allocas = parsed.products.backend, parsed.products.allocas
+    frames_from = "stack_usage" if backend == CPU else "artifact"
+    if backend != CPU:
+        stack_alloca = Known(None, NO_STACK_GATE)
+    elif allocas is None:
+        stack_alloca = Known(None, parsed.reason("allocas"))
+    else:
+        stack_alloca = Known(max(allocas.values(), default=0))
+    return {
+        "stack_max_bytes": _largest(parsed, dispatches, "stack_bytes", frames_from, NO_FRAMES),
+        "stack_alloca_bytes": stack_alloca,
+        "workgroup_memory_max_bytes": _largest(parsed, dispatches, "workgroup_bytes", "artifact", NO_WORKGROUP_MEMORY),
+    }
+
+
+def _largest(
+    parsed: Parsed, dispatches: tuple[Dispatch, ...], what: str, product: str, absent: Mapping[str, str]
+) -> Known:
+    """The largest of all entry points; None unless it is known of each of them."""
+    if parsed.products.backend in absent:
+        return Known(None, absent[parsed.products.backend])
+    values = {dispatch.name: getattr(dispatch, what) for dispatch in dispatches}
+    unknown = [name for name, value in values.items() if value is None]
+    if values and not unknown:
+        return Known(max(values.values()))
+    source = parsed.frames if product == "stack_usage" else parsed.artifact
+    if source is None:
+        return Known(None, parsed.reason(product))
+    fallback = f"not known of {unknown[0]}" if unknown else "no entry point is known"
+    return Known(None, parsed.reasons.get("unread") or fallback)
+
+
+def _compile_metrics(products: Products) -> dict[str, Known]:
+    names = ("compile_cpu_ms", "compile_peak_rss_kib")
+    return {name: Known(getattr(products, name), "not measured") for name in names}

@@ -1,0 +1,1 @@
+"""What machine code consists of: functions, digests, instructions by class."""

@@ -1,0 +1,264 @@
+"""The functions of a relocatable object: their sizes, and digests of their code up to names and places.
+
+A function is its bytes and its relocations. What a relocation refers to counts by content where that is constant data,
+as constants of all functions share sections in which each has a place of its own, and by name where it is another
+function. Format: System V ABI, chapter "Relocation", https://gabi.xinuos.com; the types are numbers of each machine.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from bot.core.codec.checked import require_counts
+from bot.errors import MalformedBinary
+from bot.readers.budget import Budget
+from bot.readers.code.code_digest import code_digest, fingerprint, without_ordinals
+from bot.readers.code.instruction_counts import together
+from bot.readers.code.machine_code import WORK, Counter, counter_for
+from bot.readers.formats.elf import (
+    MACHINE_AT,
+    SHF_EXECINSTR,
+    STT_SECTION,
+    Elf,
+    Section,
+    Symbol,
+    functions,
+    parse_elf,
+    symbols,
+)
+
+SHF_MERGE, SHF_STRINGS = 0x10, 0x20
+WITH_ADDENDS, WITHOUT_ADDENDS = "SHT_RELA", "SHT_REL"
+RELOCATION_FORMAT = {32: "IIi", 64: "QQq"}
+SYMBOL_SHIFT = {32: 8, 64: 32}
+"""ELF class → by how many bits `r_info` has the symbol above the type."""
+EM_X86_64, X86_RELATIVE, X86_FIELD_BYTES = 62, (2, 4), 4
+"""x86-64 psABI, "Relocation Types": R_X86_64_PC32 and R_X86_64_PLT32, both of 32-bit fields."""
+RELOCATION_WORK_BYTES = 32
+"""What a relocation costs, in bytes read."""
+MAX_DEPTH = 2
+"""Constant data that refers to data (a table of tables) is followed this far."""
+SELF = "@"
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionCode:
+    """The code of one name: all its bytes, and digest and instructions as `bot.core.values.snapshot.Dispatch` has
+    them."""
+
+    size_bytes: int
+    code: str | None
+    instructions: str | None = None
+
+    def __post_init__(self) -> None:
+        require_counts({"size_bytes": self.size_bytes}, "function")
+
+
+@dataclass(frozen=True, slots=True)
+class Relocation:
+    """One place to fill in: its offset in its section, how, and with the address of what."""
+
+    offset: int
+    type: int
+    symbol: int
+    addend: int
+
+
+@dataclass(frozen=True, slots=True)
+class Object:
+    """An object's sections by index, and the relocations of each, by rising offset.
+
+    Attributes:
+        names: section → its first function, which a relocation against the section itself means.
+        unknown: sections whose addends are hidden in their bytes.
+        starts: section → offsets that a symbol or relocation names, by rising offset.
+        decoding: what decoding may cost, in bytes of code.
+        counter: counts instructions; None for a machine whose code nobody here can decode.
+        known: digests of constants, by place; those that refer to something also by the function that they stand for.
+    """
+
+    elf: Elf
+    symbols: tuple[Symbol, ...]
+    sections: Mapping[int, Section]
+    relocations: Mapping[int, list[Relocation]]
+    names: Mapping[int, str]
+    unknown: frozenset[int]
+    starts: Mapping[int, list[int]]
+    budget: Budget
+    decoding: Budget
+    counter: Counter | None
+    known: dict[tuple[object, ...], bytes] = field(default_factory=dict)
+
+
+def function_codes(object_bytes: bytes) -> dict[str, FunctionCode]:
+    """Function → size (`st_size`) and digest in a relocatable object; raises `MalformedBinary`.
+
+    Local functions may share a name; they then count together.
+    """
+    elf = parse_elf(object_bytes)
+    found = functions(elf)
+    whole = _object(elf, found)
+    by_name: dict[str, list[Symbol]] = {}
+    for symbol in found:
+        by_name.setdefault(symbol.name, []).append(symbol)
+    return {name: _function_code(whole, symbols) for name, symbols in by_name.items()}
+
+
+def _object(elf: Elf, found: tuple[Symbol, ...]) -> Object:
+    with_addends = [section for section in elf.sections if section.type == WITH_ADDENDS]
+    relocations = {section.info: sorted(_relocations(elf, section), key=_offset) for section in with_addends}
+    every = symbols(elf)
+    return Object(
+        elf=elf,
+        symbols=every,
+        sections=elf.by_index,
+        relocations=relocations,
+        names={symbol.section: symbol.name for symbol in reversed(found)},
+        unknown=frozenset(section.info for section in elf.sections if section.type == WITHOUT_ADDENDS),
+        starts=_starts(elf, every, relocations.values()),
+        budget=Budget(len(elf.data), "elf"),
+        decoding=Budget(len(elf.data) // WORK, "elf"),
+        counter=counter_for(elf),
+    )
+
+
+def _starts(elf: Elf, every: tuple[Symbol, ...], relocations: Iterable[Iterable[Relocation]]) -> dict[int, list[int]]:
+    found: dict[int, set[int]] = {}
+    for symbol in every:
+        found.setdefault(symbol.section, set()).add(symbol.value)
+    for relocation in (each for several in relocations for each in several):
+        symbol = _symbol(every, relocation)
+        if symbol.kind == STT_SECTION:
+            found.setdefault(symbol.section, set()).add(relocation.addend + _bias(elf, relocation))
+    return {section: sorted(starts) for section, starts in found.items()}
+
+
+def _symbol(every: tuple[Symbol, ...], relocation: Relocation) -> Symbol:
+    if relocation.symbol >= len(every):
+        raise MalformedBinary(f"no symbol {relocation.symbol}", where="elf")
+    return every[relocation.symbol]
+
+
+def _bias(elf: Elf, relocation: Relocation) -> int:
+    """What an addend lacks to be an offset: x86-64 counts from the end of the field, which ends the instruction."""
+    machine = int.from_bytes(elf.data[MACHINE_AT : MACHINE_AT + 2], "little")
+    return X86_FIELD_BYTES if machine == EM_X86_64 and relocation.type in X86_RELATIVE else 0
+
+
+def _offset(relocation: Relocation) -> int:
+    return relocation.offset
+
+
+def _relocations(elf: Elf, section: Section) -> Iterator[Relocation]:
+    target = elf.by_index.get(section.info)
+    layout = struct.Struct(elf.byte_order + RELOCATION_FORMAT[elf.bits])
+    shift = SYMBOL_SHIFT[elf.bits]
+    if section.span.size % layout.size:
+        raise MalformedBinary(f"relocations of {section.span.size} bytes", where="elf")
+    if target is None or not target.allocated:
+        return
+    for offset, info, addend in layout.iter_unpack(section.span.of(elf.data)):
+        yield Relocation(offset, info & ((1 << shift) - 1), info >> shift, addend)
+
+
+def _function_code(whole: Object, symbols: list[Symbol]) -> FunctionCode:
+    size_bytes = sum(symbol.size_bytes for symbol in symbols)
+    if not all(_readable(whole, symbol) for symbol in symbols):
+        return FunctionCode(size_bytes, None)
+    code = code_digest(*(piece for symbol in symbols for piece in _pieces(whole, symbol)))
+    return FunctionCode(size_bytes, code, _instructions(whole, symbols))
+
+
+def _instructions(whole: Object, symbols: list[Symbol]) -> str | None:
+    """What the functions consist of; None where the code of one of them cannot be decoded."""
+    if whole.counter is None or not _affordable(whole, symbols):
+        return None
+    found = []
+    for symbol in symbols:
+        start = whole.sections[symbol.section].span.start + symbol.value
+        counts = whole.counter(whole.elf.data[start : start + symbol.size_bytes])
+        if counts is None:
+            return None
+        found.append(counts)
+    return together(found).text()
+
+
+def _affordable(whole: Object, symbols: list[Symbol]) -> bool:
+    """False where functions share so many bytes that decoding them all would take more than linear time."""
+    try:
+        whole.decoding.spend(sum(symbol.size_bytes for symbol in symbols))
+    except MalformedBinary:
+        return False
+    return True
+
+
+def _readable(whole: Object, function: Symbol) -> bool:
+    section = whole.sections.get(function.section)
+    inside = section is not None and function.value + function.size_bytes <= section.span.size
+    return inside and function.section not in whole.unknown
+
+
+def _pieces(whole: Object, function: Symbol) -> tuple[bytes, bytes]:
+    """The function's bytes and its relocations, these as text."""
+    return _range(whole, function, function.section, function.value, function.size_bytes, 0)
+
+
+def _range(whole: Object, function: Symbol, index: int, start: int, size: int, depth: int) -> tuple[bytes, bytes]:
+    """A part of a section, as the function refers to it."""
+    first = whole.sections[index].span.start + start
+    inside = _relocations_inside(whole, index, start, size)
+    whole.budget.spend(size + RELOCATION_WORK_BYTES * len(inside))
+    lines = (f"{each.offset - start} {each.type} {_target(whole, function, each, depth)}\n" for each in inside)
+    return whole.elf.data[first : first + size], "".join(lines).encode()
+
+
+def _relocations_inside(whole: Object, index: int, start: int, size: int) -> list[Relocation]:
+    relocations = whole.relocations.get(index, [])
+    ends = (bisect_left(relocations, place, key=_offset) for place in (start, start + size))
+    return relocations[slice(*ends)]
+
+
+def _target(whole: Object, function: Symbol, relocation: Relocation, depth: int) -> str:
+    symbol = _symbol(whole.symbols, relocation)
+    section = whole.sections.get(symbol.section)
+    place = symbol.value + relocation.addend
+    if symbol.section == function.section and not (symbol.is_function and symbol.name != function.name):
+        return f"{SELF}{place - function.value:+}"
+    if section is None or section.flags & SHF_EXECINSTR or depth == MAX_DEPTH:
+        return f"{without_ordinals(symbol.name or whole.names.get(symbol.section, ''))}{place:+}"
+    return _content(whole, function, section, relocation, depth)
+
+
+def _content(whole: Object, function: Symbol, section: Section, relocation: Relocation, depth: int) -> str:
+    """Digest of the constant data a relocation refers to, and where in it."""
+    symbol, bias = _symbol(whole.symbols, relocation), _bias(whole.elf, relocation)
+    if symbol.kind == STT_SECTION:
+        start, size, offset = relocation.addend + bias, 0, -bias
+    else:
+        start, size, offset = symbol.value, symbol.size_bytes, relocation.addend
+    size = size or _size(whole, section, start)
+    if not 0 <= start <= section.span.size - size:
+        raise MalformedBinary(f"a constant of {size} bytes at offset {start} of its section", where="elf")
+    return f"{_fingerprint(whole, function, section.index, start, size, depth + 1).hex()}{offset:+}"
+
+
+def _fingerprint(whole: Object, function: Symbol, index: int, start: int, size: int, depth: int) -> bytes:
+    """Digest of constant data, made once: many relocations may name one constant."""
+    key: tuple[object, ...] = (index, start, size)
+    if _relocations_inside(whole, index, start, size):
+        key = (*key, function, depth)
+    if key not in whole.known:
+        whole.known[key] = fingerprint(*_range(whole, function, index, start, size, depth))
+    return whole.known[key]
+
+
+def _size(whole: Object, section: Section, start: int) -> int:
+    """Bytes of a constant that nothing tells: one item of a section of constants, else all up to the next start."""
+    if section.flags & SHF_MERGE and not section.flags & SHF_STRINGS:
+        return section.item_bytes
+    starts = whole.starts[section.index]
+    after = bisect_right(starts, start)
+    return max((starts[after] if after < len(starts) else section.span.size) - start, 0)

@@ -1,0 +1,1 @@
+"""Binary and source formats of artifacts and executables."""

@@ -1,0 +1,56 @@
+"""The artifact (`.vmfb`): every byte of it under exactly one of four labels.
+
+An artifact is an IREE VM module (see `bot.readers.formats.vm_bytecode` for the format). Its bytecode is `vm_bytes`; a
+read-only segment that is an executable counts whole as `executable_bytes`, any other as `rodata_bytes`; the tables of
+the flatbuffer and padding are `unattributed_bytes`. A module that loads executables, none of which is of a known
+format, has neither of the two middle figures: any of its segments may be one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from bot.core.values.reading import ArtifactReading, Reading
+from bot.errors import MalformedBinary
+from bot.readers.formats.vm_bytecode import loads_executables, parse_module
+from bot.readers.spans import Span, require_disjoint
+from bot.readers.table import is_executable, read_executable
+
+HIDDEN = "no reader knows the format of its executables, so they cannot be told from constants"
+
+
+def read_artifact(data: bytes) -> ArtifactReading:
+    """Read a `.vmfb`, with all executables in it.
+
+    An executable that cannot be read keeps its bytes and leaves a line in `unread`.
+
+    Raises:
+        MalformedBinary: the artifact itself is damaged: cut short, or with overlapping parts.
+    """
+    module = parse_module(data)
+    require_disjoint((module.bytecode, *module.segments), "artifact")
+    executables = [segment for segment in module.segments if is_executable(segment.of(data))]
+    executable_bytes = sum(segment.size for segment in executables)
+    segment_bytes = sum(segment.size for segment in module.segments)
+    hidden = not executables and loads_executables(module)
+    readings, unread = _read_all(data, sorted(executables))
+    return ArtifactReading(
+        artifact_bytes=len(data),
+        executable_bytes=None if hidden else executable_bytes,
+        vm_bytes=module.bytecode.size,
+        rodata_bytes=None if hidden else segment_bytes - executable_bytes,
+        unattributed_bytes=len(data) - module.bytecode.size - segment_bytes,
+        executables=readings,
+        unread=(HIDDEN,) if hidden else unread,
+    )
+
+
+def _read_all(data: bytes, segments: Iterable[Span]) -> tuple[tuple[Reading, ...], tuple[str, ...]]:
+    readings: list[Reading] = []
+    unread: list[str] = []
+    for segment in segments:
+        try:
+            readings.append(read_executable(segment.of(data)))
+        except MalformedBinary as error:
+            unread.append(f"executable of {segment.size} bytes at offset {segment.start}: {error.line}")
+    return tuple(readings), tuple(unread)

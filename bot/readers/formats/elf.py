@@ -1,0 +1,274 @@
+"""ELF files: bytes per kind of section, and the symbols of functions and data.
+
+llvm-cpu makes two of them: a relocatable object that still has its symbols, and the linked, stripped library inside
+the artifact. Format: System V ABI, generic part, chapters "Object Files" and "Symbol Table" (figures of the 32- and
+64-bit layouts), https://gabi.xinuos.com. Headers are parsed by pyelftools; symbols, of which there are many, in one
+`struct` sweep.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from io import BytesIO
+from typing import Any
+
+from elftools.common.exceptions import ELFError
+from elftools.common.utils import struct_parse
+from elftools.construct import ConstructError
+from elftools.elf.elffile import ELFFile
+
+from bot.core.values.reading import EntryPoint, Reading
+from bot.errors import MalformedBinary
+from bot.readers.spans import Span, label_sizes, require_disjoint, span_inside
+
+MAGIC = b"\x7fELF"
+MACHINE_AT = 18
+"""Offset of `e_machine` in both layouts."""
+
+SHN_UNDEF, SHN_LORESERVE = 0, 0xFF00
+SHF_WRITE, SHF_ALLOC, SHF_EXECINSTR = 1, 2, 4
+STT_OBJECT, STT_FUNC, STT_SECTION = 1, 2, 3
+LOADER_FUNCTION = "iree_hal_executable_library_query"
+"""What the runtime's loader calls in a CPU library; no entry point of the program."""
+EMPTY_TYPES = frozenset({"SHT_NULL", "SHT_NOBITS"})
+"""Section types without bytes in the file."""
+
+MAX_NAME_BYTES = 1024
+"""Symbols may share one long name; longer ones are refused rather than copied for each of them."""
+
+HEADER_BYTES = {32: (52, 32, 40), 64: (64, 56, 64)}
+"""ELF class → bytes of the file header, of one program header, of one section header."""
+SYMBOL_FORMAT = {32: "IIIBBH", 64: "IBBHQQ"}
+SYMBOL_FIELDS = {32: (0, 1, 2, 3, 5), 64: (0, 4, 5, 1, 3)}
+"""ELF class → positions of name, value, size, info and section index in a symbol."""
+
+LABEL_BY_TYPE = {
+    "SHT_SYMTAB": "symbols",
+    "SHT_SYMTAB_SHNDX": "symbols",
+    "SHT_DYNSYM": "dynamic",
+    "SHT_HASH": "dynamic",
+    "SHT_GNU_HASH": "dynamic",
+    "SHT_DYNAMIC": "dynamic",
+    "SHT_RELA": "relocations",
+    "SHT_REL": "relocations",
+    "SHT_RELR": "relocations",
+    "SHT_NOTE": "notes",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One section with bytes in the file.
+
+    Attributes:
+        index: in the section header table.
+        type: `SHT_…`, or the number where the type has no name.
+        flags: `SHF_…` bits.
+        address: where it is mapped; 0 in a relocatable object.
+        link: index of the section it refers to, a symbol table's strings.
+        info: index of the section that relocations are for.
+        item_bytes: size of each entry where all have one size.
+    """
+
+    index: int
+    type: str
+    flags: int
+    span: Span
+    address: int
+    link: int
+    info: int
+    item_bytes: int
+
+    @property
+    def allocated(self) -> bool:
+        """True where the section is mapped when the code runs."""
+        return bool(self.flags & SHF_ALLOC)
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """One symbol.
+
+    Attributes:
+        name: empty for sections.
+        value: offset in its section of a relocatable object, else the address.
+        kind: `STT_…`.
+        section: index of its section, or a special one (`SHN_…`).
+    """
+
+    name: str
+    value: int
+    size_bytes: int
+    kind: int
+    section: int
+
+    @property
+    def is_function(self) -> bool:
+        """True for functions."""
+        return self.kind == STT_FUNC
+
+
+@dataclass(frozen=True, slots=True)
+class Elf:
+    """The outline of one file.
+
+    Attributes:
+        bits: 32 or 64.
+        byte_order: as `struct` writes it.
+        sections: those with bytes in the file; no two share a byte.
+        parts: label → bytes over all sections and headers.
+        by_index: the sections by their index.
+    """
+
+    data: bytes
+    bits: int
+    byte_order: str
+    sections: tuple[Section, ...]
+    parts: dict[str, int]
+    by_index: Mapping[int, Section]
+
+
+class ElfReader:
+    """ELF of any machine that has no reader of its own."""
+
+    def accepts(self, data: bytes) -> bool:
+        """True for the ELF magic."""
+        return data.startswith(MAGIC)
+
+    def read(self, data: bytes) -> Reading:
+        """Parts per kind of section; an entry point per function symbol (a stripped library has none)."""
+        elf = parse_elf(data)
+        symbols = (symbol for symbol in functions(elf) if symbol.name != LOADER_FUNCTION)
+        entries = tuple(EntryPoint(symbol.name, code_bytes=symbol.size_bytes) for symbol in symbols)
+        return Reading("elf", len(data), elf.parts, entries)
+
+
+def parse_elf(data: bytes) -> Elf:
+    """The outline of a file; raises `MalformedBinary`."""
+    try:
+        file = ELFFile(BytesIO(data))
+        return _outline(data, file)
+    except (ELFError, ConstructError) as error:
+        raise MalformedBinary(f"no valid ELF: {error}", where="elf") from error
+
+
+def symbol_table(elf: Elf) -> Section | None:
+    """The symbol table, of which a file has at most one."""
+    return next((section for section in elf.sections if section.type == "SHT_SYMTAB"), None)
+
+
+def functions(elf: Elf) -> tuple[Symbol, ...]:
+    """The defined functions of the symbol table, in its order."""
+    return defined(elf, STT_FUNC)
+
+
+def defined(elf: Elf, kind: int) -> tuple[Symbol, ...]:
+    """The defined symbols of one kind (`STT_…`), in the order of the symbol table."""
+    table = symbol_table(elf)
+    return () if table is None else tuple(_defined(elf, table, kind))
+
+
+def symbols(elf: Elf) -> tuple[Symbol, ...]:
+    """All symbols of the symbol table, by index."""
+    table = symbol_table(elf)
+    return () if table is None else tuple(_symbols(elf, table))
+
+
+def contents(elf: Elf, symbol: Symbol) -> bytes | None:
+    """What a linked file has for a symbol; None where its section has no such bytes."""
+    section = elf.by_index.get(symbol.section)
+    if section is None or not 0 <= symbol.value - section.address <= section.span.size - symbol.size_bytes:
+        return None
+    start = section.span.start + symbol.value - section.address
+    return elf.data[start : start + symbol.size_bytes]
+
+
+def _outline(data: bytes, file: ELFFile) -> Elf:
+    header: Any = file.header
+    file_header, program_header, section_header = HEADER_BYTES[file.elfclass]
+    if header.e_shoff and header.e_shentsize != section_header:
+        raise MalformedBinary(f"section headers of {header.e_shentsize} bytes", where="elf")
+    # Files of more than 65,279 sections, with a count of 0, are not made here and are refused by their residue.
+    table = span_inside(header.e_shoff, header.e_shnum * section_header, len(data), "elf")
+    programs = span_inside(header.e_phoff, header.e_phnum * program_header, len(data), "elf")
+    sections = tuple(_sections(file, table, section_header, len(data)))
+    labelled = dict.fromkeys((Span(0, file_header), programs, table), "headers")
+    require_disjoint([section.span for section in sections], "elf")
+    labelled |= {section.span: _label(section) for section in sections}
+    order = "<" if file.little_endian else ">"
+    by_index = {section.index: section for section in sections}
+    return Elf(data, file.elfclass, order, sections, label_sizes(labelled, "elf"), by_index)
+
+
+def _section_header(file: ELFFile, offset: int) -> Any:
+    structs: Any = file.structs
+    return struct_parse(structs.Elf_Shdr, file.stream, stream_pos=offset)
+
+
+def _sections(file: ELFFile, table: Span, header_bytes: int, whole_bytes: int) -> Iterator[Section]:
+    for index, offset in enumerate(range(table.start, table.end, header_bytes)):
+        header = _section_header(file, offset)
+        if header.sh_type not in EMPTY_TYPES and header.sh_size:
+            span = span_inside(header.sh_offset, header.sh_size, whole_bytes, "elf")
+            yield Section(
+                index,
+                str(header.sh_type),
+                header.sh_flags,
+                span,
+                address=header.sh_addr,
+                link=header.sh_link,
+                info=header.sh_info,
+                item_bytes=header.sh_entsize,
+            )
+
+
+def _label(section: Section) -> str:
+    """The part a section counts as: by type where that says it, else by how it is mapped."""
+    if section.type in LABEL_BY_TYPE:
+        return LABEL_BY_TYPE[section.type]
+    if section.type == "SHT_STRTAB":
+        return "dynamic" if section.flags & SHF_ALLOC else "symbols"
+    if not section.flags & SHF_ALLOC:
+        return "metadata"
+    if section.flags & SHF_EXECINSTR:
+        return "text"
+    return "data" if section.flags & SHF_WRITE else "rodata"
+
+
+def _defined(elf: Elf, table: Section, kind: int) -> Iterator[Symbol]:
+    *_, info_at, section_at = SYMBOL_FIELDS[elf.bits]
+    strings = _strings(elf, table)
+    for fields in _rows(elf, table):
+        if fields[info_at] & 0xF == kind and SHN_UNDEF < fields[section_at] < SHN_LORESERVE:
+            yield _symbol(elf, strings, fields)
+
+
+def _symbols(elf: Elf, table: Section) -> Iterator[Symbol]:
+    strings = _strings(elf, table)
+    return (_symbol(elf, strings, fields) for fields in _rows(elf, table))
+
+
+def _rows(elf: Elf, table: Section) -> Iterator[tuple[int, ...]]:
+    layout = struct.Struct(elf.byte_order + SYMBOL_FORMAT[elf.bits])
+    if table.span.size % layout.size:
+        raise MalformedBinary(f"a symbol table of {table.span.size} bytes", where="elf")
+    return layout.iter_unpack(table.span.of(elf.data))
+
+
+def _symbol(elf: Elf, strings: bytes, fields: tuple[int, ...]) -> Symbol:
+    name, value, size, info, section = (fields[at] for at in SYMBOL_FIELDS[elf.bits])
+    return Symbol(_string(strings, name), value, size, info & 0xF, section)
+
+
+def _strings(elf: Elf, table: Section) -> bytes:
+    other = elf.by_index.get(table.link)
+    return other.span.of(elf.data) if other else b""
+
+
+def _string(strings: bytes, start: int) -> str:
+    end = strings.find(b"\0", start, start + MAX_NAME_BYTES)
+    if end < 0:
+        raise MalformedBinary(f"a name at offset {start} of {len(strings)} bytes of names", where="elf")
+    return strings[start:end].decode("utf-8", "replace")

@@ -1,0 +1,169 @@
+"""PTX: the text of each kernel, its local memory and its shared memory.
+
+Format: "Parallel Thread Execution ISA", chapters "State Spaces" and "Directives",
+https://docs.nvidia.com/cuda/parallel-thread-execution. LLVM's NVPTX back end puts the frame of a function into one
+`.local` array `__local_depotN` inside its body, static workgroup memory into `.shared` arrays, and IREE all of its
+workgroup memory into `.extern .shared … __dynamic_shared_memory__[]`, whose size the container states per kernel.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from bot.core.values.reading import EntryPoint, Reading
+from bot.errors import MalformedBinary
+from bot.readers.code.code_digest import code_digest, fingerprint, without_name
+from bot.readers.code.ptx_instructions import count as instructions_of
+from bot.readers.formats.blocks import Block, blocks, header_pattern, outside, without_comments
+
+NAME = rb"[A-Za-z_$%][\w$]*"
+HEADER = header_pattern(
+    rb"(?:\.(?:visible|weak|common)\s+)?\.(?P<kind>entry|func)\s+(?:\([^()]*\)\s*)?(?P<name>" + NAME + rb")"
+)
+MAGIC = re.compile(rb"(?:\s|//[^\n]*\n)*\.version\s+\d")
+MAGIC_WITHIN_BYTES = 1 << 16
+DECLARATION = re.compile(
+    rb"\.(?P<space>local|shared)\s+(?:\.align\s+\d+\s+)?(?:\.v(?P<lanes>[24])\s+)?"
+    rb"\.(?P<type>[a-z]\w*)\s+(?P<variables>[^;={}]+)"
+)
+VARIABLE = re.compile(rb"\s*(?P<name>" + NAME + rb")\s*(?P<dimensions>(?:\[\s*(?:\d{1,10}\s*)?\]\s*){0,8})")
+IDENTIFIER = re.compile(NAME)
+OWN_VARIABLE = re.compile(rb"(?<!\.extern )\.(?:const|global|shared)\b[^=]*")
+"""What a module says of a variable of its own before it says what is in it."""
+EXTENT = re.compile(rb"\[[^\]]*\]?")
+FUNCTION_ORDINAL = re.compile(rb"(?<=BB)\d+(?=_)|(?<=__local_depot)\d+")
+"""What LLVM counts up over the functions of a module, in the names of labels and frames."""
+TYPE_BITS = re.compile(rb"(?:[bsuf]|bf)(8|16|32|64|128)(?:x2)?")
+LABELS = {"entry": "text", "func": "functions"}
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A variable in local or shared memory; the size is None for an array whose extent the launch decides."""
+
+    space: str
+    name: bytes
+    size_bytes: int | None
+
+
+class PtxReader:
+    """PTX modules."""
+
+    def accepts(self, data: bytes) -> bool:
+        """True where `.version` is the first directive."""
+        return MAGIC.match(data[:MAGIC_WITHIN_BYTES]) is not None
+
+    def read(self, data: bytes) -> Reading:
+        """Workgroup memory is None where a kernel uses an `.extern` array: only the container knows its size."""
+        return read_ptx(data)
+
+
+def read_ptx(data: bytes, *, launch_known: bool = False) -> Reading:
+    """A module's kernels: bytes of their text, of their own frame and of their shared memory.
+
+    Args:
+        data: the module, with or without a closing NUL.
+        launch_known: True where the caller adds what a launch asks for; `.extern` arrays then count 0 bytes.
+
+    Returns:
+        Parts `text` (kernels), `functions` (what they call) and `module` (declarations, comments).
+
+    Raises:
+        MalformedBinary: no PTX, or blocks that do not close.
+    """
+    if not PtxReader().accepts(data):
+        raise MalformedBinary("no .version directive", where="ptx")
+    found = list(blocks(data, HEADER, "ptx"))
+    declarations = without_comments(outside(data, found))
+    declared = _variables(declarations)
+    shared = {variable.name: variable.size_bytes for variable in declared if variable.space == "shared"}
+    if launch_known:
+        shared = {name: size_bytes for name, size_bytes in shared.items() if size_bytes is not None}
+    named = list(_own_variables(declarations))
+    named += [(block.name.encode(), block.span.of(data)) for block in found if block.kind == "func"]
+    shareable = _fingerprints(named)
+    entries = tuple(_entry_point(data, block, shared, shareable) for block in found if block.kind == "entry")
+    return Reading("ptx", len(data), _parts(len(data), found), entries)
+
+
+def _parts(whole_bytes: int, found: Iterable[Block]) -> dict[str, int]:
+    parts = {"text": 0, "functions": 0}
+    for block in found:
+        parts[LABELS[block.kind]] += block.span.size
+    return parts | {"module": whole_bytes - sum(parts.values())}
+
+
+def _entry_point(
+    data: bytes, block: Block, module_shared: Mapping[bytes, int | None], shareable: Mapping[bytes, bytes]
+) -> EntryPoint:
+    body = block.body.of(data)
+    own = tuple(_variables(body))
+    stack = sum(variable.size_bytes or 0 for variable in own if variable.space == "local")
+    sizes = [variable.size_bytes for variable in own if variable.space == "shared"]
+    sizes += [module_shared[name] for name in _used(body, module_shared)]
+    return EntryPoint(
+        block.name,
+        code_bytes=block.span.size,
+        stack_bytes=stack,
+        stack_kind="static",
+        workgroup_bytes=None if None in sizes else sum(size for size in sizes if size),
+        code=code_digest(_nameless(block.name.encode(), block.span.of(data), shareable)),
+        instructions=instructions_of(without_comments(body)).text(),
+    )
+
+
+def _own_variables(declarations: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Name and declaration, with contents, of the module's variables; LLVM declares one at a time."""
+    for statement in declarations.split(b";"):
+        head = OWN_VARIABLE.search(statement)
+        names = IDENTIFIER.findall(EXTENT.sub(b"", head[0])) if head else []
+        if head and names:
+            yield names[-1], statement[head.start() :]
+
+
+def _fingerprints(named: Iterable[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
+    """Name → what stands for it in a digest; each of these may use those before it, as PTX demands."""
+    known: dict[bytes, bytes] = {}
+    for name, text in named:
+        known[name] = fingerprint(_nameless(name, text, known)).hex().encode()
+    return known
+
+
+def _nameless(name: bytes, text: bytes, known: Mapping[bytes, bytes]) -> bytes:
+    """The text without its own name and ordinals, and with the contents of all else that it names."""
+    own = FUNCTION_ORDINAL.sub(b"", without_name(text, name))
+    return IDENTIFIER.sub(lambda match: known.get(match[0], match[0]), own) if _used(own, known) else own
+
+
+def _used(body: bytes, names: Mapping[bytes, object]) -> set[bytes]:
+    """Those of the names that the body has; both sets may be large, their intersection takes the smaller one's time."""
+    return set(IDENTIFIER.findall(body)) & names.keys() if names else set()
+
+
+def _variables(text: bytes) -> Iterator[Variable]:
+    for declaration in DECLARATION.finditer(text):
+        item_bytes = _type_bytes(declaration["type"]) * int(declaration["lanes"] or 1)
+        for declared in declaration["variables"].split(b","):
+            variable = VARIABLE.fullmatch(declared)
+            if variable is None:
+                raise MalformedBinary(f"a declaration of {declared[:40]!r}", where="ptx")
+            space = declaration["space"].decode()
+            yield Variable(space, variable["name"], _array_bytes(item_bytes, variable["dimensions"]))
+
+
+def _type_bytes(name: bytes) -> int:
+    bits = TYPE_BITS.fullmatch(name)
+    if bits is None:
+        raise MalformedBinary(f"unknown type {name[:40]!r}", where="ptx")
+    return int(bits[1]) // 8 * (2 if name.endswith(b"x2") else 1)
+
+
+def _array_bytes(item_bytes: int, dimensions: bytes) -> int | None:
+    extents = [extent.strip() for extent in re.findall(rb"\[([^\]]*)\]", dimensions)]
+    if b"" in extents:
+        return None
+    for extent in extents:
+        item_bytes *= int(extent)
+    return item_bytes

@@ -1,0 +1,278 @@
+"""SPIR-V modules: code per entry point, and the memory of their `Function` and `Workgroup` variables.
+
+Format: "SPIR-V Specification", sections 2.3 "Physical Layout" and 3.42 "Instructions",
+https://registry.khronos.org/SPIR-V/specs/unified1/SPIRV.html; instruction numbers and word positions below are its.
+"""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from bot.core.values.reading import EntryPoint, Reading
+from bot.errors import MalformedBinary
+from bot.readers.code.code_digest import code_digest, fingerprint
+from bot.readers.code.spirv_instructions import count as instructions_of
+from bot.readers.formats.spirv_types import TYPE_OPCODES, TypeTable
+
+MAGIC = b"\x03\x02\x23\x07"
+MAGIC_SWAPPED = MAGIC[::-1]
+WORD_BYTES, HEADER_WORDS = 4, 5
+
+OP_ENTRY_POINT, OP_FUNCTION, OP_FUNCTION_END, OP_VARIABLE, OP_DECORATE = 15, 54, 56, 59, 71
+OP_IMPORT, OP_EXTENDED = 11, 12
+DEBUG_OPCODES = (2, 3, 4, 5, 6, 7, 8, 317, 330)
+"""Names, sources, lines: nothing that runs."""
+DEBUG_SETS = (b"NonSemantic.", b"OpenCL.DebugInfo.")
+VERSION_AT = 1
+STORAGE_WORKGROUP, STORAGE_FUNCTION = 4, 7
+DECORATION_ALIASED, DECORATION_LINKAGE = 20, 41
+INTERFACE_LISTS_ALL_SINCE = 0x00010400
+"""From version 1.4 on an entry point's interface names every global variable it uses."""
+
+LABEL_BY_OPCODE = (
+    dict.fromkeys(DEBUG_OPCODES, "debug")
+    | dict.fromkeys((10, 11, 14, OP_ENTRY_POINT, 16, 17, 331), "interface")
+    | dict.fromkeys((OP_DECORATE, 72, 73, 74, 75, 332, 5632, 5633), "annotations")
+    | dict.fromkeys((1, OP_VARIABLE, *range(19, 53)), "types")
+)
+"""Instruction outside of functions → part; `types` are types, constants and global variables."""
+
+
+@dataclass(slots=True)
+class Function:
+    """A function while it is read: where it starts, how many words it has and what its variables occupy.
+
+    Attributes:
+        opcodes: opcode → how often it has it.
+        vectors: vector type → how many of its instructions give one.
+    """
+
+    start: int
+    words: int = 0
+    stack_bytes: int | None = 0
+    opcodes: Counter[int] = field(default_factory=Counter)
+    vectors: Counter[int] = field(default_factory=Counter)
+
+
+@dataclass(slots=True)
+class Module:
+    """What one sweep over the instructions collects.
+
+    Attributes:
+        words: the whole module, header included.
+        entries: function id, name, interface ids; in order.
+        workgroup: variable id → bytes, None where the type has no known size.
+        nameless: position and count of the words that are only names, by rising position.
+        parts: label → words.
+        debug_sets: ids of the imported sets of instructions that only describe.
+        at: position of the instruction that is being read.
+    """
+
+    words: array[int]
+    types: TypeTable = field(default_factory=TypeTable)
+    entries: list[tuple[int, str, frozenset[int]]] = field(default_factory=list)
+    functions: dict[int, Function] = field(default_factory=dict)
+    workgroup: dict[int, int | None] = field(default_factory=dict)
+    aliased: set[int] = field(default_factory=set)
+    nameless: list[tuple[int, int]] = field(default_factory=list)
+    parts: dict[str, int] = field(default_factory=lambda: {"header": HEADER_WORDS, "text": 0})
+    current: Function | None = None
+    debug_sets: set[int] = field(default_factory=set)
+    at: int = 0
+
+
+class SpirvReader:
+    """SPIR-V of either byte order."""
+
+    def accepts(self, data: bytes) -> bool:
+        """True for the magic number."""
+        return data[:WORD_BYTES] in (MAGIC, MAGIC_SWAPPED)
+
+    def read(self, data: bytes) -> Reading:
+        """Parts `text` (functions), `types`, `annotations`, `interface`, `debug` and `header`."""
+        module = Module(_words(data))
+        for at, opcode, count in _instructions(module.words):
+            _visit(module, at, opcode, count)
+        if module.current is not None:
+            raise MalformedBinary("a function without its end", where="spirv")
+        parts = {label: count * WORD_BYTES for label, count in module.parts.items()}
+        return Reading("spirv", len(data), parts, tuple(_entry_points(module)))
+
+
+def _words(data: bytes) -> array[int]:
+    if not SpirvReader().accepts(data) or len(data) % WORD_BYTES or len(data) < HEADER_WORDS * WORD_BYTES:
+        raise MalformedBinary(f"no SPIR-V module in {len(data)} bytes", where="spirv")
+    words = array("I", data)
+    if (data[:WORD_BYTES] == MAGIC) != (sys.byteorder == "little"):
+        words.byteswap()
+    return words
+
+
+def _instructions(words: array[int]) -> Iterator[tuple[int, int, int]]:
+    """Position, opcode and word count of every instruction."""
+    at, end = HEADER_WORDS, len(words)
+    while at < end:
+        count, opcode = words[at] >> 16, words[at] & 0xFFFF
+        if count == 0 or at + count > end:
+            raise MalformedBinary(f"an instruction of {count} words at word {at} of {end}", where="spirv")
+        yield at, opcode, count
+        at += count
+
+
+def _visit(module: Module, at: int, opcode: int, count: int) -> None:
+    if opcode in VISITORS:
+        visitor, least_words = VISITORS[opcode]
+        if count < least_words:
+            raise MalformedBinary(f"instruction {opcode} of {count} words", where="spirv")
+        module.at = at
+        visitor(module, module.words[at : at + count])
+    elif opcode in TYPE_OPCODES:
+        module.types.define(opcode, module.words[at : at + count])
+    _count(module, at, opcode, count)
+
+
+def _count(module: Module, at: int, opcode: int, count: int) -> None:
+    function = module.current
+    if function is not None:
+        function.words += count
+        function.opcodes[opcode] += 1
+        # Every instruction with a value has its type first, and no other has a type there.
+        if count > 1 and module.words[at + 1] in module.types.vector_bits:
+            function.vectors[module.words[at + 1]] += 1
+        if opcode == OP_FUNCTION_END:
+            module.current = None
+    label = "text" if function is not None else LABEL_BY_OPCODE.get(opcode)
+    if label is not None:
+        module.parts[label] = module.parts.get(label, 0) + count
+
+
+def _visit_entry_point(module: Module, words: array[int]) -> None:
+    raw = words[3:].tobytes()
+    name, end, _ = raw.partition(b"\0")
+    if not end:
+        raise MalformedBinary("an entry point without the end of its name", where="spirv")
+    name_words = len(name) // WORD_BYTES + 1
+    # The first word counts the words of the name too.
+    module.nameless += [(module.at, 1), (module.at + 3, name_words)]
+    interface = frozenset(words[3 + name_words :])
+    module.entries.append((words[2], name.decode("utf-8", "replace"), interface))
+
+
+def _visit_function(module: Module, words: array[int]) -> None:
+    if module.current is not None or words[2] in module.functions:
+        raise MalformedBinary("a function inside another", where="spirv")
+    module.current = module.functions[words[2]] = Function(module.at)
+
+
+def _visit_variable(module: Module, words: array[int]) -> None:
+    size = module.types.pointee_bytes(words[1])
+    if words[3] == STORAGE_WORKGROUP:
+        module.workgroup[words[2]] = size
+    elif words[3] == STORAGE_FUNCTION and module.current is not None:
+        stack = module.current.stack_bytes
+        module.current.stack_bytes = None if stack is None or size is None else stack + size
+
+
+def _visit_decorate(module: Module, words: array[int]) -> None:
+    if words[2] == DECORATION_ALIASED:
+        module.aliased.add(words[1])
+    elif words[2] == DECORATION_LINKAGE:
+        _visit_debug(module, words)
+    elif len(words) > 3:
+        module.types.decorate(words[1], words[2], words[3])
+
+
+def _visit_debug(module: Module, words: array[int]) -> None:
+    module.nameless.append((module.at, len(words)))
+
+
+def _visit_import(module: Module, words: array[int]) -> None:
+    if words[2:].tobytes().startswith(DEBUG_SETS):
+        module.debug_sets.add(words[1])
+        _visit_debug(module, words)
+
+
+def _visit_extended(module: Module, words: array[int]) -> None:
+    if words[3] in module.debug_sets:
+        _visit_debug(module, words)
+        if module.current is not None:
+            module.current.opcodes[OP_EXTENDED] -= 1  # it is about to be counted
+
+
+VISITORS: dict[int, tuple[Callable[[Module, array[int]], None], int]] = {
+    **dict.fromkeys(DEBUG_OPCODES, (_visit_debug, 1)),
+    OP_IMPORT: (_visit_import, 3),
+    OP_EXTENDED: (_visit_extended, 5),
+    OP_ENTRY_POINT: (_visit_entry_point, 4),
+    OP_FUNCTION: (_visit_function, 5),
+    OP_VARIABLE: (_visit_variable, 4),
+    OP_DECORATE: (_visit_decorate, 3),
+}
+"""Opcode → what it adds to the module, and the fewest words it has."""
+
+
+def _entry_points(module: Module) -> Iterator[EntryPoint]:
+    # Before that version nothing says which entry point uses what; every variable of the module counts then.
+    lists_all = module.words[1] >= INTERFACE_LISTS_ALL_SINCE
+    whole = None if lists_all else _workgroup_bytes(module, module.workgroup)
+    codes = _codes(module)
+    for function_id, name, interface in module.entries:
+        function = module.functions.get(function_id)
+        if function is None:
+            raise MalformedBinary(f"entry point {name[:80]!r} names no function", where="spirv")
+        yield EntryPoint(
+            name,
+            code_bytes=function.words * WORD_BYTES,
+            stack_bytes=function.stack_bytes,
+            stack_kind=None if function.stack_bytes is None else "static",
+            workgroup_bytes=_workgroup_bytes(module, interface) if lists_all else whole,
+            code=codes[function_id],
+            instructions=_instructions_text(module, function),
+        )
+
+
+def _instructions_text(module: Module, function: Function) -> str:
+    widest = max((module.types.vector_bits[each] for each in function.vectors), default=0)
+    return instructions_of(function.opcodes, function.vectors.total(), widest).text()
+
+
+def _codes(module: Module) -> dict[int, str]:
+    """Entry point → digest of its function and of all that is no entry point, as ids of that stand in its code."""
+    ids = {function_id for function_id, _, _ in module.entries}
+    entries = {function_id: each for function_id, each in module.functions.items() if function_id in ids}
+    starts = [HEADER_WORDS, *(each.start + each.words for each in entries.values())]
+    ends = [*(each.start for each in entries.values()), len(module.words)]
+    outside = (_kept(module, start, end - start) for start, end in zip(starts, ends, strict=True))
+    common = fingerprint(module.words[VERSION_AT : VERSION_AT + 1].tobytes(), b"".join(outside))
+    return {
+        function_id: code_digest(common, _kept(module, each.start, each.words)) for function_id, each in entries.items()
+    }
+
+
+def _kept(module: Module, start: int, count: int) -> bytes:
+    """These words without those that are only names."""
+    kept, at, end = array("I"), start, start + count
+    first, last = (bisect_left(module.nameless, (each,)) for each in (start, end))
+    for cut, cut_words in module.nameless[first:last]:
+        kept += module.words[at:cut]
+        at = cut + cut_words
+    return (kept + module.words[at:end]).tobytes()
+
+
+def _workgroup_bytes(module: Module, variables: Iterable[int]) -> int | None:
+    """The sum of the variables, where those that alias each other share the largest one's memory."""
+    own, shared = 0, 0
+    for variable in variables:
+        size = module.workgroup.get(variable, 0)
+        if size is None:
+            return None
+        if variable in module.aliased:
+            shared = max(shared, size)
+        else:
+            own += size
+    return own + shared

@@ -1,0 +1,118 @@
+"""IREE VM modules: the flatbuffer of bytecode and read-only data that vmvx executables and whole artifacts share.
+
+Format: `runtime/src/iree/schemas/bytecode_module_def.fbs` and `runtime/src/iree/vm/bytecode/archive.c` of
+https://github.com/iree-org/iree: an optional ZIP local header, a 32-bit size, the flatbuffer `IREE` of that size and,
+from the next multiple of 64 bytes on, the external read-only segments. The slots below held from 3.5 to 3.13.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from bot.core.values.reading import EntryPoint, Reading
+from bot.errors import MalformedBinary
+from bot.readers.budget import Budget
+from bot.readers.code.code_digest import code_digest
+from bot.readers.formats.flatbuffer import INT32, OFFSET_BYTES, UINT64, Table, has_identifier, root_table
+from bot.readers.spans import Span, label_sizes, span_inside
+
+IDENTIFIER = b"IREE"
+SEGMENT_ALIGNMENT = 64
+ZIP_MAGIC = b"PK\x03\x04"
+ZIP_LENGTHS = struct.Struct("<HH")
+ZIP_LENGTHS_AT, ZIP_HEADER_BYTES = 26, 30
+"""Where a ZIP local header has the lengths of its name and extra field, and its size without them (APPNOTE 4.3.7)."""
+
+MODULE_IMPORTS, MODULE_EXPORTS, MODULE_SEGMENTS, MODULE_DESCRIPTORS, MODULE_BYTECODE = 6, 7, 9, 12, 14
+IMPORT_NAME, EXPORT_NAME, EXPORT_ORDINAL = 0, 0, 1
+SEGMENT_EMBEDDED, SEGMENT_OFFSET, SEGMENT_LENGTH = 2, 3, 4
+DESCRIPTOR = struct.Struct("<iiIHHHH")
+"""FunctionDescriptor: bytecode offset and length, requirements, reserved, blocks, i32 and ref registers."""
+EXECUTABLE_CALL = re.compile(r"hal\w*\.executable\.")
+"""Functions of the runtime that take executables, `hal.executable.create` above all."""
+PRIVATE_PREFIX = "__"
+"""Exports such as `__init` are the loader's, no entry points."""
+
+
+@dataclass(frozen=True, slots=True)
+class VmModule:
+    """Where a module keeps its bytes.
+
+    Attributes:
+        root: its `BytecodeModuleDef`.
+        flatbuffer: without the size in front of it.
+        bytecode: empty where the module has none.
+        segments: read-only data in the module's order, embedded or external, each span once.
+    """
+
+    root: Table
+    flatbuffer: Span
+    bytecode: Span
+    segments: tuple[Span, ...]
+
+
+class VmBytecodeReader:
+    """VM modules used as executables (vmvx)."""
+
+    def accepts(self, data: bytes) -> bool:
+        """True for a size-prefixed flatbuffer with the identifier `IREE`."""
+        return has_identifier(data, OFFSET_BYTES, IDENTIFIER)
+
+    def read(self, data: bytes) -> Reading:
+        """Parts `bytecode` and `rodata`; an entry point per exported function."""
+        module = parse_module(data)
+        labelled = {module.bytecode: "bytecode"} | dict.fromkeys(module.segments, "rodata")
+        parts = label_sizes(labelled, "vm-bytecode")
+        return Reading("vm-bytecode", len(data), parts, tuple(_entry_points(module)))
+
+
+def parse_module(data: bytes) -> VmModule:
+    """The outline of a module; raises `MalformedBinary`."""
+    start = _zip_header_bytes(data) + OFFSET_BYTES
+    size = int.from_bytes(data[start - OFFSET_BYTES : start], "little")
+    flatbuffer = span_inside(start, size, len(data), "VM module")
+    root = root_table(data, start, IDENTIFIER, "VM module")
+    bytecode = root.span(MODULE_BYTECODE) or Span(start, 0)
+    external_at = -(-flatbuffer.end // SEGMENT_ALIGNMENT) * SEGMENT_ALIGNMENT
+    segments = dict.fromkeys(_segment(table, external_at) for table in root.tables(MODULE_SEGMENTS))
+    return VmModule(root, flatbuffer, bytecode, tuple(segment for segment in segments if segment.size))
+
+
+def loads_executables(module: VmModule) -> bool:
+    """True where the module hands executables to the runtime, and so carries some, in whatever format."""
+    return any(EXECUTABLE_CALL.match(each.text(IMPORT_NAME)) for each in module.root.tables(MODULE_IMPORTS))
+
+
+def _zip_header_bytes(data: bytes) -> int:
+    if not data.startswith(ZIP_MAGIC):
+        return 0
+    if len(data) < ZIP_HEADER_BYTES:
+        raise MalformedBinary("a ZIP header that is cut short", where="VM module")
+    name_bytes, extra_bytes = ZIP_LENGTHS.unpack_from(data, ZIP_LENGTHS_AT)
+    return ZIP_HEADER_BYTES + int(name_bytes) + int(extra_bytes)
+
+
+def _segment(table: Table, external_at: int) -> Span:
+    embedded = table.span(SEGMENT_EMBEDDED)
+    if embedded is not None:
+        return embedded
+    offset, length = (table.scalar(slot, UINT64) for slot in (SEGMENT_OFFSET, SEGMENT_LENGTH))
+    return span_inside(external_at + offset if length else 0, length, len(table.data), "VM module")
+
+
+def _entry_points(module: VmModule) -> Iterator[EntryPoint]:
+    descriptors = module.root.span(MODULE_DESCRIPTORS, DESCRIPTOR.size) or Span(0, 0)
+    budget = Budget(len(module.root.data), "VM module")
+    for export in module.root.tables(MODULE_EXPORTS):
+        name, ordinal = export.text(EXPORT_NAME), export.scalar(EXPORT_ORDINAL, INT32)
+        if not 0 <= ordinal * DESCRIPTOR.size < descriptors.size:
+            raise MalformedBinary(f"export {name[:80]!r} names function {ordinal}", where="VM module")
+        offset, length, *_ = DESCRIPTOR.unpack_from(module.root.data, descriptors.start + ordinal * DESCRIPTOR.size)
+        inside = span_inside(offset, length, module.bytecode.size, "VM module")
+        if not name.startswith(PRIVATE_PREFIX):
+            budget.spend(length)
+            code = Span(module.bytecode.start + inside.start, length).of(module.root.data)
+            yield EntryPoint(name, code_bytes=length, code=code_digest(code))

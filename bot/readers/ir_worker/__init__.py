@@ -1,0 +1,1 @@
+"""A script of its own, which runs beside the bindings of the compiler under test."""

@@ -1,0 +1,192 @@
+"""All cells of a report, model by model, for a page that has room for everything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from bot.core.metrics import METRICS, Metric
+from bot.core.rules.delta import STATES, CellDelta
+from bot.core.values.snapshot import Cell, Dispatch
+from bot.render.html.cell_story import Story, story
+from bot.render.text.escape import clip
+from bot.render.text.filters import amount, change, plural, sides
+from bot.render.view.facts import NAME_LIMIT, Facts
+
+DISPATCH_ROWS = 20_000
+"""The most rows of dispatches on one page; cells that are the same on both sides go first."""
+STORY_ROWS = 5_000
+"""The most rows of what explains changes on one page; report.json has all."""
+
+_STATES = {
+    "same": "bit-identical",
+    "changed": "changed",
+    "broken": "broken on both sides",
+    "unmeasured": "not measured",
+}
+_COLUMNS: tuple[tuple[str, str, str], ...] = (
+    ("sites", "sites", "count"),
+    ("code", "code_bytes", "bytes"),
+    ("stack", "stack_bytes", "bytes"),
+    ("stack allocations", "alloca_bytes", "bytes"),
+    ("workgroup memory", "workgroup_bytes", "bytes"),
+    ("VGPRs", "vgprs", "count"),
+    ("SGPRs", "sgprs", "count"),
+    ("VGPR spills", "vgpr_spills", "count"),
+    ("SGPR spills", "sgpr_spills", "count"),
+)
+
+Text = tuple[str, str, str]
+"""Values, their change, and a CSS class (`up`, `down` or nothing)."""
+
+
+@dataclass(frozen=True, slots=True)
+class CellTable:
+    """The dispatches of one cell.
+
+    Attributes:
+        headers: columns that some dispatch has a value for.
+        rows: texts in the order of the headers.
+        command: of head, or of base where head has no such cell.
+        story: why it changed; None where it did not, or where there is no room.
+    """
+
+    target: str
+    state: str
+    headers: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    command: str
+    story: Story | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelTable:
+    """One model: metrics by targets, and the dispatches of each cell.
+
+    Attributes:
+        summary: what is to see, in words.
+        targets: short names, the columns.
+        states: the state of each cell.
+        rows: a metric's label and one text for each target.
+    """
+
+    model: str
+    summary: str
+    targets: tuple[str, ...]
+    states: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[Text, ...]], ...]
+    cells: tuple[CellTable, ...]
+
+
+def model_tables(facts: Facts) -> Iterator[ModelTable]:
+    """One table at a time: a page of 5,000 cells is not held in memory twice."""
+    room = _Room()
+    models: dict[str, list[CellDelta]] = {}
+    for delta in facts.report.deltas:
+        models.setdefault(delta.key.model, []).append(delta)
+    crowded = sum(_size(delta) for delta in facts.report.deltas) > DISPATCH_ROWS
+    for model, deltas in models.items():
+        shown = [delta for delta in deltas if not (crowded and delta.state == "same")]
+        tables = [table for delta in shown if (table := _cell_table(facts, delta, room))]
+        yield _model_table(facts, model, deltas, tables)
+
+
+def _left_out(facts: Facts, deltas: Sequence[CellDelta], tables: Sequence[CellTable]) -> str:
+    drawn, told = sum(bool(table.rows) for table in tables), sum(table.story is not None for table in tables)
+    undrawn = sum(_size(delta) > 0 for delta in deltas) - drawn
+    untold = sum(delta.key in facts.report.explanations for delta in deltas) - told
+    words = f"; no room for the dispatches of {plural(undrawn, 'cell')}, head.json has them" if undrawn else ""
+    return words + (f"; no room to explain {plural(untold, 'cell')}, report.json does" if untold else "")
+
+
+class _Room:
+    """How many rows the page still has."""
+
+    def __init__(self) -> None:
+        self.dispatches, self.stories = DISPATCH_ROWS, STORY_ROWS
+
+
+def _size(delta: CellDelta) -> int:
+    return max(len(cell.dispatches) if cell else 0 for cell in (delta.base, delta.head))
+
+
+def _model_table(facts: Facts, model: str, deltas: Sequence[CellDelta], tables: list[CellTable]) -> ModelTable:
+    states = [_state(delta) for delta in deltas]
+    alarming = dict.fromkeys(_state(d) for d in sorted(deltas, key=lambda delta: STATES.index(delta.state)))
+    counted = ", ".join(f"{states.count(state)} {state}" for state in alarming)
+    counted += _left_out(facts, deltas, tables)
+    rows = [(metric.label, tuple(_text(delta, metric) for delta in deltas)) for metric in METRICS]
+    targets = tuple(facts.short[delta.key.target] for delta in deltas)
+    return ModelTable(clip(model, NAME_LIMIT), counted, targets, tuple(states), tuple(rows), tuple(tables))
+
+
+def _state(delta: CellDelta) -> str:
+    if delta.state == "same" and not delta.identical:
+        return "equal in every metric"
+    return _STATES.get(delta.state, delta.state)
+
+
+def _text(delta: CellDelta, metric: Metric) -> Text:
+    value = delta.metrics.get(metric.id)
+    if value is None or (value.base is None and value.head is None):
+        return "n/a", "", ""
+    if value.base == value.head:
+        return amount(value.head, metric.unit), "", ""
+    css = ("up" if (value.change or 0) > 0 else "down") if value.change and metric.exact else ""
+    return sides(value.base, value.head, metric.unit), change(value.base, value.head, metric.unit), css
+
+
+def _cell_table(facts: Facts, delta: CellDelta, room: _Room) -> CellTable | None:
+    """None where there is nothing to show, or no room for it."""
+    told = _story(facts, delta, room)
+    room.dispatches -= _size(delta)
+    pairs = _pairs(delta) if room.dispatches >= 0 else []
+    if not pairs and told is None:
+        return None
+    columns = [c for c in _COLUMNS if any(_value(d, c[1]) is not None for pair in pairs for d in pair)]
+    headers = ("entry point", "kind", *(name for name, _, _ in columns))
+    rows = tuple(_row(pair, columns) for pair in pairs)
+    cell = delta.head or delta.base
+    command = cell.command if cell else ""
+    return CellTable(facts.short[delta.key.target], _state(delta), headers, rows, command, told)
+
+
+def _story(facts: Facts, delta: CellDelta, room: _Room) -> Story | None:
+    explanation = facts.report.explanations.get(delta.key)
+    if explanation is None or room.stories <= 0:
+        return None
+    told = story(delta, explanation)
+    room.stories -= told.size
+    return told
+
+
+def _pairs(delta: CellDelta) -> list[tuple[Dispatch | None, Dispatch | None]]:
+    """Entry points of both sides by their names: head's in order, then those that only base has."""
+    left, right = _named(delta.base), _named(delta.head)
+    both = [(left.get(name), dispatch) for name, dispatch in right.items()]
+    return [*both, *((dispatch, None) for name, dispatch in left.items() if name not in right)]
+
+
+def _named(cell: Cell | None) -> dict[tuple[str, str], Dispatch]:
+    return {(dispatch.executable, dispatch.name): dispatch for dispatch in cell.dispatches} if cell else {}
+
+
+def _value(dispatch: Dispatch | None, field: str) -> int | None:
+    return None if dispatch is None else getattr(dispatch, field)
+
+
+def _row(pair: tuple[Dispatch | None, Dispatch | None], columns: Sequence[tuple[str, str, str]]) -> tuple[str, ...]:
+    base, head = pair
+    known = head or base
+    only = " (only on head)" if base is None else " (only on base)" if head is None else ""
+    if known is None:
+        return ()
+    values = (_values(pair, field, unit) for _, field, unit in columns)
+    return (clip(known.name, 100) + only, clip(known.kind, 40), *values)
+
+
+def _values(pair: tuple[Dispatch | None, Dispatch | None], field: str, unit: str) -> str:
+    base, head = pair
+    if base is None or head is None:
+        return amount(_value(head or base, field), unit)
+    return sides(_value(base, field), _value(head, field), unit)

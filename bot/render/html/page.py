@@ -1,0 +1,30 @@
+"""The page: everything there is to say, in one file that needs nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bot.core.metrics import METRICS
+from bot.core.values.whole_report import Report
+from bot.render.html.cell_tables import model_tables
+from bot.render.text.environment import draw, load
+from bot.render.text.selection import Limits
+from bot.render.view.facts import build_facts
+from bot.render.view.view import build_view
+
+_LIMITS = Limits(2_000, 1_000_000, 200, 40, 20, 50, 2_000, 1, 500, 200, 200, 0, 0, 0, 600, every=True)
+TEMPLATE = "report.html.j2"
+
+
+def render_html(report: Report, templates_dir: Path | None = None) -> str:
+    """A self-contained HTML page.
+
+    Args:
+        templates_dir: the user's templates, searched before the default ones.
+
+    Raises:
+        TemplateError: a template does not work.
+    """
+    facts, template = build_facts(report), load(TEMPLATE, templates_dir)
+    view = build_view(report, _LIMITS, facts)
+    return draw(template, view=view, models=model_tables(facts), metrics=METRICS)

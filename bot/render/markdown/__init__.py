@@ -1,0 +1,1 @@
+"""Comment, job summary and check run."""

@@ -1,0 +1,95 @@
+"""The comment of a pull request: always within GitHub's limit, by leaving out, in steps, what is not urgent."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from markupsafe import Markup
+
+from bot.core.values.whole_report import Report
+from bot.errors import InputError, TemplateError
+from bot.render.text.environment import draw, load
+from bot.render.text.escape import clean, clip
+from bot.render.text.fitting import Document, fitting, length
+from bot.render.text.selection import Limits
+
+COMMENT_LIMIT = 65_536
+"""Characters that GitHub takes in a comment; counted here as UTF-16 units, never fewer than characters."""
+
+_WIDTH = 128
+TIERS = (
+    Limits(40, _WIDTH, 8, 6, 8, 12, 200, 450, 60, 40, 10, 12, 8, 24, 24),
+    Limits(40, _WIDTH, 8, 6, 8, 12, 200, 450, 60, 40, 8, 4, 5, 12, 8),
+    Limits(40, _WIDTH, 8, 6, 8, 8, 100, 240, 40, 20, 8, 4, 4, 8, 6),
+    Limits(30, _WIDTH, 6, 6, 8, 5, 60, 120, 24, 8, 6, 2, 3),
+    Limits(20, _WIDTH, 4, 5, 8, 3, 30, 50, 12, 5),
+    Limits(12, _WIDTH, 2, 4, 6, 2, 12, 12, 6, 2),
+    Limits(6, _WIDTH, 1, 2, 3, 1, 4, 4, 3, 1, 2),
+)
+_REPORT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
+WHERE = "the job summary, report.html and report.json"
+TEMPLATE = "comment.md.j2"
+BROKEN_TEMPLATE = "broken.md.j2"
+_BROKE_CHARS = 1_000
+_STATE_LINE = re.compile(r"<!-- code-size-bot-state:[A-Za-z0-9+/=:]+ -->")
+Links = Sequence[tuple[str, str]]
+"""Label and URL."""
+
+
+def marker(report_id: str) -> str:
+    """The hidden text by which the comment is found again; raises InputError for an id that could break out of it."""
+    if not _REPORT_ID.fullmatch(report_id) or "--" in report_id:
+        raise InputError(
+            f"{report_id!r} is no report id", where="report_id", hint="use letters, digits, dots and single dashes"
+        )
+    return f"<!-- code-size-bot:{report_id} -->"
+
+
+def render_comment(report: Report, templates_dir: Path | None = None) -> str:
+    """The Markdown of the comment, at most `COMMENT_LIMIT` long; first the marker, then the state line if there is one.
+
+    Args:
+        templates_dir: the user's templates, searched before the default ones.
+
+    Raises:
+        TemplateError: a template does not work, or does not begin with the marker.
+    """
+    head = _head(report.report_id, report.state_line)
+    values = {"marker": Markup(head), "links": report.links}
+    return fitting(report, Document(TEMPLATE, TIERS, _fits, WHERE, values, partial(_require_head, head)), templates_dir)
+
+
+def render_broken(report_id: str, what: str, links: Links, state_line: str = "") -> str:
+    """The comment of an analysis that broke before there was a report.
+
+    Args:
+        what: what broke, in one line.
+        links: label and URL; only https is drawn as a link.
+        state_line: what the comment remembers, from the comment before.
+    """
+    return draw_broken(what, links, Markup(_head(report_id, state_line)))
+
+
+def draw_broken(what: str, links: Links, marker: str = "") -> str:
+    """The words of an analysis that broke, for the comment and the check run."""
+    told = clip(clean(what), _BROKE_CHARS) or "no reason is known"
+    return draw(load(BROKEN_TEMPLATE, None), what=told, links=links, marker=marker)
+
+
+def _fits(text: str) -> bool:
+    return length(text) <= COMMENT_LIMIT
+
+
+def _head(report_id: str, state_line: str) -> str:
+    """The hidden lines; a state line is one HTML comment without an end inside, or it is left out."""
+    safe = _STATE_LINE.fullmatch(state_line)
+    return f"{marker(report_id)}\n{state_line}" if safe else marker(report_id)
+
+
+def _require_head(head: str, text: str, where: str) -> None:
+    if not text.startswith(head):
+        hint = "print {{ marker }} first, or the comment cannot be found again"
+        raise TemplateError("the comment does not begin with its hidden marker", where=where, hint=hint)

@@ -1,0 +1,1 @@
+"""Why cells changed, as values to lay out."""

@@ -1,0 +1,1 @@
+"""The report, one cell and progress on a terminal."""

@@ -1,0 +1,102 @@
+"""Live progress of long work: a bar on a terminal, an occasional line elsewhere."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from types import TracebackType
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+from rich.text import Text
+
+from bot.core.values.snapshot import Cell
+
+_LINE_EVERY_SECONDS = 20.0
+_MOST_NAMES = 2
+
+
+class _Counts(ProgressColumn):
+    def render(self, task: Task) -> Text:
+        return Text(task.fields["counts"])
+
+
+class MeasureProgress:
+    """Cells done, running, failed, and the time left; use as a context manager.
+
+    The methods may be called from any thread.
+    """
+
+    def __init__(self, console: Console) -> None:
+        self._console, self._lock = console, threading.Lock()
+        self._running: list[str] = []
+        self._done = self._failed = self._total = 0
+        self._began = self._last_line = time.monotonic()
+        columns = (
+            BarColumn(bar_width=24),
+            _Counts(),
+            TimeRemainingColumn(compact=True),
+            TextColumn("{task.description}"),
+        )
+        self._bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+        self._task = self._bar.add_task("", total=None, counts="")
+
+    def __enter__(self) -> MeasureProgress:
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bar.stop()
+
+    def say(self, line: str) -> None:
+        """One line above the bar."""
+        self._console.print(escape(line), highlight=False)
+
+    def plan(self, cells: int, cached: int, cost: float) -> None:
+        """How much there is to do: all cells, how many of them the cache has, and the cost of the others."""
+        self._total, self._done = cells, cached
+        self.say(f"{cells} cells, {cached} of them in the cache")
+        self._bar.update(self._task, total=cost or 1.0)
+        self._refresh()
+
+    def started(self, name: str) -> None:
+        """Something began to run."""
+        with self._lock:
+            self._running.append(name)
+            self._refresh()
+
+    def ended(self, name: str) -> None:
+        """It is over."""
+        with self._lock:
+            self._running.remove(name)
+            self._refresh()
+
+    def measured(self, side: str, cell: Cell, cost: float) -> None:
+        """A cell is done, well or badly."""
+        with self._lock:
+            self._done += 1
+            self._failed += not cell.measured
+            self._bar.advance(self._task, cost)
+            self._refresh()
+            if not self._console.is_terminal and time.monotonic() - self._last_line > _LINE_EVERY_SECONDS:
+                self._last_line = time.monotonic()
+                self.say(self._counts())
+
+    def spent(self, cpu_ms: Mapping[str, int], jobs: int) -> None:
+        """All is measured: what it took."""
+        seconds, cpu_seconds = time.monotonic() - self._began, sum(cpu_ms.values()) / 1000
+        if cpu_seconds:
+            share = cpu_seconds / (seconds * jobs)
+            self.say(f"compiled for {cpu_seconds:.1f} CPU s in {seconds:.1f} s, {share:.0%} of {jobs} threads")
+
+    def _counts(self) -> str:
+        failed = f", {self._failed} failed" if self._failed else ""
+        return f"{self._done}/{self._total} cells, {len(self._running)} running{failed}"
+
+    def _refresh(self) -> None:
+        shown = ", ".join(self._running[:_MOST_NAMES])
+        self._bar.update(self._task, counts=self._counts(), description=escape(shown))

@@ -1,0 +1,1 @@
+"""Escapes, numbers and phrases for every place that shows them."""

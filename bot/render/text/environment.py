@@ -1,0 +1,205 @@
+"""Templates: where they are, the sandbox they run in, and errors that name file and line.
+
+The sandbox keeps a template from reaching Python; `finalize` escapes every value that no filter made safe, so that a
+template that forgets an escape shows odd text, and nothing worse.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import jinja2
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+from markupsafe import Markup
+
+from bot.errors import TemplateError
+from bot.render.text import escape, filters
+from bot.render.text.phrase import Phrase, Span
+
+_NUMBERS: Mapping[str, Callable[..., str]] = {
+    "amount": filters.amount,
+    "human": filters.human,
+    "signed": filters.signed,
+    "percent": filters.percent,
+    "relative": filters.relative,
+    "sides": filters.sides,
+    "change": filters.change,
+    "plural": filters.plural,
+}
+_BLANK_LINES = re.compile(r"\n[ \t]*\n(?:[ \t]*\n)+")
+# A template may hold an error of any of these kinds; an error of another kind is one of ours.
+_FAULTS = (jinja2.TemplateError, TypeError, ValueError, ArithmeticError, LookupError, AttributeError, RecursionError)
+
+
+def templates_dir() -> Path:
+    """The directory of the default templates: inside the installed package, or beside it in a checkout."""
+    package = Path(__file__).resolve().parents[2]
+    installed = package / "_data" / "templates"
+    return installed if installed.is_dir() else package.parent / "templates"
+
+
+def _md_span(span: Span, code: Callable[[str], str]) -> str:
+    if span.kind == "code":
+        return code(span.text)
+    edge = span.text[: len(span.text) - len(span.text.lstrip())], span.text[len(span.text.rstrip()) :]
+    words = escape.md_text(span.text)
+    return f"**{words}**" if span.kind == "strong" else f"{edge[0]}{words}{edge[1]}" if words else span.text
+
+
+def md_phrase(phrase: Phrase) -> Markup:
+    """A phrase as Markdown, outside of tables."""
+    return Markup("".join(_md_span(span, escape.md_code) for span in phrase))
+
+
+def md_cell_phrase(phrase: Phrase) -> Markup:
+    """A phrase as Markdown in a table."""
+    return Markup("".join(_md_span(span, escape.md_cell) for span in phrase))
+
+
+_TAGS = {"text": "{}", "code": "<code>{}</code>", "strong": "<strong>{}</strong>"}
+
+
+def html_phrase(phrase: Phrase) -> Markup:
+    """A phrase as HTML."""
+    words = ((span, escape.visible(span.text)) for span in phrase)
+    return Markup("").join(Markup(_TAGS[span.kind]).format(text) for span, text in words)
+
+
+def html_block(text: str) -> Markup:
+    """Several lines of text for a `pre` element."""
+    return Markup.escape(escape.clean_block(text))
+
+
+_SEPARATOR = "\x1f"  # no text that was made visible has it; a row is escaped at once, which pages of 5,000 cells feel
+
+
+def html_cells(texts: Sequence[str]) -> Markup:
+    """Texts as the cells of a table."""
+    joined = str(Markup.escape(_SEPARATOR.join(map(escape.visible, texts))))
+    return Markup(f"<td>{joined.replace(_SEPARATOR, '</td><td>')}</td>")
+
+
+def html_number_cells(texts: Sequence[tuple[str, str, str]]) -> Markup:
+    """Values, each with its change in small and a CSS class for that, as the cells of a table."""
+    parts = [f"{value}{_SEPARATOR}{css}{_SEPARATOR}{change}" for value, change, css in texts]
+    escaped = (str(Markup.escape(part)).split(_SEPARATOR) for part in parts)
+    return Markup("".join(f'<td class="n">{value}{_small(change, css)}</td>' for value, css, change in escaped))
+
+
+def _small(change: str, css: str) -> str:
+    return f'<small class="{css}">{change}</small>' if change else ""
+
+
+def _safe(escaped: Callable[..., str]) -> Callable[..., Markup]:
+    return lambda *args: Markup(escaped(*args))
+
+
+def _md_finalize(value: Any) -> Any:
+    return Markup(escape.md_text(value)) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _html_finalize(value: Any) -> Any:
+    return escape.visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+_MARKDOWN: Mapping[str, Callable[..., Any]] = {
+    "code": _safe(escape.md_code),
+    "cell": _safe(escape.md_cell),
+    "fence": _safe(escape.md_fence),
+    "html": _safe(escape.html_text),
+    "link": _safe(escape.md_link),
+    "phrase": md_phrase,
+    "cell_phrase": md_cell_phrase,
+    "html_phrase": html_phrase,
+}
+_HTML: Mapping[str, Callable[..., Any]] = {
+    "phrase": html_phrase,
+    "block": html_block,
+    "cells": html_cells,
+    "number_cells": html_number_cells,
+}
+
+
+class _Sandbox(ImmutableSandboxedEnvironment):
+    """Remembers what is safe: jinja2 decides by the object's type and the attribute's name, for each cell of a page."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._known: dict[tuple[type, str], bool] = {}
+
+    def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
+        known = self._known.get((type(obj), attr))
+        if known is None:
+            known = self._known[type(obj), attr] = super().is_safe_attribute(obj, attr, value)
+        return known
+
+
+@lru_cache(maxsize=8)  # parsing the templates costs more than rendering a usual report
+def _environment(user_dir: Path | None, *, markdown: bool) -> ImmutableSandboxedEnvironment:
+    searched = [path for path in (user_dir, templates_dir()) if path is not None]
+    made = _Sandbox(
+        loader=jinja2.FileSystemLoader(searched),
+        undefined=jinja2.StrictUndefined,
+        autoescape=True,
+        finalize=_md_finalize if markdown else _html_finalize,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters.update({name: _safe(drawn) if markdown else drawn for name, drawn in _NUMBERS.items()})
+    made.filters.update(_MARKDOWN if markdown else _HTML)
+    return made
+
+
+def load(name: str, user_dir: Path | None) -> jinja2.Template:
+    """A template by name, the user's before the default one.
+
+    Raises:
+        TemplateError: it does not parse, or `user_dir` is no directory.
+    """
+    if user_dir is not None and not user_dir.is_dir():
+        raise TemplateError("is no directory", where=str(user_dir), hint="name a directory of templates")
+    try:
+        return _environment(user_dir, markdown=not name.startswith("report.html")).get_template(name)
+    except jinja2.TemplateSyntaxError as error:
+        where = f"{error.filename or error.name}:{error.lineno}"
+        raise TemplateError(f"template does not parse: {error.message}", where=where) from None
+    except (jinja2.TemplateError, OSError, ValueError) as error:
+        raise TemplateError(
+            f"template cannot be read: {error}", where=f"{user_dir or templates_dir()}/{name}"
+        ) from None
+
+
+def draw(template: jinja2.Template, **values: Any) -> str:
+    """Render; trailing newlines come down to one.
+
+    Raises:
+        TemplateError: the template failed, with file and line.
+    """
+    try:
+        return _BLANK_LINES.sub("\n\n", template.render(**values)).strip() + "\n"
+    except _FAULTS as error:
+        raise TemplateError(f"template failed: {_words(error)}", where=_place(error, template)) from error
+
+
+def _words(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}" if not isinstance(error, jinja2.TemplateError) else str(error)
+
+
+def _place(error: Exception, template: jinja2.Template) -> str:
+    """File and line of the innermost template frame of the traceback."""
+    if isinstance(error, jinja2.TemplateSyntaxError):
+        return f"{error.filename or error.name}:{error.lineno}"
+    place, trace = str(template.filename or template.name), error.__traceback__
+    while trace is not None:
+        place, trace = _frame_place(trace) or place, trace.tb_next
+    return place
+
+
+def _frame_place(trace: TracebackType) -> str:
+    name = trace.tb_frame.f_code.co_filename
+    return f"{name}:{trace.tb_lineno}" if name.endswith(".j2") else ""

@@ -1,0 +1,57 @@
+"""Documents with a limit: drawn with ever less of what is not urgent until they fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bot.core.values.whole_report import Report
+from bot.render.text.environment import draw, load
+from bot.render.text.selection import Limits
+from bot.render.view.facts import build_facts
+from bot.render.view.view import build_view
+
+
+def length(text: str) -> int:
+    """Length of a text as GitHub's limits are taken here: UTF-16 units, never fewer than characters."""
+    return len(text.encode("utf-16-le")) // 2
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """What is drawn, and how small it has to be.
+
+    Attributes:
+        template: its name.
+        tiers: from the roomiest to the tightest.
+        fits: says whether a text is small enough.
+        where: where a reader finds what was left out.
+        values: what the template needs beside the view.
+        check: raises TemplateError for a text that cannot be used; `str` is the template's file.
+    """
+
+    template: str
+    tiers: tuple[Limits, ...]
+    fits: Callable[[str], bool]
+    where: str
+    values: Mapping[str, Any] = field(default_factory=dict)
+    check: Callable[[str, str], None] = lambda text, file: None
+
+
+def fitting(report: Report, document: Document, templates_dir: Path | None = None) -> str:
+    """The first tier that fits; a user's template of which none does gives way to the default one.
+
+    Raises:
+        TemplateError: a template does not work.
+    """
+    facts, template = build_facts(report), load(document.template, templates_dir)
+    for limits in document.tiers:
+        text = draw(template, view=build_view(report, limits, facts), where=document.where, **document.values)
+        document.check(text, str(template.filename))
+        if document.fits(text):
+            return text
+    if templates_dir is None:
+        raise AssertionError(f"the smallest {document.template} is too large")
+    return fitting(report, document)

@@ -1,0 +1,1 @@
+"""A report as values that templates only have to lay out."""

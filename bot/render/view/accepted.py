@@ -1,0 +1,49 @@
+"""Accepted findings: by whom, why, and which cells they are about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bot.core.values.verdict import Accepted, Finding
+from bot.render.text.escape import clean, clip
+from bot.render.text.phrase import Phrase
+from bot.render.text.selection import Limits, Listing, listing
+from bot.render.view.facts import NAME_LIMIT, Facts, cells_phrase
+
+_WHY_CHARS = 300
+_GROUPS = 10
+_NAMES = 12
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptedGroup:
+    """What one person accepted for one reason.
+
+    Attributes:
+        who: the login.
+        why: in that person's words; may be empty.
+        findings: how many.
+        cells: which cells they are about, in words.
+    """
+
+    who: str
+    why: str
+    findings: int
+    cells: Phrase
+
+
+def accepted(facts: Facts, limits: Limits) -> Listing[AcceptedGroup]:
+    """Accepted findings by person and reason, the worst first."""
+    groups: dict[Accepted, list[Finding]] = {}
+    for finding in facts.report.verdict.findings:
+        if finding.accepted is not None:
+            groups.setdefault(finding.accepted, []).append(finding)
+    shown = list(groups.items())[:_GROUPS]
+    rows = (_group(facts, by, found, min(_NAMES, limits.names)) for by, found in shown)
+    return listing(rows, len(groups), "acceptance")
+
+
+def _group(facts: Facts, by: Accepted, findings: list[Finding], names: int) -> AcceptedGroup:
+    keys = sorted({finding.key for finding in findings})
+    why = clip(clean(by.why), _WHY_CHARS)
+    return AcceptedGroup(clip(clean(by.who), NAME_LIMIT), why, len(findings), cells_phrase(facts, keys, names))

@@ -1,0 +1,183 @@
+"""What was compared: both sides' compilers, sources, flags, suites, and how the base was found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from bot.core.values.snapshot import CellKey, Snapshot
+from bot.core.values.whole_report import Report
+from bot.render.text.escape import clip
+from bot.render.text.filters import plural
+from bot.render.text.phrase import Phrase, Span, code, joined, phrase
+from bot.render.text.selection import Limits, Listing, fair_in_order, first, listing
+from bot.render.view.facts import Facts
+
+_VALUE_LIMIT = 300
+_COMMAND_LIMIT = 2_000
+_TOO_LONG = "# longer than {limit:,} characters: see report.json"
+_DIGEST_CHARS = 16
+_REVISION_CHARS = 10
+_RULE_LIMIT = 120
+
+
+@dataclass(frozen=True, slots=True)
+class SideRow:
+    """One fact about both sides."""
+
+    what: str
+    base: Phrase
+    head: Phrase
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """What was compared.
+
+    Attributes:
+        versions: both sides in a few words.
+        commits: both commits and how the base was found; empty where both sides are of one commit.
+        rows: facts that each side has.
+        baseline: how the base was found.
+        suite: the models, and which of them differ between the sides.
+    """
+
+    versions: Phrase
+    commits: Phrase
+    rows: tuple[SideRow, ...]
+    baseline: Phrase
+    suite: Phrase
+
+
+def compared(report: Report) -> Compared:
+    """Describe both sides."""
+    versions = phrase("Base ", _version(report.base), ", head ", _version(report.head), ".")
+    rows = tuple(map(SideRow, _WHAT, _facts(report.base), _facts(report.head)))
+    return Compared(versions, _commits(report), rows, _baseline(report), _suite(report))
+
+
+def _commits(report: Report) -> Phrase:
+    base, head = report.baseline.sha or report.base.source.sha, report.head.source.sha
+    if not base or not head or base == head:
+        return ()
+    rule = f" ({clip(report.baseline.rule, _RULE_LIMIT)})"
+    return phrase("Base commit ", _short(base), rule, _age(report), ", head commit ", _short(head), ".")
+
+
+def _short(sha: str) -> Span:
+    return code(sha[:_REVISION_CHARS])
+
+
+def _age(report: Report) -> Phrase:
+    """That the baseline is not of the base commit itself, where it is not."""
+    distance, measured = report.baseline.distance, report.base.source.sha
+    if not distance:
+        return ()
+    return phrase(f", measured {plural(distance, 'commit')} before it", *(" at ", _short(measured)) if measured else ())
+
+
+def _version(side: Snapshot) -> Phrase:
+    compiler = side.compiler
+    revision = phrase(" (", code(compiler.revision[:_REVISION_CHARS]), ")") if compiler.revision else ()
+    return phrase("IREE ", code(clip(compiler.version, 48)), revision)
+
+
+_WHAT = ("compiler version", "compiler revision", "compiler SHA-256", "SPEC", "source commit", "source ref", "flags")
+
+
+def _named(value: str | None) -> Phrase:
+    return phrase(code(clip(value, _VALUE_LIMIT))) if value else phrase("–")
+
+
+def _facts(side: Snapshot) -> Iterator[Phrase]:
+    compiler, source = side.compiler, side.source
+    yield _named(compiler.version)
+    yield _named(compiler.revision)
+    yield _named(compiler.digest[:_DIGEST_CHARS])
+    yield _named(compiler.spec)
+    yield phrase(_named(source.sha), " with uncommitted changes" if source.dirty else "")
+    yield _named(source.ref)
+    yield _named(" ".join(side.flags))
+
+
+def _baseline(report: Report) -> Phrase:
+    baseline = report.baseline
+    at = phrase(", base commit ", _named(baseline.sha)) if baseline.sha else ()
+    return phrase(code(clip(baseline.rule, _VALUE_LIMIT)), at, _age(report))
+
+
+def _suite(report: Report) -> Phrase:
+    base, head = report.base.models, report.head.models
+    both = base.keys() & head.keys()
+    targets = {*report.base.targets, *report.head.targets}
+    said = f"{plural(len({*base, *head}), 'model')} on {plural(len(targets), 'target')}"
+    parts = [
+        _models("with another text on head", sorted(name for name in both if base[name] != head[name])),
+        _models("only on base", sorted(base.keys() - both)),
+        _models("only on head", sorted(head.keys() - both)),
+    ]
+    return joined([phrase(said), *(part for part in parts if part)], "; ")
+
+
+def _models(words: str, names: Sequence[str]) -> Phrase:
+    if not names:
+        return ()
+    shown = joined([(code(clip(name, 48)),) for name in names[:5]], ", ")
+    return phrase(f"{len(names):,} {words}: ", shown, " …" if len(names) > 5 else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Commands:
+    """How to reproduce one cell.
+
+    Attributes:
+        text: shell lines, with a comment before the command of each side.
+    """
+
+    model: str
+    target: str
+    text: str
+
+
+def commands(facts: Facts, limits: Limits) -> Listing[Commands]:
+    """The exact commands of every alarming cell: newly broken, with a finding, or over the stack limit."""
+    keys = list(dict.fromkeys(_alarming(facts)))
+    shown = fair_in_order(keys, lambda key: key.model, limits.commands)
+    return listing((_commands(facts, key) for key in shown), len(keys), "reproducing command")
+
+
+def _alarming(facts: Facts) -> Iterator[CellKey]:
+    yield from (delta.key for delta in facts.states["newly-broken"])
+    lost = {delta.key for delta in facts.states["unmeasured"] if None in (delta.base, delta.head)}
+    yield from (finding.key for finding in facts.report.verdict.findings if finding.key not in lost)
+    for delta in facts.report.deltas:
+        if delta.head is not None and delta.head.status == "over-stack-limit":
+            yield delta.key
+
+
+def _commands(facts: Facts, key: CellKey) -> Commands:
+    delta, report = facts.deltas[key], facts.report
+    sides: Mapping[str, tuple[Snapshot, str]] = {
+        "base": (report.base, delta.base.command if delta.base else ""),
+        "head": (report.head, delta.head.command if delta.head else ""),
+    }
+    said = {name: f"{name}: IREE {clip(side.compiler.version, 48)}" for name, (side, _) in sides.items()}
+    if sides["base"][1] == sides["head"][1]:
+        lines = [f"# {said['base']}; {said['head']}", _command(sides["head"][1])]
+    else:
+        lines = [text for name in sides for text in (f"# {said[name]}", _command(sides[name][1]))]
+    return Commands(clip(key.model, 64), clip(key.target, 64), "\n".join(lines))
+
+
+def _command(text: str) -> str:
+    if len(text) > _COMMAND_LIMIT:
+        return _TOO_LONG.format(limit=_COMMAND_LIMIT)
+    return text or "# not measured on this side"
+
+
+def notes(report: Report, limits: Limits) -> Listing[str]:
+    """What broke or was left out while the report was made, and what each side says of itself."""
+    told = [*report.notes]
+    for name, side in (("base", report.base), ("head", report.head)):
+        told += [f"{name}: {note}" for note in side.notes]
+    return first([clip(note, _VALUE_LIMIT) for note in told], limits.failures, "note")

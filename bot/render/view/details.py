@@ -1,0 +1,118 @@
+"""What is folded away: all changed cells with all metrics, settled and unchanged cells, the cost of compiling."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from bot.core.metrics import METRIC_BY_ID, METRICS, Metric
+from bot.core.rules.delta import CellDelta, exact_changes
+from bot.render.text.escape import clip
+from bot.render.text.filters import amount
+from bot.render.text.phrase import Phrase, code, phrase
+from bot.render.text.selection import Limits, Listing, fair_in_order, listing
+from bot.render.view.facts import NAME_LIMIT, Facts, by_model, cells_phrase
+from bot.render.view.failures import failure_words
+from bot.render.view.movers import finding_of
+from bot.render.view.rows import MetricRow, metric_row
+
+
+@dataclass(frozen=True, slots=True)
+class ModelChanges:
+    """All changed metrics of the changed cells of one model, or the largest part that there is room for."""
+
+    model: str
+    cells: int
+    rows: Listing[MetricRow]
+
+
+def changed(facts: Facts, limits: Limits) -> Listing[ModelChanges]:
+    """The changed cells by model; where there are too many, models take turns with their rows."""
+    pairs = [(delta, metric.id) for delta in facts.states["changed"] for metric in _differing(delta)]
+    keep = fair_in_order(pairs, lambda pair: pair[0].key.model, limits.changed)
+    shown = by_model(delta.key for delta in facts.states["changed"])
+    rows: dict[str, list[MetricRow]] = {model: [] for model in shown}
+    totals = dict.fromkeys(shown, 0)
+    for delta, _ in pairs:
+        totals[delta.key.model] += 1
+    for delta, id_ in keep:
+        rows[delta.key.model].append(_row(facts, delta, id_))
+    models = [_changes(model, shown[model], rows[model], totals[model]) for model in shown if rows[model]]
+    return listing(models, len(shown), "model with changes")
+
+
+def _differing(delta: CellDelta) -> Iterable[Metric]:
+    return [METRIC_BY_ID[value.id] for value in exact_changes(delta.metrics.values())] or [METRICS[0]]
+
+
+def _changes(model: str, targets: Sequence[str], rows: list[MetricRow], total: int) -> ModelChanges:
+    return ModelChanges(clip(model, NAME_LIMIT), len(targets), listing(rows, total, "changed metric"))
+
+
+def _row(facts: Facts, delta: CellDelta, id_: str) -> MetricRow:
+    value = delta.metrics[id_]
+    finding = finding_of(facts, delta.key, id_)
+    return metric_row(facts, delta.key, METRIC_BY_ID[id_], (value.base, value.head), finding)
+
+
+def settled(facts: Facts, limits: Limits) -> Listing[Phrase]:
+    """Fixed, new and removed cells, a line each: what happened, and how large the artifact is or was."""
+    deltas = [delta for state in ("removed", "fixed", "new") for delta in facts.states[state]]
+    shown = fair_in_order(deltas, lambda delta: (delta.state, delta.key.model), limits.names)
+    return listing((_settled(facts, delta) for delta in shown), len(deltas), "fixed, new or removed cell")
+
+
+def _settled(facts: Facts, delta: CellDelta) -> Phrase:
+    cell = delta.head or delta.base
+    size = cell.value("artifact_bytes") if cell else None
+    was = delta.base if delta.state == "fixed" else None
+    said = phrase(" (base: ", failure_words(was), ")") if was and was.failure else ()
+    names = phrase(code(clip(delta.key.model, NAME_LIMIT)), " on ", code(facts.short[delta.key.target]))
+    return phrase(f"{delta.state}: ", names, f", artifact {amount(size)}", said)
+
+
+@dataclass(frozen=True, slots=True)
+class Unchanged:
+    """The cells that are the same on both sides: how many, and which."""
+
+    identical: int
+    identical_cells: Phrase
+    equal: int
+    equal_cells: Phrase
+
+
+def unchanged(facts: Facts, limits: Limits) -> Unchanged:
+    """Bit-identical cells, and cells of which only the metrics are known to be equal."""
+    same = facts.states["same"]
+    identical = [delta.key for delta in same if delta.identical]
+    equal = [delta.key for delta in same if not delta.identical]
+    texts = [cells_phrase(facts, keys, limits.names) for keys in (identical, equal)]
+    return Unchanged(len(identical), texts[0], len(equal), texts[1])
+
+
+@dataclass(frozen=True, slots=True)
+class CostRow:
+    """What it cost to compile the cells of one target that were measured on both sides: informational, it varies."""
+
+    target: str
+    cells: int
+    cpu_base: int
+    cpu_head: int
+    memory_base: int
+    memory_head: int
+
+
+def costs(facts: Facts) -> tuple[CostRow, ...]:
+    """One row per target."""
+    found: dict[str, list[tuple[int, int, int, int]]] = {}
+    for delta in facts.report.deltas:
+        pairs = [delta.metrics.get(id_) for id_ in ("compile_cpu_ms", "compile_peak_rss_kib")]
+        values = [value for pair in pairs if pair for value in (pair.base, pair.head) if value is not None]
+        if len(values) == 4:
+            found.setdefault(delta.key.target, []).append((values[0], values[1], values[2], values[3]))
+    return tuple(_cost(facts.short[target], cells) for target, cells in sorted(found.items()))
+
+
+def _cost(target: str, cells: Sequence[tuple[int, int, int, int]]) -> CostRow:
+    cpu_base, cpu_head, memory_base, memory_head = zip(*cells, strict=True)
+    return CostRow(target, len(cells), sum(cpu_base), sum(cpu_head), max(memory_base), max(memory_head))

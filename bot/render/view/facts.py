@@ -1,0 +1,165 @@
+"""What every part of a view asks of a report, worked out once: cells by state, findings by cell, short names."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from bot.core.rules.delta import STATES, CellDelta
+from bot.core.values.snapshot import Cell, CellKey
+from bot.core.values.verdict import Finding, Level
+from bot.core.values.whole_report import Report
+from bot.render.text.escape import clip
+from bot.render.text.filters import plural
+from bot.render.text.phrase import Phrase, Span, code, joined, phrase
+
+STACK_LIMIT_BYTES = 32_768
+"""The compiler's default for `--iree-llvmcpu-stack-allocation-limit`."""
+
+RuleKey = tuple[str, str, str]
+
+NAME_LIMIT = 64
+"""Longer names of models and targets lose their middle."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """A report, indexed.
+
+    Attributes:
+        states: every state → its cells, in order of their keys.
+        findings: cell → its findings, worst first.
+        short: target → the name for narrow columns; unique.
+        rules: mark, rule and limit of the findings → a number for footnotes, from 1, the worst first.
+        measured_targets, models: those that have a cell which is more than unmeasured.
+    """
+
+    report: Report
+    states: Mapping[str, Sequence[CellDelta]]
+    findings: Mapping[CellKey, Sequence[Finding]]
+    deltas: Mapping[CellKey, CellDelta]
+    short: Mapping[str, str]
+    measured_targets: frozenset[str]
+    models: frozenset[str]
+    rules: Mapping[RuleKey, int]
+
+    def mark(self, key: CellKey) -> str:
+        """`fail`, `accepted`, `warn` or nothing: the worst finding of a cell, where accepted ones do not fail."""
+        findings = self.findings.get(key)
+        if not findings:
+            return ""
+        marks = {mark_of(finding) for finding in findings}
+        return next((mark for mark in ("fail", "accepted", "warn") if mark in marks), "")
+
+    def level(self, key: CellKey) -> str:
+        """`fail`, `warn` or nothing: what the cell does to the verdict."""
+        mark = self.mark(key)
+        return "warn" if mark == "accepted" else mark
+
+    def count(self, *states: str) -> int:
+        """How many cells are in these states."""
+        return sum(len(self.states[state]) for state in states)
+
+
+def build_facts(report: Report) -> Facts:
+    """Index a report."""
+    states: dict[str, list[CellDelta]] = {state: [] for state in STATES}
+    findings: defaultdict[CellKey, list[Finding]] = defaultdict(list)
+    for delta in report.deltas:
+        states[delta.state].append(delta)
+    for finding in report.verdict.findings:
+        findings[finding.key].append(finding)
+    targets = {delta.key.target for delta in report.deltas}
+    backends = {**report.base.targets, **report.head.targets}
+    cells = [delta.key for delta in report.deltas if delta.state != "unmeasured"]
+    measured, models = frozenset(key.target for key in cells), frozenset(key.model for key in cells)
+    deltas = {delta.key: delta for delta in report.deltas}
+    return Facts(
+        report, states, dict(findings), deltas, short_names(targets, backends), measured, models, _rules(report)
+    )
+
+
+def mark_of(finding: Finding) -> str:
+    """`fail`, `warn`, or `accepted` for a failing finding that was."""
+    return finding.level if finding.accepted is None else "accepted"
+
+
+def level_of(finding: Finding) -> Level:
+    """What the finding does to the verdict: an accepted one warns."""
+    return finding.level if finding.accepted is None else "warn"
+
+
+def rule_key(finding: Finding) -> RuleKey:
+    """What findings that one footnote explains have in common."""
+    return mark_of(finding), finding.rule, finding.limit
+
+
+def _rules(report: Report) -> dict[RuleKey, int]:
+    keys = dict.fromkeys(rule_key(finding) for finding in report.verdict.findings)
+    return {key: number for number, key in enumerate(keys, 1)}
+
+
+def _shorter(target: str, backend: str) -> str:
+    rest = target[len(backend) :].lstrip("-_") if backend and target.startswith(backend) else ""
+    return rest or target.removesuffix("-spirv")
+
+
+def short_names(targets: Iterable[str], backends: Mapping[str, str]) -> dict[str, str]:
+    """Target → its name without the backend it shares with others, where that leaves the names different."""
+    full = sorted(targets)
+    short = {target: _shorter(target, backends.get(target, "")) for target in full}
+    names = [*short.values(), *full]
+    return {t: clip(s if s == t or names.count(s) == 1 else t, NAME_LIMIT) for t, s in short.items()}
+
+
+def figure_bytes(cell: Cell | None) -> int | None:
+    """What the compiler said that a function of the cell needs on the stack; None where it did not."""
+    if cell is None or cell.status != "over-stack-limit":
+        return None
+    said = cell.failure.figure_bytes if cell.failure else None
+    return said if said is not None else cell.value("stack_alloca_bytes")
+
+
+def is_over(cell: Cell | None) -> bool:
+    """True where the compiler's stack gate refuses the cell."""
+    return cell is not None and cell.status == "over-stack-limit"
+
+
+def by_model(keys: Iterable[CellKey]) -> dict[str, list[str]]:
+    """Model → targets, in order."""
+    models: dict[str, list[str]] = {}
+    for key in keys:
+        models.setdefault(key.model, []).append(key.target)
+    return models
+
+
+def cells_phrase(facts: Facts, keys: Sequence[CellKey], limit: int) -> Phrase:
+    """Cells in words, with about `limit` names: `` `bert`, `vit` on `cuda`, `rocm`; `gpt2` on `cuda`; 7 more cells ``.
+
+    Models with the same targets are taken together.
+    """
+    shapes: dict[tuple[str, ...], list[str]] = {}
+    for model, targets in by_model(keys).items():
+        shapes.setdefault(tuple(targets), []).append(model)
+    parts, told, room = [], 0, limit
+    for where, models in shapes.items():
+        everywhere = len(models) > 1 and set(models) == facts.models
+        shown = models if everywhere else models[: max(1, room)]
+        who = phrase("every model") if everywhere else joined([(_name(model),) for model in shown], ", ")
+        parts.append(phrase(who, " on ", _targets_phrase(facts, where[: max(1, limit)])))
+        told, room = told + len(shown) * min(len(where), max(1, limit)), room - len(shown) - len(where) + 1
+        if room <= 0:
+            break
+    rest = len(keys) - told
+    return joined([*parts, *([phrase(plural(rest, "more cell"))] if rest else [])], "; ")
+
+
+def _name(model: str) -> Span:
+    return code(clip(model, NAME_LIMIT))
+
+
+def _targets_phrase(facts: Facts, targets: Sequence[str]) -> Phrase:
+    if len(targets) > 1 and set(targets) == facts.measured_targets:
+        return phrase("every target")
+    return joined([(code(facts.short[target]),) for target in targets], ", ")

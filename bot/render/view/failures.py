@@ -1,0 +1,164 @@
+"""Cells without a usable artifact: why, in words, with trimmed diagnostics; cells that fail alike are told once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bot.core.rules.delta import CellDelta
+from bot.core.values.snapshot import Cell, CellKey
+from bot.render.text.escape import clean_block, clip
+from bot.render.text.filters import amount, plural
+from bot.render.text.phrase import Phrase, code, phrase
+from bot.render.text.selection import Limits, Listing, fair, fair_in_order, listing
+from bot.render.view.facts import STACK_LIMIT_BYTES, Facts, cells_phrase, figure_bytes, is_over
+
+_LINE_CHARS = 200
+_NAMES = 12
+_LINES_WORTH_READING = 400
+# Where a compiler ran is nobody's business, and says nothing to those who read elsewhere: the last part is enough.
+_ABSOLUTE_PATH = re.compile(
+    r"(?<![\w.:/<>\\])(?:/[^\s/:\"'`<>()\[\],;=]+)+/(?=[^\s/])|(?<!\w)[A-Za-z]:\\(?:[^\s\\:\"']+\\)*"
+)
+_FIGURES = re.compile(r"\d+")
+
+_STAGES = {
+    "compile": "does not compile",
+    "read": "artifact cannot be read",
+    "import": "cannot be imported",
+    "option": "compiler does not know an option",
+    "stack-limit": "over the stack limit",
+    "timeout": "timed out",
+    "target": "target does not work",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FailureGroup:
+    """Cells that fail with the same words.
+
+    Attributes:
+        what: what happened, short: `does not compile (exit code 1)`.
+        cells: which cells, in words.
+        count: how many.
+        diagnostics: the first lines of what the compiler said about the first cell; may be empty.
+        more_lines: how many lines were left out.
+    """
+
+    what: Phrase
+    cells: Phrase
+    count: int
+    diagnostics: str
+    more_lines: int
+
+
+def trimmed(message: str, lines: int) -> tuple[str, int]:
+    """The first lines of a message without absolute paths, and how many more there are."""
+    kept = [line for line in clean_block(message[: _LINES_WORTH_READING * _LINE_CHARS]).split("\n") if line.strip()]
+    shown = [clip(_ABSOLUTE_PATH.sub("", line[: 5 * _LINE_CHARS]), _LINE_CHARS) for line in kept[:lines]]
+    return "\n".join(shown), len(kept) - len(shown)
+
+
+def failures(facts: Facts, state: str, limits: Limits) -> Listing[FailureGroup]:
+    """The cells of a state in groups that fail alike, the largest group first; models take turns."""
+    groups: dict[tuple[str, str], list[CellDelta]] = {}
+    for delta in facts.states[state]:
+        groups.setdefault(_likeness(delta), []).append(delta)
+    ordered = sorted(groups.values(), key=lambda group: (-len(group), group[0].key))
+    shown = fair(ordered, lambda group: group[0].key.model, limits.failures)
+    return listing((_group(facts, group, limits) for group in shown), len(groups), "group of failures")
+
+
+def _failed(delta: CellDelta) -> Cell | None:
+    return delta.head if delta.head is not None and delta.head.failure is not None else delta.base
+
+
+def _likeness(delta: CellDelta) -> tuple[str, str]:
+    cell = _failed(delta)
+    if cell is None or cell.failure is None:
+        return "", ""
+    text, _ = trimmed(cell.failure.message.replace(delta.key.model, "*"), 3)
+    return cell.failure.stage, _FIGURES.sub("#", text)
+
+
+def _group(facts: Facts, group: Sequence[CellDelta], limits: Limits) -> FailureGroup:
+    cell = _failed(group[0])
+    text, more = trimmed(cell.failure.message, limits.lines) if cell and cell.failure else ("", 0)
+    cells = cells_phrase(facts, [delta.key for delta in group], min(limits.names, _NAMES))
+    return FailureGroup(_what(group), cells, len(group), text, more)
+
+
+def _what(group: Sequence[CellDelta]) -> Phrase:
+    figures = [figure for delta in group if (figure := figure_bytes(delta.head)) is not None]
+    if is_over(group[0].head) and figures:
+        low, high = min(figures), max(figures)
+        said = amount(high) if low == high else f"{amount(low)} to {amount(high)}"
+        return phrase(f"over the compiler's stack limit: {said}, allowed are {amount(STACK_LIMIT_BYTES)}")
+    cell = _failed(group[0])
+    return failure_words(cell) if cell else phrase("failed")
+
+
+def failure_words(cell: Cell) -> Phrase:
+    """What happened to a cell without an artifact: `does not compile (exit code 1)`."""
+    failure = cell.failure
+    if failure is None:
+        return phrase("failed without a word")
+    if failure.signal:
+        return phrase("compiler crashed (", code(clip(failure.signal, 32)), ")")
+    if failure.stage == "stack-limit" and failure.figure_bytes is not None:
+        return phrase(f"over the compiler's stack limit, a function needs {amount(failure.figure_bytes)}")
+    how = f" (exit code {failure.exit_code})" if failure.exit_code else ""
+    return phrase(_STAGES.get(failure.stage, "failed") + how)
+
+
+@dataclass(frozen=True, slots=True)
+class OverRow:
+    """A cell that the compiler's stack gate refuses, with what the compiler says that a function needs."""
+
+    model: str
+    target: str
+    base: int | None
+    head: int | None
+
+
+def over_limit(facts: Facts, limits: Limits) -> Listing[OverRow]:
+    """The cells that the gate refuses on both sides."""
+    both = [d for d in facts.report.deltas if is_over(d.base) and is_over(d.head)]
+    both.sort(key=lambda d: (-abs((figure_bytes(d.head) or 0) - (figure_bytes(d.base) or 0)), d.key))
+    shown = fair_in_order(both, lambda delta: delta.key.model, limits.findings)
+    return listing((_over_row(facts, delta) for delta in shown), len(both), "cell")
+
+
+def _over_row(facts: Facts, delta: CellDelta) -> OverRow:
+    names = (clip(delta.key.model, 64), facts.short[delta.key.target])
+    return OverRow(*names, figure_bytes(delta.base), figure_bytes(delta.head))
+
+
+@dataclass(frozen=True, slots=True)
+class ReasonGroup:
+    """Cells that were not measured for the same reason."""
+
+    reason: str
+    cells: Phrase
+    count: int
+
+
+def unmeasured(facts: Facts, limits: Limits) -> Listing[ReasonGroup]:
+    """The cells without a measurement, by reason, those on purpose last; whole targets are named as such."""
+    groups: dict[tuple[bool, str], list[CellKey]] = {}
+    for delta in facts.states["unmeasured"]:
+        groups.setdefault((delta.excused, delta.reason), []).append(delta.key)
+    ordered = sorted(groups.items(), key=lambda entry: (entry[0][0], -len(entry[1]), entry[0]))
+    made = [_reason_group(facts, reason, keys, limits) for (_, reason), keys in ordered[: limits.findings]]
+    return listing(made, len(groups), "reason")
+
+
+def _reason_group(facts: Facts, reason: str, keys: Sequence[CellKey], limits: Limits) -> ReasonGroup:
+    targets = {key.target for key in keys}
+    words = clip(reason or "no reason given", 300)
+    if len(targets) == 1 and not targets & facts.measured_targets:
+        said = phrase(code(clip(keys[0].target, 64)), f" ({plural(len(keys), 'cell')})")
+    else:
+        said = cells_phrase(facts, keys, limits.names)
+    return ReasonGroup(words, said, len(keys))

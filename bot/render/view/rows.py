@@ -1,0 +1,76 @@
+"""Rows of tables: one metric of one cell, as values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from bot.core.metrics import METRIC_BY_ID, Metric
+from bot.core.values.snapshot import CellKey
+from bot.core.values.verdict import Finding
+from bot.render.text.escape import clip
+from bot.render.text.filters import superscript
+from bot.render.view.facts import NAME_LIMIT, Facts, level_of, mark_of, rule_key
+
+MARKS = {"fail": "❌", "warn": "⚠️", "accepted": "☑️"}
+_RULE_LIMIT = 48
+_ACTUAL_LIMIT = 160
+
+
+@dataclass(frozen=True, slots=True)
+class MetricRow:
+    """One metric of one cell on both sides.
+
+    Attributes:
+        target: the short name.
+        metric: the metric's label; empty where the state of the cell is meant.
+        mark: symbol of the finding, with the number of the rule's footnote; empty without one.
+        note: that number.
+        level: `fail`, `warn` or empty.
+        rule, limit: of the finding, as the configuration has them.
+        actual: the finding's own words.
+    """
+
+    model: str
+    target: str
+    metric: str
+    unit: str
+    base: int | None
+    head: int | None
+    mark: str = ""
+    note: int = 0
+    level: str = ""
+    rule: str = ""
+    limit: str = ""
+    actual: str = ""
+
+
+def metric_row(
+    facts: Facts, key: CellKey, metric: Metric, values: tuple[int | None, int | None], finding: Finding | None
+) -> MetricRow:
+    """A row; `values` are base and head."""
+    names = (clip(key.model, NAME_LIMIT), facts.short[key.target], metric.label, metric.unit)
+    return MetricRow(*names, *values, **_said(facts, finding))
+
+
+def _said(facts: Facts, finding: Finding | None) -> dict[str, Any]:
+    if finding is None:
+        return {}
+    number = facts.rules[rule_key(finding)]
+    return {
+        "mark": MARKS[mark_of(finding)] + superscript(number),
+        "note": number,
+        "level": level_of(finding),
+        "rule": clip(finding.rule, _RULE_LIMIT),
+        "limit": clip(finding.limit, _RULE_LIMIT),
+        "actual": clip(finding.actual, _ACTUAL_LIMIT),
+    }
+
+
+def finding_row(facts: Facts, finding: Finding) -> MetricRow:
+    """A finding as a row; one about the state of a cell has no metric and no values."""
+    if finding.metric is not None:
+        values = (finding.base, finding.head)
+        return metric_row(facts, finding.key, METRIC_BY_ID[finding.metric], values, finding)
+    names = (clip(finding.key.model, NAME_LIMIT), facts.short.get(finding.key.target, finding.key.target))
+    return MetricRow(*names, "", "count", None, None, **_said(facts, finding))

@@ -1,0 +1,1 @@
+"""Two snapshots to a report, and a report to its files."""

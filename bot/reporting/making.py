@@ -1,0 +1,87 @@
+"""Two sides to a report: compared, judged and explained; and why a report has no verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from bot.core.rules.delta import CellDelta, diff
+from bot.core.rules.merging import nothing_in_common, unmeasured_models
+from bot.core.rules.policy import judge
+from bot.core.values.snapshot import Snapshot
+from bot.core.values.verdict import Verdict
+from bot.core.values.whole_report import Baseline, Report
+from bot.errors import NoVerdict
+from bot.inputs.config import Config
+from bot.insight.explanations import changed_models, explanations
+from bot.insight.facts.precision import Texts, no_texts
+from bot.insight.roots.clusters import root_causes
+from bot.insight.tables.whole_models import overview
+
+
+def reported(config: Config, base: Snapshot, head: Snapshot, baseline: Baseline, texts: Texts = no_texts) -> Report:
+    """Compare, judge and explain two sides; `texts`: as `bot.insight.facts.precision` has it."""
+    deltas = diff(base, head)
+    verdict = judge(deltas, config.thresholds, config.states, config.noise)
+    told = explanations(base, head, deltas, config.sections, texts)
+    return Report(
+        base=base,
+        head=head,
+        baseline=baseline,
+        deltas=deltas,
+        verdict=verdict,
+        report_id=config.report_id,
+        notes=(*_notes(base, head, deltas), *_once(head, verdict)),
+        explanations=told,
+        root_causes=root_causes(deltas, told, changed_models(base, head)),
+        overview=overview(base, head, config.pairs, config.depths, _shares(config)),
+    )
+
+
+def _shares(config: Config) -> dict[str, float]:
+    return {metric: float(band.value) for metric, band in config.noise.items()}
+
+
+def require_verdict(made: Report, out: Path) -> None:
+    """Raise NoVerdict, once the report is written, where it has nothing to judge."""
+    if made.verdict.status == "unknown":
+        raise no_verdict(made, out)
+
+
+def no_verdict(made: Report, out: Path) -> NoVerdict:
+    """Why a report has no verdict, in one line."""
+    where, what = str(out / "report.json"), f"no verdict: {made.broke or 'nothing could be compared'}"
+    if any(cell.measured for snapshot in (made.base, made.head) for cell in snapshot.cells):
+        why = nothing_in_common(made.base, made.head)
+        return NoVerdict(what, where=where, hint=why or next((d.reason for d in made.deltas if d.reason), ""))
+    return NoVerdict(f"{what}, no cell could be measured on either side", where=where, hint=_first_word(made.head))
+
+
+def _notes(base: Snapshot, head: Snapshot, deltas: Sequence[CellDelta]) -> tuple[str, ...]:
+    """What a reader must not miss beside the cells themselves."""
+    unstable = (
+        f"{delta.key}: {delta.noise}; judged by the most innocent pair"
+        for delta in deltas
+        if delta.unstable and delta.state != "same"
+    )
+    return (*unmeasured_models(base, head), *unstable)
+
+
+def _once(head: Snapshot, verdict: Verdict) -> tuple[str, ...]:
+    """Which alarms rest on a single compile of the head: repeating has its price, so that not all are repeated."""
+    alarming = dict.fromkeys(finding.key for finding in verdict.findings)
+    single = {cell.key for cell in head.cells if cell.compiles == 1 and cell.status in _REPEATABLE}
+    once = [str(key) for key in alarming if key in single]
+    if not once:
+        return ()
+    rest = f" and {len(once) - _NAMED} more" if len(once) > _NAMED else ""
+    return (f"alarms that rest on a single compile of the head: {', '.join(once[:_NAMED])}{rest}",)
+
+
+_REPEATABLE = frozenset({"ok", "over-stack-limit", "failed"})
+_NAMED = 3
+
+
+def _first_word(snapshot: Snapshot) -> str:
+    failure = next((cell.failure for cell in snapshot.cells if cell.failure), None)
+    return failure.first_line if failure else "no cells were planned"

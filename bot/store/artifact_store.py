@@ -1,0 +1,108 @@
+"""Snapshots as workflow artifacts: the store for repositories where no job may write to a branch.
+
+An artifact is named `<name>-<report_id>-<digest>` and holds one file, `<report_id>--<sha>.<digest>.json.xz`; the
+commit is what GitHub says the run was about. So the listing alone gives every entry, and only the one that is wanted
+is downloaded. Artifacts of other branches and of forks do not count: anybody can make those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from bot.core.rules.baseline import Entry
+from bot.core.values.publication import ArtifactInfo
+from bot.core.values.snapshot import Snapshot
+from bot.errors import InputError, UsageError
+from bot.store.entries import checked_report_id, entry_of, path_of, unpack
+from bot.store.unzip import read_zip
+
+_LIMIT_BYTES = 64 << 20
+
+
+class Artifacts(Protocol):
+    """The artifacts of a repository; both raise NetworkError."""
+
+    def listed(self) -> Iterable[ArtifactInfo]:
+        """All that are looked at, of all runs."""
+
+    def download(self, artifact_id: int, max_bytes: int) -> bytes:
+        """The zip of one."""
+
+
+def artifact_name(entry: Entry, name: str = "code-size-baseline") -> str:
+    """The name under which the workflow uploads an entry."""
+    return f"{name}-{checked_report_id(entry.report_id)}-{entry.digest}"
+
+
+def file_name(entry: Entry) -> str:
+    """The one file in it: the path in other stores, without folders."""
+    return f"{entry.report_id}--{Path(path_of(entry)).name}"
+
+
+class ArtifactStore:
+    """The store of artifacts that runs on `default_branch` of the repository itself uploaded.
+
+    Args:
+        name: the prefix of the artifacts' names.
+    """
+
+    def __init__(self, artifacts: Artifacts, default_branch: str, name: str = "code-size-baseline") -> None:
+        self._artifacts, self._branch, self._name = artifacts, default_branch, name
+        self._known: dict[Entry, list[int]] | None = None
+
+    @property
+    def _ids(self) -> dict[Entry, list[int]]:
+        """Entry → its artifacts, the newest first."""
+        if self._known is None:
+            self._known = {}
+            for artifact in sorted(self._artifacts.listed(), key=lambda one: -one.id):
+                if entry := self._entry(artifact):
+                    self._known.setdefault(entry, []).append(artifact.id)
+        return self._known
+
+    def entries(self) -> Sequence[Entry]:
+        """Everything that can still be downloaded; raises NetworkError."""
+        self._known = None
+        return sorted(self._ids)
+
+    def newest(self, entries: Sequence[Entry]) -> Entry:
+        """By its artifact's id: those grow with time."""
+        return max(entries, key=lambda entry: (self._ids.get(entry, [0]), entry))
+
+    def load(self, entry: Entry) -> Snapshot:
+        """Download and read one snapshot, of several of that name the newest that is whole.
+
+        Raises InputError, NetworkError.
+        """
+        problem = InputError("is not stored", where=artifact_name(entry, self._name))
+        for artifact_id in self._ids.get(entry, ()):
+            try:
+                return self._read(entry, artifact_id)
+            except InputError as error:
+                problem = error
+        raise problem
+
+    def _read(self, entry: Entry, artifact_id: int) -> Snapshot:
+        name = file_name(entry)
+        files = read_zip(self._artifacts.download(artifact_id, _LIMIT_BYTES), names=(name,))
+        if name not in files:
+            raise InputError("the archive is empty", where=artifact_name(entry, self._name))
+        return unpack(files[name], name)
+
+    def save(self, entry: Entry, snapshot: Snapshot) -> bool:
+        """Raises UsageError: only the workflow itself can upload."""
+        raise UsageError(
+            "workflow artifacts are not stored by this program",
+            hint=f"upload the file written for it as artifact {artifact_name(entry, self._name)}",
+        )
+
+    def _entry(self, artifact: ArtifactInfo) -> Entry | None:
+        """The entry an artifact holds; None where it is not a baseline, or not to be trusted as one."""
+        usable = artifact.is_own and artifact.head_branch == self._branch and not artifact.expired
+        if not usable or not artifact.name.startswith(f"{self._name}-"):
+            return None
+        report_id, _, digest = artifact.name[len(self._name) + 1 :].rpartition("-")
+        sha = artifact.head_sha
+        return entry_of(f"snapshots/{report_id}/{sha[:2]}/{sha}.{digest}.json.xz")

@@ -1,0 +1,188 @@
+"""Git as a program: commits found, fetched and checked out; nothing of a repository's content is ever run by it.
+
+The directory may belong to another user (a container's workspace) and its commits to a stranger: hooks, filters,
+submodules and the configuration of user and machine are all left out.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+
+from bot.errors import InputError, NetworkError
+from bot.system.files import temporary_directory
+from bot.system.git_auth import Credentials
+from bot.system.processes import Cancel, Outcome, run
+
+TIMEOUT_SECONDS = 900
+_SETTINGS = (
+    "safe.directory=*",
+    "core.hooksPath=/dev/null",
+    "core.attributesFile=/dev/null",
+    "core.fsmonitor=false",
+    "protocol.ext.allow=never",
+    "submodule.recurse=false",
+    "fetch.recurseSubmodules=false",
+    "filter.lfs.smudge=",
+    "filter.lfs.process=",
+    "filter.lfs.required=false",
+    "gc.auto=0",
+    "maintenance.auto=false",
+)
+_ENVIRONMENT = {
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": "/dev/null",
+    "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "LC_ALL": "C",
+}
+_FETCH = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head")
+_SHA = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_UNREACHABLE = re.compile(r"unable to access|Could not read from remote|Could not resolve|Connection|timed out")
+_FIRST_STEP, _LARGEST_STEP = 50, 3200  # commits a deepening fetch asks for: doubled until it is enough
+
+
+def first_line(output: str) -> str:
+    """What a failed git says, as one line: its `fatal:` or `error:`, else whatever came first."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    told = [line for line in lines if line.startswith(("fatal:", "error:"))]
+    return (told or lines or ["no message"])[0]
+
+
+class Git:
+    """Git in one directory.
+
+    Args:
+        auth: what to authenticate with, from `bot.system.git_auth.credentials`.
+    """
+
+    def __init__(self, directory: Path, cancel: Cancel, auth: Credentials | None = None) -> None:
+        self.directory, self._cancel, self._auth = directory, cancel, auth
+
+    def __call__(
+        self,
+        *arguments: str,
+        stdin: Path | None = None,
+        stdout: Path | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> Outcome:
+        """Run one git command, whatever its outcome; raises InputError where there is no git."""
+        with self._auth.handed() if self._auth else nullcontext() as secret:
+            settings = (*_SETTINGS, *([f"include.path=/dev/fd/{secret}"] if secret is not None else []))
+            options = [word for setting in settings for word in ("-c", setting)]
+            try:
+                return run(
+                    ["git", "-C", str(self.directory), *options, *arguments],
+                    cancel=self._cancel,
+                    stdin=stdin,
+                    stdout=stdout,
+                    environment={**_ENVIRONMENT, **(environment or {})},
+                    timeout_seconds=TIMEOUT_SECONDS,
+                    inherited=() if secret is None else (secret,),
+                )
+            except OSError as error:
+                raise InputError(f"git cannot be run: {error.strerror}", hint="install git") from None
+
+    def text(self, *arguments: str) -> str:
+        """Standard output, of any length, without the white space around it; raises InputError where git fails."""
+        with temporary_directory("git-") as directory:
+            file = directory / "out"
+            outcome = self(*arguments, stdout=file)
+            if not outcome.ok:
+                raise InputError(f"git {arguments[0]} failed: {first_line(outcome.output)}", where=str(self.directory))
+            return file.read_text(encoding="utf-8", errors="replace").strip()
+
+    def resolve(self, ref: str) -> str | None:
+        """The full SHA of the commit that `ref` names here, else at origin (and then fetched); None for no such ref.
+
+        Raises InputError for what cannot be a ref, NetworkError where origin does not answer.
+        """
+        if not ref or ref.startswith("-") or not ref.isprintable() or " " in ref:
+            raise InputError(f"{ref[:80]!r} is no git ref", hint="name a commit, a branch or a tag")
+        return self._local(ref) or self._fetched(ref)
+
+    def _local(self, ref: str) -> str | None:
+        outcome = self("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
+        found = outcome.output.strip()
+        return found if outcome.ok and _SHA.fullmatch(found) else None
+
+    def _fetched(self, ref: str) -> str | None:
+        sha = ref if _SHA.fullmatch(ref) else self._advertised(ref)
+        if sha is None or not self._fetch(sha):
+            return None
+        return self._local(sha)
+
+    def _advertised(self, ref: str) -> str | None:
+        """What origin's branch or tag of that name stands at; a tag object is peeled."""
+        wanted = [f"refs/tags/{ref}^{{}}", f"refs/tags/{ref}", f"refs/heads/{ref}", f"{ref}^{{}}", ref]
+        if not self.has_remote():
+            return None
+        with temporary_directory("git-") as directory:
+            outcome = self("ls-remote", "origin", *wanted, stdout=directory / "out")
+            self._reached(outcome)
+            rows = (directory / "out").read_text(encoding="utf-8", errors="replace").splitlines()
+        shas = {name: sha for sha, _, name in (row.partition("\t") for row in rows)}
+        return next((shas[name] for name in wanted if name in shas), None)
+
+    def _reached(self, outcome: Outcome) -> None:
+        if not outcome.ok and _UNREACHABLE.search(outcome.output):
+            raise NetworkError(f"git cannot reach origin: {first_line(outcome.output)}", where=str(self.directory))
+
+    def has_remote(self) -> bool:
+        """True where there is an `origin` to fetch from."""
+        return self("config", "--get", "remote.origin.url").ok
+
+    def _fetch(self, sha: str) -> bool:
+        """Get one missing commit: alone where the clone is shallow; a depth would make a full clone shallow."""
+        if not self.has_remote():
+            return False
+        depth = ("--depth=1",) if self.text("rev-parse", "--is-shallow-repository") == "true" else ()
+        outcome = self(*_FETCH, *depth, "origin", sha)
+        self._reached(outcome)
+        return outcome.ok
+
+    def ensure(self, sha: str) -> None:
+        """Have the commit here; raises InputError where it is neither here nor at origin."""
+        if self.resolve(sha) is None:
+            raise InputError(f"commit {sha} is neither here nor at origin", where=str(self.directory))
+
+    def parents(self, sha: str) -> tuple[str, ...]:
+        """As the commit itself names them, so also where a shallow clone ends; they need not be here."""
+        header = self.text("cat-file", "commit", sha).partition("\n\n")[0].splitlines()
+        return tuple(line[len("parent ") :] for line in header if line.startswith("parent "))
+
+    def ancestors(self, sha: str, limit: int) -> tuple[str, ...]:
+        """First parents of the commit, nearest first, at most `limit`; fewer only at the root, or without origin."""
+        self.ensure(sha)
+        step = _FIRST_STEP
+        while True:
+            found = self.text("rev-list", "--first-parent", f"--max-count={limit + 1}", sha, "--").split()
+            if len(found) > limit or not self.parents(found[-1]):
+                return tuple(found[1:])
+            outcome = self(*_FETCH, f"--deepen={step}", "origin", found[-1])
+            if not outcome.ok or self._is_end(found[-1]):
+                return tuple(found[1:])
+            step = min(2 * step, _LARGEST_STEP)
+
+    def _is_end(self, sha: str) -> bool:
+        """True where history still ends there: the remote has no more of it than we."""
+        return len(self.text("rev-list", "--first-parent", "--max-count=2", sha, "--").split()) < 2
+
+    @contextmanager
+    def worktree(self, sha: str) -> Iterator[Path]:
+        """The commit's files in a directory of their own, gone afterwards, also for git; large files stay pointers."""
+        self.ensure(sha)
+        common = Path(self.text("rev-parse", "--path-format=absolute", "--git-common-dir"))
+        with temporary_directory("tree-") as parent:
+            path = parent / parent.name  # git keeps its record of a worktree under the last part of its path
+            try:
+                self.text("worktree", "add", "--quiet", "--detach", str(path), sha)
+                yield path
+            finally:
+                # `git worktree prune` would also forget the user's worktrees on a disk that is not mounted here, and
+                # a cancelled run starts no more children.
+                shutil.rmtree(common / "worktrees" / path.name, ignore_errors=True)
