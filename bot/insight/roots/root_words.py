@@ -80,12 +80,16 @@ def _codegen(moved: Sequence[Moved]) -> str:
     if len(known) < len(pairs):
         return "the same configuration, other code"
     operations = _moved_counts((base.operations, head.operations) for base, head in known)
-    made = _made(_moved_counts((base.instructions, head.instructions) for base, head in known))
+    decoded = [
+        (base.instructions, head.instructions) for base, head in known if base.instructions and head.instructions
+    ]
+    made = _made(_moved_counts(decoded))
     if any(ir_explains(base, head) for base, head in known):
         told = f": {_signed(operations)} in all" if operations else ", and balance over all of it"
         return f"the same configuration; the operations before machine code differ{told}"
     few = f"few operations before machine code differ ({_signed(operations)})" if operations else _SAME_IR
-    return f"the same configuration; {few}, its instructions do{f' more: {made} in all' if made else ''}"
+    of = "" if len(decoded) == len(known) else f" of the {len(decoded):,} that can be decoded"
+    return f"the same configuration; {few}, its instructions do{f' more: {made} in all{of}' if made else ''}"
 
 
 _SAME_IR = "no count of operations before machine code differs"
