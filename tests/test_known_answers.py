@@ -190,6 +190,28 @@ def test_an_operation_inserted_early_in_the_model(lab: Lab) -> None:
     assert (gone["cause"], removed["head"]) == ("input", None)
 
 
+def test_another_level_that_changes_nothing_but_names(lab: Lab) -> None:
+    """Dispatches are called otherwise at O2: no code, no region and no configuration is said to differ."""
+    targets = {"targets": ["llvm-cpu-x86_64", "cuda", "vulkan-spirv"]}
+    base = lab.measure("base", {"layers": LAYERS}, **targets)
+    head = lab.measure("head", {"layers": LAYERS}, flags=["--iree-opt-level=O2"], **targets)
+    cells = [cell for cell in lab.report(base, head)["cells"] if cell["state"] == "changed"]
+    assert len(cells) == 3
+    assert all(cell["dispatches"] == [] and cell["unchanged"] == 2 for cell in cells)
+    assert all(cell["waterfall"].keys() <= {"container", "host", "packaging"} for cell in cells)
+
+
+def test_a_constant_changed_in_the_model(lab: Lab) -> None:
+    """One number: its dispatch has other code, and all that moved is the model's."""
+    text = (FIXTURES / "families/constants.mlir").read_text(encoding="utf-8")
+    changed = text.replace("1340891776", "1340891777", 1)
+    assert changed != text
+    base, head = lab.measure("base", {"chain": text}), lab.measure("head", {"chain": changed})
+    cell = only_cell(lab.report(base, head))
+    assert (cell["cause"], cell["first"]) == ("input", "input") or cell["waterfall"] == {}
+    assert causes(cell) <= {"input"} and len(cell["dispatches"]) == 1
+
+
 @pytest.mark.parametrize(
     ("fixture", "members", "says"),
     [
