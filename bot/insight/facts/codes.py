@@ -7,6 +7,7 @@ character longer from the tenth dispatch on. So where whole digests agree the co
 from __future__ import annotations
 
 from bot.core.codec.digests import differ, is_whole
+from bot.core.values.explanation import DispatchDelta
 from bot.core.values.snapshot import Dispatch
 from bot.insight.causes.matching import Match, numbers
 
@@ -43,7 +44,7 @@ def same_numbers(base: Dispatch, head: Dispatch) -> bool:
     return left == right or (sized and left[1:] == right[1:] and code_differs(base, head) is False)
 
 
-def named_bytes(found: Match) -> int:
+def named_bytes(found: Match | DispatchDelta) -> int:
     """Code that is head's more only because its names are longer: 0 where the code is not known to be the same."""
     base, head = found.base, found.head
     if base is None or head is None or base.code_bytes is None or head.code_bytes is None:

@@ -89,7 +89,7 @@ def _codegen(moved: Sequence[Moved]) -> str:
         return f"the same configuration; the operations before machine code differ{told}"
     few = f"few operations before machine code differ ({_signed(operations)})" if operations else _SAME_IR
     of = "" if len(decoded) == len(known) else f" of the {len(decoded):,} that can be decoded"
-    return f"the same configuration; {few}, its instructions do{f' more: {made} in all{of}' if made else ''}"
+    return f"the same configuration, other code; {few}{f'; instructions: {made} in all{of}' if made else ''}"
 
 
 _SAME_IR = "no count of operations before machine code differs"

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from bot.core.parts import CODE, CONSTANTS, EXECUTABLES, TABLES, VM, part_words
 from bot.core.values.explanation import CAUSES, MIXED, UNKNOWN, DispatchDelta, PartDelta
 from bot.core.values.snapshot import Cell, Dispatch
-from bot.insight.facts.codes import code_differs
+from bot.insight.facts.codes import code_differs, named_bytes
 
 OUTSIDE = "text outside of dispatches"
 RENAMED = "names of kernels in their code"
@@ -65,7 +65,7 @@ def rest_parts(
     """
     changes = _changes(base, head)
     known = all(row.code_bytes is not None for cell in (base, head) for row in cell.dispatches)
-    renamed_bytes += sum(_renamed_bytes(delta) for delta in dispatches)
+    renamed_bytes += sum(map(named_bytes, dispatches))
     found = [*_outside_dispatches(changes, dispatches, renamed_bytes, known), *_others(changes)]
     rest = _artifact_change(base, head) - sum(part.change_bytes for part in found)
     rest -= sum(code_parts(dispatches).values())
@@ -117,14 +117,6 @@ def _container_bytes(delta: DispatchDelta) -> int:
         return 0
     row, sign = (delta.head, 1) if delta.head else (delta.base, -1)
     return sign * ((_whole_bytes(row) or 0) - ((row.code_bytes if row else 0) or 0))
-
-
-def _renamed_bytes(delta: DispatchDelta) -> int:
-    """Of a dispatch that is listed for another reason: what its names alone added to the same code."""
-    base, head = delta.base, delta.head
-    if base is None or head is None or code_differs(base, head) is not False:
-        return 0
-    return (head.code_bytes or 0) - (base.code_bytes or 0)
 
 
 def _others(changes: Mapping[str, int]) -> Iterator[PartDelta]:
