@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import signal
 import sys
@@ -25,6 +24,7 @@ from bot.commands.measure import measure
 from bot.commands.merge import merge
 from bot.commands.plan import plan_shards
 from bot.commands.report import report
+from bot.core.codec.json_text import canonical
 from bot.core.values.verdict import Verdict
 from bot.core.values.whole_report import Report
 from bot.errors import BotError, InputError, InternalError, Interrupted, OutputError
@@ -135,7 +135,7 @@ def _explain(arguments: argparse.Namespace, show: _Show, cancel: Cancel) -> int:
 
 def _plan(arguments: argparse.Namespace, show: _Show, cancel: Cancel) -> int:
     found = plan_shards(_request(arguments, {}), arguments.shards, arguments.costs, cancel)
-    print(json.dumps(found))
+    print(canonical(found).decode())
     return 0
 
 

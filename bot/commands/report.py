@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from pathlib import Path
 
 from bot.commands.publishing import publish
@@ -16,10 +15,6 @@ def report(request: Request, base: Path, head: Path, show: Show) -> Verdict:
     """Compare two snapshots that were measured before; no compiler is needed."""
     config = load_config(request.config)
     require_writable(request.out)
-    gc.disable()  # one pass over a million small values, none of them cyclic
-    try:
-        sides = selected({"base": load_snapshot(base), "head": load_snapshot(head)}, request)
-        baseline = Baseline(f"snapshot {base.name}", sides["base"].source.sha)
-        return publish(request, config, sides["base"], sides["head"], baseline, show)
-    finally:
-        gc.enable()
+    sides = selected({"base": load_snapshot(base), "head": load_snapshot(head)}, request)
+    baseline = Baseline(f"snapshot {base.name}", sides["base"].source.sha)
+    return publish(request, config, sides["base"], sides["head"], baseline, show)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 
+from bot.core.codec.json_text import canonical
 from bot.errors import BotError, InternalError, UsageError
 from bot.github.posting import command, post
 from bot.github.reviewing import baseline, part, review, shards
@@ -57,7 +57,7 @@ def _nothing(services: Services) -> int:
 
 
 def _plan(services: Services) -> None:
-    text = json.dumps(shards(services))
+    text = canonical(shards(services)).decode()
     print(text)
     if services.outputs:
         write_outputs(services.outputs, {"matrix": text})

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from bot.core.codec.serial import from_json
+from bot.core.codec.snapshot_json import from_json
 from bot.core.rules.acceptance import Acceptance
 from bot.core.values.comment_state import decode
 from bot.core.values.context import CommandRequest

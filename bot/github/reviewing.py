@@ -8,17 +8,16 @@ part: measure one shard of the head, for a review that joins them.
 from __future__ import annotations
 
 import glob
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from bot.compiler.caches.cell_cache import TextStore
+from bot.core.codec.json_text import decoded
 from bot.core.rules.baseline import Entry
 from bot.core.rules.merging import merge_snapshots
 from bot.core.rules.policy import Rule
-from bot.core.rules.sharding import assigned, matrix
+from bot.core.rules.sharding import Matrix, assigned, matrix
 from bot.core.values.snapshot import CompilerInfo, Snapshot, SourceInfo
 from bot.core.values.whole_report import Baseline, Report
 from bot.errors import BotError, InputError, Interrupted, UsageError
@@ -96,7 +95,7 @@ def part(services: Services) -> None:
     services.show.say(f"wrote {path}")
 
 
-def shards(services: Services) -> dict[str, Any]:
+def shards(services: Services) -> Matrix:
     """The matrix of a sharded run, dealt out by the costs of the nearest stored snapshot."""
     if services.inputs.shards is None:
         raise UsageError("is missing", where="input shards", hint="say how many runners measure")
@@ -237,10 +236,8 @@ def _lost(services: Services, head: Opened, merged: Snapshot) -> list[str]:
 
 def _planned(services: Services) -> list[str]:
     """The shards of the plan, as I/N."""
-    try:
-        return [str(row["shard"]) for row in json.loads(services.inputs.plan)["include"]]
-    except (ValueError, KeyError, TypeError):
-        raise InputError("is no plan", where="input plan", hint="give what the command plan printed") from None
+    plan = decoded(services.inputs.plan, Matrix, "input plan", "give what the command plan printed")
+    return [part.shard for part in plan.include]
 
 
 def _nothing(base: Opened, head: Snapshot) -> Snapshot:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -25,13 +24,13 @@ from bot.readers.ir_facts import alloca_bytes, operations, program_facts, strate
 _Fact = TypeVar("_Fact")
 
 
-def _read(answer: str | None, reader: Callable[[object], _Fact]) -> tuple[_Fact | None, str | None]:
+def _read(answer: str | None, reader: Callable[[str], _Fact]) -> tuple[_Fact | None, str | None]:
     """The IR worker's answer as a value, or the reason why there is none."""
     if answer is None:
         return None, "the compiler left no IR to read"
     try:
-        return reader(json.loads(answer)), None
-    except (MalformedBinary, ValueError, RecursionError) as error:
+        return reader(answer), None
+    except MalformedBinary as error:
         return None, str(error)
 
 

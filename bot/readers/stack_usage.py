@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from bot.core.codec.checked import is_count
+from bot.core.record import is_count
 from bot.errors import MalformedBinary
 
 FRAME_KINDS = ("static", "dynamic")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
-from bot.core.codec.checked import is_count
-from bot.errors import MalformedBinary
+import msgspec
+
+from bot.core.codec.json_text import decoded
+from bot.core.record import Count
+from bot.errors import InputError, MalformedBinary
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +19,23 @@ class Statistics:
     executables: int | None
 
 
+class _Execution(msgspec.Struct, rename="kebab"):
+    dispatch_count: Count | None = None
+
+
+class _Executable(msgspec.Struct, rename="kebab"):
+    executable_count: Count | None = None
+
+
+class _Totals(msgspec.Struct):
+    execution: _Execution = _Execution()
+    executable: _Executable = _Executable()
+
+
+class _Document(msgspec.Struct, rename="kebab"):
+    stream_aggregate: _Totals = _Totals()
+
+
 def read_statistics(text: str) -> Statistics:
     """Read `stream-aggregate`, the totals over the whole program.
 
@@ -24,19 +43,7 @@ def read_statistics(text: str) -> Statistics:
         MalformedBinary: the text is not JSON, or a count is no count.
     """
     try:
-        document = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise MalformedBinary(f"not JSON: {error}", where="scheduling statistics") from error
-    return Statistics(
-        dispatch_sites=_count(document, "execution", "dispatch-count"),
-        executables=_count(document, "executable", "executable-count"),
-    )
-
-
-def _count(document: object, group: str, key: str) -> int | None:
-    value = document
-    for name in ("stream-aggregate", group, key):
-        value = value.get(name) if isinstance(value, dict) else None
-    if value is None or is_count(value):
-        return value
-    raise MalformedBinary(f"{group}.{key} is no count: {value!r:.40}", where="scheduling statistics")
+        totals = decoded(text, _Document, "scheduling statistics").stream_aggregate
+    except InputError as error:
+        raise MalformedBinary(error.what, where=error.where) from None
+    return Statistics(totals.execution.dispatch_count, totals.executable.executable_count)

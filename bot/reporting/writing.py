@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from bot.core.codec.serial import lines, snapshot_to_plain
+from bot.core.codec.report_json import report_lines
+from bot.core.codec.snapshot_json import lines, rows_of
 from bot.core.values.snapshot import Snapshot
-from bot.core.values.whole_report import Report, report_to_plain
+from bot.core.values.whole_report import Report
 from bot.render.html.page import render_html
 from bot.render.markdown.comment import render_comment
 from bot.render.markdown.summary import render_summary
@@ -16,18 +17,18 @@ from bot.system.files import write_atomically
 
 def write_snapshot(path: Path, snapshot: Snapshot) -> None:
     """Write the contract's `snapshot.json`."""
-    write_atomically(path, lines(snapshot_to_plain(snapshot)))
+    write_atomically(path, lines(rows_of(snapshot)))
 
 
 def write_report(made: Report, templates: Path | None, out: Path) -> list[Path]:
     """The six files of the contract."""
-    writers: dict[str, Callable[[], Iterable[str]]] = {
-        "base.json": lambda: lines(snapshot_to_plain(made.base)),
-        "head.json": lambda: lines(snapshot_to_plain(made.head)),
-        "report.json": lambda: lines(report_to_plain(made)),
-        "comment.md": lambda: [render_comment(made, templates)],
-        "summary.md": lambda: [render_summary(made, templates)],
-        "report.html": lambda: [render_html(made, templates)],
+    writers: dict[str, Callable[[], bytes | Iterable[bytes]]] = {
+        "base.json": lambda: lines(rows_of(made.base)),
+        "head.json": lambda: lines(rows_of(made.head)),
+        "report.json": lambda: report_lines(made),
+        "comment.md": lambda: render_comment(made, templates).encode(),
+        "summary.md": lambda: render_summary(made, templates).encode(),
+        "report.html": lambda: render_html(made, templates).encode(),
     }
     for name, write in writers.items():
         write_atomically(out / name, write())

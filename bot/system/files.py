@@ -49,9 +49,9 @@ def open_to_others(tree: Path) -> None:
             path.chmod(_DIRECTORY_MODE if path.stat().st_mode & 0o100 else _FILE_MODE)
 
 
-def write_atomically(path: Path, data: bytes | Iterable[str]) -> None:
-    """Write `path` whole or not at all, from bytes or from pieces of text; raises OutputError."""
-    pieces = (data,) if isinstance(data, bytes) else (piece.encode() for piece in data)
+def write_atomically(path: Path, data: bytes | Iterable[bytes]) -> None:
+    """Write `path` whole or not at all, from bytes or from pieces of them; raises OutputError."""
+    pieces = (data,) if isinstance(data, bytes) else data
     try:
         make_directory(path.parent)
         handle, name = tempfile.mkstemp(prefix=PART_PREFIX, dir=path.parent)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,10 +17,12 @@ from bot.compiler.caches.storage import touch
 from bot.compiler.machine import processor
 from bot.compiler.tools.importing import importer_version
 from bot.core.codec.digests import is_whole
-from bot.core.codec.serial import cell_from_plain, cell_to_plain, dumps
-from bot.core.codec.serial_program import Programs, programs_from_plain
+from bot.core.codec.json_text import canonical, decoded
+from bot.core.codec.snapshot_json import CellRow, Programs, cell_of, row_of
+from bot.core.record import Record
 from bot.core.rules.lasting import lasts
 from bot.core.values.planned import PlannedCell
+from bot.core.values.program import Program
 from bot.core.values.snapshot import Cell
 from bot.errors import BotError
 from bot.system.files import write_atomically
@@ -34,6 +36,12 @@ MEASUREMENT_SOURCES = "b3753d296c541844d027d90e6e7b1812d42821dd0af2dea19b012fe18
 def digest_of(*parts: str | Sequence[str]) -> str:
     """SHA-256 (hex) of parts, none of which can run into the next."""
     return hashlib.sha256(json.dumps(parts, ensure_ascii=False).encode()).hexdigest()
+
+
+class _Kept(Record, frozen=True):
+    key: str
+    cell: CellRow
+    programs: Mapping[str, Program]
 
 
 def cell_key(compiler_digest: str, cell: PlannedCell, donor: PlannedCell | None = None) -> str:
@@ -70,11 +78,11 @@ class CellCache:
             head, _, body = self._path(key).read_bytes().partition(b"\n")
             if hashlib.sha256(body).hexdigest().encode() != head:
                 return None
-            plain = json.loads(body)
-            if plain["key"] != key:
+            kept = decoded(body, _Kept, "cell")
+            if kept.key != key:
                 return None
-            cell = cell_from_plain(plain["cell"], programs_from_plain(plain.get("programs", {}), "programs"))
-        except (OSError, ValueError, KeyError, TypeError, RecursionError, BotError):
+            cell = cell_of(kept.cell, kept.programs, "cell")
+        except (OSError, ValueError, BotError):
             return None
         touch(self._path(key))
         return cell
@@ -84,8 +92,7 @@ class CellCache:
         if not (self.keeps and lasts(cell)):
             return
         programs = Programs((cell,))
-        plain = {"key": key, "cell": cell_to_plain(cell, programs), "programs": programs.plain}
-        body = dumps(plain).encode()
+        body = canonical(_Kept(key, row_of(cell, programs), programs.by_name))
         write_atomically(self._path(key), hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
 
 
@@ -122,4 +129,4 @@ class TextStore:
         if path.is_file():
             touch(path)
         elif self.keeps:
-            write_atomically(path, [text])
+            write_atomically(path, text.encode())

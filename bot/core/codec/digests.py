@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import re
 from base64 import urlsafe_b64encode
-from dataclasses import replace
 
-from bot.core.codec.serial_program import key_of, program_to_plain
+from msgspec.structs import replace
+
+from bot.core.codec.snapshot_json import key_of
 from bot.core.values.program import Program, Source
 from bot.core.values.snapshot import Cell, Dispatch
 
@@ -58,7 +59,7 @@ def short_program(program: Program) -> bool:
 
 def name_of(program: Program) -> str:
     """The whole digest (hex) of all that is said of a program but its arguments, which a baseline leaves out."""
-    return key_of(program_to_plain(replace(program, arguments=(), whole="")))
+    return key_of(replace(program, arguments=(), whole=""))
 
 
 def cut_program(program: Program) -> Program:

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from bot.core.record import Amount, Record
 from bot.core.values.verdict import Accepted, Finding, Verdict, VerdictStatus
 
 APPROVAL_LABEL = "code-size-approved"
 """The label by which a failing report is accepted as it is measured."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Seen:
+class Seen(Record, frozen=True, order=True, array_like=True):
     """A failing finding as the comment showed it.
 
     Attributes:
@@ -32,7 +32,7 @@ class Seen:
     target: str
     metric: str
     kind: str
-    value: int | None
+    value: Amount | None
     limit: str = ""
 
 

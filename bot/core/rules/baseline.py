@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from msgspec import structs
+
 from bot.core.codec.digests import cut_dispatch, cut_program
 from bot.core.values.program import Program
 from bot.core.values.snapshot import Cell, Snapshot
@@ -86,6 +88,6 @@ def _kept(cell: Cell, programs: dict[int, Program]) -> Cell:
     """Cells that share a program go on sharing it: `programs` has those made so far, by the identity of their whole."""
     program, whole = cell.program, cell.program
     if whole is not None:
-        program = programs.setdefault(id(whole), replace(cut_program(whole), arguments=()))
-    families = tuple(family if family.identical else replace(family, varying=()) for family in cell.families)
+        program = programs.setdefault(id(whole), structs.replace(cut_program(whole), arguments=()))
+    families = tuple(family if family.identical else structs.replace(family, varying=()) for family in cell.families)
     return replace(cell, program=program, families=families, dispatches=tuple(map(cut_dispatch, cell.dispatches)))

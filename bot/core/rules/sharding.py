@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Annotated
 
+import msgspec
+
+from bot.core.codec.json_text import decoded
+from bot.core.record import Count, Record
 from bot.core.values.planned import PlannedCell
 from bot.core.values.snapshot import Cell, CellKey
 from bot.errors import InputError, UsageError
@@ -62,17 +65,32 @@ def shard(cells: Sequence[PlannedCell], index: int, count: int) -> tuple[Planned
     return deal(cells, count)[index - 1]
 
 
-def matrix(cells: Sequence[PlannedCell], count: int, known: Costs | None = None) -> dict[str, Any]:
+class Part(Record, frozen=True, omit_defaults=True):
+    """One runner's part of a plan.
+
+    Attributes:
+        shard: `I/N`.
+        cells: how many it has.
+        assigned: model → targets, where the runner is told which cells these are.
+    """
+
+    shard: Annotated[str, msgspec.Meta(pattern=r"\A[1-9]\d{0,5}/[1-9]\d{0,5}\Z")]
+    cells: Count
+    assigned: dict[str, list[str]] | None = None
+
+
+class Matrix(Record, frozen=True):
+    """GitHub's `strategy.matrix`."""
+
+    include: list[Part]
+
+
+def matrix(cells: Sequence[PlannedCell], count: int, known: Costs | None = None) -> Matrix:
     """The shards as GitHub's `strategy.matrix`; those dealt out by known costs name their cells, so that every runner
     measures its own, whatever it knows of costs."""
-    rows = []
-    for index, part in enumerate(deal(cells, count, known), 1):
-        row: dict[str, Any] = {"shard": f"{index}/{count}", "cells": len(part)}
-        if known:
-            row["assigned"] = _names(part)
-        if part:
-            rows.append(row)
-    return {"include": rows}
+    parts = enumerate(deal(cells, count, known), 1)
+    rows = (Part(f"{index}/{count}", len(part), _names(part) if known else None) for index, part in parts if part)
+    return Matrix(list(rows))
 
 
 def _names(part: Sequence[PlannedCell]) -> dict[str, list[str]]:
@@ -87,12 +105,9 @@ def assigned(cells: Sequence[PlannedCell], plan: str, index: int, count: int, wh
 
     Raises InputError for a plan of other cells or of another count of shards: cells would be measured by nobody.
     """
-    try:
-        rows = {str(row["shard"]): (int(row["cells"]), _keys(row)) for row in json.loads(plan)["include"]}
-        counts = {int(name.partition("/")[2]) for name in rows}
-    except (ValueError, KeyError, TypeError, AttributeError):
-        hint = "give what `plan --shards N` printed"
-        raise InputError("is no plan", where=where, hint=hint) from None
+    found = decoded(plan, Matrix, where, "give what `plan --shards N` printed")
+    rows = {row.shard: (row.cells, _keys(row)) for row in found.include}
+    counts = {int(name.partition("/")[2]) for name in rows}
     if counts != {count}:
         what = f"is over {', '.join(map(str, sorted(counts))) or 'no'} shards, and {index}/{count} is none of them"
         raise InputError(what, where=where, hint="measure the shards that the plan names")
@@ -103,11 +118,11 @@ def assigned(cells: Sequence[PlannedCell], plan: str, index: int, count: int, wh
     return shard(cells, index, count) if keys is None else _named(cells, keys, where)
 
 
-def _keys(row: Mapping[str, Any]) -> frozenset[CellKey] | None:
+def _keys(row: Part) -> frozenset[CellKey] | None:
     """The cells that a row names; None where they are dealt out by size."""
-    if "assigned" not in row:
+    if row.assigned is None:
         return None
-    return frozenset(CellKey(model, target) for model, targets in row["assigned"].items() for target in targets)
+    return frozenset(CellKey(model, target) for model, targets in row.assigned.items() for target in targets)
 
 
 def _named(cells: Sequence[PlannedCell], keys: frozenset[CellKey], where: str) -> tuple[PlannedCell, ...]:

@@ -13,27 +13,36 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
 import re
 import zlib
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
+import msgspec
+
+from bot.core.codec.json_text import decoded
+from bot.core.record import Amount, Count
 from bot.core.rules.acceptance import Acceptance, Seen
 from bot.core.values.publication import CommentState
+from bot.errors import InputError
 
 LINE_LIMIT = 16_000
 """Characters of the line; the rest of a comment's 65,536 is for the report."""
 
 _PLAIN_LIMIT_BYTES = 1 << 20
-_INT_LIMIT = 1 << 53
 _MARKER = re.compile(r"<!-- code-size-bot:[A-Za-z0-9._-]{1,64} -->\s*")
 _LINE = re.compile(r"<!-- code-size-bot-state:1:([A-Za-z0-9+/]{1,16000}={0,2}) -->")
 
-_SEEN: tuple[tuple[type, ...], ...] = ((str,), (str,), (str,), (str,), (int, type(None)), (str,))
-_ACCEPTANCE: tuple[tuple[type, ...], ...] = ((str,), (str,), (str,), (int,), (list,))
-_STATE: tuple[tuple[type, ...], ...] = ((str,), (int,), (bool,), (list,), (list,), (list,))
+
+class _Plain(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    """Lists instead of objects, and each finding once: acceptances and findings are mostly the same ones."""
+
+    head_sha: str
+    run_id: Amount
+    alarming: bool
+    every: tuple[Seen, ...]
+    findings: tuple[Count, ...]
+    given: tuple[tuple[str, str, str, Amount, tuple[Count, ...]], ...]
 
 
 def encode(state: CommentState) -> str:
@@ -54,17 +63,16 @@ def _ever_smaller(state: CommentState) -> Iterator[CommentState]:
 
 
 def _line(state: CommentState) -> str:
-    text = json.dumps(_to_plain(state), separators=(",", ":"))
-    return f"<!-- code-size-bot-state:1:{base64.b64encode(zlib.compress(text.encode(), 9)).decode()} -->"
+    text = msgspec.json.encode(_to_plain(state))
+    return f"<!-- code-size-bot-state:1:{base64.b64encode(zlib.compress(text, 9)).decode()} -->"
 
 
-def _to_plain(state: CommentState) -> list[Any]:
-    """Lists instead of objects, and each finding once: acceptances and findings are mostly the same ones."""
+def _to_plain(state: CommentState) -> _Plain:
     every = sorted({*state.findings, *(one for given in state.acceptances for one in given.seen)}, key=_order)
     index = {one: number for number, one in enumerate(every)}
-    rows = [[one.model, one.target, one.metric, one.kind, one.value, one.limit] for one in every]
-    given = [[a.who, a.why, a.how, a.event_id, [index[one] for one in a.seen]] for a in state.acceptances]
-    return [state.head_sha, state.run_id, state.alarming, rows, [index[one] for one in state.findings], given]
+    given = tuple((a.who, a.why, a.how, a.event_id, tuple(index[one] for one in a.seen)) for a in state.acceptances)
+    found = tuple(index[one] for one in state.findings)
+    return _Plain(state.head_sha, state.run_id, state.alarming, tuple(every), found, given)
 
 
 def _order(one: Seen) -> tuple[str, str, str, str, str, int]:
@@ -76,8 +84,8 @@ def decode(comment_body: str) -> CommentState | None:
     lines = comment_body.split("\n", 2)
     found = _LINE.match(lines[1]) if len(lines) > 1 and _MARKER.fullmatch(lines[0]) else None
     try:
-        return _from_plain(json.loads(_inflated(found[1]))) if found else None
-    except (ValueError, RecursionError, zlib.error, binascii.Error):
+        return _from_plain(decoded(_inflated(found[1]), _Plain, "state")) if found else None
+    except (ValueError, IndexError, InputError, zlib.error, binascii.Error):
         return None
 
 
@@ -89,28 +97,9 @@ def _inflated(data: str) -> bytes:
     return text
 
 
-def _checked(value: Any, kinds: tuple[tuple[type, ...], ...]) -> list[Any]:
-    """A list of exactly these types (True is no number); raises ValueError."""
-    if type(value) is not list or len(value) != len(kinds):
-        raise ValueError("another form")
-    if any(type(field) not in kind for field, kind in zip(value, kinds, strict=True)):
-        raise ValueError("another type")
-    if any(type(field) is int and abs(field) > _INT_LIMIT for field in value):
-        raise ValueError("out of range")
-    return value
+def _from_plain(plain: _Plain) -> CommentState:
+    def picked(numbers: tuple[int, ...]) -> tuple[Seen, ...]:
+        return tuple(plain.every[number] for number in numbers)
 
-
-def _from_plain(value: Any) -> CommentState:
-    head_sha, run_id, alarming, rows, findings, given = _checked(value, _STATE)
-    every = [Seen(*_checked(row, _SEEN)) for row in rows]
-    acceptances = []
-    for row in given:
-        who, why, how, event_id, numbers = _checked(row, _ACCEPTANCE)
-        acceptances.append(Acceptance(who, why, how, event_id, _picked(every, numbers)))
-    return CommentState(head_sha, run_id, alarming, _picked(every, findings), tuple(acceptances))
-
-
-def _picked(every: list[Seen], numbers: list[Any]) -> tuple[Seen, ...]:
-    if any(type(number) is not int or not 0 <= number < len(every) for number in numbers):
-        raise ValueError("no such finding")
-    return tuple(every[number] for number in numbers)
+    given = tuple(Acceptance(who, why, how, at, picked(numbers)) for who, why, how, at, numbers in plain.given)
+    return CommentState(plain.head_sha, plain.run_id, plain.alarming, picked(plain.findings), given)

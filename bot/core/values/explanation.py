@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from bot.core.record import Amount, Count, Record
 from bot.core.values.snapshot import Dispatch
 
 CAUSES = ("input", "fusion", "dedup-lost", "dedup-won", "strategy", "codegen", "container", "host", "packaging")
@@ -27,8 +28,7 @@ PHASES = (
 UNATTRIBUTED = "unattributed"
 
 
-@dataclass(frozen=True, slots=True)
-class PartDelta:
+class PartDelta(Record, frozen=True):
     """How much one part of the artifact that is no dispatch's code grew.
 
     Attributes:
@@ -39,10 +39,10 @@ class PartDelta:
 
     cause: str
     what: str
-    change_bytes: int
+    change_bytes: Amount
 
 
-Amounts = Mapping[str, "int | None"]
+Amounts = Mapping[str, "Count | None"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +73,7 @@ class DispatchDelta:
         return known.name if known else ""
 
 
-@dataclass(frozen=True, slots=True)
-class ComponentDelta:
+class ComponentDelta(Record, frozen=True):
     """One component of the model on both sides; the parts of all components sum to the cell's.
 
     Attributes:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from bot.core.record import Count, Record
 from bot.core.values.snapshot import CellKey
 
 
-@dataclass(frozen=True, slots=True)
-class FusionCounts:
+class FusionCounts(Record, frozen=True):
     """One model on one side; the same on every target.
 
     Attributes:
@@ -19,15 +19,14 @@ class FusionCounts:
         initializer_sites: dispatch sites that run once.
     """
 
-    linalg_ops_before: int | None
-    linalg_ops_after: int | None
-    compute_bound_sites: int
-    memory_bound_sites: int
-    initializer_sites: int
+    linalg_ops_before: Count | None
+    linalg_ops_after: Count | None
+    compute_bound_sites: Count
+    memory_bound_sites: Count
+    initializer_sites: Count
 
 
-@dataclass(frozen=True, slots=True)
-class Fusion:
+class Fusion(Record, frozen=True):
     """One model on both sides; None where that side does not know it."""
 
     model: str
@@ -82,8 +81,7 @@ PAIR_METRICS = (
 """What a table of a static and a dynamic model shows, in this order."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(Record, frozen=True):
     """A static and a dynamic version of one model on one target.
 
     Attributes:
@@ -93,12 +91,11 @@ class Pair:
     static: str
     dynamic: str
     target: str
-    base: Mapping[str, Mapping[str, int | None]]
-    head: Mapping[str, Mapping[str, int | None]]
+    base: Mapping[str, Mapping[str, Count | None]]
+    head: Mapping[str, Mapping[str, Count | None]]
 
 
-@dataclass(frozen=True, slots=True)
-class Slope:
+class Slope(Record, frozen=True):
     """How CPU time grows with the linalg operations over models of one family at several depths, on one target.
 
     Attributes:
@@ -110,7 +107,7 @@ class Slope:
 
     family: str
     target: str
-    points: tuple[tuple[str, int, int], ...]
+    points: tuple[tuple[str, Count, Count], ...]
     exponent: float | None
     superlinear: bool = False
 

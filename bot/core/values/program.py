@@ -7,7 +7,11 @@ they are written, and what short ones are worth, is in `bot.core.codec.digests`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from typing import Annotated
+
+import msgspec
+
+from bot.core.record import Amount, Count, Record, always
 
 FAMILY_KINDS = (
     "constants",
@@ -18,6 +22,8 @@ FAMILY_KINDS = (
     "different-fusion",
 )
 """What may keep executables apart that are otherwise equal; of several the loosest, but what varies names them all."""
+
+FamilyKind = Annotated[str, msgspec.Meta(pattern=rf"\A({'|'.join(FAMILY_KINDS)})\Z")]
 
 IDENTICAL = ("nothing: their functions are identical",)
 """What keeps the members of a family of kind `constants` apart where no constant does either.
@@ -33,8 +39,7 @@ BOUND_PARTS = ("offsets", "assumptions", "rest")
 """What the IR with its buffers consists of: where they are, what may be assumed of values passed, and all else."""
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Record, frozen=True, omit_defaults=True):
     """One executable's IR after dispatch creation, as digests; a stored baseline keeps their first characters.
 
     Attributes:
@@ -51,13 +56,12 @@ class Source:
     executable: str
     source: str
     structure: str
-    operations: int
+    operations: Count
     bound: str = ""
     bound_parts: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Site:
+class Site(Record, frozen=True, omit_defaults=True):
     """One dispatch site of the program.
 
     Attributes:
@@ -72,8 +76,7 @@ class Site:
     initializer: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Argument:
+class Argument(Record, frozen=True, omit_defaults=True):
     """One scalar argument of an entry point, over all its sites.
 
     Attributes:
@@ -86,16 +89,15 @@ class Argument:
     """
 
     entry_point: str
-    index: int
+    index: Count
     type: str
-    values: tuple[int, ...]
-    distinct: int
-    divisor: int | None
-    unknown_sites: int
+    values: tuple[Amount, ...]
+    distinct: Count
+    divisor: Count | None
+    unknown_sites: Count
 
 
-@dataclass(frozen=True, slots=True)
-class Family:
+class Family(Record, frozen=True, omit_defaults=True):
     """Executables of one cell that are identical, or equal but for what their kind says.
 
     Attributes:
@@ -105,9 +107,9 @@ class Family:
             IDENTICAL where nothing does; empty where that is not known.
     """
 
-    kind: str
+    kind: FamilyKind
     members: tuple[str, ...]
-    varying: tuple[str, ...] = ()
+    varying: tuple[str, ...] = always(())
 
     @property
     def identical(self) -> bool:
@@ -115,8 +117,7 @@ class Family:
         return self.varying == IDENTICAL
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
+class Program(Record, frozen=True, omit_defaults=True):
     """What the target-independent half of a compile says; cells of one model share it.
 
     Attributes:
@@ -130,9 +131,9 @@ class Program:
             another one says that both are the same. Empty where its digests are whole, or nothing is known of that.
     """
 
-    phases: Mapping[str, str] = field(default_factory=dict)
-    linalg_ops_before: int | None = None
-    sources: tuple[Source, ...] = ()
-    sites: tuple[Site, ...] = ()
-    arguments: tuple[Argument, ...] = ()
+    phases: Mapping[str, str] = always({})
+    linalg_ops_before: Count | None = always(None)
+    sources: tuple[Source, ...] = always(())
+    sites: tuple[Site, ...] = always(())
+    arguments: tuple[Argument, ...] = always(())
     whole: str = ""

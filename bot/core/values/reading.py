@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Protocol
 
-from bot.core.codec.checked import require_counts
+from bot.core.record import Count, Name, Record, require_counts
 from bot.core.values.program import Argument, Site
 from bot.core.values.snapshot import Dispatch
 
@@ -101,8 +101,7 @@ class ArtifactReading:
             raise ValueError(f"parts sum to {sum(known)}, the artifact has {self.artifact_bytes} bytes")
 
 
-@dataclass(frozen=True, slots=True)
-class ExecutableFacts:
+class ExecutableFacts(Record, frozen=True):
     """One entry point as the program's IR knows it (`stream` phase).
 
     Attributes:
@@ -110,17 +109,16 @@ class ExecutableFacts:
         bound_parts: the same as a digest for each of BOUND_PARTS.
     """
 
-    executable: str
-    entry_point: str
+    executable: Name
+    entry_point: Name
     kind: str
     memory_bound: bool
-    sites: int
+    sites: Count
     bound: str = ""
     bound_parts: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class SourceText:
+class SourceText(Record, frozen=True):
     """The IR of one executable as dispatch creation left it (`flow` phase), without locations.
 
     Attributes:
@@ -128,13 +126,12 @@ class SourceText:
         shown: the same in the form that people read.
     """
 
-    executable: str
+    executable: Name
     generic: str
     shown: str
 
 
-@dataclass(frozen=True, slots=True)
-class ProgramFacts:
+class ProgramFacts(Record, frozen=True):
     """What the target-independent IR of one model says.
 
     Attributes:
@@ -149,12 +146,12 @@ class ProgramFacts:
         arguments: scalar arguments of the entry points, over their sites.
     """
 
-    dispatch_regions: int
-    linalg_ops: int
-    executables: int
+    dispatch_regions: Count
+    linalg_ops: Count
+    executables: Count
     entry_points: tuple[ExecutableFacts, ...]
-    linalg_ops_before: int | None = None
-    phases: Mapping[str, str] = field(default_factory=dict)
+    linalg_ops_before: Count | None = None
+    phases: Mapping[str, str] = {}
     sources: tuple[SourceText, ...] = ()
     sites: tuple[Site, ...] = ()
     arguments: tuple[Argument, ...] = ()

@@ -8,7 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Annotated
 
+import msgspec
+
+from bot.core.record import Amount, Count, Record, always
 from bot.core.values.program import Family, Program
 
 SNAPSHOT_SCHEMA = "code-size-snapshot/1"
@@ -17,11 +21,11 @@ STATUSES = ("ok", "over-stack-limit", "failed", "timeout", "unsupported")
 """Ways a cell can end; the first two carry measurements."""
 MEASURED = frozenset({"ok", "over-stack-limit"})
 
-Metrics = Mapping[str, "int | None"]
+Status = Annotated[str, msgspec.Meta(pattern=rf"\A({'|'.join(STATUSES)})\Z")]
+Metrics = Mapping[str, "Count | None"]
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class CellKey:
+class CellKey(Record, frozen=True, order=True):
     """One model on one target."""
 
     model: str
@@ -31,8 +35,7 @@ class CellKey:
         return f"{self.model} on {self.target}"
 
 
-@dataclass(frozen=True, slots=True)
-class Dispatch:
+class Dispatch(Record, frozen=True, omit_defaults=True):
     """One entry point of one executable.
 
     Attributes:
@@ -55,26 +58,25 @@ class Dispatch:
 
     executable: str
     name: str
-    kind: str = "other"
-    sites: int | None = None
-    code_bytes: int | None = None
-    stack_bytes: int | None = None
+    kind: str = always("other")
+    sites: Count | None = None
+    code_bytes: Count | None = None
+    stack_bytes: Count | None = None
     stack_kind: str | None = None
-    alloca_bytes: int | None = None
-    workgroup_bytes: int | None = None
-    vgprs: int | None = None
-    sgprs: int | None = None
-    vgpr_spills: int | None = None
-    sgpr_spills: int | None = None
+    alloca_bytes: Count | None = None
+    workgroup_bytes: Count | None = None
+    vgprs: Count | None = None
+    sgprs: Count | None = None
+    vgpr_spills: Count | None = None
+    sgpr_spills: Count | None = None
     code: str | None = None
     strategy: str | None = None
-    executable_bytes: int | None = None
+    executable_bytes: Count | None = None
     operations: str | None = None
     instructions: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(Record, frozen=True):
     """Why a cell has no (ordinary) artifact.
 
     Attributes:
@@ -87,9 +89,9 @@ class Failure:
 
     stage: str
     message: str
-    exit_code: int | None = None
+    exit_code: Amount | None = None
     signal: str | None = None
-    figure_bytes: int | None = None
+    figure_bytes: Count | None = None
 
     @property
     def first_line(self) -> str:
@@ -97,8 +99,7 @@ class Failure:
         return self.message.strip().partition("\n")[0]
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Record, frozen=True):
     """What the same command gave another time, when that was something else.
 
     Attributes:
@@ -106,8 +107,8 @@ class Outcome:
         artifact_digest: SHA-256 of the artifact, hex; None without one.
     """
 
-    status: str
-    metrics: Metrics = field(default_factory=dict)
+    status: Status
+    metrics: Metrics = msgspec.field(default_factory=dict)
     artifact_digest: str | None = None
 
 
@@ -160,8 +161,7 @@ class Cell:
         return Outcome(self.status, self.metrics, self.artifact_digest)
 
 
-@dataclass(frozen=True, slots=True)
-class CompilerInfo:
+class CompilerInfo(Record, frozen=True):
     """Which compiler measured a side.
 
     Attributes:
@@ -177,8 +177,7 @@ class CompilerInfo:
     spec: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class SourceInfo:
+class SourceInfo(Record, frozen=True):
     """Which repository state the models and configuration came from; all None/False outside a repository."""
 
     sha: str | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from bot.core.record import Record
 from bot.core.values.snapshot import CellKey
 
 Level = Literal["warn", "fail"]
@@ -14,8 +15,7 @@ VerdictStatus = Literal["pass", "warn", "fail", "unknown"]
 """`unknown`: nothing could be compared, so that there is nothing to judge."""
 
 
-@dataclass(frozen=True, slots=True)
-class Accepted:
+class Accepted(Record, frozen=True):
     """Who took a failing finding as it is, and why."""
 
     who: str

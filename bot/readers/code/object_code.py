@@ -12,7 +12,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from bot.core.codec.checked import require_counts
+from bot.core.record import require_counts
 from bot.errors import MalformedBinary
 from bot.readers.budget import Budget
 from bot.readers.code.code_digest import code_digest, fingerprint, without_ordinals

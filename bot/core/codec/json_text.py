@@ -1,0 +1,63 @@
+"""Owns JSON text: canonical on the way out; on the way in of one type, or refused in one line."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, TypeVar
+
+import msgspec
+
+from bot.errors import InputError
+
+_T = TypeVar("_T")
+_SHOWN_CHARACTERS = 200
+_ENCODER = msgspec.json.Encoder(order="sorted")
+_decoder = lru_cache(msgspec.json.Decoder)
+
+
+class _Headed(msgspec.Struct):
+    schema: str = ""
+
+
+def canonical(value: Any) -> bytes:
+    """Sorted keys, no blanks, UTF-8: equal values give equal bytes."""
+    return _ENCODER.encode(value)
+
+
+def decoded(text: bytes | str, kind: type[_T], where: str, hint: str = "") -> _T:
+    """The value of the text; raises InputError naming `where`, the field and what is wrong with it.
+
+    Text that is no UTF-8 raises UnicodeDecodeError.
+    """
+    try:
+        value: _T = _decoder(kind).decode(text)
+        return value
+    except msgspec.ValidationError as error:
+        raise _refused(error, where, hint) from None
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise InputError(f"is no JSON, or was cut off: {error}", where=where, hint=hint) from None
+
+
+def converted(plain: Any, kind: type[_T], where: str) -> _T:
+    """Do what `decoded` does, for plain values."""
+    try:
+        return msgspec.convert(plain, kind)
+    except msgspec.ValidationError as error:
+        raise _refused(error, where, "") from None
+
+
+def require_schema(text: bytes | str, schema: str, what: str, where: str, hint: str) -> None:
+    """Raises InputError for text of another schema: its other fields are none that anybody has to look at."""
+    found = decoded(text, _Headed, where, hint).schema
+    if found != schema:
+        shown = repr(found if len(found) <= 60 else f"{found[:57]}...") if found else "missing"
+        reads = f"is no {what} this version reads: schema is {shown}, not {schema!r}"
+        raise InputError(reads, where=where, hint=hint)
+
+
+def _refused(error: msgspec.ValidationError, where: str, hint: str) -> InputError:
+    """The library's message with its place (`$.cells[3].status`) where the project's messages have it."""
+    what, _, place = str(error).partition(" - at `$")
+    place = place.rstrip("`").lstrip(".")[:_SHOWN_CHARACTERS]
+    said = f"{what[:1].lower()}{what[1:_SHOWN_CHARACTERS]}"
+    return InputError(said, where=f"{where}: {place}" if place else where, hint=hint)

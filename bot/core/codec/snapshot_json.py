@@ -1,0 +1,173 @@
+"""Owns `snapshot.json`: strict on the way in, canonical on the way out.
+
+Cells of one model share a program, so that a snapshot holds each once, under the digest of what it says.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from bot.core.codec.json_text import canonical, decoded, require_schema
+from bot.core.metrics import METRIC_BY_ID
+from bot.core.record import Count, Record
+from bot.core.values.program import Family, Program
+from bot.core.values.snapshot import (
+    SNAPSHOT_SCHEMA,
+    Cell,
+    CellKey,
+    CompilerInfo,
+    Dispatch,
+    Failure,
+    Metrics,
+    Outcome,
+    Snapshot,
+    SourceInfo,
+    Status,
+)
+from bot.errors import InputError
+
+_OLD_NAME_DIGITS = 16
+_HINT = "measure it again with this version of code-size-bot"
+
+
+class CellRow(Record, frozen=True):
+    """One cell; its program stands among those of the snapshot, by name."""
+
+    model: str
+    target: str
+    status: Status
+    metrics: Metrics = {}
+    dispatches: tuple[Dispatch, ...] = ()
+    failure: Failure | None = None
+    command: str = ""
+    artifact_digest: str | None = None
+    reasons: Mapping[str, str] = {}
+    compiles: Count = 1
+    others: tuple[Outcome, ...] = ()
+    donor: str | None = None
+    program: str | None = None
+    families: tuple[Family, ...] = ()
+    phases_ms: Mapping[str, Count] = {}
+    parts: Mapping[str, Count] = {}
+
+
+class SnapshotRow(Record, frozen=True):
+    """The contract's `snapshot.json`."""
+
+    schema: str
+    compiler: CompilerInfo
+    source: SourceInfo
+    cells: tuple[CellRow, ...]
+    programs: Mapping[str, Program] = {}
+    flags: tuple[str, ...] = ()
+    targets: Mapping[str, str] = {}
+    backends: tuple[str, ...] = ()
+    models: Mapping[str, str] = {}
+    notes: tuple[str, ...] = ()
+
+
+_AS_THEY_ARE = tuple(name for name in CellRow.__struct_fields__ if name not in ("model", "target", "program"))
+_SIDE = tuple(name for name in SnapshotRow.__struct_fields__ if name not in ("schema", "cells", "programs"))
+
+
+def key_of(program: Program) -> str:
+    """The name of a program in a snapshot: the SHA-256 of its JSON, in hex."""
+    return hashlib.sha256(canonical(program)).hexdigest()
+
+
+class Programs:
+    """The programs of cells by name; equal programs are one."""
+
+    def __init__(self, cells: Iterable[Cell]) -> None:
+        held = {id(cell.program): cell.program for cell in cells if cell.program is not None}
+        self._keys = {identity: key_of(program) for identity, program in held.items()}
+        self.by_name = {self._keys[identity]: program for identity, program in held.items()}
+
+    def key(self, program: Program | None) -> str | None:
+        """The name of one of them."""
+        return None if program is None else self._keys[id(program)]
+
+
+def row_of(cell: Cell, programs: Programs) -> CellRow:
+    """The cell as it is written."""
+    shared: dict[str, Any] = {name: getattr(cell, name) for name in _AS_THEY_ARE}
+    return CellRow(cell.key.model, cell.key.target, program=programs.key(cell.program), **shared)
+
+
+def rows_of(snapshot: Snapshot) -> SnapshotRow:
+    """The snapshot as it is written."""
+    programs = Programs(snapshot.cells)
+    cells = tuple(row_of(cell, programs) for cell in snapshot.cells)
+    shared: dict[str, Any] = {name: getattr(snapshot, name) for name in _SIDE}
+    return SnapshotRow(SNAPSHOT_SCHEMA, cells=cells, programs=programs.by_name, **shared)
+
+
+def lines(record: Record, listed: Mapping[str, Iterable[Any]] | None = None) -> Iterator[bytes]:
+    """Canonical JSON of one object: sorted keys, a line for each field, cell and program.
+
+    So a change of one cell is one line in `git diff`.
+
+    Args:
+        listed: fields whose entries come one by one, in place of the record's own.
+    """
+    ways = listed or {}
+    for index, name in enumerate(sorted(record.__struct_fields__)):
+        yield b"%c%s:" % (b"{,"[index > 0], canonical(name))
+        value = ways.get(name, getattr(record, name))
+        if name == "cells":
+            yield from _piled(b"[]", map(canonical, value))
+        elif name == "programs":
+            entries = (canonical(key) + b":" + canonical(value[key]) for key in sorted(value))
+            yield from _piled(b"{}", entries)
+        else:
+            yield canonical(value) + b"\n"
+    yield b"}\n"
+
+
+def _piled(brackets: bytes, entries: Iterable[bytes]) -> Iterator[bytes]:
+    """Entries on a line each."""
+    yield brackets[:1]
+    for number, entry in enumerate(entries):
+        yield (b",\n" if number else b"\n") + entry
+    yield brackets[1:] + b"\n"
+
+
+def to_json(snapshot: Snapshot) -> str:
+    """The text of `snapshot.json`; the same snapshot always gives the same text."""
+    return b"".join(lines(rows_of(snapshot))).decode()
+
+
+def from_json(text: bytes | str, where: str = "snapshot") -> Snapshot:
+    """Read `snapshot.json`; raises InputError for text that is torn, foreign or of another schema."""
+    require_schema(text, SNAPSHOT_SCHEMA, "snapshot", where, _HINT)
+    return snapshot_of(decoded(text, SnapshotRow, where, _HINT), where)
+
+
+def snapshot_of(row: SnapshotRow, where: str) -> Snapshot:
+    """What was read, as the value that it stands for; raises InputError for what contradicts itself."""
+    for name, program in row.programs.items():
+        if name not in ((own := key_of(program)), own[:_OLD_NAME_DIGITS]):
+            what = "a program's name is not the digest of what it says"
+            raise InputError(what, where=f"{where}: programs.{name[:20]}")
+    keys = [(cell.model, cell.target) for cell in row.cells]
+    if keys != sorted(set(keys)):
+        raise InputError("cells are not sorted and unique", where=where)
+    cells = [cell_of(cell, row.programs, f"{where}: cells[{i}]") for i, cell in enumerate(row.cells)]
+    shared: dict[str, Any] = {name: getattr(row, name) for name in _SIDE}
+    return Snapshot(cells=tuple(cells), **shared)
+
+
+def cell_of(row: CellRow, programs: Mapping[str, Program], where: str) -> Cell:
+    """One cell; raises InputError naming `where` for one that contradicts itself."""
+    for metrics in (row.metrics, *(other.metrics for other in row.others)):
+        if unknown := metrics.keys() - METRIC_BY_ID.keys():
+            raise InputError(f"unknown metric {min(unknown)[:60]!r}", where=where)
+    if row.parts and sum(row.parts.values()) != row.metrics.get("artifact_bytes"):
+        raise InputError(f"its parts sum to {sum(row.parts.values())}, not to its artifact_bytes", where=where)
+    if row.program is not None and row.program not in programs:
+        raise InputError(f"no program is called {row.program[:60]!r}", where=where)
+    shared: dict[str, Any] = {name: getattr(row, name) for name in _AS_THEY_ARE}
+    program = None if row.program is None else programs[row.program]
+    return Cell(CellKey(row.model, row.target), program=program, **shared)
