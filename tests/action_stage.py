@@ -17,7 +17,7 @@ from fake_compiler import TEMPLATES, FakeCompiler, install, install_native
 from fake_github import FakeGitHub
 from github_runner import REPOSITORY, Origin, git, outputs
 
-from bot.core.codec.serial import from_json
+from bot.core.codec.snapshot_json import from_json
 from bot.core.values.snapshot import Snapshot
 from bot.core.values.whole_report import Report
 from bot.errors import BotError

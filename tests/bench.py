@@ -26,7 +26,7 @@ from rich.table import Table
 
 from bot.commands.measure import measure
 from bot.compiler.tools.toolchain import resolve
-from bot.core.codec.serial import from_json, to_json
+from bot.core.codec.snapshot_json import from_json, to_json
 from bot.core.parts import TABLES
 from bot.core.values.snapshot import Cell, CellKey, Snapshot
 from bot.core.values.whole_report import Report

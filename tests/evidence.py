@@ -26,7 +26,7 @@ from typing import Any
 from bot.compiler.diagnostics import Ending, failure
 from bot.compiler.sharing.places import without_places
 from bot.compiler.tools.toolchain import resolve
-from bot.core.codec.serial import from_json
+from bot.core.codec.snapshot_json import from_json
 from bot.core.values.snapshot import Cell, Snapshot
 from bot.system.defaults import cores, default_cache
 from bot.system.processes import Cancel

@@ -20,7 +20,7 @@ from github_runner import REPOSITORY, outputs
 from strategies import plain_snapshot
 
 from bot.cli.main import _Show
-from bot.core.codec.serial import to_json
+from bot.core.codec.snapshot_json import to_json
 from bot.core.rules.baseline import Entry
 from bot.core.values.comment_state import decode
 from bot.core.values.publication import CommentState

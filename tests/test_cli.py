@@ -15,7 +15,7 @@ from strategies import plain_snapshot
 
 from bot import __version__
 from bot.cli.main import main
-from bot.core.codec.serial import from_json, to_json
+from bot.core.codec.snapshot_json import from_json, to_json
 from bot.core.values.planned import COMMON_FLAGS
 from bot.core.values.snapshot import Failure, Snapshot
 

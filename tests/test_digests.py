@@ -14,7 +14,7 @@ from measured import measured
 
 from bot.compiler.caches.cell_cache import TextStore
 from bot.core.codec.digests import cut_program, differ, is_whole, name_of, short_code, short_program, written
-from bot.core.codec.serial import from_json, to_json
+from bot.core.codec.snapshot_json import from_json, to_json
 from bot.core.codec.serial_program import key_of, program_to_plain
 from bot.core.rules.baseline import kept
 from bot.core.values.program import Program

@@ -19,7 +19,7 @@ import pytest
 from fake_compiler import wait_until
 
 from bot.compiler.tools.toolchain import NATIVE_BINARY, resolve
-from bot.core.codec.serial import from_json
+from bot.core.codec.snapshot_json import from_json
 from bot.core.metrics import ARTIFACT_PARTS, METRIC_IDS
 from bot.core.values.planned import LIFTED_LIMIT_FLAG
 from bot.core.values.snapshot import Cell, Snapshot

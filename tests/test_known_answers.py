@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from bot.compiler.tools.toolchain import resolve
-from bot.core.codec.serial import from_json
+from bot.core.codec.snapshot_json import from_json
 from bot.core.values.snapshot import Cell
 from bot.system.defaults import default_cache
 from bot.system.processes import Cancel

@@ -31,7 +31,7 @@ from small_disk import small_disk
 from bot.compiler.caches.cell_cache import CellCache, cell_key
 from bot.compiler.compiling import Compiled
 from bot.core.codec.counts import counts_of
-from bot.core.codec.serial import from_json, to_json
+from bot.core.codec.snapshot_json import from_json, to_json
 from bot.core.metrics import METRIC_IDS
 from bot.core.rules.delta import diff
 from bot.core.values.planned import LIFTED_LIMIT_FLAG, PlannedCell, Target, plan

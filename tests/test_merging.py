@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import plain_snapshot, planned_models, planned_targets, snapshots
 
-from bot.core.codec.serial import to_json
+from bot.core.codec.snapshot_json import to_json
 from bot.core.rules.merging import merge_snapshots, nothing_in_common, unmeasured_models
 from bot.core.rules.sharding import shard
 from bot.core.values.planned import Model, PlannedCell, Target, plan

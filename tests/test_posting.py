@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from posting_stage import BASE, FOREIGN, HEAD, MARKER, MERGE, NUMBER, OLDER, RUN, Stage, side, sides, zipped
 from strategies import snapshots
 
-from bot.core.codec.serial import to_json
+from bot.core.codec.snapshot_json import to_json
 from bot.core.rules.baseline import Entry
 from bot.core.values.snapshot import CompilerInfo, Dispatch, Snapshot, SourceInfo
 from bot.store.entries import pack, path_of

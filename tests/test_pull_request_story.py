@@ -21,7 +21,7 @@ from fake_github import FakeGitHub
 from github_runner import REPOSITORY, Origin, Payload, Run, Runner, git
 
 from bot.compiler.tools.toolchain import resolve
-from bot.core.codec.serial import from_json
+from bot.core.codec.snapshot_json import from_json
 from bot.core.values.snapshot import CellKey
 from bot.inputs.config import configs_dir
 from bot.system.defaults import default_cache

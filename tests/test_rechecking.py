@@ -14,7 +14,7 @@ from fake_compiler import EIGHT, ROCM, TEMPLATES, VMVX, FakeCompiler, cells_of, 
 from test_measuring import SOURCE, Heard
 
 from bot.compiler.caches.cell_cache import CellCache
-from bot.core.codec.serial import from_json, to_json
+from bot.core.codec.snapshot_json import from_json, to_json
 from bot.core.rules.delta import diff
 from bot.core.rules.policy import LevelSpec, Ratio, Rule, judge
 from bot.core.values.planned import PlannedCell, Target

@@ -17,7 +17,7 @@ import pytest
 from test_artifact import dump_tool, external_sizes
 
 from bot.compiler.tools.toolchain import resolve
-from bot.core.codec.serial import from_json
+from bot.core.codec.snapshot_json import from_json
 from bot.core.rules.delta import diff
 from bot.core.values.snapshot import Cell, Snapshot
 from bot.system.defaults import default_cache

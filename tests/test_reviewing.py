@@ -14,7 +14,7 @@ from action_stage import MARKER, MODEL, Ran, Stage, event
 from fake_github import FakeGitHub
 from github_runner import git
 
-from bot.core.codec.serial import from_json
+from bot.core.codec.snapshot_json import from_json
 from bot.core.rules.baseline import Entry, kept
 from bot.store.entries import path_of, unpack
 

@@ -13,7 +13,7 @@ from measured import measured
 from report_factory import snapshot
 from strategies import snapshots
 
-from bot.core.codec.serial import to_json
+from bot.core.codec.snapshot_json import to_json
 from bot.core.rules.baseline import Entry, kept
 from bot.core.values.snapshot import Snapshot
 from bot.errors import InputError, OutputError, UsageError

@@ -13,7 +13,7 @@ from bot.compiler.caches.cell_cache import CellCache, TextStore, cell_key, diges
 from bot.compiler.repository import Repository, repository_of
 from bot.compiler.tools.option_names import in_its_words
 from bot.compiler.tools.toolchain import resolve
-from bot.core.codec.snapshot_json import from_json
+from bot.core.codec.snapshot_json import from_lines
 from bot.core.rules.sharding import assigned, shard
 from bot.core.values.planned import SIDES, Model, PlannedCell, Target, narrowed, plan, select
 from bot.core.values.snapshot import Snapshot
@@ -152,7 +152,8 @@ def is_snapshot(spec: str) -> bool:
 def load_snapshot(path: Path) -> Snapshot:
     """Read one snapshot file; raises InputError."""
     try:
-        return from_json(path.read_bytes(), str(path))
+        with path.open("rb") as file:
+            return from_lines(file, str(path))
     except UnicodeDecodeError:
         raise InputError("is not UTF-8 text, so no snapshot", where=str(path)) from None
     except OSError as error:

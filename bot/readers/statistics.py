@@ -19,20 +19,20 @@ class Statistics:
     executables: int | None
 
 
-class _Execution(msgspec.Struct, rename="kebab"):
+class _Execution(msgspec.Struct, frozen=True, rename="kebab"):
     dispatch_count: Count | None = None
 
 
-class _Executable(msgspec.Struct, rename="kebab"):
+class _Executable(msgspec.Struct, frozen=True, rename="kebab"):
     executable_count: Count | None = None
 
 
-class _Totals(msgspec.Struct):
+class _Totals(msgspec.Struct, frozen=True):
     execution: _Execution = _Execution()
     executable: _Executable = _Executable()
 
 
-class _Document(msgspec.Struct, rename="kebab"):
+class _Document(msgspec.Struct, frozen=True, rename="kebab"):
     stream_aggregate: _Totals = _Totals()
 
 

@@ -75,7 +75,7 @@ def from_columns(text: bytes, where: str) -> Snapshot:
         cells=tuple(replace(cell, dispatches=next(dispatches)) for cell in row.cells),
         programs={name: replace(row.programs[name], sources=next(sources), sites=next(sites)) for name in names},
     )
-    return snapshot_of(full, where)
+    return snapshot_of(full, full.cells, where)
 
 
 def _table(kind: type[Record], lists: Sequence[Sequence[Record]]) -> Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -12,7 +13,7 @@ from bot.errors import InputError
 _T = TypeVar("_T")
 _SHOWN_CHARACTERS = 200
 _ENCODER = msgspec.json.Encoder(order="sorted")
-_decoder = lru_cache(msgspec.json.Decoder)
+_decoder: Callable[[Any], msgspec.json.Decoder[Any]] = lru_cache(msgspec.json.Decoder)
 
 
 class _Headed(msgspec.Struct):

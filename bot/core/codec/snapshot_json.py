@@ -6,8 +6,13 @@ Cells of one model share a program, so that a snapshot holds each once, under th
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from io import BytesIO
+from sys import intern
 from typing import Any
+
+import msgspec
+from msgspec.structs import force_setattr
 
 from bot.core.codec.json_text import canonical, decoded, require_schema
 from bot.core.metrics import METRIC_BY_ID
@@ -38,7 +43,7 @@ class CellRow(Record, frozen=True):
     model: str
     target: str
     status: Status
-    metrics: Metrics = {}
+    metrics: Metrics = msgspec.field(default_factory=dict)
     dispatches: tuple[Dispatch, ...] = ()
     failure: Failure | None = None
     command: str = ""
@@ -53,13 +58,12 @@ class CellRow(Record, frozen=True):
     parts: Mapping[str, Count] = {}
 
 
-class SnapshotRow(Record, frozen=True):
-    """The contract's `snapshot.json`."""
+class Side(Record, frozen=True):
+    """The contract's `snapshot.json` but for the cells."""
 
     schema: str
     compiler: CompilerInfo
     source: SourceInfo
-    cells: tuple[CellRow, ...]
     programs: Mapping[str, Program] = {}
     flags: tuple[str, ...] = ()
     targets: Mapping[str, str] = {}
@@ -67,6 +71,25 @@ class SnapshotRow(Record, frozen=True):
     models: Mapping[str, str] = {}
     notes: tuple[str, ...] = ()
 
+
+class SnapshotRow(Side, frozen=True, kw_only=True):
+    """The whole of it."""
+
+    cells: tuple[CellRow, ...]
+
+
+_READ = 0
+"""Stands in the text for a cell that was read already."""
+
+
+class _Rest(Side, frozen=True, kw_only=True):
+    cells: tuple[int | CellRow, ...]
+
+
+_CELLS = (b'{"cells":[\n', b',"cells":[\n')
+_decoder = msgspec.json.Decoder(CellRow)
+_TEXTS = ("executable", "name", "kind", "stack_kind", "strategy", "operations", "instructions")
+"""What dispatches have in common with others."""
 
 _AS_THEY_ARE = tuple(name for name in CellRow.__struct_fields__ if name not in ("model", "target", "program"))
 _SIDE = tuple(name for name in SnapshotRow.__struct_fields__ if name not in ("schema", "cells", "programs"))
@@ -141,20 +164,52 @@ def to_json(snapshot: Snapshot) -> str:
 
 def from_json(text: bytes | str, where: str = "snapshot") -> Snapshot:
     """Read `snapshot.json`; raises InputError for text that is torn, foreign or of another schema."""
-    require_schema(text, SNAPSHOT_SCHEMA, "snapshot", where, _HINT)
-    return snapshot_of(decoded(text, SnapshotRow, where, _HINT), where)
+    return from_lines(BytesIO(text.encode() if isinstance(text, str) else text), where)
 
 
-def snapshot_of(row: SnapshotRow, where: str) -> Snapshot:
+def from_lines(text: Iterable[bytes], where: str) -> Snapshot:
+    """Do what `from_json` does for a text that comes line by line, so that it need not be held.
+
+    Cells stand on a line of their own, as `lines` writes them, and are read as they come. Any other layout of the same
+    JSON is read as well, at the cost of memory.
+    """
+    cells: list[CellRow] = []
+    rest = b"".join(_without_cells(text, cells))
+    require_schema(rest, SNAPSHOT_SCHEMA, "snapshot", where, _HINT)
+    row = decoded(rest, _Rest, where, _HINT)
+    if row.cells.count(_READ) != len(cells):
+        raise InputError("a line that looks like a cell is none", where=where, hint=_HINT)
+    early = iter(cells)
+    return snapshot_of(row, [next(early) if isinstance(cell, int) else cell for cell in row.cells], where)
+
+
+def _without_cells(text: Iterable[bytes], cells: list[CellRow]) -> Iterator[bytes]:
+    """The text with _READ for each cell that is whole on its line; the cells themselves go to `cells`."""
+    inside, held = False, dict[Family, Family]()
+    for line in text:
+        if inside and line.startswith(b"{"):
+            end = len(line.rstrip(b",\n"))
+            try:
+                cells.append(_shared(_decoder.decode(line[:end]), held))
+            except (msgspec.DecodeError, RecursionError):
+                yield line  # which is refused with the whole, in words that say where
+            else:
+                yield b"%d%s" % (_READ, line[end:])
+        else:
+            inside = inside or line in _CELLS
+            yield line
+
+
+def snapshot_of(row: Side, rows: Sequence[CellRow], where: str) -> Snapshot:
     """What was read, as the value that it stands for; raises InputError for what contradicts itself."""
     for name, program in row.programs.items():
         if name not in ((own := key_of(program)), own[:_OLD_NAME_DIGITS]):
             what = "a program's name is not the digest of what it says"
             raise InputError(what, where=f"{where}: programs.{name[:20]}")
-    keys = [(cell.model, cell.target) for cell in row.cells]
+    keys = [(cell.model, cell.target) for cell in rows]
     if keys != sorted(set(keys)):
         raise InputError("cells are not sorted and unique", where=where)
-    cells = [cell_of(cell, row.programs, f"{where}: cells[{i}]") for i, cell in enumerate(row.cells)]
+    cells = [cell_of(cell, row.programs, f"{where}: cells[{i}]") for i, cell in enumerate(rows)]
     shared: dict[str, Any] = {name: getattr(row, name) for name in _SIDE}
     return Snapshot(cells=tuple(cells), **shared)
 
@@ -171,3 +226,13 @@ def cell_of(row: CellRow, programs: Mapping[str, Program], where: str) -> Cell:
     shared: dict[str, Any] = {name: getattr(row, name) for name in _AS_THEY_ARE}
     program = None if row.program is None else programs[row.program]
     return Cell(CellKey(row.model, row.target), program=program, **shared)
+
+
+def _shared(row: CellRow, held: dict[Family, Family]) -> CellRow:
+    """The row, what it has in common with others held once: texts of its dispatches, and families."""
+    for dispatch in row.dispatches:
+        for name in _TEXTS:
+            if (text := getattr(dispatch, name)) is not None:
+                force_setattr(dispatch, name, intern(text))
+    force_setattr(row, "families", tuple(held.setdefault(family, family) for family in row.families))
+    return row
