@@ -18,7 +18,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from rich.console import Console
@@ -35,6 +35,7 @@ from bot.render.terminal.progress import MeasureProgress
 from bot.system.defaults import default_cache
 from bot.system.processes import Cancel
 from tests import families_bench
+from tests.replacing import replace
 
 COMPILER = "3.13.0"
 REPORT_CELLS = 5000

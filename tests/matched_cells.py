@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from hypothesis import strategies as st
+from replacing import replace
 
 from bot.core.codec.digests import WHOLE_CHARACTERS
 from bot.core.values.program import Family, Program, Site, Source

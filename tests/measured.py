@@ -7,8 +7,8 @@ shared by neighbours, a program has four sites to a source, a cell five families
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 
+from replacing import replace
 from report_factory import TARGETS, digest, snapshot
 
 from bot.core.codec.digests import written

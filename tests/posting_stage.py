@@ -9,7 +9,7 @@ import os
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -17,6 +17,7 @@ from unittest.mock import patch
 from action_stage import News, Ran, files_with
 from fake_github import FakeGitHub
 from github_runner import REPOSITORY, outputs
+from replacing import replace
 from strategies import plain_snapshot
 
 from bot.cli.main import _Show

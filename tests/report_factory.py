@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import cache
 from typing import Any
+
+from replacing import replace
 
 from bot.core.metrics import METRIC_IDS
 from bot.core.rules.delta import CellDelta, diff

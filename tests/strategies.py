@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Any
 
 from hypothesis import strategies as st
@@ -44,7 +43,7 @@ _DISPATCH: dict[str, st.SearchStrategy[Any]] = {
     "operations": st.none() | st.just("llvm.fadd 2"),
     "instructions": st.none() | st.just("load 3"),
 }
-dispatches = st.builds(Dispatch, **{f.name: _DISPATCH.get(f.name, values) for f in fields(Dispatch)})
+dispatches = st.builds(Dispatch, **{name: _DISPATCH.get(name, values) for name in Dispatch.__struct_fields__})
 failures = st.builds(
     Failure,
     stage=st.sampled_from(["compile", "read", "timeout", "target"]),

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import json
 
 import pytest
 import report_factory as make
 from hypothesis import given
 from hypothesis import strategies as st
+from replacing import replace
 
+from bot.core.codec.report_json import report_to_json
 from bot.core.rules.acceptance import Acceptance, Seen, accept, seen
 from bot.core.values.snapshot import CellKey
 from bot.core.values.verdict import Accepted, Finding, Verdict
-from bot.core.values.whole_report import Baseline, Report, report_to_plain
+from bot.core.values.whole_report import Baseline, Report
 
 CELL = CellKey("bert", "vmvx")
 GROWTH = Finding(CELL, "fail", "artifact_bytes", "code size", "change", "4KiB", "+9,000 B", 1_000, 10_000, 12)
@@ -140,7 +142,7 @@ def test_the_report_says_who_and_why() -> None:
     report = Report(
         small.base, small.head, Baseline("x"), small.deltas, accept(small.verdict, [half]), broke="a shard was lost"
     )
-    plain = report_to_plain(report)
+    plain = json.loads(report_to_json(report))
     told = {finding["metric"]: finding["accepted"] for finding in plain["verdict"]["findings"]}
     assert told == {None: {"who": "octocat", "why": "better fusion"}, "artifact_bytes": None}
     assert plain["notes"] == ["the analysis broke: a shard was lost"]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from replacing import replace
 
 from bot.core.metrics import ARTIFACT_PARTS, METRIC_IDS
 from bot.core.values.reading import ArtifactReading, EntryPoint, Measurement, Products, Reading
@@ -17,7 +17,7 @@ from bot.readers.ir_facts import alloca_bytes, program_facts
 
 FIXTURES = Path(__file__).parent / "fixtures" / "ir"
 ANSWERS = json.loads((FIXTURES / "tiny.answers.json").read_text())
-PROGRAM = program_facts(ANSWERS["program"])
+PROGRAM = program_facts(json.dumps(ANSWERS["program"]))
 MATMUL, SOFTMAX, REDUCTION, CONV = (entry.entry_point for entry in PROGRAM.entry_points)
 
 CPU = Products(
@@ -27,7 +27,7 @@ CPU = Products(
     stack_usage=(FIXTURES / "tiny.stack-usage.txt").read_text(),
     statistics=(FIXTURES / "tiny.statistics.json").read_text(),
     program=PROGRAM,
-    allocas=alloca_bytes(ANSWERS["allocas"]),
+    allocas=alloca_bytes(json.dumps(ANSWERS["allocas"])),
     compile_cpu_ms=120,
     compile_peak_rss_kib=90_000,
 )
@@ -154,8 +154,8 @@ def test_without_the_programs_ir_a_gpu_artifact_still_lists_its_entry_points() -
         ({"stack_usage": "torn"}, "stack_max_bytes", "stack usage file, line 1"),
         ({"stack_usage": f"-:1:{MATMUL}\t8\tstatic"}, "stack_max_bytes", f"not known of {SOFTMAX}"),
         ({"allocas": None}, "stack_alloca_bytes", "the compile left no allocas"),
-        ({"statistics": "torn"}, "dispatch_sites", "scheduling statistics: not JSON"),
-        ({"statistics": "torn"}, "executables", "scheduling statistics: not JSON"),
+        ({"statistics": "torn"}, "dispatch_sites", "scheduling statistics: is no JSON"),
+        ({"statistics": "torn"}, "executables", "scheduling statistics: is no JSON"),
         ({"program": None}, "memory_bound_sites", "the compile left no program"),
         ({"artifact": b"torn"}, "vm_bytes", ""),
         ({"compile_cpu_ms": None}, "compile_cpu_ms", "not measured"),

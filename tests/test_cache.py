@@ -3,7 +3,6 @@ from __future__ import annotations
 import hashlib
 import json
 import multiprocessing
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -12,12 +11,14 @@ import pytest
 from fake_compiler import ARM, X86, cells_of
 from hypothesis import given
 from hypothesis import strategies as st
+from replacing import replace
 from small_disk import small_disk
 
 from bot.compiler.caches import cell_cache as cache_module
 from bot.compiler.caches.cell_cache import CellCache, TextStore, cell_key, digest_of
 from bot.compiler.tools import importing
-from bot.core.codec.serial import cell_to_plain, dumps
+from bot.core.codec.json_text import canonical
+from bot.core.codec.snapshot_json import Programs, row_of
 from bot.core.metrics import METRIC_IDS
 from bot.core.rules import lasting
 from bot.core.rules.lasting import here
@@ -42,6 +43,9 @@ def failed(stage: str, signal: str | None = None) -> Cell:
     return Cell(CellKey("bert", "rocm"), status, failure=Failure(stage, "error: no", 1, signal))
 
 
+ROW: dict[str, Any] = json.loads(canonical(row_of(CELL, Programs((CELL,)))))
+
+
 def entry(root: Path) -> Path:
     """The one file of a cache."""
     [path] = [path for path in root.rglob("*") if path.is_file()]
@@ -55,7 +59,7 @@ def stored(root: Path, cell: Cell = CELL) -> Path:
 
 def forge(path: Path, plain: Any) -> None:
     """Write an entry with a right checksum."""
-    body = dumps(plain).encode()
+    body = canonical({"programs": {}, **plain})
     path.write_bytes(hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
 
 
@@ -216,22 +220,22 @@ def test_junk(tmp_path_factory: pytest.TempPathFactory, junk: bytes) -> None:
 @pytest.mark.parametrize(
     "plain",
     [
-        {"key": digest_of("another key"), "cell": cell_to_plain(CELL)},
-        {"cell": cell_to_plain(CELL)},
+        {"key": digest_of("another key"), "cell": ROW},
+        {"cell": ROW},
         {"key": KEY},
         {"key": KEY, "cell": []},
         {"key": KEY, "cell": None},
-        {"key": KEY, "cell": {**cell_to_plain(CELL), "status": "splendid"}},
-        {"key": KEY, "cell": {**cell_to_plain(CELL), "metrics": {"artifact_bytes": "12"}}},
-        {"key": KEY, "cell": {**cell_to_plain(CELL), "metrics": {"artifact_bytes": True}}},
-        {"key": KEY, "cell": {**cell_to_plain(CELL), "metrics": {"no_such_metric": 1}}},
-        {"key": KEY, "cell": {**cell_to_plain(CELL), "new_field": 1}},
-        {"key": KEY, "cell": {k: v for k, v in cell_to_plain(CELL).items() if k != "model"}},
+        {"key": KEY, "cell": {**ROW, "status": "splendid"}},
+        {"key": KEY, "cell": {**ROW, "metrics": {"artifact_bytes": "12"}}},
+        {"key": KEY, "cell": {**ROW, "metrics": {"artifact_bytes": True}}},
+        {"key": KEY, "cell": {**ROW, "metrics": {"no_such_metric": 1}}},
+        {"key": KEY, "cell": {**ROW, "new_field": 1}},
+        {"key": KEY, "cell": {k: v for k, v in ROW.items() if k != "model"}},
     ],
 )
 def test_foreign_entries_with_a_right_checksum(tmp_path: Path, plain: Any) -> None:
     path = stored(tmp_path)
-    forge(path, {"key": KEY, "cell": cell_to_plain(CELL)})
+    forge(path, {"key": KEY, "cell": ROW})
     assert CellCache(tmp_path).load(KEY) == CELL
     forge(path, plain)
     assert CellCache(tmp_path).load(KEY) is None

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from matched_cells import PHASES, Row, cells, made, whole, without_program
+from replacing import replace
 
 from bot.core.values.explanation import CAUSES
 from bot.core.values.explanation import PHASES as ALL_PHASES

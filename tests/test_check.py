@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 import report_factory as make
 from hypothesis import given
 from hypothesis import strategies as st
+from replacing import replace
 from test_comment import RUN, accepted, assert_harmless, pulled
 
 from bot.core.values.publication import CheckRun

@@ -7,10 +7,11 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from replacing import replace
 from strategies import plain_snapshot
 
 from bot import __version__

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import pytest
 from reader_checks import fixture
+from replacing import replace
 
 from bot.core.values.reading import EntryPoint, Reader
 from bot.core.values.snapshot import Dispatch

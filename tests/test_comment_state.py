@@ -5,12 +5,12 @@ from __future__ import annotations
 import base64
 import json
 import zlib
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from replacing import replace
 
 from bot.core.rules.acceptance import Acceptance, Seen
 from bot.core.values.comment_state import LINE_LIMIT, decode, encode

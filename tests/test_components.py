@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from replacing import replace
 
 from bot.core.rules.delta import CellDelta
 from bot.core.values.explanation import UNATTRIBUTED, ComponentDelta

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import FrozenInstanceError, replace
+from dataclasses import FrozenInstanceError
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
 from growth import steps
+from replacing import replace
 
 from bot.core.rules.coverage import is_catch_all
 from bot.core.rules.policy import DEFAULT_STATES, Amount, LevelSpec, Ratio, Rule

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from posting_stage import BASE, FOREIGN, HEAD, MARKER, MERGE, NUMBER, WRITER, Ran, Stage, side, sides
+from replacing import replace
 
 from bot.core.rules.acceptance import APPROVAL_LABEL
 from bot.core.rules.delta import STATES

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import product
 
 import pytest
 from hypothesis import given
+from replacing import replace
 from strategies import plain_snapshot, snapshots, values
 
 from bot.core.metrics import METRIC_IDS

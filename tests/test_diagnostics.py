@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from replacing import replace
 
 from bot.compiler.diagnostics import (
     LONGEST_LINE,

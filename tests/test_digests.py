@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matched_cells import KEY, Row, made, whole
 from measured import measured
+from replacing import replace
 
 from bot.compiler.caches.cell_cache import TextStore
 from bot.core.codec.digests import cut_program, differ, is_whole, name_of, short_code, short_program, written
-from bot.core.codec.snapshot_json import from_json, to_json
-from bot.core.codec.serial_program import key_of, program_to_plain
+from bot.core.codec.snapshot_json import from_json, key_of, to_json
 from bot.core.rules.baseline import kept
 from bot.core.values.program import Program
 from bot.core.values.reading import ProgramFacts, SourceText
@@ -132,7 +131,7 @@ def test_snapshots_of_earlier_versions_are_read() -> None:
     cell = made(Row("s"))
     assert cell.program is not None
     text = to_json(replace(LARGE, cells=(cell,), models={KEY.model: "m"}))
-    name = key_of(program_to_plain(cell.program))
+    name = key_of(cell.program)
     assert text.count(name) == 2
     assert from_json(text.replace(name, name[:16])) == from_json(text)
     for wrong in (name[:15], name[:17], name[:8], name[:63], name[::-1]):

@@ -6,13 +6,13 @@ import re
 import shutil
 import struct
 import subprocess
-from dataclasses import replace
 
 import pytest
 from elf_files import tiny_object
 from hypothesis import given
 from hypothesis import strategies as st
 from reader_checks import BINARIES, check_flips, check_golden, check_truncations, fixture, outcome
+from replacing import replace
 
 from bot.errors import MalformedBinary
 from bot.readers.formats.elf import ElfReader, contents, functions, parse_elf, symbols

@@ -5,13 +5,14 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from replacing import replace
 
 from bot.core.values.context import Command, CommandRequest, Pull, RunContext, Story, WorkflowRun
 from bot.errors import InputError

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from reader_checks import fixture
+from replacing import replace
 
 from bot.core.codec.counts import counts_text
 from bot.core.values.snapshot import Dispatch

@@ -16,12 +16,12 @@ from rich.console import Console
 
 from bot.cli.main import main
 from bot.commands.explain import explain
-from bot.core.codec.serial import dumps
-from bot.core.values.whole_report import Report, report_to_plain
+from bot.core.codec.report_json import report_to_json
+from bot.core.values.whole_report import Report
 from bot.errors import BotError, InputError, UsageError
 
 DISPATCH = "main_dispatch_1_matmul_128x768x768_f32"
-PLAIN: dict[str, Any] = json.loads(dumps(report_to_plain(make.explained_small())))
+PLAIN: dict[str, Any] = json.loads(report_to_json(make.explained_small()))
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def path(tmp_path: Path) -> Path:
 
 def written(folder: Path, report: Report) -> Path:
     made = folder / "report.json"
-    made.write_text(dumps(report_to_plain(report)), encoding="utf-8")
+    made.write_text(report_to_json(report), encoding="utf-8")
     return made
 
 

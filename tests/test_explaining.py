@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from matched_cells import KEY, PHASES, Row, cells, made, whole, without_program
+from replacing import replace
 
 from bot.core.rules.delta import CellDelta
 from bot.core.values.explanation import UNATTRIBUTED, DispatchDelta, Explanation

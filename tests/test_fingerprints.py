@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from replacing import replace
 from test_families import MODELS, binary, function, recorded, whole_model
 
 from bot.core.codec.digests import cut_program, is_whole

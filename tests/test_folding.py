@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from random import Random
 
 from hypothesis import given
 from hypothesis import strategies as st
+from replacing import replace
 
 from bot.core.values.model_counts import FoldCounts
 from bot.core.values.program import Family

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from replacing import replace
 
 from bot.core.values.model_counts import FusionCounts
 from bot.core.values.program import Program, Site

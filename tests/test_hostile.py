@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from posting_stage import BASE, HEAD, MARKER, MERGE, NUMBER, Ran, Stage, sides, zipped
+from replacing import replace
 from report_factory import HOSTILE, explained, failed, grown, hostile
 from strategies import plain_snapshot
 from test_escape import _LINKS, JOINER, nasty

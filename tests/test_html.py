@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 import report_factory as make
 from golden_files import check_golden
 from growth import LINEAR, cpu_growth
+from replacing import replace
 
 from bot.core.metrics import METRICS
 from bot.core.values.snapshot import Cell, CellKey

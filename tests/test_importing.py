@@ -3,11 +3,11 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from fake_compiler import install
+from replacing import replace
 
 from bot.compiler.tools.importing import Importer
 from bot.core.rules.lasting import is_local

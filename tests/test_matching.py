@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import fields, replace
+from dataclasses import fields
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from matched_cells import Row, cells, made, without_program
+from replacing import replace
 
 from bot.core.values.snapshot import Cell, Dispatch
 from bot.insight.causes.matching import ADDED, PASSES, REMOVED, Match, describe, index, match

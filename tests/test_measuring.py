@@ -7,7 +7,7 @@ import tempfile
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -26,6 +26,7 @@ from fake_compiler import (
     write_model,
 )
 from reader_checks import fixture
+from replacing import replace
 from small_disk import small_disk
 
 from bot.compiler.caches.cell_cache import CellCache, cell_key

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from replacing import replace
 from strategies import plain_snapshot, planned_models, planned_targets, snapshots
 
 from bot.core.codec.snapshot_json import to_json

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from hypothesis import given
 from hypothesis import strategies as st
+from replacing import replace
 
 from bot.core.values.model_counts import PAIR_METRICS, Folding, Fusion, Pair
 from bot.core.values.program import Program, Site

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from replacing import replace
 
 from bot.core.metrics import METRIC_IDS, METRICS
 from bot.core.rules.delta import CellDelta, MetricDelta, diff

@@ -7,7 +7,6 @@ import json
 import subprocess
 import zipfile
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import pytest
 from github_runner import Origin, git
 from hypothesis import HealthCheck, given, settings
 from posting_stage import BASE, FOREIGN, HEAD, MARKER, MERGE, NUMBER, OLDER, RUN, Stage, side, sides, zipped
+from replacing import replace
 from strategies import snapshots
 
 from bot.core.codec.snapshot_json import to_json

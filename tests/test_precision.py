@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import pytest
 from collisions import colliding_code, colliding_sources, source_of
 from hypothesis import given
 from matched_cells import KEY, PHASES, Row, cells, made, whole, without_program
+from replacing import replace
 from strategies import plain_snapshot
 
 from bot.compiler.caches.cell_cache import TextStore

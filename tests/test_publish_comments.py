@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 import pytest
 from publishing import OURS, World, opened
+from replacing import replace
 
 from bot.publish.comments import Published, find, publish, react, reply
 from bot.publish.hub import Hub

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 import report_factory as make
+from replacing import replace
 
 from bot.core.rules.acceptance import Acceptance, accept, seen
 from bot.core.rules.policy import judge

@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import tempfile
 from collections.abc import Sequence
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
 from fake_compiler import EIGHT, ROCM, TEMPLATES, VMVX, FakeCompiler, cells_of, install, suite
+from replacing import replace
 from test_measuring import SOURCE, Heard
 
 from bot.compiler.caches.cell_cache import CellCache

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 import pytest
 import report_factory as make
 from hypothesis import given
+from replacing import replace
 from strategies import plain_snapshot, snapshots
 
-from bot.core.codec.serial import dumps
+from bot.core.codec.report_json import report_to_json
 from bot.core.metrics import METRIC_IDS
 from bot.core.rules.delta import STATES, diff
 from bot.core.rules.policy import LevelSpec, Ratio, Rule, judge
 from bot.core.values.snapshot import Snapshot
 from bot.core.values.verdict import Verdict
-from bot.core.values.whole_report import REPORT_SCHEMA, Baseline, Report, report_to_plain
+from bot.core.values.whole_report import REPORT_SCHEMA, Baseline, Report
 
 BASE = plain_snapshot(("a", "vmvx", "ok"), ("b", "vmvx", "ok"), ("c", "vmvx", "failed"))
 HEAD = plain_snapshot(("a", "vmvx", "ok"), ("b", "vmvx", "over-stack-limit"), ("d", "vmvx", "ok"))
@@ -30,7 +30,7 @@ def report_of(base: Snapshot, head: Snapshot) -> dict[str, Any]:
     """The report of two snapshots, as a script that reads the file has it."""
     deltas = diff(base, head)
     made = Report(base, head, BASELINE, deltas, judge(deltas, [ANY_GROWTH]), notes=("a note",))
-    found: dict[str, Any] = json.loads(dumps(report_to_plain(made)))
+    found: dict[str, Any] = json.loads(report_to_json(made))
     return found
 
 
@@ -133,8 +133,8 @@ def test_values_are_those_of_the_snapshots(base: Snapshot, head: Snapshot) -> No
 @given(snapshots())
 def test_the_same_report_is_the_same_text(snapshot: Snapshot) -> None:
     made = Report(snapshot, snapshot, BASELINE, diff(snapshot, snapshot), Verdict("pass"))
-    text = dumps(report_to_plain(made))
-    assert text == dumps(report_to_plain(made))
+    text = report_to_json(made)
+    assert text == report_to_json(made)
     assert json.loads(text)["verdict"] == {"status": "pass", "findings": []}
 
 
@@ -150,7 +150,7 @@ def test_a_cell_without_an_explanation_says_so() -> None:
 
 def told() -> dict[str, Any]:
     """The report of `make.small`, explained."""
-    found: dict[str, Any] = json.loads(dumps(report_to_plain(make.explained(make.small()))))
+    found: dict[str, Any] = json.loads(report_to_json(make.explained(make.small())))
     return found
 
 

@@ -6,13 +6,13 @@ import json
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from action_stage import MARKER, MODEL, Ran, Stage, event
 from fake_github import FakeGitHub
 from github_runner import git
+from replacing import replace
 
 from bot.core.codec.snapshot_json import from_json
 from bot.core.rules.baseline import Entry, kept

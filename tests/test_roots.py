@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
+from replacing import replace
 
 from bot.core.rules.delta import CellDelta
 from bot.core.values.explanation import DispatchDelta, Explanation, PartDelta

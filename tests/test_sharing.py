@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from fake_compiler import EIGHT, VMVX, X86, cells_of
 from hypothesis import given
 from hypothesis import strategies as st
+from replacing import replace
 
 from bot.compiler.sharing.front_halves import (
     LARGEST_PROOF,

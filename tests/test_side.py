@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -21,6 +21,7 @@ from fake_compiler import (
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from replacing import replace
 
 from bot.compiler.compiling import Compiled, Kit
 from bot.compiler.schedule import run_all

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import FrozenInstanceError, fields, is_dataclass, replace
+from dataclasses import FrozenInstanceError, fields, is_dataclass
 
 import pytest
 from hypothesis import given
+from replacing import replace
 from strategies import plain_snapshot, snapshots
 
 from bot.core.values import snapshot as module

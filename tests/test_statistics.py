@@ -33,13 +33,13 @@ def test_a_missing_key_is_none_and_never_zero(missing: str) -> None:
 def test_a_count_that_is_no_count_is_refused(value: Any) -> None:
     document = json.loads(REAL)
     document["stream-aggregate"]["execution"]["dispatch-count"] = value
-    with pytest.raises(MalformedBinary, match=r"execution\.dispatch-count is no count"):
+    with pytest.raises(MalformedBinary, match=r"execution\.dispatch-count: expected"):
         read_statistics(json.dumps(document))
 
 
 @pytest.mark.parametrize("cut", range(len(REAL.rstrip()) - 1))
 def test_a_truncated_file_is_refused(cut: int) -> None:
-    with pytest.raises(MalformedBinary, match="scheduling statistics: not JSON"):
+    with pytest.raises(MalformedBinary, match="scheduling statistics: is no JSON"):
         read_statistics(REAL[:cut])
 
 

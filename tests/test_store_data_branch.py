@@ -5,10 +5,10 @@ from __future__ import annotations
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from replacing import replace
 from report_factory import snapshot
 from test_repository import git
 

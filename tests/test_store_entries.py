@@ -89,12 +89,12 @@ def test_cells_share_what_is_kept_of_their_program() -> None:
 
 
 def test_a_hundred_cells_stay_small() -> None:
-    """Of cells with all that real ones have: without columns they take 78 KB."""
+    """Of cells with all that real ones have: without columns they take 70 KB."""
     packed = pack(LARGE)
     assert len(LARGE.cells) == 104 and sum(len(cell.dispatches) for cell in LARGE.cells) == 3120
     assert all(cell.program and cell.families and cell.phases_ms for cell in LARGE.cells)
     assert all(row.code and row.strategy for cell in LARGE.cells for row in cell.dispatches)
-    assert 45_000 < len(packed) < 50_000
+    assert 45_000 < len(packed) < 55_000
     assert packed == pack(LARGE)
 
 
@@ -123,11 +123,12 @@ def test_any_bytes(data: bytes) -> None:
     [
         (lzma.compress(bytes(65 << 20), preset=0), "64 MiB"),
         (PACKED + PACKED, "after its end"),
-        (lzma.compress(b"\xff"), "no text"),
+        (lzma.compress(b"\xff"), "no JSON"),
+        (lzma.compress(b'{"schema":"\xff"}'), "no text"),
         (lzma.compress(b"{}"), "schema is missing"),
         (lzma.compress(to_json(snapshot("3.13.0")).encode()), "'code-size-snapshot/1'.*measure it again"),
         (lzma.compress(b'{"schema":"\\ud800"}'), "no JSON"),
-        (lzma.compress(b"[" * 1_000_000), "no JSON"),
+        (lzma.compress(b"[" * 1_000_000), "got `array`"),
         (lzma.compress(b"{"), "no JSON"),
         (lzma.compress(b"{}", format=lzma.FORMAT_ALONE), "no xz file"),
     ],

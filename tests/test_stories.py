@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from hypothesis import given
 from matched_cells import Row, cells, made, whole
+from replacing import replace
 from strategies import plain_snapshot
 
 from bot.core.rules.delta import diff

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import replace
 
 import pytest
 import report_factory as make
 from hypothesis import given
 from hypothesis import strategies as st
+from replacing import replace
 from strategies import snapshots
 
 from bot.core.rules.delta import STATES

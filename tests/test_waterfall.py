@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from replacing import replace
 
 from bot.core.parts import part_words
 from bot.core.rules.delta import CellDelta

@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from msgspec import structs
+
 from bot.compiler.diagnostics import Ending, Undumped, failure, stack_figure_bytes
 from bot.compiler.machine import not_started, require_room, require_started
 from bot.compiler.sharing.places import without_places
@@ -274,7 +276,9 @@ def lifting(compile_with: Callable[[tuple[str, ...]], Result], argv: Sequence[st
     if not isinstance(first, Failure) or not is_stack_refusal(first):
         return first
     lifted = compile_with((*argv, LIFTED_LIMIT_FLAG))
-    return replace(lifted, refusal=replace(first, stage="stack-limit")) if isinstance(lifted, Compiled) else first
+    return (
+        replace(lifted, refusal=structs.replace(first, stage="stack-limit")) if isinstance(lifted, Compiled) else first
+    )
 
 
 def compile_directly(kit: Kit, argv: Sequence[str], source: Source, *, layout: int = 0) -> Compiled | Failure:

@@ -9,8 +9,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TypeVar
+
+from msgspec import structs
 
 from bot.core.values.reading import EntryPoint, ExecutableFacts, ProgramFacts
 from bot.core.values.snapshot import Dispatch
@@ -58,7 +60,7 @@ def merge_dispatches(sources: Sources) -> tuple[Dispatch, ...]:
     else:
         pairs = [(each, described.get(each.name, EntryPoint(each.name))) for each in known]
     return tuple(
-        replace(
+        structs.replace(
             _dispatch(sources, each, said), strategy=strategies.get(each.name), operations=operations.get(each.name)
         )
         for each, said in pairs

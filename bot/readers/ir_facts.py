@@ -22,13 +22,7 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 _Operation = Annotated[str, msgspec.Meta(pattern=r"\A[A-Za-z_][A-Za-z0-9_$.-]{0,79}\Z")]
 _MOST_OPERATIONS = 200
 """Real functions have some forty kinds."""
-_Answer = TypeVar("_Answer")
-
-
-class _Refusal(msgspec.Struct):
-    """Of any answer that which says why it is none."""
-
-    error: str | None = None
+_Answer = TypeVar("_Answer", bound=Record)
 
 
 class _Allocas(Record, frozen=True):
@@ -99,9 +93,13 @@ def operations(answer: str) -> dict[str, str]:
 
 
 def _read(answer: str, kind: type[_Answer]) -> _Answer:
+    """An answer says why it is none, or has all fields of its kind."""
     try:
-        if (refusal := decoded(answer, _Refusal, _WHERE)).error is not None:
-            raise MalformedBinary(refusal.error[:500], where=_WHERE)
+        fields = decoded(answer, dict[str, msgspec.Raw], _WHERE)
+        if "error" in fields:
+            raise MalformedBinary(decoded(bytes(fields["error"]), str, _WHERE)[:500], where=_WHERE)
+        if missing := set(kind.__struct_fields__) - fields.keys():
+            raise MalformedBinary(f"the answer has no {min(missing)}", where=_WHERE)
         return decoded(answer, kind, _WHERE)
     except InputError as error:
         raise MalformedBinary(error.what, where=error.where) from None

@@ -188,7 +188,7 @@ def _without_cells(text: Iterable[bytes], cells: list[CellRow]) -> Iterator[byte
     inside, held = False, dict[Family, Family]()
     for line in text:
         if inside and line.startswith(b"{"):
-            end = len(line.rstrip(b",\n"))
+            end = len(line.rstrip(b"],\n"))
             try:
                 cells.append(_shared(_decoder.decode(line[:end]), held))
             except (msgspec.DecodeError, RecursionError):

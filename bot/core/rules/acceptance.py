@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from msgspec import structs
+
 from bot.core.record import Amount, Record
 from bot.core.values.verdict import Accepted, Finding, Verdict, VerdictStatus
 
@@ -90,7 +92,7 @@ def _covers(acceptance: Acceptance, now: Seen) -> bool:
 
 
 def _same_or_less(then: Seen, now: Seen) -> bool:
-    if replace(then, value=None) != replace(now, value=None):
+    if structs.replace(then, value=None) != structs.replace(now, value=None):
         return False
     if now.value is None or then.value is None:
         return now.value == then.value

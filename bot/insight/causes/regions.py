@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 from typing import NamedTuple
+
+from msgspec import structs
 
 from bot.core.codec.digests import SHORT_SUM_MODULUS, SUM_MODULUS
 from bot.core.values.program import Program
@@ -96,7 +98,7 @@ def compare(base: Side, head: Side, matches: tuple[Match, ...], same_model: bool
 
 
 def _said(program: Program) -> Program:
-    return replace(program, arguments=(), whole="")
+    return structs.replace(program, arguments=(), whole="")
 
 
 def _census(side: Side, program: Program) -> Census:

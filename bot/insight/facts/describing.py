@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+
+from msgspec import structs
 
 from bot.core.values.program import Family, Program, Source
 from bot.core.values.reading import ProgramFacts, SourceText
@@ -27,7 +28,7 @@ def describe(facts: ProgramFacts) -> tuple[Program, tuple[Family, ...]]:
 
 def _source(text: SourceText, bound: Mapping[str, str], parts: Mapping[str, tuple[str, ...]], reader: Reader) -> Source:
     said = bound.get(text.executable, ""), parts.get(text.executable, ())
-    return replace(fingerprint(text, reader), bound=said[0], bound_parts=said[1])
+    return structs.replace(fingerprint(text, reader), bound=said[0], bound_parts=said[1])
 
 
 def _bound(facts: ProgramFacts) -> dict[str, str]:

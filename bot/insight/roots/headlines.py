@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from msgspec import structs
+
 from bot.core.rules.delta import CellDelta
 from bot.core.values.explanation import MIXED, UNKNOWN, Explanation, PartDelta
 from bot.insight.roots.waterfall import headline, largest, rest_parts, waterfall
@@ -24,7 +26,7 @@ def headlined(told: Explanation, delta: CellDelta, only_model: bool = False) -> 
         return told
     parts = rest_parts(delta.base, delta.head, told.dispatches, told.renamed_bytes)
     if only_model:
-        parts = tuple(replace(part, cause="input") for part in parts)
+        parts = tuple(structs.replace(part, cause="input") for part in parts)
     falls = waterfall(told.dispatches, parts)
     fallen = replace(told, waterfall=falls, parts=parts)
     cause = headline(falls)
