@@ -10,7 +10,7 @@ import msgspec
 _Value = TypeVar("_Value")
 
 
-def replace(value: _Value, **changes: Any) -> _Value:
+def replace(value: _Value, /, **changes: Any) -> _Value:
     """The value with other fields."""
     if isinstance(value, msgspec.Struct):
         return msgspec.structs.replace(value, **changes)
