@@ -75,9 +75,11 @@ class DataBranch:
         return self._made
 
     def __enter__(self) -> DataBranch:
+        """The store itself: nothing is fetched yet."""
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """Close it, whatever happened."""
         self.close()
 
     def close(self) -> None:

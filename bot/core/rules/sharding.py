@@ -63,8 +63,10 @@ def shard(cells: Sequence[PlannedCell], index: int, count: int) -> tuple[Planned
 
 
 def matrix(cells: Sequence[PlannedCell], count: int, known: Costs | None = None) -> dict[str, Any]:
-    """The shards as GitHub's `strategy.matrix`; those dealt out by known costs name their cells, so that every runner
-    measures its own, whatever it knows of costs."""
+    """The shards as GitHub's `strategy.matrix`.
+
+    Those dealt out by known costs name their cells, so that every runner measures its own, whatever it knows of costs.
+    """
     rows = []
     for index, part in enumerate(deal(cells, count, known), 1):
         row: dict[str, Any] = {"shard": f"{index}/{count}", "cells": len(part)}

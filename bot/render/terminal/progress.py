@@ -44,12 +44,14 @@ class MeasureProgress:
         self._task = self._bar.add_task("", total=None, counts="")
 
     def __enter__(self) -> MeasureProgress:
+        """Draw the bar."""
         self._bar.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        """Remove the bar, whatever happened."""
         self._bar.stop()
 
     def say(self, line: str) -> None:
