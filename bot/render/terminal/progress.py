@@ -77,7 +77,7 @@ class MeasureProgress:
             self._running.remove(name)
             self._refresh()
 
-    def measured(self, side: str, cell: Cell, cost: float) -> None:
+    def measured(self, _side: str, cell: Cell, cost: float) -> None:
         """A cell is done, well or badly."""
         with self._lock:
             self._done += 1
