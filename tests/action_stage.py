@@ -37,6 +37,7 @@ class Silence:
     """Progress that nobody looks at."""
 
     def __getattr__(self, name: str) -> Any:
+        """A method of any name that does nothing."""
         return lambda *arguments, **more: None
 
 

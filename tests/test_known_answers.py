@@ -94,7 +94,7 @@ def causes(cell: Mapping[str, Any]) -> set[str | None]:
 
 
 def change(cell: Mapping[str, Any], metric: str) -> int:
-    """head − base."""
+    """Head − base."""
     values = cell["metrics"][metric]
     return int(values["head"] - values["base"])
 

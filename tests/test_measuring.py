@@ -1,3 +1,5 @@
+"""bot.measurement: plans of one side or two, through a fake compiler and a real cache, to snapshots."""
+
 from __future__ import annotations
 
 import _thread

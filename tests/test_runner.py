@@ -1,3 +1,5 @@
+"""bot.system.processes: real children, how they end, what they cost, and that none is left behind."""
+
 from __future__ import annotations
 
 import os

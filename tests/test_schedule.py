@@ -1,3 +1,5 @@
+"""bot.compiler.schedule: the order of tasks, how many run at once, and what an error does to the others."""
+
 from __future__ import annotations
 
 import _thread

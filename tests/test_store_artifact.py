@@ -1,3 +1,5 @@
+"""bot.store.artifact_store: baselines among workflow artifacts, over a GitHub's HTTP."""
+
 from __future__ import annotations
 
 import io

@@ -1,3 +1,5 @@
+"""bot.store.columns: any snapshot there and back, and no damage that goes unnoticed."""
+
 from __future__ import annotations
 
 import copy

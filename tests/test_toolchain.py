@@ -1,3 +1,5 @@
+"""bot.compiler.tools.toolchain: every kind of SPEC, what is refused, and which compilers are the same one."""
+
 from __future__ import annotations
 
 import os
