@@ -38,7 +38,7 @@ class Silence:
 
     def __getattr__(self, name: str) -> Any:
         """A method of any name that does nothing."""
-        return lambda *arguments, **more: None
+        return lambda *_, **__: None
 
 
 @dataclass
@@ -51,7 +51,7 @@ class News:
     def say(self, line: str) -> None:
         self.said.append(line)
 
-    def report(self, report: Report, files: Sequence[Path]) -> None:
+    def report(self, report: Report, _files: Sequence[Path]) -> None:
         self.reports.append(report)
 
     @contextmanager

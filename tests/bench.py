@@ -57,7 +57,7 @@ class _Show:
     def say(self, line: str) -> None:
         print(f"  {line}", file=sys.stderr)
 
-    def report(self, report: Report, files: Sequence[Path]) -> None:
+    def report(self, _report: Report, _files: Sequence[Path]) -> None:
         raise AssertionError("nothing is reported here")
 
     @contextmanager

@@ -127,7 +127,7 @@ def over(found: Cell, figure_bytes: int) -> Cell:
 
 def snapshot(
     version: str,
-    edit: Edit = lambda key, found: found,
+    edit: Edit = lambda _key, found: found,
     models: tuple[str, ...] = MODELS,
     targets: Mapping[str, str] = TARGETS,
     dispatches: int = 3,
@@ -262,7 +262,7 @@ def broken() -> Report:
 def broken_on_both() -> Report:
     """Nothing compiles on either side."""
 
-    def edit(key: CellKey, found: Cell) -> Cell:
+    def edit(_key: CellKey, found: Cell) -> Cell:
         return failed(found, "error: unknown option", "option")
 
     return report(snapshot("3.12.0", edit), snapshot("3.13.0", edit))
@@ -284,7 +284,7 @@ def partly(*gone: CellKey, timeout: CellKey | None = None) -> Report:
     return replace(made, verdict=judge(made.deltas, []))
 
 
-def _same(key: CellKey, found: Cell) -> Cell:
+def _same(_key: CellKey, found: Cell) -> Cell:
     return found
 
 

@@ -128,7 +128,7 @@ def test_a_directory_that_cannot_be_written_is_found_out_before_the_first_compil
     assert not (stage.home / "one" / "calls.jsonl").exists()
 
 
-def test_the_action_as_a_process(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_action_as_a_process(stage: Stage) -> None:
     """Once from outside: exit codes, the one red line, and a token that is nowhere."""
     main = stage.main(fail_job=True, states={"removed": "fail"})
     runner = Runner(stage.home, stage.hub, stage.origin, stage.home / "cache")

@@ -74,7 +74,7 @@ class Heard:
         with self.lock:
             self.cells.append((side, cell.key, cost))
 
-    def spent(self, cpu_ms: Mapping[str, int], jobs: int) -> None:
+    def spent(self, cpu_ms: Mapping[str, int], _jobs: int) -> None:
         self.cpu_ms = dict(cpu_ms)
 
 
@@ -460,7 +460,7 @@ def test_a_cell_has_what_its_code_consists_of(tmp_path: Path) -> None:
     assert {dispatch.operations for dispatch in without.dispatches} == {None}
 
 
-def test_answers_of_the_ir_worker_that_are_no_answers(tmp_path: Path) -> None:
+def test_answers_of_the_ir_worker_that_are_no_answers() -> None:
     for text in ("{", "null", "[]", "{}", '{"error": "bad IR"}', "[" * 100_000):
         products = products_of(Compiled(b"", (), None, None, text, text, 1, 1), "llvm-cpu", told(text))
         assert products.program is None and products.allocas is None

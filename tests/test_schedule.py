@@ -164,7 +164,7 @@ def test_an_error_in_a_generator_of_follow_ups() -> None:
 
 def test_a_watcher_that_fails_ends_the_run() -> None:
     class Broken(Log):
-        def started(self, name: str) -> None:
+        def started(self, _name: str) -> None:
             raise OSError("terminal gone")
 
     with pytest.raises(OSError, match="terminal gone"):

@@ -40,7 +40,7 @@ def judged(base: make.Edit, head: make.Edit) -> Report:
     return make.report(make.snapshot("3.12.0", base), make.snapshot("3.13.0", head))
 
 
-def same(key: CellKey, found: Cell) -> Cell:
+def same(_key: CellKey, found: Cell) -> Cell:
     return found
 
 
@@ -256,7 +256,7 @@ def test_one_model_cannot_crowd_out_the_rest() -> None:
 
 
 def test_one_metric_cannot_crowd_out_the_rest() -> None:
-    def head(key: CellKey, found: Cell) -> Cell:
+    def head(_key: CellKey, found: Cell) -> Cell:
         return make.grown(found, artifact_bytes=90_000, executables=1, stack_max_bytes=64, linalg_ops=3)
 
     rows = view(judged(same, head)).regressions.top
@@ -266,7 +266,7 @@ def test_one_metric_cannot_crowd_out_the_rest() -> None:
 
 def test_the_cost_of_compiling_is_no_headline() -> None:
     report = judged(
-        same, lambda key, c: make.with_metrics(c, compile_cpu_ms=10**9, artifact_bytes=c.value("artifact_bytes"))
+        same, lambda _key, c: make.with_metrics(c, compile_cpu_ms=10**9, artifact_bytes=c.value("artifact_bytes"))
     )
     shown = view(report)
     assert not shown.regressions.top
@@ -316,7 +316,7 @@ def test_every_alarming_cell_has_its_commands() -> None:
 
 
 def test_both_commands_where_they_differ() -> None:
-    def head(key: CellKey, found: Cell) -> Cell:
+    def head(_key: CellKey, found: Cell) -> Cell:
         return replace(make.failed(found, "error"), command="iree-compile --new")
 
     text = view(judged(same, head)).commands.items[0].text

@@ -47,7 +47,7 @@ class Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), handler)
         threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
 
-    def handle_error(self, request: object, client_address: object) -> None:
+    def handle_error(self, _request: object, _client_address: object) -> None:
         """A client that did not wait for its answer is no error."""
         if not isinstance(sys.exc_info()[1], ConnectionError):
             traceback.print_exc()
@@ -103,7 +103,7 @@ class Handler(BaseHTTPRequestHandler):
 class BlobHandler(Handler):
     """The host that keeps the artifacts' bytes."""
 
-    def answer(self, text: str, fault: Fault | None) -> None:
+    def answer(self, _text: str, fault: Fault | None) -> None:
         hub, path = self.server.hub, urlsplit(self.path).path
         with hub.lock:
             sent = {
