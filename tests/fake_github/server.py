@@ -82,7 +82,7 @@ class Handler(BaseHTTPRequestHandler):
         time.sleep(faults.delays.take(self.command, path) or 0)
         self.answer(text, faults.answers.take(self.command, path))
 
-    do_GET = do_POST = do_PATCH = do_PUT = do_DELETE = handle_any
+    do_GET = do_POST = do_PATCH = do_PUT = do_DELETE = handle_any  # noqa: N815 - the base class looks for these names
 
     def answer(self, text: str, fault: Fault | None) -> None:
         raise NotImplementedError
