@@ -107,7 +107,7 @@ class FakeGitHub:
 
         `head_repo` None is the repository itself; a merge commit has the base as its first parent.
         """
-        base_sha = base_sha or hashlib.sha1(base_ref.encode()).hexdigest()
+        base_sha = base_sha or hashlib.sha1(base_ref.encode(), usedforsecurity=False).hexdigest()
         home = None if fork_deleted else head_repo or self._state.repo
         given = (base_sha, base_ref, home, head_branch, state, merge_sha, login, title or f"Pull {number}")
         with self._lock:
