@@ -104,7 +104,7 @@ class Stage:
     origin: Origin
     token: str
     runs: int = 0
-    before_act: Callable[[], None] = lambda: None  # runs once the checkout is there
+    before_act: Callable[[], object] = lambda: None  # runs once the checkout is there
 
     @classmethod
     def create(cls, home: Path, hub: FakeGitHub) -> Stage:

@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import families_bench
 from rich.console import Console
 from rich.table import Table
 
@@ -34,7 +35,6 @@ from bot.measurement.prepare import Request
 from bot.render.terminal.progress import MeasureProgress
 from bot.system.defaults import default_cache
 from bot.system.processes import Cancel
-from tests import families_bench
 
 COMPILER = "3.13.0"
 REPORT_CELLS = 5000

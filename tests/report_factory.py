@@ -234,8 +234,8 @@ def _regressed(key: CellKey, found: Cell) -> Cell:
 
 def many() -> Report:
     """13 models × 8 targets, everything moving; the shape of 3.11.0 → 3.13.0."""
-    sides = (snapshot("3.11.0", _old), snapshot("3.13.0", _regressed))
-    return report(*(unsupported(side) for side in sides), notes=("front end sharing was turned off: 1 of 3 differed",))
+    base, head = unsupported(snapshot("3.11.0", _old)), unsupported(snapshot("3.13.0", _regressed))
+    return report(base, head, ("front end sharing was turned off: 1 of 3 differed",))
 
 
 def none() -> Report:
@@ -279,8 +279,8 @@ def partly(*gone: CellKey, timeout: CellKey | None = None) -> Report:
             return Cell(key, "timeout", failure=failure, command=found.command)
         return None if (key in gone if gone else key != kept) else found
 
-    sides = [snapshot(version, each, MODELS[:2], targets) for version, each in (("3.12.0", _same), ("3.13.0", edit))]
-    made = report(*(unsupported(side) for side in sides))
+    base, head = snapshot("3.12.0", _same, MODELS[:2], targets), snapshot("3.13.0", edit, MODELS[:2], targets)
+    made = report(unsupported(base), unsupported(head))
     return replace(made, verdict=judge(made.deltas, []))
 
 

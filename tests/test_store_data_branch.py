@@ -209,8 +209,8 @@ def everywhere(origin: Path) -> str:
 def test_a_branch_that_holds_something_else_is_left_alone(origin: Path, default: str) -> None:
     path = clone(origin, "one")
     before = everywhere(origin)
-    given = {"branch": "main", "squash_days": 1, "now": lambda: 4e9, "default_branch": default}
-    with DataBranch(Git(path, Cancel()), **given) as store:  # type: ignore[arg-type]
+    given = DataBranch(Git(path, Cancel()), "main", squash_days=1, default_branch=default, now=lambda: 4e9)
+    with given as store:
         for ask in (store.entries, lambda: store.load(entry(1)), lambda: store.save(entry(1), SNAPSHOT)):
             with pytest.raises(ConfigError, match=r"branch main .* and is left alone") as caught:
                 ask()

@@ -15,8 +15,8 @@ from strategies import snapshots
 from bot.core.rules.delta import STATES
 from bot.core.rules.policy import judge
 from bot.core.values.explanation import Explanation
-from bot.core.values.snapshot import Cell, CellKey
-from bot.core.values.verdict import Accepted, Finding, Verdict
+from bot.core.values.snapshot import Cell, CellKey, Snapshot
+from bot.core.values.verdict import Accepted, Finding, Status, Verdict
 from bot.core.values.whole_report import Report
 from bot.render.markdown.comment import TIERS
 from bot.render.text.phrase import plain
@@ -84,8 +84,8 @@ def test_the_first_sentence_says_how_much_was_compared_and_why_not_all(report: R
 
 def test_a_failing_verdict_says_so_too() -> None:
     made = make.partly()
-    fail = {"unmeasured": "fail"}
-    assert headline(replace(made, verdict=judge(made.deltas, [], fail))).startswith(  # type: ignore[arg-type]
+    fail: dict[str, Status] = {"unmeasured": "fail"}
+    assert headline(replace(made, verdict=judge(made.deltas, [], fail))).startswith(
         "❌ Code size: fail — 1 of 8 cells compared: 7 not measured on head; 7 cells broke the rules; worst: "
     )
 
@@ -170,7 +170,7 @@ def test_equal_metrics_are_not_called_identical() -> None:
 
 
 @given(snapshots(), snapshots())
-def test_no_sentence_denies_a_change(base: make.Snapshot, head: make.Snapshot) -> None:
+def test_no_sentence_denies_a_change(base: Snapshot, head: Snapshot) -> None:
     report = make.report(base, head)
     told, changed = headline(report), [delta for delta in report.deltas if delta.state == "changed"]
     assert told.split()[3] == report.verdict.status or f"Code size: {report.verdict.status}" in told
@@ -180,7 +180,7 @@ def test_no_sentence_denies_a_change(base: make.Snapshot, head: make.Snapshot) -
 
 
 @given(snapshots(), snapshots())
-def test_every_cell_is_counted_once(base: make.Snapshot, head: make.Snapshot) -> None:
+def test_every_cell_is_counted_once(base: Snapshot, head: Snapshot) -> None:
     report = make.report(base, head)
     parts = plain(view(report).counts).removesuffix(".").partition(": ")[2]
     counts = [int(part.split()[0].replace(",", "")) for part in parts.split(" · ") if part]
