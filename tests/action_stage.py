@@ -37,7 +37,8 @@ class Silence:
     """Progress that nobody looks at."""
 
     def __getattr__(self, name: str) -> Any:
-        return lambda *arguments, **more: None
+        """A method of any name that does nothing."""
+        return lambda *_, **__: None
 
 
 @dataclass
@@ -50,7 +51,7 @@ class News:
     def say(self, line: str) -> None:
         self.said.append(line)
 
-    def report(self, report: Report, files: Sequence[Path]) -> None:
+    def report(self, report: Report, _files: Sequence[Path]) -> None:
         self.reports.append(report)
 
     @contextmanager
@@ -103,7 +104,7 @@ class Stage:
     origin: Origin
     token: str
     runs: int = 0
-    before_act: Callable[[], None] = lambda: None  # runs once the checkout is there
+    before_act: Callable[[], object] = lambda: None  # runs once the checkout is there
 
     @classmethod
     def create(cls, home: Path, hub: FakeGitHub) -> Stage:

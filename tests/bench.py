@@ -21,6 +21,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import families_bench
+from replacing import replace
 from rich.console import Console
 from rich.table import Table
 
@@ -34,8 +36,6 @@ from bot.measurement.prepare import Request
 from bot.render.terminal.progress import MeasureProgress
 from bot.system.defaults import default_cache
 from bot.system.processes import Cancel
-from tests import families_bench
-from tests.replacing import replace
 
 COMPILER = "3.13.0"
 REPORT_CELLS = 5000
@@ -58,7 +58,7 @@ class _Show:
     def say(self, line: str) -> None:
         print(f"  {line}", file=sys.stderr)
 
-    def report(self, report: Report, files: Sequence[Path]) -> None:
+    def report(self, _report: Report, _files: Sequence[Path]) -> None:
         raise AssertionError("nothing is reported here")
 
     @contextmanager

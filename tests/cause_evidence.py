@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.cause_reading import Function, bare, code_of, executable_bytes, functions, host_bytes
+from cause_reading import Function, bare, code_of, executable_bytes, functions, host_bytes
 
 ROOT = Path(__file__).resolve().parent.parent
 FORMED = frozenset({"input", "fusion", "dedup-lost", "dedup-won"})

@@ -1,5 +1,6 @@
-"""Does recorded traffic keep to GitHub's API description? Requests and responses; what GitHub would silently ignore
-(an unknown query or body key) counts as a violation too.
+"""Does recorded traffic keep to GitHub's API description?
+
+Requests and responses; what GitHub would silently ignore (an unknown query or body key) counts as a violation too.
 
 An exchange is one dict: `method`, `path`, `query`, `req_headers`, `req_body`, `status`, `res_headers`, `res_body`, the
 bodies as text; `injected` marks an answer that a test ordered, which is not checked.

@@ -54,7 +54,8 @@ class Part:
 
 def elf_file(parts: Sequence[Part], machine: int = 62) -> bytes:
     """A 64-bit little-endian file of these sections, of which the first has the index 1."""
-    contents, rows, places = bytearray(), [struct.pack("<IIQQQQIIQQ", *[0] * 10)], []
+    contents, rows = bytearray(), [struct.pack("<IIQQQQIIQQ", *[0] * 10)]
+    places: list[int] = []
     for part in parts:
         place = 64 + len(contents) if part.at is None else places[part.at]
         places.append(place)

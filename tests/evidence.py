@@ -23,6 +23,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import cause_evidence
+
 from bot.compiler.diagnostics import Ending, failure
 from bot.compiler.sharing.places import without_places
 from bot.compiler.tools.toolchain import resolve
@@ -30,7 +32,6 @@ from bot.core.codec.snapshot_json import from_json
 from bot.core.values.snapshot import Cell, Snapshot
 from bot.system.defaults import cores, default_cache
 from bot.system.processes import Cancel
-from tests import cause_evidence
 
 ROOT = Path(__file__).resolve().parent.parent
 RELEASES = {"base": "3.11.0", "head": "3.13.0"}
@@ -114,7 +115,8 @@ def without_times(value: Any) -> Any:
 
 def differing(one: Path, other: Path) -> Iterator[str]:
     """Where two JSON files differ beside times, as paths into them."""
-    yield from _differing(*(without_times(json.loads(path.read_bytes())) for path in (one, other)), one.name)
+    left, right = (without_times(json.loads(path.read_bytes())) for path in (one, other))
+    yield from _differing(left, right, one.name)
 
 
 def _differing(one: Any, other: Any, path: str) -> Iterator[str]:
@@ -174,7 +176,7 @@ def checked(sides: Iterable[Side], scratch: Path) -> list[Checked]:
     """All cells of these sides, a compile per core."""
     asked = [(cell, side) for side in sides for cell in side.snapshot.cells if cell.command]
     with ThreadPoolExecutor(cores()) as pool:
-        return list(pool.map(lambda one: check(one[0], *one[1], scratch), enumerate(asked)))
+        return list(pool.map(lambda number: check(number, *asked[number], scratch), range(len(asked))))
 
 
 def same_comparison(scratch: Path) -> tuple[list[str], list[Path]]:

@@ -25,7 +25,7 @@ def steps(action: Callable[[], object]) -> int:
     """How many instructions of Python's own machine the action runs, a call of C code being one: no loop is missed."""
     counted = 0
 
-    def count(frame: FrameType, event: str, argument: Any) -> Any:
+    def count(frame: FrameType, event: str, _argument: Any) -> Any:
         nonlocal counted
         counted += event == "opcode"
         frame.f_trace_lines, frame.f_trace_opcodes = False, True

@@ -74,6 +74,11 @@ def _dispatch(executable: str, name: str, row: Row) -> Dispatch:
     return Dispatch(executable, name, row.kind, **measured, code=row.code and whole(row.code), strategy=row.strategy)
 
 
+def ordinal(dispatch: Dispatch | None) -> str | None:
+    """Of its executable, as text; None where a side has none."""
+    return None if dispatch is None else dispatch.executable.removeprefix("main_dispatch_")
+
+
 def without_program(cell: Cell, reason: str = "") -> Cell:
     """The same as measured where the IR could not be read."""
     return replace(cell, program=None, reasons={"program": reason} if reason else {})

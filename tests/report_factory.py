@@ -128,7 +128,7 @@ def over(found: Cell, figure_bytes: int) -> Cell:
 
 def snapshot(
     version: str,
-    edit: Edit = lambda key, found: found,
+    edit: Edit = lambda _key, found: found,
     models: tuple[str, ...] = MODELS,
     targets: Mapping[str, str] = TARGETS,
     dispatches: int = 3,
@@ -235,8 +235,8 @@ def _regressed(key: CellKey, found: Cell) -> Cell:
 
 def many() -> Report:
     """13 models × 8 targets, everything moving; the shape of 3.11.0 → 3.13.0."""
-    sides = (snapshot("3.11.0", _old), snapshot("3.13.0", _regressed))
-    return report(*(unsupported(side) for side in sides), notes=("front end sharing was turned off: 1 of 3 differed",))
+    base, head = unsupported(snapshot("3.11.0", _old)), unsupported(snapshot("3.13.0", _regressed))
+    return report(base, head, ("front end sharing was turned off: 1 of 3 differed",))
 
 
 def none() -> Report:
@@ -263,7 +263,7 @@ def broken() -> Report:
 def broken_on_both() -> Report:
     """Nothing compiles on either side."""
 
-    def edit(key: CellKey, found: Cell) -> Cell:
+    def edit(_key: CellKey, found: Cell) -> Cell:
         return failed(found, "error: unknown option", "option")
 
     return report(snapshot("3.12.0", edit), snapshot("3.13.0", edit))
@@ -280,12 +280,12 @@ def partly(*gone: CellKey, timeout: CellKey | None = None) -> Report:
             return Cell(key, "timeout", failure=failure, command=found.command)
         return None if (key in gone if gone else key != kept) else found
 
-    sides = [snapshot(version, each, MODELS[:2], targets) for version, each in (("3.12.0", _same), ("3.13.0", edit))]
-    made = report(*(unsupported(side) for side in sides))
+    base, head = snapshot("3.12.0", _same, MODELS[:2], targets), snapshot("3.13.0", edit, MODELS[:2], targets)
+    made = report(unsupported(base), unsupported(head))
     return replace(made, verdict=judge(made.deltas, []))
 
 
-def _same(key: CellKey, found: Cell) -> Cell:
+def _same(_key: CellKey, found: Cell) -> Cell:
     return found
 
 

@@ -233,7 +233,7 @@ def declared(section: str) -> set[str]:
 
 
 def test_every_library_is_declared() -> None:
-    def wrong(name: str, wanted: str) -> bool:
+    def wrong(_name: str, wanted: str) -> bool:
         top = wanted.partition(".")[0]
         return top not in SIBLINGS and DISTRIBUTION.get(top, top) not in known
 

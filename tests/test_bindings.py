@@ -1,3 +1,5 @@
+"""bot.compiler.tools.bindings: a real child answers line by line; what goes wrong costs one answer, not the run."""
+
 from __future__ import annotations
 
 import json

@@ -1,3 +1,5 @@
+"""bot.compiler.caches.cell_cache: what a key depends on, and that nothing damaged is ever taken for a measurement."""
+
 from __future__ import annotations
 
 import hashlib

@@ -40,7 +40,7 @@ class Told:
     def say(self, line: str) -> None:
         self.lines.append(line)
 
-    def report(self, report: Report, files: Sequence[Path]) -> None:
+    def report(self, _report: Report, _files: Sequence[Path]) -> None:
         raise AssertionError("nothing is reported")
 
     @contextmanager
@@ -56,10 +56,10 @@ class Told:
     def ended(self, name: str) -> None:
         pass
 
-    def measured(self, side: str, cell: Cell, cost: float) -> None:
+    def measured(self, _side: str, cell: Cell, _cost: float) -> None:
         self.cells.append(cell.key.model)
 
-    def spent(self, cpu_ms: Mapping[str, int], jobs: int) -> None:
+    def spent(self, cpu_ms: Mapping[str, int], _jobs: int) -> None:
         self.cpu_ms = dict(cpu_ms)
 
 

@@ -7,11 +7,11 @@ import struct
 from pathlib import Path
 from types import ModuleType
 
+import cause_evidence
+import cause_reading
 import pytest
-
-from tests import cause_evidence, cause_reading
-from tests.cause_evidence import Judged, Side, headline, judge, lines
-from tests.cause_reading import Function
+from cause_evidence import Judged, Side, headline, judge, lines
+from cause_reading import Function
 
 BINARIES = Path(__file__).parent / "fixtures" / "binaries"
 IR = """\

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from matched_cells import PHASES, Row, cells, made, whole, without_program
+from matched_cells import PHASES, Row, cells, made, ordinal, whole, without_program
 from replacing import replace
 
 from bot.core.values.explanation import CAUSES
@@ -15,8 +15,9 @@ from bot.core.values.explanation import PHASES as ALL_PHASES
 from bot.core.values.program import BOUND_PARTS, Family
 from bot.core.values.snapshot import Cell
 from bot.insight.causes.matching import index_both, match_sides
-from bot.insight.causes.phases import Cause, cause_of, dispatch_cause, keeps_apart
+from bot.insight.causes.phases import Cause, cause_of, dispatch_cause
 from bot.insight.causes.regions import compare
+from bot.insight.causes.siblings import keeps_apart
 
 OTHER_INPUT = {"input": whole("j"), "global-optimization": whole("h")}
 OTHER_OPTIMIZATION = {"input": whole("i"), "global-optimization": whole("h")}
@@ -36,7 +37,7 @@ def _of(base: Cell, head: Cell) -> list[tuple[str | None, str | None, str | None
     compared = compare(left, right, match_sides(left, right), True)
     cell = _cause(base, head)
     return [
-        (m.base and m.base.executable[14:], m.head and m.head.executable[14:], dispatch_cause(m, compared, cell))
+        (ordinal(m.base), ordinal(m.head), dispatch_cause(m, compared, cell))
         for m in compared.matches
         if m.base is None
         or m.head is None
@@ -292,7 +293,7 @@ def test_what_was_not_read_gives_no_cause_but_the_reason(side: str) -> None:
 
 def test_a_family_is_named_only_if_it_holds_two_of_them() -> None:
     cell = made(*UNFOLDED, families=[FAMILY])
-    assert keeps_apart(cell, ["main_dispatch_0", "main_dispatch_1"]) == ""
+    assert keeps_apart(cell, ("main_dispatch_0", "main_dispatch_1")) == ""
     assert keeps_apart(replace(cell, families=(replace(FAMILY, varying=()),)), FAMILY.members) == "constants"
 
 

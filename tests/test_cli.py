@@ -413,7 +413,7 @@ def test_a_side_that_lacks_cells_warns(bench: Bench) -> None:
 
 
 def test_a_fault_of_the_program_ends_with_5_and_one_line(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fall(*arguments: object) -> None:
+    def fall(*_arguments: object) -> None:
         raise KeyError("of our own making")
 
     monkeypatch.setattr("bot.reporting.making.judge", fall)

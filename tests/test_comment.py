@@ -19,7 +19,7 @@ from test_escape import _LINKS
 from bot.core.rules.acceptance import Acceptance, accept, seen
 from bot.core.values.comment_state import decode, encode
 from bot.core.values.publication import CommentState
-from bot.core.values.snapshot import SourceInfo
+from bot.core.values.snapshot import Snapshot, SourceInfo
 from bot.core.values.verdict import Verdict
 from bot.core.values.whole_report import Baseline, Report
 from bot.errors import InputError, TemplateError
@@ -282,7 +282,7 @@ def test_the_budget_holds_for_long_hostile_text() -> None:
 
 @settings(max_examples=25)
 @given(snapshots(), snapshots(), st.text(max_size=60))
-def test_any_report_fits_and_is_harmless(base: make.Snapshot, head: make.Snapshot, note: str) -> None:
+def test_any_report_fits_and_is_harmless(base: Snapshot, head: Snapshot, note: str) -> None:
     report = make.report(base, head, (note,))
     text = render_comment(report)
     assert_sound(report, text)

@@ -148,6 +148,13 @@ def test_the_index_finds_all_that_cover(globs: list[str], narrow: str) -> None:
 
 
 LONG = "a_name_that_all_the_models_have"
+
+
+def crossed(name: str, i: int) -> tuple[tuple[str], tuple[str]]:
+    """Models and targets of a rule that names one of both, by turns, and takes all of the other."""
+    return ((name,), ("*",)) if i % 2 else (("*",), (name,))
+
+
 LISTS: dict[str, Callable[[int], Rule]] = {
     "names": lambda i: Rule("r", ("vm_bytes",), (f"model_{i:05d}",)),
     "targets": lambda i: Rule("r", ("vm_bytes",), targets=(f"target_{i:05d}",)),
@@ -157,7 +164,7 @@ LISTS: dict[str, Callable[[int], Rule]] = {
     "one letter any": lambda i: Rule("r", ("vm_bytes",), (f"?_{i:05d}",)),
     "classes": lambda i: Rule("r", ("vm_bytes",), (f"[ab]_{i:05d}",)),
     "one they share": lambda i: Rule("r", ("vm_bytes",), ("shared*", f"shared_{i:05d}"), (f"target_{i:05d}",)),
-    "crossed": lambda i: Rule("r", ("vm_bytes",), *([(f"model_{i:05d}",), ("*",)][:: 1 if i % 2 else -1])),
+    "crossed": lambda i: Rule("r", ("vm_bytes",), *crossed(f"model_{i:05d}", i)),
     "by turns": lambda i: Rule("r", ("vm_bytes",), ("a" if i % 2 else f"model_{i:05d}",), (f"target_{i // 2:05d}",)),
     "both": lambda i: Rule("r", ("vm_bytes",), ("a", f"model_{i:05d}"), ("b", f"target_{i:05d}")),
     "pieces": lambda i: Rule(

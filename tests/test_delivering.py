@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from posting_stage import BASE, FOREIGN, HEAD, MARKER, MERGE, NUMBER, WRITER, Ran, Stage, side, sides
+from action_stage import Ran
+from posting_stage import BASE, FOREIGN, HEAD, MARKER, MERGE, NUMBER, WRITER, Stage, side, sides
 from replacing import replace
 
 from bot.core.rules.acceptance import APPROVAL_LABEL

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -47,10 +48,10 @@ def only(deltas: tuple[CellDelta, ...], key: CellKey = KEY) -> CellDelta | None:
     return found[0] if found else None
 
 
-def with_cell(**changes: object) -> Snapshot:
+def with_cell(**changes: Any) -> Snapshot:
     """The one-cell snapshot with other values in its cell."""
     snapshot = plain_snapshot(("bert", "vmvx", "ok"))
-    return replace(snapshot, cells=(replace(snapshot.cells[0], **changes),))  # type: ignore[arg-type]
+    return replace(snapshot, cells=(replace(snapshot.cells[0], **changes),))
 
 
 def elsewhere(snapshot: Snapshot) -> Snapshot:

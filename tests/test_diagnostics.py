@@ -1,3 +1,5 @@
+"""bot.compiler.diagnostics: what is kept of what real compilers print, and what is made of it."""
+
 from __future__ import annotations
 
 import re

@@ -1,3 +1,5 @@
+"""bot.system.files: a file is written whole or not at all, and one clear line says why not."""
+
 from __future__ import annotations
 
 import multiprocessing

@@ -40,9 +40,11 @@ def test_cpu_time_tells_linear_from_quadratic(pattern: str, is_linear: bool) -> 
 def clocks_read(tree: ast.AST) -> Iterator[int]:
     """The lines at which a clock is read, and asserts in which the time of day is."""
     for node in ast.walk(tree):
-        name = node.attr if isinstance(node, ast.Attribute) else node.name if isinstance(node, ast.alias) else ""
-        if name in CLOCKS or (isinstance(node, ast.Assert) and "time.time(" in ast.unparse(node)):
-            yield node.lineno
+        match node:
+            case ast.Attribute(attr=name) | ast.alias(name=name) if name in CLOCKS:
+                yield node.lineno
+            case ast.Assert() if "time.time(" in ast.unparse(node):
+                yield node.lineno
 
 
 def test_no_test_reads_a_clock() -> None:

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from action_stage import Ran
 from hypothesis import HealthCheck, given, settings
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
-from posting_stage import BASE, HEAD, MARKER, MERGE, NUMBER, Ran, Stage, sides, zipped
+from posting_stage import BASE, HEAD, MARKER, MERGE, NUMBER, Stage, sides, zipped
 from replacing import replace
 from report_factory import HOSTILE, explained, failed, grown, hostile
 from strategies import plain_snapshot

@@ -79,7 +79,7 @@ def test_every_cell_and_metric_is_there() -> None:
 
 
 def test_dispatches_of_both_sides_are_joined_by_name() -> None:
-    def head(key: CellKey, found: Cell) -> Cell:
+    def head(_key: CellKey, found: Cell) -> Cell:
         first, second, third = found.dispatches
         other = (replace(first, code_bytes=9_999), replace(second, name="renamed"), third)
         return make.with_metrics(replace(found, dispatches=other), linalg_ops=1)

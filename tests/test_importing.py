@@ -1,3 +1,5 @@
+"""bot.compiler.tools.importing: MLIR as it is, ONNX imported once, and what is said where that fails."""
+
 from __future__ import annotations
 
 import os

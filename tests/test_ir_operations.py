@@ -146,7 +146,7 @@ def test_names_in_quotes() -> None:
     assert list(operations(TEXT.replace(b"@main", b'@"a b"'))) == ["a b"]
 
 
-def test_a_function_without_its_end_is_refused(tmp_path: Path) -> None:
+def test_a_function_without_its_end_is_refused() -> None:
     with pytest.raises(ValueError, match="without its end"):
         operations(TEXT.partition(b"        ^bb2:")[0])
 

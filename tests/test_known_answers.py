@@ -94,19 +94,18 @@ def causes(cell: Mapping[str, Any]) -> set[str | None]:
 
 
 def change(cell: Mapping[str, Any], metric: str) -> int:
-    """head − base."""
+    """Head − base."""
     values = cell["metrics"][metric]
     return int(values["head"] - values["base"])
 
 
-def assert_parts_sum_to_the_whole(base: Cell, head: Cell, cell: Mapping[str, Any]) -> None:
+def assert_parts_sum_to_the_whole(sides: Sequence[Cell], cell: Mapping[str, Any]) -> None:
     """Sites and code of the dispatches that are not the same explain the whole change of both."""
-    for what, side_value in (("sites", "sites"), ("code_bytes", "code_bytes")):
-        whole = sum(getattr(d, side_value) for d in head.dispatches) - sum(
-            getattr(d, side_value) for d in base.dispatches
-        )
+    for what in ("sites", "code_bytes"):
+        base, head = (sum(getattr(dispatch, what) for dispatch in side.dispatches) for side in sides)
         rows = cell["dispatches"]
-        assert sum(((r["head"] or {}).get(what, 0) or 0) - ((r["base"] or {}).get(what, 0) or 0) for r in rows) == whole
+        told = sum(((r["head"] or {}).get(what, 0) or 0) - ((r["base"] or {}).get(what, 0) or 0) for r in rows)
+        assert told == head - base
 
 
 def cells_of(*paths: Path) -> list[Cell]:
@@ -128,7 +127,7 @@ def test_a_newer_release_that_chooses_other_tiles(lab: Lab) -> None:
     assert all(dispatch["base"] and dispatch["head"] for dispatch in cell["dispatches"])
     grown = max(cell["dispatches"], key=lambda row: row["head"]["code_bytes"] - row["base"]["code_bytes"])
     assert grown["cause"] == "strategy" and "→" in grown["note"]
-    assert_parts_sum_to_the_whole(*cells_of(base, head), cell)
+    assert_parts_sum_to_the_whole(cells_of(base, head), cell)
 
 
 def test_aggressive_fusion_off_and_on(lab: Lab) -> None:
@@ -141,7 +140,7 @@ def test_aggressive_fusion_off_and_on(lab: Lab) -> None:
     assert cell["first"] == "dispatch-creation" and {"fusion", "host"} <= cell["waterfall"].keys()
     assert change(cell, "dispatch_sites") < 0
     assert "fusion" in causes(cell)
-    assert_parts_sum_to_the_whole(*cells_of(off, on), cell)
+    assert_parts_sum_to_the_whole(cells_of(off, on), cell)
     back = only_cell(lab.report(on, off))
     assert back["cause"] == cell["cause"] and back["waterfall"]["fusion"] == -cell["waterfall"]["fusion"]
     assert [-change(cell, "dispatch_sites"), len(cell["dispatches"])] == [
@@ -169,7 +168,7 @@ def test_an_option_of_the_code_generator(lab: Lab, flags: Sequence[str], cause: 
     assert (cell["state"], cell["cause"]) == ("changed", cause)
     assert causes(cell) <= {"strategy", "codegen"}
     assert bool(cell["dispatches"]) == (cause != "packaging")
-    assert_parts_sum_to_the_whole(*cells_of(base, head), cell)
+    assert_parts_sum_to_the_whole(cells_of(base, head), cell)
 
 
 def test_an_operation_inserted_early_in_the_model(lab: Lab) -> None:
@@ -192,9 +191,9 @@ def test_an_operation_inserted_early_in_the_model(lab: Lab) -> None:
 
 def test_another_level_that_changes_nothing_but_names(lab: Lab) -> None:
     """Dispatches are called otherwise at O2: no code, no region and no configuration is said to differ."""
-    targets = {"targets": ["llvm-cpu-x86_64", "cuda", "vulkan-spirv"]}
-    base = lab.measure("base", {"layers": LAYERS}, **targets)
-    head = lab.measure("head", {"layers": LAYERS}, flags=["--iree-opt-level=O2"], **targets)
+    targets = ["llvm-cpu-x86_64", "cuda", "vulkan-spirv"]
+    base = lab.measure("base", {"layers": LAYERS}, targets=targets)
+    head = lab.measure("head", {"layers": LAYERS}, targets=targets, flags=["--iree-opt-level=O2"])
     cells = [cell for cell in lab.report(base, head)["cells"] if cell["state"] == "changed"]
     assert len(cells) == 3
     assert all(cell["dispatches"] == [] and cell["unchanged"] == 2 for cell in cells)

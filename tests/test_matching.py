@@ -8,7 +8,7 @@ from dataclasses import fields
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from matched_cells import Row, cells, made, without_program
+from matched_cells import Row, cells, made, ordinal, without_program
 from replacing import replace
 
 from bot.core.values.snapshot import Cell, Dispatch
@@ -16,7 +16,7 @@ from bot.insight.causes.matching import ADDED, PASSES, REMOVED, Match, describe,
 
 
 def _numbers(found: tuple[Match, ...]) -> list[tuple[str | None, str | None, str]]:
-    return [(m.base and m.base.executable[14:], m.head and m.head.executable[14:], m.passed) for m in found]
+    return [(ordinal(m.base), ordinal(m.head), m.passed) for m in found]
 
 
 def _swapped(found: tuple[Match, ...]) -> Counter[tuple[Dispatch | None, Dispatch | None, str]]:

@@ -1,3 +1,5 @@
+"""bot.measurement: plans of one side or two, through a fake compiler and a real cache, to snapshots."""
+
 from __future__ import annotations
 
 import _thread
@@ -73,7 +75,7 @@ class Heard:
         with self.lock:
             self.cells.append((side, cell.key, cost))
 
-    def spent(self, cpu_ms: Mapping[str, int], jobs: int) -> None:
+    def spent(self, cpu_ms: Mapping[str, int], _jobs: int) -> None:
         self.cpu_ms = dict(cpu_ms)
 
 
@@ -430,12 +432,10 @@ def test_numbers_that_no_snapshot_can_have_do_not_spoil_it(tmp_path: Path) -> No
     data = fixture("pointwise.cuda.vmfb")
     assert data.count(depot) == 1 and len(huge) == len(depot)
     [planned] = cells_of(tmp_path, ["alpha"], [Target("cuda", "cuda")])
-    cell = cell_of(planned, Compiled(data.replace(depot, huge), (), None, None, None, None, 1, 1))
+    small = Compiled(data, (), None, None, None, None, 1, 1)
+    cell = cell_of(planned, replace(small, artifact=data.replace(depot, huge)))
     assert "stack bytes out of range" in cell.reasons["stack_max_bytes"]
-    assert (
-        cell.metrics["executable_bytes"]
-        == cell_of(planned, Compiled(data, (), *[None] * 4, 1, 1)).metrics["executable_bytes"]
-    )
+    assert cell.metrics["executable_bytes"] == cell_of(planned, small).metrics["executable_bytes"]
     snapshot = Snapshot(CompilerInfo("1", "", ""), SOURCE, (cell,))
     assert from_json(to_json(snapshot)) == snapshot
 
@@ -459,7 +459,7 @@ def test_a_cell_has_what_its_code_consists_of(tmp_path: Path) -> None:
     assert {dispatch.operations for dispatch in without.dispatches} == {None}
 
 
-def test_answers_of_the_ir_worker_that_are_no_answers(tmp_path: Path) -> None:
+def test_answers_of_the_ir_worker_that_are_no_answers() -> None:
     for text in ("{", "null", "[]", "{}", '{"error": "bad IR"}', "[" * 100_000):
         products = products_of(Compiled(b"", (), None, None, text, text, 1, 1), "llvm-cpu", told(text))
         assert products.program is None and products.allocas is None

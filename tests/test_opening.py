@@ -129,8 +129,8 @@ def test_without_a_configuration_no_compiler_is_made_up(stage: Stage) -> None:
         "(pin it there: compiler: {requirements: FILE} or {head: SPEC}; or give the inputs base and head)"
     )
     assert "no compiler is named" in stage.comments()[0] and stage.conclusions == ["failure"]
-    named = {"models": "mobilenet_v1_f32_224", "targets": "vmvx", "base": stage.spec("one"), "head": stage.spec("one")}
-    ran = stage.pull(*pull, **named)
+    one = stage.spec("one")
+    ran = stage.pull(*pull, models="mobilenet_v1_f32_224", targets="vmvx", base=one, head=one)
     assert ran.code == 0 and ran.states == {"mobilenet_v1_f32_224 on vmvx": "same"}, ran.error
 
 

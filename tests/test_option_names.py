@@ -30,8 +30,8 @@ def test_flags_get_the_name_that_is_known() -> None:
     flags = ("--iree-rocm-target=gfx942", "--iree-other=1", "--iree-hip-bc-dir")
     assert known_names(flags, lambda flag: "rocm" in flag) == (flags[0], flags[1], "--iree-rocm-bc-dir")
     assert known_names(flags, lambda flag: "hip" in flag) == ("--iree-hip-target=gfx942", flags[1], flags[2])
-    assert known_names(flags, lambda flag: True) == flags
-    assert known_names(flags, lambda flag: False) == flags  # then the compiler says what it does not know
+    assert known_names(flags, lambda _flag: True) == flags
+    assert known_names(flags, lambda _flag: False) == flags  # then the compiler says what it does not know
 
 
 @pytest.mark.parametrize("written", [ROCM, HIP], ids=["new name", "old name"])

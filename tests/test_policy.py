@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -28,8 +29,8 @@ def percent(value: int) -> Ratio:
     return Ratio(Fraction(value, 100), f"{value}%")
 
 
-def rule(**changes: object) -> Rule:
-    return replace(Rule("r", ("*",), line=7), **changes)  # type: ignore[arg-type]
+def rule(**changes: Any) -> Rule:
+    return replace(Rule("r", ("*",), line=7), **changes)
 
 
 def delta(

@@ -1,3 +1,5 @@
+"""bot.compiler.tools.probe: the device that a compiler names, and the options that it does not know."""
+
 from __future__ import annotations
 
 from pathlib import Path

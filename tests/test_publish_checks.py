@@ -20,12 +20,12 @@ def world(caplog: pytest.LogCaptureFixture) -> Iterator[World]:
         yield one
 
 
-def annotations(count: int) -> tuple[Annotation, ...]:
+def findings(count: int) -> tuple[Annotation, ...]:
     return tuple(Annotation("models/a.mlir", 1 + n, "failure", f"title {n}", f"message {n}") for n in range(count))
 
 
 def check(count: int) -> CheckRun:
-    return CheckRun("Code size", "failure", "2 findings", "## Summary", annotations(count))
+    return CheckRun("Code size", "failure", "2 findings", "## Summary", findings(count))
 
 
 def lines(world: World) -> list[int]:

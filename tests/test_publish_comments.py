@@ -224,7 +224,7 @@ def test_the_longest_comment_is_written_and_a_longer_one_is_our_mistake(world: W
     longest = f"{MARKER}\n".ljust(65_536, "ü")
     assert put(world.hub, longest)
     assert [len(body) for body in bodies(world)] == [65_536]
-    with pytest.raises(AssertionError):
+    with pytest.raises(ValueError, match="has at most"):
         put(world.hub, longest + "x")
 
 

@@ -29,7 +29,7 @@ def world(caplog: pytest.LogCaptureFixture) -> Iterator[World]:
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """What would have been waited for before each further try; nobody waits."""
     found: list[float] = []
-    monkeypatch.setattr(BoundedRetry, "sleep", lambda retry, response=None: found.append(retry.wait_seconds))
+    monkeypatch.setattr(BoundedRetry, "sleep", lambda retry, _response=None: found.append(retry.wait_seconds))
     return found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import email.utils
 
 import pytest
+from urllib3.connection import HTTPConnection
 from urllib3.exceptions import MaxRetryError, NewConnectionError, ProtocolError
 
 from bot.system.retrying import BoundedRetry, asked_wait_seconds
@@ -53,7 +54,7 @@ def test_a_broken_connection_leaves_a_creation_in_doubt_but_a_failed_one_does_no
     with pytest.raises(ProtocolError):
         BoundedRetry().increment("POST", "/x", error=ProtocolError("gone"))
     assert BoundedRetry().increment("GET", "/x", error=ProtocolError("gone")).total == 4
-    refused = NewConnectionError(None, "refused")  # type: ignore[arg-type]
+    refused = NewConnectionError(HTTPConnection("api.github.example"), "refused")
     assert BoundedRetry().increment("POST", "/x", error=refused).total == 4
 
 

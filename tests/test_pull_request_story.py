@@ -141,9 +141,9 @@ class Story:
     def open_pull(self, number: int, files: dict[str, str | None], *, fork: bool = False) -> tuple[str, str]:
         """A new state of a pull request's branch, known to git and to GitHub."""
         head, merge = self.origin.push_pull(number, files)
-        where = {"head_repo": "mallory/repo", "head_branch": "topic"} if fork else {"head_branch": f"topic-{number}"}
+        repo, branch = ("mallory/repo", "topic") if fork else (None, f"topic-{number}")
         self.hub.add_commit(merge, [self.main, head])
-        self.hub.add_pull(number, head, merge_sha=merge, base_sha=self.main, **where)
+        self.hub.add_pull(number, head, head_repo=repo, head_branch=branch, merge_sha=merge, base_sha=self.main)
         return head, merge
 
 
@@ -156,9 +156,9 @@ def story(tmp_path: Path) -> Iterator[Story]:
     with FakeGitHub("octo/repo") as hub:
         hub.add_user("alice", permission="write")
         hub.add_user("mallory", permission="read")
-        tokens = [hub.token(permissions=permissions) for permissions in (WRITER, READER)]
+        writer, reader = (hub.token(permissions=permissions) for permissions in (WRITER, READER))
         origin = Origin.create(tmp_path)
-        yield Story(hub, origin, Runner(tmp_path, hub, origin, cache), *tokens)
+        yield Story(hub, origin, Runner(tmp_path, hub, origin, cache), writer, reader)
         hub.assert_contract()
 
 

@@ -37,7 +37,7 @@ def over(found: Cell) -> Cell:
     return make.over(found, 40_000)
 
 
-def lost(found: Cell) -> None:
+def lost(_found: Cell) -> None:
     return None
 
 

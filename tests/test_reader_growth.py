@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import flatbuffers
 import msgpack
@@ -235,6 +236,6 @@ def test_a_constant_that_many_relocations_name_is_read_once() -> None:
 
 
 @pytest.mark.parametrize("path", sorted(BINARIES.glob("*.o")), ids=lambda path: path.name)
-def test_real_objects_stay_far_below_the_budget(path: object, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_real_objects_stay_far_below_the_budget(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bot.readers.budget.WORK_PER_BYTE", 4)
-    assert function_codes(path.read_bytes())  # type: ignore[attr-defined]
+    assert function_codes(path.read_bytes())

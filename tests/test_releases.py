@@ -44,7 +44,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
         resolve(version, default_cache(), Cancel(), print)
         cache = home / "cache"
         cache.mkdir(exist_ok=True)
-        (cache / "toolchains").is_symlink() or (cache / "toolchains").symlink_to(default_cache() / "toolchains")
+        if not (cache / "toolchains").is_symlink():
+            (cache / "toolchains").symlink_to(default_cache() / "toolchains")
         argv = ["measure", "--compiler", version, "--config", str(home / "config.yml"), "--cache", str(cache)]
         command = [sys.executable, "-m", "bot", *argv, "--out", str(home / f"{version}.json")]
         environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}

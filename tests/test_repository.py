@@ -1,3 +1,5 @@
+"""bot.compiler.repository: commit, ref and changes, as real git tells them."""
+
 from __future__ import annotations
 
 import subprocess

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from replacing import replace
 
 from bot.core.rules.delta import CellDelta
-from bot.core.values.explanation import DispatchDelta, Explanation, PartDelta
+from bot.core.values.explanation import UNATTRIBUTED, DispatchDelta, Explanation, PartDelta
 from bot.core.values.root_cause import RootCause
 from bot.core.values.snapshot import Cell, CellKey, Dispatch
 from bot.insight.roots.clusters import root_causes
@@ -26,11 +26,21 @@ STRATEGIES = (
 )
 
 
-def pair(cause: str | None, left: int, right: int, base: str = BASE, head: str = BASE, **more: str) -> DispatchDelta:
-    rows = [Dispatch("d", "d", "conv", code_bytes=size, strategy=s) for size, s in ((left, base), (right, head))]
-    operations = more.pop("base_operations", None), more.pop("head_operations", None)
-    rows = [replace(one, operations=found) for one, found in zip(rows, operations, strict=True)]
-    return DispatchDelta(rows[0], rows[1], more.pop("matched", "same-source"), cause, **more)
+def pair(
+    cause: str | None,
+    left: int,
+    right: int,
+    base: str = BASE,
+    head: str = BASE,
+    component: str = UNATTRIBUTED,
+    operations: tuple[str | None, str | None] = (None, None),
+) -> DispatchDelta:
+    """A convolution with so much code on base and on head, under these configurations."""
+    rows = [
+        Dispatch("d", "d", "conv", code_bytes=size, strategy=strategy, operations=counted)
+        for size, strategy, counted in zip((left, right), (base, head), operations, strict=True)
+    ]
+    return DispatchDelta(rows[0], rows[1], "same-source", cause, component)
 
 
 deltas = st.builds(
@@ -120,14 +130,9 @@ def test_several_patterns_of_one_knob_are_counted() -> None:
 
 
 def test_code_generation_says_whether_the_ir_before_differs() -> None:
-    other = pair(
-        "codegen",
-        146344,
-        57406,
-        base_operations="llvm.icmp 3100 llvm.select 2060",
-        head_operations="llvm.icmp 26 llvm.select 10",
-    )
-    same = pair("codegen", 100, 90, base_operations="llvm.fadd 2", head_operations="llvm.fadd 2")
+    counted = "llvm.icmp 3100 llvm.select 2060", "llvm.icmp 26 llvm.select 10"
+    other = pair("codegen", 146344, 57406, operations=counted)
+    same = pair("codegen", 100, 90, operations=("llvm.fadd 2", "llvm.fadd 2"))
     unread = pair("codegen", 100, 99)
     roots = found_in({KEYS[0]: Explanation(None, None, "", (other, same, unread))})
     assert [root.what for root in roots] == [

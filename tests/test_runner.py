@@ -1,3 +1,5 @@
+"""bot.system.processes: real children, how they end, what they cost, and that none is left behind."""
+
 from __future__ import annotations
 
 import os
@@ -227,7 +229,12 @@ def test_costs_of_children_that_were_waited_for_count() -> None:
 
 def test_meter_adds_up_from_many_threads() -> None:
     meter = Meter()
-    threads = [threading.Thread(target=lambda: [meter.add("a", 1) for _ in range(1000)]) for _ in range(4)]
+
+    def count() -> None:
+        for _ in range(1000):
+            meter.add("a", 1)
+
+    threads = [threading.Thread(target=count) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:

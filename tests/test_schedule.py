@@ -1,3 +1,5 @@
+"""bot.compiler.schedule: the order of tasks, how many run at once, and what an error does to the others."""
+
 from __future__ import annotations
 
 import _thread
@@ -162,7 +164,7 @@ def test_an_error_in_a_generator_of_follow_ups() -> None:
 
 def test_a_watcher_that_fails_ends_the_run() -> None:
     class Broken(Log):
-        def started(self, name: str) -> None:
+        def started(self, _name: str) -> None:
             raise OSError("terminal gone")
 
     with pytest.raises(OSError, match="terminal gone"):

@@ -1,3 +1,5 @@
+"""bot.compiler.side: shared and direct compiles of a fake compiler, which fails in all ways that the real ones do."""
+
 from __future__ import annotations
 
 import threading

@@ -1,9 +1,12 @@
+"""bot.store.artifact_store: baselines among workflow artifacts, over a GitHub's HTTP."""
+
 from __future__ import annotations
 
 import io
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fake_github import FakeGitHub
@@ -57,8 +60,8 @@ def test_stored_and_found(hub: FakeGitHub, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"head_branch": "topic"}, {"same_repository": False}, {"expired": True}])
-def test_what_does_not_count(hub: FakeGitHub, tmp_path: Path, wrong: dict[str, object]) -> None:
-    hub.add_artifact(1, artifact_name(ENTRY), zipped(ENTRY, tmp_path), head_sha=ENTRY.sha, **wrong)  # type: ignore[arg-type]
+def test_what_does_not_count(hub: FakeGitHub, tmp_path: Path, wrong: dict[str, Any]) -> None:
+    hub.add_artifact(1, artifact_name(ENTRY), zipped(ENTRY, tmp_path), head_sha=ENTRY.sha, **wrong)
     hub.add_artifact(2, "logs", b"", head_sha=ENTRY.sha)
     assert store(hub).entries() == []
 

@@ -173,7 +173,7 @@ def test_a_damaged_snapshot_is_written_anew(origin: Path) -> None:
     path = clone(origin, "one")
     with branch(path) as store:
         store.save(entry(1), SNAPSHOT)
-    replaced(origin, path, path_of(entry(1)), b"\xfd7zXZ\0 no more")
+    replaced(path, path_of(entry(1)), b"\xfd7zXZ\0 no more")
     with branch(path) as store:
         with pytest.raises(InputError):
             store.load(entry(1))
@@ -181,7 +181,7 @@ def test_a_damaged_snapshot_is_written_anew(origin: Path) -> None:
         assert store.load(entry(1)) == SNAPSHOT and not store.save(entry(1), SNAPSHOT)
 
 
-def replaced(origin: Path, path: Path, name: str, data: bytes) -> None:
+def replaced(path: Path, name: str, data: bytes) -> None:
     """A commit by somebody else that changes one file of the branch."""
     git(path, "fetch", "--quiet", "origin", f"{BRANCH}:by-hand")
     git(path, "checkout", "--quiet", "by-hand")
@@ -209,8 +209,8 @@ def everywhere(origin: Path) -> str:
 def test_a_branch_that_holds_something_else_is_left_alone(origin: Path, default: str) -> None:
     path = clone(origin, "one")
     before = everywhere(origin)
-    given = {"branch": "main", "squash_days": 1, "now": lambda: 4e9, "default_branch": default}
-    with DataBranch(Git(path, Cancel()), **given) as store:  # type: ignore[arg-type]
+    given = DataBranch(Git(path, Cancel()), "main", squash_days=1, default_branch=default, now=lambda: 4e9)
+    with given as store:
         for ask in (store.entries, lambda: store.load(entry(1)), lambda: store.save(entry(1), SNAPSHOT)):
             with pytest.raises(ConfigError, match=r"branch main .* and is left alone") as caught:
                 ask()
@@ -229,7 +229,7 @@ def test_a_history_that_somebody_else_wrote_to_is_not_squashed(origin: Path) -> 
     for number in range(3):
         with branch(path, now=1_700_000_000 + number * DAY) as store:
             store.save(entry(number), SNAPSHOT)
-    replaced(origin, path, "README.md", b"ours now\n")
+    replaced(path, "README.md", b"ours now\n")
     kept = git(origin, "rev-list", BRANCH).split()
     with branch(path, now=1_700_000_000 + 900 * DAY) as store:
         assert store.save(entry(9), SNAPSHOT)

@@ -1,3 +1,5 @@
+"""bot.store.entries and bot.store.directory: names, sizes and damage of stored snapshots."""
+
 from __future__ import annotations
 
 import hashlib

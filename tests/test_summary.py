@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import report_factory as make
 from golden_files import check_golden
@@ -43,7 +45,7 @@ def test_it_fits_with_long_hostile_text() -> None:
     assert "**Code size: fail**" in text
 
 
-def test_a_broken_template_is_refused(tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_a_broken_template_is_refused(tmp_path: Path) -> None:
     (tmp_path / "summary.md.j2").write_text("{{ view. }}")
     with pytest.raises(TemplateError, match=r"summary\.md\.j2:1"):
         render_summary(make.small(), tmp_path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from functools import partial
 
 import pytest
 import report_factory as make
@@ -15,10 +16,8 @@ from bot.render.terminal.report_text import print_report
 
 def printed(report: Report, width: int = 100, colour: bool = False) -> str:
     out = io.StringIO()
-    system = "standard" if colour else None
-    print_report(
-        report, Console(file=out, width=width, force_terminal=colour, color_system=system, legacy_windows=False)
-    )
+    console = partial(Console, file=out, width=width, force_terminal=colour, legacy_windows=False)
+    print_report(report, console(color_system="standard" if colour else None))
     return out.getvalue()
 
 

@@ -1,3 +1,5 @@
+"""bot.compiler.tools.toolchain: every kind of SPEC, what is refused, and which compilers are the same one."""
+
 from __future__ import annotations
 
 import os
@@ -224,7 +226,7 @@ def test_a_program_for_another_machine(tmp_path: Path, cache: Path) -> None:
     assert "(it must be an executable for this machine)" in refused(tmp_path / "iree-compile", cache)
 
 
-def test_another_program(tmp_path: Path, cache: Path) -> None:
+def test_another_program(cache: Path) -> None:
     line = refused(shutil.which("git") or "", cache)
     assert "is no iree-compile: --version does not name an IREE compiler (it said: git version" in line
     assert "is no iree-compile" in refused(shutil.which("false") or "", cache)
@@ -239,7 +241,7 @@ def test_a_compiler_that_crashes_when_asked(tmp_path: Path, cache: Path, fake: F
 # Identity
 
 
-def release(version: str = "3.13.0", *, of: FakeCompiler, **files: bytes) -> dict[str, bytes]:
+def release(*, of: FakeCompiler, **files: bytes) -> dict[str, bytes]:
     """A wheel's files with bindings; `files`: name of a part → other bytes."""
     tag = f"cpython-{sys.version_info.major}{sys.version_info.minor}"
     parts = {

@@ -15,8 +15,8 @@ from strategies import snapshots
 from bot.core.rules.delta import STATES
 from bot.core.rules.policy import judge
 from bot.core.values.explanation import Explanation
-from bot.core.values.snapshot import Cell, CellKey
-from bot.core.values.verdict import Accepted, Finding, Verdict
+from bot.core.values.snapshot import Cell, CellKey, Snapshot
+from bot.core.values.verdict import Accepted, Finding, Status, Verdict
 from bot.core.values.whole_report import Report
 from bot.render.markdown.comment import TIERS
 from bot.render.text.phrase import plain
@@ -40,7 +40,7 @@ def judged(base: make.Edit, head: make.Edit) -> Report:
     return make.report(make.snapshot("3.12.0", base), make.snapshot("3.13.0", head))
 
 
-def same(key: CellKey, found: Cell) -> Cell:
+def same(_key: CellKey, found: Cell) -> Cell:
     return found
 
 
@@ -84,8 +84,8 @@ def test_the_first_sentence_says_how_much_was_compared_and_why_not_all(report: R
 
 def test_a_failing_verdict_says_so_too() -> None:
     made = make.partly()
-    fail = {"unmeasured": "fail"}
-    assert headline(replace(made, verdict=judge(made.deltas, [], fail))).startswith(  # type: ignore[arg-type]
+    fail: dict[str, Status] = {"unmeasured": "fail"}
+    assert headline(replace(made, verdict=judge(made.deltas, [], fail))).startswith(
         "❌ Code size: fail — 1 of 8 cells compared: 7 not measured on head; 7 cells broke the rules; worst: "
     )
 
@@ -170,7 +170,7 @@ def test_equal_metrics_are_not_called_identical() -> None:
 
 
 @given(snapshots(), snapshots())
-def test_no_sentence_denies_a_change(base: make.Snapshot, head: make.Snapshot) -> None:
+def test_no_sentence_denies_a_change(base: Snapshot, head: Snapshot) -> None:
     report = make.report(base, head)
     told, changed = headline(report), [delta for delta in report.deltas if delta.state == "changed"]
     assert told.split()[3] == report.verdict.status or f"Code size: {report.verdict.status}" in told
@@ -180,7 +180,7 @@ def test_no_sentence_denies_a_change(base: make.Snapshot, head: make.Snapshot) -
 
 
 @given(snapshots(), snapshots())
-def test_every_cell_is_counted_once(base: make.Snapshot, head: make.Snapshot) -> None:
+def test_every_cell_is_counted_once(base: Snapshot, head: Snapshot) -> None:
     report = make.report(base, head)
     parts = plain(view(report).counts).removesuffix(".").partition(": ")[2]
     counts = [int(part.split()[0].replace(",", "")) for part in parts.split(" · ") if part]
@@ -256,7 +256,7 @@ def test_one_model_cannot_crowd_out_the_rest() -> None:
 
 
 def test_one_metric_cannot_crowd_out_the_rest() -> None:
-    def head(key: CellKey, found: Cell) -> Cell:
+    def head(_key: CellKey, found: Cell) -> Cell:
         return make.grown(found, artifact_bytes=90_000, executables=1, stack_max_bytes=64, linalg_ops=3)
 
     rows = view(judged(same, head)).regressions.top
@@ -266,7 +266,7 @@ def test_one_metric_cannot_crowd_out_the_rest() -> None:
 
 def test_the_cost_of_compiling_is_no_headline() -> None:
     report = judged(
-        same, lambda key, c: make.with_metrics(c, compile_cpu_ms=10**9, artifact_bytes=c.value("artifact_bytes"))
+        same, lambda _key, c: make.with_metrics(c, compile_cpu_ms=10**9, artifact_bytes=c.value("artifact_bytes"))
     )
     shown = view(report)
     assert not shown.regressions.top
@@ -316,7 +316,7 @@ def test_every_alarming_cell_has_its_commands() -> None:
 
 
 def test_both_commands_where_they_differ() -> None:
-    def head(key: CellKey, found: Cell) -> Cell:
+    def head(_key: CellKey, found: Cell) -> Cell:
         return replace(make.failed(found, "error"), command="iree-compile --new")
 
     text = view(judged(same, head)).commands.items[0].text

@@ -1,3 +1,5 @@
+"""bot.compiler.tools.wheels: unpacking, hostile archives, and fetching from a folder of wheels."""
+
 from __future__ import annotations
 
 import os

@@ -201,7 +201,7 @@ plain = st.recursive(
 @settings(max_examples=80)
 def test_reads_what_a_dumper_writes(tmp_path_factory: pytest.TempPathFactory, data: object) -> None:
     class Plain(yaml.SafeDumper):
-        def ignore_aliases(self, data: object) -> bool:
+        def ignore_aliases(self, _data: object) -> bool:
             return True
 
     path = write(tmp_path_factory.getbasetemp(), yaml.dump({"root": data}, Dumper=Plain, allow_unicode=True))

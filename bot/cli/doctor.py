@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -27,32 +26,32 @@ class Check:
     hint: str = ""
 
 
-def _python(cache: Path, cancel: Cancel) -> Check:
+def _python() -> Check:
     found = ".".join(map(str, sys.version_info[:3]))
     return Check("Python", found, "" if sys.version_info >= (3, 10) else "use Python 3.10 or newer")
 
 
-def _git(cache: Path, cancel: Cancel) -> Check:
+def _git(cancel: Cancel) -> Check:
     if shutil.which("git") is None:
         return Check("git", "not found", "install git: without it the report cannot name commits")
     return Check("git", run(["git", "--version"], cancel=cancel).output.strip())
 
 
-def _pip(cache: Path, cancel: Cancel) -> Check:
+def _pip(cancel: Cancel) -> Check:
     outcome = run([sys.executable, "-m", "pip", "--version"], cancel=cancel)
     if outcome.ok:
         return Check("pip", " ".join(outcome.output.split()[:2]))
     return Check("pip", "not found", "python -m ensurepip: releases are fetched with it")
 
 
-def _onnx(cache: Path, cancel: Cancel) -> Check:
+def _onnx() -> Check:
     try:
         return Check("onnx (optional)", version("onnx"))
     except PackageNotFoundError:
         return Check("onnx (optional)", "not installed; only .onnx models need it: pip install 'code-size-bot[onnx]'")
 
 
-def _suite(cache: Path, cancel: Cancel) -> Check:
+def _suite() -> Check:
     try:
         config = load_config(None)
     except BotError as error:
@@ -60,7 +59,7 @@ def _suite(cache: Path, cancel: Cancel) -> Check:
     return Check("default suite", f"{len(config.models)} models, {len(config.targets)} targets")
 
 
-def _cache(cache: Path, cancel: Cancel) -> Check:
+def _cache(cache: Path) -> Check:
     probe = cache / ".doctor"
     try:
         write_atomically(probe, b"")
@@ -72,16 +71,13 @@ def _cache(cache: Path, cancel: Cancel) -> Check:
     return Check("cache", f"{cache}, {free >> 30} GiB free", hint)
 
 
-def _cores(cache: Path, cancel: Cancel) -> Check:
+def _cores() -> Check:
     return Check("cores", str(os.cpu_count() or 1))
-
-
-CHECKS: tuple[Callable[[Path, Cancel], Check], ...] = (_python, _git, _pip, _onnx, _suite, _cache, _cores)
 
 
 def examine(cache: Path, cancel: Cancel) -> bool:
     """Print one line a check; True where nothing has to be fixed."""
-    checks = [check(cache, cancel) for check in CHECKS]
+    checks = (_python(), _git(cancel), _pip(cancel), _onnx(), _suite(), _cache(cache), _cores())
     for check in checks:
         mark = "missing" if check.hint else "ok"
         print(f"{mark:8}{check.what:16}{check.found}" + (f" -> {check.hint}" if check.hint else ""))

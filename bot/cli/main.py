@@ -117,29 +117,29 @@ def _calibrate(arguments: argparse.Namespace, show: _Show, cancel: Cancel) -> in
     return 0
 
 
-def _merge(arguments: argparse.Namespace, show: _Show, cancel: Cancel) -> int:
+def _merge(arguments: argparse.Namespace, show: _Show, _cancel: Cancel) -> int:
     merge(arguments.parts, arguments.out, show)
     return 0
 
 
-def _report(arguments: argparse.Namespace, show: _Show, cancel: Cancel) -> int:
+def _report(arguments: argparse.Namespace, show: _Show, _cancel: Cancel) -> int:
     models, targets = tuple(arguments.model), tuple(arguments.target)
     request = Request({}, arguments.config, models, targets, cache=arguments.cache, out=arguments.out)
     return _exit_code(report(request, arguments.base, arguments.head, show))
 
 
-def _explain(arguments: argparse.Namespace, show: _Show, cancel: Cancel) -> int:
+def _explain(arguments: argparse.Namespace, show: _Show, _cancel: Cancel) -> int:
     show.explain(arguments)
     return 0
 
 
-def _plan(arguments: argparse.Namespace, show: _Show, cancel: Cancel) -> int:
+def _plan(arguments: argparse.Namespace, _show: _Show, cancel: Cancel) -> int:
     found = plan_shards(_request(arguments, {}), arguments.shards, arguments.costs, cancel)
     print(canonical(found).decode())
     return 0
 
 
-def _cache(arguments: argparse.Namespace, show: _Show, cancel: Cancel) -> int:
+def _cache(arguments: argparse.Namespace, _show: _Show, _cancel: Cancel) -> int:
     if arguments.prune:
         print(prune(arguments.cache, arguments.limit))
     else:
@@ -147,7 +147,7 @@ def _cache(arguments: argparse.Namespace, show: _Show, cancel: Cancel) -> int:
     return 0
 
 
-def _doctor(arguments: argparse.Namespace, show: _Show, cancel: Cancel) -> int:
+def _doctor(arguments: argparse.Namespace, _show: _Show, cancel: Cancel) -> int:
     return 0 if examine(arguments.cache, cancel) else 2
 
 
@@ -173,7 +173,7 @@ HANDLERS: dict[str, Callable[[argparse.Namespace, _Show, Cancel], int]] = {
 }
 
 
-def _on_sigterm(number: int, frame: object) -> None:
+def _on_sigterm(_number: int, _frame: object) -> None:
     raise Interrupted("ended by SIGTERM", hint="run the same command again: finished cells are in the cache")
 
 

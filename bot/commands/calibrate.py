@@ -90,7 +90,7 @@ def repeated(side: SidePlan, cells: Sequence[PlannedCell], runs: int, workshop: 
     """Every cell, compiled plainly so many times; nothing is read from the cache or kept in it."""
     found: dict[CellKey, list[Cell]] = {cell.key: [] for cell in cells}
 
-    def finish(planned: PlannedCell, result: Compiled | Failure, donor: str | None) -> None:
+    def finish(planned: PlannedCell, result: Compiled | Failure, _donor: str | None) -> None:
         cell = _cell(planned.key, result)
         found[planned.key].append(cell)
         workshop.progress.measured(side.label, cell, planned.cost)

@@ -15,6 +15,7 @@ from bot.reporting.writing import write_report
 def publish(
     request: Request, config: Config, base: Snapshot, head: Snapshot, baseline: Baseline, show: Show
 ) -> Verdict:
+    """Write the report of two sides to `request.out`, show it and return its verdict; raises where it has none."""
     made = reported(config, base, head, baseline, TextStore(request.cache).load)
     show.report(made, write_report(made, config.templates, request.out))
     require_verdict(made, request.out)

@@ -99,7 +99,7 @@ def _directory(services: Services, config: Config) -> Store:
     return DirectoryStore(config.baseline.directory or services.request.cache / "baselines", write_atomically)
 
 
-def _artifact(services: Services, config: Config) -> Store:
+def _artifact(services: Services, _config: Config) -> Store:
     if services.hub is None:
         raise UsageError("is missing", where="input github-token", hint="give the action a token: it reads artifacts")
     return ArtifactStore(RepositoryArtifacts(services.hub), services.context.default_branch)

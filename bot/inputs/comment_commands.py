@@ -76,7 +76,7 @@ def _none(text: str) -> tuple[str, ...]:
     return ()
 
 
-def _ignored(text: str) -> tuple[str, ...]:
+def _ignored(_text: str) -> tuple[str, ...]:
     return ()
 
 

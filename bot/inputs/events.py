@@ -151,7 +151,7 @@ def _label_action(action: str, name: str) -> tuple[Story, str, str]:
     return "review", f"pull request {action}: {APPROVAL_LABEL}", name if action == "labeled" else ""
 
 
-def _pull_request_target(context: RunContext, payload: Value) -> RunContext:
+def _pull_request_target(context: RunContext, _payload: Value) -> RunContext:
     return _nothing(context, _UNTRUSTED_TARGET)
 
 

@@ -163,7 +163,7 @@ def _compiled(plan: SidePlan, wanted: Sequence[tuple[PlannedCell, int]], worksho
     """Compile the printed commands of these cells, each at one layout of memory."""
     runs: Runs = {cell.key: {} for cell, _ in wanted}
 
-    def finish(layout: int, planned: PlannedCell, result: Compiled | Failure, donor: str | None) -> None:
+    def finish(layout: int, planned: PlannedCell, result: Compiled | Failure, _donor: str | None) -> None:
         runs[planned.key][layout] = cell_of(planned, result, workshop.texts)
 
     with scratch_directory() as scratch, ExitStack() as stack:

@@ -20,6 +20,7 @@ def measured_sides(
     show: Show,
     cancel: Cancel,
 ) -> dict[str, Snapshot]:
+    """The snapshots that are known, without what the request leaves out, and one of each SPEC in `specs`."""
     if not specs:
         return selected(known, request)
     repository = repository_at(request.config, cancel)

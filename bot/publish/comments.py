@@ -83,8 +83,10 @@ def publish(
 
     Raises:
         NetworkError: the comment cannot be written; with the missing permission, where that may be it.
+        ValueError: `body` is too long, or does not begin with `marker`.
     """
-    assert len(body) <= MAX_COMMENT_CHARACTERS and _first_line(body) == marker
+    if len(body) > MAX_COMMENT_CHARACTERS or _first_line(body) != marker:
+        raise ValueError(f"a comment begins with its marker and has at most {MAX_COMMENT_CHARACTERS} characters")
     wish = _Wish(hub, number, marker, body, create, still_current)
     present = find(hub, number, marker)
     done: Action = "updated" if present else "created"

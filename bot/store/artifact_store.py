@@ -91,7 +91,7 @@ class ArtifactStore:
             raise InputError("the archive is empty", where=artifact_name(entry, self._name))
         return unpack(files[name], name)
 
-    def save(self, entry: Entry, snapshot: Snapshot) -> bool:
+    def save(self, entry: Entry, _snapshot: Snapshot) -> bool:
         """Raises UsageError: only the workflow itself can upload."""
         raise UsageError(
             "workflow artifacts are not stored by this program",

@@ -75,9 +75,11 @@ class DataBranch:
         return self._made
 
     def __enter__(self) -> DataBranch:
+        """The store itself: nothing is fetched yet."""
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """Close it, whatever happened."""
         self.close()
 
     def close(self) -> None:
@@ -209,4 +211,4 @@ class DataBranch:
 
 def _pause_seconds(attempt: int) -> float:
     longest = min(_LONGEST_PAUSE_SECONDS, _FIRST_PAUSE_SECONDS * 1.5**attempt)
-    return longest * random.uniform(0.2, 1)
+    return longest * random.uniform(0.2, 1)  # noqa: S311 - keeps two writers apart

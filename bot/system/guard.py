@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import IO, Protocol
+from typing import IO, Protocol, cast
 
 SCRIPT = """if True:
     import contextlib, os, sys
@@ -53,8 +53,7 @@ class Guard:
     def _tell(self, line: str) -> None:
         if self.process is None:
             self.process, line = self._start(), "".join(f"+{group}\n" for group in self.alive)
-        assert self.process.stdin is not None
         try:
-            self.process.stdin.write(line.encode())
+            cast("IO[bytes]", self.process.stdin).write(line.encode())
         except BrokenPipeError:  # someone ended it: the next line starts another
             self.process = None

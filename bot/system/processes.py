@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 
 from bot.errors import Interrupted
 from bot.system.addresses import fixed_addresses, placed
@@ -187,8 +187,7 @@ def run(
     with open(stdin or os.devnull, "rb") as source, open(stdout, "wb") if stdout else nullcontext() as sink:
         child = _started(argv, source, sink, cwd, environment, layout, inherited)
     _guard.add(child.pid)
-    pipe = child.stdout or child.stderr
-    assert pipe is not None
+    pipe = cast("IO[bytes]", child.stdout or child.stderr)
     head, ended = Head(pipe.fileno(), keeping), None
     try:
         ended = _watch(child, head, time.monotonic() + timeout_seconds, cancel)
@@ -252,8 +251,7 @@ class Worker:
                 return None
 
     def _read_line(self, cancel: Cancel, deadline: float) -> str | None:
-        assert self._child.stdout is not None
-        fd = self._child.stdout.fileno()
+        fd = cast("IO[bytes]", self._child.stdout).fileno()
         while b"\n" not in self._pending:
             cancel.check()
             if time.monotonic() > deadline:

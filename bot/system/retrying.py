@@ -133,7 +133,7 @@ class BoundedRetry(Retry):
             raise
         return following.new(wait_seconds=wait_seconds, waited_seconds=self.waited_seconds + wait_seconds)
 
-    def sleep(self, response: BaseHTTPResponse | None = None) -> None:
+    def sleep(self, _response: BaseHTTPResponse | None = None) -> None:
         """Waits for what `increment` found."""
         time.sleep(self.wait_seconds)
 

@@ -24,11 +24,11 @@ def _artifacts(state: State, request: Request, run_id: int | None) -> Reply:
     return page_of(request, [render.artifact(state, one) for one in found], "artifacts")
 
 
-def get_artifact(state: State, request: Request, number: str) -> Reply:
+def get_artifact(state: State, _request: Request, number: str) -> Reply:
     return Reply(200, render.artifact(state, known(state.artifacts, number)))
 
 
-def download_artifact(state: State, request: Request, number: str) -> Reply:
+def download_artifact(state: State, _request: Request, number: str) -> Reply:
     """A redirect to another host, which needs no token and must not see one."""
     one = known(state.artifacts, number)
     if one.expired:
@@ -45,11 +45,11 @@ def list_runs(state: State, request: Request) -> Reply:
     return page_of(request, [render.run(state, one) for one in found], "workflow_runs")
 
 
-def get_run(state: State, request: Request, number: str) -> Reply:
+def get_run(state: State, _request: Request, number: str) -> Reply:
     return Reply(200, render.run(state, known(state.runs, number)))
 
 
-def rerun(state: State, request: Request, number: str) -> Reply:
+def rerun(state: State, _request: Request, number: str) -> Reply:
     one = known(state.runs, number)
     if one.status != "completed":
         raise Refusal(403, "This workflow is already running")
@@ -59,7 +59,7 @@ def rerun(state: State, request: Request, number: str) -> Reply:
     return Reply(201, {})
 
 
-def get_workflow(state: State, request: Request, file: str) -> Reply:
+def get_workflow(state: State, _request: Request, file: str) -> Reply:
     return Reply(200, render.workflow(state, file))
 
 

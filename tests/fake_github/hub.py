@@ -35,6 +35,7 @@ class FakeGitHub:
         self._state, self._lock = self._hub.state, self._hub.lock
 
     def __enter__(self) -> FakeGitHub:
+        """Start both servers, on free ports."""
         self._servers = [Server(self._hub, ApiHandler), Server(self._hub, BlobHandler)]
         self._state.url = f"http://127.0.0.1:{self._servers[0].port}"
         self._state.blob_url = f"http://localhost:{self._servers[1].port}"
@@ -43,6 +44,7 @@ class FakeGitHub:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        """Stop both servers, whatever happened."""
         for server in self._servers:
             server.stop()
 
@@ -105,7 +107,7 @@ class FakeGitHub:
 
         `head_repo` None is the repository itself; a merge commit has the base as its first parent.
         """
-        base_sha = base_sha or hashlib.sha1(base_ref.encode()).hexdigest()
+        base_sha = base_sha or hashlib.sha1(base_ref.encode(), usedforsecurity=False).hexdigest()
         home = None if fork_deleted else head_repo or self._state.repo
         given = (base_sha, base_ref, home, head_branch, state, merge_sha, login, title or f"Pull {number}")
         with self._lock:

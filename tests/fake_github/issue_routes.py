@@ -10,7 +10,7 @@ from .state import Comment, State
 MAX_COMMENT_CHARACTERS = 65_536
 
 
-def get_issue(state: State, request: Request, number: str) -> Reply:
+def get_issue(state: State, _request: Request, number: str) -> Reply:
     return Reply(200, render.issue(state, _issue(state, number)))
 
 
@@ -41,7 +41,7 @@ def _checked_body(request: Request) -> str:
     return body
 
 
-def get_comment(state: State, request: Request, number: str) -> Reply:
+def get_comment(state: State, _request: Request, number: str) -> Reply:
     return Reply(200, render.comment(state, known(state.comments, number)))
 
 
@@ -51,7 +51,7 @@ def update_comment(state: State, request: Request, number: str) -> Reply:
     return Reply(200, render.comment(state, one))
 
 
-def delete_comment(state: State, request: Request, number: str) -> Reply:
+def delete_comment(state: State, _request: Request, number: str) -> Reply:
     del state.comments[known(state.comments, number).id]
     return Reply(204)
 

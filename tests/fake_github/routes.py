@@ -32,7 +32,7 @@ def route(method: str, pattern: str, scopes: str, handler: Handler) -> Route:
     return Route(method, re.compile(pattern), tuple(scopes.split()), handler)
 
 
-def get_repository(state: State, request: Request) -> Reply:
+def get_repository(state: State, _request: Request) -> Reply:
     return Reply(200, render.repository(state, state.repo, "full-repository"))
 
 
@@ -44,7 +44,7 @@ def get_user(state: State, request: Request) -> Reply:
     return Reply(200, skeleton("public-user", **{**known, "user_view_type": "public"}))
 
 
-def get_permission(state: State, request: Request, login: str) -> Reply:
+def get_permission(state: State, _request: Request, login: str) -> Reply:
     if login not in state.users:
         raise Refusal(404, f"{login} is not a user")
     return Reply(200, render.permission(state, login))
@@ -63,7 +63,7 @@ def list_pulls(state: State, request: Request) -> Reply:
     return page_of(request, [render.pull(state, one) for one in found])
 
 
-def get_pull(state: State, request: Request, number: str) -> Reply:
+def get_pull(state: State, _request: Request, number: str) -> Reply:
     return Reply(200, render.pull(state, known(state.pulls, number), "pull-request"))
 
 
@@ -79,7 +79,7 @@ def known(things: dict[int, render.Thing], number: str) -> render.Thing:
     return things[int(number)]
 
 
-def get_commit(state: State, request: Request, ref: str) -> Reply:
+def get_commit(state: State, _request: Request, ref: str) -> Reply:
     if not state.commits:
         raise Refusal(409, "Git Repository is empty.")
     sha = state.commit_of(ref)

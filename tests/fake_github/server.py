@@ -47,7 +47,7 @@ class Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), handler)
         threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
 
-    def handle_error(self, request: object, client_address: object) -> None:
+    def handle_error(self, _request: object, _client_address: object) -> None:
         """A client that did not wait for its answer is no error."""
         if not isinstance(sys.exc_info()[1], ConnectionError):
             traceback.print_exc()
@@ -82,7 +82,7 @@ class Handler(BaseHTTPRequestHandler):
         time.sleep(faults.delays.take(self.command, path) or 0)
         self.answer(text, faults.answers.take(self.command, path))
 
-    do_GET = do_POST = do_PATCH = do_PUT = do_DELETE = handle_any
+    do_GET = do_POST = do_PATCH = do_PUT = do_DELETE = handle_any  # noqa: N815 - the base class looks for these names
 
     def answer(self, text: str, fault: Fault | None) -> None:
         raise NotImplementedError
@@ -103,7 +103,7 @@ class Handler(BaseHTTPRequestHandler):
 class BlobHandler(Handler):
     """The host that keeps the artifacts' bytes."""
 
-    def answer(self, text: str, fault: Fault | None) -> None:
+    def answer(self, _text: str, fault: Fault | None) -> None:
         hub, path = self.server.hub, urlsplit(self.path).path
         with hub.lock:
             sent = {

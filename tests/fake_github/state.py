@@ -46,6 +46,8 @@ class Pull:
 
 @dataclass(slots=True)
 class Comment:
+    """A comment; `issue` is the number of the issue or pull request that it stands under."""
+
     id: int
     issue: int
     login: str
@@ -56,6 +58,8 @@ class Comment:
 
 @dataclass(frozen=True, slots=True)
 class LabelEvent:
+    """A label that was set or taken away; `event` is "labeled" or "unlabeled"."""
+
     id: int
     issue: int
     label: str
@@ -66,6 +70,8 @@ class LabelEvent:
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
+    """An artifact of a run; `same_repository` is False for a run of a fork's pull request."""
+
     id: int
     run_id: int
     name: str

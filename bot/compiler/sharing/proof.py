@@ -59,7 +59,7 @@ class Proof:
     """
 
     def __init__(
-        self, groups: Sequence[Group], proved: Collection[str], remember: Callable[[str], None] = lambda target: None
+        self, groups: Sequence[Group], proved: Collection[str], remember: Callable[[str], None] = lambda _: None
     ) -> None:
         self._lock = threading.RLock()
         self._groups, self._remember = tuple(groups), remember

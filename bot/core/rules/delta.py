@@ -24,7 +24,7 @@ class MetricDelta:
 
     @property
     def change(self) -> int | None:
-        """head − base; None where either is not known."""
+        """Head − base; None where either is not known."""
         return None if self.base is None or self.head is None else self.head - self.base
 
     @property

@@ -86,8 +86,10 @@ class Matrix(Record, frozen=True):
 
 
 def matrix(cells: Sequence[PlannedCell], count: int, known: Costs | None = None) -> Matrix:
-    """The shards as GitHub's `strategy.matrix`; those dealt out by known costs name their cells, so that every runner
-    measures its own, whatever it knows of costs."""
+    """The shards as GitHub's `strategy.matrix`.
+
+    Those dealt out by known costs name their cells, so that every runner measures its own, whatever it knows of costs.
+    """
     parts = enumerate(deal(cells, count, known), 1)
     rows = (Part(f"{index}/{count}", len(part), _names(part) if known else None) for index, part in parts if part)
     return Matrix(list(rows))

@@ -85,7 +85,7 @@ class ComponentDelta(Record, frozen=True):
     head: Amounts
 
     def change(self, what: str) -> int:
-        """head − base; 0 where either is not known."""
+        """Head − base; 0 where either is not known."""
         left, right = self.base.get(what), self.head.get(what)
         return 0 if left is None or right is None else right - left
 

@@ -34,6 +34,7 @@ class EntryPoint:
     instructions: str | None = None
 
     def __post_init__(self) -> None:
+        """Raise where a number is below zero or larger than any format has."""
         require_counts({name: getattr(self, name) for name in _NUMBERS}, self.name[:80])
 
 
@@ -59,6 +60,7 @@ class Reading:
     unattributed_bytes: int = field(init=False)
 
     def __post_init__(self) -> None:
+        """What no label claims is unattributed; raises ValueError where the labels claim more than there is."""
         rest = self.size_bytes - sum(self.parts.values())
         if rest < 0 or min(self.parts.values(), default=0) < 0:
             raise ValueError(f"{self.format}: parts {dict(self.parts)} exceed the whole of {self.size_bytes} bytes")
@@ -94,6 +96,7 @@ class ArtifactReading:
     unread: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        """Raise ValueError where the four parts cannot sum to the whole."""
         parts = (self.executable_bytes, self.vm_bytes, self.rodata_bytes, self.unattributed_bytes)
         known = [part for part in parts if part is not None]
         short = len(known) == len(parts) and sum(known) < self.artifact_bytes

@@ -32,6 +32,7 @@ class CellKey(Record, frozen=True, order=True):
     target: str
 
     def __str__(self) -> str:
+        """As a reader is told of it."""
         return f"{self.model} on {self.target}"
 
 
@@ -208,6 +209,7 @@ class Snapshot:
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        """Raise ValueError where cells are out of order or there twice."""
         keys = [cell.key for cell in self.cells]
         if keys != sorted(set(keys)):
             raise ValueError("cells of a snapshot are sorted and unique")

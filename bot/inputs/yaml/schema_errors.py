@@ -97,7 +97,7 @@ def _forbidden(error: _Error, at: KeyPath) -> Problem:
     return at, f"cannot stand beside {error.absolute_schema_path[-4]!r}", "keep one of them"
 
 
-def _empty(error: _Error, at: KeyPath) -> Problem:
+def _empty(_error: _Error, at: KeyPath) -> Problem:
     return at, "is empty", "leave the key out, or give it a value"
 
 

@@ -109,9 +109,9 @@ def _error_line(text: str, error: yaml.MarkedYAMLError) -> int:
 def _compose(path: Path, text: str) -> tuple[_StrictLoader, yaml.Node]:
     try:
         loader = _StrictLoader(text)
-        if not loader.check_node():
+        node = loader.get_node() if loader.check_node() else None
+        if node is None:
             raise _Refused(1, "is empty", "begin with 'schema: code-size-config/1'")
-        node = loader.get_node()
         if loader.check_node():
             raise _Refused(loader.next_line(), "a second document begins here", "keep one document per file")
     except _Refused as error:
@@ -121,7 +121,6 @@ def _compose(path: Path, text: str) -> tuple[_StrictLoader, yaml.Node]:
         raise _error(path, line, f"the character U+{ord(text[error.position]):04X} is not allowed") from error
     except yaml.MarkedYAMLError as error:
         raise _error(path, _error_line(text, error), f"is not YAML: {error.problem}") from error
-    assert node is not None  # check_node said so
     return loader, node
 
 
@@ -145,10 +144,9 @@ class _Walk:
         self.lines.setdefault(at, node.start_mark.line + 1)
         if isinstance(node, yaml.MappingNode):
             return self.mapping(node, at)
-        if isinstance(node, yaml.SequenceNode):
-            return [self.value(item, (*at, index)) for index, item in enumerate(node.value)]
-        assert isinstance(node, yaml.ScalarNode)  # YAML has no fourth kind
-        return self.scalar(node, at)
+        if isinstance(node, yaml.ScalarNode):
+            return self.scalar(node, at)
+        return [self.value(item, (*at, index)) for index, item in enumerate(node.value)]
 
     def mapping(self, node: yaml.MappingNode, at: KeyPath) -> dict[str, Any]:
         found: dict[str, Any] = {}

@@ -261,7 +261,7 @@ def _coded(found: Match, story: _Story) -> str:
 
 
 def _says(words: str) -> Note:
-    return lambda found, story: words
+    return lambda _found, _story: words
 
 
 _PAIR_NOTES: dict[str, Note] = {
@@ -271,7 +271,7 @@ _PAIR_NOTES: dict[str, Note] = {
     "dedup-won": _formed,
     "strategy": _strategies,
     "codegen": _coded,
-    "packaging": lambda found, story: SAME_CODE[story.compared.short_code],
+    "packaging": lambda _found, story: SAME_CODE[story.compared.short_code],
 }
 _LONE_NOTES: dict[str, Note] = {
     "input": _says("the model itself changed"),

@@ -79,7 +79,7 @@ class Pass:
     key: Key
     why: str
     short: str = ""
-    cut: Callable[[Side], bool] = lambda side: False
+    cut: Callable[[Side], bool] = lambda _side: False
 
     def named(self, side: Side) -> str:
         """What it found its pairs by, between this side and the other."""
@@ -177,7 +177,7 @@ def _place(side: Side, row: Dispatch) -> Hashable:
 
 
 # Among entry points of one key those of one place belong together, before the program's order decides.
-_TIE_BREAKS: tuple[Key, ...] = (_place_and_description, _place, lambda side, row: True)
+_TIE_BREAKS: tuple[Key, ...] = (_place_and_description, _place, lambda _side, _row: True)
 
 
 @per_object

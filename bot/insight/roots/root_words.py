@@ -120,7 +120,7 @@ def _signed(counts: Mapping[str, int]) -> str:
 
 
 def _says(words: str) -> Callable[[Sequence[Moved]], str]:
-    return lambda moved: words
+    return lambda _: words
 
 
 def _input(moved: Sequence[Moved]) -> str:

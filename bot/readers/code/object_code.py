@@ -46,14 +46,14 @@ SELF = "@"
 
 @dataclass(frozen=True, slots=True)
 class FunctionCode:
-    """The code of one name: all its bytes, and digest and instructions as `bot.core.values.snapshot.Dispatch` has
-    them."""
+    """The code of one name: its size, and digest and instructions as in `bot.core.values.snapshot.Dispatch`."""
 
     size_bytes: int
     code: str | None
     instructions: str | None = None
 
     def __post_init__(self) -> None:
+        """Raise where the size is no count."""
         require_counts({"size_bytes": self.size_bytes}, "function")
 
 

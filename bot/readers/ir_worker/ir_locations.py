@@ -95,7 +95,7 @@ def _behind_brackets(text: str, start: int) -> int:
 
 
 def _name(escaped: str) -> str | None:
-    """The printed name as it was: MLIR escapes as `\\\\`, or as two hexadecimal digits of a UTF-8 byte."""
+    r"""The printed name as it was: MLIR escapes as `\\`, or as two hexadecimal digits of a UTF-8 byte."""
     data = _ESCAPE.sub(lambda found: _unescaped(found[1]), escaped.encode("utf-8", "replace"))
     name = data.decode("utf-8", "replace").partition(";")[0]
     if name == "<root>" or not any(map(str.isalpha, name)):

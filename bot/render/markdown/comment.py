@@ -58,7 +58,7 @@ def render_comment(report: Report, templates_dir: Path | None = None) -> str:
         TemplateError: a template does not work, or does not begin with the marker.
     """
     head = _head(report.report_id, report.state_line)
-    values = {"marker": Markup(head), "links": report.links}
+    values = {"marker": head, "links": report.links}
     return fitting(report, Document(TEMPLATE, TIERS, _fits, WHERE, values, partial(_require_head, head)), templates_dir)
 
 
@@ -70,7 +70,7 @@ def render_broken(report_id: str, what: str, links: Links, state_line: str = "")
         links: label and URL; only https is drawn as a link.
         state_line: what the comment remembers, from the comment before.
     """
-    return draw_broken(what, links, Markup(_head(report_id, state_line)))
+    return draw_broken(what, links, _head(report_id, state_line))
 
 
 def draw_broken(what: str, links: Links, marker: str = "") -> str:
@@ -83,10 +83,10 @@ def _fits(text: str) -> bool:
     return length(text) <= COMMENT_LIMIT
 
 
-def _head(report_id: str, state_line: str) -> str:
+def _head(report_id: str, state_line: str) -> Markup:
     """The hidden lines; a state line is one HTML comment without an end inside, or it is left out."""
-    safe = _STATE_LINE.fullmatch(state_line)
-    return f"{marker(report_id)}\n{state_line}" if safe else marker(report_id)
+    lines = [marker(report_id), *([state_line] if _STATE_LINE.fullmatch(state_line) else [])]
+    return Markup("\n".join(lines))  # noqa: S704 - both are matched against what may stand in an HTML comment
 
 
 def _require_head(head: str, text: str, where: str) -> None:

@@ -44,12 +44,14 @@ class MeasureProgress:
         self._task = self._bar.add_task("", total=None, counts="")
 
     def __enter__(self) -> MeasureProgress:
+        """Draw the bar."""
         self._bar.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        """Remove the bar, whatever happened."""
         self._bar.stop()
 
     def say(self, line: str) -> None:
@@ -75,7 +77,7 @@ class MeasureProgress:
             self._running.remove(name)
             self._refresh()
 
-    def measured(self, side: str, cell: Cell, cost: float) -> None:
+    def measured(self, _side: str, cell: Cell, cost: float) -> None:
         """A cell is done, well or badly."""
         with self._lock:
             self._done += 1

@@ -37,7 +37,7 @@ class Document:
     fits: Callable[[str], bool]
     where: str
     values: Mapping[str, Any] = field(default_factory=dict)
-    check: Callable[[str, str], None] = lambda text, file: None
+    check: Callable[[str, str], None] = lambda _text, _file: None
 
 
 def fitting(report: Report, document: Document, templates_dir: Path | None = None) -> str:

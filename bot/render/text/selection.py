@@ -30,9 +30,11 @@ class Listing(Generic[T]):
         return max(0, self.total - len(self.items))
 
     def __bool__(self) -> bool:
+        """True where the whole list has anything, shown or not."""
         return self.total > 0
 
     def __iter__(self) -> Iterator[T]:
+        """Over what is shown."""
         return iter(self.items)
 
 
@@ -74,7 +76,7 @@ class Limits:
 
 
 def fair(items: Sequence[T], group: Callable[[T], Hashable], limit: int) -> list[T]:
-    """The first `limit` of `items` by turns: every group's first, then every group's second, …
+    """The first `limit` of `items` by turns: every group's first, then every group's second, and so on.
 
     Args:
         items: in order of importance; the order in which the groups take turns follows from it.

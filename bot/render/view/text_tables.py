@@ -38,6 +38,7 @@ class Table:
         return tuple("--:" if index >= self.numbers_from else ":--" for index in range(len(self.headers)))
 
     def __bool__(self) -> bool:
+        """True where it has rows."""
         return bool(self.rows)
 
 
