@@ -39,7 +39,7 @@ REACHES_NETWORK = {"publish", "system"}
 # What computes, and neither reads nor writes anything outside.
 PURE = """
     __future__ abc base64 binascii bisect collections copy dataclasses difflib enum fnmatch fractions functools graphlib
-    hashlib heapq html itertools json math operator packaging re shlex statistics string textwrap types typing
+    hashlib heapq html itertools json math msgspec operator packaging re shlex statistics string textwrap types typing
     unicodedata zlib
 """
 SPAWNING = ("subprocess", "multiprocessing", "pty", "pexpect", "_posixsubprocess", "concurrent.futures.process")

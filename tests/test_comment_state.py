@@ -127,7 +127,6 @@ def test_the_plain_form_is_read() -> None:
         changed(1, 1.5),
         changed(1, 1 << 54),
         changed(2, 1),
-        changed(3, [["m", "t", "", "state", None]]),
         changed(3, [["m", "t", "", "state", True, "new"]]),
         changed(3, [["m", "t", 5, "state", None, "new"]]),
         changed(3, {"m": 1}),

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bot.core.codec.json_text import canonical
 from bot.core.rules.sharding import assigned, deal, expected, known_costs, matrix, shard
 from bot.core.values.planned import Model, Target, plan
 from bot.core.values.snapshot import Cell, CellKey
@@ -62,7 +63,7 @@ def test_costs_are_those_of_the_snapshot() -> None:
 
 @given(costs, st.integers(1, 9))
 def test_runners_read_the_plan_as_it_was_dealt(known: dict[CellKey, int], count: int) -> None:
-    text = json.dumps(matrix(CELLS, count, known))
+    text = canonical(matrix(CELLS, count, known)).decode()
     read = tuple(assigned(CELLS, text, index, count, "plan") for index in range(1, count + 1))
     assert read == (deal(CELLS, count, known) if known else tuple(shard(CELLS, i, count) for i in range(1, count + 1)))
     assert [row["cells"] for row in json.loads(text)["include"]] == [len(part) for part in read if part]
@@ -77,14 +78,14 @@ def test_what_is_no_plan_is_refused(text: str) -> None:
 
 
 def test_a_plan_of_another_commit_is_refused() -> None:
-    text = json.dumps(matrix(CELLS[3:], 1, {cell.key: 1 for cell in CELLS}))
+    text = canonical(matrix(CELLS[3:], 1, {cell.key: 1 for cell in CELLS})).decode()
     with pytest.raises(InputError, match="f on cpu, which is not planned here"):
         assigned(CELLS[:-3], text, 1, 1, "the plan")
 
 
 @pytest.mark.parametrize("known", [None, {cell.key: 1 for cell in CELLS}], ids=["by size", "by cost"])
 def test_a_plan_of_more_or_fewer_cells_is_refused(known: dict[CellKey, int] | None) -> None:
-    text = json.dumps(matrix(CELLS, 2, known))
+    text = canonical(matrix(CELLS, 2, known)).decode()
     with pytest.raises(InputError) as caught:
         assigned(CELLS[:-3], text, 1, 2, "the plan")
     assert caught.value.line == (
@@ -95,7 +96,7 @@ def test_a_plan_of_more_or_fewer_cells_is_refused(known: dict[CellKey, int] | No
 @pytest.mark.parametrize("known", [None, {cell.key: 1 for cell in CELLS}], ids=["by size", "by cost"])
 @pytest.mark.parametrize(("index", "count"), [(1, 8), (4, 8), (1, 2), (3, 3)])
 def test_a_shard_of_another_count_is_refused(known: dict[CellKey, int] | None, index: int, count: int) -> None:
-    text = json.dumps(matrix(CELLS, 4, known))
+    text = canonical(matrix(CELLS, 4, known)).decode()
     with pytest.raises(InputError) as caught:
         assigned(CELLS, text, index, count, "the plan")
     assert caught.value.line == (
@@ -104,7 +105,7 @@ def test_a_shard_of_another_count_is_refused(known: dict[CellKey, int] | None, i
 
 
 def test_a_shard_of_the_plan_without_cells_has_none() -> None:
-    text = json.dumps(matrix(CELLS, 20))
+    text = canonical(matrix(CELLS, 20)).decode()
     assert len(json.loads(text)["include"]) == 6 and assigned(CELLS, text, 20, 20, "the plan") == ()
 
 

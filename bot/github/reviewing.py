@@ -236,7 +236,7 @@ def _lost(services: Services, head: Opened, merged: Snapshot) -> list[str]:
 
 def _planned(services: Services) -> list[str]:
     """The shards of the plan, as I/N."""
-    plan = decoded(services.inputs.plan, Matrix, "input plan", "give what the command plan printed")
+    plan = decoded(services.inputs.plan, Matrix, "input plan", "give what the command plan printed", "plan")
     return [part.shard for part in plan.include]
 
 

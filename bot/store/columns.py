@@ -81,7 +81,7 @@ def from_columns(text: bytes, where: str) -> Snapshot:
 def _table(kind: type[Record], lists: Sequence[Sequence[Record]]) -> Table:
     rows = [row for rows in lists for row in rows]
     columns = {name: tuple(getattr(row, name) for row in rows) for name in kind.__struct_fields__}
-    said = {name: values for name, values in columns.items() if any(value not in (None, "", ()) for value in values)}
+    said = {name: values for name, values in columns.items() if any(value is not None for value in values)}
     return Table(tuple(map(len, lists)), said)
 
 

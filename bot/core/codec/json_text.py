@@ -25,18 +25,22 @@ def canonical(value: Any) -> bytes:
     return _ENCODER.encode(value)
 
 
-def decoded(text: bytes | str, kind: type[_T], where: str, hint: str = "") -> _T:
+def decoded(text: bytes | str, kind: type[_T], where: str, hint: str = "", noun: str = "") -> _T:
     """The value of the text; raises InputError naming `where`, the field and what is wrong with it.
 
     Text that is no UTF-8 raises UnicodeDecodeError.
+
+    Args:
+        noun: what the text should be, for the message (`report`).
     """
     try:
         value: _T = _decoder(kind).decode(text)
         return value
     except msgspec.ValidationError as error:
-        raise _refused(error, where, hint) from None
+        raise _refused(error, where, hint, noun) from None
     except (msgspec.DecodeError, RecursionError) as error:
-        raise InputError(f"is no JSON, or was cut off: {error}", where=where, hint=hint) from None
+        what = f"is no JSON, or was cut off: {error}"
+        raise InputError(f"is no {noun}: it {what}" if noun else what, where=where, hint=hint) from None
 
 
 def converted(plain: Any, kind: type[_T], where: str) -> _T:
@@ -44,21 +48,23 @@ def converted(plain: Any, kind: type[_T], where: str) -> _T:
     try:
         return msgspec.convert(plain, kind)
     except msgspec.ValidationError as error:
-        raise _refused(error, where, "") from None
+        raise _refused(error, where) from None
 
 
-def require_schema(text: bytes | str, schema: str, what: str, where: str, hint: str) -> None:
+def require_schema(text: bytes | str, schema: str, noun: str, where: str, hint: str) -> None:
     """Raises InputError for text of another schema: its other fields are none that anybody has to look at."""
-    found = decoded(text, _Headed, where, hint).schema
+    found = decoded(text, _Headed, where, hint, noun).schema
     if found != schema:
         shown = repr(found if len(found) <= 60 else f"{found[:57]}...") if found else "missing"
-        reads = f"is no {what} this version reads: schema is {shown}, not {schema!r}"
-        raise InputError(reads, where=where, hint=hint)
+        what = f"is no {noun} that this version reads: its schema is {shown}, not {schema!r}"
+        raise InputError(what, where=where, hint=hint)
 
 
-def _refused(error: msgspec.ValidationError, where: str, hint: str) -> InputError:
-    """The library's message with its place (`$.cells[3].status`) where the project's messages have it."""
+def _refused(error: msgspec.ValidationError, where: str, hint: str = "", noun: str = "") -> InputError:
+    """The library's message, and its place (`$.cells[3].status`) where the project's messages have theirs."""
     what, _, place = str(error).partition(" - at `$")
     place = place.rstrip("`").lstrip(".")[:_SHOWN_CHARACTERS]
     said = f"{what[:1].lower()}{what[1:_SHOWN_CHARACTERS]}"
-    return InputError(said, where=f"{where}: {place}" if place else where, hint=hint)
+    return InputError(
+        f"is no {noun}: {said}" if noun else said, where=f"{where}: {place}" if place else where, hint=hint
+    )

@@ -107,7 +107,7 @@ def assigned(cells: Sequence[PlannedCell], plan: str, index: int, count: int, wh
 
     Raises InputError for a plan of other cells or of another count of shards: cells would be measured by nobody.
     """
-    found = decoded(plan, Matrix, where, "give what `plan --shards N` printed")
+    found = decoded(plan, Matrix, where, "give what `plan --shards N` printed", "plan")
     rows = {row.shard: (row.cells, _keys(row)) for row in found.include}
     counts = {int(name.partition("/")[2]) for name in rows}
     if counts != {count}:

@@ -1,0 +1,206 @@
+"""Owns the rows of `report.json`: every field of it, and its type."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from bot.core.record import Amount, Count, Record
+from bot.core.values.explanation import ComponentDelta, PartDelta
+from bot.core.values.model_counts import Fusion, Pair, Slope
+from bot.core.values.program import Argument, Family
+from bot.core.values.snapshot import CellKey, CompilerInfo, Dispatch, Failure, SourceInfo
+from bot.core.values.verdict import Accepted
+from bot.core.values.whole_report import Baseline
+
+
+class SideRow(Record, frozen=True):
+    """What was measured on one side, and with what."""
+
+    compiler: CompilerInfo
+    source: SourceInfo
+    flags: tuple[str, ...] = ()
+    targets: Mapping[str, str] = {}
+    models: Mapping[str, str] = {}
+    notes: tuple[str, ...] = ()
+
+
+class Numbers(Record, frozen=True):
+    """A metric on both sides."""
+
+    base: Count | None
+    head: Count | None
+
+
+class Words(Record, frozen=True):
+    """A text on both sides; None where the side has none."""
+
+    base: str | None = None
+    head: str | None = None
+
+
+class Failures(Record, frozen=True):
+    """Why a side has no artifact; None where it has one, or no cell."""
+
+    base: Failure | None = None
+    head: Failure | None = None
+
+
+class Phases(Record, frozen=True):
+    """Phase → wall time, on both sides."""
+
+    base: Mapping[str, Count] = {}
+    head: Mapping[str, Count] = {}
+
+
+class DispatchRow(Record, frozen=True):
+    """One entry point that is not the same; None where a side does not have it."""
+
+    name: str
+    cause: str | None
+    component: str
+    base: Dispatch | None
+    head: Dispatch | None
+    matched: str
+    note: str = ""
+    diff: tuple[str, ...] = ()
+
+
+class ReportCell(Record, frozen=True):
+    """One cell; the fields from `cause` on are those of its explanation."""
+
+    model: str
+    target: str
+    state: str
+    identical: bool | None
+    reason: str
+    metrics: Mapping[str, Numbers]
+    status: Words
+    failure: Failures
+    command: Words
+    cause: str | None = None
+    first: str | None = None
+    why: str = ""
+    waterfall: Mapping[str, Amount] = {}
+    parts: tuple[PartDelta, ...] = ()
+    dispatches: tuple[DispatchRow, ...] = ()
+    unchanged: Count | None = None
+    rebased: Count | None = None
+    renamed_bytes: Amount = 0
+    short_digests: bool = False
+    components: tuple[ComponentDelta, ...] = ()
+    tree: tuple[ComponentDelta, ...] = ()
+    arguments: tuple[Argument, ...] = ()
+    phases_ms: Phases = Phases()
+    families: tuple[Family, ...] = ()
+
+
+class FindingRow(Record, frozen=True):
+    """One finding."""
+
+    model: str
+    target: str
+    level: str
+    metric: str | None
+    rule: str
+    kind: str
+    limit: str
+    actual: str
+    base: Count | None = None
+    head: Count | None = None
+    line: Count | None = None
+    accepted: Accepted | None = None
+    outcomes: tuple[str, str] | None = None
+
+
+class VerdictRow(Record, frozen=True):
+    """The verdict."""
+
+    status: str
+    findings: tuple[FindingRow, ...]
+
+
+class TallyRow(Record, frozen=True):
+    """Deltas added up, their bytes signed and absolute."""
+
+    deltas: Count
+    net: Amount
+    absolute: Count
+
+
+class ExampleRow(Record, frozen=True):
+    """The delta with the largest change."""
+
+    model: str
+    target: str
+    dispatch: str
+    component: str
+    base_bytes: Count | None
+    head_bytes: Count | None
+    change_bytes: Amount
+    note: str
+
+
+class RootRow(Record, frozen=True):
+    """One root cause."""
+
+    cause: str | None
+    what: str
+    targets: tuple[str, ...]
+    models: tuple[str, ...]
+    cells: tuple[CellKey, ...]
+    dispatches: Count
+    bytes: TallyRow
+    share: float | None
+    by_target: Mapping[str, TallyRow]
+    example: ExampleRow
+    command: str
+
+
+class FoldRow(Record, frozen=True):
+    """What deduplication did to one cell; `folded` is a share."""
+
+    regions: Count | None
+    executables: Count | None
+    families: Count
+    surplus_executables: Count
+    surplus_bytes: Count | None
+    folded: float | None
+
+
+class FoldingRow(Record, frozen=True):
+    """That of one cell on both sides."""
+
+    model: str
+    target: str
+    base: FoldRow | None
+    head: FoldRow | None
+
+
+class Slopes(Record, frozen=True):
+    """How compile time grows, on both sides."""
+
+    base: Slope | None
+    head: Slope | None
+
+
+class OverviewRow(Record, frozen=True):
+    """What there is to say of whole models."""
+
+    fusion: tuple[Fusion, ...] = ()
+    folding: tuple[FoldingRow, ...] = ()
+    pairs: tuple[Pair, ...] = ()
+    slopes: tuple[Slopes, ...] = ()
+
+
+class ReportRow(Record, frozen=True):
+    """The contract's `report.json`."""
+
+    schema: str
+    base: SideRow
+    head: SideRow
+    baseline: Baseline
+    verdict: VerdictRow
+    cells: tuple[ReportCell, ...]
+    root_causes: tuple[RootRow, ...] = ()
+    overview: OverviewRow = OverviewRow()
+    notes: tuple[str, ...] = ()
