@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from rich.console import Console
 
 from bot.core.codec.checked import INT, STR, Fields, flat, shown, table_of
+from bot.core.codec.nesting import parse_json
 from bot.core.metrics import METRIC_BY_ID, METRIC_IDS
 from bot.core.rules.delta import MetricDelta
 from bot.core.values.explanation import ComponentDelta, DispatchDelta, Explanation, PartDelta
@@ -62,10 +63,10 @@ def _no_report(path: Path, why: str) -> InputError:
 
 def _load(path: Path) -> _Object:
     try:
-        plain = json.loads(path.read_text(encoding="utf-8"))
+        plain = parse_json(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", where=str(path)) from None
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         reason = error.msg if isinstance(error, json.JSONDecodeError) else "it cannot be read as JSON"
         raise _no_report(path, reason) from None
     schema = plain.get("schema") if isinstance(plain, dict) else None

@@ -8,13 +8,13 @@ part: measure one shard of the head, for a review that joins them.
 from __future__ import annotations
 
 import glob
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from bot.compiler.caches.cell_cache import TextStore
+from bot.core.codec.nesting import parse_json
 from bot.core.rules.baseline import Entry
 from bot.core.rules.merging import merge_snapshots
 from bot.core.rules.policy import Rule
@@ -238,7 +238,7 @@ def _lost(services: Services, head: Opened, merged: Snapshot) -> list[str]:
 def _planned(services: Services) -> list[str]:
     """The shards of the plan, as I/N."""
     try:
-        return [str(row["shard"]) for row in json.loads(services.inputs.plan)["include"]]
+        return [str(row["shard"]) for row in parse_json(services.inputs.plan)["include"]]
     except (ValueError, KeyError, TypeError):
         raise InputError("is no plan", where="input plan", hint="give what the command plan printed") from None
 

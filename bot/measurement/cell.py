@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -11,6 +10,7 @@ from typing import TypeVar
 
 from bot.compiler.caches.cell_cache import TextStore
 from bot.compiler.compiling import Compiled
+from bot.core.codec.nesting import parse_json
 from bot.core.rules.lasting import is_local
 from bot.core.values.planned import PlannedCell
 from bot.core.values.program import Family, Program
@@ -30,8 +30,8 @@ def _read(answer: str | None, reader: Callable[[object], _Fact]) -> tuple[_Fact 
     if answer is None:
         return None, "the compiler left no IR to read"
     try:
-        return reader(json.loads(answer)), None
-    except (MalformedBinary, ValueError, RecursionError) as error:
+        return reader(parse_json(answer)), None
+    except (MalformedBinary, ValueError) as error:
         return None, str(error)
 
 

@@ -7,7 +7,6 @@ storage that the API names, without it.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from requests.adapters import HTTPAdapter
 from requests.exceptions import ChunkedEncodingError
 from urllib3.exceptions import ProtocolError
 
+from bot.core.codec.nesting import parse_json
 from bot.system.retrying import BoundedRetry, Refused
 
 MAX_ANSWER_BYTES = 64 << 20
@@ -166,8 +166,8 @@ def _read(response: requests.Response, max_bytes: int, deadline: float) -> bytes
 
 def _parsed(body: bytes) -> Any:
     try:
-        return json.loads(body)
-    except (ValueError, RecursionError):
+        return parse_json(body)
+    except ValueError:
         raise Unexpected("is no JSON") from None
 
 

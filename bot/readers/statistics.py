@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
 from bot.core.codec.checked import is_count
+from bot.core.codec.nesting import parse_json
 from bot.errors import MalformedBinary
 
 
@@ -24,8 +24,8 @@ def read_statistics(text: str) -> Statistics:
         MalformedBinary: the text is not JSON, or a count is no count.
     """
     try:
-        document = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        document = parse_json(text)
+    except ValueError as error:
         raise MalformedBinary(f"not JSON: {error}", where="scheduling statistics") from error
     return Statistics(
         dispatch_sites=_count(document, "execution", "dispatch-count"),

@@ -9,7 +9,6 @@ GitHub's documentation, and together never exceed a bound: what would is an answ
 from __future__ import annotations
 
 import email.utils
-import json
 import time
 from collections.abc import Mapping
 from types import TracebackType
@@ -19,6 +18,8 @@ from urllib3 import BaseHTTPResponse
 from urllib3.connectionpool import ConnectionPool
 from urllib3.exceptions import ConnectTimeoutError, MaxRetryError, ResponseError
 from urllib3.util.retry import Retry
+
+from bot.core.codec.nesting import parse_json
 
 SECONDARY_LIMIT_SECONDS = 60.0
 """What to wait for a rate limit that names no time ("wait for at least one minute before retrying")."""
@@ -157,8 +158,8 @@ def asked_wait_seconds(headers: Mapping[str, str], now_seconds: float) -> float 
 def _rate_limit(response: BaseHTTPResponse) -> Refused:
     """The 403 as a rate limit; any other 403 is raised as it is, since only its text tells them apart."""
     try:
-        said = json.loads(response.read(_MOST_SAID_BYTES, decode_content=True))
-    except (ValueError, RecursionError):
+        said = parse_json(response.read(_MOST_SAID_BYTES, decode_content=True))
+    except ValueError:
         said = None
     refusal = Refused(response.status, {name.lower(): value for name, value in response.headers.items()}, said)
     if not refusal.is_rate_limit:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from bot.core.codec.nesting import parse_json
 from bot.core.values.planned import PlannedCell
 from bot.core.values.snapshot import Cell, CellKey
 from bot.errors import InputError, UsageError
@@ -88,7 +88,7 @@ def assigned(cells: Sequence[PlannedCell], plan: str, index: int, count: int, wh
     Raises InputError for a plan of other cells or of another count of shards: cells would be measured by nobody.
     """
     try:
-        rows = {str(row["shard"]): (int(row["cells"]), _keys(row)) for row in json.loads(plan)["include"]}
+        rows = {str(row["shard"]): (int(row["cells"]), _keys(row)) for row in parse_json(plan)["include"]}
         counts = {int(name.partition("/")[2]) for name in rows}
     except (ValueError, KeyError, TypeError, AttributeError):
         hint = "give what `plan --shards N` printed"

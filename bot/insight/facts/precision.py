@@ -6,11 +6,11 @@ ones again where the other side's program has that name, or where the program wa
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 
 from bot.core.codec.digests import cut_program, is_whole, name_of, short_program
+from bot.core.codec.nesting import parse_json
 from bot.core.codec.serial_program import canonical, program_from_plain, program_to_plain
 from bot.core.values.program import Program
 from bot.errors import InputError
@@ -38,8 +38,8 @@ def uncut(program: Program, texts: Texts) -> Program:
     """The program with whole digests, where they are at hand: what is kept must be what the program's name says."""
     text = texts(program.whole) if is_short(program) and is_whole(program.whole) else None
     try:
-        found = None if text is None else program_from_plain(json.loads(text), "kept program")
-    except (ValueError, RecursionError, InputError):
+        found = None if text is None else program_from_plain(parse_json(text), "kept program")
+    except (ValueError, InputError):
         return program
     return program if found is None or not _is_cut_of(program, found) else found
 
