@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
 
+from github.Requester import Requester
 from urllib3 import BaseHTTPResponse
 from urllib3.connectionpool import ConnectionPool
 from urllib3.exceptions import ConnectTimeoutError, MaxRetryError, ResponseError
@@ -26,10 +27,7 @@ SECONDARY_LIMIT_SECONDS = 60.0
 
 # PATCH is missing on purpose: a check run appends the annotations of each.
 _SAFE_TO_REPEAT = frozenset({"GET", "HEAD", "DELETE"})
-# Beginnings and ends of what GitHub says of a 403 that is a rate limit.
-_LIMIT_BEGINS = ("api rate limit exceeded", "you have exceeded a secondary rate limit")
 _MOST_SAID_BYTES = 1 << 20
-_LIMIT_ENDS = ("please retry your request again later.", "please wait a few minutes before you try again.")
 
 
 class Refused(Exception):
@@ -56,12 +54,13 @@ class Refused(Exception):
         if self.status == 429:
             return True
         exhausted = "retry-after" in self.headers or self.headers.get("x-ratelimit-remaining") == "0"
-        said = self.message.lower()
-        return self.status == 403 and (exhausted or said.startswith(_LIMIT_BEGINS) or said.endswith(_LIMIT_ENDS))
+        return self.status == 403 and (exhausted or Requester.isRateLimitError(self.message))
 
 
 class BoundedRetry(Retry):
     """`urllib3.Retry` that knows what GitHub did not do, and how long it may wait in all.
+
+    PyGithub's own bounds each wait, not their sum, and repeats either any POST or not even one that was refused.
 
     Args:
         total: how often one request is sent again.
