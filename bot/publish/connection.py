@@ -44,7 +44,10 @@ class Answer:
     @property
     def json(self) -> Any:
         """The body's value, None for no body; raises Unexpected."""
-        return _parsed(self.body) if self.body else None
+        try:
+            return parse_json(self.body) if self.body else None
+        except ValueError:
+            raise Unexpected("is no JSON") from None
 
     @property
     def has_next_page(self) -> bool:
@@ -144,7 +147,7 @@ class Connection:
 def _taken(status: int, headers: Mapping[str, str], body: bytes) -> Answer:
     """The answer; raises Refused for one of 4xx or 5xx."""
     if status >= 400:
-        raise Refused(status, headers, _said(body))
+        raise Refused.of(status, headers, body)
     return Answer(status, headers, body)
 
 
@@ -162,21 +165,6 @@ def _read(response: requests.Response, max_bytes: int, deadline: float) -> bytes
         if time.monotonic() > deadline:
             raise Unexpected("takes too long")
     return bytes(data)
-
-
-def _parsed(body: bytes) -> Any:
-    try:
-        return parse_json(body)
-    except ValueError:
-        raise Unexpected("is no JSON") from None
-
-
-def _said(body: bytes) -> Any:
-    """What a refusal says: JSON, or a proxy's page as text."""
-    try:
-        return _parsed(body)
-    except Unexpected:
-        return body.decode("utf-8", "replace")
 
 
 def _is_safe(url: str) -> bool:

@@ -42,6 +42,15 @@ class Refused(Exception):
         super().__init__(status)
         self.status, self.headers, self.data = status, headers or {}, data
 
+    @classmethod
+    def of(cls, status: int, headers: Mapping[str, str], body: bytes) -> Refused:
+        """The answer with what its body says: JSON, or a proxy's page as text."""
+        try:
+            said = parse_json(body)
+        except ValueError:
+            said = body.decode("utf-8", "replace")
+        return cls(status, {name.lower(): value for name, value in headers.items()}, said)
+
     @property
     def message(self) -> str:
         """GitHub's own words; empty where there are none."""
@@ -156,11 +165,7 @@ def asked_wait_seconds(headers: Mapping[str, str], now_seconds: float) -> float 
 
 def _rate_limit(response: BaseHTTPResponse) -> Refused:
     """The 403 as a rate limit; any other 403 is raised as it is, since only its text tells them apart."""
-    try:
-        said = parse_json(response.read(_MOST_SAID_BYTES, decode_content=True))
-    except ValueError:
-        said = None
-    refusal = Refused(response.status, {name.lower(): value for name, value in response.headers.items()}, said)
+    refusal = Refused.of(response.status, response.headers, response.read(_MOST_SAID_BYTES, decode_content=True))
     if not refusal.is_rate_limit:
         raise refusal
     return refusal

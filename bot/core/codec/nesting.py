@@ -13,10 +13,9 @@ from typing import Any
 MAX_DEPTH = 100
 """No document that is read here has a tenth of it."""
 
-_BRACKETS = b"[{]}"
-_STEPS = bytes.maketrans(_BRACKETS, b"\x01\x01\xff\xff")
+_STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
 """As signed bytes: +1 where an array or object begins, -1 where it ends."""
-_OTHERS = bytes(set(range(256)) - set(_BRACKETS))
+_OTHERS = bytes(set(range(256)) - set(b"[{]}"))
 
 
 def refuse_deep(text: str | bytes) -> None:

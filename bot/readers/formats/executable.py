@@ -10,6 +10,7 @@ to 3.13, and have the schemas' names but for what each of them calls otherwise: 
 from __future__ import annotations
 
 import struct
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -141,11 +142,10 @@ def _module(layout: Layout, span: Span | None, data: bytes) -> Module:
 
 
 def _sum_parts(readings: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    total: dict[str, int] = {}
+    total: Counter[str] = Counter()
     for parts in readings:
-        for label, size_bytes in parts.items():
-            total[label] = total.get(label, 0) + size_bytes
-    return total
+        total.update(parts)
+    return dict(total)
 
 
 def _entry_points(layout: Layout, root: Table, modules: list[Module]) -> Iterator[EntryPoint]:

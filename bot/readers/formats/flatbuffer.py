@@ -18,7 +18,6 @@ from flatbuffers.table import Table as LibraryTable
 from bot.errors import MalformedBinary
 from bot.readers.spans import Span, span_inside
 
-UINT8: Any = number_types.Uint8Flags
 INT32: Any = number_types.Int32Flags
 UINT32: Any = number_types.Uint32Flags
 UINT64: Any = number_types.Uint64Flags
