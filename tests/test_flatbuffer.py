@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+from types import ModuleType
+
 import flatbuffers
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.errors import MalformedBinary
+from bot.readers.formats import executable, vm_bytecode
 from bot.readers.formats.flatbuffer import MAX_TABLES, UINT32, UINT64, has_identifier, root_table
+
+ROOT, CHILD = "number text children absent payload", "value"
 
 
 def example() -> bytes:
@@ -33,16 +40,16 @@ def example() -> bytes:
 
 
 def everything(data: bytes) -> tuple[object, ...]:
-    root = root_table(data, 0, b"TEST", "test")
-    children = [child.scalar(0, UINT32) for child in root.tables(2)]
-    span = root.span(4)
+    root = root_table(data, 0, b"TEST", "test", ROOT)
+    children = [child.scalar("value", UINT32) for child in root.tables("children", CHILD)]
+    span = root.span("payload")
     return (
-        root.scalar(0, UINT64),
-        root.text(1),
+        root.scalar("number", UINT64),
+        root.text("text"),
         children,
-        root.table(3),
+        root.table("absent", CHILD),
         span and span.of(data),
-        root.scalar(9, UINT32, 5),
+        root.scalar("of another schema", UINT32, 5),
     )
 
 
@@ -50,15 +57,29 @@ def test_reads_what_the_library_wrote() -> None:
     assert everything(example()) == (2**40, "name", [7, 8], None, b"payload", 5)
 
 
+def test_a_field_that_the_writer_did_not_know_of_is_one_that_is_not_there() -> None:
+    root = root_table(example(), 0, b"TEST", "test", f"{ROOT} newer newest")
+    assert (root.span("newer"), root.text("newest"), root.scalar("newer", UINT32, 5)) == (None, "", 5)
+
+
+@pytest.mark.parametrize("module", [executable, vm_bytecode])
+def test_every_field_that_is_read_is_in_a_schema(module: ModuleType) -> None:
+    """A name in no schema would be read as a field that is never there."""
+    known = {word for value in vars(module).values() if isinstance(value, str) for word in value.split()}
+    known |= {word for layout in getattr(module, "LAYOUTS", {}).values() for word in layout.module.split()}
+    read = re.findall(r"\.(?:span|scalar|text|tables?)\(\"(\w+)\"", Path(str(module.__file__)).read_text("utf-8"))
+    assert len(read) >= 8 and set(read) <= known
+
+
 def test_a_buffer_inside_a_file_is_read_from_its_start() -> None:
-    root = root_table(b"\xff" * 12 + example(), 12, b"TEST", "test")
-    assert root.text(1) == "name"
+    root = root_table(b"\xff" * 12 + example(), 12, b"TEST", "test", ROOT)
+    assert root.text("text") == "name"
 
 
 def test_another_identifier_is_refused() -> None:
     assert not has_identifier(example(), 0, b"ELSE")
     with pytest.raises(MalformedBinary, match="no flatbuffer with the identifier b'ELSE'"):
-        root_table(example(), 0, b"ELSE", "test")
+        root_table(example(), 0, b"ELSE", "test", ROOT)
 
 
 def test_truncated_at_every_offset_it_is_refused_or_read() -> None:
@@ -105,7 +126,7 @@ def test_a_vector_of_a_million_tables_is_refused_before_the_first() -> None:
     builder.PrependUOffsetTRelativeSlot(2, vector, 0)
     builder.Finish(builder.EndObject(), file_identifier=b"TEST")
     with pytest.raises(MalformedBinary, match="a vector of 65537 tables"):
-        next(root_table(bytes(builder.Output()), 0, b"TEST", "test").tables(2))
+        next(root_table(bytes(builder.Output()), 0, b"TEST", "test", ROOT).tables("children", CHILD))
 
 
 def test_an_endless_name_is_refused() -> None:
@@ -115,4 +136,4 @@ def test_an_endless_name_is_refused() -> None:
     builder.PrependUOffsetTRelativeSlot(0, text, 0)
     builder.Finish(builder.EndObject(), file_identifier=b"TEST")
     with pytest.raises(MalformedBinary, match="a name of 1025 bytes"):
-        root_table(bytes(builder.Output()), 0, b"TEST", "test").text(0)
+        root_table(bytes(builder.Output()), 0, b"TEST", "test", "text").text("text")

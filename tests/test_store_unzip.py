@@ -5,8 +5,11 @@ from __future__ import annotations
 import io
 import stat
 import struct
+import tracemalloc
 import warnings
 import zipfile
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -52,6 +55,29 @@ def encrypted() -> bytes:
     return bytes(data)
 
 
+def patched(data: bytes, signature: bytes, at: int, value: bytes) -> bytes:
+    """The archive with another value at this place of each record that begins with the signature."""
+    found, start = bytearray(data), data.find(signature)
+    while start >= 0:
+        found[start + at : start + at + len(value)] = value
+        start = data.find(signature, start + 1)
+    return bytes(found)
+
+
+ENTRY, LOCAL, END = b"PK\x01\x02", b"PK\x03\x04", b"PK\x05\x06"
+
+
+def peak_bytes(action: Callable[[], object]) -> int:
+    """The most memory that the action holds at once."""
+    tracemalloc.start()
+    try:
+        with pytest.raises(InputError):
+            action()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
 def test_what_is_expected(tmp_path: Path) -> None:
     (tmp_path / "a.zip").write_bytes(GOOD)
     expected = {"base.json": b"{}", "head.json": b"[1]"}
@@ -83,6 +109,14 @@ def test_what_is_expected(tmp_path: Path) -> None:
         pytest.param(with_size(10), id="says-less"),
         pytest.param(with_size(1000), id="says-more"),
         pytest.param(with_size(0xFFFFFFFF), id="zip64"),
+        pytest.param(b"x" + zipped(), id="head-of-nothing"),
+        pytest.param(patched(GOOD, END, 20, b"\1\0") + b"x", id="comment"),
+        pytest.param(patched(GOOD, ENTRY, 42, bytes(4)), id="one-place"),
+        pytest.param(patched(GOOD, END, 10, b"\1\0"), id="hides-one"),
+        pytest.param(
+            patched(zipped(("base.json", bytes(4 << 20))), ENTRY, 20, b"\xff\xff\xff\x7f"), id="bomb-says-more"
+        ),
+        pytest.param(GOOD.replace(b"head.json", b"base.json"), id="one-name"),
     ],
 )
 def test_what_is_refused(data: bytes) -> None:
@@ -102,6 +136,44 @@ def test_limits() -> None:
     assert len(read_zip(packed, names=NAMES, max_ratio=2000)["base.json"]) == 100_000
     with pytest.raises(InputError, match="more bytes than allowed"):
         read_zip(packed, names=NAMES, max_ratio=200)
+
+
+def test_a_bomb_that_says_it_is_small_is_not_unpacked() -> None:
+    bomb = zipped(("base.json", bytes(64 << 20)))
+    for at, signature in ((22, LOCAL), (24, ENTRY)):
+        bomb = patched(bomb, signature, at, struct.pack("<L", 10))
+    assert peak_bytes(lambda: read_zip(bomb, names=NAMES)) < 1 << 20
+
+
+def test_files_that_share_their_bytes_have_no_more_than_one_archive_may() -> None:
+    """The inner file of one is the whole next one: what `zipfile` lets through is bound by the sum of all sizes."""
+    noise = bytes(range(256)) * 100
+    one = zipped(("head.json", noise), method=zipfile.ZIP_STORED)
+    both = zipped(("base.json", one[: one.index(ENTRY)]), method=zipfile.ZIP_STORED)
+    inner, outer = one[one.index(ENTRY) : one.index(END)], both[both.index(ENTRY) : both.index(END)]
+    at = struct.pack("<L", both.index(b"head.json") - 30)
+    body = both[: both.index(ENTRY)]
+    end = struct.pack("<4s4H2LH", END, 0, 0, 2, 2, len(inner) + len(outer), len(body), 0)
+    overlapping = body + outer + patched(inner, ENTRY, 42, at) + end
+    with pytest.raises(InputError, match=r"Overlapped|more bytes than allowed"):
+        read_zip(overlapping, names=NAMES, max_total=2 * len(noise))
+
+
+def test_a_directory_without_an_end_is_refused_before_it_is_read() -> None:
+    entry = zipped(("a", b""))
+    record = entry[entry.index(ENTRY) : entry.index(END)]
+    data = record * 100_000 + struct.pack("<4s4H2LH", END, 0, 0, 0xFFFF, 0xFFFF, len(record) * 100_000, 0, 0)
+    assert peak_bytes(lambda: read_zip(data, names=["a"])) < 1 << 20
+
+
+def test_of_any_byte_that_is_another_one_nothing_is_lost() -> None:
+    """A changed length makes the first entry swallow the second one."""
+    for at in range(GOOD.index(ENTRY), len(GOOD)):
+        for value in range(0, 256, 5):
+            data = bytearray(GOOD)
+            data[at] = value
+            with suppress(InputError):
+                assert len(read_zip(bytes(data), names=NAMES)) == 2, (at, value)
 
 
 def test_a_nul_in_a_name() -> None:

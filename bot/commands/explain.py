@@ -9,7 +9,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bot.core.codec.report_json import DispatchRow, Numbers, ReportCell, ReportRow, Words, report_of
+from bot.core.codec.report_json import report_of
+from bot.core.codec.report_rows import DispatchRow, Numbers, ReportCell, ReportRow, Words
 from bot.core.metrics import METRIC_BY_ID, METRIC_IDS
 from bot.core.rules.delta import MetricDelta
 from bot.core.values.explanation import DispatchDelta, Explanation

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from bot.core.codec.nesting import parse_json
 from bot.core.rules.acceptance import APPROVAL_LABEL
 from bot.core.values.context import CommandRequest, Pull, RunContext, Story, WorkflowRun
 from bot.errors import InputError
@@ -58,10 +58,10 @@ def read_event(environ: Mapping[str, str]) -> Mapping[str, Any]:
     if not name:
         raise InputError("is missing", where="environment: GITHUB_EVENT_PATH")
     try:
-        payload = json.loads(Path(name).read_bytes())
+        payload = parse_json(Path(name).read_bytes())
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", where=f"event payload {name}") from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise InputError("is no JSON", where=f"event payload {name}") from error
     if not isinstance(payload, dict):
         raise InputError("is no JSON object", where=f"event payload {name}")

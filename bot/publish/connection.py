@@ -7,7 +7,6 @@ storage that the API names, without it.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from requests.adapters import HTTPAdapter
 from requests.exceptions import ChunkedEncodingError
 from urllib3.exceptions import ProtocolError
 
+from bot.core.codec.nesting import parse_json
 from bot.system.retrying import BoundedRetry, Refused
 
 MAX_ANSWER_BYTES = 64 << 20
@@ -44,7 +44,10 @@ class Answer:
     @property
     def json(self) -> Any:
         """The body's value, None for no body; raises Unexpected."""
-        return _parsed(self.body) if self.body else None
+        try:
+            return parse_json(self.body) if self.body else None
+        except ValueError:
+            raise Unexpected("is no JSON") from None
 
     @property
     def has_next_page(self) -> bool:
@@ -144,7 +147,7 @@ class Connection:
 def _taken(status: int, headers: Mapping[str, str], body: bytes) -> Answer:
     """The answer; raises Refused for one of 4xx or 5xx."""
     if status >= 400:
-        raise Refused(status, headers, _said(body))
+        raise Refused.of(status, headers, body)
     return Answer(status, headers, body)
 
 
@@ -162,21 +165,6 @@ def _read(response: requests.Response, max_bytes: int, deadline: float) -> bytes
         if time.monotonic() > deadline:
             raise Unexpected("takes too long")
     return bytes(data)
-
-
-def _parsed(body: bytes) -> Any:
-    try:
-        return json.loads(body)
-    except (ValueError, RecursionError):
-        raise Unexpected("is no JSON") from None
-
-
-def _said(body: bytes) -> Any:
-    """What a refusal says: JSON, or a proxy's page as text."""
-    try:
-        return _parsed(body)
-    except Unexpected:
-        return body.decode("utf-8", "replace")
 
 
 def _is_safe(url: str) -> bool:

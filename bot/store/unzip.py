@@ -1,6 +1,6 @@
 """Files out of a zip that a stranger may have made: known names only, and never more bytes than allowed.
 
-What the archive says about sizes is checked, but nothing relies on it. Layout: PKWARE APPNOTE 6.3.10, section 4.3.
+What the archive says of itself is checked before anything is unpacked, and nothing is unpacked beyond what it says.
 """
 
 from __future__ import annotations
@@ -11,39 +11,15 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Collection
-from dataclasses import dataclass
 from pathlib import Path
 
 from bot.errors import InputError
 
-_END = struct.Struct("<4s4H2LH")  # end of central directory: 4.3.16
-_END_SIGNATURE, _ZIP64_LOCATOR = b"PK\x05\x06", b"PK\x06\x07"
-_ZIP64_LOCATOR_BYTES = 20
-_LONGEST_RECORD_BYTES = 1024  # of the central directory: 46, the name and a few times and owners
-_CHUNK_BYTES = 64 << 10
-_ENCRYPTED = 0x1 | 0x40 | 0x2000
-_TORN = (
-    zipfile.BadZipFile,
-    zlib.error,
-    struct.error,
-    EOFError,
-    OSError,
-    ValueError,
-    KeyError,
-    RuntimeError,
-    NotImplementedError,
-    OverflowError,
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What an archive may hold; sizes are unpacked ones."""
-
-    max_bytes_each: int
-    max_total: int
-    max_entries: int
-    max_ratio: int
+_ENTRY, _END = b"PK\x01\x02", b"PK\x05\x06"
+"""What an entry of the central directory begins with, and the record at its end (PKWARE APPNOTE 6.3.10, 4.3)."""
+_END_BYTES, _COUNT = 22, slice(-12, -10)
+"""Size of that record, and where it says how many entries there are."""
+_TORN = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, ValueError, RuntimeError, OverflowError)
 
 
 def read_zip(
@@ -59,17 +35,22 @@ def read_zip(
 
     Raises InputError, in one line, for any other name, a directory, link, duplicate or encrypted file, for sizes that
     are not true or over the limits, and for bytes that are no such archive.
+
+    Args:
+        max_total: the most bytes that the files may have together; and the archive, where `source` is a file.
+        max_ratio: the most bytes that the files may have together for each byte of the archive.
     """
     where = str(source) if isinstance(source, Path) else "zip archive"
-    limits = Limits(max_bytes_each, max_total, max_entries, max_ratio)
-    data = _read(source, limits.max_total) if isinstance(source, Path) else source
+    data = _read(source, max_total) if isinstance(source, Path) else source
     try:
-        count = _check_end(data, limits)
+        if data.count(_ENTRY) > max_entries:  # `zipfile` makes an object of each
+            raise InputError(f"has more than {max_entries} files")
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            if len(archive.infolist()) != count:
-                raise InputError("holds fewer files than it says")
-            _check_names([_checked(info, limits) for info in archive.infolist()], names)
-            return _files(archive, limits)
+            found = archive.infolist()
+            _check_whole(data, found, min(max_total, max_ratio * len(data)))
+            for info in found:
+                _check(info, names, max_bytes_each)
+            return {info.filename: _unpacked(archive, info) for info in found}
     except InputError as error:
         raise InputError(error.what, where=where) from None
     except _TORN as error:
@@ -87,56 +68,33 @@ def _read(path: Path, limit: int) -> bytes:
     return data
 
 
-def _check_end(data: bytes, limits: Limits) -> int:
-    """Before `zipfile` builds an object for every entry: how many there are, in one plain archive without more."""
-    at = len(data) - _END.size
-    if at < 0:
-        raise InputError("is no zip archive")
-    signature, disk, first_disk, here, count, size, offset, comment = _END.unpack_from(data, at)
-    if signature != _END_SIGNATURE or comment or disk or first_disk or here != count:
-        raise InputError("is no zip archive, was cut off or has a comment")
-    if data[max(0, at - _ZIP64_LOCATOR_BYTES) :].startswith(_ZIP64_LOCATOR) or offset + size != at:
-        raise InputError("is a zip64 archive, or has bytes that belong to no file")
-    if count > limits.max_entries or size > limits.max_entries * _LONGEST_RECORD_BYTES:
-        raise InputError(f"has more than {limits.max_entries} files")
-    return int(count)
+def _check_whole(data: bytes, found: list[zipfile.ZipInfo], max_bytes: int) -> None:
+    """The archive is the bytes and nothing else: `zipfile` itself also finds one among others."""
+    start = min((info.header_offset for info in found), default=len(data) - _END_BYTES)
+    if start or data[-_END_BYTES:-18] != _END or data[-2:] != b"\0\0":
+        raise InputError("was cut off, has a comment or bytes that belong to no file")
+    if len({info.filename for info in found}) != int.from_bytes(data[_COUNT], "little"):
+        raise InputError("holds a file twice, or fewer files than it says")
+    if sum(info.file_size for info in found) > max_bytes:
+        raise InputError("unpacks to more bytes than allowed")
 
 
-def _checked(info: zipfile.ZipInfo, limits: Limits) -> str:
-    kind = stat.S_IFMT(info.external_attr >> 16)
-    if info.orig_filename != info.filename or info.is_dir() or kind not in (0, stat.S_IFREG):
-        raise InputError(f"{info.orig_filename[:80]!r} is not a plain file")
-    if info.flag_bits & _ENCRYPTED or info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise InputError(f"{info.filename[:80]!r} is encrypted or packed in a way that is not allowed")
-    if info.file_size > limits.max_bytes_each:
-        raise InputError(f"{info.filename[:80]!r} has more than {limits.max_bytes_each} bytes")
-    return info.filename
+def _check(info: zipfile.ZipInfo, names: Collection[str], max_bytes: int) -> None:
+    shown = repr(info.orig_filename[:80])
+    if info.filename.endswith("/") or stat.S_IFMT(info.external_attr >> 16) not in (0, stat.S_IFREG):
+        raise InputError(f"{shown} is not a plain file")
+    if info.filename not in names or info.filename != info.orig_filename:
+        raise InputError(f"holds {shown}, which is not expected there")
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise InputError(f"{shown} is packed in a way that is not allowed")
+    if info.file_size > max_bytes:
+        raise InputError(f"{shown} has more than {max_bytes} bytes")
 
 
-def _check_names(found: list[str], names: Collection[str]) -> None:
-    if unknown := [name for name in found if name not in names or "/" in name or "\\" in name or name in ("", "..")]:
-        raise InputError(f"holds {unknown[0][:80]!r}, which is not expected there")
-    if len(set(found)) != len(found):
-        raise InputError("holds a file twice")
-
-
-def _files(archive: zipfile.ZipFile, limits: Limits) -> dict[str, bytes]:
-    files: dict[str, bytes] = {}
-    left = limits.max_total
-    for info in archive.infolist():
-        cap = min(limits.max_bytes_each, left, limits.max_ratio * max(1, info.compress_size))
-        files[info.filename] = _file(archive, info, cap)
-        left -= len(files[info.filename])
-    return files
-
-
-def _file(archive: zipfile.ZipFile, info: zipfile.ZipInfo, cap: int) -> bytes:
-    data = bytearray()
+def _unpacked(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
+    """The file; not a byte more is unpacked than it says to have, which has to be true."""
     with archive.open(info) as file:
-        while chunk := file.read(_CHUNK_BYTES):
-            data += chunk
-            if len(data) > cap:
-                raise InputError(f"{info.filename[:80]!r} unpacks to more bytes than allowed")
+        data = file.read(info.file_size + 1)
     if len(data) != info.file_size:
-        raise InputError(f"{info.filename[:80]!r} has another size than the archive says")
-    return bytes(data)
+        raise ValueError(f"{info.filename} has another size than it says")
+    return data

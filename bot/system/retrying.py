@@ -9,26 +9,25 @@ GitHub's documentation, and together never exceed a bound: what would is an answ
 from __future__ import annotations
 
 import email.utils
-import json
 import time
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
 
+from github.Requester import Requester
 from urllib3 import BaseHTTPResponse
 from urllib3.connectionpool import ConnectionPool
 from urllib3.exceptions import ConnectTimeoutError, MaxRetryError, ResponseError
 from urllib3.util.retry import Retry
+
+from bot.core.codec.nesting import parse_json
 
 SECONDARY_LIMIT_SECONDS = 60.0
 """What to wait for a rate limit that names no time ("wait for at least one minute before retrying")."""
 
 # PATCH is missing on purpose: a check run appends the annotations of each.
 _SAFE_TO_REPEAT = frozenset({"GET", "HEAD", "DELETE"})
-# Beginnings and ends of what GitHub says of a 403 that is a rate limit.
-_LIMIT_BEGINS = ("api rate limit exceeded", "you have exceeded a secondary rate limit")
 _MOST_SAID_BYTES = 1 << 20
-_LIMIT_ENDS = ("please retry your request again later.", "please wait a few minutes before you try again.")
 
 
 class Refused(Exception):
@@ -43,6 +42,15 @@ class Refused(Exception):
         super().__init__(status)
         self.status, self.headers, self.data = status, headers or {}, data
 
+    @classmethod
+    def of(cls, status: int, headers: Mapping[str, str], body: bytes) -> Refused:
+        """The answer with what its body says: JSON, or a proxy's page as text."""
+        try:
+            said = parse_json(body)
+        except ValueError:
+            said = body.decode("utf-8", "replace")
+        return cls(status, {name.lower(): value for name, value in headers.items()}, said)
+
     @property
     def message(self) -> str:
         """GitHub's own words; empty where there are none."""
@@ -55,12 +63,13 @@ class Refused(Exception):
         if self.status == 429:
             return True
         exhausted = "retry-after" in self.headers or self.headers.get("x-ratelimit-remaining") == "0"
-        said = self.message.lower()
-        return self.status == 403 and (exhausted or said.startswith(_LIMIT_BEGINS) or said.endswith(_LIMIT_ENDS))
+        return self.status == 403 and (exhausted or Requester.isRateLimitError(self.message))
 
 
 class BoundedRetry(Retry):
     """`urllib3.Retry` that knows what GitHub did not do, and how long it may wait in all.
+
+    PyGithub's own bounds each wait, not their sum, and repeats either any POST or not even one that was refused.
 
     Args:
         total: how often one request is sent again.
@@ -156,11 +165,7 @@ def asked_wait_seconds(headers: Mapping[str, str], now_seconds: float) -> float 
 
 def _rate_limit(response: BaseHTTPResponse) -> Refused:
     """The 403 as a rate limit; any other 403 is raised as it is, since only its text tells them apart."""
-    try:
-        said = json.loads(response.read(_MOST_SAID_BYTES, decode_content=True))
-    except (ValueError, RecursionError):
-        said = None
-    refusal = Refused(response.status, {name.lower(): value for name, value in response.headers.items()}, said)
+    refusal = Refused.of(response.status, response.headers, response.read(_MOST_SAID_BYTES, decode_content=True))
     if not refusal.is_rate_limit:
         raise refusal
     return refusal

@@ -16,6 +16,7 @@ from typing import Any
 
 from bot.compiler.caches.cell_cache import MEASUREMENT_SCHEMA, CellCache, digest_of
 from bot.compiler.caches.storage import touch
+from bot.core.codec.nesting import parse_json
 from bot.core.values.planned import Target
 from bot.system.files import write_atomically
 
@@ -71,8 +72,8 @@ class ProofBook:
         """What is known; that sharing is wrong outlives whatever another run writes."""
         mine, path = self._found.get(self._name(flags), {}), self._path(flags)
         try:
-            kept = json.loads(path.read_bytes())
-        except (OSError, ValueError, RecursionError):
+            kept = parse_json(path.read_bytes())
+        except (OSError, ValueError):
             return mine
         if not isinstance(kept, dict) or not isinstance(kept.get("targets", []), list):
             return mine

@@ -35,7 +35,7 @@ def compiler_digest(binary: Path, bindings: Path | None, cache: Path) -> str:
     if known := _remembered(memo):
         return known
     time.sleep(_TICK_SECONDS)
-    digest = hashlib.sha256("".join(f"{name}\0{_hashed(path)}\n" for name, path in files.items()).encode()).hexdigest()
+    digest = hashlib.sha256("".join(f"{name}\0{hashed(path)}\n" for name, path in files.items()).encode()).hexdigest()
     if _identity(dict(_files(binary, bindings))) != identity:
         hint = "wait until the build is done"
         raise CompilerUnavailable("is being written while it is read", where=binary.name, hint=hint)
@@ -77,7 +77,8 @@ def _remembered(memo: Path) -> str | None:
     return known
 
 
-def _hashed(path: Path) -> str:
+def hashed(path: Path) -> str:
+    """SHA-256 (hex) of a file."""
     digest = hashlib.sha256()
     with open(path, "rb") as file:
         while chunk := file.read(1 << 20):

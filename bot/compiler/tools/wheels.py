@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import platform
 import re
@@ -14,15 +13,16 @@ import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from packaging.tags import platform_tags
+from packaging.tags import Tag, platform_tags
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from bot.compiler.caches.storage import COMPLETE, hold
+from bot.compiler.tools.identity import hashed
+from bot.core.rules.spec import PROJECT
 from bot.errors import CompilerUnavailable, OutputError
 from bot.system.files import PART_PREFIX, make_directory, open_to_others, temporary_directory
 from bot.system.processes import Cancel, Outcome, run
 
-PACKAGE = "iree-base-compiler"
 _LARGEST_UNPACKED_BYTES = 4 << 30
 
 
@@ -38,7 +38,7 @@ def fetch_release(version: str, cache: Path, cancel: Cancel, say: Callable[[str]
     home = release_home(version, cache)
     if hold(home):
         return home
-    say(f"fetching {PACKAGE}=={version}")
+    say(f"fetching {PROJECT}=={version}")
     with temporary_directory("wheel-") as scratch:
         outcome = _download(version, scratch, cancel)
         found = sorted(scratch.glob("*.whl"))
@@ -49,14 +49,14 @@ def fetch_release(version: str, cache: Path, cancel: Cancel, say: Callable[[str]
 
 def _download(version: str, into: Path, cancel: Cancel) -> Outcome:
     argv = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--progress-bar=off"]
-    argv += ["--disable-pip-version-check", "--no-input", "-d", str(into), f"{PACKAGE}=={version}"]
+    argv += ["--disable-pip-version-check", "--no-input", "-d", str(into), f"{PROJECT}=={version}"]
     wanted = re.compile("PIP_.*|(?i:.*_proxy)")
     index = {name: value for name, value in os.environ.items() if wanted.fullmatch(name)}
     return run(argv, cancel=cancel, timeout_seconds=900, environment={**index, "TMPDIR": str(into)})
 
 
 def _unavailable(version: str, outcome: Outcome) -> CompilerUnavailable:
-    where = f"{PACKAGE}=={version}"
+    where = f"{PROJECT}=={version}"
     listed = re.search(r"from versions: ([^)]*)\)", outcome.output)
     if listed is not None and listed[1] not in ("", "none"):
         newest = ", ".join(listed[1].split(", ")[-4:])
@@ -68,21 +68,23 @@ def _unavailable(version: str, outcome: Outcome) -> CompilerUnavailable:
     return CompilerUnavailable(f"could not be fetched: {reason}", where=where, hint="check the network and the index")
 
 
-def _fits(wheel: Path) -> bool:
-    """True where the wheel's native binary runs on this platform; its Python tag only matters for the bindings."""
+def _tags(wheel: Path) -> frozenset[Tag]:
     try:
-        tags = parse_wheel_filename(wheel.name)[3]
+        return parse_wheel_filename(wheel.name)[3]
     except InvalidWheelFilename:
         raise CompilerUnavailable("is not named as a wheel is", where=wheel.name) from None
-    here = set(platform_tags())
-    return any(tag.platform in here or tag.platform == "any" for tag in tags)
+
+
+def _fits(wheel: Path) -> bool:
+    """True where the wheel's native binary runs on this platform; its Python tag only matters for the bindings."""
+    return not {tag.platform for tag in _tags(wheel)}.isdisjoint({"any", *platform_tags()})
 
 
 def only_fitting(found: Sequence[Path], directory: Path) -> Path:
     """The one wheel of several that is for this machine and, if there is a choice, this Python."""
     python = f"cp{sys.version_info.major}{sys.version_info.minor}"
     fitting = [wheel for wheel in found if _fits(wheel)]
-    exact = [wheel for wheel in fitting if f"-{python}-" in wheel.name] or fitting
+    exact = [wheel for wheel in fitting if python in {tag.interpreter for tag in _tags(wheel)}] or fitting
     if len(exact) == 1:
         return exact[0]
     names = ", ".join(wheel.name for wheel in exact or found)
@@ -94,11 +96,7 @@ def unpack(wheel: Path, cache: Path) -> Path:
     """The unpacked tree of a wheel file, in the cache under its digest; raises CompilerUnavailable."""
     if not _fits(wheel):
         raise CompilerUnavailable("is a wheel for another platform", where=wheel.name, hint="use one for this machine")
-    digest = hashlib.sha256()
-    with open(wheel, "rb") as file:
-        while chunk := file.read(1 << 20):
-            digest.update(chunk)
-    home = cache / "toolchains" / f"wheel-{digest.hexdigest()[:32]}"
+    home = cache / "toolchains" / f"wheel-{hashed(wheel)[:32]}"
     return home if hold(home) else _unpack_into(wheel, home)
 
 

@@ -11,6 +11,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from jsonschema import Draft202012Validator
+from jsonschema.exceptions import best_match
 
 from bot.inputs.yaml.yaml_file import KeyPath, YamlFile
 
@@ -101,12 +102,9 @@ def _empty(_error: _Error, at: KeyPath) -> Problem:
     return at, "is empty", "leave the key out, or give it a value"
 
 
-def _minimum(error: _Error, at: KeyPath) -> Problem:
-    return at, f"is {_shown(error.instance)}, must be at least {error.validator_value}", ""
-
-
-def _maximum(error: _Error, at: KeyPath) -> Problem:
-    return at, f"is {_shown(error.instance)}, must be at most {error.validator_value}", ""
+def _bound(error: _Error, at: KeyPath) -> Problem:
+    side = "least" if error.validator == "minimum" else "most"
+    return at, f"is {_shown(error.instance)}, must be at {side} {error.validator_value}", ""
 
 
 def _twice(error: _Error, at: KeyPath) -> Problem:
@@ -125,16 +123,11 @@ _WORDING: dict[str, Callable[[_Error, KeyPath], Problem]] = {
     "minItems": _empty,
     "minLength": _empty,
     "minProperties": _empty,
-    "minimum": _minimum,
-    "maximum": _maximum,
+    "minimum": _bound,
+    "maximum": _bound,
     "uniqueItems": _twice,
     "not": _forbidden,
 }
-
-
-def _leaves(errors: Iterable[_Error]) -> Iterable[_Error]:
-    for error in errors:
-        yield from _leaves(error.context) if error.context else (error,)
 
 
 def _problem(error: _Error) -> Problem:
@@ -148,7 +141,10 @@ def check_shape(file: YamlFile, schema: Mapping[str, Any]) -> None:
 
     A missing key comes last: it has no line of its own, and is often another one's typo.
     """
-    errors = list(_leaves(Draft202012Validator(schema).iter_errors(file.data)))
-    found = [error for error in errors if error.validator != "required"] or errors
-    if found:
-        raise file.error(*min(map(_problem, found), key=lambda problem: (file.line(problem[0]), str(problem))))
+
+    def relevance(error: _Error) -> tuple[bool, int]:
+        return error.validator != "required", -file.line(_problem(error)[0])
+
+    error = best_match(Draft202012Validator(schema).iter_errors(file.data), key=relevance)
+    if error is not None:
+        raise file.error(*_problem(error))

@@ -171,21 +171,16 @@ class _Walk:
         return str(node.value)
 
     def scalar(self, node: yaml.ScalarNode, at: KeyPath) -> Any:
-        value = self.constructed(node, at)
-        refused = None if node.style else refusal(node.value, value)
-        if refused:
-            raise _error(self.path, node.start_mark.line + 1, *refused, key=key_text(at))
-        return value
-
-    def constructed(self, node: yaml.ScalarNode, at: KeyPath) -> Any:
-        construct = _CONSTRUCT.get(node.tag)
+        construct, line = _CONSTRUCT.get(node.tag), node.start_mark.line + 1
         try:
             if construct and len(node.value) > MAX_NUMBER_CHARACTERS:
                 raise ValueError
-            return construct(self.loader, node) if construct else node.value
+            value = construct(self.loader, node) if construct else node.value
         except ValueError as error:  # such as 0b_ or five thousand digits
-            line = node.start_mark.line + 1
             raise _error(self.path, line, "is no number", "put it in quotes", key=key_text(at)) from error
+        if not node.style and (refused := refusal(node.value, value)):
+            raise _error(self.path, line, *refused, key=key_text(at))
+        return value
 
 
 def read_yaml(path: Path) -> YamlFile:

@@ -2,13 +2,15 @@
 
 Format: `runtime/src/iree/base/internal/flatcc/parsing.h` (64 bytes of header: magic, version, 64-bit content size,
 zeros) and `runtime/src/iree/schemas/{cuda,hip,vulkan,metal}_executable_def.fbs` of https://github.com/iree-org/iree.
-The header's magic is the flatbuffer's file identifier; up to 3.8 there is no header. The slots below held from 3.5
-to 3.13.
+The header's magic is the flatbuffer's file identifier; up to 3.8 there is no header. The fields below stood so from 3.5
+to 3.13, and have the schemas' names but for what each of them calls otherwise: `exports`, `modules`, an export's
+`ordinal` and `kernel`, a module's `image`.
 """
 
 from __future__ import annotations
 
 import struct
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -25,36 +27,33 @@ from bot.readers.spans import Span, label_sizes, require_disjoint, span_inside
 HEADER = struct.Struct("<4sIQ48s")
 """iree_flatbuffer_file_header_t: magic, version, bytes of content after the header, reserved (zero)."""
 RESERVED_AT, RESERVED = 16, bytes(48)
-SOURCE_CONTENT, DEBUG_NAME = 1, 0
-EXPORTS, EXPORT_MODULE, EXPORT_KERNEL = 0, 0, 1
-"""Slots that all containers share: the exports in the root, and each one's module ordinal and kernel name."""
+ROOT = "exports modules source_files"
+VULKAN_ROOT = "exports descriptor_set_layouts pipeline_layouts modules source_files"
+EXPORT = "ordinal kernel block_dims block_shared_memory_size constant_count binding_flags debug_info"
+VULKAN_EXPORT = "ordinal kernel pipeline_layout_ordinal subgroup_size debug_info"
+METAL_EXPORT = """ordinal kernel max_threads_per_threadgroup threadgroup_size threadgroup_size_aligned constant_count
+    binding_flags debug_info name"""
+METAL_LIBRARY, METAL_SOURCE = "source metallib metallibsym", "version code"
+SOURCE_FILE, DEBUG_INFO = "path content", "name"
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How one kind of container is laid out, as slots of its tables.
+    """How one kind of container is laid out.
 
     Attributes:
         format: of the modules in it.
-        modules: slot of the modules in the root.
-        sources: slot of the embedded source files in the root.
-        debug: slot of an export's debug information.
+        root, module, export: the fields of these tables.
         module_span: module table → where the module is; None where it has none that can be read.
         read: module → its reading.
-        opaque: slots of a module's contents that only the driver reads.
-        name: slot of the program's name of an export, where it is apart from the debug information.
-        launch: slot of the workgroup memory that an export's launch asks for.
     """
 
     format: str
-    modules: int
-    sources: int
-    debug: int
+    root: str
+    module: str
+    export: str
     module_span: Callable[[Table], Span | None]
     read: Callable[[bytes], Reading]
-    opaque: tuple[int, ...] = ()
-    name: int | None = None
-    launch: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +75,7 @@ class ExecutableReader:
         """Parts of all modules, `header`, `sources`, `metallib`; names, strings and tables are unattributed."""
         start = HEADER.size if _has_header(data) else 0
         layout, root = _open(data, start)
-        tables = tuple(root.tables(layout.modules))
+        tables = tuple(root.tables("modules", layout.module))
         spans = tuple(layout.module_span(table) for table in tables)
         # Disjoint first: then no byte is read twice, whatever the tables claim.
         labelled = _labelled(layout, root, tables, start)
@@ -103,7 +102,7 @@ def _is_bare(data: bytes) -> bool:
     if identifier(data, 0) not in LAYOUTS:
         return False
     try:
-        return root_table(data, 0, identifier(data, 0), "executable").span(EXPORTS, OFFSET_BYTES) is not None
+        return _open(data, 0)[1].span("exports", OFFSET_BYTES) is not None
     except MalformedBinary:
         return False
 
@@ -114,7 +113,7 @@ def _open(data: bytes, start: int) -> tuple[Layout, Table]:
     layout = LAYOUTS.get(magic)
     if layout is None or version != 0:
         raise MalformedBinary(f"unknown container {magic!r}, version {version}", where="executable")
-    return layout, root_table(data, start, magic, layout.format)
+    return layout, root_table(data, start, magic, layout.format, layout.root)
 
 
 def _header_version(data: bytes, start: int) -> int:
@@ -127,9 +126,9 @@ def _header_version(data: bytes, start: int) -> int:
 
 
 def _labelled(layout: Layout, root: Table, modules: Iterable[Table], header_bytes: int) -> dict[Span, str]:
-    """What the container holds besides readable modules."""
-    sources = (source.span(SOURCE_CONTENT) for source in root.tables(layout.sources))
-    opaque = (module.span(slot) for module in modules for slot in layout.opaque)
+    """What the container holds besides readable modules: a Metal library only the driver reads."""
+    sources = (source.span("content") for source in root.tables("source_files", SOURCE_FILE))
+    opaque = (module.span(name) for module in modules for name in ("metallib", "metallibsym"))
     labelled = {Span(0, header_bytes): "header"}
     labelled |= {span: "sources" for span in sources if span}
     return labelled | {span: "metallib" for span in opaque if span}
@@ -143,23 +142,22 @@ def _module(layout: Layout, span: Span | None, data: bytes) -> Module:
 
 
 def _sum_parts(readings: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    total: dict[str, int] = {}
+    total: Counter[str] = Counter()
     for parts in readings:
-        for label, size_bytes in parts.items():
-            total[label] = total.get(label, 0) + size_bytes
-    return total
+        total.update(parts)
+    return dict(total)
 
 
 def _entry_points(layout: Layout, root: Table, modules: list[Module]) -> Iterator[EntryPoint]:
     """The exports in their own order, under the names by which the program knows them."""
-    for export in root.tables(EXPORTS):
-        kernel, ordinal = export.text(EXPORT_KERNEL), export.scalar(EXPORT_MODULE, UINT32)
+    for export in root.tables("exports", layout.export):
+        kernel, ordinal = export.text("kernel"), export.scalar("ordinal", UINT32)
         if ordinal >= len(modules):
             raise MalformedBinary(f"export {kernel[:80]!r} names module {ordinal}", where=layout.format)
         entry = _entry_point(modules[ordinal], kernel, layout.format)
-        launch_bytes = 0 if layout.launch is None else export.scalar(layout.launch, UINT32)
+        launch_bytes = export.scalar("block_shared_memory_size", UINT32)
         workgroup = None if entry.workgroup_bytes is None else entry.workgroup_bytes + launch_bytes
-        yield replace(entry, name=_program_name(layout, export) or kernel, workgroup_bytes=workgroup)
+        yield replace(entry, name=_program_name(export) or kernel, workgroup_bytes=workgroup)
 
 
 def _entry_point(module: Module, kernel: str, where: str) -> EntryPoint:
@@ -170,29 +168,28 @@ def _entry_point(module: Module, kernel: str, where: str) -> EntryPoint:
     return module.entries[kernel]
 
 
-def _program_name(layout: Layout, export: Table) -> str:
-    own = "" if layout.name is None else export.text(layout.name)
-    debug = export.table(layout.debug)
-    return own or (debug.text(DEBUG_NAME) if debug else "")
+def _program_name(export: Table) -> str:
+    debug = export.table("debug_info", DEBUG_INFO)
+    return export.text("name") or (debug.text("name") if debug else "")
 
 
-def _string(table: Table) -> Span | None:
-    return table.span(0)
+def _image(module: Table) -> Span | None:
+    return module.span("image")
 
 
-def _word_vector(table: Table) -> Span | None:
-    return table.span(0, WORD_BYTES)
+def _word_vector(module: Table) -> Span | None:
+    return module.span("spirv_code", WORD_BYTES)
 
 
-def _metal_source(table: Table) -> Span | None:
-    source = table.table(0)
-    return source.span(1) if source else None
+def _metal_source(library: Table) -> Span | None:
+    source = library.table("source", METAL_SOURCE)
+    return source.span("code") if source else None
 
 
 LAYOUTS = {
-    b"CDA1": Layout("ptx", 1, 2, 6, _string, partial(read_ptx, launch_known=True), launch=3),
-    b"HIP1": Layout("hsaco", 1, 2, 6, _string, HsacoReader().read, launch=3),
-    b"VKE1": Layout("spirv", 3, 4, 4, _word_vector, SpirvReader().read),
-    b"MTL1": Layout("msl", 1, 2, 7, _metal_source, MslReader().read, opaque=(1, 2), name=8),
+    b"CDA1": Layout("ptx", ROOT, "image", EXPORT, _image, partial(read_ptx, launch_known=True)),
+    b"HIP1": Layout("hsaco", ROOT, "image", EXPORT, _image, HsacoReader().read),
+    b"VKE1": Layout("spirv", VULKAN_ROOT, "spirv_code", VULKAN_EXPORT, _word_vector, SpirvReader().read),
+    b"MTL1": Layout("msl", ROOT, METAL_LIBRARY, METAL_EXPORT, _metal_source, MslReader().read),
 }
 """Identifier → layout."""

@@ -2,7 +2,7 @@
 
 Format: `runtime/src/iree/schemas/bytecode_module_def.fbs` and `runtime/src/iree/vm/bytecode/archive.c` of
 https://github.com/iree-org/iree: an optional ZIP local header, a 32-bit size, the flatbuffer `IREE` of that size and,
-from the next multiple of 64 bytes on, the external read-only segments. The slots below held from 3.5 to 3.13.
+from the next multiple of 64 bytes on, the external read-only segments. The fields below stood so from 3.5 to 3.13.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ ZIP_LENGTHS = struct.Struct("<HH")
 ZIP_LENGTHS_AT, ZIP_HEADER_BYTES = 26, 30
 """Where a ZIP local header has the lengths of its name and extra field, and its size without them (APPNOTE 4.3.7)."""
 
-MODULE_IMPORTS, MODULE_EXPORTS, MODULE_SEGMENTS, MODULE_DESCRIPTORS, MODULE_BYTECODE = 6, 7, 9, 12, 14
-IMPORT_NAME, EXPORT_NAME, EXPORT_ORDINAL = 0, 0, 1
-SEGMENT_EMBEDDED, SEGMENT_OFFSET, SEGMENT_LENGTH = 2, 3, 4
+MODULE = """name version requirements attrs types dependencies imported_functions exported_functions function_signatures
+    rodata_segments rwdata_segments module_state function_descriptors bytecode_version bytecode_data"""
+IMPORT, EXPORT = "full_name", "local_name internal_ordinal"
+SEGMENT = "compression_type_type compression_type embedded_data external_data_offset external_data_length"
 DESCRIPTOR = struct.Struct("<iiIHHHH")
 """FunctionDescriptor: bytecode offset and length, requirements, reserved, blocks, i32 and ref registers."""
 EXECUTABLE_CALL = re.compile(r"hal\w*\.executable\.")
@@ -74,16 +75,17 @@ def parse_module(data: bytes) -> VmModule:
     start = _zip_header_bytes(data) + OFFSET_BYTES
     size = int.from_bytes(data[start - OFFSET_BYTES : start], "little")
     flatbuffer = span_inside(start, size, len(data), "VM module")
-    root = root_table(data, start, IDENTIFIER, "VM module")
-    bytecode = root.span(MODULE_BYTECODE) or Span(start, 0)
+    root = root_table(data, start, IDENTIFIER, "VM module", MODULE)
+    bytecode = root.span("bytecode_data") or Span(start, 0)
     external_at = -(-flatbuffer.end // SEGMENT_ALIGNMENT) * SEGMENT_ALIGNMENT
-    segments = dict.fromkeys(_segment(table, external_at) for table in root.tables(MODULE_SEGMENTS))
+    segments = dict.fromkeys(_segment(table, external_at) for table in root.tables("rodata_segments", SEGMENT))
     return VmModule(root, flatbuffer, bytecode, tuple(segment for segment in segments if segment.size))
 
 
 def loads_executables(module: VmModule) -> bool:
     """True where the module hands executables to the runtime, and so carries some, in whatever format."""
-    return any(EXECUTABLE_CALL.match(each.text(IMPORT_NAME)) for each in module.root.tables(MODULE_IMPORTS))
+    imports = module.root.tables("imported_functions", IMPORT)
+    return any(EXECUTABLE_CALL.match(each.text("full_name")) for each in imports)
 
 
 def _zip_header_bytes(data: bytes) -> int:
@@ -96,18 +98,18 @@ def _zip_header_bytes(data: bytes) -> int:
 
 
 def _segment(table: Table, external_at: int) -> Span:
-    embedded = table.span(SEGMENT_EMBEDDED)
+    embedded = table.span("embedded_data")
     if embedded is not None:
         return embedded
-    offset, length = (table.scalar(slot, UINT64) for slot in (SEGMENT_OFFSET, SEGMENT_LENGTH))
+    offset, length = table.scalar("external_data_offset", UINT64), table.scalar("external_data_length", UINT64)
     return span_inside(external_at + offset if length else 0, length, len(table.data), "VM module")
 
 
 def _entry_points(module: VmModule) -> Iterator[EntryPoint]:
-    descriptors = module.root.span(MODULE_DESCRIPTORS, DESCRIPTOR.size) or Span(0, 0)
+    descriptors = module.root.span("function_descriptors", DESCRIPTOR.size) or Span(0, 0)
     budget = Budget(len(module.root.data), "VM module")
-    for export in module.root.tables(MODULE_EXPORTS):
-        name, ordinal = export.text(EXPORT_NAME), export.scalar(EXPORT_ORDINAL, INT32)
+    for export in module.root.tables("exported_functions", EXPORT):
+        name, ordinal = export.text("local_name"), export.scalar("internal_ordinal", INT32)
         if not 0 <= ordinal * DESCRIPTOR.size < descriptors.size:
             raise MalformedBinary(f"export {name[:80]!r} names function {ordinal}", where="VM module")
         offset, length, *_ = DESCRIPTOR.unpack_from(module.root.data, descriptors.start + ordinal * DESCRIPTOR.size)
