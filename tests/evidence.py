@@ -1,4 +1,4 @@
-"""What the README claims of sameness, shown on the real thing: `make evidence` (an hour) writes docs/evidence.md.
+"""What docs/speed.md claims of sameness, shown on the real thing: `make evidence` (an hour) writes docs/evidence.md.
 
 1. The same comparison from two empty caches, with one and with two jobs, in two folders, side by side.
 2. The printed command of every cell of both sides, run by a shell as anyone would, against what was reported.

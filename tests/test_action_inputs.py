@@ -1,4 +1,4 @@
-"""bot.inputs.action_inputs: the tables, what is read by them, and that action.yml and the README say the same."""
+"""bot.inputs.action_inputs: the tables, what is read by them, and that action.yml and docs/github.md say the same."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def read(name: str, value: str) -> Any:
     return getattr(read_inputs({f"INPUT_{name.upper()}": value}), one.field)
 
 
-# --- tables, action.yml, README -------------------------------------------------------------------------------------
+# --- tables, action.yml, docs/github.md -----------------------------------------------------------------------------
 
 
 def test_action_yml_has_the_inputs_of_the_table() -> None:
@@ -75,21 +75,21 @@ def outputs_table() -> str:
     return "\n".join(["| output | what it is |", "|:--|:--|", *rows])
 
 
-def between(name: str, readme: str, table: str) -> str:
-    """The README with the table between its markers, each on a line of its own."""
+def between(name: str, page: str, table: str) -> str:
+    """The page with the table between its markers, each on a line of its own."""
     pattern = re.compile(rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.DOTALL)
-    assert len(pattern.findall(readme)) == 1, f"README.md needs <!-- {name} --> and <!-- /{name} --> once"
-    return pattern.sub(lambda match: f"{match[1]}{table}\n{match[2]}", readme)
+    assert len(pattern.findall(page)) == 1, f"docs/github.md needs <!-- {name} --> and <!-- /{name} --> once"
+    return pattern.sub(lambda match: f"{match[1]}{table}\n{match[2]}", page)
 
 
-def test_readme_names_every_input_and_output() -> None:
-    path = ROOT / "README.md"
-    readme = path.read_text(encoding="utf-8")
-    expected = between("outputs", between("inputs", readme, inputs_table()), outputs_table())
+def test_the_page_on_github_names_every_input_and_output() -> None:
+    path = ROOT / "docs" / "github.md"
+    page = path.read_text(encoding="utf-8")
+    expected = between("outputs", between("inputs", page, inputs_table()), outputs_table())
     if os.environ.get("UPDATE_GOLDENS"):
         path.write_text(expected, encoding="utf-8")
-        readme = expected
-    assert readme == expected, "the tables changed: UPDATE_GOLDENS=1 writes them into the README"
+        page = expected
+    assert page == expected, "the tables changed: UPDATE_GOLDENS=1 writes them into docs/github.md"
 
 
 # --- reading --------------------------------------------------------------------------------------------------------
