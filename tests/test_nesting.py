@@ -86,10 +86,8 @@ def test_any_bytes_are_a_value_or_a_value_error(data: bytes) -> None:
     assert depth_of(value) <= MAX_DEPTH
 
 
-@pytest.mark.parametrize("pair", ["[]", "{}"])
-def test_the_deepest_that_is_read(pair: str) -> None:
-    opening, closing = pair if pair == "[]" else ('{"a":', "}")
-
+@pytest.mark.parametrize(("opening", "pair", "closing"), [("[", "[]", "]"), ('{"a":', "{}", "}")])
+def test_the_deepest_that_is_read(opening: str, pair: str, closing: str) -> None:
     def nested(depth: int) -> str:
         return opening * (depth - 1) + pair + closing * (depth - 1)
 

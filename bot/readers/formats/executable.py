@@ -78,7 +78,7 @@ class ExecutableReader:
         tables = tuple(root.tables("modules", layout.module))
         spans = tuple(layout.module_span(table) for table in tables)
         # Disjoint first: then no byte is read twice, whatever the tables claim.
-        labelled = _labelled(layout, root, tables, start)
+        labelled = _labelled(root, tables, start)
         require_disjoint({*labelled, *filter(None, spans)}, layout.format)
         modules = {span: _module(layout, span, data) for span in dict.fromkeys(spans)}
         parts = _sum_parts(
@@ -125,7 +125,7 @@ def _header_version(data: bytes, start: int) -> int:
     return int(version)
 
 
-def _labelled(layout: Layout, root: Table, modules: Iterable[Table], header_bytes: int) -> dict[Span, str]:
+def _labelled(root: Table, modules: Iterable[Table], header_bytes: int) -> dict[Span, str]:
     """What the container holds besides readable modules: a Metal library only the driver reads."""
     sources = (source.span("content") for source in root.tables("source_files", SOURCE_FILE))
     opaque = (module.span(name) for module in modules for name in ("metallib", "metallibsym"))
