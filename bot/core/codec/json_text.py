@@ -65,6 +65,6 @@ def _refused(error: msgspec.ValidationError, where: str, hint: str = "", noun: s
     what, _, place = str(error).partition(" - at `$")
     place = place.rstrip("`").lstrip(".")[:_SHOWN_CHARACTERS]
     said = f"{what[:1].lower()}{what[1:_SHOWN_CHARACTERS]}"
-    return InputError(
-        f"is no {noun}: {said}" if noun else said, where=f"{where}: {place}" if place else where, hint=hint
-    )
+    if noun:
+        return InputError(f"is no {noun}: {f'{place}: ' if place else ''}{said}", where=where, hint=hint)
+    return InputError(said, where=f"{where}: {place}" if place else where, hint=hint)

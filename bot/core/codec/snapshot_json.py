@@ -6,8 +6,8 @@ Cells of one model share a program, so that a snapshot holds each once, under th
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from io import BytesIO
 from sys import intern
 from typing import Any
 
@@ -86,6 +86,7 @@ class _Rest(Side, frozen=True, kw_only=True):
     cells: tuple[int | CellRow, ...]
 
 
+_LINE = re.compile(rb"[^\n]*\n|[^\n]+")
 _CELLS = (b'{"cells":[\n', b',"cells":[\n')
 _decoder = msgspec.json.Decoder(CellRow)
 _TEXTS = ("executable", "name", "kind", "stack_kind", "strategy", "operations", "instructions")
@@ -164,7 +165,8 @@ def to_json(snapshot: Snapshot) -> str:
 
 def from_json(text: bytes | str, where: str = "snapshot") -> Snapshot:
     """Read `snapshot.json`; raises InputError for text that is torn, foreign or of another schema."""
-    return from_lines(BytesIO(text.encode() if isinstance(text, str) else text), where)
+    data = text.encode() if isinstance(text, str) else text
+    return from_lines((found[0] for found in _LINE.finditer(data)), where)
 
 
 def from_lines(text: Iterable[bytes], where: str) -> Snapshot:
