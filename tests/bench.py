@@ -34,7 +34,7 @@ from bot.measurement.prepare import Request
 from bot.render.terminal.progress import MeasureProgress
 from bot.system.defaults import default_cache
 from bot.system.processes import Cancel
-from tests import families_bench
+from tests import families_bench, start_bench
 
 COMPILER = "3.13.0"
 REPORT_CELLS = 5000
@@ -195,6 +195,7 @@ def bench(config: Path, jobs: int) -> list[tuple[str, str, str]]:
         (f"report on {REPORT_CELLS} cells", f"{seconds:.1f} s", "≤ 5 s"),
         ("  its peak memory", f"{peak_kib / 1024:.0f} MiB", "≤ 300 MiB"),
         (f"IR of {families_bench.EXECUTABLES:,} executables described", f"{described:.1f} s", "≤ 30 s"),
+        ("dearest start / python -c 'import argparse', CPU", f"{max(start_bench.ratios().values()):.2f}", "≤ 2"),
         ("peak memory of the cold run's own process", f"{peak_mib:.0f} MiB", ""),
     ]
 

@@ -19,7 +19,7 @@ from fake_github import FakeGitHub
 from github_runner import REPOSITORY, outputs
 from strategies import plain_snapshot
 
-from bot.cli.main import _Show
+from bot.cli.showing import TerminalShow
 from bot.core.codec.serial import to_json
 from bot.core.rules.baseline import Entry
 from bot.core.values.comment_state import decode
@@ -81,7 +81,7 @@ class Printed(News):
 
     def report(self, report: Report, files: Sequence[Path]) -> None:
         super().report(report, files)
-        _Show(quiet=False).report(report, files)
+        TerminalShow(quiet=False).report(report, files)
 
     @contextmanager
     def progress(self) -> Iterator[Progress]:
