@@ -1,4 +1,4 @@
-"""What a start costs in CPU time, against `python -c 'import argparse'`: part of `make bench`, and a program of its own.
+"""What a start costs in CPU time, against `python -c 'import argparse'`: part of `make bench`, and a program.
 
 A quotient of small times moves with whatever else the machine does; `tests/test_start.py` keeps what it stands for.
 """
