@@ -150,6 +150,16 @@ def _plan(parser: argparse.ArgumentParser) -> None:
     _selectors(parser)
 
 
+def _init(parser: argparse.ArgumentParser) -> None:
+    found = "Finds its models (.mlir and .mlirbc), the file that pins its compiler, and its default branch."
+    parser.description = f"{parser.description}. {found}"
+    where = "a directory of the repository (default: the current one)"
+    parser.add_argument("--directory", type=_directory, default=Path(), metavar="DIR", help=where)
+    action = "what the workflows use: OWNER/REPO@COMMIT of this action (default: to be filled in)"
+    parser.add_argument("--action", default="", metavar="ACTION", help=action)
+    parser.add_argument("--force", action="store_true", help="write over files that are there")
+
+
 def _doctor(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cache", type=_directory, default=default_cache(), metavar="DIR", help=_CACHE_HELP)
 
@@ -178,6 +188,7 @@ class Command:
 
 
 COMMANDS: dict[str, Command] = {
+    "init": Command("write a configuration and workflows for a repository", "--action OWNER/REPO@COMMIT", _init),
     "compare": Command("measure two sides and report what changed", "--base 3.11.0 --head 3.13.0", _compare),
     "measure": Command("measure one side into a snapshot", "--compiler 3.13.0 --out head.json --shard 1/4", _measure),
     "calibrate": Command(

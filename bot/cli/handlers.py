@@ -15,6 +15,7 @@ from bot.commands.cache import prune
 from bot.commands.cache import show as shown_cache
 from bot.commands.calibrate import calibrate
 from bot.commands.compare import compare
+from bot.commands.init import init
 from bot.commands.measure import measure
 from bot.commands.merge import merge
 from bot.commands.plan import plan_shards
@@ -101,6 +102,11 @@ def _cache(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) ->
     return 0
 
 
+def _init(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> int:
+    show.started(init(arguments.directory, arguments.action, arguments.force, cancel))
+    return 0
+
+
 def _doctor(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> int:
     return 0 if examine(arguments.cache, cancel) else 2
 
@@ -114,6 +120,7 @@ def _action(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -
 
 
 HANDLERS: dict[str, Callable[[argparse.Namespace, TerminalShow, Cancel], int]] = {
+    "init": _init,
     "compare": _compare,
     "measure": _measure,
     "calibrate": _calibrate,

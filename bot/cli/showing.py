@@ -11,6 +11,7 @@ from pathlib import Path
 from rich.console import Console
 
 from bot.commands.explain import explain
+from bot.commands.init import Started
 from bot.core.values.whole_report import Report
 from bot.measurement.run import Progress
 from bot.publish.actions import log_safe
@@ -46,6 +47,14 @@ class TerminalShow:
         with self._out.capture() as told:
             explain(arguments.report, arguments.model, arguments.target, arguments.dispatch, self._out)
         print(for_log(told.get()), end="", flush=True)
+
+    def started(self, started: Started) -> None:
+        """What `init` found and wrote, and what is left to do."""
+        told = [*started.notes, ""] if not self._quiet else []
+        told += [f"wrote {path}" for path in started.written]
+        if not self._quiet:
+            told += ["", "next:", *(f"{number}. {step}" for number, step in enumerate(started.steps, 1))]
+        print(for_log("\n".join(told)), flush=True)
 
     @contextmanager
     def progress(self) -> Iterator[Progress]:
