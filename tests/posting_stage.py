@@ -20,7 +20,7 @@ from github_runner import REPOSITORY, outputs
 from replacing import replace
 from strategies import plain_snapshot
 
-from bot.cli.main import _Show
+from bot.cli.showing import TerminalShow
 from bot.core.codec.snapshot_json import to_json
 from bot.core.rules.baseline import Entry
 from bot.core.values.comment_state import decode
@@ -82,7 +82,7 @@ class Printed(News):
 
     def report(self, report: Report, files: Sequence[Path]) -> None:
         super().report(report, files)
-        _Show(quiet=False).report(report, files)
+        TerminalShow(quiet=False).report(report, files)
 
     @contextmanager
     def progress(self) -> Iterator[Progress]:

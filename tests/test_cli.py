@@ -143,6 +143,14 @@ def test_arguments_that_are_wrong_end_with_2_and_say_why(bench: Bench, arguments
     assert found.out == ""
 
 
+def test_a_wrong_limit_in_the_environment_is_told_by_its_name(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CODE_SIZE_CACHE_LIMIT", "50%")
+    assert "(default: 50%)" in bench.run("compare", "--help").out
+    found = bench.run("plan", "--config", "c.yml", "--shards", "2")
+    assert (found.code, found.out) == (2, "")
+    assert found.line == "CODE_SIZE_CACHE_LIMIT: '50%' has an unknown unit, known are B, KiB, MiB, GiB, ms, s"
+
+
 # Configuration.
 
 

@@ -264,3 +264,37 @@ def test_no_server_for_a_token(url: str) -> None:
 
 def test_without_a_token() -> None:
     assert credentials("", "https://github.com") is None
+
+
+# The default branch.
+
+
+@pytest.mark.parametrize("name", ["main", "trunk", "release/2", "a+b"])
+def test_the_default_branch_is_what_the_origin_s_head_names(tmp_path: Path, name: str) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    git(source, "init", "--quiet", f"--initial-branch={name}")
+    git(source, "commit", "--quiet", "--allow-empty", "-m", "first")
+    clone = cloned(source, tmp_path / "clone")
+    git(tmp_path / "clone", "checkout", "--quiet", "-b", "topic")
+    assert clone.default_branch() == name
+
+
+def test_without_an_origin_it_is_main_or_master_or_else_the_current_branch(tmp_path: Path) -> None:
+    git(tmp_path, "init", "--quiet", "--initial-branch=topic")
+    repository = Git(tmp_path, Cancel())
+    assert repository.default_branch() == "topic", "a branch without a commit"
+    git(tmp_path, "commit", "--quiet", "--allow-empty", "-m", "first")
+    assert repository.default_branch() == "topic"
+    git(tmp_path, "branch", "master")
+    assert repository.default_branch() == "master"
+    git(tmp_path, "branch", "main")
+    assert repository.default_branch() == "main"
+
+
+def test_a_detached_commit_alone_has_no_default_branch(tmp_path: Path) -> None:
+    git(tmp_path, "init", "--quiet", "--initial-branch=topic")
+    git(tmp_path, "commit", "--quiet", "--allow-empty", "-m", "first")
+    git(tmp_path, "checkout", "--quiet", "--detach")
+    git(tmp_path, "branch", "--quiet", "-D", "topic")
+    assert Git(tmp_path, Cancel()).default_branch() == ""

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bot.errors import ConfigError
-from bot.inputs.requirements import pinned_compiler
+from bot.inputs.requirements import asks_for_compiler, pinned_compiler
 
 PIN = "iree-base-compiler==3.13.0"
 
@@ -91,3 +91,44 @@ def test_a_file_that_is_missing_or_no_text_is_refused(tmp_path: Path) -> None:
         pinned_compiler(tmp_path / "none.txt")
     assert caught.value.line == f"{tmp_path}/none.txt: cannot be read: No such file or directory"
     assert refusal(tmp_path, b"\xff\xfe") == ": is not UTF-8 (save the file as UTF-8)"
+
+
+def project(folder: Path, text: str) -> Path:
+    path = folder / "pyproject.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'[project]\ndependencies = [\n  "numpy>=2",\n  "{PIN}",\n]\n',
+        f"[project]\ndependencies = ['{PIN}']\n",
+        f'[project.optional-dependencies]\ncompiler = ["numpy", "{PIN}"]  # and "iree-base-compiler==3.12.0" once\n',
+        f"[dependency-groups]\ndev = [\"{PIN}; python_version >= '3.10'\"]\n",
+        f'[dependency-groups]\ndev = ["{PIN}; python_version >= \\"3.10\\""]\n',
+        f'# "iree-base-compiler==3.12.0"\n[project]\ndependencies = ["iree-base-runtime==3.12.0", "{PIN}"]\n',
+    ],
+    ids=["lines", "literal", "extra", "marker", "escaped", "comment"],
+)
+def test_a_pin_is_found_in_a_project_file(tmp_path: Path, text: str) -> None:
+    assert pinned_compiler(project(tmp_path, text)) == PIN
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[project]\n", ": pins no iree-base-compiler "),
+        (f"{PIN}\n", ": pins no iree-base-compiler "),
+        ('dev = ["iree-base-compiler>=3.11"]', ":1: iree-base-compiler is not pinned to one release: "),
+        ('"iree-base-compiler" = "3.13.0"', ":1: iree-base-compiler is not pinned to one release: "),
+        (f'a = ["{PIN}"]\nb = ["{PIN}"]\n', ": pins iree-base-compiler more than once "),
+    ],
+    ids=["none", "no string", "range", "other table", "twice"],
+)
+def test_a_project_file_without_one_pin_is_refused(tmp_path: Path, text: str, words: str) -> None:
+    path = project(tmp_path, text)
+    with pytest.raises(ConfigError) as caught:
+        pinned_compiler(path)
+    assert caught.value.line.removeprefix(str(path)).startswith(words)
+    assert asks_for_compiler(path) is ("pins no" not in words)

@@ -17,7 +17,8 @@ from bot.compiler.caches.cell_cache import CellCache, TextStore, digest_of
 from bot.compiler.caches.storage import COMPLETE, entries, evict, hold
 from bot.core.values.snapshot import Cell, CellKey
 from bot.errors import UsageError
-from bot.measurement.cache_limit import limit_of_environment, limited, parse_limit
+from bot.inputs.units import parse_size
+from bot.measurement.cache_limit import limit_of_environment, limited
 
 LONG_AGO = 10**9
 CELL = Cell(CellKey("bert", "vmvx"), "ok", metrics={"artifact_bytes": 1})
@@ -197,13 +198,13 @@ def test_pruning_says_what_is_in_use(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("text", "size"), [("5GiB", 5 << 30), ("0B", 0), ("1.5KiB", 1536), ("200 MiB", 200 << 20)])
 def test_limits(text: str, size: int) -> None:
-    assert parse_limit(text) == size
+    assert parse_size(text) == size
 
 
 @pytest.mark.parametrize("text", ["", "5", "5GB", "-1GiB", "5s", "x", "1.0001KiB"])
 def test_no_limits(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValueError, match=r"\S"):
-        parse_limit(text)
+        parse_size(text)
     monkeypatch.setenv("CODE_SIZE_CACHE_LIMIT", text or "none")
     with pytest.raises(UsageError, match=r"^CODE_SIZE_CACHE_LIMIT: "):
         limit_of_environment()

@@ -1,16 +1,18 @@
-"""The command line's grammar: commands, options, defaults and help texts with examples."""
+"""The command line's grammar: commands, options, defaults and help texts with examples.
+
+Help, version and mistakes are told by this file alone, so it imports next to nothing.
+"""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from bot import __version__
-from bot.core.values.planned import SIDES
-from bot.measurement.cache_limit import default_limit, parse_limit
-from bot.system.defaults import cores, default_cache
+from bot.system.defaults import cores, default_cache, default_limit
+
+SIDES = ("base", "head")
 
 EXAMPLES = """examples:
   code-size-bot compare --base 3.11.0 --head 3.13.0
@@ -42,10 +44,17 @@ def _positive(text: str) -> int:
 
 
 def _limit(text: str) -> int:
+    from bot.inputs.units import parse_size  # only those who give a limit wait for it
+
     try:
-        return parse_limit(text)
+        return parse_size(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _default_limit() -> str:
+    """For the help; as a default of argparse's own it would be read before any mistake is told."""
+    return f"(default: {default_limit()})".replace("%", "%%")
 
 
 def _spec(text: str) -> str:
@@ -75,8 +84,8 @@ def _selectors(parser: argparse.ArgumentParser) -> None:
     jobs = "compiles side by side (default: %(default)s)"
     parser.add_argument("--jobs", type=_positive, default=cores(), metavar="N", help=jobs)
     parser.add_argument("--cache", type=_directory, default=default_cache(), metavar="DIR", help=_CACHE_HELP)
-    limit = "what the cache may hold when the run has ended; the longest unused leaves it first (default: %(default)s)"
-    parser.add_argument("--cache-limit", type=_limit, default=default_limit(), metavar="SIZE", help=limit)
+    limit = "what the cache may hold when the run has ended; the longest unused leaves it first"
+    parser.add_argument("--cache-limit", type=_limit, metavar="SIZE", help=f"{limit} {_default_limit()}")
 
 
 def _out_directory(parser: argparse.ArgumentParser) -> None:
@@ -141,6 +150,16 @@ def _plan(parser: argparse.ArgumentParser) -> None:
     _selectors(parser)
 
 
+def _init(parser: argparse.ArgumentParser) -> None:
+    found = "Finds its models (.mlir and .mlirbc), the file that pins its compiler, and its default branch."
+    parser.description = f"{parser.description}. {found}"
+    where = "a directory of the repository (default: the current one)"
+    parser.add_argument("--directory", type=_directory, default=Path(), metavar="DIR", help=where)
+    action = "what the workflows use: OWNER/REPO@COMMIT of this action (default: to be filled in)"
+    parser.add_argument("--action", default="", metavar="ACTION", help=action)
+    parser.add_argument("--force", action="store_true", help="write over files that are there")
+
+
 def _doctor(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cache", type=_directory, default=default_cache(), metavar="DIR", help=_CACHE_HELP)
 
@@ -149,8 +168,8 @@ def _cache(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cache", type=_directory, default=default_cache(), metavar="DIR", help=_CACHE_HELP)
     about = "let go of the longest unused until the rest is within the limit; what a running run uses stays"
     parser.add_argument("--prune", action="store_true", help=about)
-    limit = "with --prune: what may stay, such as 2GiB, or 0B for nothing (default: %(default)s)"
-    parser.add_argument("--limit", type=_limit, default=default_limit(), metavar="SIZE", help=limit)
+    limit = "with --prune: what may stay, such as 2GiB, or 0B for nothing"
+    parser.add_argument("--limit", type=_limit, metavar="SIZE", help=f"{limit} {_default_limit()}")
 
 
 _IN_WORKFLOW = "   # in a workflow: uses: OWNER/REPO@v1, with: {{command: {}}}"
@@ -161,16 +180,15 @@ def _action(parser: argparse.ArgumentParser) -> None:
     parser.description = f"{parser.description}. {about}"
 
 
-@dataclass(frozen=True)
 class Command:
-    """One subcommand: what it is for, an example, and its own arguments."""
+    """One subcommand: what it is for, an example, and what adds its own arguments; dataclasses import too much here."""
 
-    about: str
-    example: str
-    arguments: Callable[[argparse.ArgumentParser], None]
+    def __init__(self, about: str, example: str, arguments: Callable[[argparse.ArgumentParser], None]) -> None:
+        self.about, self.example, self.arguments = about, example, arguments
 
 
 COMMANDS: dict[str, Command] = {
+    "init": Command("write a configuration and workflows for a repository", "--action OWNER/REPO@COMMIT", _init),
     "compare": Command("measure two sides and report what changed", "--base 3.11.0 --head 3.13.0", _compare),
     "measure": Command("measure one side into a snapshot", "--compiler 3.13.0 --out head.json --shard 1/4", _measure),
     "calibrate": Command(

@@ -12,13 +12,10 @@ from bot.core.rules.spec import release_of
 from bot.core.values.context import RunContext
 from bot.errors import BotError, ConfigError, InputError, Interrupted, UsageError
 from bot.github.services import Services
-from bot.inputs.config import Config, load_config
+from bot.inputs.config import CONFIG_NAMES, Config, load_config
 from bot.inputs.requirements import pinned_compiler
 from bot.measurement.prepare import Planned, Request, is_snapshot, planned, prepare
 from bot.measurement.run import SidePlan
-
-CONFIG_NAMES = (".github/code-size.yml", "code-size.yml")
-"""Where the configuration is looked for, from the top of the repository, when the input does not say."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,8 @@ from bot.inputs.yaml.schema_errors import check_shape, did_you_mean
 from bot.inputs.yaml.yaml_file import YamlFile, read_yaml
 
 MODEL_SUFFIXES = (".mlir", ".mlirbc", ".onnx")
+CONFIG_NAMES = (".github/code-size.yml", "code-size.yml")
+"""Where the action looks for the configuration, from the top of the repository, when nobody says."""
 
 
 @dataclass(frozen=True, slots=True)

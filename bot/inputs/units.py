@@ -1,15 +1,18 @@
 """Reads amounts and percentages as people write them (`4KiB`, `1.5%`, `120`, `500ms`), exactly.
 
 Numbers are decimal: leading zeros, which elsewhere mean octal, are refused. Fractions go through `Fraction`, never
-through a float: `0.1MiB` is refused because it is no whole number of bytes, not rounded.
+through a float: `0.1MiB` is refused because it is no whole number of bytes, not rounded. The rules of the verdict are
+imported by those functions only that make their values: the command line reads sizes before it imports anything else.
 """
 
 from __future__ import annotations
 
 import re
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
-from bot.core.rules.policy import Amount, Dimension, Ratio
+if TYPE_CHECKING:
+    from bot.core.rules.policy import Amount, Dimension, Ratio
 
 _UNITS: dict[str, tuple[Dimension, int]] = {
     "": ("own", 1),
@@ -41,7 +44,21 @@ def parse_amount(written: str | int) -> Amount:
 
     Raises ValueError (one line for the user) for anything else, an unknown unit, or a fraction of a byte.
     """
+    from bot.core.rules.policy import Amount
+
     text = str(written)
+    return Amount(*_whole(text), text)
+
+
+def parse_size(text: str) -> int:
+    """A size such as `5GiB` in bytes; raises ValueError (one line for the user)."""
+    value, dimension = _whole(text)
+    if dimension != "bytes":
+        raise ValueError(f"{text!r} is no size with a unit, such as 5GiB")
+    return value
+
+
+def _whole(text: str) -> tuple[int, Dimension]:
     number, unit = _split(text)
     if unit not in _UNITS:
         raise ValueError(f"{text!r} has an unknown unit, known are {', '.join(filter(None, _UNITS))}")
@@ -49,11 +66,13 @@ def parse_amount(written: str | int) -> Amount:
     value = number * scale
     if value.denominator != 1:
         raise ValueError(f"{text!r} is no whole number{_WHOLE[dimension]}")
-    return Amount(int(value), dimension, text)
+    return int(value), dimension
 
 
 def parse_ratio(written: str) -> Ratio:
     """A percentage such as `1.5%`; raises ValueError (one line for the user) for anything else."""
+    from bot.core.rules.policy import Ratio
+
     number, unit = _split(written)
     if unit != "%":
         raise ValueError(f"{written!r} is no percentage, such as 1.5%")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,31 +9,18 @@ from pathlib import Path
 
 from bot.compiler.caches.storage import Entry, evict
 from bot.errors import UsageError
-from bot.inputs.units import parse_amount
+from bot.inputs.units import parse_size
 from bot.render.text.filters import human, plural
+from bot.system.defaults import default_limit
 
-DEFAULT_LIMIT = "5GiB"
 _CLOCKS_APART_NS = 10**9
 """The file system's clock may be behind the one that this program reads."""
-
-
-def parse_limit(text: str) -> int:
-    """A limit such as `5GiB` in bytes; raises ValueError (one line for the user)."""
-    amount = parse_amount(text)
-    if amount.dimension != "bytes":
-        raise ValueError(f"{text!r} is no size with a unit, such as {DEFAULT_LIMIT}")
-    return amount.value
-
-
-def default_limit() -> str:
-    """What the environment says, or DEFAULT_LIMIT."""
-    return os.environ.get("CODE_SIZE_CACHE_LIMIT") or DEFAULT_LIMIT
 
 
 def limit_of_environment() -> int:
     """The limit where no option gives one; raises UsageError."""
     try:
-        return parse_limit(default_limit())
+        return parse_size(default_limit())
     except ValueError as error:
         raise UsageError(str(error), where="CODE_SIZE_CACHE_LIMIT") from None
 

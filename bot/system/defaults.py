@@ -1,4 +1,4 @@
-"""What this machine offers where nobody says otherwise: its processors, and the place of the cache."""
+"""What holds where nobody says otherwise: how many processors are used, where the cache is and how large it may be."""
 
 from __future__ import annotations
 
@@ -10,6 +10,11 @@ def default_cache() -> Path:
     """Where cells and compilers are kept: CODE_SIZE_CACHE, else below the user's cache directory."""
     home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     return Path(os.environ.get("CODE_SIZE_CACHE") or f"{home}/code-size-bot").expanduser()
+
+
+def default_limit() -> str:
+    """How large the cache may be, as it is written: CODE_SIZE_CACHE_LIMIT, else 5 GiB."""
+    return os.environ.get("CODE_SIZE_CACHE_LIMIT") or "5GiB"
 
 
 def cores() -> int:

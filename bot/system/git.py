@@ -150,6 +150,20 @@ class Git:
         if self.resolve(sha) is None:
             raise InputError(f"commit {sha} is neither here nor at origin", where=str(self.directory))
 
+    def default_branch(self) -> str:
+        """The branch that others take for the main one, as far as this clone knows; empty on a detached commit.
+
+        That is what origin's HEAD names, else `main` or `master` where there is one, else the current branch.
+        """
+        known = ("symbolic-ref", "--quiet", "--short")
+        head = self(*known, "refs/remotes/origin/HEAD")
+        if head.ok:
+            return head.output.strip().removeprefix("origin/")
+        places = ((place, name) for name in ("main", "master") for place in ("heads", "remotes/origin"))
+        there = (name for place, name in places if self("show-ref", "--verify", "--quiet", f"refs/{place}/{name}").ok)
+        current = self(*known, "HEAD")
+        return next(there, current.output.strip() if current.ok else "")
+
     def parents(self, sha: str) -> tuple[str, ...]:
         """As the commit itself names them, so also where a shallow clone ends; they need not be here."""
         header = self.text("cat-file", "commit", sha).partition("\n\n")[0].splitlines()

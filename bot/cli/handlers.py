@@ -1,0 +1,153 @@
+"""From parsed arguments to a story of the pipeline: a handler for each command, and everything that they import."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+
+from bot.cli.doctor import examine
+from bot.cli.showing import TerminalShow, for_log
+from bot.commands.cache import prune
+from bot.commands.cache import show as shown_cache
+from bot.commands.calibrate import calibrate
+from bot.commands.compare import compare
+from bot.commands.init import init
+from bot.commands.measure import measure
+from bot.commands.merge import merge
+from bot.commands.plan import plan_shards
+from bot.commands.report import report
+from bot.core.codec.json_text import canonical
+from bot.core.values.verdict import Verdict
+from bot.errors import InputError
+from bot.github.secrecy import hide_secrets
+from bot.measurement.cache_limit import limit_of_environment, limited
+from bot.measurement.prepare import Request
+from bot.system.files import sweep_temporary
+from bot.system.processes import Cancel
+
+
+def _text(path: Path | None) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8") if path else None
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "is not UTF-8"
+        raise InputError(f"cannot be read: {reason}", where=str(path)) from None
+
+
+def _request(arguments: argparse.Namespace, specs: dict[str, str | None]) -> Request:
+    return Request(
+        specs={side: spec for side, spec in specs.items() if spec},
+        config=arguments.config,
+        models=tuple(arguments.model),
+        targets=tuple(arguments.target),
+        jobs=arguments.jobs,
+        cache=arguments.cache,
+        out=getattr(arguments, "out", Path("out")),
+        shard=getattr(arguments, "shard", (1, 1)),
+        plan=_text(getattr(arguments, "plan", None)),
+    )
+
+
+def _exit_code(verdict: Verdict) -> int:
+    """The verdict `unknown` has none: its story ends with NoVerdict."""
+    return 1 if verdict.status == "fail" else 0
+
+
+def _compare(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> int:
+    request = _request(arguments, {"base": arguments.base, "head": arguments.head})
+    return _exit_code(compare(request, show, cancel))
+
+
+def _measure(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> int:
+    measure(_request(arguments, {"head": arguments.compiler}), show, cancel)
+    return 0
+
+
+def _calibrate(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> int:
+    lines = calibrate(_request(arguments, {"head": arguments.compiler}), arguments.runs, show, cancel)
+    print(for_log("\n".join(lines)))
+    return 0
+
+
+def _merge(arguments: argparse.Namespace, show: TerminalShow, _cancel: Cancel) -> int:
+    merge(arguments.parts, arguments.out, show)
+    return 0
+
+
+def _report(arguments: argparse.Namespace, show: TerminalShow, _cancel: Cancel) -> int:
+    models, targets = tuple(arguments.model), tuple(arguments.target)
+    request = Request({}, arguments.config, models, targets, cache=arguments.cache, out=arguments.out)
+    return _exit_code(report(request, arguments.base, arguments.head, show))
+
+
+def _explain(arguments: argparse.Namespace, show: TerminalShow, _cancel: Cancel) -> int:
+    show.explain(arguments)
+    return 0
+
+
+def _plan(arguments: argparse.Namespace, _show: TerminalShow, cancel: Cancel) -> int:
+    found = plan_shards(_request(arguments, {}), arguments.shards, arguments.costs, cancel)
+    print(canonical(found).decode())
+    return 0
+
+
+def _cache(arguments: argparse.Namespace, _show: TerminalShow, _cancel: Cancel) -> int:
+    if arguments.prune:
+        print(prune(arguments.cache, _limit(arguments.limit)))
+    else:
+        print(shown_cache(arguments.cache))
+    return 0
+
+
+def _init(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> int:
+    show.started(init(arguments.directory, arguments.action, arguments.force, cancel))
+    return 0
+
+
+def _doctor(arguments: argparse.Namespace, _show: TerminalShow, cancel: Cancel) -> int:
+    return 0 if examine(arguments.cache, cancel) else 2
+
+
+def _action(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> int:
+    hide_secrets()
+    from bot.github.action import act  # the GitHub half costs a third of a second to import
+
+    asked = "auto" if arguments.command == "action" else arguments.command
+    return act(os.environ, asked, show, cancel)
+
+
+HANDLERS: dict[str, Callable[[argparse.Namespace, TerminalShow, Cancel], int]] = {
+    "init": _init,
+    "compare": _compare,
+    "measure": _measure,
+    "calibrate": _calibrate,
+    "merge": _merge,
+    "report": _report,
+    "explain": _explain,
+    "plan": _plan,
+    "cache": _cache,
+    "doctor": _doctor,
+    **dict.fromkeys(("review", "post", "baseline", "action"), _action),
+}
+
+
+def _limit(given: int | None) -> int:
+    return limit_of_environment() if given is None else given
+
+
+def _within_limit(arguments: argparse.Namespace, show: TerminalShow) -> AbstractContextManager[None]:
+    """The limit of those commands that have one."""
+    if "cache_limit" not in arguments:
+        return nullcontext()
+    return limited(arguments.cache, _limit(arguments.cache_limit), show.say)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command that was asked for; returns the exit code."""
+    sweep_temporary()
+    show = TerminalShow(quiet=arguments.quiet)
+    with _within_limit(arguments, show):
+        return HANDLERS[arguments.command](arguments, show, Cancel())
