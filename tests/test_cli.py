@@ -326,12 +326,15 @@ def test_no_file_holds_a_directory_of_this_machine(bench: Bench) -> None:
     ("content", "words"),
     [
         (None, "bad.json: cannot be read: No such file or directory (measure one with: code-size-bot measure"),
-        (b"\xff\xfe", "bad.json: is not UTF-8 text, so no snapshot"),
-        (to_json(BASE)[:700], "bad.json: is no JSON, or was cut off: "),
-        ("", "bad.json: is no JSON, or was cut off: "),
-        ('{"schema": "code-size-snapshot/2"}', "bad.json: is no snapshot this version reads: schema is"),
-        ('{"name": "package", "version": "1"}', "bad.json: is no snapshot this version reads: schema is missing"),
-        (to_json(BASE).replace('"a"', '"\\ud800"'), "bad.json: is no JSON, or was cut off: "),
+        (b"\xff\xfe", "bad.json: is no snapshot: it is no JSON"),
+        (to_json(BASE)[:700], "bad.json: is no snapshot: it is no JSON, or was cut off: "),
+        ("", "bad.json: is no snapshot: it is no JSON, or was cut off: "),
+        ('{"schema": "code-size-snapshot/2"}', "bad.json: is no snapshot that this version reads: its schema is"),
+        (
+            '{"name": "package", "version": "1"}',
+            "bad.json: is no snapshot that this version reads: its schema is missing",
+        ),
+        (to_json(BASE).replace('"a"', '"\\ud800"'), "bad.json: is no snapshot: it is no JSON, or was cut off: "),
     ],
     ids=["missing", "bytes", "cut", "empty", "version", "foreign", "surrogate"],
 )
