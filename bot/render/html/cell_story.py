@@ -1,155 +1,93 @@
-"""The whole story of one changed cell, as tables of plain text for a page that has room for it."""
+"""The story of one cell on a page that has room for it: all components, arguments of the dispatches, compile time."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
 from bot.core.rules.delta import CellDelta
-from bot.core.values.explanation import ComponentDelta, DispatchDelta, Explanation
-from bot.core.values.program import Argument, Family
-from bot.render.reasons.cause_lines import cause_words, said
-from bot.render.reasons.why import Diff, component_amounts, diffs, rest
-from bot.render.text.escape import clean, clip
-from bot.render.text.filters import UNKNOWN, amount, change, sides, signed
-from bot.render.text.phrase import Phrase
-from bot.render.view.text_tables import dispatch_sides
+from bot.core.values.explanation import ComponentDelta, Explanation
+from bot.core.values.program import Argument
+from bot.render.text.escape import clip
+from bot.render.text.filters import amount, change, sides
+from bot.render.text.selection import Listing, listing
+from bot.render.view.story import Room, Story, component_line, story
 
 TABLE_ROWS = 400
 """The most rows of one table; report.json has all."""
-
+_ROOM = Room(TABLE_ROWS, 0, 0, 12, 60, members=12, varying=12, varying_chars=400)
 _NAME = 120
-_NOTE = 400
-_DIFF_LINES = 60
-_DIFFS = 12
-_MEMBERS = 12
-_VARYING = 12
 _VALUES = 16
+_COMPILED_IN = (
+    *("input", "abi", "preprocessing", "global-optimization", "dispatch-creation", "flow", "stream"),
+    *("executable-sources", "executable-configurations", "executable-targets", "hal", "vm"),
+)
+"""The compiler's phases in its own order."""
 
 Row = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class TextTable:
-    """One table of plain text.
-
-    Attributes:
-        title: what it is about.
-        more: how many rows were left out.
-    """
-
-    title: str
-    headers: tuple[str, ...]
-    rows: tuple[Row, ...]
-    more: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Story:
+class CellStory:
     """Why one cell changed, and what it is made of.
 
     Attributes:
-        said: cause, place, phase and why as a sentence.
-        rest: how many entry points did not change, in words; may be empty.
+        tree: all components down to the model's own names: name with its depth, sites, code and stack.
+        arguments: of the dispatches, with what a dynamic version would have to know.
+        phases: of compiling, with the time that they took.
     """
 
-    said: Phrase
-    rest: str
-    tables: tuple[TextTable, ...]
-    diffs: tuple[Diff, ...]
+    told: Story
+    tree: Listing[Row]
+    arguments: Listing[Row]
+    phases: Listing[Row]
 
     @property
     def size(self) -> int:
-        """How many rows and lines it takes."""
-        return sum(len(table.rows) for table in self.tables) + sum(diff.text.count("\n") for diff in self.diffs)
+        """How many rows and lines it takes, but for the few of the change by cause."""
+        told = self.told
+        rows = (told.dispatches, told.families, self.tree, self.arguments, self.phases)
+        return sum(len(table.items) for table in rows) + sum(diff.text.count("\n") for diff in told.diffs)
 
 
-def story(delta: CellDelta, explanation: Explanation) -> Story:
+def cell_story(delta: CellDelta, explanation: Explanation) -> CellStory:
     """Everything there is to say of one changed cell."""
-    shown = tuple(table for table in _tables(delta, explanation) if table.rows)
-    told = diffs(explanation.dispatches, _DIFF_LINES)
-    return Story(said(explanation), rest(explanation), shown, tuple(islice(told, _DIFFS)))
-
-
-def _tables(delta: CellDelta, explanation: Explanation) -> Iterator[TextTable]:
-    dispatches, head = explanation.dispatches, delta.head or delta.base
-    yield _table("The artifact's change by cause", _FALL, _fall_rows(explanation), len(explanation.waterfall))
-    yield _table("Dispatches that changed", _DISPATCH, map(_dispatch_row, dispatches), len(dispatches))
-    yield _tree(explanation.tree)
-    families = head.families if head else ()
-    yield _table("What deduplication left behind", _FAMILY, map(_family_row, families), len(families))
+    head = delta.head or delta.base
     arguments = head.program.arguments if head and head.program else ()
-    yield _table(_DYNAMIC, _ARGUMENT, map(_argument_row, arguments), len(arguments))
+    names = {part.name for part in explanation.tree}
     base, now = (cell.phases_ms if cell else {} for cell in (delta.base, delta.head))
-    yield _table("Compile time by phase (informational)", _PHASE, _phase_rows(base, now), len({*base, *now}))
+    phases = sorted({*base, *now}, key=lambda name: (_order(name), name))
+    return CellStory(
+        story(explanation, head.families if head else (), _ROOM),
+        _rows((_component_row(part, names) for part in explanation.tree), len(explanation.tree), "component"),
+        _rows(map(_argument_row, arguments), len(arguments), "argument"),
+        _rows((_phase_row(name, base, now) for name in phases), len(phases), "phase"),
+    )
 
 
-_DYNAMIC = "Arguments of the dispatches: what a dynamic version would have to know"
-_PHASE = ("phase", "wall time, base → head", "change")
-_COMPILED_IN = (
-    *("input", "abi", "preprocessing", "global-optimization", "dispatch-creation", "flow", "stream"),
-    *("executable-sources", "executable-configurations", "executable-targets", "hal", "vm"),
-)
-_PHASES = {name: order for order, name in enumerate(_COMPILED_IN)}
-"""The compiler's own order."""
-_FALL = ("cause", "change", "parts of the artifact that are no dispatch's code")
-_DISPATCH = (
-    *("dispatch", "cause", "component", "code", "stack", "what differs"),
-    *("sites", "workgroup memory", "matched by"),
-)
-_FAMILY = ("kind", "members", "what keeps them apart", "executables")
-_COMPONENT = ("component", "dispatch sites", "code, base → head", "stack, base → head")
-_ARGUMENT = ("entry point", "argument", "type", "values", "different", "common divisor", "sites without a constant")
-_NUMBERS = (("code_bytes", "bytes"), ("stack_bytes", "bytes"), ("sites", "count"), ("workgroup_bytes", "bytes"))
+def _rows(rows: Iterable[Row], total: int, noun: str) -> Listing[Row]:
+    return listing(islice(rows, TABLE_ROWS), total, noun)
 
 
-def _table(title: str, headers: Row, rows: Iterable[Row], total: int) -> TextTable:
-    kept = tuple(islice(rows, TABLE_ROWS))
-    return TextTable(title, headers, kept, total - len(kept))
-
-
-def _fall_rows(explanation: Explanation) -> Iterator[Row]:
-    for cause, size in explanation.waterfall.items():
-        parts = [part for part in explanation.parts if part.cause == cause]
-        yield cause_words(cause), signed(size), ", ".join(f"{p.what} {signed(p.change_bytes)}" for p in parts)
-
-
-def _dispatch_row(delta: DispatchDelta) -> Row:
-    names = (clip(delta.name, _NAME), cause_words(delta.cause), clip(delta.component, _NAME))
-    code_bytes, stack_bytes, *rest = (dispatch_sides(delta, *number) for number in _NUMBERS)
-    return (*names, code_bytes, stack_bytes, clip(clean(delta.note), _NOTE), *rest, clip(delta.matched, 60))
-
-
-def _tree(components: Sequence[ComponentDelta]) -> TextTable:
-    names = {delta.name for delta in components}
-    rows = (_component_row(delta, names) for delta in components)
-    return _table("Components", _COMPONENT, rows, len(components))
+def _order(phase: str) -> int:
+    return _COMPILED_IN.index(phase) if phase in _COMPILED_IN else len(_COMPILED_IN)
 
 
 def _component_row(delta: ComponentDelta, names: Collection[str]) -> Row:
+    """Below a component that has a row of its own it is indented, and loses the name that they share."""
     above = [end for end, char in enumerate(delta.name) if char == "." and delta.name[:end] in names]
-    tail = delta.name[above[-1] + 1 :] if above else delta.name
-    return ("· " * len(above) + clip(tail, _NAME), *component_amounts(delta))
-
-
-def _family_row(family: Family) -> Row:
-    members = ", ".join(clip(name, _NAME) for name in family.members[:_MEMBERS])
-    more = ", …" if len(family.members) > _MEMBERS else ""
-    varying = "; ".join(clip(clean(line), _NOTE) for line in family.varying[:_VARYING])
-    kind = "identical" if family.identical else clip(family.kind, 40)
-    return (kind, amount(len(family.members), "count"), varying, members + more)
+    tail, line = delta.name[above[-1] + 1 :] if above else delta.name, component_line(delta)
+    return "· " * len(above) + clip(tail, _NAME), line.sites, line.code, line.stack
 
 
 def _argument_row(argument: Argument) -> Row:
     values = ", ".join(f"{value:,}" for value in argument.values[:_VALUES])
     more = ", …" if argument.distinct > min(len(argument.values), _VALUES) else ""
-    divisor = UNKNOWN if argument.divisor is None else amount(argument.divisor, "count")
-    counts = (amount(argument.distinct, "count"), divisor, amount(argument.unknown_sites, "count"))
-    return (clip(argument.entry_point, _NAME), str(argument.index), clip(argument.type, 40), values + more, *counts)
+    counts = (amount(count, "count") for count in (argument.distinct, argument.divisor, argument.unknown_sites))
+    return clip(argument.entry_point, _NAME), str(argument.index), clip(argument.type, 40), values + more, *counts
 
 
-def _phase_rows(base: Mapping[str, int], head: Mapping[str, int]) -> Iterator[Row]:
-    for phase in sorted({*base, *head}, key=lambda name: (_PHASES.get(name, len(_PHASES)), name)):
-        left, right = base.get(phase), head.get(phase)
-        yield clip(phase, _NAME), sides(left, right, "ms"), change(left, right, "ms")
+def _phase_row(name: str, base: Mapping[str, int], head: Mapping[str, int]) -> Row:
+    left, right = base.get(name), head.get(name)
+    return clip(name, _NAME), sides(left, right, "ms"), change(left, right, "ms")

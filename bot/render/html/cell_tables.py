@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from bot.core.metrics import METRICS, Metric
 from bot.core.rules.delta import STATES, CellDelta
 from bot.core.values.snapshot import Cell, Dispatch
-from bot.render.html.cell_story import Story, story
+from bot.render.html.cell_story import CellStory, Row, cell_story
 from bot.render.text.escape import clip
-from bot.render.text.filters import amount, change, plural, sides
+from bot.render.text.filters import UNKNOWN, amount, change, plural, sides
 from bot.render.view.facts import NAME_LIMIT, Facts
+from bot.render.view.story import NUMBERS
 
 DISPATCH_ROWS = 20_000
 """The most rows of dispatches on one page; cells that are the same on both sides go first."""
@@ -24,20 +25,10 @@ _STATES = {
     "broken": "broken on both sides",
     "unmeasured": "not measured",
 }
-_COLUMNS: tuple[tuple[str, str, str], ...] = (
-    ("sites", "sites", "count"),
-    ("code", "code_bytes", "bytes"),
-    ("stack", "stack_bytes", "bytes"),
-    ("stack allocations", "alloca_bytes", "bytes"),
-    ("workgroup memory", "workgroup_bytes", "bytes"),
-    ("VGPRs", "vgprs", "count"),
-    ("SGPRs", "sgprs", "count"),
-    ("VGPR spills", "vgpr_spills", "count"),
-    ("SGPR spills", "sgpr_spills", "count"),
-)
-
 Text = tuple[str, str, str]
 """Values, their change, and a CSS class (`up`, `down` or nothing)."""
+_Pair = tuple["Dispatch | None", "Dispatch | None"]
+"""An entry point on base and on head; one of them has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +44,10 @@ class CellTable:
 
     target: str
     state: str
-    headers: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
+    headers: Row
+    rows: tuple[Row, ...]
     command: str
-    story: Story | None = None
+    story: CellStory | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +82,6 @@ def model_tables(facts: Facts) -> Iterator[ModelTable]:
         yield _model_table(facts, model, deltas, tables)
 
 
-def _left_out(facts: Facts, deltas: Sequence[CellDelta], tables: Sequence[CellTable]) -> str:
-    drawn, told = sum(bool(table.rows) for table in tables), sum(table.story is not None for table in tables)
-    undrawn = sum(_size(delta) > 0 for delta in deltas) - drawn
-    untold = sum(delta.key in facts.report.explanations for delta in deltas) - told
-    words = f"; no room for the dispatches of {plural(undrawn, 'cell')}, head.json has them" if undrawn else ""
-    return words + (f"; no room to explain {plural(untold, 'cell')}, report.json does" if untold else "")
-
-
 class _Room:
     """How many rows the page still has."""
 
@@ -120,6 +103,14 @@ def _model_table(facts: Facts, model: str, deltas: Sequence[CellDelta], tables: 
     return ModelTable(clip(model, NAME_LIMIT), counted, targets, tuple(states), tuple(rows), tuple(tables))
 
 
+def _left_out(facts: Facts, deltas: Sequence[CellDelta], tables: Sequence[CellTable]) -> str:
+    undrawn = sum(_size(delta) > 0 for delta in deltas) - sum(bool(table.rows) for table in tables)
+    explained = sum(delta.key in facts.report.explanations for delta in deltas)
+    untold = explained - sum(table.story is not None for table in tables)
+    words = f"; no room for the dispatches of {plural(undrawn, 'cell')}, head.json has them" if undrawn else ""
+    return words + (f"; no room to explain {plural(untold, 'cell')}, report.json does" if untold else "")
+
+
 def _state(delta: CellDelta) -> str:
     if delta.state == "same" and not delta.identical:
         return "equal in every metric"
@@ -129,7 +120,7 @@ def _state(delta: CellDelta) -> str:
 def _text(delta: CellDelta, metric: Metric) -> Text:
     value = delta.metrics.get(metric.id)
     if value is None or (value.base is None and value.head is None):
-        return "n/a", "", ""
+        return UNKNOWN, "", ""
     if value.base == value.head:
         return amount(value.head, metric.unit), "", ""
     css = ("up" if (value.change or 0) > 0 else "down") if value.change and metric.exact else ""
@@ -138,33 +129,27 @@ def _text(delta: CellDelta, metric: Metric) -> Text:
 
 def _cell_table(facts: Facts, delta: CellDelta, room: _Room) -> CellTable | None:
     """None where there is nothing to show, or no room for it."""
-    told = _story(facts, delta, room)
+    explanation = facts.report.explanations.get(delta.key) if room.stories > 0 else None
+    told = cell_story(delta, explanation) if explanation else None
+    room.stories -= told.size if told else 0
     room.dispatches -= _size(delta)
-    pairs = _pairs(delta) if room.dispatches >= 0 else []
+    pairs = list(_pairs(delta)) if room.dispatches >= 0 else []
     if not pairs and told is None:
         return None
-    columns = [c for c in _COLUMNS if any(_value(d, c[1]) is not None for pair in pairs for d in pair)]
-    headers = ("entry point", "kind", *(name for name, _, _ in columns))
-    rows = tuple(_row(pair, columns) for pair in pairs)
+    columns = [
+        (f, label, unit) for f, label, unit in NUMBERS if any(_value(d, f) is not None for p in pairs for d in p)
+    ]
+    headers = ("entry point", "kind", *(label for _, label, _ in columns))
+    rows = tuple(_row(*pair, columns) for pair in pairs)
     cell = delta.head or delta.base
-    command = cell.command if cell else ""
-    return CellTable(facts.short[delta.key.target], _state(delta), headers, rows, command, told)
+    return CellTable(facts.short[delta.key.target], _state(delta), headers, rows, cell.command if cell else "", told)
 
 
-def _story(facts: Facts, delta: CellDelta, room: _Room) -> Story | None:
-    explanation = facts.report.explanations.get(delta.key)
-    if explanation is None or room.stories <= 0:
-        return None
-    told = story(delta, explanation)
-    room.stories -= told.size
-    return told
-
-
-def _pairs(delta: CellDelta) -> list[tuple[Dispatch | None, Dispatch | None]]:
+def _pairs(delta: CellDelta) -> Iterator[_Pair]:
     """Entry points of both sides by their names: head's in order, then those that only base has."""
     left, right = _named(delta.base), _named(delta.head)
-    both = [(left.get(name), dispatch) for name, dispatch in right.items()]
-    return [*both, *((dispatch, None) for name, dispatch in left.items() if name not in right)]
+    yield from ((left.get(name), dispatch) for name, dispatch in right.items())
+    yield from ((dispatch, None) for name, dispatch in left.items() if name not in right)
 
 
 def _named(cell: Cell | None) -> dict[tuple[str, str], Dispatch]:
@@ -175,18 +160,10 @@ def _value(dispatch: Dispatch | None, field: str) -> int | None:
     return None if dispatch is None else getattr(dispatch, field)
 
 
-def _row(pair: tuple[Dispatch | None, Dispatch | None], columns: Sequence[tuple[str, str, str]]) -> tuple[str, ...]:
-    base, head = pair
-    known = head or base
+def _row(base: Dispatch | None, head: Dispatch | None, columns: Sequence[tuple[str, str, str]]) -> Row:
+    """Of an entry point that one side has alone, its values there."""
     only = " (only on head)" if base is None else " (only on base)" if head is None else ""
-    if known is None:
-        return ()
-    values = (_values(pair, field, unit) for _, field, unit in columns)
-    return (clip(known.name, 100) + only, clip(known.kind, 40), *values)
-
-
-def _values(pair: tuple[Dispatch | None, Dispatch | None], field: str, unit: str) -> str:
-    base, head = pair
-    if base is None or head is None:
-        return amount(_value(head or base, field), unit)
-    return sides(_value(base, field), _value(head, field), unit)
+    left, right = base or head, head or base
+    values = (sides(_value(left, field), _value(right, field), unit) for field, _, unit in columns)
+    name, kind = (right.name, right.kind) if right else ("", "")
+    return clip(name, 100) + only, clip(kind, 40), *values

@@ -8,12 +8,12 @@ from itertools import accumulate
 
 from bot.core.values.explanation import UNATTRIBUTED
 from bot.core.values.root_cause import RootCause, Tally
-from bot.render.reasons.cause_lines import NOTE_CHARS, cause_words
 from bot.render.text.escape import clean, clip
 from bot.render.text.filters import UNKNOWN, amount, plural, sides, signed
 from bot.render.text.phrase import Phrase, code, joined, phrase, strong
 from bot.render.text.selection import Limits, Listing, listing
 from bot.render.view.facts import NAME_LIMIT, Facts
+from bot.render.view.story import SHORT_NOTE, cause_words
 
 WHAT_CHARS = 240
 _NAMES = 3
@@ -104,6 +104,6 @@ def _example(facts: Facts, root: RootCause) -> Phrase:
     if not one.dispatch:
         return phrase(signed(one.change_bytes), cell)
     size = sides(one.base_bytes, one.head_bytes) if one.base_bytes != one.head_bytes else signed(one.change_bytes)
-    note = clip(clean(one.note), NOTE_CHARS)
+    note = clip(clean(one.note), SHORT_NOTE)
     shown = size if UNKNOWN not in size else signed(one.change_bytes)
     return phrase(code(clip(one.dispatch, NAME_LIMIT)), place, cell, f" {shown}", f" ({note})" if note else "")

@@ -110,6 +110,7 @@ def _html_finalize(value: Any) -> Any:
 _MARKDOWN: Mapping[str, Callable[..., Any]] = {
     "code": _safe(escape.md_code),
     "cell": _safe(escape.md_cell),
+    "clip": escape.clip,  # still to be escaped
     "fence": _safe(escape.md_fence),
     "html": _safe(escape.html_text),
     "link": _safe(escape.md_link),

@@ -9,10 +9,9 @@ from typing import Any
 from bot.core.rules.quiet import is_standing
 from bot.core.values.verdict import Finding
 from bot.core.values.whole_report import Report
-from bot.render.reasons.cause_lines import CauseLine, causes
+from bot.render.reasons.cause_lines import CauseLine, WhyCell, causes, whys
 from bot.render.reasons.model_tables import OVERVIEWS, pair_tables
 from bot.render.reasons.root_lines import RootLine, held, roots
-from bot.render.reasons.why import WhyCell, whys
 from bot.render.text.escape import clean, clip
 from bot.render.text.filters import plural
 from bot.render.text.phrase import Phrase
