@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from bot.core.metrics import METRICS, Metric
 from bot.core.rules.delta import STATES, CellDelta
-from bot.core.values.snapshot import Cell, Dispatch
+from bot.core.values.snapshot import Dispatch
 from bot.render.html.cell_story import CellStory, Row, cell_story
 from bot.render.text.escape import clip
 from bot.render.text.filters import UNKNOWN, amount, change, plural, sides
@@ -82,11 +82,12 @@ def model_tables(facts: Facts) -> Iterator[ModelTable]:
         yield _model_table(facts, model, deltas, tables)
 
 
+@dataclass(slots=True)
 class _Room:
     """How many rows the page still has."""
 
-    def __init__(self) -> None:
-        self.dispatches, self.stories = DISPATCH_ROWS, STORY_ROWS
+    dispatches: int = DISPATCH_ROWS
+    stories: int = STORY_ROWS
 
 
 def _size(delta: CellDelta) -> int:
@@ -95,12 +96,11 @@ def _size(delta: CellDelta) -> int:
 
 def _model_table(facts: Facts, model: str, deltas: Sequence[CellDelta], tables: list[CellTable]) -> ModelTable:
     states = [_state(delta) for delta in deltas]
-    alarming = dict.fromkeys(_state(d) for d in sorted(deltas, key=lambda delta: STATES.index(delta.state)))
-    counted = ", ".join(f"{states.count(state)} {state}" for state in alarming)
-    counted += _left_out(facts, deltas, tables)
-    rows = [(metric.label, tuple(_text(delta, metric) for delta in deltas)) for metric in METRICS]
+    worst_first = dict.fromkeys(_state(d) for d in sorted(deltas, key=lambda delta: STATES.index(delta.state)))
+    counted = ", ".join(f"{states.count(state)} {state}" for state in worst_first) + _left_out(facts, deltas, tables)
+    rows = tuple((metric.label, tuple(_text(delta, metric) for delta in deltas)) for metric in METRICS)
     targets = tuple(facts.short[delta.key.target] for delta in deltas)
-    return ModelTable(clip(model, NAME_LIMIT), counted, targets, tuple(states), tuple(rows), tuple(tables))
+    return ModelTable(clip(model, NAME_LIMIT), counted, targets, tuple(states), rows, tuple(tables))
 
 
 def _left_out(facts: Facts, deltas: Sequence[CellDelta], tables: Sequence[CellTable]) -> str:
@@ -136,9 +136,7 @@ def _cell_table(facts: Facts, delta: CellDelta, room: _Room) -> CellTable | None
     pairs = list(_pairs(delta)) if room.dispatches >= 0 else []
     if not pairs and told is None:
         return None
-    columns = [
-        (f, label, unit) for f, label, unit in NUMBERS if any(_value(d, f) is not None for p in pairs for d in p)
-    ]
+    columns = [number for number in NUMBERS if any(getattr(d, number[0], None) is not None for p in pairs for d in p)]
     headers = ("entry point", "kind", *(label for _, label, _ in columns))
     rows = tuple(_row(*pair, columns) for pair in pairs)
     cell = delta.head or delta.base
@@ -147,23 +145,16 @@ def _cell_table(facts: Facts, delta: CellDelta, room: _Room) -> CellTable | None
 
 def _pairs(delta: CellDelta) -> Iterator[_Pair]:
     """Entry points of both sides by their names: head's in order, then those that only base has."""
-    left, right = _named(delta.base), _named(delta.head)
+    cells = (delta.base, delta.head)
+    left, right = ({(d.executable, d.name): d for d in cell.dispatches} if cell else {} for cell in cells)
     yield from ((left.get(name), dispatch) for name, dispatch in right.items())
     yield from ((dispatch, None) for name, dispatch in left.items() if name not in right)
-
-
-def _named(cell: Cell | None) -> dict[tuple[str, str], Dispatch]:
-    return {(dispatch.executable, dispatch.name): dispatch for dispatch in cell.dispatches} if cell else {}
-
-
-def _value(dispatch: Dispatch | None, field: str) -> int | None:
-    return None if dispatch is None else getattr(dispatch, field)
 
 
 def _row(base: Dispatch | None, head: Dispatch | None, columns: Sequence[tuple[str, str, str]]) -> Row:
     """Of an entry point that one side has alone, its values there."""
     only = " (only on head)" if base is None else " (only on base)" if head is None else ""
     left, right = base or head, head or base
-    values = (sides(_value(left, field), _value(right, field), unit) for field, _, unit in columns)
+    values = (sides(getattr(left, field), getattr(right, field), unit) for field, _, unit in columns)
     name, kind = (right.name, right.kind) if right else ("", "")
     return clip(name, 100) + only, clip(kind, 40), *values

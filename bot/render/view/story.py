@@ -183,12 +183,8 @@ def rest(explanation: Explanation) -> str:
     return f"{'; '.join(told)}{doubt}." if told else ""
 
 
-def _waterfall(explanation: Explanation) -> list[tuple[str, int]]:
-    return sorted(explanation.waterfall.items(), key=lambda found: -abs(found[1]))
-
-
 def _falls(explanation: Explanation) -> Iterator[Fall]:
-    for cause, size in _waterfall(explanation):
+    for cause, size in sorted(explanation.waterfall.items(), key=lambda found: -abs(found[1])):
         parts = ((clean(p.what), signed(p.change_bytes)) for p in explanation.parts if p.cause == cause)
         yield Fall(cause_words(cause), signed(size), tuple(parts))
     if explanation.waterfall:
@@ -196,8 +192,8 @@ def _falls(explanation: Explanation) -> Iterator[Fall]:
 
 
 def by_cause(explanation: Explanation) -> str:
-    """The waterfall in words, largest first: `strategy +57,000 B, host +12 B`; empty where it has fewer than two."""
-    told = [f"{cause_words(cause)} {signed(size)}" for cause, size in _waterfall(explanation)]
+    """The same in words: `strategy +57,000 B, host +12 B`; empty where there are fewer than two causes."""
+    told = [f"{fall.cause} {fall.change}" for fall in _falls(explanation)][:-1]
     return ", ".join(told) if len(told) > 1 else ""
 
 
@@ -219,17 +215,15 @@ def _number(delta: DispatchDelta, field: str, unit: str) -> Number:
 
 def _notes(explanation: Explanation, most: int) -> Listing[Phrase]:
     """What differs, each note once with the dispatches that it is true of; not what the cell's `why` said already."""
-    groups: dict[str, list[DispatchDelta]] = {}
+    groups: dict[str, list[str]] = {}
     for delta in explanation.dispatches if most else ():
         if (note := clean(delta.note, SHORT_NOTE)) and note != clean(explanation.why, SHORT_NOTE):
-            groups.setdefault(note, []).append(delta)
-    shown = list(groups.items())[:most]
-    return listing((_note(note, deltas) for note, deltas in shown), len(groups), "note")
-
-
-def _note(note: str, deltas: Sequence[DispatchDelta]) -> Phrase:
-    more = f" and {plural(len(deltas) - 1, 'other dispatch')}" if len(deltas) > 1 else ""
-    return phrase(code(clean(deltas[0].name, _SHORT_NAME)), more, f": {note}")
+            groups.setdefault(note, []).append(delta.name)
+    told = []
+    for note, (name, *others) in islice(groups.items(), most):
+        more = f" and {plural(len(others), 'other dispatch')}" if others else ""
+        told.append(phrase(code(clean(name, _SHORT_NAME)), more, f": {note}"))
+    return listing(told, len(groups), "note")
 
 
 def _diffs(dispatches: Sequence[DispatchDelta], most_lines: int) -> Iterator[Diff]:
