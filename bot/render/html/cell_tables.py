@@ -2,44 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
 
 from bot.core.metrics import METRICS, Metric
 from bot.core.rules.delta import STATES, CellDelta
+from bot.core.values.explanation import ComponentDelta, Explanation
+from bot.core.values.program import Argument
 from bot.core.values.snapshot import Dispatch
-from bot.render.html.cell_story import CellStory, Row, cell_story
 from bot.render.text.escape import clip
 from bot.render.text.filters import UNKNOWN, amount, change, plural, sides
+from bot.render.text.selection import Listing, listing
 from bot.render.view.facts import NAME_LIMIT, Facts
-from bot.render.view.story import NUMBERS
+from bot.render.view.story import NUMBERS, Room, Story, component_line, story
 
 DISPATCH_ROWS = 20_000
 """The most rows of dispatches on one page; cells that are the same on both sides go first."""
 STORY_ROWS = 5_000
 """The most rows of what explains changes on one page; report.json has all."""
+TABLE_ROWS = 400
+"""The most rows of one table of a story."""
 
+_ROOM = Room(TABLE_ROWS, 0, 0, 12, 60, members=12, varying=12, varying_chars=400)
+_NAME = 120
+_VALUES = 16
 _STATES = {
     "same": "bit-identical",
     "changed": "changed",
     "broken": "broken on both sides",
     "unmeasured": "not measured",
 }
+_COMPILED_IN = (
+    *("input", "abi", "preprocessing", "global-optimization", "dispatch-creation", "flow", "stream"),
+    *("executable-sources", "executable-configurations", "executable-targets", "hal", "vm"),
+)
+"""The compiler's phases in its own order."""
+
+Row = tuple[str, ...]
 Text = tuple[str, str, str]
 """Values, their change, and a CSS class (`up`, `down` or nothing)."""
-_Pair = tuple["Dispatch | None", "Dispatch | None"]
-"""An entry point on base and on head; one of them has it."""
 
 
 @dataclass(frozen=True, slots=True)
 class CellTable:
-    """The dispatches of one cell.
+    """One cell: its dispatches; and where it changed, and there is room, why, and what it is made of.
 
     Attributes:
         headers: columns that some dispatch has a value for.
         rows: texts in the order of the headers.
         command: of head, or of base where head has no such cell.
-        story: why it changed; None where it did not, or where there is no room.
+        story: why it changed; None where it did not, or where there is no room; what follows is then empty.
+        tree: all components down to the model's own names: name with its depth, sites, code and stack frame.
+        arguments: of the dispatches, with what a dynamic version would have to know.
+        phases: of compiling, with the time that they took.
     """
 
     target: str
@@ -47,7 +63,17 @@ class CellTable:
     headers: Row
     rows: tuple[Row, ...]
     command: str
-    story: CellStory | None = None
+    story: Story | None = None
+    tree: Listing[Row] = field(default_factory=Listing)
+    arguments: Listing[Row] = field(default_factory=Listing)
+    phases: Listing[Row] = field(default_factory=Listing)
+
+    @property
+    def story_size(self) -> int:
+        """How many rows and lines the story takes, but for the few of the change by cause."""
+        told = (self.story.dispatches, self.story.families) if self.story else ()
+        rows = sum(len(table.items) for table in (*told, self.tree, self.arguments, self.phases))
+        return rows + sum(diff.text.count("\n") for diff in (self.story.diffs if self.story else ()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +97,7 @@ class ModelTable:
 
 def model_tables(facts: Facts) -> Iterator[ModelTable]:
     """One table at a time: a page of 5,000 cells is not held in memory twice."""
-    room = _Room()
+    room = _Left()
     models: dict[str, list[CellDelta]] = {}
     for delta in facts.report.deltas:
         models.setdefault(delta.key.model, []).append(delta)
@@ -83,8 +109,8 @@ def model_tables(facts: Facts) -> Iterator[ModelTable]:
 
 
 @dataclass(slots=True)
-class _Room:
-    """How many rows the page still has."""
+class _Left:
+    """How many rows the page still has room for."""
 
     dispatches: int = DISPATCH_ROWS
     stories: int = STORY_ROWS
@@ -127,28 +153,24 @@ def _text(delta: CellDelta, metric: Metric) -> Text:
     return sides(value.base, value.head, metric.unit), change(value.base, value.head, metric.unit), css
 
 
-def _cell_table(facts: Facts, delta: CellDelta, room: _Room) -> CellTable | None:
+def _cell_table(facts: Facts, delta: CellDelta, room: _Left) -> CellTable | None:
     """None where there is nothing to show, or no room for it."""
     explanation = facts.report.explanations.get(delta.key) if room.stories > 0 else None
-    told = cell_story(delta, explanation) if explanation else None
-    room.stories -= told.size if told else 0
     room.dispatches -= _size(delta)
-    pairs = list(_pairs(delta)) if room.dispatches >= 0 else []
-    if not pairs and told is None:
+    cells = (delta.base, delta.head)
+    left, right = ({(d.executable, d.name): d for d in cell.dispatches} if cell else {} for cell in cells)
+    names = dict.fromkeys((*right, *left)) if room.dispatches >= 0 else ()  # head's in order, then what only base has
+    if not names and explanation is None:
         return None
+    pairs = [(left.get(name), right.get(name)) for name in names]
     columns = [number for number in NUMBERS if any(getattr(d, number[0], None) is not None for p in pairs for d in p)]
     headers = ("entry point", "kind", *(label for _, label, _ in columns))
     rows = tuple(_row(*pair, columns) for pair in pairs)
     cell = delta.head or delta.base
-    return CellTable(facts.short[delta.key.target], _state(delta), headers, rows, cell.command if cell else "", told)
-
-
-def _pairs(delta: CellDelta) -> Iterator[_Pair]:
-    """Entry points of both sides by their names: head's in order, then those that only base has."""
-    cells = (delta.base, delta.head)
-    left, right = ({(d.executable, d.name): d for d in cell.dispatches} if cell else {} for cell in cells)
-    yield from ((left.get(name), dispatch) for name, dispatch in right.items())
-    yield from ((dispatch, None) for name, dispatch in left.items() if name not in right)
+    table = CellTable(facts.short[delta.key.target], _state(delta), headers, rows, cell.command if cell else "")
+    table = _explained(table, delta, explanation) if explanation else table
+    room.stories -= table.story_size
+    return table
 
 
 def _row(base: Dispatch | None, head: Dispatch | None, columns: Sequence[tuple[str, str, str]]) -> Row:
@@ -158,3 +180,45 @@ def _row(base: Dispatch | None, head: Dispatch | None, columns: Sequence[tuple[s
     values = (sides(getattr(left, field), getattr(right, field), unit) for field, _, unit in columns)
     name, kind = (right.name, right.kind) if right else ("", "")
     return clip(name, 100) + only, clip(kind, 40), *values
+
+
+def _explained(table: CellTable, delta: CellDelta, explanation: Explanation) -> CellTable:
+    head = delta.head or delta.base
+    arguments = head.program.arguments if head and head.program else ()
+    names = {part.name for part in explanation.tree}
+    base, now = (cell.phases_ms if cell else {} for cell in (delta.base, delta.head))
+    phases = sorted({*base, *now}, key=lambda name: (_order(name), name))
+    return replace(
+        table,
+        story=story(explanation, head.families if head else (), _ROOM),
+        tree=_rows((_component_row(part, names) for part in explanation.tree), len(explanation.tree), "component"),
+        arguments=_rows(map(_argument_row, arguments), len(arguments), "argument"),
+        phases=_rows((_phase_row(name, base, now) for name in phases), len(phases), "phase"),
+    )
+
+
+def _rows(rows: Iterable[Row], total: int, noun: str) -> Listing[Row]:
+    return listing(islice(rows, TABLE_ROWS), total, noun)
+
+
+def _order(phase: str) -> int:
+    return _COMPILED_IN.index(phase) if phase in _COMPILED_IN else len(_COMPILED_IN)
+
+
+def _component_row(delta: ComponentDelta, names: Collection[str]) -> Row:
+    """Below a component that has a row of its own it is indented, and loses the name that they share."""
+    above = [end for end, char in enumerate(delta.name) if char == "." and delta.name[:end] in names]
+    tail, line = delta.name[above[-1] + 1 :] if above else delta.name, component_line(delta)
+    return "· " * len(above) + clip(tail, _NAME), line.sites, line.code, line.stack
+
+
+def _argument_row(argument: Argument) -> Row:
+    values = ", ".join(f"{value:,}" for value in argument.values[:_VALUES])
+    more = ", …" if argument.distinct > min(len(argument.values), _VALUES) else ""
+    counts = (amount(count, "count") for count in (argument.distinct, argument.divisor, argument.unknown_sites))
+    return clip(argument.entry_point, _NAME), str(argument.index), clip(argument.type, 40), values + more, *counts
+
+
+def _phase_row(name: str, base: Mapping[str, int], head: Mapping[str, int]) -> Row:
+    left, right = base.get(name), head.get(name)
+    return clip(name, _NAME), sides(left, right, "ms"), change(left, right, "ms")

@@ -1,4 +1,4 @@
-"""Tables as values: headers, and rows of phrases that each place draws with its own escapes."""
+"""Lines and tables as values, of phrases that each place draws with its own escapes."""
 
 from __future__ import annotations
 
@@ -11,6 +11,14 @@ ABSENT = "–"
 """Where a side does not have the thing at all; what is there and not known is `n/a`."""
 
 Row = tuple[Phrase, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a list: what everybody should read, and a detail below it, which may be empty."""
+
+    said: Phrase
+    detail: Phrase
 
 
 @dataclass(frozen=True, slots=True)
