@@ -29,6 +29,16 @@ _FOLDED = {
     "surplus_executables": "surplus executables, upper bound",
     "surplus_bytes": "surplus bytes, upper bound",
 }
+_ABOUT_FUSION = "Linalg operations, and the dispatch sites that fusion made of them. The same on every target."
+_ABOUT_FOLDING = (
+    "Executables of one family are identical, or equal but for what keeps them apart; all but the largest of each "
+    "family are surplus, at most. Their bytes are whole executables on vulkan and metal, where each entry point has an "
+    "executable of its own, and the device code of their entry points elsewhere."
+)
+_ABOUT_SLOPES = (
+    "CPU time against linalg operations, over models of several depths: an exponent of 1 is linear growth. "
+    "Informational: two runs of the same compile differ."
+)
 _PAIR_HEADERS = ("metric", "static, base → head", "dynamic, base → head", "dynamic against static, base → head")
 _SLOPE_HEADERS = ("family", "target", "exponent, base → head", "points on head")
 
@@ -50,8 +60,8 @@ def _ratio(value: float | None) -> str:
 def fusion_table(facts: Facts, limits: Limits) -> Table:
     """How coarse fusion is, model by model; without `every` only where that changed."""
     found = [one for one in facts.report.overview.fusion if limits.every or one.base != one.head]
-    rows = [_fusion_row(one) for one in found[: limits.overview]]
-    return Table(("model", *_FUSION.values(), "ops per site"), listing(rows, len(found), "fusion"), small=True)
+    rows = listing(map(_fusion_row, found[: limits.overview]), len(found), "row of fusion")
+    return Table(("model", *_FUSION.values(), "ops per site"), rows, small=True, about=_ABOUT_FUSION)
 
 
 def _fusion_row(one: Fusion) -> Row:
@@ -75,9 +85,8 @@ def folding_table(facts: Facts, limits: Limits) -> Table:
     """What deduplication did and left, cell by cell; without `every` only where that changed."""
     found = [one for one in facts.report.overview.folding if limits.every or _refolded(one)]
     shown = fair_in_order(found, lambda one: one.key.model, limits.overview)
-    rows = [_fold_row(facts, one) for one in shown]
-    headers = ("model", "target", *_FOLDED.values())
-    return Table(headers, listing(rows, len(found), "deduplication"), numbers_from=2, small=True)
+    rows = listing((_fold_row(facts, one) for one in shown), len(found), "row of deduplication")
+    return Table(("model", "target", *_FOLDED.values()), rows, numbers_from=2, small=True, about=_ABOUT_FOLDING)
 
 
 def _refolded(one: Folding) -> bool:
@@ -105,7 +114,7 @@ def pair_tables(facts: Facts, limits: Limits) -> Listing[Table]:
     """A table for every static and dynamic version of one model on one target; nothing where nothing is explained."""
     found = facts.report.overview.pairs if limits.every or facts.report.explanations else ()
     shown = fair_in_order(found, lambda pair: pair.static, limits.overview // 4)
-    return listing((_pair_table(facts, pair) for pair in shown), len(found), "pair")
+    return listing((_pair_table(facts, pair) for pair in shown), len(found), "pair of models")
 
 
 def _pair_table(facts: Facts, pair: Pair) -> Table:
@@ -134,7 +143,8 @@ def slope_table(facts: Facts, limits: Limits) -> Table:
     """How CPU time grows with depth; without `every` only what is superlinear on head."""
     found = [pair for pair in facts.report.overview.slopes if limits.every or (pair[1] and pair[1].superlinear)]
     rows = [row for pair in found for row in _slope_rows(facts, *pair)]
-    return Table(_SLOPE_HEADERS, listing(rows[: limits.overview], len(found), "slope"), numbers_from=2)
+    shown = listing(rows[: limits.overview], len(found), "row of compile time")
+    return Table(_SLOPE_HEADERS, shown, numbers_from=2, about=_ABOUT_SLOPES)
 
 
 def _slope_rows(facts: Facts, base: Slope | None, head: Slope | None) -> Iterator[Row]:

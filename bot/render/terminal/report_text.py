@@ -64,7 +64,7 @@ def _grid(grid: Grid) -> Iterator[Text | Table]:
         yield _block(block)
     yield Text(" · ".join(f"{symbol} {meaning}" for symbol, meaning in grid.legend), "dim")
     if grid.models.more:
-        yield Text(f"…and {plural(grid.models.more, 'model')} more with less to see", "dim")
+        yield Text(f"…and {plural(grid.models.more, 'more model')} with less to see", "dim")
 
 
 def _block(block: Block) -> Table:

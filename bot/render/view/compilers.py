@@ -142,7 +142,7 @@ def commands(facts: Facts, limits: Limits) -> Listing[Commands]:
     """The exact commands of every alarming cell: newly broken, with a finding, or over the stack limit."""
     keys = list(dict.fromkeys(_alarming(facts)))
     shown = fair_in_order(keys, lambda key: key.model, limits.commands)
-    return listing((_commands(facts, key) for key in shown), len(keys), "reproducing command")
+    return listing((_commands(facts, key) for key in shown), len(keys), "command")
 
 
 def _alarming(facts: Facts) -> Iterator[CellKey]:

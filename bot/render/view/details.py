@@ -48,7 +48,7 @@ def changed(facts: Facts, limits: Limits) -> Listing[ModelChanges]:
         for model, told in rows.items()
         if told
     ]
-    return listing(models, len(shown), "model with changes")
+    return listing(models, len(shown), "changed model")
 
 
 def settled(facts: Facts, limits: Limits) -> Listing[Phrase]:

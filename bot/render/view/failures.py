@@ -103,7 +103,7 @@ def failure_words(cell: Cell) -> Phrase:
     """What happened to a cell without an artifact: `does not compile (exit code 1)`."""
     failure = cell.failure
     if failure is None:
-        return phrase("failed without a word")
+        return phrase("failed without a message")
     if failure.signal:
         return phrase("compiler crashed (", code(clip(failure.signal, 32)), ")")
     if failure.stage == "stack-limit" and failure.figure_bytes is not None:

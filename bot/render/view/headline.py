@@ -67,10 +67,10 @@ def _judged(facts: Facts) -> Iterator[Phrase]:
     failing = marks.count("fail")
     yield from _counted(facts, failing, marks.count("accepted"), marks.count("warn"))
     if all(is_standing(finding) for finding in facts.report.verdict.findings):
-        yield phrase("all of them as on base already")
+        yield phrase("all of them were there on base")
         yield from _unjudged(facts)
     elif is_standing(worst := _worst(facts)):
-        yield phrase("these as on base already")
+        yield phrase("these were there on base")
     else:
         yield phrase("worst: ", finding_words(facts, worst))
     broken = sum(facts.mark(delta.key) in ("", "warn") for delta in facts.states["newly-broken"])

@@ -27,7 +27,8 @@ class Table:
 
     Attributes:
         headers: as many as a row has cells; numbers begin at column `numbers_from`.
-        caption: what stands above it; may be empty.
+        caption: what it is of; may be empty.
+        about: what its words mean, in sentences; may be empty.
         small: True for a table that is wide.
     """
 
@@ -35,6 +36,7 @@ class Table:
     rows: Listing[Row] = field(default_factory=Listing)
     numbers_from: int = 1
     caption: Phrase = ()
+    about: str = ""
     small: bool = False
 
     @property
