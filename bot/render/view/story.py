@@ -206,11 +206,12 @@ def dispatch_line(delta: DispatchDelta) -> DispatchLine:
 
 def _number(delta: DispatchDelta, field: str, unit: str) -> Number:
     """`1,200 → 9,999 B`; `– → 9,999 B` where base has no such dispatch."""
-    left, right = (getattr(side, field) if side else None for side in (delta.base, delta.head))
-    text = sides(left, right, unit)
-    if delta.base is None or delta.head is None:
-        text = f"{ABSENT} → {amount(right, unit)}" if delta.base is None else f"{amount(left, unit)} → {ABSENT}"
-    return Number(text, (left, right) != (None, None), left != right)
+    left, right = getattr(delta.base, field, None), getattr(delta.head, field, None)
+    if delta.base is None:
+        text = f"{ABSENT} → {amount(right, unit)}"
+    else:
+        text = f"{amount(left, unit)} → {ABSENT}" if delta.head is None else sides(left, right, unit)
+    return Number(text, left is not None or right is not None, left != right)
 
 
 def _notes(explanation: Explanation, most: int) -> Listing[Phrase]:
