@@ -5,13 +5,8 @@ from __future__ import annotations
 import pytest
 
 from bot.core.values.program import IDENTICAL, Family
-from bot.render.html.cell_story import _family_row
-from bot.render.reasons.why import family_line
-
-
-def words(family: Family) -> str:
-    """The line of the comment and of `explain`, without its marks."""
-    return "".join(span.text for span in family_line(family))
+from bot.render.text.phrase import plain
+from bot.render.view.story import Room, family_line
 
 
 @pytest.mark.parametrize(
@@ -27,14 +22,20 @@ def words(family: Family) -> str:
             Family("static-shapes", ("a", "b"), ("argument 0: 8, 16", "shift (arith.shrsi, i64): 36, 37")),
             "static shapes keep 2 executables apart (a, b): argument 0: 8, 16; shift (arith.shrsi, i64): 36, 37",
         ),
+        (
+            Family("different-fusion", ("a", "b"), ("@a: + 2 arith.addf",)),
+            "different fusion keeps 2 executables apart (a, b): @a: + 2 arith.addf",
+        ),
     ],
 )
 def test_identical_is_said_of_those_that_nothing_keeps_apart_only(family: Family, said: str) -> None:
     """A stored baseline has no lines of any other family."""
-    assert words(family) == said
+    assert plain(family_line(family, Room())) == said
 
 
-def test_the_page_calls_them_identical() -> None:
-    kind, members, varying, names = _family_row(Family("constants", ("a", "b"), IDENTICAL))
-    assert (kind, members, varying, names) == ("identical", "2", "nothing: their functions are identical", "a, b")
-    assert _family_row(Family("constants", ("a", "b")))[0] == "constants"
+def test_where_there_is_room_all_are_named() -> None:
+    family = Family("offsets", ("a", "b", "c"), ("offset 0: 1, 2", "offset 1: 3, 4"))
+    assert (
+        plain(family_line(family, Room(members=12, varying=1)))
+        == "offsets keep 3 executables apart (a, b, c): offset 0: 1, 2"
+    )

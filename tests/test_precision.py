@@ -24,7 +24,7 @@ from bot.insight.causes.explaining import explain
 from bot.insight.causes.matching import index_both, match
 from bot.insight.facts.precision import Texts, alike, kept_program, no_texts, uncut
 from bot.measurement.cell import told as cells_told
-from bot.render.reasons.why import rest
+from bot.render.view.story import rest
 from bot.store.entries import pack, unpack
 
 STRANGE = Row("strange", kind="pack", code="strange")

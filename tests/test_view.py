@@ -121,7 +121,7 @@ def test_a_newly_broken_cell_is_the_worst() -> None:
 
 def test_limits_exceeded_before_are_no_news() -> None:
     assert headline(make.usual()) == (
-        "⚠️ Code size: warn — 9 cells reached a warning level; all of them as on base already; nothing changed in 101 "
+        "⚠️ Code size: warn — 9 cells reached a warning level; all of them were there on base; nothing changed in 101 "
         "compared cells: all bit-identical; 3 cells broken on both sides."
     )
 
@@ -140,7 +140,7 @@ def test_beside_what_is_accepted_old_limits_are_no_news() -> None:
     verdict = Verdict("warn", (replace(grown, accepted=Accepted("alice", "why")), *report.verdict.findings))
     assert headline(replace(report, verdict=verdict)).startswith(
         "⚠️ Code size: warn — 1 cell over the rules, accepted by alice; 9 more reached a warning level; "
-        "these as on base already"
+        "these were there on base"
     )
 
 
@@ -344,8 +344,9 @@ def test_everything_is_there_when_there_is_room() -> None:
 
 def test_what_is_left_out_is_counted() -> None:
     told = " ".join(view(make.many(), TIERS[-1]).left_out)
-    for what in ("7 models", "29 findings", "changed metrics", "30 reproducing commands"):
+    for what in ("7 models", "29 findings", "changed metrics", "30 commands"):
         assert what in told
+    assert "11 changed models" in view(make.many(), replace(TIERS[-1], changed=2)).left_out
 
 
 @pytest.mark.parametrize(

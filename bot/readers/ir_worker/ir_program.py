@@ -25,7 +25,7 @@ Answer = dict[str, Any]
 ARGUMENT_VALUES = 16
 """So many different constants of an argument are listed."""
 _INT_LIMIT = 1 << 53
-"""That of `bot.core.codec.checked`, which a process beside the compiler cannot import."""
+"""That of `bot.core.record`, which a process beside the compiler cannot import."""
 
 _PLAIN = {"use_local_scope": True, "enable_debug_info": False}
 _DISPATCHES = ("stream.cmd.dispatch", "stream.async.dispatch")

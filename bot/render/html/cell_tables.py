@@ -2,61 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
 
 from bot.core.metrics import METRICS, Metric
 from bot.core.rules.delta import STATES, CellDelta
-from bot.core.values.snapshot import Cell, Dispatch
-from bot.render.html.cell_story import Story, story
+from bot.core.values.explanation import ComponentDelta, Explanation
+from bot.core.values.program import Argument
+from bot.core.values.snapshot import Dispatch
 from bot.render.text.escape import clip
-from bot.render.text.filters import amount, change, plural, sides
+from bot.render.text.filters import UNKNOWN, amount, change, plural, sides
+from bot.render.text.selection import Listing, listing
 from bot.render.view.facts import NAME_LIMIT, Facts
+from bot.render.view.story import NUMBERS, Room, Story, component_line, story
 
 DISPATCH_ROWS = 20_000
 """The most rows of dispatches on one page; cells that are the same on both sides go first."""
 STORY_ROWS = 5_000
 """The most rows of what explains changes on one page; report.json has all."""
+TABLE_ROWS = 400
+"""The most rows of one table of a story."""
 
+_ROOM = Room(TABLE_ROWS, 0, 0, 12, 60, members=12, varying=12, varying_chars=400)
+_NAME = 120
+_VALUES = 16
 _STATES = {
     "same": "bit-identical",
     "changed": "changed",
     "broken": "broken on both sides",
     "unmeasured": "not measured",
 }
-_COLUMNS: tuple[tuple[str, str, str], ...] = (
-    ("sites", "sites", "count"),
-    ("code", "code_bytes", "bytes"),
-    ("stack", "stack_bytes", "bytes"),
-    ("stack allocations", "alloca_bytes", "bytes"),
-    ("workgroup memory", "workgroup_bytes", "bytes"),
-    ("VGPRs", "vgprs", "count"),
-    ("SGPRs", "sgprs", "count"),
-    ("VGPR spills", "vgpr_spills", "count"),
-    ("SGPR spills", "sgpr_spills", "count"),
+_COMPILED_IN = (
+    *("input", "abi", "preprocessing", "global-optimization", "dispatch-creation", "flow", "stream"),
+    *("executable-sources", "executable-configurations", "executable-targets", "hal", "vm"),
 )
+"""The compiler's phases in its own order."""
 
+Row = tuple[str, ...]
 Text = tuple[str, str, str]
 """Values, their change, and a CSS class (`up`, `down` or nothing)."""
 
 
 @dataclass(frozen=True, slots=True)
 class CellTable:
-    """The dispatches of one cell.
+    """One cell: its dispatches; and where it changed, and there is room, why, and what it is made of.
 
     Attributes:
         headers: columns that some dispatch has a value for.
         rows: texts in the order of the headers.
         command: of head, or of base where head has no such cell.
-        story: why it changed; None where it did not, or where there is no room.
+        story: why it changed; None where it did not, or where there is no room; what follows is then empty.
+        tree: all components down to the model's own names: name with its depth, sites, code and stack frame.
+        arguments: of the dispatches, with what a dynamic version would have to know.
+        phases: of compiling, with the time that they took.
     """
 
     target: str
     state: str
-    headers: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
+    headers: Row
+    rows: tuple[Row, ...]
     command: str
     story: Story | None = None
+    tree: Listing[Row] = field(default_factory=Listing)
+    arguments: Listing[Row] = field(default_factory=Listing)
+    phases: Listing[Row] = field(default_factory=Listing)
+
+    @property
+    def story_size(self) -> int:
+        """How many rows and lines the story takes, but for the few of the change by cause."""
+        told = (self.story.dispatches, self.story.families) if self.story else ()
+        rows = sum(len(table.items) for table in (*told, self.tree, self.arguments, self.phases))
+        return rows + sum(diff.text.count("\n") for diff in (self.story.diffs if self.story else ()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +97,7 @@ class ModelTable:
 
 def model_tables(facts: Facts) -> Iterator[ModelTable]:
     """One table at a time: a page of 5,000 cells is not held in memory twice."""
-    room = _Room()
+    room = _Left()
     models: dict[str, list[CellDelta]] = {}
     for delta in facts.report.deltas:
         models.setdefault(delta.key.model, []).append(delta)
@@ -91,19 +108,12 @@ def model_tables(facts: Facts) -> Iterator[ModelTable]:
         yield _model_table(facts, model, deltas, tables)
 
 
-def _left_out(facts: Facts, deltas: Sequence[CellDelta], tables: Sequence[CellTable]) -> str:
-    drawn, told = sum(bool(table.rows) for table in tables), sum(table.story is not None for table in tables)
-    undrawn = sum(_size(delta) > 0 for delta in deltas) - drawn
-    untold = sum(delta.key in facts.report.explanations for delta in deltas) - told
-    words = f"; no room for the dispatches of {plural(undrawn, 'cell')}, head.json has them" if undrawn else ""
-    return words + (f"; no room to explain {plural(untold, 'cell')}, report.json does" if untold else "")
+@dataclass(slots=True)
+class _Left:
+    """How many rows the page still has room for."""
 
-
-class _Room:
-    """How many rows the page still has."""
-
-    def __init__(self) -> None:
-        self.dispatches, self.stories = DISPATCH_ROWS, STORY_ROWS
+    dispatches: int = DISPATCH_ROWS
+    stories: int = STORY_ROWS
 
 
 def _size(delta: CellDelta) -> int:
@@ -112,12 +122,19 @@ def _size(delta: CellDelta) -> int:
 
 def _model_table(facts: Facts, model: str, deltas: Sequence[CellDelta], tables: list[CellTable]) -> ModelTable:
     states = [_state(delta) for delta in deltas]
-    alarming = dict.fromkeys(_state(d) for d in sorted(deltas, key=lambda delta: STATES.index(delta.state)))
-    counted = ", ".join(f"{states.count(state)} {state}" for state in alarming)
-    counted += _left_out(facts, deltas, tables)
-    rows = [(metric.label, tuple(_text(delta, metric) for delta in deltas)) for metric in METRICS]
+    worst_first = dict.fromkeys(_state(d) for d in sorted(deltas, key=lambda delta: STATES.index(delta.state)))
+    counted = ", ".join(f"{states.count(state)} {state}" for state in worst_first) + _left_out(facts, deltas, tables)
+    rows = tuple((metric.label, tuple(_text(delta, metric) for delta in deltas)) for metric in METRICS)
     targets = tuple(facts.short[delta.key.target] for delta in deltas)
-    return ModelTable(clip(model, NAME_LIMIT), counted, targets, tuple(states), tuple(rows), tuple(tables))
+    return ModelTable(clip(model, NAME_LIMIT), counted, targets, tuple(states), rows, tuple(tables))
+
+
+def _left_out(facts: Facts, deltas: Sequence[CellDelta], tables: Sequence[CellTable]) -> str:
+    undrawn = sum(_size(delta) > 0 for delta in deltas) - sum(bool(table.rows) for table in tables)
+    explained = sum(delta.key in facts.report.explanations for delta in deltas)
+    untold = explained - sum(table.story is not None for table in tables)
+    words = f"; no room for the dispatches of {plural(undrawn, 'cell')}, head.json has them" if undrawn else ""
+    return words + (f"; no room to explain {plural(untold, 'cell')}, report.json does" if untold else "")
 
 
 def _state(delta: CellDelta) -> str:
@@ -129,64 +146,79 @@ def _state(delta: CellDelta) -> str:
 def _text(delta: CellDelta, metric: Metric) -> Text:
     value = delta.metrics.get(metric.id)
     if value is None or (value.base is None and value.head is None):
-        return "n/a", "", ""
+        return UNKNOWN, "", ""
     if value.base == value.head:
         return amount(value.head, metric.unit), "", ""
     css = ("up" if (value.change or 0) > 0 else "down") if value.change and metric.exact else ""
     return sides(value.base, value.head, metric.unit), change(value.base, value.head, metric.unit), css
 
 
-def _cell_table(facts: Facts, delta: CellDelta, room: _Room) -> CellTable | None:
+def _cell_table(facts: Facts, delta: CellDelta, room: _Left) -> CellTable | None:
     """None where there is nothing to show, or no room for it."""
-    told = _story(facts, delta, room)
+    explanation = facts.report.explanations.get(delta.key) if room.stories > 0 else None
     room.dispatches -= _size(delta)
-    pairs = _pairs(delta) if room.dispatches >= 0 else []
-    if not pairs and told is None:
+    cells = (delta.base, delta.head)
+    left, right = ({(d.executable, d.name): d for d in cell.dispatches} if cell else {} for cell in cells)
+    names = dict.fromkeys((*right, *left)) if room.dispatches >= 0 else ()  # head's in order, then what only base has
+    if not names and explanation is None:
         return None
-    columns = [c for c in _COLUMNS if any(_value(d, c[1]) is not None for pair in pairs for d in pair)]
-    headers = ("entry point", "kind", *(name for name, _, _ in columns))
-    rows = tuple(_row(pair, columns) for pair in pairs)
+    pairs = [(left.get(name), right.get(name)) for name in names]
+    columns = [number for number in NUMBERS if any(getattr(d, number[0], None) is not None for p in pairs for d in p)]
+    headers = ("entry point", "kind", *(label for _, label, _ in columns))
+    rows = tuple(_row(*pair, columns) for pair in pairs)
     cell = delta.head or delta.base
-    command = cell.command if cell else ""
-    return CellTable(facts.short[delta.key.target], _state(delta), headers, rows, command, told)
+    table = CellTable(facts.short[delta.key.target], _state(delta), headers, rows, cell.command if cell else "")
+    table = _explained(table, delta, explanation) if explanation else table
+    room.stories -= table.story_size
+    return table
 
 
-def _story(facts: Facts, delta: CellDelta, room: _Room) -> Story | None:
-    explanation = facts.report.explanations.get(delta.key)
-    if explanation is None or room.stories <= 0:
-        return None
-    told = story(delta, explanation)
-    room.stories -= told.size
-    return told
-
-
-def _pairs(delta: CellDelta) -> list[tuple[Dispatch | None, Dispatch | None]]:
-    """Entry points of both sides by their names: head's in order, then those that only base has."""
-    left, right = _named(delta.base), _named(delta.head)
-    both = [(left.get(name), dispatch) for name, dispatch in right.items()]
-    return [*both, *((dispatch, None) for name, dispatch in left.items() if name not in right)]
-
-
-def _named(cell: Cell | None) -> dict[tuple[str, str], Dispatch]:
-    return {(dispatch.executable, dispatch.name): dispatch for dispatch in cell.dispatches} if cell else {}
-
-
-def _value(dispatch: Dispatch | None, field: str) -> int | None:
-    return None if dispatch is None else getattr(dispatch, field)
-
-
-def _row(pair: tuple[Dispatch | None, Dispatch | None], columns: Sequence[tuple[str, str, str]]) -> tuple[str, ...]:
-    base, head = pair
-    known = head or base
+def _row(base: Dispatch | None, head: Dispatch | None, columns: Sequence[tuple[str, str, str]]) -> Row:
+    """Of an entry point that one side has alone, its values there."""
     only = " (only on head)" if base is None else " (only on base)" if head is None else ""
-    if known is None:
-        return ()
-    values = (_values(pair, field, unit) for _, field, unit in columns)
-    return (clip(known.name, 100) + only, clip(known.kind, 40), *values)
+    left, right = base or head, head or base
+    values = (sides(getattr(left, field), getattr(right, field), unit) for field, _, unit in columns)
+    name, kind = (right.name, right.kind) if right else ("", "")
+    return clip(name, 100) + only, clip(kind, 40), *values
 
 
-def _values(pair: tuple[Dispatch | None, Dispatch | None], field: str, unit: str) -> str:
-    base, head = pair
-    if base is None or head is None:
-        return amount(_value(head or base, field), unit)
-    return sides(_value(base, field), _value(head, field), unit)
+def _explained(table: CellTable, delta: CellDelta, explanation: Explanation) -> CellTable:
+    head = delta.head or delta.base
+    arguments = head.program.arguments if head and head.program else ()
+    names = {part.name for part in explanation.tree}
+    base, now = (cell.phases_ms if cell else {} for cell in (delta.base, delta.head))
+    phases = sorted({*base, *now}, key=lambda name: (_order(name), name))
+    return replace(
+        table,
+        story=story(explanation, head.families if head else (), _ROOM),
+        tree=_rows((_component_row(part, names) for part in explanation.tree), len(explanation.tree), "component"),
+        arguments=_rows(map(_argument_row, arguments), len(arguments), "argument"),
+        phases=_rows((_phase_row(name, base, now) for name in phases), len(phases), "phase"),
+    )
+
+
+def _rows(rows: Iterable[Row], total: int, noun: str) -> Listing[Row]:
+    return listing(islice(rows, TABLE_ROWS), total, noun)
+
+
+def _order(phase: str) -> int:
+    return _COMPILED_IN.index(phase) if phase in _COMPILED_IN else len(_COMPILED_IN)
+
+
+def _component_row(delta: ComponentDelta, names: Collection[str]) -> Row:
+    """Below a component that has a row of its own it is indented, and loses the name that they share."""
+    above = [end for end, char in enumerate(delta.name) if char == "." and delta.name[:end] in names]
+    tail, line = delta.name[above[-1] + 1 :] if above else delta.name, component_line(delta)
+    return "· " * len(above) + clip(tail, _NAME), line.sites, line.code, line.stack
+
+
+def _argument_row(argument: Argument) -> Row:
+    values = ", ".join(f"{value:,}" for value in argument.values[:_VALUES])
+    more = ", …" if argument.distinct > min(len(argument.values), _VALUES) else ""
+    counts = (amount(count, "count") for count in (argument.distinct, argument.divisor, argument.unknown_sites))
+    return clip(argument.entry_point, _NAME), str(argument.index), clip(argument.type, 40), values + more, *counts
+
+
+def _phase_row(name: str, base: Mapping[str, int], head: Mapping[str, int]) -> Row:
+    left, right = base.get(name), head.get(name)
+    return clip(name, _NAME), sides(left, right, "ms"), change(left, right, "ms")

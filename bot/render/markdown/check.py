@@ -57,7 +57,9 @@ def check_run(
         check_name(report.report_id),
         "failure" if report.broke else _CONCLUSIONS[report.verdict.status],
         clip(clean(broke + plain(headline(facts))), _TITLE_CHARS),
-        fitting(report, Document(TEMPLATE, TIERS, _fits, WHERE), templates_dir),
+        fitting(
+            report, Document(TEMPLATE, TIERS, lambda text: length(text) <= CHECK_SUMMARY_LIMIT, WHERE), templates_dir
+        ),
         tuple(_merged(_annotations(facts, config_path, model_paths)))[:ANNOTATIONS_LIMIT],
     )
 
@@ -77,10 +79,6 @@ def broken_check(report_id: str, what: str, url: str) -> CheckRun:
 def check_name(report_id: str) -> str:
     """`code size`, with the id where there are several reports."""
     return "code size" if report_id == "default" else f"code size ({report_id})"
-
-
-def _fits(text: str) -> bool:
-    return length(text) <= CHECK_SUMMARY_LIMIT
 
 
 def model_paths(report: Report) -> dict[str, str]:

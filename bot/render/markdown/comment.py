@@ -58,8 +58,9 @@ def render_comment(report: Report, templates_dir: Path | None = None) -> str:
         TemplateError: a template does not work, or does not begin with the marker.
     """
     head = _head(report.report_id, report.state_line)
-    values = {"marker": head, "links": report.links}
-    return fitting(report, Document(TEMPLATE, TIERS, _fits, WHERE, values, partial(_require_head, head)), templates_dir)
+    values, check = {"marker": head, "links": report.links}, partial(_require_head, head)
+    comment = Document(TEMPLATE, TIERS, lambda text: length(text) <= COMMENT_LIMIT, WHERE, values, check)
+    return fitting(report, comment, templates_dir)
 
 
 def render_broken(report_id: str, what: str, links: Links, state_line: str = "") -> str:
@@ -77,10 +78,6 @@ def draw_broken(what: str, links: Links, marker: str = "") -> str:
     """The words of an analysis that broke, for the comment and the check run."""
     told = clip(clean(what), _BROKE_CHARS) or "no reason is known"
     return draw(load(BROKEN_TEMPLATE, None), what=told, links=links, marker=marker)
-
-
-def _fits(text: str) -> bool:
-    return length(text) <= COMMENT_LIMIT
 
 
 def _head(report_id: str, state_line: str) -> Markup:

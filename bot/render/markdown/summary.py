@@ -31,8 +31,8 @@ def render_summary(report: Report, templates_dir: Path | None = None) -> str:
     Raises:
         TemplateError: a template does not work.
     """
-    return fitting(report, Document(TEMPLATE, _TIERS, _fits, _WHERE), templates_dir)
-
-
-def _fits(text: str) -> bool:
-    return len(text.encode()) <= SUMMARY_LIMIT_BYTES
+    return fitting(
+        report,
+        Document(TEMPLATE, _TIERS, lambda text: len(text.encode()) <= SUMMARY_LIMIT_BYTES, _WHERE),
+        templates_dir,
+    )

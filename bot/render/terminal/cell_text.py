@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from rich import box
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
@@ -16,29 +15,15 @@ from bot.core.rules.delta import MetricDelta
 from bot.core.values.explanation import DispatchDelta, Explanation
 from bot.core.values.program import Family
 from bot.core.values.snapshot import CellKey
-from bot.render.reasons.cause_lines import cause_words, said
-from bot.render.reasons.why import component_amounts, family_line, rest
+from bot.render.terminal.drawing import LEVELS, table_of, text_of
 from bot.render.text.escape import clean, clean_block
 from bot.render.text.filters import change, sides, signed
-from bot.render.text.phrase import Phrase
-from bot.render.view.text_tables import dispatch_sides
+from bot.render.view.compilers import reproduction
+from bot.render.view.story import DispatchLine, Room, Story, cause_words, dispatch_line, family_lines, story
 
-_STYLES = {"text": "", "code": "cyan", "strong": "bold"}
-_LEVELS = {"fail": "bold red", "warn": "yellow"}
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 _MESSAGE_LINES = 12
-_AMOUNTS = ("sites", "code", "stack")
-_FIELDS = (
-    ("sites", "dispatch sites", "count"),
-    ("code_bytes", "code", "bytes"),
-    ("stack_bytes", "stack frame", "bytes"),
-    ("alloca_bytes", "stack allocations", "bytes"),
-    ("workgroup_bytes", "workgroup memory", "bytes"),
-    ("vgprs", "VGPRs", "count"),
-    ("sgprs", "SGPRs", "count"),
-    ("vgpr_spills", "VGPR spills", "count"),
-    ("sgpr_spills", "SGPR spills", "count"),
-)
+_Parts = Iterator["Text | Table | Padding"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +57,10 @@ def print_cell(told: Told, console: Console) -> None:
     """Everything the report says of the cell."""
     for part in _cell_parts(told):
         console.print(part)
-    for line in _commands(told):
-        console.print(line, soft_wrap=True)  # to be copied whole
+    console.print(Text("\nTo reproduce", "bold"))
+    for about, command in reproduction(told.compilers, told.commands):
+        console.print(Text(clean(about), "dim"), soft_wrap=True)
+        console.print(Text(clean(command)), soft_wrap=True)  # to be copied whole
 
 
 def print_dispatch(told: Told, delta: DispatchDelta, console: Console) -> None:
@@ -82,21 +69,25 @@ def print_dispatch(told: Told, delta: DispatchDelta, console: Console) -> None:
         console.print(part)
 
 
-def _cell_parts(told: Told) -> Iterator[Text | Table | Padding]:
+def _cell_parts(told: Told) -> _Parts:
     yield _title(told)
-    yield from (Text(f"{level}: {clean(words)}", _LEVELS.get(level, "")) for level, words in told.findings)
+    yield from (Text(f"{level}: {clean(words)}", LEVELS.get(level, "")) for level, words in told.findings)
     yield from _failures(told)
-    yield from _roots(told.roots)
-    if told.explanation:
-        yield Text.assemble("\n", _text(said(told.explanation)), ".")
-    elif told.state == "changed":
+    if told.roots:
+        yield Text("\nRoot causes that this cell has a part in, and their bytes over all cells", "bold")
+    for cause, what, net_bytes in told.roots:
+        yield Text.assemble("  ", (cause_words(cause), "bold"), f": {clean(what)}: {signed(net_bytes)}")
+    if told.explanation is None and told.state == "changed":
         yield Text("\nthe report does not say why", "yellow")
-    yield from _metrics(told.metrics)
-    if told.explanation:
-        yield from _explanation(told.explanation)
+    view = story(told.explanation, told.families, Room()) if told.explanation else None
+    if view:
+        yield Text.assemble("\n", text_of(view.said), ".")
+    yield from _metrics([metric for metric in told.metrics if metric.base != metric.head])
+    if view:
+        yield from _story(view)
     if told.families:
         yield Text("\nWhat deduplication left behind", "bold")
-        yield from (Padding(_text(family_line(family)), (0, 0, 0, 2)) for family in told.families)
+        yield from (Padding(text_of(line), (0, 0, 0, 2)) for line in family_lines(told.families, Room()))
 
 
 def _title(told: Told) -> Text:
@@ -105,17 +96,7 @@ def _title(told: Told) -> Text:
     return Text.assemble(name, ": ", (clean(told.state), "bold"), reason)
 
 
-def _text(words: Phrase) -> Text:
-    """Spans keep the blanks at their ends."""
-    return Text.assemble(*((_clean_span(span.text), _STYLES[span.kind]) for span in words))
-
-
-def _clean_span(text: str) -> str:
-    left, right = text[: len(text) - len(text.lstrip())], text[len(text.rstrip()) :]
-    return f"{left and ' '}{clean(text)}{right and ' '}" if text.strip() else text and " "
-
-
-def _failures(told: Told) -> Iterator[Text | Padding]:
+def _failures(told: Told) -> _Parts:
     for side, message in told.failures.items():
         if message:
             yield Text(f"\n{side}: {clean(told.status.get(side, '')) or 'failed'}", "bold")
@@ -123,133 +104,70 @@ def _failures(told: Told) -> Iterator[Text | Padding]:
             yield Padding(Text("\n".join(lines), "dim"), (0, 0, 0, 4))
 
 
-def _table(title: str, *headers: str) -> Table:
-    table = Table(
-        title=Text(f"\n{title}", "bold") if title else None,
-        title_justify="left",
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        padding=(0, 1, 0, 0),
-    )
-    for header in headers:
-        table.add_column(header, overflow="fold", justify="right" if "→" in header or header == "change" else "left")
-    return table
-
-
-def _metrics(metrics: Sequence[MetricDelta]) -> Iterator[Table]:
-    changed = [m for m in metrics if m.base != m.head]
-    if not changed:
-        return
-    table = _table("Metrics that changed", "metric", "base → head", "change")
+def _metrics(changed: Sequence[MetricDelta]) -> _Parts:
+    table = table_of("Metrics that changed", "metric", "base → head", "change")
     for m in changed:
         about = METRIC_BY_ID[m.id]
         table.add_row(about.label, sides(m.base, m.head, about.unit), change(m.base, m.head, about.unit))
-    yield table
-
-
-def _roots(roots: Sequence[tuple[str | None, str, int]]) -> Iterator[Text]:
-    if roots:
-        yield Text("\nRoot causes that this cell has a part in, and their bytes over all cells", "bold")
-    for cause, what, net_bytes in roots:
-        yield Text.assemble("  ", (cause_words(cause), "bold"), f": {clean(what)}: {signed(net_bytes)}")
-
-
-def _waterfall(explanation: Explanation) -> Iterator[Table]:
-    """The change of the artifact by cause; what no dispatch explains part by part."""
-    if not explanation.waterfall:
-        return
-    table = _table("The artifact's change by cause", "cause", "part", "change")
-    for cause, size in explanation.waterfall.items():
-        table.add_row(Text(cause_words(cause), "cyan"), "", signed(size))
-        for part in explanation.parts:
-            if part.cause == cause:
-                table.add_row("", clean(part.what), signed(part.change_bytes))
-    table.add_row("all", "", signed(sum(explanation.waterfall.values())))
-    yield table
-
-
-def _alike(delta: DispatchDelta) -> bool:
-    """True where all numbers are the same."""
-    return all(getattr(delta.base, field, None) == getattr(delta.head, field, None) for field, _, _ in _FIELDS)
-
-
-def _dispatch(delta: DispatchDelta) -> Iterator[Text | Padding]:
-    """A block instead of a table's row: names are long, terminals are narrow."""
-    numbers = [
-        f"{label} {dispatch_sides(delta, field, unit)}"
-        for field, label, unit in _FIELDS
-        if getattr(delta.base, field, None) != getattr(delta.head, field, None)
-    ]
-    yield Text.assemble("  ", (clean(delta.name), "cyan"))
-    place = f"{cause_words(delta.cause)} in {clean(delta.component)}: {', '.join(numbers)}"
-    yield Padding(Text(place), (0, 0, 0, 4))
-    if delta.note:
-        yield Padding(Text(clean(delta.note), "dim"), (0, 0, 0, 4))
-
-
-def _same_size(deltas: Sequence[DispatchDelta]) -> Iterator[Padding]:
-    """By cause: other code of the same size."""
-    causes: dict[str | None, list[str]] = {}
-    for delta in deltas:
-        causes.setdefault(delta.cause, []).append(clean(delta.name))
-    for cause, names in causes.items():
-        words = f"{cause_words(cause)}, all numbers equal ({len(names):,}): "
-        yield Padding(Text.assemble(words, (", ".join(names), "cyan")), (0, 0, 0, 2))
-
-
-def _explanation(explanation: Explanation) -> Iterator[Table | Text | Padding]:
-    yield from _waterfall(explanation)
-    if explanation.dispatches:
-        yield Text(f"\nDispatches that changed ({len(explanation.dispatches):,}; --dispatch NAME tells more)", "bold")
-        resized = [delta for delta in explanation.dispatches if not _alike(delta)]
-        for delta in resized:
-            yield from _dispatch(delta)
-        yield from _same_size([delta for delta in explanation.dispatches if _alike(delta)])
-    if told := rest(explanation):
-        yield Text(told, "dim")
-    if explanation.components:
-        table = _table("Components that moved", "component", *(f"{what}, base → head" for what in _AMOUNTS))
-        for part in explanation.components:
-            table.add_row(Text(clean(part.name), "cyan"), *component_amounts(part))
+    if changed:
         yield table
 
 
-def _commands(told: Told) -> Iterator[Text]:
-    """One command for both sides where they are the same."""
-    yield Text("\nTo reproduce", "bold")
-    sides: dict[str, list[str]] = {}
-    for side, command in told.commands.items():
-        sides.setdefault(clean(command), []).append(f"{side}: IREE {clean(told.compilers.get(side, ''))}")
-    for command, names in sides.items():
-        yield Text(f"# {'; '.join(names)}", "dim")
-        yield Text(command or "# not measured on this side")
+def _story(view: Story) -> _Parts:
+    if view.falls:
+        table = table_of("The artifact's change by cause", "cause", "part", "change", numbers_from=2)
+        for fall in view.falls:
+            table.add_row(Text(fall.cause, "cyan"), "", fall.change)
+            for what, moved in fall.parts:
+                table.add_row("", Text(what), moved)
+        yield table
+    if view.dispatches:
+        yield Text(f"\nDispatches that changed ({view.dispatches.total:,}; --dispatch NAME tells more)", "bold")
+        yield from _dispatches(view.dispatches.items)
+    if view.rest:
+        yield Text(view.rest, "dim")
+    if view.components:
+        sizes = ("dispatch sites", "code, base → head", "stack frame, base → head")
+        table = table_of("Components that moved", "component", *sizes)
+        for part in view.components:
+            table.add_row(Text(part.name, "cyan"), part.sites, part.code, part.stack)
+        yield table
 
 
-def _dispatch_parts(delta: DispatchDelta) -> Iterator[Text | Table | Padding]:
-    known = delta.head or delta.base
+def _dispatches(lines: Sequence[DispatchLine]) -> _Parts:
+    """Blocks instead of a table's rows: names are long, terminals are narrow; those of the same size by cause."""
+    alike: dict[str, list[str]] = {}
+    for line in lines:
+        numbers = [f"{label} {number.text}" for label, number in line.numbers.items() if number.differs]
+        if not numbers:
+            alike.setdefault(line.cause, []).append(line.name)
+            continue
+        yield Text.assemble("  ", (line.name, "cyan"))
+        yield Padding(Text(f"{line.cause} in {line.component}: {', '.join(numbers)}"), (0, 0, 0, 4))
+        if line.note:
+            yield Padding(Text(line.note, "dim"), (0, 0, 0, 4))
+    for cause, names in alike.items():
+        words = f"{cause}, all numbers equal ({len(names):,}): "
+        yield Padding(Text.assemble(words, (", ".join(names), "cyan")), (0, 0, 0, 2))
+
+
+def _dispatch_parts(delta: DispatchDelta) -> _Parts:
+    line, known = dispatch_line(delta), delta.head or delta.base
     kind = f" ({clean(known.kind)}, in {clean(known.executable)})" if known else ""
     yield Text.assemble("\n", (clean(delta.name), "bold cyan"), kind)
-    how = f" in {clean(delta.component)}; matched by {clean(delta.matched)}"
-    yield Text.assemble((cause_words(delta.cause), "bold"), how)
-    if delta.note:
-        yield Text(clean(delta.note))
-    yield _numbers(delta)
+    how = f"matched by {line.matched}" if delta.base and delta.head else line.matched
+    yield Text.assemble((line.cause, "bold"), f" in {line.component}; {how}")
+    if line.note:
+        yield Text(line.note)
+    table = table_of("", "", "base → head")
+    for label, number in line.numbers.items():
+        if number.known:
+            table.add_row(label, number.text)
+    yield table
     for name, side in (("base", delta.base), ("head", delta.head)):
         if side and side.strategy:
             yield Text(f"{name}: {clean(side.strategy)}")
     if delta.diff:
         yield Text("\nThe smallest piece that differs", "bold")
-        yield from map(_diff_line, delta.diff)
-
-
-def _numbers(delta: DispatchDelta) -> Table:
-    table = _table("", "", "base → head")
-    for field, label, unit in _FIELDS:
-        if any(getattr(side, field, None) is not None for side in (delta.base, delta.head)):
-            table.add_row(label, dispatch_sides(delta, field, unit))
-    return table
-
-
-def _diff_line(line: str) -> Text:
-    shown = clean_block(line).replace("\n", " ")
-    return Text(f"  {shown}", _DIFF_STYLES.get(line[:1], "dim"))
+    for row in delta.diff:
+        yield Text(f"  {clean_block(row)}".replace("\n", " "), _DIFF_STYLES.get(row[:1], "dim"))

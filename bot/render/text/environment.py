@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import jinja2
@@ -88,11 +87,8 @@ def html_number_cells(texts: Sequence[tuple[str, str, str]]) -> Markup:
     """Values, each with its change in small and a CSS class for that, as the cells of a table."""
     parts = [f"{value}{_SEPARATOR}{css}{_SEPARATOR}{change}" for value, change, css in texts]
     escaped = (str(Markup.escape(part)).split(_SEPARATOR) for part in parts)
-    return Markup("".join(f'<td class="n">{value}{_small(change, css)}</td>' for value, css, change in escaped))
-
-
-def _small(change: str, css: str) -> str:
-    return f'<small class="{css}">{change}</small>' if change else ""
+    told = ((value, f'<small class="{css}">{change}</small>' if change else "") for value, css, change in escaped)
+    return Markup("".join(f'<td class="n">{value}{small}</td>' for value, small in told))
 
 
 def _safe(escaped: Callable[..., str]) -> Callable[..., Markup]:
@@ -110,6 +106,7 @@ def _html_finalize(value: Any) -> Any:
 _MARKDOWN: Mapping[str, Callable[..., Any]] = {
     "code": _safe(escape.md_code),
     "cell": _safe(escape.md_cell),
+    "clip": escape.clip,  # still to be escaped
     "fence": _safe(escape.md_fence),
     "html": _safe(escape.html_text),
     "link": _safe(escape.md_link),
@@ -183,11 +180,8 @@ def draw(template: jinja2.Template, **values: Any) -> str:
     try:
         return _BLANK_LINES.sub("\n\n", template.render(**values)).strip() + "\n"
     except _FAULTS as error:
-        raise TemplateError(f"template failed: {_words(error)}", where=_place(error, template)) from error
-
-
-def _words(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}" if not isinstance(error, jinja2.TemplateError) else str(error)
+        kind = "" if isinstance(error, jinja2.TemplateError) else f"{type(error).__name__}: "
+        raise TemplateError(f"template failed: {kind}{error}", where=_place(error, template)) from error
 
 
 def _place(error: Exception, template: jinja2.Template) -> str:
@@ -196,10 +190,6 @@ def _place(error: Exception, template: jinja2.Template) -> str:
         return f"{error.filename or error.name}:{error.lineno}"
     place, trace = str(template.filename or template.name), error.__traceback__
     while trace is not None:
-        place, trace = _frame_place(trace) or place, trace.tb_next
+        name = trace.tb_frame.f_code.co_filename
+        place, trace = f"{name}:{trace.tb_lineno}" if name.endswith(".j2") else place, trace.tb_next
     return place
-
-
-def _frame_place(trace: TracebackType) -> str:
-    name = trace.tb_frame.f_code.co_filename
-    return f"{name}:{trace.tb_lineno}" if name.endswith(".j2") else ""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 
 from bot.core.values.verdict import Accepted, Finding
-from bot.render.text.escape import clean, clip
+from bot.render.text.escape import clean
 from bot.render.text.phrase import Phrase
 from bot.render.text.selection import Limits, Listing, listing
 from bot.render.view.facts import NAME_LIMIT, Facts, cells_phrase
@@ -38,12 +39,8 @@ def accepted(facts: Facts, limits: Limits) -> Listing[AcceptedGroup]:
     for finding in facts.report.verdict.findings:
         if finding.accepted is not None:
             groups.setdefault(finding.accepted, []).append(finding)
-    shown = list(groups.items())[:_GROUPS]
-    rows = (_group(facts, by, found, min(_NAMES, limits.names)) for by, found in shown)
+    rows = []
+    for by, found in islice(groups.items(), _GROUPS):
+        cells = cells_phrase(facts, sorted({finding.key for finding in found}), min(_NAMES, limits.names))
+        rows.append(AcceptedGroup(clean(by.who, NAME_LIMIT), clean(by.why, _WHY_CHARS), len(found), cells))
     return listing(rows, len(groups), "acceptance")
-
-
-def _group(facts: Facts, by: Accepted, findings: list[Finding], names: int) -> AcceptedGroup:
-    keys = sorted({finding.key for finding in findings})
-    why = clip(clean(by.why), _WHY_CHARS)
-    return AcceptedGroup(clip(clean(by.who), NAME_LIMIT), why, len(findings), cells_phrase(facts, keys, names))

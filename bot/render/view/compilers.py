@@ -11,11 +11,10 @@ from bot.render.text.escape import clip
 from bot.render.text.filters import plural
 from bot.render.text.phrase import Phrase, Span, code, joined, phrase
 from bot.render.text.selection import Limits, Listing, fair_in_order, first, listing
-from bot.render.view.facts import Facts
+from bot.render.view.facts import NAME_LIMIT, Facts
 
 _VALUE_LIMIT = 300
 _COMMAND_LIMIT = 2_000
-_TOO_LONG = "# longer than {limit:,} characters: see report.json"
 _DIGEST_CHARS = 16
 _REVISION_CHARS = 10
 _RULE_LIMIT = 120
@@ -143,7 +142,7 @@ def commands(facts: Facts, limits: Limits) -> Listing[Commands]:
     """The exact commands of every alarming cell: newly broken, with a finding, or over the stack limit."""
     keys = list(dict.fromkeys(_alarming(facts)))
     shown = fair_in_order(keys, lambda key: key.model, limits.commands)
-    return listing((_commands(facts, key) for key in shown), len(keys), "reproducing command")
+    return listing((_commands(facts, key) for key in shown), len(keys), "command")
 
 
 def _alarming(facts: Facts) -> Iterator[CellKey]:
@@ -157,22 +156,20 @@ def _alarming(facts: Facts) -> Iterator[CellKey]:
 
 def _commands(facts: Facts, key: CellKey) -> Commands:
     delta, report = facts.deltas[key], facts.report
-    sides: Mapping[str, tuple[Snapshot, str]] = {
-        "base": (report.base, delta.base.command if delta.base else ""),
-        "head": (report.head, delta.head.command if delta.head else ""),
-    }
-    said = {name: f"{name}: IREE {clip(side.compiler.version, 48)}" for name, (side, _) in sides.items()}
-    if sides["base"][1] == sides["head"][1]:
-        lines = [f"# {said['base']}; {said['head']}", _command(sides["head"][1])]
-    else:
-        lines = [text for name in sides for text in (f"# {said[name]}", _command(sides[name][1]))]
-    return Commands(clip(key.model, 64), clip(key.target, 64), "\n".join(lines))
+    versions = {"base": report.base.compiler.version, "head": report.head.compiler.version}
+    cells = {"base": delta.base, "head": delta.head}
+    told = reproduction(versions, {side: cell.command if cell else "" for side, cell in cells.items()})
+    too_long = f"# longer than {_COMMAND_LIMIT:,} characters: see report.json"
+    lines = (f"{about}\n{command if len(command) <= _COMMAND_LIMIT else too_long}" for about, command in told)
+    return Commands(clip(key.model, NAME_LIMIT), clip(key.target, NAME_LIMIT), "\n".join(lines))
 
 
-def _command(text: str) -> str:
-    if len(text) > _COMMAND_LIMIT:
-        return _TOO_LONG.format(limit=_COMMAND_LIMIT)
-    return text or "# not measured on this side"
+def reproduction(versions: Mapping[str, str], commands: Mapping[str, str]) -> list[tuple[str, str]]:
+    """A comment that names sides and compilers, and the command of these sides; once where both have the same."""
+    told: dict[str, list[str]] = {}
+    for side, command in commands.items():
+        told.setdefault(command, []).append(f"{side}: IREE {clip(versions.get(side, ''), 48)}")
+    return [(f"# {'; '.join(names)}", command or "# not measured on this side") for command, names in told.items()]
 
 
 def notes(report: Report, limits: Limits) -> Listing[str]:

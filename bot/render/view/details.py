@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bot.core.metrics import METRIC_BY_ID, METRICS, Metric
+from bot.core.metrics import METRIC_BY_ID, METRICS
 from bot.core.rules.delta import CellDelta, exact_changes
 from bot.render.text.escape import clip
 from bot.render.text.filters import amount
@@ -28,7 +28,11 @@ class ModelChanges:
 
 def changed(facts: Facts, limits: Limits) -> Listing[ModelChanges]:
     """The changed cells by model; where there are too many, models take turns with their rows."""
-    pairs = [(delta, metric.id) for delta in facts.states["changed"] for metric in _differing(delta)]
+    pairs = [
+        (delta, id_)
+        for delta in facts.states["changed"]
+        for id_ in [value.id for value in exact_changes(delta.metrics.values())] or [METRICS[0].id]
+    ]
     keep = fair_in_order(pairs, lambda pair: pair[0].key.model, limits.changed)
     shown = by_model(delta.key for delta in facts.states["changed"])
     rows: dict[str, list[MetricRow]] = {model: [] for model in shown}
@@ -36,23 +40,15 @@ def changed(facts: Facts, limits: Limits) -> Listing[ModelChanges]:
     for delta, _ in pairs:
         totals[delta.key.model] += 1
     for delta, id_ in keep:
-        rows[delta.key.model].append(_row(facts, delta, id_))
-    models = [_changes(model, shown[model], rows[model], totals[model]) for model in shown if rows[model]]
-    return listing(models, len(shown), "model with changes")
-
-
-def _differing(delta: CellDelta) -> Iterable[Metric]:
-    return [METRIC_BY_ID[value.id] for value in exact_changes(delta.metrics.values())] or [METRICS[0]]
-
-
-def _changes(model: str, targets: Sequence[str], rows: list[MetricRow], total: int) -> ModelChanges:
-    return ModelChanges(clip(model, NAME_LIMIT), len(targets), listing(rows, total, "changed metric"))
-
-
-def _row(facts: Facts, delta: CellDelta, id_: str) -> MetricRow:
-    value = delta.metrics[id_]
-    finding = finding_of(facts, delta.key, id_)
-    return metric_row(facts, delta.key, METRIC_BY_ID[id_], (value.base, value.head), finding)
+        values = (delta.metrics[id_].base, delta.metrics[id_].head)
+        finding = finding_of(facts, delta.key, id_)
+        rows[delta.key.model].append(metric_row(facts, delta.key, METRIC_BY_ID[id_], values, finding))
+    models = [
+        ModelChanges(clip(model, NAME_LIMIT), len(shown[model]), listing(told, totals[model], "changed metric"))
+        for model, told in rows.items()
+        if told
+    ]
+    return listing(models, len(shown), "changed model")
 
 
 def settled(facts: Facts, limits: Limits) -> Listing[Phrase]:

@@ -12,7 +12,7 @@ from bot.core.values.verdict import Finding, Level
 from bot.core.values.whole_report import Report
 from bot.render.text.escape import clip
 from bot.render.text.filters import plural
-from bot.render.text.phrase import Phrase, Span, code, joined, phrase
+from bot.render.text.phrase import Phrase, code, joined, phrase
 
 STACK_LIMIT_BYTES = 32_768
 """The compiler's default for `--iree-llvmcpu-stack-allocation-limit`."""
@@ -75,9 +75,9 @@ def build_facts(report: Report) -> Facts:
     cells = [delta.key for delta in report.deltas if delta.state != "unmeasured"]
     measured, models = frozenset(key.target for key in cells), frozenset(key.model for key in cells)
     deltas = {delta.key: delta for delta in report.deltas}
-    return Facts(
-        report, states, dict(findings), deltas, short_names(targets, backends), measured, models, _rules(report)
-    )
+    keys = dict.fromkeys(rule_key(finding) for finding in report.verdict.findings)
+    rules = {key: number for number, key in enumerate(keys, 1)}
+    return Facts(report, states, dict(findings), deltas, short_names(targets, backends), measured, models, rules)
 
 
 def mark_of(finding: Finding) -> str:
@@ -93,11 +93,6 @@ def level_of(finding: Finding) -> Level:
 def rule_key(finding: Finding) -> RuleKey:
     """What findings that one footnote explains have in common."""
     return mark_of(finding), finding.rule, finding.limit
-
-
-def _rules(report: Report) -> dict[RuleKey, int]:
-    keys = dict.fromkeys(rule_key(finding) for finding in report.verdict.findings)
-    return {key: number for number, key in enumerate(keys, 1)}
 
 
 def _shorter(target: str, backend: str) -> str:
@@ -146,17 +141,15 @@ def cells_phrase(facts: Facts, keys: Sequence[CellKey], limit: int) -> Phrase:
     for where, models in shapes.items():
         everywhere = len(models) > 1 and set(models) == facts.models
         shown = models if everywhere else models[: max(1, room)]
-        who = phrase("every model") if everywhere else joined([(_name(model),) for model in shown], ", ")
+        who = (
+            phrase("every model") if everywhere else joined([(code(clip(model, NAME_LIMIT)),) for model in shown], ", ")
+        )
         parts.append(phrase(who, " on ", _targets_phrase(facts, where[: max(1, limit)])))
         told, room = told + len(shown) * min(len(where), max(1, limit)), room - len(shown) - len(where) + 1
         if room <= 0:
             break
     rest = len(keys) - told
     return joined([*parts, *([phrase(plural(rest, "more cell"))] if rest else [])], "; ")
-
-
-def _name(model: str) -> Span:
-    return code(clip(model, NAME_LIMIT))
 
 
 def _targets_phrase(facts: Facts, targets: Sequence[str]) -> Phrase:

@@ -12,7 +12,7 @@ from bot.render.text.escape import clean_block, clip
 from bot.render.text.filters import amount, plural
 from bot.render.text.phrase import Phrase, code, phrase
 from bot.render.text.selection import Limits, Listing, fair, fair_in_order, listing
-from bot.render.view.facts import STACK_LIMIT_BYTES, Facts, cells_phrase, figure_bytes, is_over
+from bot.render.view.facts import NAME_LIMIT, STACK_LIMIT_BYTES, Facts, cells_phrase, figure_bytes, is_over
 
 _LINE_CHARS = 200
 _NAMES = 12
@@ -103,7 +103,7 @@ def failure_words(cell: Cell) -> Phrase:
     """What happened to a cell without an artifact: `does not compile (exit code 1)`."""
     failure = cell.failure
     if failure is None:
-        return phrase("failed without a word")
+        return phrase("failed without a message")
     if failure.signal:
         return phrase("compiler crashed (", code(clip(failure.signal, 32)), ")")
     if failure.stage == "stack-limit" and failure.figure_bytes is not None:
@@ -127,12 +127,11 @@ def over_limit(facts: Facts, limits: Limits) -> Listing[OverRow]:
     both = [d for d in facts.report.deltas if is_over(d.base) and is_over(d.head)]
     both.sort(key=lambda d: (-abs((figure_bytes(d.head) or 0) - (figure_bytes(d.base) or 0)), d.key))
     shown = fair_in_order(both, lambda delta: delta.key.model, limits.findings)
-    return listing((_over_row(facts, delta) for delta in shown), len(both), "cell")
-
-
-def _over_row(facts: Facts, delta: CellDelta) -> OverRow:
-    names = (clip(delta.key.model, 64), facts.short[delta.key.target])
-    return OverRow(*names, figure_bytes(delta.base), figure_bytes(delta.head))
+    rows = (
+        OverRow(clip(d.key.model, NAME_LIMIT), facts.short[d.key.target], figure_bytes(d.base), figure_bytes(d.head))
+        for d in shown
+    )
+    return listing(rows, len(both), "cell")
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +157,7 @@ def _reason_group(facts: Facts, reason: str, keys: Sequence[CellKey], limits: Li
     targets = {key.target for key in keys}
     words = clip(reason or "no reason given", 300)
     if len(targets) == 1 and not targets & facts.measured_targets:
-        said = phrase(code(clip(keys[0].target, 64)), f" ({plural(len(keys), 'cell')})")
+        said = phrase(code(clip(keys[0].target, NAME_LIMIT)), f" ({plural(len(keys), 'cell')})")
     else:
         said = cells_phrase(facts, keys, limits.names)
     return ReasonGroup(words, said, len(keys))

@@ -116,14 +116,10 @@ def _cell(facts: Facts, key: CellKey) -> GridCell:
     delta = facts.deltas.get(key)
     if delta is None:
         return GridCell((), "", "", "")
-    words = [word for mark in _marks(facts, delta) if (word := _word(mark, delta))]
-    return GridCell(tuple(_marks(facts, delta)), "".join(words), facts.level(key), delta.state)
-
-
-def _word(mark: str, delta: CellDelta) -> str:
-    if mark != "number":
-        return _LEGEND[mark][0]
-    return grid_percent(delta.metrics["artifact_bytes"].ratio)
+    marks = tuple(_marks(facts, delta))
+    ratio = delta.metrics["artifact_bytes"].ratio if "number" in marks else None
+    text = "".join(grid_percent(ratio) if mark == "number" else _LEGEND[mark][0] for mark in marks)
+    return GridCell(marks, text, facts.level(key), delta.state)
 
 
 def _marks(facts: Facts, delta: CellDelta) -> Iterator[str]:

@@ -66,11 +66,11 @@ def _judged(facts: Facts) -> Iterator[Phrase]:
     marks = [facts.mark(key) for key in facts.findings]
     failing = marks.count("fail")
     yield from _counted(facts, failing, marks.count("accepted"), marks.count("warn"))
-    if _all_standing(facts):
-        yield phrase("all of them as on base already")
+    if all(is_standing(finding) for finding in facts.report.verdict.findings):
+        yield phrase("all of them were there on base")
         yield from _unjudged(facts)
     elif is_standing(worst := _worst(facts)):
-        yield phrase("these as on base already")
+        yield phrase("these were there on base")
     else:
         yield phrase("worst: ", finding_words(facts, worst))
     broken = sum(facts.mark(delta.key) in ("", "warn") for delta in facts.states["newly-broken"])
@@ -93,10 +93,6 @@ def _people(facts: Facts) -> Phrase:
     names = sorted({finding.accepted.who for finding in facts.report.verdict.findings if finding.accepted})
     others = f" and {plural(len(names) - 2, 'other')}" if len(names) > 2 else ""
     return phrase(joined([(code(clip(name, NAME_LIMIT)),) for name in names[:2]], ", "), others)
-
-
-def _all_standing(facts: Facts) -> bool:
-    return all(is_standing(finding) for finding in facts.report.verdict.findings)
 
 
 def _worst(facts: Facts) -> Finding:

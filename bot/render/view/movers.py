@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from bot.core.metrics import ARTIFACT_PARTS, METRICS, Metric
-from bot.core.rules.delta import CellDelta
+from bot.core.metrics import ARTIFACT_PARTS, METRIC_BY_ID, METRICS, Metric
 from bot.core.values.snapshot import CellKey
 from bot.core.values.verdict import Finding
 from bot.render.text.selection import Limits, Listing, fair, listing
@@ -60,27 +59,17 @@ def movers(facts: Facts, sign: int, limits: Limits, most: int) -> Movers:
     )
 
 
-def _model(move: _Move) -> str:
-    return move.key.model
-
-
 def _moves(facts: Facts, sign: int) -> dict[str, list[_Move]]:
     found: dict[str, list[_Move]] = {metric.id: [] for metric in METRICS if metric.exact}
-    by_id = {metric.id: metric for metric in METRICS}
     for state in ("changed", "newly-broken"):
         for delta in facts.states[state]:
-            for id_, base, head in _pairs(delta):
-                if (head - base) * sign > 0 and id_ in found:
-                    found[id_].append(_Move(delta.key, by_id[id_], base, head, finding_of(facts, delta.key, id_)))
+            for id_, base, head in ((metric.id, metric.base, metric.head) for metric in delta.metrics.values()):
+                if base is not None and head is not None and (head - base) * sign > 0 and id_ in found:
+                    finding = finding_of(facts, delta.key, id_)
+                    found[id_].append(_Move(delta.key, METRIC_BY_ID[id_], base, head, finding))
     for moves in found.values():
         moves.sort(key=lambda m: (_rank(m.finding), -m.size, m.key))
     return found
-
-
-def _pairs(delta: CellDelta) -> Iterator[tuple[str, int, int]]:
-    for metric in delta.metrics.values():
-        if metric.base is not None and metric.head is not None and metric.base != metric.head:
-            yield metric.id, metric.base, metric.head
 
 
 def finding_of(facts: Facts, key: CellKey, metric_id: str) -> Finding | None:
@@ -112,7 +101,7 @@ def _is_told(move: _Move, wholes: Mapping[CellKey, int]) -> bool:
 def _ranked(moves: Sequence[_Move], per_model: int) -> list[_Move]:
     """One metric's moves with the worse findings first; in each rank models take turns."""
     ranks = [[move for move in moves if _rank(move.finding) == rank] for rank in range(3)]
-    ordered = [move for alike in ranks for move in fair(alike, _model, len(alike))]
+    ordered = [move for alike in ranks for move in fair(alike, lambda move: move.key.model, len(alike))]
     seen: Counter[str] = Counter()
     kept = []
     for move in ordered:

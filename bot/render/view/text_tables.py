@@ -1,12 +1,9 @@
-"""Tables as values: headers, and rows of phrases that each place draws with its own escapes."""
+"""Lines and tables as values, of phrases that each place draws with its own escapes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from bot.core.values.explanation import DispatchDelta
-from bot.core.values.snapshot import Dispatch
-from bot.render.text.filters import amount, sides
 from bot.render.text.phrase import Phrase, code, phrase
 from bot.render.text.selection import Listing
 
@@ -17,12 +14,21 @@ Row = tuple[Phrase, ...]
 
 
 @dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a list: what everybody should read, and a detail below it, which may be empty."""
+
+    said: Phrase
+    detail: Phrase
+
+
+@dataclass(frozen=True, slots=True)
 class Table:
     """One table.
 
     Attributes:
         headers: as many as a row has cells; numbers begin at column `numbers_from`.
-        caption: what stands above it; may be empty.
+        caption: what it is of; may be empty.
+        about: what its words mean, in sentences; may be empty.
         small: True for a table that is wide.
     """
 
@@ -30,6 +36,7 @@ class Table:
     rows: Listing[Row] = field(default_factory=Listing)
     numbers_from: int = 1
     caption: Phrase = ()
+    about: str = ""
     small: bool = False
 
     @property
@@ -45,23 +52,3 @@ class Table:
 def name_cell(text: str) -> Phrase:
     """A name that is not ours."""
     return phrase(code(text))
-
-
-def number_cell(base: int | None, head: int | None, unit: str = "count") -> Phrase:
-    """Both values."""
-    return phrase(sides(base, head, unit))
-
-
-def dispatch_sides(delta: DispatchDelta, field: str, unit: str) -> str:
-    """A number of a dispatch on both sides: `1,200 → 9,999 B`; `– → 9,999 B` where base has no such dispatch."""
-    left, right = _number(delta.base, field), _number(delta.head, field)
-    if delta.base is None:
-        return f"{ABSENT} → {amount(right, unit)}"
-    if delta.head is None:
-        return f"{amount(left, unit)} → {ABSENT}"
-    return sides(left, right, unit)
-
-
-def _number(dispatch: Dispatch | None, field: str) -> int | None:
-    value = getattr(dispatch, field) if dispatch else None
-    return value if isinstance(value, int) else None

@@ -9,10 +9,8 @@ from typing import Any
 from bot.core.rules.quiet import is_standing
 from bot.core.values.verdict import Finding
 from bot.core.values.whole_report import Report
-from bot.render.reasons.cause_lines import CauseLine, causes
 from bot.render.reasons.model_tables import OVERVIEWS, pair_tables
-from bot.render.reasons.root_lines import RootLine, held, roots
-from bot.render.reasons.why import WhyCell, whys
+from bot.render.reasons.why_lines import WhyCell, causes, held, roots, whys
 from bot.render.text.escape import clean, clip
 from bot.render.text.filters import plural
 from bot.render.text.phrase import Phrase
@@ -26,7 +24,7 @@ from bot.render.view.grid import Grid, build_grid
 from bot.render.view.headline import counts, headline
 from bot.render.view.movers import Movers, movers
 from bot.render.view.rows import MetricRow, finding_row
-from bot.render.view.text_tables import Table
+from bot.render.view.text_tables import Line, Table
 
 _FAILURES_AT_ONCE = 4
 _REASONS_AT_ONCE = 3
@@ -86,9 +84,9 @@ class ReportView:
     unchanged: Unchanged
     costs: tuple[CostRow, ...]
     commands: Listing[Commands]
-    roots: Listing[RootLine]
+    roots: Listing[Line]
     held: str
-    causes: Listing[CauseLine]
+    causes: Listing[Line]
     whys: Listing[WhyCell]
     fusion: Table
     folding: Table

@@ -1,0 +1,263 @@
+"""Owns the story of one cell as values: what changed in it, where and why, in the words that every place says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from bot.core.values.explanation import UNATTRIBUTED, ComponentDelta, DispatchDelta, Explanation
+from bot.core.values.program import Family
+from bot.render.text.escape import clean, clip
+from bot.render.text.filters import amount, plural, sides, signed
+from bot.render.text.phrase import Phrase, code, joined, phrase, strong
+from bot.render.text.selection import Listing, listing
+from bot.render.view.facts import NAME_LIMIT
+from bot.render.view.text_tables import ABSENT
+
+SHORT_NOTE = 160
+"""The most characters of a note beside other words."""
+_NAME, _SHORT_NAME, _NOTE, _WHY, _DIFF_LINE = 120, 42, 400, 240, 200
+_EVERY = 1_000_000
+NUMBERS = (
+    ("sites", "dispatch sites", "count"),
+    ("code_bytes", "code", "bytes"),
+    ("stack_bytes", "stack frame", "bytes"),
+    ("alloca_bytes", "stack allocations", "bytes"),
+    ("workgroup_bytes", "workgroup memory", "bytes"),
+    ("vgprs", "VGPRs", "count"),
+    ("sgprs", "SGPRs", "count"),
+    ("vgpr_spills", "VGPR spills", "count"),
+    ("sgpr_spills", "SGPR spills", "count"),
+)
+"""The numbers of an entry point: field, label and unit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """The most of everything that a place shows of one story.
+
+    Attributes:
+        rows: dispatches and families.
+        notes: what differs, told apart from the dispatches.
+        members, varying, varying_chars: names of a family, and what keeps them apart.
+    """
+
+    rows: int = _EVERY
+    components: int = _EVERY
+    notes: int = 0
+    diffs: int = 0
+    diff_lines: int = 0
+    members: int = 2
+    varying: int = 3
+    varying_chars: int = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number on both sides: in words, whether a side knows it, and whether it differs."""
+
+    text: str
+    known: bool
+    differs: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchLine:
+    """One dispatch that is not the same on both sides; `numbers` has all labels of NUMBERS."""
+
+    name: str
+    cause: str
+    component: str
+    note: str
+    matched: str
+    numbers: Mapping[str, Number]
+
+
+@dataclass(frozen=True, slots=True)
+class ComponentLine:
+    """One component of the model: both sides of its dispatch sites, code and stack frame, in words."""
+
+    name: str
+    sites: str
+    code: str
+    stack: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fall:
+    """The change of the artifact by one cause, and its parts that are no dispatch's code: what, and change."""
+
+    cause: str
+    change: str
+    parts: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Diff:
+    """The first lines of a unified diff: the smallest differing piece of one dispatch."""
+
+    name: str
+    text: str
+    more_lines: int
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """Why one cell changed, as far as there is room for it.
+
+    Attributes:
+        cause: in one or two words.
+        said: cause, place, phase and why as a sentence without its full stop.
+        rest: how many entry points did not change, in words; may be empty.
+        falls: the change of the artifact by cause, the largest first, and their sum.
+        by_cause: the same in words, where there are two.
+        mixed: True where some dispatch has another cause than the cell.
+        notes: what differs, with the dispatches that it is true of.
+        components: those that moved.
+        families: what deduplication left behind.
+    """
+
+    cause: str
+    said: Phrase
+    rest: str
+    falls: Listing[Fall]
+    by_cause: str
+    dispatches: Listing[DispatchLine]
+    mixed: bool
+    notes: Listing[Phrase]
+    diffs: tuple[Diff, ...]
+    components: Listing[ComponentLine]
+    families: Listing[Phrase]
+
+
+def story(explanation: Explanation, families: Sequence[Family], room: Room) -> Story:
+    """Everything there is to say of one explained cell."""
+    dispatches, moved = explanation.dispatches, explanation.components
+    return Story(
+        cause_words(explanation.cause),
+        said(explanation),
+        rest(explanation),
+        listing(_falls(explanation), len(explanation.waterfall), "cause"),
+        by_cause(explanation),
+        listing(map(dispatch_line, dispatches[: room.rows]), len(dispatches), "dispatch"),
+        any(delta.cause != explanation.cause for delta in dispatches),
+        _notes(explanation, room.notes),
+        tuple(islice(_diffs(dispatches, room.diff_lines), room.diffs)),
+        listing(map(component_line, moved[: room.components]), len(moved), "moved component"),
+        family_lines(families, room),
+    )
+
+
+def cause_words(cause: str | None) -> str:
+    """A cause in words; `cause not known` for None."""
+    return "cause not known" if cause is None else clip(clean(cause), 24).replace("dedup-", "dedup ")
+
+
+def reason(explanation: Explanation) -> Phrase:
+    """``**strategy** in `encoder`: other tile sizes``."""
+    component = explanation.component
+    place = code(clean(component, NAME_LIMIT)) if component and component != UNATTRIBUTED else None
+    why = clip(clean(explanation.why).rstrip(".: "), _WHY)
+    cause, told = strong(cause_words(explanation.cause)), f": {why}" if why else ""
+    if explanation.cause is None:
+        return phrase(cause, told, *("; most moved in ", place) if place else ())
+    return phrase(cause, *(" in ", place) if place else (), told)
+
+
+def said(explanation: Explanation) -> Phrase:
+    """The same, and the first phase: ``**strategy** in `encoder`: …; the sides first differ in configuration``."""
+    first = clip(clean(explanation.phase), 40) if explanation.phase else ""
+    return phrase(reason(explanation), f"; the sides first differ in {first}" if first else "")
+
+
+def rest(explanation: Explanation) -> str:
+    """The dispatches that there is nothing to tell of, in a sentence; empty where there are none."""
+    same, moved = explanation.unchanged, explanation.rebased
+    told = [f"{plural(same, 'other dispatch')} did not change"] if same else []
+    if moved:
+        have = "has" if moved == 1 else "have"
+        what = "the same numbers, and what the program binds there differs"
+        told.append(f"{plural(moved, 'other dispatch')} {have} {what}")
+    doubt = ", as far as short digests tell" if told and explanation.short_digests else ""
+    return f"{'; '.join(told)}{doubt}." if told else ""
+
+
+def _falls(explanation: Explanation) -> Iterator[Fall]:
+    for cause, size in sorted(explanation.waterfall.items(), key=lambda found: -abs(found[1])):
+        parts = ((clean(p.what), signed(p.change_bytes)) for p in explanation.parts if p.cause == cause)
+        yield Fall(cause_words(cause), signed(size), tuple(parts))
+    if explanation.waterfall:
+        yield Fall("all", signed(sum(explanation.waterfall.values())), ())
+
+
+def by_cause(explanation: Explanation) -> str:
+    """The same in words: `strategy +57,000 B, host +12 B`; empty where there are fewer than two causes."""
+    told = [f"{fall.cause} {fall.change}" for fall in _falls(explanation)][:-1]
+    return ", ".join(told) if len(told) > 1 else ""
+
+
+def dispatch_line(delta: DispatchDelta) -> DispatchLine:
+    """What there is to say of one dispatch."""
+    names = (clean(delta.name, _NAME), cause_words(delta.cause), clean(delta.component, _NAME))
+    numbers = {label: _number(delta, field, unit) for field, label, unit in NUMBERS}
+    return DispatchLine(*names, clean(delta.note, _NOTE), clean(delta.matched, 60).replace("-", " "), numbers)
+
+
+def _number(delta: DispatchDelta, field: str, unit: str) -> Number:
+    """`1,200 → 9,999 B`; `– → 9,999 B` where base has no such dispatch."""
+    left, right = getattr(delta.base, field, None), getattr(delta.head, field, None)
+    if delta.base is None:
+        text = f"{ABSENT} → {amount(right, unit)}"
+    else:
+        text = f"{amount(left, unit)} → {ABSENT}" if delta.head is None else sides(left, right, unit)
+    return Number(text, left is not None or right is not None, left != right)
+
+
+def _notes(explanation: Explanation, most: int) -> Listing[Phrase]:
+    """What differs, each note once with the dispatches that it is true of; not what the cell's `why` said already."""
+    groups: dict[str, list[str]] = {}
+    for delta in explanation.dispatches if most else ():
+        if (note := clean(delta.note, SHORT_NOTE)) and note != clean(explanation.why, SHORT_NOTE):
+            groups.setdefault(note, []).append(delta.name)
+    told = []
+    for note, (name, *others) in islice(groups.items(), most):
+        more = f" and {plural(len(others), 'other dispatch')}" if others else ""
+        told.append(phrase(code(clean(name, _SHORT_NAME)), more, f": {note}"))
+    return listing(told, len(groups), "note")
+
+
+def _diffs(dispatches: Sequence[DispatchDelta], most_lines: int) -> Iterator[Diff]:
+    """The diffs that there are, each text once; none where there is room for no line."""
+    first: dict[tuple[str, ...], str] = {}
+    for delta in dispatches if most_lines else ():
+        first.setdefault(delta.diff, delta.name)
+    for diff, name in first.items():
+        if diff:
+            lines = [clip(line.replace("\n", " "), _DIFF_LINE) for line in diff[:most_lines]]
+            yield Diff(clean(name, NAME_LIMIT), "\n".join(lines), max(0, len(diff) - most_lines))
+
+
+def component_line(delta: ComponentDelta) -> ComponentLine:
+    """What there is to say of one component."""
+    amounts = (("dispatch_sites", "count"), ("code_bytes", "bytes"), ("stack_bytes", "bytes"))
+    return ComponentLine(
+        clean(delta.name, _NAME), *(sides(delta.base.get(what), delta.head.get(what), unit) for what, unit in amounts)
+    )
+
+
+def family_lines(families: Sequence[Family], room: Room) -> Listing[Phrase]:
+    """What deduplication left behind."""
+    return listing((family_line(family, room) for family in families[: room.rows]), len(families), "family")
+
+
+def family_line(family: Family, room: Room) -> Phrase:
+    """``constants keep 6 executables apart (`a`, `b`, …): `arith.constant i32: 3, 5` ``; or that they are identical."""
+    count, kind = plural(len(family.members), "executable"), clean(family.kind, 24).replace("-", " ")
+    apart = f"{kind} {'keep' if kind.endswith('s') else 'keeps'} {count} apart"
+    names = joined([(code(clean(name, 48)),) for name in family.members[: room.members]], ", ")
+    more = ", …" if len(family.members) > room.members else ""
+    lines = () if family.identical else family.varying[: room.varying]
+    varying = joined([(code(clean(line, room.varying_chars)),) for line in lines], "; ")
+    about = f"{count} have identical functions" if family.identical else apart
+    return phrase(about, " (", names, more, ")", ": " if varying else "", varying)
