@@ -14,7 +14,7 @@ from bot.core.metrics import METRIC_IDS
 from bot.core.rules.delta import CellDelta, diff
 from bot.core.rules.policy import judge
 from bot.core.values.explanation import ComponentDelta, DispatchDelta, Explanation
-from bot.core.values.model_counts import FoldCounts, Folding, Fusion, FusionCounts, Overview, Pair, Slope
+from bot.core.values.model_counts import FoldCounts, Folding, Fusion, FusionCounts, Overview, Pair
 from bot.core.values.program import Argument, Family, Program
 from bot.core.values.snapshot import Cell, CellKey, CompilerInfo, Dispatch, Failure, Metrics, Snapshot, SourceInfo
 from bot.core.values.verdict import Finding, Level, Verdict
@@ -447,9 +447,7 @@ def overview(report: Report, word: str = "") -> Overview:
         for step in (0, 2)
     ]
     pair = Pair(f"{word}{models[-1]}", models[0], keys[0].target if keys else word, *sides)
-    points = ((f"{word}bert_l2", 120, 900), ("bert_l4", 230, 3_000), ("bert_l8", 450, 11_000))
-    slopes = ((Slope(f"{word}bert", "vmvx", points, 1.04), Slope(f"{word}bert", "vmvx", points, 1.87654, True)),)
-    return Overview(fusion, folding, (pair,), (*slopes, (None, Slope("vit", "vmvx", points[:2], None))))
+    return Overview(fusion, folding, (pair,))
 
 
 def explained(report: Report, word: str = "") -> Report:

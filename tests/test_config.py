@@ -67,7 +67,7 @@ def test_the_default_is_the_packaged_one() -> None:
         None,
     )
     assert (config.comment, config.fail_job) == ("changes", False)
-    assert config.baseline == BaselineChoice("auto", "code-size-data", Path(".code-size/baselines"), 90, 250)
+    assert config.baseline == BaselineChoice("auto", "code-size-data", Path(".code-size/baselines"), 250)
     assert config.states == DEFAULT_STATES
     assert is_catch_all(config.thresholds[-1])
     named = load_config(configs_dir() / "default.yml")
@@ -175,21 +175,13 @@ def test_sections_keep_their_order_and_have_an_entry_per_glob(load: Load) -> Non
     assert load(SCHEMA).sections == ()
 
 
-def test_pairs_and_depths_are_those_of_the_suite_unless_the_file_has_its_own(load: Load) -> None:
+def test_pairs_are_those_of_the_suite_unless_the_file_has_its_own(load: Load) -> None:
     config = load(SCHEMA)
     assert ("bert_l4_f32_s128", "bert_l4_f32_dyn") in config.pairs
     assert not any("int8" in name for pair in config.pairs for name in pair), "static-dynamic pairs only"
-    assert (config.pairs, config.depths) == read_manifest(configs_dir() / "models" / "suite.yml")
-    own = load(SCHEMA + "pairs: [{static: gone_s, dynamic: gone_d}]\ndepths: {mlp: [l8, l2, l4]}\n")
-    assert (own.pairs, own.depths) == ((("gone_s", "gone_d"),), {"mlp": ("l8", "l2", "l4")})
-    none = load(SCHEMA + "pairs: []\ndepths: {}\n")
-    assert (none.pairs, none.depths) == ((), {})
-
-
-def test_a_manifest_may_have_depths(tmp_path: Path) -> None:
-    path = tmp_path / "suite.yml"
-    path.write_text("schema: code-size-suite/1\npairs: []\ndepths: {b: [b1, b2, b4]}\n", encoding="utf-8")
-    assert read_manifest(path) == ((), {"b": ("b1", "b2", "b4")})
+    assert config.pairs == read_manifest(configs_dir() / "models" / "suite.yml")
+    assert load(SCHEMA + "pairs: [{static: gone_s, dynamic: gone_d}]\n").pairs == (("gone_s", "gone_d"),)
+    assert load(SCHEMA + "pairs: []\n").pairs == ()
 
 
 @pytest.mark.parametrize("text", ["[", "- 1", "schema: code-size-suite/2"])
@@ -396,18 +388,6 @@ BAD = {
         SCHEMA + "pairs:\n- {static: a, dynamic: b}\n- {static: a, dynamic: b}\n",
         "4: pairs[1]: {'static': 'a', 'dynamic': 'b'} is in the list twice",
     ),
-    "two depths": (
-        SCHEMA + "depths:\n  mlp: [l2, l4]\n",
-        "3: depths.mlp: has 2 of at least 3 models (name models of more depths)",
-    ),
-    "a depth twice": (
-        SCHEMA + "depths: {mlp: [l2, l4, l2]}\n",
-        "2: depths.mlp[2]: 'l2' is in the list twice",
-    ),
-    "depths that are a list": (
-        SCHEMA + "depths: [l2, l4, l8]\n",
-        "2: depths: is a list, must be a mapping",
-    ),
     "warn looser than fail": (
         RULES + "  - {metrics: [vm_bytes], warn: 4KiB, fail: 2KiB}\n" + CATCH_ALL,
         "3: thresholds[0].warn: its absolute level is looser than that of 'fail':"
@@ -493,9 +473,9 @@ def test_two_models_of_one_name(load: Load, tmp_path: Path) -> None:
 
 
 def test_baselines_are_completed_entry_by_entry(load: Load) -> None:
-    config = load(SCHEMA + "comment: always\nfail_job: true\nbaseline: {store: artifact, squash_days: 7}\n")
+    config = load(SCHEMA + "comment: always\nfail_job: true\nbaseline: {store: artifact}\n")
     assert (config.comment, config.fail_job) == ("always", True)
-    assert config.baseline == BaselineChoice("artifact", "code-size-data", Path(".code-size/baselines"), 7, 250)
+    assert config.baseline == BaselineChoice("artifact", "code-size-data", Path(".code-size/baselines"), 250)
 
 
 @pytest.mark.parametrize("branch", ["data", "d", "team/code-size.data", "1_a"])
@@ -519,7 +499,6 @@ def test_a_data_branch_that_git_would_refuse_or_misread(load: Load, branch: str)
         ("fail_job: 'yes'", "2: fail_job: is text, must be true or false"),
         ("baseline: {store: branch}", "2: baseline.store: is 'branch', must be one of auto, data-branch, directory, "),
         ("baseline: {branches: x}", "2: baseline.branches: unknown key (did you mean 'branch'?)"),
-        ("baseline: {squash_days: 0}", "2: baseline.squash_days: is 0, must be at least 1"),
         ("baseline: {ancestors: -1}", "2: baseline.ancestors: is -1, must be at least 0"),
         ("baseline: {}", "2: baseline: is empty"),
     ],

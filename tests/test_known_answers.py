@@ -232,19 +232,6 @@ def test_what_deduplication_leaves_behind(lab: Lab, fixture: str, members: int, 
     assert all(any(words in line for line in family.varying) for words in says), family.varying
 
 
-def test_one_model_at_several_depths(tmp_path: Path, cache: Path) -> None:
-    """Four times the layers of BERT fold into the same executables: CPU time grows much slower than the operations."""
-    config = str(REPOSITORY / "configs/depths.yml")
-    options = ["--config", config, "--target", "vmvx", "--cache", str(cache)]
-    bot("compare", "--base", "3.13.0", "--head", "3.13.0", *options, "--out", str(tmp_path))
-    report = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
-    [slope] = report["overview"]["slopes"]
-    operations = [row["metrics"]["linalg_ops"]["head"] for row in report["cells"] if row["target"] == "vmvx"]
-    assert [point[1] for point in slope["head"]["points"]] == sorted(operations)
-    assert 0 < slope["head"]["exponent"] < 1 and not slope["head"]["superlinear"]
-    assert slope["base"] == slope["head"], "the same compiler, measured once"
-
-
 def test_explain_tells_the_story_of_one_cell(lab: Lab) -> None:
     base = lab.measure("base", {"layers": LAYERS})
     head = lab.measure("head", {"layers": LAYERS.replace("128x40", "128x56").replace("32x40", "32x56")})

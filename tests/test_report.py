@@ -145,7 +145,7 @@ def test_a_cell_without_an_explanation_says_so() -> None:
     for cell in report_of(BASE, HEAD)["cells"]:
         assert (cell["cause"], cell["first"], cell["why"], cell["unchanged"]) == (None, None, "", None)
         assert cell["dispatches"] == cell["components"] == cell["families"] == []
-    assert report_of(BASE, HEAD)["overview"] == {"fusion": [], "folding": [], "pairs": [], "slopes": []}
+    assert report_of(BASE, HEAD)["overview"] == {"fusion": [], "folding": [], "pairs": []}
 
 
 def told() -> dict[str, Any]:
@@ -215,5 +215,3 @@ def test_the_overview_is_whole() -> None:
         "folded": 33 / 64,
     }
     assert overview["pairs"][0]["head"]["static"]["executables"] == 32
-    assert overview["slopes"][0]["head"]["points"][0] == ["bert_l2", 120, 900]
-    assert overview["slopes"][1]["base"] is None

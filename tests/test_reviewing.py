@@ -137,7 +137,7 @@ def test_the_next_push_writes_a_damaged_baseline_anew(stage: Stage) -> None:
 
 
 def test_the_default_branch_is_no_store_and_stays_as_it_is(stage: Stage) -> None:
-    main = stage.main(baseline={"store": "data-branch", "branch": "main", "squash_days": 1})
+    main = stage.main(baseline={"store": "data-branch", "branch": "main"})
     ran = stage.push(main)
     assert ran.code == 2 and "branch main is the default branch, and is left alone" in ran.error
     assert "baseline: branch" in ran.error and compiles(stage) == 0

@@ -99,7 +99,7 @@ def test_the_configuration_has_the_keys_of_the_schema() -> None:
 
 def test_the_default_names_every_key_but_those_without_a_default() -> None:
     data = read_yaml(configs_dir() / "default.yml").data
-    assert properties() - set(data) == {"templates", "pairs", "depths"}, "the last two are in the suite's manifest"
+    assert properties() - set(data) == {"templates", "pairs"}, "the last one is in the suite's manifest"
     assert set(data["states"]) == set(STATES)
     assert set(data["baseline"]) == {field.name for field in fields(BaselineChoice)}
 

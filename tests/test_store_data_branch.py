@@ -14,7 +14,7 @@ from test_repository import git
 
 from bot.core.rules.baseline import Entry
 from bot.errors import ConfigError, InputError, NetworkError
-from bot.store.data_branch import AUTHOR, DataBranch, lost_a_race
+from bot.store.data_branch import DataBranch, lost_a_race
 from bot.store.entries import path_of
 from bot.system.git import Git
 from bot.system.processes import Cancel
@@ -48,11 +48,11 @@ def clone(origin: Path, name: str) -> Path:
     return path
 
 
-def branch(directory: Path, now: float = 1_700_000_000, squash_days: int = 90) -> DataBranch:
+def branch(directory: Path, now: float = 1_700_000_000) -> DataBranch:
     def pause(seconds: float) -> None:
         time.sleep(seconds / 10)
 
-    return DataBranch(Git(directory, Cancel()), squash_days=squash_days, now=lambda: now, sleep=pause)
+    return DataBranch(Git(directory, Cancel()), now=lambda: now, sleep=pause)
 
 
 def stored(origin: Path) -> list[str]:
@@ -110,14 +110,13 @@ def test_only_the_wanted_file_is_fetched(origin: Path) -> None:
         assert store._scratch.text("cat-file", "--batch-check", "--batch-all-objects").count(" blob ") == 1
 
 
-@pytest.mark.parametrize("days_apart", [0, 91])
-def test_eight_writers_lose_nothing(origin: Path, days_apart: int) -> None:
-    """From the first commit on; with days between the writers' clocks they squash at the same time, too."""
+def test_eight_writers_lose_nothing(origin: Path) -> None:
+    """From the first commit on."""
     paths = [clone(origin, f"writer{number}") for number in range(8)]
     start = threading.Barrier(8)
 
     def write(number: int) -> list[bool]:
-        with branch(paths[number], now=1_700_000_000 + number * days_apart * DAY) as store:
+        with branch(paths[number]) as store:
             start.wait()
             return [store.save(entry(100 * number + i), SNAPSHOT) for i in range(2)]
 
@@ -125,36 +124,7 @@ def test_eight_writers_lose_nothing(origin: Path, days_apart: int) -> None:
         assert list(pool.map(write, range(8))) == [[True, True]] * 8
     with branch(paths[0]) as store:
         assert store.entries() == sorted(entry(100 * number + i) for number in range(8) for i in range(2))
-    assert days_apart or int(git(origin, "rev-list", "--count", BRANCH)) == 17
-
-
-def test_old_history_becomes_one_commit(origin: Path) -> None:
-    path = clone(origin, "one")
-    for number, day in enumerate((0, 10, 95)):
-        with branch(path, now=1_700_000_000 + day * DAY, squash_days=90) as store:
-            store.save(entry(number), SNAPSHOT)
-    subjects = git(origin, "log", "--format=%s", BRANCH).splitlines()
-    assert subjects == [
-        f"Code size of {2:040x}",
-        f"Code size of {1:040x}",
-        f"Code size baselines up to {1_700_000_000}",
-    ]
-    assert len(stored(origin)) == 4
-    with branch(path, now=1_700_000_000 + 96 * DAY) as store:
-        store.save(entry(3), SNAPSHOT)
-        assert len(store.entries()) == 4
-    assert int(git(origin, "rev-list", "--count", BRANCH)) == 4, "not squashed again on the next day"
-
-
-def test_a_squash_gives_way_to_a_commit_that_came_meanwhile(origin: Path) -> None:
-    with branch(clone(origin, "one")) as store:
-        store.save(entry(1), SNAPSHOT)
-        seen = git(origin, "rev-parse", BRANCH)
-        with branch(clone(origin, "two")) as other:
-            other.save(entry(2), SNAPSHOT)
-        later = git(origin, "rev-parse", BRANCH)
-        store._publish(seen, store._root(0))
-    assert git(origin, "rev-parse", BRANCH) == later
+    assert int(git(origin, "rev-list", "--count", BRANCH)) == 17
 
 
 def test_a_commit_by_hand_does_not_disturb(origin: Path) -> None:
@@ -209,7 +179,7 @@ def everywhere(origin: Path) -> str:
 def test_a_branch_that_holds_something_else_is_left_alone(origin: Path, default: str) -> None:
     path = clone(origin, "one")
     before = everywhere(origin)
-    given = DataBranch(Git(path, Cancel()), "main", squash_days=1, default_branch=default, now=lambda: 4e9)
+    given = DataBranch(Git(path, Cancel()), "main", default_branch=default, now=lambda: 4e9)
     with given as store:
         for ask in (store.entries, lambda: store.load(entry(1)), lambda: store.save(entry(1), SNAPSHOT)):
             with pytest.raises(ConfigError, match=r"branch main .* and is left alone") as caught:
@@ -222,33 +192,6 @@ def test_the_default_branch_is_refused_before_it_exists(origin: Path) -> None:
     with store, pytest.raises(ConfigError, match="is the default branch"):
         store.save(entry(1), SNAPSHOT)
     assert "trunk" not in everywhere(origin)
-
-
-def test_a_history_that_somebody_else_wrote_to_is_not_squashed(origin: Path) -> None:
-    path = clone(origin, "one")
-    for number in range(3):
-        with branch(path, now=1_700_000_000 + number * DAY) as store:
-            store.save(entry(number), SNAPSHOT)
-    replaced(path, "README.md", b"ours now\n")
-    kept = git(origin, "rev-list", BRANCH).split()
-    with branch(path, now=1_700_000_000 + 900 * DAY) as store:
-        assert store.save(entry(9), SNAPSHOT)
-    assert git(origin, "rev-list", BRANCH).split()[1:] == kept
-
-
-def test_commits_of_the_same_name_with_another_message_are_not_squashed(origin: Path) -> None:
-    """The workflow's own identity also commits what other workflows make."""
-    path = clone(origin, "one")
-    with branch(path) as store:
-        store.save(entry(1), SNAPSHOT)
-    git(path, "fetch", "--quiet", "origin", f"{BRANCH}:by-hand")
-    settings = (f"{key}={value}" for key, value in zip(("user.name", "user.email"), AUTHOR, strict=True))
-    person = [word for setting in settings for word in ("-c", setting)]
-    made = git(path, *person, "commit-tree", "by-hand^{tree}", "-p", "by-hand", "-m", "Release 1.0")
-    git(path, "push", "--quiet", "origin", f"{made}:{BRANCH}")
-    with branch(path, now=1_700_000_000 + 900 * DAY) as store:
-        assert store.save(entry(2), SNAPSHOT)
-    assert made in git(origin, "rev-list", BRANCH).split()
 
 
 def hook(origin: Path, text: str) -> None:

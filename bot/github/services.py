@@ -91,7 +91,7 @@ def _on_actions(environ: Mapping[str, str]) -> bool:
 
 def _data_branch(services: Services, config: Config) -> Store:
     chosen, default = config.baseline, services.context.default_branch
-    store = DataBranch(services.git, chosen.branch, squash_days=chosen.squash_days, default_branch=default)
+    store = DataBranch(services.git, chosen.branch, default_branch=default)
     return services.stack.enter_context(store)
 
 

@@ -16,7 +16,7 @@ from bot.core.rules.policy import Ratio, Rule
 from bot.core.values.planned import Target
 from bot.core.values.verdict import Status
 from bot.errors import ConfigError
-from bot.inputs.suites import check_noise, parse_depths, parse_noise, parse_pairs, parse_sections, read_manifest
+from bot.inputs.suites import check_noise, parse_noise, parse_pairs, parse_sections, read_manifest
 from bot.inputs.thresholds import parse_rules
 from bot.inputs.yaml.schema_errors import check_shape, did_you_mean
 from bot.inputs.yaml.yaml_file import YamlFile, read_yaml
@@ -51,14 +51,12 @@ class BaselineChoice:
         store: `auto` is `data-branch` under GitHub Actions, and `directory` elsewhere.
         branch: of `data-branch`; a name without `refs/heads/`.
         directory: of `directory`; relative to where the program runs.
-        squash_days: older commits of the branch become one.
         ancestors: how many commits before the base are looked through.
     """
 
     store: Store
     branch: str
     directory: Path
-    squash_days: int
     ancestors: int
 
 
@@ -79,7 +77,6 @@ class Config:
         baseline: where measured base sides are kept.
         sections: name and glob of parts of the models; the first that matches decides.
         pairs: a model with static and the same with dynamic shapes; they need not be among the models.
-        depths: name of a family → models of it that differ in their depth.
         noise: inexact metric → what share of itself it varies by; only metrics in it are judged.
     """
 
@@ -97,7 +94,6 @@ class Config:
     baseline: BaselineChoice
     sections: tuple[tuple[str, str], ...]
     pairs: tuple[tuple[str, str], ...]
-    depths: Mapping[str, tuple[str, ...]]
     noise: Mapping[str, Ratio]
 
 
@@ -131,7 +127,7 @@ def load_config(path: Path | None = None, *, models: bool = True) -> Config:
     file = default if path is None else _read(path)
     source = {key: file if key in file.data else default for key in {*file.data, *default.data}}
     plain = {key: source[key].data[key] for key in _PLAIN}
-    pairs, depths = read_manifest(configs_dir() / "models" / "suite.yml")
+    pairs = read_manifest(configs_dir() / "models" / "suite.yml")
     rules, noise = parse_rules(source["thresholds"]), parse_noise(source["noise"])
     check_noise(source["thresholds"], rules, noise)
     return Config(
@@ -146,7 +142,6 @@ def load_config(path: Path | None = None, *, models: bool = True) -> Config:
         baseline=_baseline({**default.data["baseline"], **file.data.get("baseline", {})}),
         sections=parse_sections(source["components"]),
         pairs=parse_pairs(file, pairs),
-        depths=parse_depths(file, depths),
         noise=noise,
     )
 

@@ -1,6 +1,6 @@
-"""What a configuration says about models together: sections, pairs, families of several depths, bands of noise.
+"""What a configuration says about models together: sections, pairs, bands of noise.
 
-Pairs and depths that a configuration leaves out are those of the default suite's manifest, `models/suite.yml`.
+Pairs that a configuration leaves out are those of the default suite's manifest, `models/suite.yml`.
 """
 
 from __future__ import annotations
@@ -22,13 +22,8 @@ from bot.inputs.yaml.yaml_file import YamlFile
 
 Pairs = tuple[tuple[str, str], ...]
 """Static and dynamic model of each."""
-Depths = dict[str, tuple[str, ...]]
-"""Name of a family → its models, shallow to deep as written."""
 
 INEXACT = tuple(metric.id for metric in METRICS if not metric.exact)
-
-LEAST_DEPTHS = 3
-"""Two points are always a line."""
 
 MANIFEST_SCHEMA = "code-size-suite/1"
 
@@ -40,23 +35,19 @@ def parse_sections(file: YamlFile) -> tuple[tuple[str, str], ...]:
     return tuple((name, glob) for name, globs in listed.items() for glob in globs)
 
 
-def read_manifest(path: Path) -> tuple[Pairs, Depths]:
-    """The static-dynamic pairs and the depths of a suite's manifest; raises ConfigError where it is none."""
+def read_manifest(path: Path) -> Pairs:
+    """The static-dynamic pairs of a suite's manifest; raises ConfigError where it is none."""
     try:
         data = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise ConfigError("cannot be read", where=str(path), hint="install the bot again") from error
     if not isinstance(data, dict) or data.get("schema") != MANIFEST_SCHEMA:
         raise ConfigError(f"is no manifest {MANIFEST_SCHEMA!r}", where=str(path), hint="install the bot again")
-    return _pairs(pair for pair in data["pairs"] if pair["kind"] == "static-dynamic"), _depths(data.get("depths", {}))
+    return _pairs(pair for pair in data["pairs"] if pair["kind"] == "static-dynamic")
 
 
 def _pairs(plain: Any) -> Pairs:
     return tuple((pair["static"], pair["dynamic"]) for pair in plain)
-
-
-def _depths(plain: Mapping[str, Sequence[str]]) -> Depths:
-    return {family: tuple(models) for family, models in plain.items()}
 
 
 def parse_pairs(file: YamlFile, default: Pairs) -> Pairs:
@@ -69,18 +60,6 @@ def parse_pairs(file: YamlFile, default: Pairs) -> Pairs:
             what = f"{static!r} is paired with itself"
             raise file.error(("pairs", index), what, "name a static and a dynamic model")
     return pairs
-
-
-def parse_depths(file: YamlFile, default: Mapping[str, tuple[str, ...]]) -> Mapping[str, tuple[str, ...]]:
-    """The families of a file, else the default ones; raises ConfigError for one of too few models to be a slope."""
-    if "depths" not in file.data:
-        return default
-    depths = _depths(file.data["depths"])
-    for family, models in depths.items():
-        if len(models) < LEAST_DEPTHS:
-            what = f"has {len(models)} of at least {LEAST_DEPTHS} models"
-            raise file.error(("depths", family), what, "name models of more depths")
-    return depths
 
 
 def parse_noise(file: YamlFile) -> dict[str, Ratio]:

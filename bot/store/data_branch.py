@@ -16,7 +16,6 @@ from bot.core.values.snapshot import Snapshot
 from bot.errors import ConfigError, InputError, NetworkError
 from bot.store.entries import FOLDER, UNPACKED_LIMIT_BYTES, entry_of, is_whole, pack, path_of, unpack
 from bot.store.scratch import HISTORY, TIP, Git, Scratch, refused
-from bot.store.squash import DAY_SECONDS, history_since, message_since, squashed
 
 ATTEMPTS = 30
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.2, 8.0
@@ -46,7 +45,6 @@ class DataBranch:
 
     Args:
         git: in the user's clone, with credentials that may push.
-        squash_days: history older than this becomes one commit.
         author: name and address for the commits.
         default_branch: of the repository, which is never written to; empty where it is not known.
         now: seconds since the epoch.
@@ -57,14 +55,13 @@ class DataBranch:
         git: Git,
         branch: str = "code-size-data",
         remote: str = "origin",
-        squash_days: int = 90,
         author: tuple[str, str] = AUTHOR,
         default_branch: str = "",
         now: Callable[[], float] = time.time,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._git, self._branch, self._remote, self._default = git, branch, remote, default_branch
-        self._squash_days, self._author, self._now, self._sleep = squash_days, author, now, sleep
+        self._author, self._now, self._sleep = author, now, sleep
         self._made: Scratch | None = None
         self._tip: str | None = None
 
@@ -143,42 +140,29 @@ class DataBranch:
             self._tip = self._fetched()
             if self._tip and self._has(self._tip, path) and is_whole(self, entry):
                 return False
-            since = self._since(self._tip)
-            if self._pushed(self._commit(entry, path, blob, since)):
-                self._squash(since)
+            if self._pushed(self._commit(entry, path, blob)):
                 return True
             self._sleep(_pause_seconds(attempt))
         raise NetworkError(
             f"branch {self._branch} could not be pushed: others came first {ATTEMPTS} times", hint="run the job again"
         )
 
-    def _identity(self, seconds: int) -> Mapping[str, str]:
+    def _identity(self) -> Mapping[str, str]:
         name, address = self._author
         return {
             f"GIT_{role}_{field}": value
             for role in ("AUTHOR", "COMMITTER")
-            for field, value in (("NAME", name), ("EMAIL", address), ("DATE", f"@{seconds} +0000"))
+            for field, value in (("NAME", name), ("EMAIL", address), ("DATE", f"@{int(self._now())} +0000"))
         }
 
-    def _since(self, tip: str | None) -> int:
-        """When the branch's history begins; each commit says it, so that the history need not be fetched to know."""
-        if tip is None:
-            return int(self._now())
-        return message_since(self._scratch.text("cat-file", "commit", tip)) or history_since(
-            self._scratch, self._branch
-        )
+    def _commit(self, entry: Entry, path: str, blob: str) -> str:
+        parent = self._tip or self._root()
+        message = f"Code size of {entry.sha}\n\nReport: {entry.report_id}\n"
+        return self._scratch.commit(self._scratch.tree(parent, {path: blob}), parent, message, self._identity())
 
-    def _commit(self, entry: Entry, path: str, blob: str, since: int) -> str:
-        parent = self._tip or self._root(since)
-        message = f"Code size of {entry.sha}\n\nReport: {entry.report_id}\nSince: {since}\n"
-        tree = self._scratch.tree(parent, {path: blob})
-        return self._scratch.commit(tree, parent, message, self._identity(int(self._now())))
-
-    def _root(self, since: int) -> str:
+    def _root(self) -> str:
         tree = self._scratch.tree(None, {"README.md": self._scratch.store(README.encode())})
-        return self._scratch.commit(
-            tree, None, f"Begin the code size baselines\n\nSince: {since}\n", self._identity(since)
-        )
+        return self._scratch.commit(tree, None, "Begin the code size baselines\n", self._identity())
 
     def _pushed(self, commit: str) -> bool:
         """False where another writer came first."""
@@ -189,24 +173,6 @@ class DataBranch:
         if lost_a_race(outcome.output):
             return False
         raise refused(outcome.output, f"branch {self._branch} could not be pushed")
-
-    def _squash(self, since: int) -> None:
-        """Shorten the history where it is old enough; whatever stands in the way is left to the next writer."""
-        cutoff = int(self._now()) - self._squash_days * DAY_SECONDS
-        if since >= cutoff:
-            return
-        try:
-            pair = squashed(self._scratch, self._branch, cutoff, int(self._now()), self._identity, self._author)
-            if pair is not None:
-                self._publish(*pair)
-        except (InputError, NetworkError):
-            return
-
-    def _publish(self, seen: str, commit: str) -> None:
-        """Swap the branch from exactly the tip we rewrote: a commit that came meanwhile keeps it as it is."""
-        ref = f"refs/heads/{self._branch}"
-        if self._scratch.call("push", "--quiet", f"--force-with-lease={ref}:{seen}", "origin", f"{commit}:{ref}").ok:
-            self._tip = commit
 
 
 def _pause_seconds(attempt: int) -> float:

@@ -20,7 +20,6 @@ from bot.core.codec.report_rows import (
     ReportRow,
     RootRow,
     SideRow,
-    Slopes,
     TallyRow,
     VerdictRow,
     Words,
@@ -70,7 +69,6 @@ def _head(report: Report) -> ReportRow:
             overview.fusion,
             tuple(map(_folding, overview.folding)),
             overview.pairs,
-            tuple(Slopes(base, head) for base, head in overview.slopes),
         ),
         notes=(*broke, *report.notes),
     )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from bot.core.record import Amount, Count, Record
 from bot.core.values.explanation import ComponentDelta, PartDelta
-from bot.core.values.model_counts import Fusion, Pair, Slope
+from bot.core.values.model_counts import Fusion, Pair
 from bot.core.values.program import Argument, Family
 from bot.core.values.snapshot import CellKey, CompilerInfo, Dispatch, Failure, SourceInfo
 from bot.core.values.verdict import Accepted
@@ -176,20 +176,12 @@ class FoldingRow(Record, frozen=True):
     head: FoldRow | None
 
 
-class Slopes(Record, frozen=True):
-    """How compile time grows, on both sides."""
-
-    base: Slope | None
-    head: Slope | None
-
-
 class OverviewRow(Record, frozen=True):
     """What there is to say of whole models."""
 
     fusion: tuple[Fusion, ...] = ()
     folding: tuple[FoldingRow, ...] = ()
     pairs: tuple[Pair, ...] = ()
-    slopes: tuple[Slopes, ...] = ()
 
 
 class ReportRow(Record, frozen=True):

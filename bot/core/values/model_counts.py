@@ -95,23 +95,6 @@ class Pair(Record, frozen=True):
     head: Mapping[str, Mapping[str, Count | None]]
 
 
-class Slope(Record, frozen=True):
-    """How CPU time grows with the linalg operations over models of one family at several depths, on one target.
-
-    Attributes:
-        points: (model, linalg operations, CPU time in ms), ascending by operations.
-        exponent: of the power law through the points, least squares of the logarithms: 1 is linear growth; None with
-            fewer than three depths.
-        superlinear: True where even the noise band does not explain the growth.
-    """
-
-    family: str
-    target: str
-    points: tuple[tuple[str, Count, Count], ...]
-    exponent: float | None
-    superlinear: bool = False
-
-
 @dataclass(frozen=True, slots=True)
 class Overview:
     """All of it; sorted."""
@@ -119,4 +102,3 @@ class Overview:
     fusion: tuple[Fusion, ...] = ()
     folding: tuple[Folding, ...] = ()
     pairs: tuple[Pair, ...] = ()
-    slopes: tuple[tuple[Slope | None, Slope | None], ...] = ()

@@ -2,35 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
-from bot.core.values.model_counts import Folding, Fusion, Overview, Slope
+from bot.core.values.model_counts import Folding, Fusion, Overview
 from bot.core.values.snapshot import Snapshot
 from bot.insight.tables import pairs as pairing
 from bot.insight.tables.folding import fold_counts
 from bot.insight.tables.fusion import fusion_counts
-from bot.insight.tables.scaling import slope
 
 
-def overview(
-    base: Snapshot,
-    head: Snapshot,
-    pairs: Sequence[tuple[str, str]],
-    depths: Mapping[str, Sequence[str]],
-    noise: Mapping[str, float],
-) -> Overview:
+def overview(base: Snapshot, head: Snapshot, pairs: Sequence[tuple[str, str]]) -> Overview:
     """What there is to say of whole models; sorted. What neither side knows is left out.
 
     Args:
         pairs: models as (static, dynamic).
-        depths: family of models → its models, of several depths.
-        noise: metric id → share by which a repeated compile may differ.
     """
     return Overview(
         fusion=tuple(_fusion(base, head)),
         folding=tuple(_folding(base, head)),
         pairs=pairing.pairs(base, head, pairs),
-        slopes=tuple(_slopes(base, head, depths, noise.get("compile_cpu_ms"))),
     )
 
 
@@ -46,14 +36,3 @@ def _folding(base: Snapshot, head: Snapshot) -> Iterator[Folding]:
         found = Folding(key, left.get(key), right.get(key))
         if found.base or found.head:
             yield found
-
-
-def _slopes(
-    base: Snapshot, head: Snapshot, depths: Mapping[str, Sequence[str]], noise: float | None
-) -> Iterator[tuple[Slope | None, Slope | None]]:
-    targets = sorted({cell.key.target for side in (base, head) for cell in side.cells})
-    for family in sorted(depths):
-        for target in targets:
-            left, right = (slope(side, family, depths[family], target, noise) for side in (base, head))
-            if left or right:
-                yield left, right

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import islice
 
 from bot.core.metrics import METRIC_BY_ID
-from bot.core.values.model_counts import PAIR_METRICS, FoldCounts, Folding, Fusion, FusionCounts, Pair, Slope
+from bot.core.values.model_counts import PAIR_METRICS, FoldCounts, Folding, Fusion, FusionCounts, Pair
 from bot.render.text.escape import clip
 from bot.render.text.filters import UNKNOWN, relative, sides
-from bot.render.text.phrase import Phrase, code, joined, phrase, strong
+from bot.render.text.phrase import Phrase, code, phrase
 from bot.render.text.selection import Limits, Listing, fair_in_order, listing
 from bot.render.view.facts import NAME_LIMIT, Facts
-from bot.render.view.text_tables import ABSENT, Row, Table, name_cell
+from bot.render.view.text_tables import Row, Table, name_cell
 
 _FUSION = {
     "linalg_ops_before": "linalg ops before fusion",
@@ -35,12 +34,7 @@ _ABOUT_FOLDING = (
     "family are surplus, at most. Their bytes are whole executables on vulkan and metal, where each entry point has an "
     "executable of its own, and the device code of their entry points elsewhere."
 )
-_ABOUT_SLOPES = (
-    "CPU time against linalg operations, over models of several depths: an exponent of 1 is linear growth. "
-    "Informational: two runs of the same compile differ."
-)
 _PAIR_HEADERS = ("metric", "static, base → head", "dynamic, base → head", "dynamic against static, base → head")
-_SLOPE_HEADERS = ("family", "target", "exponent, base → head", "points on head")
 
 
 def _both(one: Fusion | Folding, field: str) -> str:
@@ -139,28 +133,8 @@ def _pair_rows(base: _Kinds, head: _Kinds) -> Iterator[Row]:
             yield tuple(map(phrase, told))
 
 
-def slope_table(facts: Facts, limits: Limits) -> Table:
-    """How CPU time grows with depth; without `every` only what is superlinear on head."""
-    found = [pair for pair in facts.report.overview.slopes if limits.every or (pair[1] and pair[1].superlinear)]
-    rows = [row for pair in found for row in _slope_rows(facts, *pair)]
-    shown = listing(rows[: limits.overview], len(found), "row of compile time")
-    return Table(_SLOPE_HEADERS, shown, numbers_from=2, about=_ABOUT_SLOPES)
-
-
-def _slope_rows(facts: Facts, base: Slope | None, head: Slope | None) -> Iterator[Row]:
-    if known := head or base:
-        left, right = (ABSENT if slope is None else _ratio(slope.exponent) for slope in (base, head))
-        grows = phrase(f"{left} → {right}", *(" ", strong("superlinear")) if head and head.superlinear else ())
-        points = (
-            phrase(code(clip(model, 48)), f" {operations:,} operations: {cpu_ms:,} ms")
-            for model, operations, cpu_ms in islice(head.points if head else (), 8)
-        )
-        yield (*_names(facts, known.family, known.target), grows, joined(points, "; ") if head else phrase(ABSENT))
-
-
 OVERVIEWS: Iterable[tuple[str, Callable[[Facts, Limits], Table]]] = (
     ("fusion", fusion_table),
     ("folding", folding_table),
-    ("slopes", slope_table),
 )
 """Tables of the view, by name."""

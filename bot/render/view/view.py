@@ -51,7 +51,7 @@ class ReportView:
         roots: what changed, over all cells; `held`: how much of it is shown, in words.
         causes: cause and place of the alarms, a line for those that are alike.
         whys: changed cells with all that is known of why.
-        fusion, folding, slopes, pairs: what there is to say of whole models.
+        fusion, folding, pairs: what there is to say of whole models.
     """
 
     status: str
@@ -90,7 +90,6 @@ class ReportView:
     whys: Listing[WhyCell]
     fusion: Table
     folding: Table
-    slopes: Table
     pairs: Listing[Table]
     stack_limit_bytes: int
     left_out: tuple[str, ...]
