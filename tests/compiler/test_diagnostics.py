@@ -1,0 +1,234 @@
+"""bot.compiler.diagnostics: what is kept of what real compilers print, and what is made of it."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from places import FIXTURES
+from replacing import replace
+
+from bot.compiler.diagnostics import (
+    LONGEST_LINE,
+    MOST_CHARACTERS,
+    MOST_LINES,
+    Ending,
+    Undumped,
+    failure,
+    stack_figure_bytes,
+    trim,
+    unknown_option,
+)
+from bot.system.processes import Cancel, run
+
+HERE = FIXTURES / "diagnostics"
+NAMES = sorted(path.stem for path in HERE.glob("*.txt"))
+ABSOLUTE_PATH = re.compile(r"(?:^|[\s'\"(=])/[\w.-]+/")
+EXITED = Ending(exit_code=1, signal=None, timed_out=False, output="", timeout_seconds=60)
+
+
+def said(name: str) -> str:
+    return (HERE / f"{name}.txt").read_text(encoding="utf-8")
+
+
+def lines(name: str) -> list[str]:
+    return trim(said(name)).splitlines()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_within_bounds_and_without_dumps_and_directories(name: str) -> None:
+    text = trim(said(name))
+    assert text and len(text) <= MOST_CHARACTERS
+    assert len(text.splitlines()) <= MOST_LINES
+    assert max(map(len, text.splitlines())) <= LONGEST_LINE
+    assert not ABSOLUTE_PATH.search(text) and "/home/" not in text and "/tmp/" not in text
+    for dump in ("see current operation", "}) : ()", "Stack dump", " #0 0x", "sym_name", "hal.executable.variant"):
+        assert dump not in text
+
+
+def test_the_fixtures_hold_what_is_to_go() -> None:
+    whole = "\n".join(map(said, NAMES))
+    assert ABSOLUTE_PATH.search(whole)
+    for dump in ("see current operation", "}) : ()", "Stack dump", " #0 0x", "sym_name", "hal.executable.variant"):
+        assert dump in whole
+
+
+def test_the_stack_gate() -> None:
+    found = failure(replace(EXITED, output=said("stack-gate")))
+    assert (found.stage, found.exit_code, found.signal, found.figure_bytes) == ("compile", 1, None, 36864)
+    first, second = found.message.splitlines()
+    assert first == (
+        "torch/nn/modules/normalization.py:228:0: error: 'func.func' op exceeded stack allocation limit "
+        "of 32768 bytes for function. Got 36864 bytes"
+    )
+    assert second.startswith("torch/nn/modules/normalization.py:228:0: error: failed to run translation of source")
+    assert second.endswith("…")
+
+
+def test_the_largest_stack_figure_counts() -> None:
+    text = said("stack-gate")
+    assert stack_figure_bytes(text) == 36864
+    assert stack_figure_bytes(text + text.replace("Got 36864", "Got 144896") + text) == 144896
+    assert stack_figure_bytes("no gate") is None
+
+
+def test_shared_memory() -> None:
+    found = failure(replace(EXITED, output=said("shared-memory")))
+    assert found.figure_bytes == 81920
+    assert "uses 81920 bytes of shared memory; exceeded the limit of 65536 bytes" in found.message.splitlines()[0]
+    assert stack_figure_bytes(said("shared-memory")) is None
+
+
+def test_an_unknown_option() -> None:
+    assert unknown_option(said("unknown-option")) == "--no-such-flag"
+    found = failure(replace(EXITED, output=said("unknown-option")))
+    assert (found.stage, found.message) == ("option", "this compiler does not know the option --no-such-flag")
+    assert all(unknown_option(said(name)) is None for name in NAMES if name != "unknown-option")
+
+
+def test_a_parse_error_keeps_its_source_line() -> None:
+    assert lines("parse-error") == said("parse-error").splitlines()
+    assert lines("parse-error")[0] == "<stdin>:2:23: error: use of undeclared SSA value name"
+
+
+def test_a_capability_that_is_missing() -> None:
+    needed = "requires min version v1.6 but target environment allows up to v1.3"
+    assert lines("dot-product")[0] == f"<stdin>:5:8: error: Capability 'DotProduct' {needed}"
+    assert any("failed to run translation" in line for line in lines("dot-product"))
+    assert failure(replace(EXITED, output=said("dot-product"))).figure_bytes is None
+
+
+def test_a_crash() -> None:
+    found = failure(Ending(None, "SIGABRT", False, said("crash"), 60))
+    assert found.message.splitlines() == [
+        "ended by SIGABRT",
+        "error: <unknown>:0:0: in function __extendhfdf2 double (float): SSE2 register return with SSE2 disabled",
+        "LLVM ERROR: Access past stack top!",
+    ]
+    assert (found.stage, found.exit_code, found.signal) == ("compile", None, "SIGABRT")
+
+
+def test_names_of_temporary_files_do_not_differ_from_run_to_run() -> None:
+    again = said("link").replace("2353ca", "d9ac2a").replace("/tmp/run-1f3a/", "/tmp/other/")
+    assert again != said("link")
+    assert trim(again) == trim(said("link"))
+    assert ">>>               f_dispatch_0.o:(f_dispatch_0_elementwise_4_f32)" in lines("link")
+    assert "iree-lld: error: undefined symbol: __addsf3" in lines("link")
+
+
+def test_no_line_twice() -> None:
+    assert all(len(set(lines(name))) == len(lines(name)) for name in NAMES)
+    assert trim("a.mlir:1:1: error: x\n" * 50) == "a.mlir:1:1: error: x"
+
+
+def test_a_dump_ends_at_the_next_diagnostic() -> None:
+    text = "a:1:1: error: one\na:1:1: note: see current operation: \n%0 = dump\n  body\n}\nb:2:2: error: two\n%after"
+    assert trim(text) == "a:1:1: error: one\nb:2:2: error: two\n%after"
+
+
+def test_remarks_do_not_crowd_out_the_error() -> None:
+    remarks = "".join(f"a:{i}:1: remark: strategy {i}\n  with its details\n" for i in range(50))
+    assert trim(f"{remarks}b:2:2: error: two\n") == "b:2:2: error: two"
+
+
+def test_a_long_line_is_cut() -> None:
+    text = trim("<stdin>:1:1: error: " + "x" * 5000)
+    assert len(text) == LONGEST_LINE and text.endswith("x…")
+
+
+@pytest.mark.parametrize(
+    ("line", "short"),
+    [
+        ("cannot open '/home/me/secret place/m.mlir'", "cannot open 'secret place/m.mlir'"),
+        ("/usr/lib/x.so+0x5c: bad", "x.so+0x5c: bad"),
+        ("torch/nn/linear.py:1:1: error", "torch/nn/linear.py:1:1: error"),
+        ("a/b and c/d", "a/b and c/d"),
+        ("report to https://iree.dev/x/y", "report to https://iree.dev/x/y"),
+    ],
+)
+def test_directories_go_and_relative_paths_stay(line: str, short: str) -> None:
+    assert trim(line) == short
+
+
+# Endings without words
+
+
+def test_a_timeout() -> None:
+    found = failure(Ending(None, "SIGKILL", True, "half a wo", 90.0))
+    assert (found.stage, found.message) == ("timeout", "stopped after 90 s without an end")
+
+
+def test_silence() -> None:
+    assert failure(replace(EXITED, exit_code=3)).message == "exit code 3 without a word"
+    assert failure(replace(EXITED, exit_code=None, signal="SIGSEGV")).message == "ended by SIGSEGV"
+    assert failure(EXITED, "import").stage == "import"
+
+
+@given(st.text())
+def test_any_text(text: str) -> None:
+    found = failure(replace(EXITED, output=text))
+    assert found.message.strip()
+    assert len(found.message) <= MOST_CHARACTERS
+    assert len(found.message.split("\n")) <= MOST_LINES
+    assert all(len(line) <= LONGEST_LINE for line in found.message.split("\n"))
+
+
+@given(st.lists(st.sampled_from(["a:1:1: error: x", "see current operation:", "%0 = y", "", "Stack dump:", "/a/b/c"])))
+def test_trimming_twice_changes_nothing(parts: list[str]) -> None:
+    once = trim("\n".join(parts))
+    assert trim(once) == once
+
+
+def test_remarks_and_what_hangs_below_them_are_dropped() -> None:
+    output = (
+        "a.py:1:2: remark: linker artifacts for embedded_elf_x86_64 preserved:\n"
+        "    /tmp/x/jit_eval_dispatch_0-1a2b3c.so\n"
+        "a.py:3:4: error: 'func.func' op failed to distribute\n"
+    )
+    assert trim(output) == "a.py:3:4: error: 'func.func' op failed to distribute"
+
+
+OUTPUT_LINES = [
+    "a:1:1: error: x",
+    "b: note: see current operation: ",
+    "  %0 = y loc(z)",
+    "}",
+    "%1",
+    "Stack dump:",
+    "b: remark: r",
+    "",
+]
+
+
+@given(st.lists(st.sampled_from(OUTPUT_LINES)), st.lists(st.integers(0, 200)), st.sampled_from(["\n", ""]))
+def test_dumps_left_out_as_they_come_change_no_diagnostic(parts: list[str], cuts: list[int], end: str) -> None:
+    text = "\n".join(parts) + end
+    output, undumped = text.encode(), Undumped()
+    edges = [0, *sorted(min(cut, len(output)) for cut in cuts), len(output)]
+    chunks = [output[start:stop] for start, stop in pairwise(edges) if start < stop]
+    kept = b"".join(undumped(chunk) for chunk in [*chunks, b""]).decode()
+    assert trim(kept) == trim(text)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_real_compilers_say_is_the_same_without_dumps(name: str) -> None:
+    output, undumped = said(name).encode(), Undumped()
+    kept = undumped(output) + undumped(b"")
+    assert trim(kept.decode()) == trim(said(name))
+    assert len(kept) <= len(output)
+
+
+def test_a_dump_of_megabytes_does_not_use_up_the_room_of_the_next_diagnostic(tmp_path: Path) -> None:
+    lines = [
+        "a:1:1: error: one",
+        "a:1:1: note: see current operation: ",
+        *["  %0 = dump"] * 100_000,
+        "b:2:2: error: two",
+    ]
+    (tmp_path / "said").write_text("\n".join(lines), encoding="utf-8")
+    found = run(["cat", str(tmp_path / "said")], cancel=Cancel(), keeping=Undumped())
+    assert trim(found.output) == "a:1:1: error: one\nb:2:2: error: two"

@@ -1,0 +1,205 @@
+"""bot.inputs.action_inputs: the tables, what is read by them, and that action.yml and docs/github.md say the same."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from places import ROOT
+
+from bot.core.rules.delta import STATES
+from bot.core.values.context import ActionInputs
+from bot.errors import UsageError
+from bot.inputs.action_inputs import COMMANDS, INPUTS, OUTPUTS, read_inputs
+
+ACTION: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
+
+
+def read(name: str, value: str) -> Any:
+    """One input, as the runner passes it to a Docker action, and the field that it fills."""
+    one = next(one for one in INPUTS if one.name == name)
+    return getattr(read_inputs({f"INPUT_{name.upper()}": value}), one.field)
+
+
+# --- tables, action.yml, docs/github.md -----------------------------------------------------------------------------
+
+
+def test_action_yml_has_the_inputs_of_the_table() -> None:
+    assert ACTION["inputs"] == {
+        one.name: {"description": one.description, "required": False, "default": one.default} for one in INPUTS
+    }
+    assert list(ACTION["inputs"]) == [one.name for one in INPUTS]
+
+
+def test_action_yml_has_the_outputs_of_the_table() -> None:
+    assert ACTION["outputs"] == {one.name: {"description": one.description} for one in OUTPUTS}
+    assert list(ACTION["outputs"]) == [one.name for one in OUTPUTS]
+
+
+def test_action_yml_runs_the_image_of_this_repository() -> None:
+    assert ACTION["runs"] == {"using": "docker", "image": "Dockerfile", "args": ["action"]}
+    assert (ROOT / "Dockerfile").is_file()
+
+
+def test_every_field_is_one_input() -> None:
+    assert [one.field for one in INPUTS] == [field.name for field in dataclasses.fields(ActionInputs)]
+    assert all(one.name == one.field.replace("_", "-") for one in INPUTS)
+
+
+def test_outputs_count_every_state() -> None:
+    names = [one.name for one in OUTPUTS]
+    assert names == ["verdict", "findings", "report-path", "comment-url", "matrix", "baseline-artifact", *STATES]
+
+
+def test_only_the_token_has_a_default_of_the_runner() -> None:
+    assert {one.name: one.default for one in INPUTS if one.default} == {
+        "command": "auto",
+        "github-token": "${{ github.token }}",
+    }
+
+
+def inputs_table() -> str:
+    rows = [f"| `{one.name}` | {one.description} | {f'`{one.default}`' if one.default else ''} |" for one in INPUTS]
+    return "\n".join(["| input | what it is | default |", "|:--|:--|:--|", *rows])
+
+
+def outputs_table() -> str:
+    rows = [f"| `{one.name}` | {one.description} |" for one in OUTPUTS]
+    return "\n".join(["| output | what it is |", "|:--|:--|", *rows])
+
+
+def between(name: str, page: str, table: str) -> str:
+    """The page with the table between its markers, each on a line of its own."""
+    pattern = re.compile(rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.DOTALL)
+    assert len(pattern.findall(page)) == 1, f"docs/github.md needs <!-- {name} --> and <!-- /{name} --> once"
+    return pattern.sub(lambda match: f"{match[1]}{table}\n{match[2]}", page)
+
+
+def test_the_page_on_github_names_every_input_and_output() -> None:
+    path = ROOT / "docs" / "github.md"
+    page = path.read_text(encoding="utf-8")
+    expected = between("outputs", between("inputs", page, inputs_table()), outputs_table())
+    if os.environ.get("UPDATE_GOLDENS"):
+        path.write_text(expected, encoding="utf-8")
+        page = expected
+    assert page == expected, "the tables changed: UPDATE_GOLDENS=1 writes them into docs/github.md"
+
+
+# --- reading --------------------------------------------------------------------------------------------------------
+
+
+def test_nothing_given_is_the_default_of_everything() -> None:
+    assert read_inputs({}) == ActionInputs()
+    assert read_inputs({f"INPUT_{one.name.upper()}": " \n" for one in INPUTS}) == ActionInputs()
+
+
+def test_everything_given() -> None:
+    variables = {
+        "INPUT_COMMAND": "measure",
+        "INPUT_GITHUB-TOKEN": "ghs_16C7e42F292c6912E7710c838347Ae178B4a",
+        "INPUT_CONFIG": "ci/code size.yml",
+        "INPUT_BASE": "3.12.0",
+        "INPUT_HEAD": " refs/heads/topic ",
+        "INPUT_MODELS": "bert* mobilenet_*\n",
+        "INPUT_TARGETS": "vmvx\n  llvm-cpu-*\n",
+        "INPUT_FLAGS": "--iree-opt-level=O2 --a='b c'\n--d=e\n",
+        "INPUT_PULL-REQUEST": "1234",
+        "INPUT_SHARDS": "8",
+        "INPUT_SHARD": "2/8",
+        "INPUT_PLAN": '{"include": [\n]}',
+        "INPUT_PARTS": "parts/*.json more.json",
+        "INPUT_JOBS": "4",
+        "INPUT_CACHE": ".cache/code-size",
+        "INPUT_OUT": "out",
+        "INPUT_UNKNOWN": "ignored",
+    }
+    assert read_inputs(variables) == ActionInputs(
+        command="measure",
+        github_token="ghs_16C7e42F292c6912E7710c838347Ae178B4a",
+        config="ci/code size.yml",
+        base="3.12.0",
+        head="refs/heads/topic",
+        models=("bert*", "mobilenet_*"),
+        targets=("vmvx", "llvm-cpu-*"),
+        flags=("--iree-opt-level=O2", "--a=b c", "--d=e"),
+        pull_request=1234,
+        shards=8,
+        shard="2/8",
+        plan='{"include": [\n]}',
+        parts=("parts/*.json", "more.json"),
+        jobs=4,
+        cache=".cache/code-size",
+        out="out",
+    )
+
+
+def test_hyphens_are_kept_in_the_names_of_variables() -> None:
+    assert read_inputs({"INPUT_PULL_REQUEST": "12"}).pull_request is None
+    assert [one.variable for one in INPUTS if "-" in one.name] == ["INPUT_GITHUB-TOKEN", "INPUT_PULL-REQUEST"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_commands(command: str) -> None:
+    assert read("command", command) == command
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("command", "merge", "'merge' is no command, known are auto, review, post, baseline, plan, measure"),
+        ("command", "Review", "'Review' is no command"),
+        ("config", "a\nb", "has more than one line"),
+        ("config", "-x", "'-x' begins with a dash"),
+        ("base", "--upload-pack=x", "'--upload-pack=x' begins with a dash"),
+        ("head", "a\r\nb", "has more than one line"),
+        ("models", "a\x00b", "has characters that do not print"),
+        ("flags", "--a='b", "a quotation mark is not closed"),
+        ("flags", "--a b", "'b' is no flag, which begins with -- and has its value after ="),
+        ("flags", "-o=x", "'-o=x' is no flag"),
+        ("pull-request", "#12", "'#12' is no number from 1 to 2147483647"),
+        ("pull-request", "0", "no number from 1"),
+        ("pull-request", "-1", "no number from 1"),
+        ("pull-request", "1.0", "no number from 1"),
+        ("pull-request", "١", "no number from 1"),
+        ("pull-request", "2147483648", "no number from 1"),
+        ("shards", "257", "'257' is no number from 1 to 256"),
+        ("jobs", "many", "'many' is no number from 1 to 1024"),
+        ("shard", "0/4", "'0/4' is not I/N with 1 <= I <= N <= 256, such as 2/4"),
+        ("shard", "5/4", "is not I/N"),
+        ("shard", "1/257", "is not I/N"),
+        ("shard", "1", "is not I/N"),
+        ("plan", "{\x1b}", "has characters that do not print"),
+    ],
+)
+def test_mistakes_name_the_input_and_what_is_right(name: str, value: str, message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        read(name, value)
+    assert caught.value.where == f"input {name}"
+    assert message in caught.value.what
+
+
+@pytest.mark.parametrize("token", ["sec ret", "sec\nret", "sec\x00ret", "secrét"])
+def test_a_token_is_in_no_error_and_in_no_repr(token: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        read("github-token", token)
+    assert "sec" not in caught.value.line and caught.value.where == "input github-token"
+    assert caught.value.__cause__ is None and caught.value.__suppress_context__
+    assert "ghs_x" not in repr(read_inputs({"INPUT_GITHUB-TOKEN": "ghs_x"}))
+
+
+@given(st.dictionaries(st.sampled_from([one.variable for one in INPUTS]), st.text(max_size=40)))
+def test_any_text_is_read_or_is_a_usage_error(variables: dict[str, str]) -> None:
+    try:
+        inputs = read_inputs(variables)
+    except UsageError as error:
+        assert error.where.startswith("input ")
+        return
+    assert inputs.command in COMMANDS
+    assert all(flag.startswith("--") for flag in inputs.flags)
+    assert not any(text.startswith("-") for text in (inputs.config, inputs.base, inputs.head, inputs.cache, inputs.out))

@@ -1,0 +1,307 @@
+"""The floors of the house, read from the imports; and the habits that keep every file readable."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+import pytest
+from places import ROOT
+
+FLOORS = {
+    "cli": 5,
+    "commands": 4,
+    "github": 4,
+    "measurement": 3,
+    "reporting": 3,
+    "inputs": 2,
+    "compiler": 2,
+    "readers": 2,
+    "insight": 2,
+    "render": 2,
+    "store": 2,
+    "publish": 2,
+    "core": 1,
+    "system": 1,
+}
+"""Folder → its floor: every import goes down, or stays inside its own folder. `core`, `system` and errors serve all."""
+OPEN_TO_ALL = {"core", "system", "errors"}
+MOST_FILES = 12
+"""Of a folder, without its `__init__`."""
+SPAWNER = "bot.system.processes"
+REACHES_NETWORK = {"publish", "system"}
+
+# What computes, and neither reads nor writes anything outside.
+PURE = """
+    __future__ abc base64 binascii bisect collections copy dataclasses difflib enum fnmatch fractions functools graphlib
+    hashlib heapq html itertools json math msgspec operator packaging re shlex statistics string textwrap types typing
+    unicodedata zlib
+"""
+SPAWNING = ("subprocess", "multiprocessing", "pty", "pexpect", "_posixsubprocess", "concurrent.futures.process")
+SPAWNING_CALL = re.compile(
+    r"os\.(system|popen|fork\w*|exec[lv]\w*|spawn\w+|posix_spawn\w*|startfile)|asyncio\.create_subprocess_\w+"
+    r"|(\w+\.)*ProcessPoolExecutor"
+)
+NETWORK = """
+    socket ssl http urllib requests httpx aiohttp urllib3 ftplib smtplib poplib imaplib socketserver xmlrpc websockets
+"""
+NO_NETWORK = ("urllib.parse", "http.HTTPStatus")
+IMPURE_CALLS = {"open", "print", "input", "exec", "eval", "__import__", "breakpoint"}
+# Import name → distribution, where they differ. The compiler's bindings come from the compiler under test.
+DISTRIBUTION = {
+    "github": "PyGithub",
+    "yaml": "PyYAML",
+    "elftools": "pyelftools",
+    "jinja2": "Jinja2",
+    "markupsafe": "Jinja2",
+    "iree": None,
+}
+# A script that runs in an interpreter of its own, without the bot: it imports its siblings by their bare names, and the
+# compiler's bindings by name, once it knows where they are.
+SCRIPT, SIBLINGS = (
+    "bot.readers.ir_worker.ir_worker",
+    ("ir_bindings", "ir_kinds", "ir_locations", "ir_operations", "ir_program", "ir_strategies"),
+)
+
+SOURCES = {
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+    for path in sorted((ROOT / "bot").rglob("*.py"))
+}
+TREES = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in SOURCES.items()}
+Function = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def imports_of(tree: ast.AST, package: str = "") -> set[str]:
+    """Every module that the code imports anywhere, with its full name; `from a import b` gives `a.b`."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+            origin = ".".join([*above, *([node.module] if node.module else [])])
+            found |= {f"{origin}.{alias.name}" for alias in node.names}
+    return found
+
+
+IMPORTS = {
+    name: imports_of(tree, name if SOURCES[name].name == "__init__.py" else name.rpartition(".")[0])
+    for name, tree in TREES.items()
+}
+
+
+def within(module: str, *places: str) -> bool:
+    """True where the module is one of the places, or inside it."""
+    return any(f"{module}.".startswith(f"{place}.") for place in places)
+
+
+def folder_of(module: str) -> str | None:
+    """`render` for `bot.render.view.grid`; None for what stands in no folder."""
+    parts = module.split(".")
+    return parts[1] if len(parts) > 2 and parts[0] == "bot" else None
+
+
+def floor_plan() -> str:
+    """The floors, the highest first, for those who broke them."""
+    floors = sorted(set(FLOORS.values()), reverse=True)
+    return "\n".join(f"{floor}: {' '.join(name for name, at in FLOORS.items() if at == floor)}" for floor in floors)
+
+
+def offenders(is_wrong: Callable[[str, str], bool]) -> list[str]:
+    """`importer → imported` for all imports that are wrong."""
+    pairs = ((name, wanted) for name in SOURCES for wanted in sorted(IMPORTS[name]))
+    return [f"{name} → {wanted}" for name, wanted in pairs if is_wrong(name, wanted)]
+
+
+def dotted_names(tree: ast.AST) -> Iterator[str]:
+    """`os.path.join` for every such attribute, and every bare name."""
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Attribute, ast.Name)):
+            yield ast.unparse(node)
+
+
+# The walker itself.
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("import os.path, re as r", {"os.path", "re"}),
+        ("def f():\n    from bot.render import html, escape", {"bot.render.html", "bot.render.escape"}),
+        ("from . import units", {"bot.inputs.units"}),
+        ("from .units import size", {"bot.inputs.units.size"}),
+        ("from ..render.html import x", {"bot.render.html.x"}),
+        ("if TYPE_CHECKING:\n    import socket", {"socket"}),
+    ],
+)
+def test_the_walker_sees_every_kind_of_import(source: str, found: set[str]) -> None:
+    assert imports_of(ast.parse(source), "bot.inputs") == found
+
+
+def test_the_walker_sees_the_whole_house() -> None:
+    assert {"bot", "bot.core.rules.delta", "bot.system.processes", "bot.commands.compare"} <= SOURCES.keys()
+    assert "bot.core.rules.delta.diff" in IMPORTS["bot.reporting.making"]
+
+
+# The walls.
+
+
+def test_every_import_goes_down() -> None:
+    def wrong(name: str, wanted: str) -> bool:
+        here, there = folder_of(name), folder_of(wanted)
+        if here is None or there is None or here == there:
+            return False
+        return there not in OPEN_TO_ALL and FLOORS[there] >= FLOORS[here]
+
+    assert offenders(wrong) == [], floor_plan()
+
+
+def test_every_folder_has_a_floor() -> None:
+    folders = {folder for name in SOURCES if (folder := folder_of(name))}
+    assert folders == FLOORS.keys()
+    loose = {name for name, path in SOURCES.items() if path.parent == ROOT / "bot"}
+    assert loose == {"bot", "bot.__main__", "bot.errors"}
+
+
+def test_no_folder_is_crowded_and_no_two_files_share_a_name() -> None:
+    files = [path for path in SOURCES.values() if path.name != "__init__.py"]
+    folders = Counter(str(path.parent.relative_to(ROOT)) for path in files)
+    assert {folder: count for folder, count in folders.items() if count > MOST_FILES} == {}
+    names = Counter(path.name for path in files)
+    assert [name for name, count in names.items() if count > 1] == []
+
+
+def test_core_and_errors_import_nothing_that_touches_the_world() -> None:
+    def wrong(name: str, wanted: str) -> bool:
+        if not within(name, "bot.core", "bot.errors"):
+            return False
+        if wanted in ("sys", "sys.intern"):  # shares equal strings, nothing else of `sys`
+            return "sys.intern" not in IMPORTS[name]
+        return not within(wanted, "bot.core", "bot.errors") and wanted.partition(".")[0] not in PURE.split()
+
+    assert offenders(wrong) == []
+
+
+def test_core_neither_opens_nor_prints() -> None:
+    names = {name: set(dotted_names(TREES[name])) & IMPURE_CALLS for name in SOURCES if within(name, "bot.core")}
+    assert {name: found for name, found in names.items() if found} == {}
+
+
+def test_errors_import_nothing_of_the_bot() -> None:
+    assert not [wanted for wanted in IMPORTS["bot.errors"] if within(wanted, "bot")]
+
+
+def test_one_module_spawns_processes() -> None:
+    assert offenders(lambda name, wanted: name != SPAWNER and within(wanted, *SPAWNING)) == []
+    calls = {name: [n for n in dotted_names(tree) if SPAWNING_CALL.fullmatch(n)] for name, tree in TREES.items()}
+    assert {name: found for name, found in calls.items() if found and name != SPAWNER} == {}
+    assert "subprocess" in IMPORTS[SPAWNER]
+
+
+def test_only_publish_and_the_system_reach_the_network() -> None:
+    def wrong(name: str, wanted: str) -> bool:
+        reaches = within(wanted, *NETWORK.split()) and not within(wanted, *NO_NETWORK)
+        return reaches and folder_of(name) not in REACHES_NETWORK
+
+    assert offenders(wrong) == []
+
+
+def test_imports_are_written_so_that_these_tests_see_them() -> None:
+    hidden = {"importlib.import_module", "import_module", "__import__"}
+    assert {name for name, tree in TREES.items() if hidden & set(dotted_names(tree))} <= {SCRIPT}
+
+
+def test_the_script_and_its_siblings_run_without_the_bot_and_its_libraries() -> None:
+    wanted = {
+        one for name in (SCRIPT, *(f"bot.readers.ir_worker.{each}" for each in SIBLINGS)) for one in IMPORTS[name]
+    }
+    known = {*sys.stdlib_module_names, *SIBLINGS}
+    assert {one for one in wanted if one.removeprefix("bot.readers.ir_worker.").partition(".")[0] not in known} == set()
+
+
+def declared(section: str) -> set[str]:
+    """The quoted entries of one list in pyproject.toml."""
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    match = re.search(rf"^{section} = \[(.*?)\]$", text, re.M | re.S)
+    assert match, section
+    return set(re.findall(r'"([\w.-]+)', match[1]))
+
+
+def test_every_library_is_declared() -> None:
+    def wrong(_name: str, wanted: str) -> bool:
+        top = wanted.partition(".")[0]
+        return top not in SIBLINGS and DISTRIBUTION.get(top, top) not in known
+
+    known = {*declared("dependencies"), *sys.stdlib_module_names, "bot", None}
+    assert offenders(wrong) == []
+
+
+def test_every_package_is_installed() -> None:
+    packages = {name for name, path in SOURCES.items() if path.name == "__init__.py"}
+    assert {name for name in declared("packages") if not within(name, "bot._data")} == packages
+    assert {name.rpartition(".")[0] for name in SOURCES} - {""} <= packages
+
+
+# The habits.
+
+
+def functions() -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
+    for name, tree in TREES.items():
+        for node in ast.walk(tree):
+            if isinstance(node, Function):
+                yield f"{name}:{node.lineno} {node.name}", node
+
+
+def test_every_module_says_what_it_owns() -> None:
+    assert [name for name, tree in TREES.items() if not ast.get_docstring(tree)] == []
+
+
+def test_no_file_is_longer_than_300_lines() -> None:
+    lengths = {name: len(path.read_text(encoding="utf-8").splitlines()) for name, path in SOURCES.items()}
+    assert {name: length for name, length in lengths.items() if length > 300} == {}
+
+
+def test_no_function_is_longer_than_45_lines() -> None:
+    lengths = {where: (node.end_lineno or 0) - node.lineno + 1 for where, node in functions()}
+    assert {where: length for where, length in lengths.items() if length > 45} == {}
+
+
+def test_every_function_is_annotated() -> None:
+    def bare(node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
+        given = node.args
+        named = [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg]
+        missing = [arg.arg for arg in named if arg and arg.annotation is None and arg.arg not in ("self", "cls")]
+        return missing if node.returns else [*missing, "return"]
+
+    assert {where: missing for where, node in functions() if (missing := bare(node))} == {}
+
+
+# What must not leave the machine it was written on. The words are in pieces, or this file would be the one found.
+PLACES = rf"(?<![\w.$}}-])/(?:{'wo'}rk|{'ro'}ot|tmp/{'la'}b|home/(?!runner\b|user\b|me\b)\w+)/"
+HOSTS = "|".join(
+    re.escape(f"{name}.{end}") for name, end in (("pypi", "org"), ("pythonhosted", "org"), ("npmjs", "org"))
+)
+
+
+def test_no_file_names_a_place_of_this_machine_or_a_registry() -> None:
+    listed = subprocess.run(["git", "-C", str(ROOT), "ls-files", "-z"], capture_output=True, check=False)
+    if listed.returncode:
+        pytest.skip("not a git checkout")
+    forbidden = re.compile(f"{PLACES}|{HOSTS}".encode())
+    paths = [ROOT / name for name in listed.stdout.decode().split("\0") if name]
+    found = {path: forbidden.search(path.read_bytes()) for path in paths if path.is_file()}
+    assert {str(path.relative_to(ROOT)): match[0] for path, match in found.items() if match} == {}
+
+
+@pytest.mark.parametrize("text", [f"see /{'work'}/x", f'"/{"root"}/.cache"', f"at https://{'pypi'}.org/simple"])
+def test_the_search_finds_what_it_is_for(text: str) -> None:
+    assert re.search(f"{PLACES}|{HOSTS}", text)
+
+
+@pytest.mark.parametrize("text", ["/github/workspace/", "/home/runner/work/repo/", "${TOP}/root/x", "their/work/here"])
+def test_the_search_leaves_other_places_alone(text: str) -> None:
+    assert not re.search(f"{PLACES}|{HOSTS}", text)

@@ -1,0 +1,74 @@
+"""What a contributor meets first: forms that GitHub takes, and hooks that say what `make check` says."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from places import ROOT
+
+FORMS = sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"))
+HOOKS: dict[str, Any] = {
+    hook["id"]: hook
+    for repository in yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))["repos"]
+    for hook in repository["hooks"]
+}
+DEVELOPMENT = re.findall(
+    r'^  "([\w.-]+==[\w.]+)",$', (ROOT / "pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE
+)
+
+
+def require_valid(schema: str, *paths: Path) -> None:
+    program = Path(sys.executable).with_name("check-jsonschema")
+    if not program.exists():
+        pytest.skip("check-jsonschema is not installed")
+    run = subprocess.run([program, *schema.split(), *paths], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout
+
+
+def test_github_takes_the_issue_forms() -> None:
+    assert {path.stem for path in FORMS} == {"config", "wrong-figure", "crash", "new-target-or-metric"}
+    require_valid("--builtin-schema vendor.github-issue-forms", *(path for path in FORMS if path.stem != "config"))
+    require_valid("--builtin-schema vendor.github-issue-config", *(path for path in FORMS if path.stem == "config"))
+
+
+@pytest.mark.parametrize("form", [path for path in FORMS if path.stem != "config"], ids=lambda path: path.stem)
+def test_every_form_asks_for_what_is_needed_to_see_it_too(form: Path) -> None:
+    fields = [
+        field for field in yaml.safe_load(form.read_text(encoding="utf-8"))["body"] if field["type"] != "markdown"
+    ]
+    ids = [field["id"] for field in fields]
+    assert len(set(ids)) == len(ids)
+    assert any(field["validations"]["required"] for field in fields)
+    assert form.stem == "new-target-or-metric" or {"command", "version"} <= set(ids)
+
+
+def test_the_template_of_pull_requests_names_files_that_are_there() -> None:
+    text = (ROOT / ".github" / "pull_request_template.md").read_text(encoding="utf-8")
+    named = re.findall(r"`([\w./-]+\.(?:md|py))`", text)
+    assert named and [name for name in named if not (ROOT / name).exists()] == []
+
+
+def test_hooks_are_pinned_as_make_check_is() -> None:
+    pins = {pin for hook in HOOKS.values() for pin in hook["additional_dependencies"]}
+    assert pins and pins <= set(DEVELOPMENT)
+    for hook in HOOKS.values():
+        (pin,) = hook["additional_dependencies"]
+        assert hook["entry"].split()[0] == pin.partition("==")[0]
+
+
+@pytest.mark.parametrize("hook", HOOKS.values(), ids=HOOKS)
+def test_every_hook_looks_at_files_that_there_are(hook: dict[str, Any]) -> None:
+    listed = subprocess.run(["git", "-C", str(ROOT), "ls-files"], capture_output=True, text=True, check=False)
+    if listed.returncode:
+        pytest.skip("not a git checkout")
+    names = [name for name in listed.stdout.splitlines() if re.search(hook["files"], name)]
+    seen = [name for name in names if not ("exclude" in hook and re.search(hook["exclude"], name))]
+    assert seen
+    if hook["entry"].startswith("check-jsonschema"):
+        require_valid(hook["entry"].partition(" ")[2], *(ROOT / name for name in seen))

@@ -1,0 +1,164 @@
+"""The action's image: pinned, without a compiler, and its installation done step by step in an empty environment."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+from places import ROOT
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+LOCK = (ROOT / "requirements.txt").read_text(encoding="utf-8")
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PREFIX = "/opt/bot"
+
+
+def instructions() -> list[tuple[str, str]]:
+    """(keyword, rest) of every instruction, comments and line continuations undone."""
+    lines = [line for line in DOCKERFILE.splitlines() if line.strip() and not line.startswith("#")]
+    joined = "\n".join(lines).replace("\\\n", " ")
+    return [(keyword, rest.strip()) for keyword, _, rest in (line.partition(" ") for line in joined.splitlines())]
+
+
+def of(keyword: str) -> list[str]:
+    return [rest for found, rest in instructions() if found == keyword]
+
+
+def copied() -> list[str]:
+    """What the builder takes from the build context."""
+    return [source for rest in of("COPY") if "--from" not in rest for source in rest.split()[:-1]]
+
+
+def locked() -> dict[str, tuple[Version, int]]:
+    """Name → (version, number of hashes)."""
+    blocks = re.split(r"\n(?=[a-z0-9])", LOCK)[1:]
+    heads = [re.match(r"([\w.-]+)==(\S+) \\\n", block) for block in blocks]
+    assert all(heads), "the lock has only pinned packages"
+    return {
+        canonicalize_name(head[1]): (Version(head[2]), len(re.findall(r"--hash=sha256:[0-9a-f]{64}\b", block)))
+        for head, block in zip(heads, blocks, strict=True)
+        if head
+    }
+
+
+def test_every_stage_is_one_slim_image_pinned_by_tag_and_digest() -> None:
+    images = {rest.removesuffix(" AS build") for rest in of("FROM")}
+    assert len(images) == 1
+    assert re.fullmatch(r"python:3\.\d+\.\d+-slim-\w+@sha256:[0-9a-f]{64}", images.pop())
+
+
+def test_the_image_fits_the_python_versions_of_the_project() -> None:
+    minor = re.match(r"python:(3\.\d+)", of("FROM")[0])
+    assert minor
+    assert f"by pip-compile with Python {minor[1]}\n" in LOCK
+
+
+def test_nothing_but_git_and_certificates_is_installed_and_no_lists_stay() -> None:
+    (command,) = [rest for rest in of("RUN") if "apt-get" in rest]
+    install = next(part for part in command.split("&&") if "apt-get install" in part)
+    assert [word for word in install.split()[2:] if not word.startswith("-")] == ["ca-certificates", "git"]
+    assert "--no-install-recommends" in install
+    assert command.endswith("rm -rf /var/lib/apt/lists/*")
+
+
+def test_no_compiler_is_in_the_image() -> None:
+    assert not [name for name in locked() if name.startswith("iree")]
+    assert not re.search(r"\biree-\w+", "".join(of("RUN") + of("COPY")))
+
+
+def test_it_runs_as_the_default_user_with_the_program_as_entry_point() -> None:
+    assert of("USER") == []
+    assert of("ENTRYPOINT") == ['["code-size-bot"]']
+    assert PROJECT["project"]["scripts"] == {"code-size-bot": "bot.cli.main:main"}
+    assert not [name for name in ("CODE_SIZE_", "GITHUB_", "INPUT_") if name in "".join(of("ENV"))]
+
+
+def test_the_build_context_is_what_is_copied() -> None:
+    lines = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    rules = [line for line in lines if not line.startswith("#")]
+    assert rules[0] == "*"
+    assert [rule.removeprefix("!") for rule in rules if rule.startswith("!")] == copied()
+    assert all((ROOT / source).exists() for source in copied())
+
+
+def test_what_the_package_needs_is_copied() -> None:
+    homes = {source.split("/")[0] for source in PROJECT["tool"]["setuptools"]["package-dir"].values()}
+    files = {"pyproject.toml", PROJECT["project"]["readme"], *PROJECT["project"]["license-files"], "requirements.txt"}
+    assert homes | files == set(copied())
+
+
+@pytest.mark.parametrize("text", [*PROJECT["project"]["dependencies"], *PROJECT["build-system"]["requires"]])
+def test_every_dependency_is_locked_with_hashes_at_an_admitted_version(text: str) -> None:
+    wanted = Requirement(text)
+    version, hashes = locked()[canonicalize_name(wanted.name)]
+    assert version in wanted.specifier, "run make lock"
+    assert hashes >= 1
+
+
+def test_every_locked_package_has_a_hash_and_the_lock_names_no_host() -> None:
+    assert [name for name, (_, hashes) in locked().items() if hashes == 0] == []
+    assert "://" not in LOCK
+    assert not re.search(r"^\s*--(?!hash=)", LOCK, re.MULTILINE)
+
+
+def run(command: str, cwd: Path) -> str:
+    kept = {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "VIRTUAL_ENV"}}
+    done = subprocess.run(["bash", "-euc", command], cwd=cwd, env=kept, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def context(directory: Path) -> Path:
+    """The build directory of the first stage, with what .dockerignore lets through."""
+    excluded = [
+        ROOT / line for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("configs/")
+    ]
+    for source in copied():
+        if (ROOT / source).is_dir():
+            skip = {path.name for path in excluded if path.parent == ROOT / source}
+            ignore = shutil.ignore_patterns("__pycache__", *skip)
+            shutil.copytree(ROOT / source, directory / source, ignore=ignore)
+        else:
+            shutil.copy(ROOT / source, directory / source)
+    return directory
+
+
+@pytest.mark.network
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="the image's Python is newer, and so are its locked packages")
+def test_the_steps_of_the_build_make_a_working_bot(tmp_path: Path) -> None:
+    build, home, empty = tmp_path / "build", tmp_path / "bot", tmp_path / "empty"
+    build.mkdir()
+    empty.mkdir()
+    context(build)
+    for step in [rest for rest in of("RUN") if PREFIX in rest]:
+        made = step.replace("python -m venv", f"{shlex.quote(sys.executable)} -m venv")
+        run(made.replace(PREFIX, shlex.quote(str(home))), build)
+    shutil.rmtree(build)
+    program = shlex.quote(str(home / "bin" / "code-size-bot"))
+    assert run(f"{program} --version", empty).startswith("code-size-bot ")
+    told = run(f"{program} doctor --cache {shlex.quote(str(empty / 'cache'))}", empty)
+    assert re.search(r"^ok +pip ", told, re.MULTILINE), told
+    assert re.search(r"^ok +default suite +\d+ models", told, re.MULTILINE), told
+    run(f"{shlex.quote(str(home / 'bin' / 'python'))} -m pip check", empty)
+    found = run(f"{shlex.quote(str(home / 'bin' / 'python'))} -c '{_TEMPLATES}'", empty)
+    assert "comment.md.j2" in found.split()
+
+
+_TEMPLATES = (
+    "from importlib.resources import files; "
+    'print(*(entry.name for entry in files("bot._data.templates").iterdir()), sep="\\n")'
+)

@@ -1,0 +1,125 @@
+"""Every command in a fenced block of the documents runs as it is written, with one small model for a suite."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from documents import PAGES, blocks, code, name_of
+from fake_compiler import TEMPLATES, install
+from fake_wheels import entries, wheel_name, write_wheel
+from places import ROOT
+
+from bot.cli.grammar import COMMANDS
+from bot.compiler.tools.toolchain import NATIVE_BINARY, resolve
+from bot.system.defaults import default_cache
+from bot.system.processes import Cancel
+
+RUN_ELSEWHERE = {
+    "make test": ".ci/run",  # is what runs this file, and cannot run inside itself
+    "make check": ".ci/run",  # looks at the sources, not at what the program does
+}
+"""Commands that no test can run → the file that runs them."""
+
+RELEASES = ("3.11.0", "3.13.0")
+MODEL = "mobilenet_v1_f32_224"  # the name that examples select; the model itself is a small one
+CONFIG = """\
+schema: code-size-config/1
+compiler: {base: iree-base-compiler==3.11.0, head: iree-base-compiler==3.13.0}
+models: [models/*.mlir]
+targets: [llvm-cpu-x86_64]
+"""
+# The program as it is installed, but for two things: a command that names no configuration has the small one, and what
+# is pruned is a cache of its own, not the compilers of everybody.
+PROGRAM = f"""\
+#!{sys.executable}
+import sys
+from bot.cli.main import main
+words = sys.argv[1:]
+if words[0] in ("compare", "measure", "calibrate", "plan") and "--config" not in words:
+    words += ["--config", "code-size.yml"]
+if words[0] == "cache":
+    words += ["--cache", "another-cache"]
+sys.exit(main(words))
+"""
+COMMANDS_OF = {
+    name_of(page): [line for block in blocks(page) if block.language == "sh" for line in block.commands]
+    for page in PAGES
+}
+FENCED = [line for lines in COMMANDS_OF.values() for line in lines]
+
+
+def script(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    path.chmod(0o755)
+
+
+def small_make(home: Path, here: Path) -> str:
+    """`make` for this repository, with the small suite, and an environment in which nothing has to be installed."""
+    script(home / "venv/bin/code-size-bot", PROGRAM)
+    (home / "venv/.installed").touch()
+    variables = f"VENV={home}/venv CONFIG={here}/code-size.yml OUT={here}/out"
+    return f'#!/bin/sh\nexec {shutil.which("make")} -C {ROOT} {variables} "$@"\n'
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An empty cell cache that shares the fetched compilers with everybody."""
+    cache = tmp_path_factory.mktemp("cache")
+    for version in RELEASES:
+        resolve(version, default_cache(), Cancel(), print)
+    (cache / "toolchains").symlink_to(default_cache() / "toolchains")
+    return cache
+
+
+@pytest.fixture
+def here(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory that has what the documents speak of: a model, a build of the compiler, a wheel of another."""
+    here = tmp_path / "repository"
+    (here / "models").mkdir(parents=True)
+    shutil.copy(ROOT / "tests/fixtures/e2e/models/tiny.mlir", here / f"models/{MODEL}.mlir")
+    (here / "code-size.yml").write_text(CONFIG)
+    write_wheel(here / "dist" / wheel_name(), entries(install(tmp_path / "fake", templates=TEMPLATES)))
+    binary = resolve(RELEASES[-1], cache, Cancel(), print).binary
+    (tmp_path / "iree-build").symlink_to(binary.parents[len(Path(NATIVE_BINARY).parts) - 1])
+    script(tmp_path / "bin/make", small_make(tmp_path, here))
+    script(tmp_path / "bin/code-size-bot", PROGRAM)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("CODE_SIZE_CACHE", str(cache))
+    return here
+
+
+def run(line: str, here: Path) -> None:
+    done = subprocess.run(["sh", "-c", line], cwd=here, capture_output=True, text=True, timeout=300, check=False)
+    judges = re.match(r"code-size-bot (compare|report) ", line)
+    assert done.returncode in ((0, 1) if judges else (0,)), f"{line}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+
+
+@pytest.mark.compiler
+@pytest.mark.parametrize("page", [page for page, lines in COMMANDS_OF.items() if lines])
+def test_every_command_of_a_page_runs_in_its_order(page: str, here: Path) -> None:
+    for line in COMMANDS_OF[page]:
+        if line not in RUN_ELSEWHERE:
+            run(line, here)
+
+
+def test_what_no_test_can_run_is_run_by_the_file_that_is_named() -> None:
+    for line, file in RUN_ELSEWHERE.items():
+        assert line in FENCED, f"{line} is in no document"
+        assert line in (ROOT / file).read_text(encoding="utf-8").splitlines(), file
+
+
+def test_commands_within_sentences_are_there() -> None:
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    for page in PAGES:
+        for words in code(page):
+            found = re.search(r"(?:^| )(make|code-size-bot) ([a-z-]+)", words)
+            known = targets if found and found[1] == "make" else COMMANDS
+            assert found is None or found[2] in known, f"{name_of(page)}: {words}"

@@ -1,0 +1,135 @@
+"""What the documents say is there: files, links, metrics, causes, keys, exit codes and configurations."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import documents
+import pytest
+import yaml
+from documents import PAGES, Block, anchors, blocks, links, name_of
+from places import ROOT
+from test_architecture import FLOORS, SOURCES
+
+from bot import errors
+from bot.core.metrics import METRIC_IDS
+from bot.core.rules.delta import STATES
+from bot.core.values.explanation import CAUSES
+from bot.inputs.action_inputs import INPUTS
+from bot.inputs.config import load_config, load_schema
+
+README = ROOT / "README.md"
+DOCS = ROOT / "docs"
+ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+QUESTIONS = ("configuration", "evidence", "forks", "github", "metrics", "speed", "why")
+README_LINES = 150
+ALL_PAGES = pytest.mark.parametrize("page", PAGES, ids=name_of)
+FOLDERS = "bot|configs|tests|docs|core|readers|inputs|insight|render"
+BLOCKS = [block for page in PAGES for block in blocks(page)]
+
+
+def text(page: Path) -> str:
+    return page.read_text(encoding="utf-8")
+
+
+def column(page: str) -> set[str]:
+    """The names in the first column of a page's tables."""
+    rows = re.findall(r"^\| (`[^|]*`|\d+) \|", text(ROOT / page), re.MULTILINE)
+    return {name for row in rows for name in re.split(r"[`, ]+", row) if name}
+
+
+def test_the_readme_is_short_and_leads_to_a_page_for_every_question() -> None:
+    assert len(text(README).splitlines()) <= README_LINES
+    assert tuple(page.stem for page in PAGES if page.parent == DOCS) == QUESTIONS
+    assert {f"docs/{name}.md" for name in QUESTIONS} <= set(links(README))
+
+
+def test_the_floor_plan_is_that_of_the_test() -> None:
+    rows = re.findall(r"^\| (\d) \| `(\w+)` \| \S.* \|$", ARCHITECTURE, re.MULTILINE)
+    assert {name: int(floor) for floor, name in rows} == FLOORS
+    floors = [int(floor) for floor, _ in rows]
+    assert floors == sorted(floors, reverse=True)
+
+
+@ALL_PAGES
+def test_every_module_and_file_that_is_named_is_there(page: Path) -> None:
+    for path in re.findall(rf"`((?:{FOLDERS})/[\w./-]+)`", text(page)):
+        assert (ROOT / path).exists() or (ROOT / "bot" / path).exists(), path
+    for module in re.findall(r"`((?:core|measurement|compiler|insight|readers|system)\.[\w.]+)`", text(page)):
+        assert f"bot.{module}" in SOURCES, module
+
+
+@ALL_PAGES
+def test_every_link_leads_to_a_file_of_the_repository_and_a_heading_in_it(page: Path) -> None:
+    for link in links(page):
+        place, _, anchor = link.partition("#")
+        if re.match(r"[a-z]+:", place):
+            assert place.startswith("https://"), link
+            continue
+        target = (page.parent / place).resolve() if place else page
+        assert target.exists() and target.is_relative_to(ROOT), link
+        assert not anchor or anchor in anchors(target), link
+
+
+@ALL_PAGES
+def test_no_reference_lacks_its_address(page: Path) -> None:
+    assert not [words for words in documents.words(page) if "][" in words]
+
+
+def test_anchors_are_those_of_github(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# What's `new`, here?\n\n## A b-c_d\n\n## A b-c_d\n\n```sh\n# none\n```\n")
+    assert anchors(page) == {"whats-new-here", "a-b-c_d", "a-b-c_d-1"}
+
+
+def test_the_license_is_there_and_is_the_one_that_is_declared() -> None:
+    license_text = text(ROOT / "LICENSE")
+    assert "Apache License" in license_text and "Version 2.0" in license_text
+    assert 'license = "Apache-2.0"' in text(ROOT / "pyproject.toml")
+
+
+# Tables
+
+
+def test_every_metric_and_every_state_is_described() -> None:
+    assert column("docs/metrics.md") == {*METRIC_IDS, *STATES}
+
+
+def test_every_cause_is_described() -> None:
+    assert column("docs/why.md") == set(CAUSES)
+
+
+def test_every_key_of_a_configuration_is_described() -> None:
+    assert column("docs/configuration.md") | {"schema"} == set(load_schema()["properties"])
+
+
+def test_every_exit_code_is_described() -> None:
+    classes = [found for found in vars(errors).values() if isinstance(found, type)]
+    codes = {found.exit_code for found in classes if issubclass(found, errors.BotError)}
+    assert column("README.md") == {"0", "1", *map(str, codes)}
+
+
+# Blocks
+
+
+def test_every_block_says_what_it_holds() -> None:
+    assert {block.language for block in BLOCKS} == {"sh", "yaml"}
+
+
+@pytest.mark.parametrize(
+    "block",
+    [block for block in BLOCKS if block.language == "yaml"],
+    ids=lambda block: f"{block.page}:{block.line}",
+)
+def test_every_yaml_block_is_a_configuration_or_a_step_that_is_understood(block: Block, tmp_path: Path) -> None:
+    found = yaml.safe_load(block.text)
+    if isinstance(found, list):
+        (step,) = found
+        assert set(step["with"]) <= {one.name for one in INPUTS}
+        return
+    for folder in (tmp_path / "models", tmp_path / ".github" / "models"):
+        folder.mkdir(parents=True)
+        (folder / "mobilenet_v1.mlir").write_text("module {}\n")
+    (tmp_path / ".github" / "code-size.yml").write_text(block.text, encoding="utf-8")
+    assert load_config(tmp_path / ".github" / "code-size.yml").models

@@ -1,0 +1,61 @@
+"""What the tests say about speed: the two ways to say it tell linear from quadratic, and nobody reads a clock."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+import pytest
+from growth import LINEAR, cpu_growth, steps
+from places import TESTS
+
+# The helper, the benchmarks, and waiting for something that must come.
+MAY_READ_A_CLOCK = {"growth.py", "bench.py", "families_bench.py", "fake_compiler.py"}
+CLOCKS = {
+    f"{name}{suffix}" for name in ("monotonic", "perf_counter", "process_time", "thread_time") for suffix in ("", "_ns")
+}
+
+
+def pairs(items: list[int]) -> int:
+    return sum(one == other for one in items for other in items)
+
+
+def test_steps_are_counted_the_same_every_time() -> None:
+    assert steps(lambda: pairs([1] * 30)) == steps(lambda: pairs([1] * 30)) > 900
+
+
+def test_steps_tell_linear_from_quadratic() -> None:
+    assert steps(lambda: sum(i * i for i in range(2_000))) < 2.1 * steps(lambda: sum(i * i for i in range(1_000)))
+    assert steps(lambda: pairs([1] * 200)) > 3.5 * steps(lambda: pairs([1] * 100))
+
+
+@pytest.mark.parametrize(("pattern", "is_linear"), [("a*b", False), ("a", True)])
+def test_cpu_time_tells_linear_from_quadratic(pattern: str, is_linear: bool) -> None:
+    found = re.compile(pattern)
+    assert (cpu_growth(lambda size: "a" * size, found.findall, 4_000) < LINEAR) is is_linear
+
+
+def clocks_read(tree: ast.AST) -> Iterator[int]:
+    """The lines at which a clock is read, and asserts in which the time of day is."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Attribute(attr=name) | ast.alias(name=name) if name in CLOCKS:
+                yield node.lineno
+            case ast.Assert() if "time.time(" in ast.unparse(node):
+                yield node.lineno
+
+
+def test_no_test_reads_a_clock() -> None:
+    files = [path for path in TESTS.rglob("*.py") if path.name not in MAY_READ_A_CLOCK]
+    found = [
+        f"{path.name}:{line}" for path in files for line in clocks_read(ast.parse(path.read_text(encoding="utf-8")))
+    ]
+    assert found == [], "count steps, or compare n with 2n: see growth.py"
+
+
+@pytest.mark.parametrize(
+    "code", ["time.monotonic()", "from time import perf_counter_ns", "import time; time.thread_time()"]
+)
+def test_a_clock_would_be_found(code: str) -> None:
+    assert list(clocks_read(ast.parse(code)))

@@ -1,0 +1,87 @@
+"""Help, version and mistakes import next to nothing; a command gets all that it needs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from places import ROOT
+
+from bot.cli.grammar import COMMANDS
+from bot.cli.handlers import HANDLERS
+
+GRAMMAR = {
+    "bot",
+    "bot.cli",
+    "bot.cli.grammar",
+    "bot.cli.main",
+    "bot.errors",
+    "bot.system",
+    "bot.system.defaults",
+}
+SIZES = {"bot.inputs", "bot.inputs.units"}
+"""Only who gives a size waits for what reads sizes."""
+SLOW = {"asyncio", "dataclasses", "http", "inspect", "json", "logging", "socket", "ssl", "subprocess", "tempfile"}
+"""Of the standard library: what alone costs about as much as argparse."""
+SCRIPT = """
+import atexit, sys
+before = set(sys.modules)
+def tell():
+    new = sorted(set(sys.modules) - before)
+    import json
+    print(json.dumps(new), file=open(sys.argv[1], "w"))
+atexit.register(tell)
+from bot.cli.main import main
+sys.exit(main(sys.argv[2:]))
+"""
+
+
+def started(folder: Path, *arguments: str) -> tuple[int, set[str], str]:
+    """Exit code, all modules that the program imported, and the last line that it wrote to standard error."""
+    told = folder / "modules.json"
+    argv = [sys.executable, "-c", SCRIPT, str(told), *arguments]
+    run = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
+    return run.returncode, set(json.loads(told.read_text(encoding="utf-8"))), (run.stderr.splitlines() or [""])[-1]
+
+
+def tops(modules: set[str]) -> set[str]:
+    return {name.partition(".")[0] for name in modules}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["--version"], 0, ""),
+        (["--help"], 0, ""),
+        *(([command, "--help"], 0, "") for command in COMMANDS),
+        ([], 2, "required: COMMAND"),
+        (["comapre"], 2, "invalid choice: 'comapre'"),
+        (["measure", "--out", "x.json"], 2, "required: --compiler"),
+        (["measure", "--compiler", "3.13.0", "--out", "x.json", "--shard", "5/4"], 2, "'5/4' is not I/N"),
+        (["compare", "--unknown"], 2, "unrecognized arguments: --unknown"),
+        (["cache", "--limit", "5"], 2, "'5' is no size with a unit, such as 5GiB"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_help_version_and_mistakes_import_next_to_nothing(
+    tmp_path: Path, arguments: list[str], code: int, words: str
+) -> None:
+    ended, modules, line = started(tmp_path, *arguments)
+    assert ended == code and words in line
+    own = {name for name in modules if name.partition(".")[0] == "bot"}
+    assert own == GRAMMAR | (SIZES if "--limit" in arguments else set())
+    assert tops(modules) <= {"bot", *sys.stdlib_module_names}
+    assert tops(modules) & SLOW == set()
+
+
+def test_the_walls_of_this_test_would_fall_for_a_command(tmp_path: Path) -> None:
+    code, modules, _ = started(tmp_path, "cache", "--cache", str(tmp_path / "cache"))
+    assert code == 0
+    assert {"rich", "jinja2", "elftools", "yaml"} <= tops(modules) and tops(modules) & SLOW
+
+
+def test_every_command_of_the_grammar_has_a_handler() -> None:
+    assert COMMANDS.keys() == HANDLERS.keys()

@@ -1,0 +1,176 @@
+"""The model suite: every file has an entry on where it came from, and holds no weights or machine paths."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import yaml
+from places import ROOT
+
+CONFIGS = ROOT / "configs"
+MODELS = CONFIGS / "models"
+EXPORT = CONFIGS / "export"
+FILES = sorted(MODELS.glob("*.mlir"))
+REQUIREMENTS = sorted(EXPORT.glob("requirements-*.txt"))
+MANIFEST: dict[str, Any] = yaml.safe_load((MODELS / "suite.yml").read_text(encoding="utf-8"))
+ENTRIES: dict[str, dict[str, Any]] = MANIFEST["models"]
+
+ASKED_KINDS = {"cnn", "encoder", "decoder", "vision-transformer", "segmentation", "speech", "quantised-cnn"}
+FIELDS = {"kind", "source", "script", "made_with", "licence", "note"}
+LICENCE = re.compile(r"(Apache-2\.0|BSD-3-Clause|MIT) \([\w ]+\); no weights")
+PIN = re.compile(r"(?P<name>[A-Za-z0-9][\w.-]*)(\[[a-z,]+\])?==(?P<version>\d[\w.]*)")
+
+LONGEST_LINE_BYTES = 64 * 1024
+LONGEST_HEX_CHARACTERS = 16 * 1024
+"""Room for the 1,024 multipliers of a per-channel rescale, which are 8,192 hex digits."""
+ABSOLUTE_PATH = re.compile(r'"(?:/|[A-Za-z]:\\)[^"]*":\d+')
+MACHINE_FOLDER = re.compile(r'/(?:home|root|usr|tmp|opt|mnt|Users|site-packages|dist-packages)/[^"]*":\d+')
+
+each_file = pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+each_entry = pytest.mark.parametrize("name", sorted(ENTRIES))
+
+
+def text_of(name: str) -> str:
+    """The text of one model of the suite."""
+    return (MODELS / f"{name}.mlir").read_text(encoding="utf-8")
+
+
+def pins(path: Path) -> dict[str, str]:
+    """The version of each package in a requirements file; a line that is no exact pin fails the test."""
+    found = {}
+    for line in path.read_text(encoding="utf-8").splitlines():
+        pin = PIN.fullmatch(line)
+        assert pin, f"{path.name}: not pinned with '==': {line!r}"
+        found[pin["name"]] = pin["version"]
+    return found
+
+
+def export_module(name: str) -> ModuleType:
+    """A module of the export scripts, loaded from its file."""
+    spec = importlib.util.spec_from_file_location(f"export_{name}", EXPORT / f"{name}.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_file_has_an_entry_and_every_entry_a_file() -> None:
+    assert {path.stem for path in FILES} == set(ENTRIES)
+
+
+def test_the_suite_covers_what_was_asked() -> None:
+    assert len(ENTRIES) >= 12
+    assert {entry["kind"] for entry in ENTRIES.values()} >= ASKED_KINDS
+    assert {pair["kind"] for pair in MANIFEST["pairs"]} >= {"static-dynamic", "float-int8"}
+
+
+def test_some_quantised_models_are_tosa_in_int8() -> None:
+    quantised = [name for name, entry in ENTRIES.items() if entry["kind"].startswith("quantised")]
+    assert quantised
+    for name in quantised:
+        assert '"tosa.rescale"' in text_of(name)
+        assert re.search(r"tensor<[0-9x]+xi8>", text_of(name))
+
+
+@each_entry
+def test_an_entry_is_complete(name: str) -> None:
+    entry = ENTRIES[name]
+    assert set(entry) == FIELDS
+    assert LICENCE.fullmatch(entry["licence"])
+    assert re.fullmatch(r"[^.\n]*(\.\d[^.\n]*)*\.", entry["note"]), "one sentence, on one line"
+
+
+@each_entry
+def test_the_script_exists_and_knows_the_model(name: str) -> None:
+    assert f'"{name}"' in (EXPORT / ENTRIES[name]["script"]).read_text(encoding="utf-8")
+
+
+@each_entry
+def test_made_with_is_what_the_requirements_pin(name: str) -> None:
+    entry = ENTRIES[name]
+    path = EXPORT / f"requirements-{entry['script'].partition('_')[0]}.txt"
+    assert entry["made_with"]
+    assert entry["made_with"].items() <= pins(path).items()
+
+
+@pytest.mark.parametrize("path", REQUIREMENTS, ids=lambda path: path.stem)
+def test_requirements_are_pinned(path: Path) -> None:
+    assert pins(path)
+
+
+def test_every_path_has_its_script_and_its_requirements() -> None:
+    paths = {path.stem.removeprefix("requirements-") for path in REQUIREMENTS}
+    assert paths == {"torch", "tflite", "jax", "onnx"}
+    assert all((EXPORT / f"{path}_models.py").is_file() for path in paths)
+
+
+def test_pairs_name_models_and_differ_in_what_they_say() -> None:
+    for pair in MANIFEST["pairs"]:
+        kind, *sides = pair.values()
+        assert set(sides) <= set(ENTRIES) and len(set(sides)) == 2
+        first, second = (main_signature(side) for side in sides)
+        changed = {"static-dynamic": "?", "float-int8": "i8"}[kind]
+        assert changed not in first
+        assert changed in (second if kind == "static-dynamic" else text_of(pair["int8"]))
+
+
+def test_the_manifest_has_no_other_parts() -> None:
+    assert set(MANIFEST) == {"schema", "made_with", "models", "pairs"}
+
+
+def main_signature(name: str) -> str:
+    """The line that declares the entry function of a model."""
+    return next(line for line in text_of(name).splitlines() if "func.func" in line)
+
+
+@each_file
+def test_locations_say_nothing_about_a_machine(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert "loc(" in text
+    assert not ABSOLUTE_PATH.search(text)
+    assert not MACHINE_FOLDER.search(text)
+
+
+@each_file
+def test_components_are_named(path: Path) -> None:
+    names = set(re.findall(r'^#loc\d+ = loc\("([^"]+)"\(', path.read_text(encoding="utf-8"), flags=re.MULTILINE))
+    assert len(names) > 20
+
+
+@each_file
+def test_no_weights_inside(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    declared = [line for line in text.splitlines() if re.match(r'\s*("util\.global"\(|util\.global private)', line)]
+    assert all("#flow.parameter.named<" in line for line in declared)
+    assert max(len(line.encode()) for line in text.splitlines()) <= LONGEST_LINE_BYTES
+    assert max((len(digits) for digits in re.findall(r'"0x([0-9A-F]+)"', text)), default=0) <= LONGEST_HEX_CHARACTERS
+
+
+def test_the_patterns_find_what_they_forbid() -> None:
+    assert ABSOLUTE_PATH.search('#loc1 = loc("/usr/lib/x.py":1:0)')
+    assert ABSOLUTE_PATH.search('#loc1 = loc("C:\\lib\\x.py":1:0)')
+    assert MACHINE_FOLDER.search('loc("lib/site-packages/torch/x.py":1:0)')
+    assert not PIN.fullmatch("torch>=2.13.0")
+    assert not PIN.fullmatch("torch")
+    assert not LICENCE.fullmatch("unknown")
+
+
+def test_export_keeps_no_directory() -> None:
+    common = export_module("common")
+    assert common.package_path("/v/lib/site-packages/torch/nn/linear.py") == "torch/nn/linear.py"
+    assert common.package_path("/home/me/torch_models.py") == "torch_models.py"
+    assert common.package_path("torch/fx/passes/runtime_assert.py") == "torch/fx/passes/runtime_assert.py"
+    asm = '#loc2 = loc("/home/me/linear.py":287:8 to 292:5)\n#loc3 = loc("jit(f)/dot"(#loc2))\n'
+    assert common.strip_directories(asm) == asm.replace("/home/me/", "")
+
+
+def test_export_refuses_to_write_a_machine_path(tmp_path: Path) -> None:
+    common = export_module("common")
+    with pytest.raises(SystemExit, match="absolute path"):
+        common.write_model(tmp_path, "leaky", 'module {} loc("x"("/home/me/x.py":1:0))\n')
+    assert not list(tmp_path.iterdir())

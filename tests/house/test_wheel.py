@@ -1,0 +1,115 @@
+"""The wheel: it holds what the program needs and nothing else, and works where there is no checkout."""
+
+from __future__ import annotations
+
+import email
+import json
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from email.message import Message
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import pytest
+from packaging.version import Version
+from places import ROOT
+from test_end_to_end import BASE, CONTRACT_FILES, HEAD, own_cache
+
+from bot import __version__
+from bot.commands.init import WORKFLOWS
+
+SOURCES = ("bot", "configs", "templates", "tests", "pyproject.toml", "README.md", "LICENSE")
+"""Of the checkout; the tests are there to be left out."""
+MODEL, TARGET = "jax_mlp_train_step_f32", "vmvx"
+NAME = f"code_size_bot-{__version__}"
+
+
+def run(*argv: str | Path, cwd: Path, codes: tuple[int, ...] = (0,)) -> str:
+    """What a program prints where the checkout is neither its directory nor on Python's path."""
+    kept = {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "VIRTUAL_ENV"}}
+    done = subprocess.run([*map(str, argv)], cwd=cwd, env=kept, capture_output=True, text=True, check=False)
+    assert done.returncode in codes, f"{argv}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def isolation() -> list[str]:
+    """Where setuptools is here and new enough, building needs no network; else pip fetches it."""
+    try:
+        return ["--no-build-isolation"] if Version(version("setuptools")) >= Version("77") else []
+    except PackageNotFoundError:
+        return []
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built from a copy: setuptools writes into the directory that it builds from."""
+    source, made = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
+    for name in SOURCES:
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(ROOT / name, source / name)
+    options = ("--quiet", "--disable-pip-version-check", "--no-deps", *isolation())
+    run(sys.executable, "-m", "pip", "wheel", *options, "--wheel-dir", made, source, cwd=made)
+    (path,) = made.iterdir()
+    return path
+
+
+def needed() -> Iterator[str]:
+    """What has to be in it: all modules and templates; of configs all that is not for tests or for making models."""
+    yield from (path.relative_to(ROOT).as_posix() for path in (ROOT / "bot").rglob("*.py"))
+    for folder in ("configs", "templates"):
+        for path in (ROOT / folder).rglob("*"):
+            if path.is_file() and not {"export", "depths"} & set(path.parts):
+                yield f"bot/_data/{path.relative_to(ROOT).as_posix()}"
+
+
+def metadata(wheel: Path) -> Message:
+    with zipfile.ZipFile(wheel) as archive:
+        return email.message_from_string(archive.read(f"{NAME}.dist-info/METADATA").decode())
+
+
+@pytest.mark.network
+def test_it_holds_what_the_program_needs_and_nothing_else(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        names = [name for name in archive.namelist() if not name.endswith("/")]
+    own = {name for name in names if not name.startswith(f"{NAME}.dist-info/")}
+    assert sorted(own) == sorted(needed())
+    assert f"{NAME}.dist-info/licenses/LICENSE" in names
+    assert wheel.name == f"{NAME}-py3-none-any.whl"
+
+
+@pytest.mark.network
+def test_it_says_whose_it_is_and_where_it_runs(wheel: Path) -> None:
+    told = metadata(wheel)
+    assert (told["Author"], told["License-Expression"]) == ("The code-size-bot authors", "Apache-2.0")
+    assert (told["Requires-Python"], told["Description-Content-Type"]) == (">=3.10", "text/markdown")
+    pythons = {line.rpartition(" ")[2] for line in told.get_all("Classifier", []) if ":: Python :: 3." in line}
+    assert pythons == {"3.10", "3.11", "3.12", "3.13"}
+    assert told["Summary"] and told["Keywords"]
+
+
+@pytest.mark.network
+@pytest.mark.compiler
+def test_it_compares_with_packaged_models_and_templates_where_there_is_no_checkout(wheel: Path, tmp_path: Path) -> None:
+    here = tmp_path / "elsewhere"
+    here.mkdir()
+    run(sys.executable, "-m", "venv", tmp_path / "venv", cwd=here)
+    python, program = (tmp_path / "venv" / "bin" / name for name in ("python", "code-size-bot"))
+    run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel, cwd=here)
+    assert str(tmp_path / "venv") in run(python, "-c", "import bot; print(bot.__file__)", cwd=here)
+
+    cells = ("--model", MODEL, "--target", TARGET, "--cache", own_cache(tmp_path / "cache"))
+    told = run(program, "compare", "--base", BASE, "--head", HEAD, *cells, cwd=here, codes=(0, 1))
+    assert {path.name for path in (here / "out").iterdir()} == CONTRACT_FILES
+    assert f"Base IREE {BASE}" in told
+    assert set(json.loads((here / "out" / "head.json").read_text(encoding="utf-8"))["models"]) == {MODEL}
+    comment = (here / "out" / "comment.md").read_text(encoding="utf-8")
+    assert comment.startswith("<!--") and HEAD in comment
+
+    run(program, "init", cwd=here)
+    assert sorted(path.name for path in (here / ".github" / "workflows").iterdir()) == sorted(WORKFLOWS)

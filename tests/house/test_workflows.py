@@ -1,0 +1,220 @@
+"""The workflows ready to copy: least permissions, pinned actions, nothing of a pull request in a shell."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from places import ROOT
+
+WORKFLOWS = sorted((ROOT / "configs" / "workflows").glob("*.yml"))
+ACTION = ROOT / "action.yml"
+BOT = "OWNER/REPO@v1"
+EXPECTED = {"code-size.yml", "code-size-post.yml", "code-size-sharded.yml", "minimal.yml"}
+# Events with a token or a cache of the base repository, which a stranger can trigger.
+STRANGERS_WITH_TOKEN = {"issue_comment", "workflow_run"}
+MOST_PER_FORK_JOB = {"contents": "read", "pull-requests": "write", "checks": "write", "actions": "read"}
+# Every job with more than those, and what for.
+FURTHER = {
+    ("code-size.yml", "baseline"): {"contents": "write"},
+    ("code-size.yml", "command"): {"actions": "write", "issues": "write"},
+    ("code-size-sharded.yml", "store"): {"contents": "write"},
+}
+
+
+def read(path: Path) -> dict[str, Any]:
+    """The workflow; YAML 1.1 takes its key `on` for True."""
+    found = yaml.safe_load(path.read_text(encoding="utf-8"))
+    found["on"] = found.pop(True)
+    return dict(found)
+
+
+def of(file: str) -> dict[str, Any]:
+    return read(ROOT / "configs" / "workflows" / file)
+
+
+def triggers(workflow: dict[str, Any]) -> set[str]:
+    return set(workflow["on"])
+
+
+def jobs() -> Iterator[tuple[str, str, dict[str, Any]]]:
+    for path in WORKFLOWS:
+        for name, job in read(path)["jobs"].items():
+            yield path.name, name, job
+
+
+def steps() -> Iterator[tuple[str, str, dict[str, Any]]]:
+    for file, name, job in jobs():
+        for step in job["steps"]:
+            yield file, name, step
+
+
+def used(action: str) -> list[tuple[str, str, dict[str, Any]]]:
+    return [(file, job, step) for file, job, step in steps() if str(step.get("uses", "")).startswith(action)]
+
+
+def test_the_workflows_are_these() -> None:
+    assert {path.name for path in WORKFLOWS} == EXPECTED
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_each_says_what_it_does_and_grants_nothing_at_the_top(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert text.startswith("# ")
+    assert "# Needs: " in text
+    assert read(path)["permissions"] == {}
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_no_pull_request_target_and_no_secrets(path: Path) -> None:
+    assert "pull_request_target" not in triggers(read(path))
+    assert "secrets." not in path.read_text(encoding="utf-8")
+    assert "secrets[" not in path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_every_action_is_pinned_to_a_commit_with_its_version(path: Path) -> None:
+    lines = [line for line in path.read_text(encoding="utf-8").splitlines() if re.search(r"\buses:", line)]
+    assert lines
+    for line in lines:
+        pinned = re.search(r"uses: [\w-]+/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$", line)
+        assert pinned or f"uses: {BOT} # zizmor: ignore[unpinned-uses] " in line, line
+
+
+def test_one_commit_and_version_per_action_in_all_files() -> None:
+    text = "\n".join(path.read_text(encoding="utf-8") for path in WORKFLOWS)
+    pins = set(re.findall(r"uses: ([\w-]+/[\w-]+)[\w/-]*@([0-9a-f]{40} # v[\d.]+)", text))
+    assert sorted(name for name, _ in pins) == [
+        "actions/cache",
+        "actions/checkout",
+        "actions/download-artifact",
+        "actions/upload-artifact",
+    ]
+
+
+def test_every_job_has_its_own_permissions_time_limit_and_concurrency_group() -> None:
+    groups = []
+    for file, name, job in jobs():
+        where = f"{file}: {name}"
+        assert job["permissions"].get("contents") in {"read", "write"}, where
+        assert 0 < job["timeout-minutes"] <= 240, where
+        groups.append((file, job["concurrency"]["group"]))
+    assert len(groups) == len(set(groups))
+
+
+@pytest.mark.parametrize(
+    ("file", "name", "job"), list(jobs()), ids=lambda value: value if isinstance(value, str) else ""
+)
+def test_no_job_may_more_than_it_needs(file: str, name: str, job: dict[str, Any]) -> None:
+    allowed = MOST_PER_FORK_JOB | FURTHER.get((file, name), {})
+    for scope, access in job["permissions"].items():
+        assert access in {"read", allowed.get(scope)}, scope
+
+
+def test_jobs_that_may_more_are_out_of_reach_of_a_fork() -> None:
+    events = {(file, name): job.get("if", "") for file, name, job in jobs()}
+    for key in FURTHER:
+        required = re.match(r"github\.event_name == '(\w+)'(?:\s*&& |$)", events[key])
+        assert required and required[1] != "pull_request", key
+        assert "||" not in events[key], key
+
+
+def test_every_job_of_the_many_event_workflow_is_for_one_event() -> None:
+    workflow = of("code-size.yml")
+    wanted = [re.match(r"github\.event_name == '(\w+)'", job["if"]) for job in workflow["jobs"].values()]
+    assert sorted(match[1] for match in wanted if match) == sorted(triggers(workflow))
+
+
+def test_what_a_stranger_can_start_with_a_writing_token_sees_the_default_branch_only() -> None:
+    for file, name, job in jobs():
+        condition = str(job.get("if", ""))
+        if not any(event in condition for event in STRANGERS_WITH_TOKEN):
+            continue
+        names = [step.get("uses", "").partition("@")[0] for step in job["steps"]]
+        assert "actions/cache" not in names, f"{file}: {name}"
+        assert not any("run" in step for step in job["steps"]), f"{file}: {name}"
+        assert not any({"ref", "repository"} & set(step.get("with", {})) for step in job["steps"]), f"{file}: {name}"
+
+
+def test_no_checkout_leaves_its_token_or_names_a_ref() -> None:
+    found = used("actions/checkout@")
+    assert len(found) == len(list(jobs()))
+    for file, name, step in found:
+        assert step["with"]["persist-credentials"] is False, f"{file}: {name}"
+        assert "ref" not in step["with"], f"{file}: {name}"
+
+
+def test_there_is_no_shell_script_to_write_a_value_into() -> None:
+    assert [step["run"] for _, _, step in steps() if "run" in step] == []
+
+
+def test_the_bot_runs_once_in_every_job_with_inputs_of_the_action() -> None:
+    found = used(BOT)
+    assert [(file, name) for file, name, _ in found] == [(file, name) for file, name, _ in jobs()]
+    if not ACTION.exists():
+        pytest.skip("action.yml is not here")
+    action = yaml.safe_load(ACTION.read_text(encoding="utf-8"))
+    for file, name, step in found:
+        assert set(step.get("with", {})) <= set(action["inputs"]), f"{file}: {name}"
+    outputs = re.findall(r"steps\.bot\.outputs\.([\w-]+)", "".join(path.read_text() for path in WORKFLOWS))
+    assert outputs and set(outputs) <= set(action["outputs"])
+
+
+def test_what_is_uploaded_is_what_the_bot_writes() -> None:
+    for file, name, step in used("actions/upload-artifact@"):
+        job = of(file)["jobs"][name]
+        (bot,) = [other for other in job["steps"] if other.get("uses") == BOT]
+        stored = step["with"]["name"] == "${{ steps.bot.outputs.baseline-artifact }}"
+        assert step["with"]["path"] == bot["with"]["out"] + ("/baseline/" if stored else "/"), f"{file}: {name}"
+        when = "always()" if name != "measure" else None
+        assert step.get("if") == ("steps.bot.outputs.baseline-artifact" if stored else when), f"{file}: {name}"
+
+
+def test_what_is_cached_is_what_the_bot_is_told() -> None:
+    for file, name, step in used("actions/cache"):
+        job = of(file)["jobs"][name]
+        (bot,) = [other for other in job["steps"] if other.get("uses") == BOT]
+        assert step["with"]["path"] == bot["with"]["cache"], f"{file}: {name}"
+        assert "github.run_id" in step["with"]["key"]
+        prefixes = step["with"]["restore-keys"].splitlines()
+        assert all(step["with"]["key"].startswith(prefix) for prefix in prefixes[:1]), f"{file}: {name}"
+        assert prefixes[-1] == "code-size-", "any earlier run's cells are better than none"
+
+
+def test_only_main_and_pull_requests_write_the_cache() -> None:
+    writers = {(file, name) for file, name, step in used("actions/cache@")}
+    assert writers == {
+        ("code-size.yml", "review"),
+        ("code-size.yml", "baseline"),
+        ("code-size-sharded.yml", "measure"),
+        ("code-size-sharded.yml", "report"),
+    }
+
+
+def test_the_trusted_half_follows_every_workflow_that_measures_for_forks() -> None:
+    post = of("code-size-post.yml")
+    uploading = {file for file, _, step in used("actions/upload-artifact@") if "pull_request" in triggers(of(file))}
+    assert set(post["on"]["workflow_run"]["workflows"]) == {of(file)["name"] for file in uploading}
+
+
+def test_a_lost_shard_stops_neither_the_others_nor_the_report() -> None:
+    made = of("code-size-sharded.yml")["jobs"]
+    assert made["measure"]["strategy"]["fail-fast"] is False
+    assert "!cancelled()" in made["report"]["if"]
+    assert "cancelled()" not in made["store"]["if"], "a baseline is stored only if it is whole"
+    for name in ("report", "store"):
+        (joins,) = [step["with"]["parts"] for step in made[name]["steps"] if step["uses"] == BOT]
+        (loads,) = [step["with"] for step in made[name]["steps"] if "download" in step["uses"]]
+        assert made[name]["needs"] == ["plan", "measure"]
+        assert joins == f"{loads['path']}/*.json"
+        assert loads["merge-multiple"] is True
+
+
+def test_the_smallest_needs_three_lines_for_the_bot() -> None:
+    lines = (ROOT / "configs" / "workflows" / "minimal.yml").read_text(encoding="utf-8").splitlines()
+    at = next(index for index, line in enumerate(lines) if BOT in line and "uses:" in line)
+    assert [line.split()[0] for line in lines[at + 1 :]] == ["with:", "config:"]

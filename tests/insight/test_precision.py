@@ -1,0 +1,338 @@
+"""A stored baseline beside a fresh side: what short digests can prove, what is said where they cannot, what shows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from collisions import colliding_code, colliding_sources, source_of
+from hypothesis import given
+from matched_cells import KEY, PHASES, Row, cells, made, whole, without_program
+from places import FIXTURES
+from replacing import replace
+from strategies import plain_snapshot
+
+from bot.compiler.caches.cell_cache import TextStore
+from bot.core.codec.digests import name_of
+from bot.core.rules.delta import CellDelta
+from bot.core.values.explanation import Explanation
+from bot.core.values.program import Program, Source
+from bot.core.values.snapshot import Cell
+from bot.insight.causes.explaining import explain
+from bot.insight.causes.matching import index_both, match
+from bot.insight.facts.precision import Texts, alike, kept_program, no_texts, uncut
+from bot.measurement.cell import told as cells_told
+from bot.render.view.story import rest
+from bot.store.entries import pack, unpack
+
+STRANGE = Row("strange", kind="pack", code="strange")
+"""One that only head has: programs that differ are not recognised by their names."""
+
+
+def stored(cell: Cell) -> Cell:
+    """The cell as it comes back from a baseline."""
+    side = plain_snapshot(cells=(cell,), models={KEY.model: "m"}, targets={KEY.target: "llvm-cpu"})
+    (found,) = unpack(pack(side), "x").cells
+    return found
+
+
+def told(base: Cell, head: Cell, texts: Texts = no_texts) -> Explanation:
+    return explain(CellDelta(KEY, "changed", {}, base, replace(head, artifact_digest="b" * 64), False), True, texts)
+
+
+def coded(cell: Cell, *codes: str | None) -> Cell:
+    rows = (replace(row, code=code) for row, code in zip(cell.dispatches, codes, strict=True))
+    return replace(cell, dispatches=tuple(rows))
+
+
+def sourced(cell: Cell, *sources: Source) -> Cell:
+    """The cell with other IR."""
+    assert cell.program is not None
+    pairs = zip(cell.program.sources, sources, strict=True)
+    rows = tuple(replace(source, executable=row.executable) for row, source in pairs)
+    return replace(cell, program=replace(cell.program, sources=rows))
+
+
+def at_hand(*texts: str, programs: tuple[Program | None, ...] = ()) -> Callable[[str], str | None]:
+    """What was kept of fresh sides."""
+    known = {source_of(text).source: f"shown {text}" for text in texts}
+    return {**known, **dict(kept_program(program) for program in programs if program)}.get
+
+
+# Two fresh sides: whole digests decide
+
+
+def test_other_ir_that_shares_30_bits_is_other_ir_and_shown_as_it_is() -> None:
+    left, right = colliding_sources()
+    base, head = (sourced(made(Row("s", code=None)), source_of(text)) for text in (left, right))
+    found = told(base, head, at_hand(left, right))
+    assert (found.cause, found.unchanged, found.short_digests) == ("fusion", 0, False)
+    (one,) = found.dispatches
+    assert one.diff[3:] == (f"-shown {left}", f"+shown {right}")
+
+
+def test_other_code_that_shares_24_bits_is_other_code() -> None:
+    left, right = colliding_code()
+    base, head = (coded(made(Row("s")), code) for code in (left, right))
+    found = told(base, head)
+    assert (found.cause, found.phase, found.unchanged, found.short_digests) == ("codegen", "code", 0, False)
+    assert found.why == "1 of 1 dispatches have the same configuration and other code"
+    assert [one.matched for one in found.dispatches] == ["same-source"]
+
+
+# A baseline, and a fresh side with the same program: its name says that its IR is the same
+
+
+def test_the_same_program_is_recognised_by_its_whole_name() -> None:
+    base, head = stored(made(Row("s"), Row("t"))), made(Row("s"), Row("t"))
+    left, right = index_both(base, head)
+    assert left.program is right.program is head.program
+    assert (left.short_ir, left.short_code) == (right.short_ir, right.short_code) == (False, True)
+
+
+def test_of_the_same_program_other_code_is_told_without_doubt() -> None:
+    rows = (Row("s", code="s"), Row("t", code="t"))
+    found = told(stored(made(*rows)), made(replace(rows[0], code="T", code_bytes=120), rows[1]))
+    assert (found.cause, found.unchanged) == ("codegen", 1)
+    assert found.why == "1 of 2 dispatches have the same configuration and other code"
+    assert [one.matched for one in found.dispatches] == ["same-source"]
+    assert rest(found) == "1 other dispatch did not change, as far as short digests tell."
+
+
+def test_a_name_that_the_program_contradicts_is_no_evidence() -> None:
+    base, head = stored(made(Row("s"))), made(Row("t"))
+    assert base.program is not None and head.program is not None
+    forged = replace(base, program=replace(base.program, whole=name_of(head.program)))
+    left, right = index_both(forged, head)
+    assert left.short_ir and right.short_ir
+    assert told(forged, head).unchanged == 0
+
+
+# A baseline, and a fresh side with another program: beginnings are compared, and the words say so
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_code_that_shares_24_bits_is_never_called_the_same(turned: bool) -> None:
+    left, right = colliding_code()
+    pair = (stored(coded(made(Row("s")), left)), coded(made(Row("s")), right))
+    found = told(*(reversed(pair) if turned else pair))
+    why = "the code of every dispatch has the same size, up to names, and short digest, its layout differs"
+    assert (found.cause, found.why) == ("packaging", why)
+    assert (found.unchanged, found.short_digests) == (1, True)
+    assert rest(found) == "1 other dispatch did not change, as far as short digests tell."
+
+
+@pytest.mark.parametrize(
+    "changed", [{"code_bytes": 101}, {"stack_bytes": 99}, {"vgprs": 7}, {"strategy": "Other"}, {"sites": 2}]
+)
+def test_beside_a_short_digest_everything_that_was_measured_must_be_equal(changed: dict[str, Any]) -> None:
+    left, right = colliding_code()
+    base, head = stored(coded(made(Row("s")), left)), coded(made(Row("s")), right)
+    head = replace(head, dispatches=(replace(head.dispatches[0], **changed),))
+    assert told(base, head).unchanged == 0
+
+
+def test_a_short_digest_of_code_without_a_size_says_nothing() -> None:
+    row = Row("s", code_bytes=None)
+    found = told(stored(made(row, STRANGE)), made(row, Row("r", kind="conv", code="r")))
+    assert "could not be compared" in told(stored(made(row)), made(replace(row, stack_bytes=9))).why
+    assert found.cause == "fusion"
+
+
+def test_ir_that_shares_30_bits_is_never_called_the_same_and_no_ir_is_shown() -> None:
+    left, right = (source_of(text) for text in colliding_sources())
+    right = replace(right, structure=left.structure)
+    base, head = (sourced(made(Row("s")), source) for source in (left, right))
+    found = told(stored(base), coded(head, whole("other")), at_hand(*colliding_sources()))
+    assert (found.cause, found.short_digests) == ("codegen", True)
+    assert found.why == "by short digests of IR, 1 of 1 dispatches have the same configuration and other code"
+    (one,) = found.dispatches
+    assert (one.matched, one.diff) == ("same-short-source", ())
+
+
+def test_a_short_digest_of_ir_is_not_believed_where_its_structure_differs() -> None:
+    left, right = (source_of(text) for text in colliding_sources())
+    right = replace(right, structure=whole("other"))
+    base, head = (sourced(made(Row("s", code=None)), source) for source in (left, right))
+    found = told(stored(base), head)
+    assert (found.cause, found.unchanged) == ("fusion", 0)
+    assert [one.matched for one in found.dispatches] == ["same-kind-and-component"]
+    assert found.dispatches[0].cause == "fusion"
+
+
+def test_of_a_baseline_no_ir_is_shown_by_its_short_name() -> None:
+    asked: list[str] = []
+
+    def texts(digest: str) -> str | None:
+        asked.append(digest)
+        return "whose?"
+
+    found = told(stored(made(Row("p1", "p"))), made(Row("p2", "p", code="d")), texts)
+    assert found.cause == "fusion" and found.dispatches[0].diff == ()
+    assert asked and all(len(digest) in (43, 64) for digest in asked)
+
+
+def test_two_of_head_that_were_one_on_the_baseline_are_shown_by_heads_own_names() -> None:
+    folded = Row("p1", "p", places=("e.0", "e.1"), code="p1")
+    unfolded = tuple(Row(f"p{i}", "p", places=(f"e.{i}",), code=f"p{i}") for i in range(1, 3))
+    texts = {whole(f"p{i}"): f"op p{i}\n" for i in range(3)}
+    found = told(stored(made(folded)), made(*unfolded), texts.get)
+    assert found.cause == "dedup-lost"
+    assert found.why == "by short digests of IR, the same regions are folded into 1 → 2 executables"
+    (added,) = [one for one in found.dispatches if one.matched == "added"]
+    assert added.diff[3:] == ("-op p1", "+op p2")
+    elsewhere = "which on base is main_dispatch_0_matmul_8x16_f32"
+    assert added.note == f"by short digests of IR, one of 2 executables of the same region, {elsewhere}"
+
+
+WORDS = [
+    (Row("p2", "p", code="d"), PHASES, "the same regions with other constants, shapes or offsets"),
+    (Row("q", kind="conv", code="d"), PHASES, "regions are formed differently: 1 of 2 dispatch sites became 1"),
+    (
+        Row("p1", "p", code="P", strategy="Other"),
+        {**PHASES, "global-optimization": whole("h")},
+        "1 of 2 dispatches of the same source have another configuration",
+    ),
+]
+
+
+@pytest.mark.parametrize(("row", "phases", "words"), WORDS)
+def test_every_sentence_that_rests_on_equal_ir_says_how_it_was_compared(
+    row: Row, phases: dict[str, str], words: str
+) -> None:
+    base, head = made(Row("p1", "p", code="p"), Row("k", code="k")), made(row, Row("k", code="k"), phases=phases)
+    assert told(base, head).why == words
+    assert told(stored(base), head).why == f"by short digests of IR, {words}"
+    assert told(base, stored(head)).why == f"by short digests of IR, {words}"
+
+
+@pytest.mark.parametrize("relu", [4, 2**32 - 3, 2**53 - 3])
+def test_regions_that_merged_are_named_by_what_both_sides_keep_of_their_sums(relu: int) -> None:
+    base = made(Row("m", operations=11), Row("r", kind="elementwise", operations=relu), Row("k", code="k"))
+    head = made(Row("mr", operations=(11 + relu) % 2**53, code="n"), Row("k", code="k"))
+    for pair in ((stored(base), head), (base, stored(head)), (stored(base), stored(head)), (base, head)):
+        assert "2 of 3 dispatch sites became 1; 1 × (matmul + elementwise) → matmul" in told(*pair).why
+
+
+def test_buffers_at_other_offsets_are_told_by_short_digests_too() -> None:
+    def bound(cell: Cell, where: str) -> Cell:
+        assert cell.program is not None
+        parts = (whole(where), whole("A"), whole("R"))
+        rows = (replace(row, bound=whole(where), bound_parts=parts) for row in cell.program.sources)
+        return sourced(cell, *rows)
+
+    base = stored(bound(made(Row("s", code="s")), "here"))
+    assert told(base, bound(made(Row("s", code="S")), "there")).rebased == 1
+    (one,) = told(base, bound(made(Row("s", code="S", code_bytes=104)), "there")).dispatches
+    words = "the same configuration, other code, for buffers that the program binds at other offsets"
+    assert one.note == f"by short digests of IR, {words}"
+
+
+def test_a_difference_that_is_proved_needs_no_doubt() -> None:
+    base, head = made(Row("p1")), made(Row("q", kind="conv"), phases={**PHASES, "input": whole("j")})
+    found = told(stored(base), head)
+    assert (found.cause, found.why) == ("input", "the same model text is read differently by the compiler")
+
+
+def test_without_ir_short_code_pairs_only_beside_numbers_and_words() -> None:
+    left, right = colliding_code()
+    rows = (Row("s", words="4x4_f32"), Row("t", words="8x8_f32"))
+    base, head = without_program(made(*rows)), without_program(made(*reversed(rows)))
+    fresh = match(coded(base, left, whole("b")), coded(head, right, whole("h")))
+    short = match(stored(coded(base, left, whole("b"))), coded(head, right, whole("h")))
+    assert {found.passed for found in (*fresh, *short)} == {"same-description"}
+    again = match(stored(coded(base, left, whole("b"))), coded(head, whole("h"), left))
+    assert {found.passed for found in again} == {"same-description", "same-numbers-and-short-code"}
+
+
+# What was kept brings whole digests back
+
+
+def test_a_program_kept_with_its_texts_gives_a_baseline_its_whole_digests_back() -> None:
+    left, right = colliding_sources()
+    base, head = (sourced(made(Row("s", code=None)), source_of(text)) for text in (left, right))
+    found = told(stored(base), head, at_hand(left, right, programs=(base.program,)))
+    assert (found.cause, found.short_digests) == ("fusion", False)
+    assert found.dispatches[0].diff[3:] == (f"-shown {left}", f"+shown {right}")
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"phases":{}}', '{"sources":[{}]}', "[" * 100_000])
+def test_what_was_kept_is_believed_only_if_it_is_what_the_name_says(text: str) -> None:
+    program = stored(made(Row("s"))).program
+    other = made(Row("t")).program
+    assert program is not None and other is not None
+    assert uncut(program, lambda _: text) is program
+    assert uncut(program, lambda _: kept_program(other)[1]) is program
+
+
+def test_what_measuring_keeps_is_enough_for_that(tmp_path: Path) -> None:
+    """From the IR worker's real answer, through files of the cache, to the digests that the baseline had lost."""
+    answer = (FIXTURES / "ir" / "named.answers.json").read_text(encoding="utf-8")
+    store = TextStore(tmp_path)
+    measured = cells_told(json.dumps(json.loads(answer)["program"]), store).program
+    assert measured is not None and measured.sources
+    short = stored(replace(made(Row("s")), program=measured)).program
+    assert short is not None and short.sources != measured.sources
+    assert uncut(short, store.load) == replace(measured, arguments=())
+    assert all(store.load(row.source) for row in measured.sources)
+    assert not any(store.load(row.source) for row in short.sources)
+
+
+def test_whole_programs_and_those_of_earlier_versions_ask_for_nothing() -> None:
+    def texts(digest: str) -> str | None:
+        raise AssertionError(digest)
+
+    fresh = made(Row("s")).program
+    assert fresh is not None
+    assert uncut(fresh, texts) is fresh
+    earlier = stored(made(Row("s"))).program
+    assert earlier is not None
+    assert uncut(replace(earlier, whole=""), texts).whole == ""
+    assert uncut(replace(earlier, whole="../" * 21 + "x"), texts).sources == earlier.sources
+
+
+# Whatever the cells
+
+
+@given(cells(), cells())
+def test_a_baseline_never_takes_more_for_the_same_and_no_text_is_asked_by_a_short_name(base: Cell, head: Cell) -> None:
+    """Digests of these cells differ in their first characters, so that cutting them loses no difference."""
+    asked: list[str] = []
+    fresh, short = told(base, head), told(stored(base), head, lambda digest: asked.append(digest))
+    assert short.unchanged <= fresh.unchanged and len(short.dispatches) >= len(fresh.dispatches)
+    assert short.cause in (fresh.cause, "strategy", None)
+    assert all(len(digest) in (43, 64) for digest in asked)
+
+
+@given(cells())
+def test_a_cell_beside_its_own_baseline_lists_nothing(cell: Cell) -> None:
+    found = told(stored(cell), cell)
+    assert (found.dispatches, found.unchanged) == ((), len(cell.dispatches))
+
+
+def test_both_sides_of_a_comparison_are_cut_alike() -> None:
+    left, right = made(Row("s")).program, stored(made(Row("t"))).program
+    assert left is not None and right is not None
+    for one, other in (alike(left, right), alike(right, left)):
+        assert {len(row.source) for row in (*one.sources, *other.sources)} == {5 + 4}
+    assert alike(left, left) == (left, left)
+
+
+def test_a_longer_name_beside_a_short_digest_is_no_other_code_if_it_explains_the_size() -> None:
+    """The tenth dispatch: names are a character longer, and the text of a kernel has its own some times."""
+    base = stored(made(Row("s", code="s"), Row("t", code="t"), first=8))
+
+    def moved(*sizes: int) -> Cell:
+        rows = (Row(name, code=name, code_bytes=size) for name, size in zip("st", sizes, strict=True))
+        return made(*rows, first=9)
+
+    found = told(base, moved(100, 102))
+    assert (found.dispatches, found.unchanged, found.renamed_bytes) == ((), 2, 2)
+    assert rest(found) == "2 other dispatches did not change, as far as short digests tell."
+    for sizes in ((102, 100), (100, 98), (100, 100 + 60)):  # no longer name, a smaller text, more often than it fits
+        assert len(told(base, moved(*sizes)).dispatches) == 1
+    other = made(Row("s", code="s"), Row("t", code="x", code_bytes=102), first=9)
+    assert len(told(base, other).dispatches) == 1

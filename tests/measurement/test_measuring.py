@@ -1,0 +1,558 @@
+"""bot.measurement: plans of one side or two, through a fake compiler and a real cache, to snapshots."""
+
+from __future__ import annotations
+
+import _thread
+import hashlib
+import json
+import tempfile
+import threading
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from fake_compiler import (
+    ROCM,
+    TARGETS,
+    TEMPLATES,
+    VMVX,
+    X86,
+    FakeCompiler,
+    cells_of,
+    install,
+    is_alive,
+    suite,
+    wait_until,
+    write_model,
+)
+from places import FIXTURES
+from reader_checks import fixture
+from replacing import replace
+from small_disk import small_disk
+
+from bot.compiler.caches.cell_cache import CellCache, cell_key
+from bot.compiler.compiling import Compiled
+from bot.core.codec.counts import counts_of
+from bot.core.codec.snapshot_json import from_json, to_json
+from bot.core.metrics import METRIC_IDS
+from bot.core.rules.delta import diff
+from bot.core.values.planned import LIFTED_LIMIT_FLAG, PlannedCell, Target, plan
+from bot.core.values.snapshot import Cell, CellKey, CompilerInfo, Failure, Snapshot, SourceInfo
+from bot.errors import OutputError, UsageError
+from bot.measurement.cell import cell_of, products_of, told
+from bot.measurement.run import SidePlan, Workshop, check_flags, measure_sides
+from bot.readers.ir_worker.ir_operations import operations
+from bot.system.processes import Cancel
+
+SOURCE = SourceInfo("12" * 20, "main", False)
+REASON = "no MLIR Python bindings beside this compiler"
+MODELS = ("alpha", "beta")
+
+
+@dataclass
+class Heard:
+    """A progress that remembers what it was told."""
+
+    plans: list[tuple[int, int, float]] = field(default_factory=list)
+    cells: list[tuple[str, CellKey, float]] = field(default_factory=list)
+    running: list[str] = field(default_factory=list)
+    cpu_ms: dict[str, int] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def plan(self, cells: int, cached: int, cost: float) -> None:
+        self.plans.append((cells, cached, cost))
+
+    def started(self, name: str) -> None:
+        with self.lock:
+            self.running.append(name)
+
+    def ended(self, name: str) -> None:
+        with self.lock:
+            self.running.remove(name)
+
+    def measured(self, side: str, cell: Cell, cost: float) -> None:
+        with self.lock:
+            self.cells.append((side, cell.key, cost))
+
+    def spent(self, cpu_ms: Mapping[str, int], _jobs: int) -> None:
+        self.cpu_ms = dict(cpu_ms)
+
+
+@pytest.fixture(autouse=True)
+def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where temporary files go in these tests."""
+    path = tmp_path / "tmp"
+    path.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(path))
+    return path
+
+
+def fake_in(
+    home: Path, *rules: dict[str, str], version: str = "3.13.0rc1", unknown: Sequence[str] = ()
+) -> FakeCompiler:
+    return install(home, rules, version=version, unknown=unknown, templates=TEMPLATES)
+
+
+def workshop(root: Path, *, timeout_seconds: float = 30) -> tuple[Workshop, Heard]:
+    heard = Heard()
+    return Workshop(CellCache(root / "cache"), 2, timeout_seconds, Cancel(), heard), heard
+
+
+def side_plan(label: str, fake: FakeCompiler, cells: Sequence[PlannedCell]) -> SidePlan:
+    models = {cell.model.name: cell.model for cell in cells}
+    targets = {cell.target.name: cell.target for cell in cells}
+    return SidePlan(label, fake.toolchain, tuple(cells), SOURCE, tuple(models.values()), tuple(targets.values()))
+
+
+def measured(root: Path, *sides: tuple[str, FakeCompiler, Sequence[PlannedCell]]) -> tuple[dict[str, Snapshot], Heard]:
+    """Measure with the cache under `root`."""
+    room, heard = workshop(root)
+    snapshots = measure_sides([side_plan(label, fake, cells) for label, fake, cells in sides], room)
+    assert heard.running == []
+    return snapshots, heard
+
+
+def by_key(snapshot: Snapshot) -> dict[CellKey, Cell]:
+    return {cell.key: cell for cell in snapshot.cells}
+
+
+def files_in(directory: Path) -> list[Path]:
+    return [path for path in directory.rglob("*") if path.is_file()]
+
+
+# One side
+
+
+def test_a_shard_knows_the_whole_plan_so_that_a_lost_one_is_noticed(tmp_path: Path) -> None:
+    fake, cells = fake_in(tmp_path / "fake"), cells_of(tmp_path, MODELS)
+    room, _ = workshop(tmp_path)
+    whole = side_plan("head", fake, cells)
+    part = replace(whole, cells=tuple(cell for cell in cells if cell.model.name == "alpha"))
+    head = measure_sides([part], room)["head"]
+    assert set(head.models) == set(MODELS)
+    lost = [delta for delta in diff(head, head) if delta.reason.startswith("not measured")]
+    assert {delta.key for delta in lost} == {cell.key for cell in cells if cell.model.name == "beta"}
+
+
+def test_a_side_becomes_a_snapshot(tmp_path: Path, scratch: Path) -> None:
+    fake, cells = fake_in(tmp_path / "fake"), cells_of(tmp_path, MODELS)
+    snapshots, heard = measured(tmp_path, ("head", fake, cells))
+    head = snapshots["head"]
+    assert list(snapshots) == ["head"]
+    assert [cell.key for cell in head.cells] == sorted(cell.key for cell in cells)
+    assert (head.compiler, head.source) == (fake.toolchain.info, SOURCE)
+    assert head.flags == cells[0].flags
+    assert head.targets == {"llvm-cpu-x86_64": "llvm-cpu", "rocm": "rocm", "vmvx": "vmvx"}
+    assert head.models == {cell.model.name: cell.model.digest for cell in cells}
+    assert head.backends == fake.toolchain.backends and head.notes == ()
+    for planned in cells:
+        cell, artifact = by_key(head)[planned.key], fake.artifact(planned)
+        assert (cell.status, cell.failure, cell.command) == ("ok", None, planned.command())
+        assert cell.artifact_digest == hashlib.sha256(artifact).hexdigest()
+        assert cell.metrics["artifact_bytes"] == len(artifact)
+        assert set(cell.metrics) == set(METRIC_IDS)
+        unknown = {metric for metric, value in cell.metrics.items() if value is None}
+        assert "*" in cell.reasons or unknown <= set(cell.reasons)
+    assert from_json(to_json(head)) == head
+    assert str(tmp_path) not in to_json(head)
+    assert heard.plans == [(6, 0, sum(cell.cost for cell in cells))]
+    assert Counter(key for _, key, _ in heard.cells) == Counter(cell.key for cell in cells)
+    assert sum(cost for _, _, cost in heard.cells) == pytest.approx(heard.plans[0][2])
+    assert set(heard.cpu_ms) == set(MODELS) and min(heard.cpu_ms.values()) > 0
+    assert list(scratch.iterdir()) == []
+
+
+def test_the_order_of_completion_does_not_show(tmp_path: Path) -> None:
+    fake, cells = fake_in(tmp_path / "fake"), cells_of(tmp_path, MODELS)
+    first, _ = measured(tmp_path / "a", ("head", fake, cells))
+    second, _ = measured(tmp_path / "b", ("head", fake, cells[::-1]))
+    assert [exact(cell) for cell in first["head"].cells] == [exact(cell) for cell in second["head"].cells]
+
+
+def exact(cell: Cell) -> Cell:
+    """Without what two runs of one compile may differ in."""
+    metrics = {name: value for name, value in cell.metrics.items() if not name.startswith("compile_")}
+    return replace(cell, metrics=metrics, phases_ms={}, donor=None)
+
+
+def test_no_cells_at_all(tmp_path: Path) -> None:
+    snapshots, heard = measured(tmp_path, ("head", fake_in(tmp_path / "fake"), ()))
+    assert snapshots["head"].cells == () and heard.plans == [(0, 0, 0)]
+
+
+def test_an_unsupported_target_is_a_row(tmp_path: Path) -> None:
+    inline = Target("vmvx-inline", "vmvx-inline", unsupported="needs a module of its own")
+    fake, cells = fake_in(tmp_path / "fake"), cells_of(tmp_path, ["alpha"], [VMVX, inline])
+    snapshots, heard = measured(tmp_path, ("head", fake, cells))
+    rows = by_key(snapshots["head"])
+    failure = Failure("target", "needs a module of its own")
+    assert rows[CellKey("alpha", "vmvx-inline")] == Cell(
+        CellKey("alpha", "vmvx-inline"), "unsupported", failure=failure
+    )
+    assert rows[CellKey("alpha", "vmvx")].status == "ok"
+    assert heard.plans[0][:2] == (1, 0)
+    assert not any("vmvx-inline" in word for call in fake.calls() for word in call["argv"])
+
+
+# The cache
+
+
+def test_a_second_run_compiles_nothing(tmp_path: Path) -> None:
+    fake, cells = fake_in(tmp_path / "fake"), cells_of(tmp_path, MODELS)
+    first, _ = measured(tmp_path, ("head", fake, cells))
+    before = len(fake.calls())
+    second, heard = measured(tmp_path, ("head", fake, cells))
+    assert second == first
+    assert len(fake.calls()) == before
+    assert heard.plans == [(6, 6, 0)] and heard.cells == []
+
+
+def test_one_model_that_changed_is_all_that_is_compiled(tmp_path: Path) -> None:
+    fake, cells = fake_in(tmp_path / "fake"), cells_of(tmp_path, MODELS)
+    first, _ = measured(tmp_path, ("head", fake, cells))
+    before = len(fake.calls("front", "resume", "direct"))
+    changed = plan([cells[0].model, write_model(tmp_path, "beta", "another text")], TARGETS)
+    assert [cell.key for cell in changed] == [cell.key for cell in cells]
+    second, heard = measured(tmp_path, ("head", fake, changed))
+    later = fake.calls("front", "resume", "direct")[before:]
+    assert {call["model"] for call in later} == {"beta"}
+    assert heard.plans[0][:2] == (6, 3)
+    old, new = by_key(first["head"]), by_key(second["head"])
+    assert {key.model for key in old if old[key] != new[key]} == {"beta"}
+
+
+def test_a_cell_that_was_cached_under_another_name(tmp_path: Path) -> None:
+    fake, cells = fake_in(tmp_path / "fake"), cells_of(tmp_path, ["alpha"], [VMVX])
+    first, _ = measured(tmp_path, ("head", fake, cells))
+    [cell] = cells
+    renamed = replace(cell, model=replace(cell.model, name="omega", shown="models/omega.mlir"))
+    second, _ = measured(tmp_path, ("head", fake, [renamed]))
+    [row] = second["head"].cells
+    assert row.key == CellKey("omega", "vmvx")
+    assert row.command.endswith("-o omega.vmfb < models/omega.mlir")
+    assert row.metrics == first["head"].cells[0].metrics
+    assert fake.compiles == {"direct": 1}
+
+
+def test_a_torn_entry_is_measured_again(tmp_path: Path) -> None:
+    fake, cells = fake_in(tmp_path / "fake"), cells_of(tmp_path, ["alpha"])
+    first, _ = measured(tmp_path, ("head", fake, cells))
+    entry = files_in(tmp_path / "cache")[0]
+    entry.write_bytes(entry.read_bytes()[:-9])
+    second, heard = measured(tmp_path, ("head", fake, cells))
+    assert heard.plans[0][:2] == (3, 2)
+    assert [exact(cell) for cell in second["head"].cells] == [exact(cell) for cell in first["head"].cells]
+
+
+def test_timeouts_and_crashes_are_tried_again_and_refusals_are_not(tmp_path: Path) -> None:
+    rules = [
+        {"do": "crash", "kind": "direct resume", "argv": "=vmvx"},
+        {"do": "fail", "kind": "direct resume", "argv": "=rocm"},
+    ]
+    fake, cells = fake_in(tmp_path / "fake", *rules), cells_of(tmp_path, ["alpha"])
+    first, _ = measured(tmp_path, ("head", fake, cells))
+    second, heard = measured(tmp_path, ("head", fake, cells))
+    assert second == first
+    assert heard.plans[0][:2] == (3, 2)
+    assert [key.target for _, key, _ in heard.cells] == ["vmvx"]
+
+
+def test_a_cache_on_a_full_disk(tmp_path: Path) -> None:
+    fake, cells = fake_in(tmp_path / "fake"), cells_of(tmp_path, ["alpha"])
+    with small_disk(tmp_path / "disk") as disk:
+        with pytest.raises(OSError, match="No space left"):
+            (disk / "filler").write_bytes(bytes(1 << 20))
+        with pytest.raises(OutputError, match="No space left on device"):
+            measured(disk, ("head", fake, cells))
+        assert [path.name for path in files_in(disk)] == ["filler"]
+
+
+def test_a_file_in_place_of_the_cache(tmp_path: Path, scratch: Path) -> None:
+    (tmp_path / "cache").write_text("mine")
+    with pytest.raises(OutputError, match="cannot be written"):
+        measured(tmp_path, ("head", fake_in(tmp_path / "fake"), cells_of(tmp_path, MODELS)))
+    assert list(scratch.iterdir()) == []
+
+
+# Two sides
+
+
+def test_a_cell_that_two_sides_share_is_compiled_once(tmp_path: Path) -> None:
+    fake, cells = fake_in(tmp_path / "fake"), suite(tmp_path)
+    snapshots, heard = measured(tmp_path, ("base", fake, cells), ("head", fake, cells))
+    assert snapshots["base"].cells == snapshots["head"].cells and len(snapshots["head"].cells) == 24
+    assert fake.compiles == {"front": 6, "resume": 24, "direct": 8}
+    assert heard.plans == [(48, 0, sum(cell.cost for cell in cells))]
+    assert Counter(side for side, _, _ in heard.cells) == {"base": 24, "head": 24}
+    assert sum(cost for _, _, cost in heard.cells) == pytest.approx(heard.plans[0][2])
+
+
+def test_only_what_differs_is_compiled_on_both(tmp_path: Path) -> None:
+    fake = fake_in(tmp_path / "fake")
+    (tmp_path / "old").mkdir()
+    base, head = cells_of(tmp_path / "old", MODELS), cells_of(tmp_path, ("beta", "gamma"))
+    snapshots, _ = measured(tmp_path, ("base", fake, base), ("head", fake, head))
+    assert {cell.key.model for cell in snapshots["base"].cells} == {"alpha", "beta"}
+    assert {cell.key.model for cell in snapshots["head"].cells} == {"beta", "gamma"}
+    assert fake.compiles == {"direct": 9}
+
+
+def test_two_compilers(tmp_path: Path) -> None:
+    base, head = fake_in(tmp_path / "b", version="3.12.0"), fake_in(tmp_path / "h", version="3.13.0")
+    cells = suite(tmp_path)
+    snapshots, heard = measured(tmp_path, ("base", base, cells), ("head", head, cells))
+    assert base.compiles == head.compiles == {"front": 6, "resume": 24, "direct": 8}
+    assert [snapshots[side].compiler.version for side in ("base", "head")] == ["3.12.0", "3.13.0"]
+    assert heard.plans[0][0] == 48
+
+
+def test_a_cell_from_the_cache_says_where_its_front_half_came_from(tmp_path: Path) -> None:
+    fake, cells = fake_in(tmp_path / "fake"), suite(tmp_path)
+    first, _ = measured(tmp_path, ("head", fake, cells))
+    again, heard = measured(tmp_path, ("head", fake, cells))
+    assert again == first and heard.plans[0][1] == 24
+    assert {cell.donor is None for cell in again["head"].cells if cell.key.model == "alpha"} == {True}
+    assert {cell.donor is None for cell in again["head"].cells if cell.key.model != "alpha"} == {False}
+
+
+def test_cells_of_an_earlier_run_are_replaced_when_sharing_turns_out_to_be_wrong(tmp_path: Path) -> None:
+    fake, cells = fake_in(tmp_path / "fake"), suite(tmp_path)
+    measured(tmp_path, ("head", fake, cells))
+    [proof] = (tmp_path / "cache" / "proofs").iterdir()
+    proof.unlink()
+    knobs = json.loads((fake.home / "knobs.json").read_text())
+    lies = {**knobs, "rules": [{"do": "differ", "kind": "resume"}]}
+    (fake.home / "knobs.json").write_text(json.dumps(lies))
+    grown = (*cells, *suite(tmp_path, ("delta", "epsilon", "zeta")))
+    found, _ = measured(tmp_path, ("head", fake, grown))
+    assert {cell.donor for cell in found["head"].cells} == {None}
+    assert any(note.startswith("front halves were not shared: ") for note in found["head"].notes)
+    for planned in grown:
+        assert by_key(found["head"])[planned.key].artifact_digest == hashlib.sha256(fake.artifact(planned)).hexdigest()
+
+
+def test_a_note_stays_with_its_side(tmp_path: Path) -> None:
+    base, head = fake_in(tmp_path / "b"), fake_in(tmp_path / "h", {"do": "differ", "kind": "resume"})
+    cells = suite(tmp_path)
+    snapshots, _ = measured(tmp_path, ("base", base, cells), ("head", head, cells))
+    assert snapshots["base"].notes == ()
+    [note] = snapshots["head"].notes
+    assert note.startswith("front halves were not shared")
+    assert [exact(cell) for cell in snapshots["base"].cells] == [exact(cell) for cell in snapshots["head"].cells]
+
+
+# Cells that end badly
+
+
+def test_one_bad_cell_does_not_stop_the_others(tmp_path: Path) -> None:
+    rules = [
+        {"do": "crash", "kind": "direct resume", "model": "alpha", "argv": "=vmvx"},
+        {"do": "truncate", "kind": "direct resume", "model": "alpha", "argv": "=rocm"},
+        {"do": "refuse", "kind": "direct resume", "model": "beta", "argv": "=llvm-cpu"},
+        {"do": "fail", "kind": "direct resume", "model": "beta", "argv": "=vmvx"},
+        {"do": "nothing", "kind": "direct resume", "model": "beta", "argv": "=rocm"},
+    ]
+    fake, cells = fake_in(tmp_path / "fake", *rules), cells_of(tmp_path, MODELS)
+    snapshots, _ = measured(tmp_path, ("head", fake, cells))
+    rows = by_key(snapshots["head"])
+    status = {str(key): cell.status for key, cell in rows.items()}
+    assert status == {
+        "alpha on llvm-cpu-x86_64": "ok",
+        "alpha on rocm": "failed",
+        "alpha on vmvx": "failed",
+        "beta on llvm-cpu-x86_64": "over-stack-limit",
+        "beta on rocm": "failed",
+        "beta on vmvx": "failed",
+    }
+    failures = {str(key): cell.failure for key, cell in rows.items() if cell.failure}
+    crashed, torn = failures["alpha on vmvx"], failures["alpha on rocm"]
+    assert (crashed.signal, crashed.message) == ("SIGSEGV", "ended by SIGSEGV")
+    assert torn.stage == "read" and torn.message
+    assert failures["beta on rocm"].message == "exit code 0 without a word"
+    assert all(cell.command for cell in rows.values())
+    assert all(not cell.metrics and cell.artifact_digest is None for cell in rows.values() if not cell.measured)
+    assert from_json(to_json(snapshots["head"])) == snapshots["head"]
+
+
+def test_over_the_stack_limit_is_a_measurement(tmp_path: Path) -> None:
+    fake = fake_in(tmp_path / "fake", {"do": "refuse", "kind": "direct resume", "argv": "=llvm-cpu"})
+    cells = cells_of(tmp_path, ["alpha"], [X86])
+    snapshots, _ = measured(tmp_path, ("head", fake, cells))
+    [row] = snapshots["head"].cells
+    assert (row.status, row.measured) == ("over-stack-limit", True)
+    assert row.failure is not None and (row.failure.stage, row.failure.figure_bytes) == ("stack-limit", 36864)
+    assert LIFTED_LIMIT_FLAG in row.command.split()
+    assert row.artifact_digest == hashlib.sha256(fake.artifact(cells[0], lifted=True)).hexdigest()
+    again, _ = measured(tmp_path, ("head", fake, cells))
+    assert again == snapshots
+
+
+def test_a_hang_is_a_timeout(tmp_path: Path) -> None:
+    fake = fake_in(tmp_path / "fake", {"do": "hang", "kind": "direct", "argv": "=vmvx"})
+    cells = cells_of(tmp_path, ["alpha"], [VMVX])
+    room, _ = workshop(tmp_path, timeout_seconds=1)
+    snapshots = measure_sides([SidePlan("head", fake.toolchain, cells, SOURCE)], room)
+    [row] = snapshots["head"].cells
+    assert (row.status, row.failure) == ("timeout", Failure("timeout", "stopped after 1 s without an end"))
+    assert wait_until(lambda: not any(map(is_alive, fake.pids))) and len(fake.pids) == 2
+    assert files_in(tmp_path / "cache") == []
+
+
+def test_a_measuring_option_that_is_missing_is_done_without(tmp_path: Path) -> None:
+    fake = fake_in(tmp_path / "fake", unknown=["--stack-usage-file"])
+    snapshots, _ = measured(tmp_path, ("head", fake, cells_of(tmp_path, ["alpha"], [X86])))
+    [row] = snapshots["head"].cells
+    assert row.status == "ok" and row.metrics["stack_max_bytes"] is None
+    assert "--stack-usage-file" in row.reasons["stack_max_bytes"]
+
+
+@pytest.mark.parametrize("data", [b"", b"\x00" * 64, b"VMFB", b"PK\x03\x04" + b"\xff" * 100], ids=range(4))
+def test_an_artifact_that_is_none_is_a_failed_cell(tmp_path: Path, data: bytes) -> None:
+    [planned] = cells_of(tmp_path, ["alpha"], [X86])
+    compiled = Compiled(data, (b"\x7fELF",), "junk\t", "{", "[]", "null", 1, 1)
+    cell = cell_of(planned, compiled)
+    assert (cell.status, cell.metrics) == ("failed", {})
+    assert cell.failure is not None and cell.failure.stage == "read" and cell.failure.message
+
+
+def test_executables_that_no_reader_knows_leave_a_measured_cell_with_gaps(tmp_path: Path) -> None:
+    data = fixture("dense.llvm-cpu-x86_64.vmfb").replace(b"\x7fELF", b"what")
+    [planned] = cells_of(tmp_path, ["alpha"], [X86])
+    cell = cell_of(planned, Compiled(data, (), None, None, None, None, 1, 1))
+    assert (cell.status, cell.failure, cell.metrics["artifact_bytes"]) == ("ok", None, len(data))
+    assert cell.metrics["executable_bytes"] is None and cell.metrics["rodata_bytes"] is None
+    assert "no reader knows the format" in cell.reasons["executable_bytes"]
+    assert cell.artifact_digest == hashlib.sha256(data).hexdigest()
+
+
+def test_numbers_that_no_snapshot_can_have_do_not_spoil_it(tmp_path: Path) -> None:
+    depot = b".local .align 4 .b8 \t__local_depot0[64];"
+    huge = b".local .b64 x[9999999999][999999999];".ljust(len(depot))
+    data = fixture("pointwise.cuda.vmfb")
+    assert data.count(depot) == 1 and len(huge) == len(depot)
+    [planned] = cells_of(tmp_path, ["alpha"], [Target("cuda", "cuda")])
+    small = Compiled(data, (), None, None, None, None, 1, 1)
+    cell = cell_of(planned, replace(small, artifact=data.replace(depot, huge)))
+    assert "stack bytes out of range" in cell.reasons["stack_max_bytes"]
+    assert cell.metrics["executable_bytes"] == cell_of(planned, small).metrics["executable_bytes"]
+    snapshot = Snapshot(CompilerInfo("1", "", ""), SOURCE, (cell,))
+    assert from_json(to_json(snapshot)) == snapshot
+
+
+def test_a_cell_has_what_its_code_consists_of(tmp_path: Path) -> None:
+    """Every dispatch of `tiny.mlir`: from the dump of the last IR, and from the object."""
+    folder = FIXTURES / "ir"
+    artifact, code = ((folder / f"tiny.llvm-cpu.{kind}").read_bytes() for kind in ("vmfb", "o"))
+    program = json.dumps(json.loads((folder / "tiny.answers.json").read_text())["program"])
+    functions = operations((folder / "tiny.10.executable-targets.mlir").read_bytes())
+    compiled = Compiled(artifact, (code,), None, None, program, None, 1, 1)
+    [planned] = cells_of(tmp_path, ["alpha"], [Target("x86", "llvm-cpu")])
+    cell = cell_of(planned, replace(compiled, operations=json.dumps({"functions": functions})))
+    assert len(cell.dispatches) == 4
+    for dispatch in cell.dispatches:
+        assert counts_of(dispatch.operations or "") == functions[dispatch.name]
+        assert counts_of(dispatch.instructions or "")["total"] > 50
+    snapshot = Snapshot(CompilerInfo("1", "", ""), SOURCE, (cell,))
+    assert from_json(to_json(snapshot)) == snapshot
+    without = cell_of(planned, replace(compiled, operations='{"error": "ValueError: a function without its end"}'))
+    assert {dispatch.operations for dispatch in without.dispatches} == {None}
+
+
+def test_answers_of_the_ir_worker_that_are_no_answers() -> None:
+    for text in ("{", "null", "[]", "{}", '{"error": "bad IR"}', "[" * 100_000):
+        products = products_of(Compiled(b"", (), None, None, text, text, 1, 1), "llvm-cpu", told(text))
+        assert products.program is None and products.allocas is None
+        assert products.reasons["program"] and products.reasons["allocas"]
+    assert "bad IR" in str(told('{"error": "bad IR"}').reason)
+
+
+def test_the_ir_reader_of_a_side_is_ended_with_it(tmp_path: Path) -> None:
+    package = tmp_path / "bindings" / "iree" / "compiler"
+    package.mkdir(parents=True)
+    pids = tmp_path / "pids"
+    (package / "ir.py").write_text(f"import os\nopen({str(pids)!r}, 'a').write(f'{{os.getpid()}}\\n')\n")
+    fake, cells = fake_in(tmp_path / "fake"), cells_of(tmp_path, ["alpha"], [X86])
+    room, _ = workshop(tmp_path)
+    toolchain = replace(fake.toolchain, bindings=tmp_path / "bindings", no_bindings="")
+    snapshots = measure_sides([SidePlan("head", toolchain, cells, SOURCE)], room)
+    [pid] = map(int, pids.read_text().split())
+    assert wait_until(lambda: not is_alive(pid))
+    [row] = snapshots["head"].cells
+    assert row.status == "ok" and row.metrics["dispatch_regions"] is None
+    assert "has no attribute 'Context'" in row.reasons["dispatch_regions"]
+
+
+# Ctrl-C
+
+
+def test_ctrl_c_in_the_middle(tmp_path: Path, scratch: Path) -> None:
+    hang = {"do": "hang", "kind": "direct resume", "model": "beta", "argv": "=rocm"}
+    fake, cells = fake_in(tmp_path / "fake", hang), cells_of(tmp_path, MODELS)
+    room, heard = workshop(tmp_path, timeout_seconds=60)
+
+    def interrupt() -> None:
+        assert wait_until(lambda: fake.pids and len(heard.cells) >= 3, 20)
+        _thread.interrupt_main()
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        measure_sides([SidePlan("head", fake.toolchain, cells, SOURCE)], room)
+    thread.join()
+    assert wait_until(lambda: not any(map(is_alive, [call["pid"] for call in fake.calls()] + fake.pids)))
+    assert not fake.hung_out
+    assert list(scratch.iterdir()) == []
+    assert heard.running == []
+
+    kept = {planned.key for planned in cells if room.cache.load(cell_key(fake.digest, planned))}
+    assert kept == {key for _, key, _ in heard.cells} and len(kept) >= 3
+    cured, later = fake_in(tmp_path / "fake"), workshop(tmp_path)
+    toolchain = replace(cured.toolchain, info=fake.toolchain.info)
+    snapshots = measure_sides([SidePlan("head", toolchain, cells, SOURCE)], later[0])
+    assert {cell.status for cell in snapshots["head"].cells} == {"ok"}
+    assert {key for _, key, _ in later[1].cells} == {cell.key for cell in cells} - kept
+
+
+# Options
+
+
+def flags_checked(fake: FakeCompiler, home: Path, user_flags: Sequence[str] = ()) -> None:
+    check_flags("base", fake.toolchain, cells_of(home, MODELS, TARGETS, user_flags), user_flags, Cancel())
+
+
+def test_options_that_are_known(tmp_path: Path, scratch: Path) -> None:
+    flags_checked(fake_in(tmp_path / "fake"), tmp_path, ["--iree-opt-level=O2"])
+    check_flags("base", fake_in(tmp_path / "none").toolchain, (), ["--x"], Cancel())
+    assert list(scratch.iterdir()) == []
+
+
+def test_an_option_of_the_user_that_one_side_does_not_know(tmp_path: Path) -> None:
+    fake = fake_in(tmp_path / "fake", unknown=["--iree-opt-level"], version="3.11.0")
+    with pytest.raises(UsageError) as raised:
+        flags_checked(fake, tmp_path, ["--iree-fine", "--iree-opt-level=O2"])
+    assert raised.value.line == (
+        "flags: the base compiler (3.11.0, 3.11.0) does not know the option --iree-opt-level "
+        "(remove it, or compare releases that both know it)"
+    )
+    assert raised.value.exit_code == 2
+
+
+def test_a_common_option_that_one_side_does_not_know(tmp_path: Path) -> None:
+    fake = fake_in(tmp_path / "fake", unknown=["--iree-dispatch-creation-enable-aggressive-fusion"])
+    with pytest.raises(
+        UsageError, match=r"^every cell: the base compiler .*aggressive-fusion \(compare newer releases"
+    ):
+        flags_checked(fake, tmp_path)
+
+
+def test_an_option_of_one_target_is_that_targets_failure(tmp_path: Path) -> None:
+    fake, cells = fake_in(tmp_path / "fake", unknown=["--iree-rocm-target"]), cells_of(tmp_path, MODELS)
+    flags_checked(fake, tmp_path)
+    snapshots, _ = measured(tmp_path, ("head", fake, cells))
+    for cell in snapshots["head"].cells:
+        assert cell.status == ("failed" if cell.key.target == ROCM.name else "ok")
+        if cell.failure:
+            message = "this compiler does not know the option --iree-rocm-target"
+            assert cell.failure == Failure("option", message, 1)

@@ -1,0 +1,243 @@
+"""The IR worker's answers: the real one as facts; any other JSON as facts or MalformedBinary, nothing else."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+from places import FIXTURES
+
+from bot.core.values.program import Argument, Site
+from bot.errors import MalformedBinary
+from bot.readers import ir_facts
+
+HERE = FIXTURES / "ir"
+ANSWERS = json.loads((HERE / "tiny.answers.json").read_text())
+NAMED = json.loads((HERE / "named.answers.json").read_text())
+
+JSON = some.recursive(
+    some.none() | some.booleans() | some.integers() | some.floats() | some.text(),
+    lambda inner: some.lists(inner, max_size=3) | some.dictionaries(some.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def told(read: Callable[[str], Any]) -> Callable[[Any], Any]:
+    """The reader, given the answer as plain values."""
+    return lambda answer: read(json.dumps(answer))
+
+
+program_facts, alloca_bytes = told(ir_facts.program_facts), told(ir_facts.alloca_bytes)
+strategies, operations = told(ir_facts.strategies), told(ir_facts.operations)
+
+
+def changed(answer: Any, *path: str | int, to: object) -> Any:
+    """A copy of the answer with one value changed."""
+    result = copy.deepcopy(answer)
+    inner = result
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = to
+    return result
+
+
+def test_the_real_answer_becomes_facts() -> None:
+    facts = program_facts(ANSWERS["program"])
+    assert (facts.dispatch_regions, facts.linalg_ops, facts.executables) == (5, 13, 4)
+    assert (facts.dispatch_sites, facts.memory_bound_sites) == (5, 2)
+    first = facts.entry_points[0]
+    assert first.executable == "tiny$net_dispatch_0"
+    assert first.entry_point == "tiny$net_dispatch_0_matmul_16x48x48_f32"
+    assert (first.kind, first.memory_bound, first.sites) == ("matmul", False, 2)
+
+
+def test_the_real_answer_for_all_phases_becomes_facts() -> None:
+    facts = program_facts(NAMED["program"])
+    matmul = "net_dispatch_0_matmul_16x48x24_f32"
+    assert facts.linalg_ops_before == 6
+    assert [*facts.phases] == ["input", "global-optimization"]
+    assert [source.executable for source in facts.sources] == [each.executable for each in facts.entry_points]
+    assert "linalg.matmul ins(" in facts.sources[1].shown and '"linalg.matmul"(' in facts.sources[1].generic
+    assert facts.sites[0] == Site(facts.entry_points[0].entry_point, "net/scale", initializer=True)
+    assert facts.sites[1:3] == (Site(matmul, "net/layer.0/dense"), Site(matmul, 'net/layer.1/"dense"'))
+    assert facts.arguments == (Argument(matmul, 0, "i32", (0, 3072), 2, 3072, 0),)
+
+
+def test_what_was_not_at_hand_is_empty() -> None:
+    facts = program_facts(ANSWERS["program"])
+    assert (facts.linalg_ops_before, facts.phases, facts.sources, facts.sites) == (None, {}, (), ())
+
+
+def test_the_real_strategies() -> None:
+    found = strategies(NAMED["strategies"])
+    assert found["_initializer_0_dispatch_0_elementwise_1152_f32"] == (
+        "DoubleTilingExpert | distribution = [1152], vector_common_parallel = [8]"
+    )
+    assert strategies({"functions": {}}) == {}
+
+
+def test_the_real_allocas_keep_their_zeros() -> None:
+    sizes = alloca_bytes(ANSWERS["allocas"])
+    assert sorted(sizes.values()) == [0, 0, 0, 128]
+    assert sizes["tiny$net_dispatch_4_conv_7x7x8x3x3_f32"] == 128
+    assert alloca_bytes({"functions": {}}) == {}
+
+
+@pytest.mark.parametrize("read", [program_facts, alloca_bytes, strategies, operations])
+def test_the_workers_error_is_passed_on_as_one_line(read: Any) -> None:
+    with pytest.raises(MalformedBinary, match="program IR: MLIRError: cannot parse"):
+        read({"error": "MLIRError:\ncannot parse"})
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        (("linalg_ops",), None, r"linalg_ops: expected `int"),
+        (("linalg_ops",), -1, r"linalg_ops: expected `int"),
+        (("linalg_ops",), 2**53 + 1, r"linalg_ops: expected `int"),
+        (("executables",), True, r"executables: expected `int"),
+        (("executables",), 3, "more than 3 executables"),
+        (("dispatch_regions",), 5.0, r"dispatch_regions: expected `int"),
+        (("entry_points",), {}, "entry_points: expected `array`"),
+        (("entry_points", 1), "main", r"entry_points\[1\]: expected `object`"),
+        (("entry_points", 1, "kind"), "magic", "unknown kind 'magic'"),
+        (("entry_points", 1, "kind"), ["conv"], "kind: expected `str`"),
+        (("entry_points", 1, "memory_bound"), 1, "memory_bound: expected `bool`"),
+        (("entry_points", 1, "sites"), "2", r"sites: expected `int"),
+        (("entry_points", 1, "executable"), "", "expected `str`"),
+        (("entry_points", 1, "entry_point"), 7, "expected `str`"),
+    ],
+)
+def test_a_wrong_value_is_named(path: tuple[str | int, ...], value: object, said: str) -> None:
+    with pytest.raises(MalformedBinary, match=said):
+        program_facts(changed(ANSWERS["program"], *path, to=value))
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        (("linalg_ops_before",), "6", r"linalg_ops_before: expected `int"),
+        (("linalg_ops_before",), False, r"linalg_ops_before: expected `int"),
+        (("phases",), None, "phases: expected `object`"),
+        (("phases",), {"vm": "0" * 64}, "no digests of phases"),
+        (("phases", "input"), "0" * 63, "a phase has no digest"),
+        (("phases", "input"), "0" * 63 + "G", "a phase has no digest"),
+        (("phases", "input"), None, r"phases\[...\]: expected `str`"),
+        (("sources",), None, "sources: expected `array`"),
+        (("sources", 0), "func", r"sources\[0\]: expected `object`"),
+        (("sources", 0, "executable"), None, "expected `str`"),
+        (("sources", 0, "executable"), "net_dispatch_0", "listed twice"),
+        (("sources", 0, "generic"), None, "generic: expected `str`"),
+        (("sources", 0, "shown"), 7, "shown: expected `str`"),
+        (("sites",), {}, "sites: expected `array`"),
+        (("sites", 0), [], r"sites\[0\]: expected `object`"),
+        (("sites", 0, "entry_point"), "", "no line of text"),
+        (("sites", 0, "component"), "", "no line of text"),
+        (("sites", 0, "component"), "a\nb", "no line of text"),
+        (("sites", 0, "component"), "a" * 201, "no line of text"),
+        (("sites", 0, "initializer"), 1, "initializer: expected `bool`"),
+        (("arguments",), "", "arguments: expected `array`"),
+        (("arguments", 0), 0, r"arguments\[0\]: expected `object`"),
+        (("arguments", 0, "entry_point"), None, "expected `str`"),
+        (("arguments", 0, "index"), -1, r"index: expected `int"),
+        (("arguments", 0, "type"), "i32\n", "no line of text"),
+        (("arguments", 0, "values"), None, "values: expected `array`"),
+        (("arguments", 0, "values"), [0, True], r"values\[1\]: expected `int`"),
+        (("arguments", 0, "values"), [0, 2**53 + 1], r"values\[1\]: expected `int`"),
+        (("arguments", 0, "values"), [-1, 2], "do not ascend from 0"),
+        (("arguments", 0, "values"), [2, 1], "do not ascend"),
+        (("arguments", 0, "values"), [1, 1], "do not ascend"),
+        (("arguments", 0, "values"), [1, 2, 3], "3 values of 2"),
+        (("arguments", 0, "distinct"), 1.0, r"distinct: expected `int"),
+        (("arguments", 0, "divisor"), -2, r"divisor: expected `int"),
+        (("arguments", 0, "divisor"), None, "a divisor is known exactly"),
+        (("arguments", 0, "unknown_sites"), 1, "a divisor is known exactly"),
+        (("arguments", 0, "unknown_sites"), None, r"unknown_sites: expected `int"),
+    ],
+)
+def test_a_wrong_value_of_what_explains_is_named(path: tuple[str | int, ...], value: object, said: str) -> None:
+    with pytest.raises(MalformedBinary, match=said):
+        program_facts(changed(NAMED["program"], *path, to=value))
+
+
+@pytest.mark.parametrize("key", [*NAMED["program"]])
+def test_no_field_may_be_missing(key: str) -> None:
+    with pytest.raises(MalformedBinary):
+        program_facts({other: value for other, value in NAMED["program"].items() if other != key})
+
+
+@pytest.mark.parametrize("functions", [None, [], {"f": 1}, {"f": ""}, {"f": None}, {"": "x"}, {"f": "a\nb"}])
+def test_wrong_strategies_are_refused(functions: object) -> None:
+    with pytest.raises(MalformedBinary):
+        strategies({"functions": functions})
+
+
+def test_operations_become_a_line_of_counts() -> None:
+    answer = {"functions": {"f": {"llvm.mul": 8, "llvm.add": 12}, "g": {}, "twice": None}}
+    assert operations(answer) == {"f": "llvm.add 12 llvm.mul 8", "g": ""}
+
+
+@pytest.mark.parametrize(
+    "functions",
+    [
+        None,
+        [],
+        {"f": 1},
+        {"f": []},
+        {"": {"llvm.add": 1}},
+        {"f": {"llvm.add": -1}},
+        {"f": {"llvm.add": True}},
+        {"f": {"llvm.add": 2**53 + 1}},
+        {"f": {"llvm add": 1}},
+        {"f": {"llvm.add\n": 1}},
+        {"f": {"": 1}},
+        {"f": {"é": 1}},
+        {"f": {"a" * 81: 1}},
+        {"f": {f"llvm.op{number}": 1 for number in range(201)}},
+    ],
+)
+def test_wrong_operations_are_refused(functions: object) -> None:
+    with pytest.raises(MalformedBinary):
+        operations({"functions": functions})
+
+
+def test_an_entry_point_cannot_come_twice() -> None:
+    rows = ANSWERS["program"]["entry_points"]
+    with pytest.raises(MalformedBinary, match="listed twice"):
+        program_facts(changed(ANSWERS["program"], "entry_points", to=[*rows, rows[0]]))
+
+
+def test_an_allocation_of_unknown_size_is_a_reason_with_the_functions_name() -> None:
+    with pytest.raises(MalformedBinary, match="allocations of f have no constant size"):
+        alloca_bytes({"functions": {"g": 1, "f": None}})
+
+
+@pytest.mark.parametrize("functions", [None, [], {"f": "64"}, {"f": -64}, {"": 64}, {"f": False}])
+def test_wrong_allocas_are_refused(functions: object) -> None:
+    with pytest.raises(MalformedBinary):
+        alloca_bytes({"functions": functions})
+
+
+PLACES = [(key, *inner) for key in NAMED["program"] for inner in ((), (0,))]
+
+
+@given(
+    JSON
+    | some.builds(
+        lambda path, value: changed(NAMED["program"], *path, to=value),
+        some.sampled_from([path for path in PLACES if len(path) == 1 or isinstance(NAMED["program"][path[0]], list)]),
+        JSON,
+    )
+    | some.builds(lambda value: {"functions": value}, JSON)
+)
+def test_any_json_gives_facts_or_malformed_binary(answer: Any) -> None:
+    for read in (program_facts, alloca_bytes, strategies, operations):
+        try:
+            read(answer)
+        except MalformedBinary as error:
+            assert "\n" not in error.line

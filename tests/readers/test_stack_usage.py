@@ -1,0 +1,91 @@
+"""The stack usage file: real lines, odd names, and anything else refused by its line number."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from places import FIXTURES
+
+from bot.errors import MalformedBinary
+from bot.readers.stack_usage import Frame, read_stack_usage
+
+REAL = (FIXTURES / "ir" / "tiny.stack-usage.txt").read_text()
+NAMES = st.text(st.characters(exclude_characters="\t\n", exclude_categories=["Cs"]), min_size=1)
+
+
+def test_the_real_file() -> None:
+    frames = read_stack_usage(REAL)
+    assert len(frames) == len(REAL.splitlines()) == 49
+    assert frames["tiny$net_dispatch_1_softmax_16x48xf32_dispatch_tensor_store"] == Frame(152, "static")
+    assert frames["tiny$net_dispatch_4_conv_7x7x8x3x3_f32"] == Frame(8, "static")
+    assert frames["iree_hal_executable_library_query"] == Frame(0, "static")
+
+
+@pytest.mark.parametrize(
+    ("place_and_name", "name"),
+    [
+        ("-:1:a:b_dispatch_0_matmul_64x64x64_f32", "a:b_dispatch_0_matmul_64x64x64_f32"),
+        ("model.mlir:12:main$async_dispatch_0", "main$async_dispatch_0"),
+        ("C:/models/m.mlir:3:main_dispatch_0", "main_dispatch_0"),
+        ("a:b_linked:iree_h2f_ieee", "iree_h2f_ieee"),
+        ("-:1:f:2:g", "f:2:g"),
+        ("-:1:two words", "two words"),
+    ],
+)
+def test_names_may_hold_colons(place_and_name: str, name: str) -> None:
+    assert read_stack_usage(f"{place_and_name}\t24\tstatic\n") == {name: Frame(24, "static")}
+
+
+def test_of_two_functions_of_one_name_the_larger_frame_counts() -> None:
+    lines = ["a:f\t8\tstatic", "b:f\t32\tdynamic", "c:f\t16\tstatic"]
+    assert read_stack_usage("\n".join(lines)) == {"f": Frame(32, "dynamic")}
+
+
+def test_nothing_in_an_empty_file() -> None:
+    assert read_stack_usage("") == {}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "f\t8\tstatic",
+        "-:1:\t8\tstatic",
+        "-:1:f\t8",
+        "-:1:f\t8\tstatic\t",
+        "-:1:f\t-8\tstatic",
+        "-:1:f\t8.5\tstatic",
+        "-:1:f\t\u0664\tstatic",
+        "-:1:f\t8\tsometimes",
+        "-:1:f 8 static",
+        f"-:1:f\t{'9' * 5000}\tstatic",
+        f"-:1:f\t{2**53 + 1}\tstatic",
+    ],
+)
+def test_a_line_that_is_not_of_the_format_is_named_by_its_number(line: str) -> None:
+    with pytest.raises(MalformedBinary, match="line 3"):
+        read_stack_usage(f"-:1:e\t8\tstatic\n\n{line}\n")
+
+
+@pytest.mark.parametrize("cut", range(len(REAL.splitlines()[0])))
+def test_a_file_cut_inside_a_line_is_refused(cut: int) -> None:
+    text = REAL.splitlines()[0][:cut]
+    if cut:
+        with pytest.raises(MalformedBinary, match="line 1"):
+            read_stack_usage(text)
+
+
+@given(st.dictionaries(NAMES, st.tuples(st.integers(0, 2**40), st.sampled_from(["static", "dynamic"]))))
+def test_what_was_written_is_read(frames: dict[str, tuple[int, str]]) -> None:
+    text = "".join(f"-:1:{name}\t{size}\t{kind}\n" for name, (size, kind) in frames.items())
+    assert read_stack_usage(text) == {name: Frame(size, kind) for name, (size, kind) in frames.items()}
+
+
+@given(st.text())
+def test_any_text_gives_frames_or_malformed_binary(text: str) -> None:
+    try:
+        frames = read_stack_usage(text)
+    except MalformedBinary as error:
+        assert "line" in error.line
+    else:
+        assert all(name and frame.stack_bytes >= 0 for name, frame in frames.items())

@@ -1,0 +1,263 @@
+"""A program that behaves like `iree-compile` as far as the bot can tell, in milliseconds.
+
+In its directory, `knobs.json` says how to misbehave and when (see `fake_compiler.py`), and `calls.jsonl` receives
+one line for every call. An artifact depends on the model, on the device that the module names, and on every flag that
+is not about measuring, so that a mix-up cannot go unnoticed. Imports are few: a test runs this some hundred times.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+
+Words = Sequence[str]
+
+TARGET_OPTIONS = (
+    "--iree-hal-target",
+    "--iree-llvmcpu-",
+    "--iree-vmvx",
+    "--iree-cuda-",
+    "--iree-rocm-",
+    "--iree-vulkan-",
+    "--iree-metal-",
+)
+MEASURING_OPTIONS = (
+    "--mlir-disable-threading",
+    "--mlir-print-debuginfo",
+    "--dump-compilation-phases-to",
+    "--stack-usage-file",
+    "--iree-llvmcpu-keep-linker-artifacts",
+    "--iree-scheduling-dump-statistics-",
+    "--compile-to",
+    "--compile-from",
+)
+DEVICE = re.compile(r"^  util\.global private @__device_0 = (.*) : !hal\.device$", re.MULTILINE)
+LIMIT = "--iree-llvmcpu-stack-allocation-limit="
+STATISTICS = {"stream-aggregate": {"execution": {"dispatch-count": 2}, "executable": {"executable-count": 2}}}
+
+
+def value(argv: Words, option: str) -> str:
+    """The last value of `--option=value`; empty where it is not given."""
+    return next((word.partition("=")[2] for word in reversed(argv) if word.startswith(f"{option}=")), "")
+
+
+def flags(argv: Words) -> tuple[str, ...]:
+    """The flags that shape the artifact."""
+    return tuple(word for word in argv if word.startswith("--") and not word.startswith(MEASURING_OPTIONS))
+
+
+def device(argv: Words) -> str:
+    """What the module calls the target; it holds every flag that is the target's."""
+    backend = value(argv, "--iree-hal-target-backends")
+    mine = " ".join(sorted(word for word in flags(argv) if word.startswith(TARGET_OPTIONS)))
+    target = f'#hal.executable.target<"{backend}", "fake", {{flags = "{mine}"}}>'
+    return f'#hal.device.target<"local", [{target}]>'
+
+
+def front(model: str, argv: Words, action: str = "") -> str:
+    """The module at the end of the stream phase; one that depends on its target has a word of it beside the device."""
+    common = [word for word in flags(argv) if not word.startswith(TARGET_OPTIONS)]
+    body = "\n".join(f"  // {line}" for line in (model.splitlines() or [""]))
+    return (
+        f"module {{\n  util.global private @__device_0 = {device(argv)} : !hal.device\n"
+        f"  // front end: {' '.join(common)}{', tiled' if action == 'depend' else ''}\n{body}\n}}\n"
+    )
+
+
+def artifact(stream: str, argv: Words, template: bytes = b"") -> bytes:
+    """The artifact of a module at the end of the stream phase."""
+    digest = hashlib.sha256("\0".join((stream, *flags(argv))).encode()).digest()
+    return template + b"VMFB" + digest * 4
+
+
+def crash() -> int:
+    print("Stack dump:\n0.\tProgram arguments: /opt/somewhere/iree-compile -", flush=True)
+    os.kill(os.getpid(), signal.SIGSEGV)
+    return 1
+
+
+def hang(home: str) -> int:
+    """Deaf to SIGTERM, with a child that is deaf as well and holds the pipe; both leave their ids.
+
+    Who is left to hang until it ends by itself leaves word of that too.
+    """
+    import subprocess  # slow to import, rarely needed
+
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    child = subprocess.Popen(["sleep", "600"])
+    with open(os.path.join(home, "pids"), "a") as file:
+        file.write(f"{os.getpid()}\n{child.pid}\n")
+    time.sleep(600)
+    open(os.path.join(home, "hung-out"), "a").close()
+    return 1
+
+
+def flood() -> int:
+    line = b"<stdin>:1:1: remark: " + b"x" * 1002 + b"\n"
+    for _ in range(100):
+        sys.stdout.buffer.write(line * 1024)
+    return 0
+
+
+def refuse(argv: Words) -> int:
+    """The stack gate, unless it is lifted."""
+    if int(value(argv, LIMIT[:-1]) or 32768) > 32768:
+        return 0
+    limit = "exceeded stack allocation limit of 32768 bytes for function. Got 36864 bytes"
+    print(f"<stdin>:3:5: error: 'func.func' op {limit}\n<stdin>:3:5: note: see current operation: \n  %0 = dump")
+    return 1
+
+
+def parse_error(argv: Words) -> int:
+    """Printed operations have their places where those are printed at all, as the real one's have."""
+    place = ' loc("layer.0")' if "--mlir-print-debuginfo" in argv else ""
+    print(f"<stdin>:2:23: error: use of undeclared SSA value name\n  %0 = arith.addf %a, %b : f32{place}")
+    return 1
+
+
+def warn() -> int:
+    print("warning: something harmless")
+    return 0
+
+
+def say(action: str) -> int:
+    """`say CODE TEXT`: that text, and that exit code."""
+    _, code, text = action.split(" ", 2)
+    print(text)
+    return int(code)
+
+
+def misbehave(action: str, argv: Words, home: str) -> int:
+    """What a knob asks for; 0 where the compile then goes on."""
+    actions: dict[str, Callable[[], int]] = {
+        "crash": crash,
+        "hang": lambda: hang(home),
+        "flood": flood,
+        "refuse": lambda: refuse(argv),
+        "fail": lambda: parse_error(argv),
+        "once-fails": lambda: parse_error(argv) if turn(home) == 0 else 0,
+        "warn": warn,
+    }
+    return say(action) if action.startswith("say ") else actions[action]() if action in actions else 0
+
+
+def action_for(kind: str, text: str, argv: Words, rules: list[dict[str, str]]) -> str:
+    """The `do` of the first rule whose `kind`, `model` and `argv` all fit."""
+    line = " ".join(argv)
+    for rule in rules:
+        if kind in rule.get("kind", kind).split() and rule.get("model", "") in text and rule.get("argv", "") in line:
+            return rule["do"]
+    return ""
+
+
+def kind_of(text: str, argv: Words) -> str:
+    """What the bot wants from this call."""
+    if value(argv, "--compile-to") == "input":
+        return "options"
+    if value(argv, "--compile-to") == "stream":
+        return "front" if "// model " in text else "ask"
+    return "resume" if value(argv, "--compile-from") == "stream" else "direct"
+
+
+def write(path: str, data: bytes) -> None:
+    with open(path, "wb") as file:
+        file.write(data)
+
+
+def write_products(argv: Words) -> None:
+    """The files of the measuring options."""
+    if name := value(argv, "--stack-usage-file"):
+        write(name, b"-:1:main_dispatch_0\t64\tstatic\n")
+    if name := value(argv, "--iree-scheduling-dump-statistics-file"):
+        write(name, json.dumps(STATISTICS).encode())
+    if name := value(argv, "--dump-compilation-phases-to"):
+        os.makedirs(name, exist_ok=True)
+        for phase in ("5.dispatch-creation", "7.stream", "10.executable-targets"):
+            write(f"{name}/module.{phase}.mlir", f"// {phase}\n".encode())
+    if "--iree-llvmcpu-keep-linker-artifacts" in argv and "llvm-cpu" in value(argv, "--iree-hal-target-backends"):
+        write(f"{os.environ['TMPDIR']}/main_dispatch_0-1f3ebc.o", b"\x7fELF of no use")
+
+
+def added(action: str, home: str) -> bytes:
+    """What makes an artifact another one: larger, of chance, or alternately larger and not."""
+    words = action.split()
+    larger = b"!" * 64 * ("grow" in words) + b"!" * ("differ" in words)
+    if "flaky" in words and turn(home) % 2 == 0:
+        larger += b"!" * 64
+    return larger + (os.urandom(8) if "random" in words else b"")
+
+
+def turn(home: str) -> int:
+    """How often this was asked before, by any process of this fake."""
+    with open(os.path.join(home, "turns"), "a+b") as file:
+        file.write(b".")
+        return file.tell() - 1
+
+
+def compile_module(kind: str, text: str, argv: Words, action: str, home: str, templates: dict[str, str]) -> bytes:
+    """The output of a compile that goes well, or nearly."""
+    if kind in ("options", "ask", "front"):
+        made = front(text, argv, action)
+        if action == "no-device":
+            made = DEVICE.sub("", made)
+        if action == "lose":
+            made += "// dense_resource<blob>\n"
+        return made.encode()
+    stream = text if kind == "resume" else front(text, argv, action)
+    named = DEVICE.search(stream)
+    if named is None or named[1] != device(argv):
+        print("<stdin>:1:1: error: the module is for another device")
+        sys.exit(1)
+    backend = value(argv, "--iree-hal-target-backends")
+    template = b""
+    if backend in templates:
+        with open(templates[backend], "rb") as file:
+            template = file.read()
+    whole = artifact(stream, argv, template) + added(action, home)
+    return whole[: len(whole) // 2] if action == "truncate" else whole
+
+
+def log_call(home: str, kind: str, text: str, argv: Words) -> None:
+    """Append one line, whole even where two compilers run at once."""
+    model = re.search(r"// model (\S+)", text)
+    line = json.dumps({"kind": kind, "model": model[1] if model else "", "argv": list(argv), "pid": os.getpid()})
+    handle = os.open(os.path.join(home, "calls.jsonl"), os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    os.write(handle, line.encode() + b"\n")
+    os.close(handle)
+
+
+def unknown_option(argv: Words, unknown: list[str]) -> str | None:
+    """The first option that this release does not know."""
+    return next((word for word in argv if word.partition("=")[0] in unknown), None)
+
+
+def main(home: str, argv: Words) -> int:
+    """Compile, or answer a question."""
+    with open(os.path.join(home, "knobs.json")) as file:
+        knobs = json.load(file)
+    if argv == ["--version"]:
+        print(f"IREE (https://iree.dev):\n  IREE compiler version {knobs['version']} @ {'ab' * 20}\n  LLVM version 24")
+        return 0
+    if argv == ["--iree-hal-list-target-backends"]:
+        print("Registered target backends:\n  " + "\n  ".join(("llvm-cpu", "rocm", "vmvx", "vmvx-inline")))
+        return 0
+    text = sys.stdin.read()
+    kind = kind_of(text, argv)
+    log_call(home, kind, text, argv)
+    if unknown := unknown_option(argv, knobs["unknown"]):
+        print(f"iree-compile: Unknown command line argument '{unknown}'.  Try: '{sys.argv[0]} --help'", file=sys.stderr)
+        return 1
+    action = action_for(kind, text, argv, knobs["rules"])
+    if code := misbehave(action, argv, home):
+        return code
+    made = compile_module(kind, text, argv, action, home, knobs["templates"])
+    write_products(argv)
+    if action != "nothing":
+        write(argv[argv.index("-o") + 1], made)
+    return 0

@@ -1,0 +1,47 @@
+"""What a start costs in CPU time, against `python -c 'import argparse'`: part of `make bench`, and a program.
+
+A quotient of small times moves with whatever else the machine does; `test_start.py` keeps what it stands for.
+"""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+from collections.abc import Sequence
+
+RUNS = 15
+STARTS = (
+    ("--version",),
+    ("--help",),
+    ("compare", "--help"),
+    ("comapre",),
+    ("measure", "--out", "x.json"),
+    ("cache", "--limit", "5"),
+)
+
+
+def cpu_seconds(argv: Sequence[str]) -> float:
+    """The least CPU time, of user and system, that one run took."""
+    times = []
+    for _ in range(RUNS):
+        before = _children_seconds()
+        subprocess.run(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+        times.append(_children_seconds() - before)
+    return min(times)
+
+
+def _children_seconds() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def ratios() -> dict[str, float]:
+    """Arguments → CPU time of that start, as a multiple of the plain import's."""
+    plain = cpu_seconds([sys.executable, "-c", "import argparse"])
+    return {" ".join(start): cpu_seconds([sys.executable, "-m", "bot", *start]) / plain for start in STARTS}
+
+
+if __name__ == "__main__":
+    for start, ratio in ratios().items():
+        print(f"code-size-bot {start:24} {ratio:.2f} (≤ 2)")

@@ -1,0 +1,316 @@
+"""The whole program with real compilers: IREE 3.12.0 against 3.13.0 over two small models and all targets."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_compiler import wait_until
+from places import ROOT
+
+from bot.compiler.tools.toolchain import NATIVE_BINARY, resolve
+from bot.core.codec.snapshot_json import from_json
+from bot.core.metrics import ARTIFACT_PARTS, METRIC_IDS
+from bot.core.values.planned import LIFTED_LIMIT_FLAG
+from bot.core.values.snapshot import Cell, Snapshot
+from bot.system.defaults import default_cache
+from bot.system.processes import Cancel
+
+REPOSITORY = ROOT
+SUITE = REPOSITORY / "tests/fixtures/e2e"
+BASE, HEAD = "3.12.0", "3.13.0"
+CONTRACT_FILES = {"base.json", "head.json", "report.json", "comment.md", "summary.md", "report.html"}
+
+pytestmark = pytest.mark.compiler
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One finished `compare`."""
+
+    out: Path
+    cache: Path
+    code: int
+    stdout: str
+    stderr: str
+
+    @property
+    def base(self) -> Snapshot:
+        return from_json((self.out / "base.json").read_text())
+
+    @property
+    def head(self) -> Snapshot:
+        return from_json((self.out / "head.json").read_text())
+
+    @property
+    def report(self) -> dict[str, Any]:
+        plain: dict[str, Any] = json.loads((self.out / "report.json").read_text())
+        return plain
+
+
+def bot(*arguments: str, cwd: Path = REPOSITORY) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    argv = [sys.executable, "-m", "bot", *arguments]
+    return subprocess.run(argv, cwd=cwd, env=environment, capture_output=True, text=True, timeout=600)
+
+
+def own_cache(directory: Path) -> Path:
+    """An empty cell cache that shares the fetched compilers with everybody."""
+    for version in (BASE, HEAD):
+        resolve(version, default_cache(), Cancel(), print)
+    directory.mkdir(parents=True)
+    (directory / "toolchains").symlink_to(default_cache() / "toolchains")
+    return directory
+
+
+def toolchain_root(version: str) -> Path:
+    return resolve(version, default_cache(), Cancel(), print).binary.parents[3]
+
+
+@pytest.fixture(scope="module")
+def comparison(tmp_path_factory: pytest.TempPathFactory) -> Comparison:
+    home = tmp_path_factory.mktemp("e2e")
+    cache, out = own_cache(home / "cache"), home / "out"
+    run = bot("compare", "--config", str(SUITE / "config.yml"), "--cache", str(cache), "--out", str(out))
+    return Comparison(out, cache, run.returncode, run.stdout, run.stderr)
+
+
+def test_writes_the_six_files_and_exits_with_the_verdict(comparison: Comparison) -> None:
+    assert comparison.code in (0, 1), comparison.stderr
+    assert {path.name for path in comparison.out.iterdir()} == CONTRACT_FILES
+    verdict = comparison.report["verdict"]
+    assert (verdict["status"] == "fail") == (comparison.code == 1)
+    assert verdict["status"] in comparison.stdout.lower()
+    assert len((comparison.out / "comment.md").read_text()) <= 65_536
+
+
+def test_every_cell_has_every_metric_or_the_reason(comparison: Comparison) -> None:
+    for snapshot in (comparison.base, comparison.head):
+        assert len(snapshot.cells) == 2 * 9
+        for cell in snapshot.cells:
+            if cell.status == "unsupported":
+                assert cell.key.target == "vmvx-inline"
+                assert cell.failure is not None
+                continue
+            assert cell.measured, f"{cell.key}: {cell.failure}"
+            assert set(cell.metrics) == set(METRIC_IDS)
+            assert {name for name, value in cell.metrics.items() if value is None} == set(cell.reasons)
+            assert sum(cell.metrics[part] or 0 for part in ARTIFACT_PARTS) == cell.metrics["artifact_bytes"]
+            assert cell.dispatches
+            assert all(dispatch.code_bytes and dispatch.sites for dispatch in cell.dispatches)
+
+
+def test_the_compilers_own_stack_figure_is_the_measured_one(comparison: Comparison) -> None:
+    over = [c for s in (comparison.base, comparison.head) for c in s.cells if c.status == "over-stack-limit"]
+    assert {cell.key.target for cell in over} == {"llvm-cpu-x86_64", "llvm-cpu-aarch64", "llvm-cpu-riscv64"}
+    for cell in over:
+        assert cell.failure is not None
+        assert cell.failure.figure_bytes == cell.metrics["stack_alloca_bytes"]
+        assert f"Got {cell.failure.figure_bytes} bytes" in cell.failure.message
+        assert LIFTED_LIMIT_FLAG in cell.command
+
+
+def run_command(cell: Cell, version: str, folder: Path, model: Path) -> Path:
+    """Run the printed line as a user would, in `folder`; the artifact."""
+    folder.mkdir(parents=True)
+    line = cell.command.rpartition("< ")[0] + f"< '{model}'"
+    path = f"{toolchain_root(version) / NATIVE_BINARY.parent}:{os.environ['PATH']}"
+    subprocess.run(["sh", "-c", line], cwd=folder, env={**os.environ, "PATH": path}, check=True, capture_output=True)
+    return folder / f"{cell.key.model}.vmfb"
+
+
+def test_artifacts_are_those_of_the_printed_commands_in_any_folder(comparison: Comparison, tmp_path: Path) -> None:
+    deep = tmp_path / "a folder with a much longer name" / "and another one"
+    shutil.copytree(SUITE / "models", deep / "models")
+    measured = [cell for cell in comparison.head.cells if cell.measured]
+    assert len(measured) == 16
+    for index, cell in enumerate(measured):
+        assert f"< tests/fixtures/e2e/models/{cell.key.model}.mlir" in cell.command
+        models = (SUITE / "models", deep / "models")[index % 2]
+        artifact = run_command(cell, HEAD, deep / str(index), models / f"{cell.key.model}.mlir")
+        assert hashlib.sha256(artifact.read_bytes()).hexdigest() == cell.artifact_digest, cell.key
+
+
+def test_counts_are_those_of_the_compilers_statistics(comparison: Comparison, tmp_path: Path) -> None:
+    for version, snapshot in ((BASE, comparison.base), (HEAD, comparison.head)):
+        cell = next(c for c in snapshot.cells if c.key.model == "tiny" and c.key.target == "vmvx")
+        option = "--iree-scheduling-dump-statistics"
+        options = f"{option}-format=json {option}-file=statistics.json"
+        counted = Cell(cell.key, "ok", command=cell.command.replace(" -o ", f" {options} -o "))
+        run_command(counted, version, tmp_path / version, SUITE / "models/tiny.mlir")
+        said = json.loads((tmp_path / version / "statistics.json").read_text())["stream-aggregate"]
+        assert said["execution"]["dispatch-count"] == cell.metrics["dispatch_sites"]
+        assert said["executable"]["executable-count"] == cell.metrics["executables"]
+
+
+def test_segments_are_those_of_iree_dump_module(comparison: Comparison, tmp_path: Path) -> None:
+    tool = Path(sys.executable).parent / "iree-dump-module"
+    if not tool.exists():
+        pytest.skip("iree-base-runtime is not installed")
+    for index, cell in enumerate(cell for cell in comparison.head.cells if cell.measured and cell.key.model == "tiny"):
+        artifact = run_command(cell, HEAD, tmp_path / str(index), SUITE / "models/tiny.mlir")
+        text = subprocess.run([tool, "--output=metadata", artifact], capture_output=True, text=True, check=True).stdout
+        segments = [int(size) for size in re.findall(r"\.rodata\[ *\d+\] (?:embedded|external) +(\d+) bytes", text)]
+        bytecode = re.search(r"Bytecode: (\d+) bytes", text)
+        assert bytecode is not None
+        assert int(bytecode[1]) == cell.metrics["vm_bytes"]
+        assert sum(segments) == (cell.metrics["rodata_bytes"] or 0) + (cell.metrics["executable_bytes"] or 0)
+
+
+def test_a_second_run_compiles_nothing_and_writes_the_same_bytes(comparison: Comparison, tmp_path: Path) -> None:
+    arguments = ["--config", str(SUITE / "config.yml"), "--cache", str(comparison.cache), "--out", str(tmp_path)]
+    again = bot("compare", *arguments)
+    assert again.returncode == comparison.code
+    assert "CPU s" not in again.stderr
+    for name in CONTRACT_FILES:
+        assert (tmp_path / name).read_bytes() == (comparison.out / name).read_bytes(), name
+
+
+def test_nothing_written_names_this_machine(comparison: Comparison) -> None:
+    for name in CONTRACT_FILES:
+        text = (comparison.out / name).read_text()
+        assert str(Path.home()) not in text
+        assert str(comparison.cache.parent) not in text
+
+
+def test_report_of_the_snapshots_is_the_report_of_the_comparison(comparison: Comparison, tmp_path: Path) -> None:
+    snapshots = ["--base", str(comparison.out / "base.json"), "--head", str(comparison.out / "head.json")]
+    run = bot("report", *snapshots, "--out", str(tmp_path))
+    assert run.returncode in (0, 1), run.stderr
+    first, second = comparison.report, json.loads((tmp_path / "report.json").read_text())
+    assert first["cells"] == second["cells"]
+
+
+def test_shards_merge_into_the_unsharded_snapshot(comparison: Comparison, tmp_path: Path) -> None:
+    common = ["--compiler", HEAD, "--config", str(SUITE / "config.yml"), "--cache", str(comparison.cache)]
+    for index in (1, 2):
+        part = bot("measure", *common, "--shard", f"{index}/2", "--out", str(tmp_path / f"{index}.json"))
+        assert part.returncode == 0, part.stderr
+    merged = bot("merge", str(tmp_path / "2.json"), str(tmp_path / "1.json"), "--out", str(tmp_path / "all.json"))
+    assert merged.returncode == 0, merged.stderr
+    assert (tmp_path / "all.json").read_bytes() == (comparison.out / "head.json").read_bytes()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_leaves_nothing_behind_but_what_was_measured(number: signal.Signals, tmp_path: Path) -> None:
+    cache, scratch = own_cache(tmp_path / "cache"), tmp_path / "scratch"
+    scratch.mkdir()
+    argv = [sys.executable, "-m", "bot", "measure", "--compiler", HEAD, "--config", str(SUITE / "config.yml")]
+    argv += ["--cache", str(cache), "--out", str(tmp_path / "head.json"), "--jobs", "2"]
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "TMPDIR": str(scratch)}
+    child = subprocess.Popen(argv, env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert wait_until(lambda: list(cache.glob("cells/*/*.json")) or child.poll() is not None, 120)
+    child.send_signal(number)
+    _, said = child.communicate(timeout=30)
+    assert child.returncode == 130, said
+    assert "in the cache" in said.splitlines()[-1]
+    assert not list(running_below(scratch))
+    assert not list(scratch.iterdir())
+    assert not (tmp_path / "head.json").exists()
+    assert list(cache.glob("cells/*/*.json"))
+    assert not list(cache.glob("cells/*/.part-*"))
+
+
+def running_below(directory: Path) -> Iterator[int]:
+    """Processes whose working directory is inside `directory`."""
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                if Path(os.readlink(entry / "cwd")).is_relative_to(directory):
+                    yield int(entry.name)
+            except OSError:
+                continue
+
+
+def bad_suite(home: Path, text: str, extra: str = "") -> list[str]:
+    (home / "models").mkdir(parents=True)
+    (home / "models/bad.mlir").write_text(text)
+    config = f'schema: code-size-config/1\nmodels: ["models/*.mlir"]\ntargets: [vmvx, llvm-cpu-x86_64]\n{extra}'
+    (home / "config.yml").write_text(config)
+    return ["compare", "--base", BASE, "--head", HEAD, "--config", str(home / "config.yml"), "--out", str(home / "out")]
+
+
+def test_a_model_that_does_not_parse_is_one_clear_line(tmp_path: Path) -> None:
+    arguments = bad_suite(tmp_path, "this is no MLIR\n")
+    run = bot(*arguments, "--cache", str(own_cache(tmp_path / "cache")))
+    assert run.returncode == 5
+    last = run.stderr.strip().splitlines()[-1]
+    assert "no cell could be measured" in last
+    assert "error: custom op 'this' is unknown" in last
+    report = json.loads((tmp_path / "out/report.json").read_text())
+    assert {cell["state"] for cell in report["cells"] if cell["target"] in ("vmvx", "llvm-cpu-x86_64")} == {"broken"}
+
+
+def test_an_empty_model_is_one_clear_line(tmp_path: Path) -> None:
+    run = bot(*bad_suite(tmp_path, "\n"), "--cache", str(tmp_path / "cache"))
+    assert run.returncode == 2
+    assert re.search(r"bad\.mlir: is empty", run.stderr)
+
+
+def test_an_option_that_a_compiler_does_not_know_names_side_and_option(tmp_path: Path) -> None:
+    arguments = bad_suite(tmp_path, (SUITE / "models/tiny.mlir").read_text(), "flags: [--iree-no-such-option=1]\n")
+    run = bot(*arguments, "--cache", str(own_cache(tmp_path / "cache")))
+    assert run.returncode == 2
+    last = run.stderr.strip().splitlines()[-1]
+    assert "base compiler" in last
+    assert "--iree-no-such-option" in last
+
+
+def test_an_option_of_one_target_fails_only_that_target(tmp_path: Path) -> None:
+    targets = "targets:\n  good: {backend: vmvx}\n  odd: {backend: vmvx, flags: [--iree-vmvx-no-such-option]}\n"
+    (tmp_path / "config.yml").write_text(f'schema: code-size-config/1\nmodels: ["tiny.mlir"]\n{targets}')
+    shutil.copy(SUITE / "models/tiny.mlir", tmp_path / "tiny.mlir")
+    out = tmp_path / "head.json"
+    cache = own_cache(tmp_path / "cache")
+    run = bot(
+        "measure",
+        "--compiler",
+        HEAD,
+        "--config",
+        str(tmp_path / "config.yml"),
+        "--cache",
+        str(cache),
+        "--out",
+        str(out),
+    )
+    assert run.returncode == 0, run.stderr
+    good, odd = from_json(out.read_text()).cells
+    assert good.status == "ok"
+    assert odd.status == "failed"
+    assert odd.failure is not None
+    assert odd.failure.message == "this compiler does not know the option --iree-vmvx-no-such-option"
+
+
+def test_an_onnx_model_is_imported_with_the_compilers_own_importer(tmp_path: Path) -> None:
+    onnx = pytest.importorskip("onnx")
+    numpy = pytest.importorskip("numpy")
+    weights = onnx.numpy_helper.from_array(numpy.ones((8, 8), numpy.float32), "w")
+    tensor = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [4, 8]) for name in "xy"]
+    node = onnx.helper.make_node("MatMul", ["x", "w"], ["y"])
+    graph = onnx.helper.make_graph([node], "g", tensor[:1], tensor[1:], [weights])
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save(model, str(tmp_path / "good.onnx"))
+    (tmp_path / "torn.onnx").write_bytes((tmp_path / "good.onnx").read_bytes()[:100])
+    (tmp_path / "config.yml").write_text('schema: code-size-config/1\nmodels: ["*.onnx"]\ntargets: [vmvx]\n')
+    cache = own_cache(tmp_path / "cache")
+    out = tmp_path / "head.json"
+    config = ["--config", str(tmp_path / "config.yml"), "--cache", str(cache)]
+    run = bot("measure", "--compiler", HEAD, *config, "--out", str(out))
+    assert run.returncode == 0, run.stderr
+    good, torn = from_json(out.read_text()).cells
+    assert (good.status, good.metrics["dispatch_sites"]) == ("ok", 1)
+    assert "iree-import-onnx" in good.command and good.command.endswith("< good.mlir")
+    assert torn.status == "failed" and torn.failure is not None
+    assert torn.failure.stage == "import"
+    assert torn.failure.message.startswith("not imported: ") and "\n" not in torn.failure.message
