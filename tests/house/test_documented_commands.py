@@ -34,10 +34,11 @@ compiler: {base: iree-base-compiler==3.11.0, head: iree-base-compiler==3.13.0}
 models: [models/*.mlir]
 targets: [llvm-cpu-x86_64]
 """
-# The program as it is installed, but for two things: a command that names no configuration has the small one, and what
-# is pruned is a cache of its own, not the compilers of everybody.
+# The program as it is installed, but for three things: a command that names no configuration has the small one, what is
+# pruned is a cache of its own, not the compilers of everybody, and what `init` writes has a directory of its own.
 PROGRAM = f"""\
 #!{sys.executable}
+import os
 import sys
 from bot.cli.main import main
 words = sys.argv[1:]
@@ -45,6 +46,9 @@ if words[0] in ("compare", "measure", "calibrate", "plan") and "--config" not in
     words += ["--config", "code-size.yml"]
 if words[0] == "cache":
     words += ["--cache", "another-cache"]
+if words[0] == "init":
+    os.makedirs("new")
+    words += ["--directory", "new"]
 sys.exit(main(words))
 """
 COMMANDS_OF = {
