@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from json_texts import to_json
 from replacing import replace
 from strategies import plain_snapshot
 
 from bot import __version__
 from bot.cli.main import main
-from bot.core.codec.snapshot_json import from_json, to_json
+from bot.core.codec.snapshot_json import from_json
 from bot.core.values.planned import COMMON_FLAGS
 from bot.core.values.snapshot import Failure, Snapshot
 

@@ -11,12 +11,12 @@ import pytest
 import report_factory as make
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from json_texts import report_to_json
 from rich.cells import cell_len
 from rich.console import Console
 
 from bot.cli.main import main
 from bot.commands.explain import explain
-from bot.core.codec.report_json import report_to_json
 from bot.core.values.whole_report import Report
 from bot.errors import BotError, InputError, UsageError
 

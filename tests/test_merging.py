@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from json_texts import to_json
 from replacing import replace
 from strategies import plain_snapshot, planned_models, planned_targets, snapshots
 
-from bot.core.codec.snapshot_json import to_json
 from bot.core.rules.merging import merge_snapshots, nothing_in_common, unmeasured_models
 from bot.core.rules.sharding import shard
 from bot.core.values.planned import Model, PlannedCell, Target, plan

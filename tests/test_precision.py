@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from collisions import colliding_code, colliding_sources, source_of
 from hypothesis import given
-from matched_cells import KEY, PHASES, Row, cells, made, whole, without_program
+from matched_cells import KEY, PHASES, Row, cells, made, match, whole, without_program
 from replacing import replace
 from strategies import plain_snapshot
 
@@ -21,7 +21,7 @@ from bot.core.values.explanation import Explanation
 from bot.core.values.program import Program, Source
 from bot.core.values.snapshot import Cell
 from bot.insight.causes.explaining import explain
-from bot.insight.causes.matching import index_both, match
+from bot.insight.causes.matching import index_both
 from bot.insight.facts.precision import Texts, alike, kept_program, no_texts, uncut
 from bot.measurement.cell import told as cells_told
 from bot.render.view.story import rest

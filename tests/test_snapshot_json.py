@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from json_texts import to_json
 from replacing import replace
 from strategies import LARGEST, plain_snapshot, snapshots
 
 from bot.core.codec.json_text import canonical, decoded
-from bot.core.codec.snapshot_json import CellRow, Programs, SnapshotRow, cell_of, from_json, from_lines, row_of, to_json
+from bot.core.codec.snapshot_json import CellRow, Programs, SnapshotRow, cell_of, from_json, from_lines, row_of
 from bot.core.values.planned import Target, plan
 from bot.core.values.program import Argument, Family, Program, Site, Source
 from bot.core.values.snapshot import Cell, CellKey, CompilerInfo, Dispatch, Snapshot

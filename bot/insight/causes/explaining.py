@@ -129,13 +129,14 @@ def _siblings(compared: Compared) -> dict[str, tuple[Source, Source]]:
 def _delta(rank: int, found: Match, story: _Story) -> DispatchDelta:
     row, side = _shown(found, story.compared)
     cause = dispatch_cause(found, story.compared, story.cause)
+    notes = _LONE_NOTES if found.base is None or found.head is None else _PAIR_NOTES
     return DispatchDelta(
         found.base,
         found.head,
         found.passed,
         cause,
         story.component_of(row, side.cell),
-        _note(found, cause, story) if rank < MOST_NOTES else "",
+        notes.get(cause or "", _unknown)(found, story) if rank < MOST_NOTES else "",
         _difference(found, cause, story) if rank < MOST_DIFFS else (),
     )
 
@@ -173,12 +174,6 @@ def _whole(side: Side, source: Source | None) -> str | None:
 
 
 Note = Callable[[Match, _Story], str]
-
-
-def _note(found: Match, cause: str | None, story: _Story) -> str:
-    if found.base is None or found.head is None:
-        return _LONE_NOTES.get(cause or "", _unknown)(found, story)
-    return _PAIR_NOTES.get(cause or "", _unknown)(found, story)
 
 
 def _unknown(found: Match, story: _Story) -> str:
@@ -260,10 +255,6 @@ def _coded(found: Match, story: _Story) -> str:
     return as_told(story.compared, f"the same configuration, other code, {bound}") if bound else words
 
 
-def _says(words: str) -> Note:
-    return lambda _found, _story: words
-
-
 _PAIR_NOTES: dict[str, Note] = {
     "input": _formed,
     "fusion": _formed,
@@ -274,7 +265,7 @@ _PAIR_NOTES: dict[str, Note] = {
     "packaging": lambda _found, story: SAME_CODE[story.compared.short_code],
 }
 _LONE_NOTES: dict[str, Note] = {
-    "input": _says("the model itself changed"),
+    "input": lambda _found, _story: "the model itself changed",
     "fusion": _lone_region,
     "dedup-lost": _folding,
     "dedup-won": _folding,

@@ -212,9 +212,6 @@ def _codegen(compared: Compared) -> Cause | None:
     return Cause("codegen", "executable-source", f"{why}, {words}") if words else Cause("codegen", "code", why)
 
 
-_SAME_LAID_OUT = "is the same, its layout is not"
-
-
 def _packaging(compared: Compared) -> Cause | None:
     pairs = compared.pairs
     unknown = sum(code_differs(*pair) is None for pair in pairs)
@@ -225,7 +222,7 @@ def _packaging(compared: Compared) -> Cause | None:
     told = (
         "has the same size, up to names, and short digest, its layout differs"
         if compared.short_code
-        else _SAME_LAID_OUT
+        else "is the same, its layout is not"
     )
     return Cause("packaging", "layout", f"the code of every dispatch {told}{host}")
 
@@ -253,7 +250,8 @@ def dispatch_cause(found: Match, compared: Compared, cell: Cause) -> str | None:
     if compared.base.cell.program is None or compared.head.cell.program is None:
         return None
     if base is None or head is None:
-        return _lone_cause(found, compared, cell)
+        source = compared.base.source(base) if base else compared.head.source(head) if head else None
+        return _regional(compared.structure_moved(source.structure), cell) if source else None
     left, right = compared.base.source(base), compared.head.source(head)
     if left is None or right is None:
         return None
@@ -264,13 +262,6 @@ def dispatch_cause(found: Match, compared: Compared, cell: Cause) -> str | None:
     if moved and cell.cause in _REGIONAL and not strategy_differs(base, head):
         return cell.cause  # other regions around it are why its buffers are elsewhere; new assumptions are not
     return _back_end_cause(base, head, cell)
-
-
-def _lone_cause(found: Match, compared: Compared, cell: Cause) -> str | None:
-    source = (
-        compared.base.source(found.base) if found.base else compared.head.source(found.head) if found.head else None
-    )
-    return _regional(compared.structure_moved(source.structure), cell) if source else None
 
 
 def _regional(moved: int | None, cell: Cause) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from msgspec import structs
 
@@ -22,16 +22,18 @@ def describe(facts: ProgramFacts) -> tuple[Program, tuple[Family, ...]]:
     program = Program(
         phases=dict(facts.phases),
         linalg_ops_before=facts.linalg_ops_before,
-        sources=tuple(_source(text, bound, parts, reader) for text in facts.sources),
+        sources=tuple(
+            structs.replace(
+                fingerprint(text, reader),
+                bound=bound.get(text.executable, ""),
+                bound_parts=parts.get(text.executable, ()),
+            )
+            for text in facts.sources
+        ),
         sites=facts.sites,
         arguments=facts.arguments,
     )
     return program, families(facts.sources, reader)
-
-
-def _source(text: SourceText, bound: Mapping[str, str], parts: Mapping[str, tuple[str, ...]], reader: Reader) -> Source:
-    said = bound.get(text.executable, ""), parts.get(text.executable, ())
-    return structs.replace(fingerprint(text, reader), bound=said[0], bound_parts=said[1])
 
 
 def _bound(facts: ProgramFacts) -> dict[str, str]:

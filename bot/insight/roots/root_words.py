@@ -33,6 +33,11 @@ class Moved:
     features: Mapping[str, str] = field(default_factory=dict)
     same_model: bool = True
 
+    @property
+    def name(self) -> str:
+        """Of the dispatch, or the part in words."""
+        return self.dispatch.name if self.dispatch else self.what
+
 
 def described(cause: str, moved: Sequence[Moved]) -> str:
     """What changed in all of them."""
@@ -54,17 +59,14 @@ def _strategy(moved: Sequence[Moved]) -> str:
     if not common:
         return "another configuration"
     ordered = sorted(common, key=lambda name: (name != PIPELINE, len(_patterns(moved, name)), name))
-    shown = [f"{name} {_values(_patterns(moved, name))}" for name in ordered[:1]]
+    patterns = _patterns(moved, ordered[0])
+    values = next(iter(patterns)) if len(patterns) == 1 else _several(patterns)
     also = f", with {', '.join(ordered[1 : 1 + _NAMED])}" if len(ordered) > 1 else ""
-    return "".join(shown) + also
+    return f"{ordered[0]} {values}{also}"
 
 
 def _patterns(moved: Sequence[Moved], name: str) -> Counter[str]:
     return Counter(one.features[name] for one in moved)
-
-
-def _values(patterns: Counter[str]) -> str:
-    return next(iter(patterns)) if len(patterns) == 1 else _several(patterns)
 
 
 def _fusion(moved: Sequence[Moved]) -> str:
