@@ -109,7 +109,7 @@ def test_a_name_that_is_not_meant(path: Path, names: tuple[str, str, str | None]
 def test_a_file_that_is_no_report(tmp_path: Path, text: str) -> None:
     path = tmp_path / "report.json"
     path.write_bytes(text.encode("utf-8", "surrogatepass"))
-    with pytest.raises(InputError, match=r"report\.json: is no report: "):
+    with pytest.raises(InputError, match=r"report\.json: is not a report: "):
         told(path)
 
 

@@ -1,4 +1,4 @@
-"""Owns the whole story of every changed cell: dispatches and components, waterfall, and the headline that it gives.
+"""Owns the explanation of every changed cell: dispatches and components, waterfall, and the headline that it gives.
 
 The headline is the cause of most of the cell's bytes, and one sentence that is true of this cell.
 """
@@ -53,7 +53,7 @@ def changed_models(base: Snapshot, head: Snapshot) -> frozenset[str]:
 def _changed(deltas: Sequence[CellDelta]) -> Iterator[CellDelta]:
     for delta in deltas:
         told = _measured(delta) or broken(delta.base, delta.head) is not None
-        if told and delta.state not in _UNCHANGED and not delta.unstable:  # no cause changed what chance may have
+        if told and delta.state not in _UNCHANGED and not delta.unstable:  # what does not repeat itself has no cause
             yield delta
 
 
@@ -134,8 +134,8 @@ _SENTENCES: Mapping[str, Callable[[str, Explanation], str]] = {
     "fusion": _counted("are regions that are formed differently"),
     "dedup-lost": _counted("are executables that were folded into others on base"),
     "dedup-won": _counted("were executables that are folded into others on head"),
-    "strategy": _counted("of the same source have another configuration"),
-    "codegen": _counted("have the same configuration and other code"),
+    "strategy": _counted("of the same source have a different configuration"),
+    "codegen": _counted("have the same configuration and different code"),
     "container": _of_parts,
     "host": _of_parts,
     "packaging": _of_parts,

@@ -86,7 +86,7 @@ def measure(
 
 
 def _parts(parsed: Parsed) -> dict[str, int]:
-    """Every byte of the artifact under one name; empty where executables cannot be told from constants."""
+    """Every byte of the artifact under one name; empty where executables cannot be told apart from constants."""
     artifact = parsed.artifact
     if artifact is None or artifact.executable_bytes is None or artifact.rodata_bytes is None or _hidden(parsed):
         return {}
@@ -176,7 +176,7 @@ def _hidden(parsed: Parsed) -> str:
     if listed is None or listed >= least:
         return ""
     of_all = f"{listed} of {all_there_are} entry points"
-    return f"the executables that a reader knows hold {of_all}; the others cannot be told from constants"
+    return f"the executables that a reader knows hold {of_all}; the others cannot be told apart from constants"
 
 
 def _expected(parsed: Parsed) -> tuple[int, str]:

@@ -1,4 +1,4 @@
-"""Owns the story of a cell that head has no artifact of: what the compiler's own words say, and nothing beyond them.
+"""Owns why head has no artifact of a cell: what the compiler's own words say, and nothing beyond them.
 
 Phase, dispatch and component are said only where the diagnostics tell them: by words that one phase alone uses, by an
 operation of a dialect that only the input has, by a name. A place in a file of the model's framework stays one.
@@ -48,7 +48,7 @@ def broken(base: Cell | None, head: Cell | None) -> Explanation | None:
     before = f", base says {_quoted(said)}" if said else ", base says nothing of the kind"
     phases = [phase for each in (base.failure, failure) if (phase := phase_of(each))]
     phase = min(phases, key=PHASES.index) if len(phases) == 2 else None
-    return Explanation(None, phase, f"base fails too, with other words: head says {_quoted(first)}{before}")
+    return Explanation(None, phase, f"base fails too, with a different message: head says {_quoted(first)}{before}")
 
 
 def phase_of(failure: Failure) -> str | None:

@@ -1,4 +1,4 @@
-"""Owns the story of one changed cell: its matched dispatches that are not the same, each with cause, note and diff."""
+"""Owns the explanation of a changed cell: its matched dispatches that are not the same, with cause, note and diff."""
 
 from __future__ import annotations
 
@@ -230,14 +230,14 @@ def _apart(source: Source | None, added: bool, story: _Story) -> str:
     return apart(story.compared, source, added, pair[added] if pair else None)
 
 
-_OTHER_VALUES = "the same region with other constants, shapes or offsets"
+_OTHER_VALUES = "the same region with different constants, shapes or offsets"
 _FORMED = {
     "same-structure": _OTHER_VALUES,
     "same-structure-and-place": _OTHER_VALUES,
     "same-short-structure": SHORT_IR + _OTHER_VALUES,
     "same-short-structure-and-place": SHORT_IR + _OTHER_VALUES,
-    "same-kind-and-component": "other IR, of the same kind in the same place",
-    "same-description": "other IR, which the compiler describes in the same words",
+    "same-kind-and-component": "different IR, of the same kind in the same place",
+    "same-description": "different IR, which the compiler describes in the same words",
 }
 
 
@@ -250,9 +250,9 @@ def _formed(found: Match, story: _Story) -> str:
 def _coded(found: Match, story: _Story) -> str:
     base, head = found.base, found.head
     told = evidence(base, head) if base is not None and head is not None else ""
-    words = f"the same configuration, other code{f': {told}' if told else ''}"
+    words = f"the same configuration, different code{f': {told}' if told else ''}"
     bound = bound_otherwise(story.compared, base, head) if base is not None and head is not None else ""
-    return as_told(story.compared, f"the same configuration, other code, {bound}") if bound else words
+    return as_told(story.compared, f"the same configuration, different code, {bound}") if bound else words
 
 
 _PAIR_NOTES: dict[str, Note] = {

@@ -151,14 +151,14 @@ PASSES: tuple[Pass, ...] = (
     Pass(
         "same-structure-and-place",
         _structure_and_place,
-        "the same region of the same layer with other constants",
+        "the same region of the same layer with different constants",
         "same-short-structure-and-place",
         _short_ir,
     ),
     Pass(
         "same-structure",
         _structure,
-        "the same region somewhere else, with other constants, shapes or offsets",
+        "the same region somewhere else, with different constants, shapes or offsets",
         "same-short-structure",
         _short_ir,
     ),

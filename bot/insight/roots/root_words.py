@@ -57,7 +57,7 @@ def _several(counts: Mapping[str, int]) -> str:
 def _strategy(moved: Sequence[Moved]) -> str:
     common = set.intersection(*(set(one.features) for one in moved))
     if not common:
-        return "another configuration"
+        return "a different configuration"
     ordered = sorted(common, key=lambda name: (name != PIPELINE, len(_patterns(moved, name)), name))
     patterns = _patterns(moved, ordered[0])
     values = next(iter(patterns)) if len(patterns) == 1 else _several(patterns)
@@ -71,7 +71,7 @@ def _patterns(moved: Sequence[Moved], name: str) -> Counter[str]:
 
 def _fusion(moved: Sequence[Moved]) -> str:
     if all(one.dispatch and "structure" in one.dispatch.matched for one in moved):
-        return "the same regions with other constants, shapes or offsets"
+        return "the same regions with different constants, shapes or offsets"
     kinds = Counter(row.kind for one in moved if one.dispatch and (row := one.dispatch.head or one.dispatch.base))
     return f"regions formed differently: {_several(kinds)}"
 
@@ -80,7 +80,7 @@ def _codegen(moved: Sequence[Moved]) -> str:
     pairs = [(one.dispatch.base, one.dispatch.head) for one in moved if one.dispatch]
     known = [(base, head) for base, head in pairs if base and head and ir_differs(base, head) is not None]
     if len(known) < len(pairs):
-        return "the same configuration, other code"
+        return "the same configuration, different code"
     operations = _moved_counts((base.operations, head.operations) for base, head in known)
     decoded = [
         (base.instructions, head.instructions) for base, head in known if base.instructions and head.instructions
@@ -91,7 +91,7 @@ def _codegen(moved: Sequence[Moved]) -> str:
         return f"the same configuration; the operations before machine code differ{told}"
     few = f"few operations before machine code differ ({_signed(operations)})" if operations else _SAME_IR
     of = "" if len(decoded) == len(known) else f" of the {len(decoded):,} that can be decoded"
-    return f"the same configuration, other code; {few}{f'; instructions: {made} in all{of}' if made else ''}"
+    return f"the same configuration, different code; {few}{f'; instructions: {made} in all{of}' if made else ''}"
 
 
 _SAME_IR = "no count of operations before machine code differs"

@@ -25,7 +25,7 @@ EMBEDDED: tuple[Reader, ...] = (HsacoReader(), ElfReader(), ExecutableReader(), 
 """Formats that an artifact embeds as they are, each with an unmistakable magic; code objects before other ELF."""
 READERS: tuple[Reader, ...] = (*EMBEDDED, SpirvReader(), PtxReader(), MslReader())
 """All formats; those of the second row come inside containers."""
-HIDDEN = "no reader knows the format of its executables, so they cannot be told from constants"
+HIDDEN = "no reader knows the format of its executables, so they cannot be told apart from constants"
 
 
 def read_artifact(data: bytes) -> ArtifactReading:
