@@ -148,11 +148,11 @@ def name_places(places: frozenset[str], sections: tuple[tuple[str, str], ...] = 
 def _section(place: str, sections: Sections) -> str | None:
     """`/` and `.` are the same in a glob; `*.attention.*` also takes the attention itself."""
     dotted = _first(place).replace("/", ".")
-    return next((name for name, glob in sections if _matches(dotted, glob.replace("/", "."))), None)
-
-
-def _matches(dotted: str, glob: str) -> bool:
-    return fnmatchcase(dotted, glob) or fnmatchcase(f".{dotted}.", glob)
+    for name, glob in sections:
+        pattern = glob.replace("/", ".")
+        if fnmatchcase(dotted, pattern) or fnmatchcase(f".{dotted}.", pattern):
+            return name
+    return None
 
 
 def _cut(names: Mapping[str, _Levels]) -> dict[str, str]:
@@ -185,11 +185,8 @@ def tree(delta: CellDelta, sections: Sections = ()) -> tuple[ComponentDelta, ...
     section: dict[str, str] = {}
     for place, name in known.full.items():
         section.setdefault(name, known.components[place])
-    return tuple(sorted(_deltas(delta, known.full), key=lambda part: _rank(part.name, section)))
-
-
-def _rank(name: str, section: Mapping[str, str]) -> tuple[bool, str, str]:
-    return name == UNATTRIBUTED, section.get(name, ""), name
+    parts = _deltas(delta, known.full)
+    return tuple(sorted(parts, key=lambda p: (p.name == UNATTRIBUTED, section.get(p.name, ""), p.name)))
 
 
 def _deltas(delta: CellDelta, names: Mapping[str, str]) -> list[ComponentDelta]:
@@ -204,16 +201,12 @@ def _absent(parts: Mapping[str, Amounts]) -> Amounts:
     return {what: 0 if any(part[what] is not None for part in parts.values()) else None for what in AMOUNTS}
 
 
-def where(cell: Cell, names: Mapping[str, str]) -> dict[str, str]:
-    """Entry point → the component where most of its sites are; of equals the first in the program's order."""
-    return _most(cell.program, names)
-
-
 @per_object
-def _most(program: Program | None, names: Mapping[str, str]) -> dict[str, str]:
+def where(program: Program | None, names: Mapping[str, str]) -> dict[str, str]:
+    """Entry point → the component where most of its sites are; of equals the first in the program's order."""
     return {entry: max(dict.fromkeys(places), key=places.count) for entry, places in places_of(program, names).items()}
 
 
 def component_of(dispatch: Dispatch, cell: Cell, names: Mapping[str, str]) -> str:
     """The component where most of a dispatch's sites are; `unattributed` without a location."""
-    return where(cell, names).get(dispatch.name, UNATTRIBUTED)
+    return where(cell.program, names).get(dispatch.name, UNATTRIBUTED)

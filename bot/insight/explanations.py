@@ -1,20 +1,26 @@
-"""Every changed cell's whole story: its cause and its dispatches, beside the components that moved."""
+"""Owns the explanation of every changed cell: dispatches and components, waterfall, and the headline that it gives.
+
+The headline is the cause of most of the cell's bytes, and one sentence that is true of this cell.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from msgspec import structs
+
 from bot.core.rules.delta import CellDelta
-from bot.core.values.explanation import Explanation
+from bot.core.values.explanation import MIXED, UNKNOWN, Explanation
 from bot.core.values.snapshot import CellKey, Snapshot
 from bot.insight.causes.breaking import broken
-from bot.insight.causes.explaining import ComponentOf, explain
+from bot.insight.causes.explaining import explain
 from bot.insight.components import Sections, component_of, components, naming, tree
 from bot.insight.facts.precision import Texts, no_texts
-from bot.insight.roots.headlines import headlined
+from bot.insight.roots.waterfall import headline, largest, rest_parts, waterfall
 
 _UNCHANGED = frozenset({"same", "unmeasured"})
+_NAMED_PARTS = 3
 
 
 def explanations(
@@ -34,7 +40,7 @@ def explanations(
 
 
 def _only_model(delta: CellDelta, same_models: Collection[str]) -> bool:
-    """True where the same command compiled another text."""
+    """True where the same command compiled a model whose text changed."""
     base, head = delta.base, delta.head
     return delta.key.model not in same_models and bool(base and head and base.command == head.command)
 
@@ -47,7 +53,7 @@ def changed_models(base: Snapshot, head: Snapshot) -> frozenset[str]:
 def _changed(deltas: Sequence[CellDelta]) -> Iterator[CellDelta]:
     for delta in deltas:
         told = _measured(delta) or broken(delta.base, delta.head) is not None
-        if told and delta.state not in _UNCHANGED and not delta.unstable:  # no cause changed what chance may have
+        if told and delta.state not in _UNCHANGED and not delta.unstable:  # what does not repeat itself has no cause
             yield delta
 
 
@@ -56,12 +62,82 @@ def _measured(delta: CellDelta) -> bool:
 
 
 def _story(delta: CellDelta, same_model: bool, sections: Sections, texts: Texts) -> Explanation:
-    told = explain(delta, same_model, texts, _places(delta, sections))
+    names = naming(delta, sections).components
+    told = explain(delta, same_model, texts, lambda dispatch, cell: component_of(dispatch, cell, names))
     if not _measured(delta):
         return told
     return replace(told, components=components(delta, sections), tree=tree(delta, sections))
 
 
-def _places(delta: CellDelta, sections: Sections) -> ComponentOf:
-    names = naming(delta, sections).components
-    return lambda dispatch, cell: component_of(dispatch, cell, names)
+def headlined(told: Explanation, delta: CellDelta, only_model: bool = False) -> Explanation:
+    """The explanation with its waterfall, and the cause that the waterfall gives.
+
+    One that moved no byte keeps the cause of the first phase that differs.
+
+    Args:
+        only_model: nothing but the model's text differs between the sides: what is no code is its consequence.
+    """
+    if delta.base is None or delta.head is None or not (delta.base.measured and delta.head.measured):
+        return told
+    parts = rest_parts(delta.base, delta.head, told.dispatches, told.renamed_bytes)
+    if only_model:
+        parts = tuple(structs.replace(part, cause="input") for part in parts)
+    falls = waterfall(told.dispatches, parts)
+    fallen = replace(told, waterfall=falls, parts=parts)
+    cause = headline(falls)
+    if cause is None:
+        return fallen
+    if cause == UNKNOWN:
+        unknown = f"{_amounts(falls, (UNKNOWN,))} could not be told apart"
+        return replace(fallen, cause=None, why=told.why if told.cause is None else unknown)
+    return replace(fallen, cause=cause, why=_why(cause, fallen))
+
+
+def signed_bytes(size_bytes: int) -> str:
+    """`+1,024 B`, `-12 B`."""
+    return f"{size_bytes:+,} B"
+
+
+def _why(cause: str, told: Explanation) -> str:
+    """The sentence of the first phase that differs where that is the cause, else what the cell's own deltas say."""
+    if cause == told.cause and cause not in _OF_PARTS:
+        return told.why
+    return _SENTENCES[cause](cause, told)
+
+
+def _amounts(falls: Mapping[str, int], causes: Sequence[str]) -> str:
+    return ", ".join(f"{cause.replace('-', ' ')} {signed_bytes(falls[cause])}" for cause in causes)
+
+
+def _mixed(_: str, told: Explanation) -> str:
+    falls = told.waterfall
+    return f"no cause has half of the change: {_amounts(falls, largest(falls)[:2])}"
+
+
+def _counted(words: str) -> Callable[[str, Explanation], str]:
+    def sentence(cause: str, told: Explanation) -> str:
+        count = sum(delta.cause == cause for delta in told.dispatches)
+        return f"{count} of {len(told.dispatches) + told.unchanged + told.rebased} dispatches {words}"
+
+    return sentence
+
+
+def _of_parts(cause: str, told: Explanation) -> str:
+    found = [part for part in told.parts if part.cause == cause]
+    more = f", and {len(found) - _NAMED_PARTS} more" if len(found) > _NAMED_PARTS else ""
+    return ", ".join(f"{part.what} {signed_bytes(part.change_bytes)}" for part in found[:_NAMED_PARTS]) + more
+
+
+_OF_PARTS = frozenset({"container", "host", "packaging"})
+_SENTENCES: Mapping[str, Callable[[str, Explanation], str]] = {
+    "input": _counted("are of a program that differs from its input on"),
+    "fusion": _counted("are regions that are formed differently"),
+    "dedup-lost": _counted("are executables that were folded into others on base"),
+    "dedup-won": _counted("were executables that are folded into others on head"),
+    "strategy": _counted("of the same source have a different configuration"),
+    "codegen": _counted("have the same configuration and different code"),
+    "container": _of_parts,
+    "host": _of_parts,
+    "packaging": _of_parts,
+    MIXED: _mixed,
+}

@@ -32,10 +32,10 @@ NO_FRAMES = {
     "metal-spirv": "the frames are made by the device's own compiler",
 }
 NO_WORKGROUP_MEMORY = dict.fromkeys((CPU, "vmvx", "vmvx-inline"), "the target has no workgroup memory")
+"""Backends without the notion → the reason that the report shows."""
+NO_STACK_GATE = "only llvm-cpu has stack allocations that the compiler limits"
 TOLD_APART = ("executable_bytes", "rodata_bytes")
 """Parts of the artifact that are known together or not at all."""
-NO_STACK_GATE = "only llvm-cpu has stack allocations that the compiler limits"
-"""Backends without the notion → the reason that the report shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ def measure(
         **_artifact_metrics(parsed),
         **_program_metrics(parsed),
         **_memory_metrics(parsed, dispatches),
-        **_compile_metrics(products),
+        **{name: Known(getattr(products, name), "not measured") for name in ("compile_cpu_ms", "compile_peak_rss_kib")},
     }
     reasons = {name: known[name].reason for name in METRIC_IDS if known[name].value is None}
     reasons |= {name: line for name, line in parsed.reasons.items() if name in ("objects", "unread")}
@@ -86,7 +86,7 @@ def measure(
 
 
 def _parts(parsed: Parsed) -> dict[str, int]:
-    """Every byte of the artifact under one name; empty where executables cannot be told from constants."""
+    """Every byte of the artifact under one name; empty where executables cannot be told apart from constants."""
     artifact = parsed.artifact
     if artifact is None or artifact.executable_bytes is None or artifact.rodata_bytes is None or _hidden(parsed):
         return {}
@@ -125,15 +125,11 @@ def _parse(
         artifact=artifact,
         statistics=None if statistics is None else attempt("statistics", lambda: read_statistics(statistics)),
         frames=None if stack_usage is None else attempt("stack_usage", lambda: read_stack_usage(stack_usage)),
-        functions=attempt("objects", lambda: _functions(products.objects, object_reader)),
+        functions=attempt(
+            "objects", lambda: {name: code for each in products.objects for name, code in object_reader(each).items()}
+        ),
         reasons=reasons,
     )
-
-
-def _functions(
-    objects: tuple[bytes, ...], object_reader: Callable[[bytes], Mapping[str, FunctionCode]]
-) -> dict[str, FunctionCode]:
-    return {name: code for each in objects for name, code in object_reader(each).items()}
 
 
 def _sources(parsed: Parsed) -> Sources:
@@ -180,7 +176,7 @@ def _hidden(parsed: Parsed) -> str:
     if listed is None or listed >= least:
         return ""
     of_all = f"{listed} of {all_there_are} entry points"
-    return f"the executables that a reader knows hold {of_all}; the others cannot be told from constants"
+    return f"the executables that a reader knows hold {of_all}; the others cannot be told apart from constants"
 
 
 def _expected(parsed: Parsed) -> tuple[int, str]:
@@ -262,8 +258,3 @@ def _largest(
         return Known(None, parsed.reason(product))
     fallback = f"not known of {unknown[0]}" if unknown else "no entry point is known"
     return Known(None, parsed.reasons.get("unread") or fallback)
-
-
-def _compile_metrics(products: Products) -> dict[str, Known]:
-    names = ("compile_cpu_ms", "compile_peak_rss_kib")
-    return {name: Known(getattr(products, name), "not measured") for name in names}

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from msgspec import structs
 
-from bot.core.values.reading import EntryPoint, ExecutableFacts, ProgramFacts
+from bot.core.values.reading import EntryPoint, ProgramFacts
 from bot.core.values.snapshot import Dispatch
 from bot.readers.code.object_code import FunctionCode
 from bot.readers.stack_usage import Frame
@@ -70,11 +70,8 @@ def merge_dispatches(sources: Sources) -> tuple[Dispatch, ...]:
 def _known(sources: Sources) -> list[Dispatch]:
     if sources.program is None:
         return [Dispatch("", entry.name) for entry in sources.in_artifact]
-    return [_of_program(each) for each in sources.program.entry_points]
-
-
-def _of_program(facts: ExecutableFacts) -> Dispatch:
-    return Dispatch(facts.executable, facts.entry_point, facts.kind, facts.sites)
+    entries = sources.program.entry_points
+    return [Dispatch(each.executable, each.entry_point, each.kind, each.sites) for each in entries]
 
 
 def _dispatch(sources: Sources, known: Dispatch, said: EntryPoint) -> Dispatch:

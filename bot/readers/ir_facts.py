@@ -121,7 +121,7 @@ def _check_entry_points(facts: ProgramFacts) -> None:
 
 def _check_phases(facts: ProgramFacts) -> None:
     if not facts.phases.keys() <= set(HASHED_PHASES):
-        raise MalformedBinary(f"no digests of phases: {sorted(facts.phases)!r:.40}", where=_WHERE)
+        raise MalformedBinary(f"not digests of phases: {sorted(facts.phases)!r:.40}", where=_WHERE)
     _require_digests(facts.phases.values(), "a phase")
 
 
@@ -145,4 +145,4 @@ def _require_lines(texts: Iterable[str], characters: int | None = None) -> None:
     """Raise MalformedBinary where one is empty, too long or more than one line of printable text."""
     for text in texts:
         if not text or not text.isprintable() or (characters and len(text) > characters):
-            raise MalformedBinary(f"no line of text: {text!r:.40}", where=_WHERE)
+            raise MalformedBinary(f"not a line of text: {text!r:.40}", where=_WHERE)

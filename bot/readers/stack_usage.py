@@ -9,7 +9,6 @@ function is what follows the first `:line:`, or without one what follows the las
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bot.core.record import is_count
@@ -35,16 +34,13 @@ def read_stack_usage(text: str) -> dict[str, Frame]:
         MalformedBinary: naming the first line that is not of the format.
     """
     frames: dict[str, Frame] = {}
-    for name, frame in _lines(text):
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line:
+            continue
+        name, frame = _line(line, f"stack usage file, line {number}")
         if name not in frames or frames[name].stack_bytes < frame.stack_bytes:
             frames[name] = frame
     return frames
-
-
-def _lines(text: str) -> Iterator[tuple[str, Frame]]:
-    for number, line in enumerate(text.split("\n"), start=1):
-        if line:
-            yield _line(line, f"stack usage file, line {number}")
 
 
 def _line(line: str, where: str) -> tuple[str, Frame]:

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from json_texts import to_json
 from replacing import replace
 from strategies import plain_snapshot
 
 from bot import __version__
 from bot.cli.main import main
-from bot.core.codec.snapshot_json import from_json, to_json
+from bot.core.codec.snapshot_json import from_json
 from bot.core.values.planned import COMMON_FLAGS
 from bot.core.values.snapshot import Failure, Snapshot
 
@@ -213,7 +214,7 @@ def test_a_shard_of_another_plan_is_refused_before_anything_is_measured(bench: B
     bench.write("plan.json", bench.run("plan", "--config", "c.yml", "--shards", "3").out)
     rest = ("--config", "c.yml", "--compiler", "3.13.0", "--out", "x.json", "--plan", "plan.json")
     found = bench.run("measure", *rest, "--shard", "1/8")
-    line = "the plan: is over 3 shards, and 1/8 is none of them (measure the shards that the plan names)"
+    line = "the plan: is over 3 shards, and 1/8 is not one of them (measure the shards that the plan names)"
     assert (found.code, found.line) == (2, line) and not (bench.folder / "x.json").exists()
 
 
@@ -326,15 +327,15 @@ def test_no_file_holds_a_directory_of_this_machine(bench: Bench) -> None:
     ("content", "words"),
     [
         (None, "bad.json: cannot be read: No such file or directory (measure one with: code-size-bot measure"),
-        (b"\xff\xfe", "bad.json: is no snapshot: it is no JSON"),
-        (to_json(BASE)[:700], "bad.json: is no snapshot: it is no JSON, or was cut off: "),
-        ("", "bad.json: is no snapshot: it is no JSON, or was cut off: "),
-        ('{"schema": "code-size-snapshot/2"}', "bad.json: is no snapshot that this version reads: its schema is"),
+        (b"\xff\xfe", "bad.json: is not a snapshot: it is not JSON"),
+        (to_json(BASE)[:700], "bad.json: is not a snapshot: it is not JSON, or was cut off: "),
+        ("", "bad.json: is not a snapshot: it is not JSON, or was cut off: "),
+        ('{"schema": "code-size-snapshot/2"}', "bad.json: is not a snapshot that this version reads: its schema is"),
         (
             '{"name": "package", "version": "1"}',
-            "bad.json: is no snapshot that this version reads: its schema is missing",
+            "bad.json: is not a snapshot that this version reads: its schema is missing",
         ),
-        (to_json(BASE).replace('"a"', '"\\ud800"'), "bad.json: is no snapshot: it is no JSON, or was cut off: "),
+        (to_json(BASE).replace('"a"', '"\\ud800"'), "bad.json: is not a snapshot: it is not JSON, or was cut off: "),
     ],
     ids=["missing", "bytes", "cut", "empty", "version", "foreign", "surrogate"],
 )
@@ -540,7 +541,7 @@ def test_merged_parts_are_the_run(bench: Bench) -> None:
 def test_parts_that_overlap_are_refused_and_nothing_is_written(bench: Bench) -> None:
     bench.write("again.json", BASE)
     found = bench.run("merge", "base.json", "again.json", "--out", "head.json")
-    assert (found.code, found.line) == (2, "again.json: measured a on vmvx once more (merge every shard once)")
+    assert (found.code, found.line) == (2, "again.json: measured a on vmvx a second time (merge every shard once)")
     assert not (bench.folder / "head.json").exists()
 
 

@@ -8,9 +8,9 @@ import pytest
 import report_factory as make
 from hypothesis import given
 from hypothesis import strategies as st
+from json_texts import report_to_json
 from replacing import replace
 
-from bot.core.codec.report_json import report_to_json
 from bot.core.rules.acceptance import Acceptance, Seen, accept, seen
 from bot.core.values.snapshot import CellKey
 from bot.core.values.verdict import Accepted, Finding, Verdict

@@ -8,13 +8,14 @@ import pytest
 from collisions import colliding_code, colliding_sources, source_of
 from hypothesis import given
 from hypothesis import strategies as st
+from json_texts import to_json
 from matched_cells import KEY, Row, made, whole
 from measured import measured
 from replacing import replace
 
 from bot.compiler.caches.cell_cache import TextStore
 from bot.core.codec.digests import cut_program, differ, is_whole, name_of, short_code, short_program, written
-from bot.core.codec.snapshot_json import from_json, key_of, to_json
+from bot.core.codec.snapshot_json import from_json, key_of
 from bot.core.rules.baseline import kept
 from bot.core.values.program import Program
 from bot.core.values.reading import ProgramFacts, SourceText

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from json_texts import to_json
 from replacing import replace
 from strategies import plain_snapshot, planned_models, planned_targets, snapshots
 
-from bot.core.codec.snapshot_json import to_json
 from bot.core.rules.merging import merge_snapshots, nothing_in_common, unmeasured_models
 from bot.core.rules.sharding import shard
 from bot.core.values.planned import Model, PlannedCell, Target, plan
@@ -100,25 +100,25 @@ def test_merging_does_not_depend_on_the_order_of_parts(snapshot: Snapshot, chanc
 )
 def test_parts_of_different_runs_are_refused(what: str, value: Any) -> None:
     line = refusal(A, replace(B, **{what: value}))
-    assert line == f"part-2.json: has another {what} than part-1.json (merge the shards of one run)"
+    assert line == f"part-2.json: has a different {what} than part-1.json (merge the shards of one run)"
 
 
 def test_a_cell_that_two_parts_measured_is_refused() -> None:
-    assert refusal(A, B, A) == "part-3.json: measured a on cuda once more (merge every shard once)"
+    assert refusal(A, B, A) == "part-3.json: measured a on cuda a second time (merge every shard once)"
 
 
 @pytest.mark.parametrize("what", ["models", "targets"])
 def test_a_name_that_two_parts_know_differently_is_refused(what: str) -> None:
     name = {"models": "a", "targets": "cuda"}[what]
     changed: dict[str, Any] = {what: {**getattr(B, what), name: "another"}}
-    expected = f"part-2.json: has another '{name}' among its {what} than the parts before"
+    expected = f"part-2.json: has a different '{name}' among its {what} than the parts before"
     assert refusal(A, replace(B, **changed)).startswith(expected)
 
 
 def test_a_shard_without_cells_adds_nothing_and_need_not_know_the_flags() -> None:
     empty = replace(part_of(RUN, set()), flags=(), targets={})
     assert merge_snapshots([("0", empty), ("1", A), ("2", B)]) == RUN
-    assert "another compiler" in refusal(A, replace(empty, compiler=CompilerInfo("3.11.0", "", "e" * 64)))
+    assert "a different compiler" in refusal(A, replace(empty, compiler=CompilerInfo("3.11.0", "", "e" * 64)))
 
 
 # Before two snapshots are compared.

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import report_factory as make
 from hypothesis import given
+from json_texts import report_to_json
 from replacing import replace
 from strategies import plain_snapshot, snapshots
 
-from bot.core.codec.report_json import report_to_json
 from bot.core.metrics import METRIC_IDS
 from bot.core.rules.delta import STATES, diff
 from bot.core.rules.policy import LevelSpec, Ratio, Rule, judge

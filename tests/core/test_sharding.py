@@ -73,7 +73,7 @@ def test_runners_read_the_plan_as_it_was_dealt(known: dict[CellKey, int], count:
     "text", ["", "[]", "{}", '{"include": 1}', '{"include": [{}]}', '{"include":[{"shard":"1/1","assigned":[]}]}']
 )
 def test_what_is_no_plan_is_refused(text: str) -> None:
-    with pytest.raises(InputError, match="is no plan"):
+    with pytest.raises(InputError, match="is not a plan"):
         assigned(CELLS, text, 1, 1, "--plan")
 
 
@@ -100,7 +100,7 @@ def test_a_shard_of_another_count_is_refused(known: dict[CellKey, int] | None, i
     with pytest.raises(InputError) as caught:
         assigned(CELLS, text, index, count, "the plan")
     assert caught.value.line == (
-        f"the plan: is over 4 shards, and {index}/{count} is none of them (measure the shards that the plan names)"
+        f"the plan: is over 4 shards, and {index}/{count} is not one of them (measure the shards that the plan names)"
     )
 
 

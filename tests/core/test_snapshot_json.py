@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from json_texts import to_json
 from replacing import replace
 from strategies import LARGEST, plain_snapshot, snapshots
 
 from bot.core.codec.json_text import canonical, decoded
-from bot.core.codec.snapshot_json import CellRow, Programs, SnapshotRow, cell_of, from_json, from_lines, row_of, to_json
+from bot.core.codec.snapshot_json import CellRow, Programs, SnapshotRow, cell_of, from_json, from_lines, row_of
 from bot.core.values.planned import Target, plan
 from bot.core.values.program import Argument, Family, Program, Site, Source
 from bot.core.values.snapshot import Cell, CellKey, CompilerInfo, Dispatch, Snapshot
@@ -266,7 +267,7 @@ def test_any_value_anywhere_is_refused_or_can_be_written_again(place: tuple[str 
         (("cells", 0, "metrics", "vm_bytes"), 1.0, "cells[0].metrics[...]: expected `int | null`, got `float`"),
         (("cells", 0, "metrics", "vm_bytes"), LARGEST + 1, "cells[0].metrics[...]: expected `int` <= 9007199254740992"),
         (("cells", 0, "metrics", "vm_bytes"), -1, "cells[0].metrics[...]: expected `int` >= 0"),
-        (("cells", 0, "metrics", "vm_bytes"), float("nan"), "is no JSON, or was cut off: JSON is malformed"),
+        (("cells", 0, "metrics", "vm_bytes"), float("nan"), "is not JSON, or was cut off: JSON is malformed"),
         (
             ("cells", 0, "dispatches"),
             [{"name": "p"}],
@@ -274,8 +275,8 @@ def test_any_value_anywhere_is_refused_or_can_be_written_again(place: tuple[str 
         ),
         (("cells", 1, "failure"), {"stage": "read"}, "cells[1].failure: object missing required field `message`"),
         (("notes",), ["a", 1], "head.json: notes[1]: expected `str`, got `int`"),
-        (("notes",), ["\ud800"], "is no JSON, or was cut off"),
-        (("cells", 0, "model"), "\udfff", "is no JSON, or was cut off"),
+        (("notes",), ["\ud800"], "is not JSON, or was cut off"),
+        (("cells", 0, "model"), "\udfff", "is not JSON, or was cut off"),
         (("cells", 0, "model"), "z", "head.json: cells are not sorted and unique"),
         (("cells", 0, "model"), "b", "head.json: cells are not sorted and unique"),
         (("cells", 1), {}, "head.json: cells[1]: object missing required field `model`"),

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from github_runner import Origin, git
 from hypothesis import HealthCheck, given, settings
+from json_texts import to_json
 from posting_stage import BASE, FOREIGN, HEAD, MARKER, MERGE, NUMBER, OLDER, RUN, Stage, side, sides, zipped
 from replacing import replace
 from strategies import snapshots
 
-from bot.core.codec.snapshot_json import to_json
 from bot.core.rules.baseline import Entry
 from bot.core.values.snapshot import CompilerInfo, Dispatch, Snapshot, SourceInfo
 from bot.store.entries import pack, path_of

@@ -412,7 +412,7 @@ def test_a_shard_that_the_plan_has_not_is_refused(stage: Stage) -> None:
     pull = stage.open_pull({"notes.txt": "one\n"})
     plan = stage.pull(*pull, command="plan", shards="2").outputs["matrix"]
     ran = stage.pull(*pull, command="measure", shard="1/8", plan=plan)
-    assert ran.code == 2 and ran.error.startswith("the plan: is over 2 shards, and 1/8 is none of them"), ran.error
+    assert ran.code == 2 and ran.error.startswith("the plan: is over 2 shards, and 1/8 is not one of them"), ran.error
     assert not ran.out.exists() or not list(ran.out.iterdir())
 
 
@@ -439,7 +439,7 @@ def test_a_plan_that_is_none_is_one_line(stage: Stage, plan: str) -> None:
     head, merge = stage.open_pull({"notes.txt": "one\n"})
     whole = stage.pull(head, merge)
     ran = stage.pull(head, merge, parts=str(whole.out / "head.json"), plan=plan)
-    assert ran.code == 2 and ran.error.startswith("input plan: is no plan"), ran.error
+    assert ran.code == 2 and ran.error.startswith("input plan: is not a plan"), ran.error
 
 
 def test_a_plan_needs_a_number_of_shards_and_a_part_its_own(stage: Stage) -> None:

@@ -108,7 +108,7 @@ def test_where_base_failed_too_the_words_that_differ_are_said() -> None:
     assert found == Explanation(
         None,
         "input",
-        "base fails too, with other words: head says “'func.func' op failed to distribute”, base says "
+        "base fails too, with a different message: head says “'func.func' op failed to distribute”, base says "
         "“'tosa.rescale' op failed attribute check: rounding_mode requires extension”",
     )
     more = broken(failed(DISTRIBUTE), failed(f"{DISTRIBUTE}\n{TRANSLATION}"))

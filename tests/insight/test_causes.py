@@ -82,7 +82,7 @@ def test_buffers_at_other_offsets_are_a_consequence_and_no_cause_of_their_own() 
     assert _of(base, head) == [(None, "0", "input"), ("0", "1", "input"), ("1", "2", "input")]
     alone = _cause(base, _bound(_made(*moved), "there"))
     assert (alone.cause, alone.phase) == ("codegen", "executable-source")
-    assert alone.why.endswith("other code, for buffers that the program binds at other offsets")
+    assert alone.why.endswith("different code, for buffers that the program binds at different offsets")
     assert _cause(base, _bound(_made(*moved), "here")).phase == "code"
 
 
@@ -124,10 +124,10 @@ def test_as_many_sites_of_the_same_kinds_are_not_said_to_be_formed_differently()
     """A release may spell the operations of a region otherwise, and call its dispatch by another name."""
     base = made(*(Row(f"m{i}", words="matmul", code=f"m{i}") for i in range(4)))
     head = _made(*(Row(f"n{i}", words="matmul_like", code=f"n{i}", operations=7) for i in range(4)))
-    why = "4 of 4 dispatch sites have other IR, in as many regions of the same kinds (4 × matmul)"
+    why = "4 of 4 dispatch sites have different IR, in as many regions of the same kinds (4 × matmul)"
     assert _cause(base, head) == Cause("fusion", "dispatch-creation", why)
     one = _made(Row("n0", code="n0"), *(Row(f"m{i}", code=f"m{i}") for i in range(1, 4)))
-    assert _cause(base, one).why.startswith("1 of 4 dispatch sites has other IR, in as many regions")
+    assert _cause(base, one).why.startswith("1 of 4 dispatch sites has different IR, in as many regions")
 
 
 def test_other_names_of_the_same_dispatches_are_nothing() -> None:
@@ -172,7 +172,7 @@ def test_of_lost_and_won_the_net_decides_and_a_tie_is_neither() -> None:
         _cause(made(*two, folded), _made(FOLDED, *unfolded)),
         _cause(made(FOLDED, *unfolded), _made(*two, folded)),
     ):
-        assert tie.why == "the same regions with other constants, shapes or offsets"
+        assert tie.why == "the same regions with different constants, shapes or offsets"
 
 
 def test_each_dispatch_has_the_cause_of_its_own_structure() -> None:
@@ -190,7 +190,7 @@ def test_other_constants_of_the_same_regions_are_fusion(phases: dict[str, str], 
     base, head = made(Row("p1", "p")), _made(Row("p2", "p", code="d"), phases=phases)
     found = _cause(base, head)
     assert (found.cause, found.phase) == ("fusion", phase)
-    assert found.why.startswith("the same regions with other constants, shapes or offsets")
+    assert found.why.startswith("the same regions with different constants, shapes or offsets")
     assert _of(base, head) == [("0", "0", "fusion")]
 
 
@@ -200,7 +200,7 @@ def test_strategy_comes_before_codegen() -> None:
     assert _cause(made(*rows), head) == Cause(
         "strategy",
         "configuration",
-        "1 of 3 dispatches of the same source have another configuration",
+        "1 of 3 dispatches of the same source have a different configuration",
     )
     assert [cause for _, _, cause in _of(made(*rows), head)] == ["strategy", "codegen"]
 
@@ -209,7 +209,7 @@ def test_a_configuration_that_changed_no_code_is_not_to_blame_for_other_code() -
     rows = (Row("s", code="s"), Row("t", code="t"))
     renamed = [replace(row, strategy="Renamed") for row in rows]
     idle = _cause(made(*rows), _made(*renamed))
-    why = "2 of 2 dispatches of the same source have another configuration, but the same code"
+    why = "2 of 2 dispatches of the same source have a different configuration, but the same code"
     assert idle == Cause("strategy", "configuration", why)
     assert _cause(made(*rows), _made(renamed[0], replace(rows[1], code="T"))).cause == "codegen"
     assert _cause(made(*rows), _made(renamed[0], replace(renamed[1], code="T"))).why.startswith("1 of 2 dispatches")
@@ -218,10 +218,10 @@ def test_a_configuration_that_changed_no_code_is_not_to_blame_for_other_code() -
 def test_another_configuration_of_unknown_code_does_not_say_that_the_code_is_the_same() -> None:
     rows = (Row("s", code=None), Row("t", code="t"))
     other = [replace(row, strategy="Renamed") for row in rows]
-    start = "dispatches of the same source have another configuration"
+    start = "dispatches of the same source have a different configuration"
     assert _cause(made(rows[0]), _made(other[0])).why == f"1 of 1 {start}; whether the code differs is not known"
     mixed = _cause(made(*rows), _made(other[0], replace(other[1], code="T"))).why
-    assert mixed == f"2 of 2 {start}, 1 of them other code; of 1 it is not known whether the code differs"
+    assert mixed == f"2 of 2 {start}, 1 of them different code; of 1 it is not known whether the code differs"
     partly = _cause(made(*rows), _made(rows[0], other[1])).why
     assert partly == f"1 of 2 {start}, but the same code"
 
@@ -230,7 +230,7 @@ def test_codegen() -> None:
     rows = (Row("s", code="s"), Row("t", code="t"))
     head = _made(rows[0], replace(rows[1], code="T"))
     assert _cause(made(*rows), head) == Cause(
-        "codegen", "code", "1 of 2 dispatches have the same configuration and other code"
+        "codegen", "code", "1 of 2 dispatches have the same configuration and different code"
     )
     assert _of(made(*rows), head) == [("1", "1", "codegen")]
 

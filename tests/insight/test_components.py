@@ -201,7 +201,7 @@ def test_a_shared_executable_is_split_over_its_sites() -> None:
         UNATTRIBUTED: amounts(1, 4 + 4, 8),
     }, "the byte left over is the first site's; 4 bytes of the 120 belong to no entry point"
     assert component_of(SHARED.dispatches[0], SHARED, names) == "a"
-    assert where(SHARED, names) == {"e0": "a", "e1": "b", "e2": "b"}, "of equals the first"
+    assert where(SHARED.program, names) == {"e0": "a", "e1": "b", "e2": "b"}, "of equals the first"
     assert component_of(one("e9", 1), SHARED, names) == UNATTRIBUTED
 
 

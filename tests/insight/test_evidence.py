@@ -11,7 +11,7 @@ from replacing import replace
 
 from bot.core.codec.counts import counts_text
 from bot.core.values.snapshot import Dispatch
-from bot.insight.causes.evidence import evidence, ir_differs, moved
+from bot.insight.causes.evidence import evidence, ir_differs
 from bot.readers.code.object_code import function_codes
 from bot.readers.ir_worker.ir_operations import operations
 
@@ -38,15 +38,8 @@ def test_nobody_knows_whether_the_ir_differs_where_a_side_lacks_it(base: str | N
 
 
 def test_the_largest_changes_come_first_and_ties_by_name() -> None:
-    base, head = "a 5 b 1 c 10 d 7", "a 1 b 5 d 8 e 100"
-    assert moved(base, head) == [("e", 100), ("c", -10), ("a", -4)]
-    assert moved(base, head, most=9) == [("e", 100), ("c", -10), ("a", -4), ("b", 4), ("d", 1)]
-    assert moved(base, base) == []
-
-
-def test_another_text_is_refused() -> None:
-    with pytest.raises(ValueError, match="no counts"):
-        moved("a 1", "a")
+    said = evidence(dispatch("a 5 b 1 c 10 d 7"), dispatch("a 1 b 5 d 8 e 100"))
+    assert said == "the IR before machine code differs: e +100, c -10, a -4"
 
 
 def test_a_difference_of_the_ir_is_named() -> None:

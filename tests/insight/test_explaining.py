@@ -40,7 +40,7 @@ def test_the_largest_change_comes_first_and_the_same_is_only_counted() -> None:
     assert [one.name[14:15] for one in found.dispatches] == ["2", "1", "3"]
     assert (found.cause, found.phase, found.unchanged) == ("codegen", "code", 1)
     assert {(one.cause, one.matched, one.note) for one in found.dispatches} == {
-        ("codegen", "same-source", "the same configuration, other code")
+        ("codegen", "same-source", "the same configuration, different code")
     }
     assert (found.components, found.tree) == ((), ())
 
@@ -56,7 +56,7 @@ def test_code_that_only_lies_elsewhere_is_counted_and_not_listed() -> None:
     assert (found.dispatches, found.unchanged, found.rebased) == ((), 0, 1)
     larger = bound(made(Row("s", code="S", code_bytes=104)), "there")
     (listed,) = _told(base, larger).dispatches
-    assert listed.note == "the same configuration, other code, and what the program binds there differs"
+    assert listed.note == "the same configuration, different code, and what the program binds there differs"
     assert _told(base, bound(made(Row("s", code="S")), "here")).rebased == 0
 
 
@@ -70,7 +70,7 @@ def test_a_strategy_shows_both_and_their_diff() -> None:
 def test_other_constants_show_the_diff_of_their_ir() -> None:
     (one,) = _told(made(Row("p1", "p")), made(Row("p2", "p", code="d"))).dispatches
     assert (one.cause, one.matched) == ("fusion", "same-structure-and-place")
-    assert one.note == "the same region with other constants, shapes or offsets"
+    assert one.note == "the same region with different constants, shapes or offsets"
     assert one.diff[3:] == (" func", "-  op p1", "+  op p2")
 
 
@@ -153,9 +153,9 @@ def _change(one: DispatchDelta) -> int:
     return ((one.head and one.head.code_bytes) or 0) - ((one.base and one.base.code_bytes) or 0)
 
 
-OFFSETS = "the same configuration, other code, for buffers that the program binds at other offsets"
-ASSUMED = "the same configuration, other code, under other assumptions about what the program passes"
-OTHERWISE = "the same configuration, other code, and what the program binds there differs"
+OFFSETS = "the same configuration, different code, for buffers that the program binds at different offsets"
+ASSUMED = "the same configuration, different code, under different assumptions about what the program passes"
+OTHERWISE = "the same configuration, different code, and what the program binds there differs"
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ OTHERWISE = "the same configuration, other code, and what the program binds ther
     [
         (("o", "A", "R"), OFFSETS),
         (("O", "a", "R"), ASSUMED),
-        (("o", "a", "R"), f"{OFFSETS}, and {ASSUMED.partition(', other code, ')[2]}"),
+        (("o", "a", "R"), f"{OFFSETS}, and {ASSUMED.partition(', different code, ')[2]}"),
         (("O", "A", "r"), OTHERWISE),
         (("o", "A", "r"), OTHERWISE),
         (("O", "A", "R"), OTHERWISE),
@@ -181,8 +181,8 @@ def test_offsets_are_said_only_where_nothing_else_around_the_buffers_differs(par
     base = bound(Row("s", code="s"), "here", ("O", "A", "R"))
     found = _told(base, bound(Row("s", code="S", code_bytes=104), "there", parts))
     assert [one.note for one in found.dispatches] == [note]
-    words = note.removeprefix("the same configuration, other code")
-    assert found.why == f"1 of 1 dispatches have the same configuration and other code{words}"
+    words = note.removeprefix("the same configuration, different code")
+    assert found.why == f"1 of 1 dispatches have the same configuration and different code{words}"
     assert found.phase == "executable-source"
 
 

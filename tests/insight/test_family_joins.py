@@ -17,9 +17,8 @@ from bot.core.values.reading import SourceText
 from bot.core.values.snapshot import Cell, CellKey, CompilerInfo, Snapshot, SourceInfo
 from bot.insight.facts.tokens import Reader
 from bot.insight.families import families as finding
-from bot.insight.families.families import families
+from bot.insight.families.families import OF_ONE_STRUCTURE, families
 from bot.insight.families.family_groups import Found, Member, grouped
-from bot.insight.families.family_joins import OF_ONE_STRUCTURE
 from bot.insight.families.family_views import structure
 
 WHOLE = ("mobilenet_v1_int8", "mobilebert_l6_int8")

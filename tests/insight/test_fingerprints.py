@@ -13,8 +13,7 @@ from test_families import MODELS, binary, function, recorded, whole_model
 from bot.core.codec.digests import cut_program, is_whole
 from bot.core.values.program import Program, Site, Source
 from bot.core.values.reading import ExecutableFacts, ProgramFacts, SourceText
-from bot.insight.facts.describing import describe, shown_texts
-from bot.insight.facts.fingerprints import fingerprint
+from bot.insight.facts.describing import describe, fingerprint, shown_texts
 
 ALL = [text for name in MODELS for text in recorded(name)]
 

@@ -8,11 +8,11 @@ from dataclasses import fields
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from matched_cells import Row, cells, made, ordinal, without_program
+from matched_cells import Row, cells, made, match, ordinal, without_program
 from replacing import replace
 
 from bot.core.values.snapshot import Cell, Dispatch
-from bot.insight.causes.matching import ADDED, PASSES, REMOVED, Match, describe, index, match
+from bot.insight.causes.matching import ADDED, PASSES, REMOVED, Match, describe, index_both
 
 
 def _numbers(found: tuple[Match, ...]) -> list[tuple[str | None, str | None, str]]:
@@ -136,7 +136,7 @@ def test_without_one_sides_ir_equal_code_still_pairs_and_words_are_the_last_reso
 
 def test_an_entry_point_is_where_most_of_its_sites_are_the_first_of_equals() -> None:
     cell = made(Row("s", places=("e.0", "e.1", "e.1")), Row("r", places=("b", "a", "b", "a")), Row("q", places=(None,)))
-    side = index(cell)
+    side, _ = index_both(cell, cell)
     assert [side.component(row) for row in cell.dispatches] == ["e.1", "b", None]
 
 
@@ -159,4 +159,5 @@ def test_no_key_reads_an_ordinal() -> None:
     assert {f.name for f in fields(Match)} == {"base", "head", "passed"}
     for step in PASSES:
         moved = made(Row("s"), first=40)
-        assert step.key(index(made(Row("s"))), row) == step.key(index(moved), moved.dispatches[0])
+        left, right = index_both(made(Row("s")), moved)
+        assert step.key(left, row) == step.key(right, moved.dispatches[0])

@@ -9,8 +9,7 @@ from replacing import replace
 from bot.core.values.model_counts import PAIR_METRICS, Folding, Fusion, Pair
 from bot.core.values.program import Program, Site
 from bot.core.values.snapshot import Cell, CellKey, CompilerInfo, Dispatch, Snapshot, SourceInfo
-from bot.insight.tables.pairs import pairs
-from bot.insight.tables.whole_models import overview
+from bot.insight.tables.whole_models import measured_pairs, overview
 
 BERT = ("bert_s128", "bert_dyn")
 
@@ -30,7 +29,7 @@ def row(**known: int) -> dict[str, int | None]:
 def test_both_versions_are_side_by_side_on_both_sides() -> None:
     base = snapshot(cell("bert_s128", "cuda", executables=20, artifact_bytes=9), cell("bert_dyn", "cuda"))
     head = snapshot(cell("bert_s128", "cuda", executables=20), cell("bert_dyn", "cuda", executables=22))
-    assert pairs(base, head, [BERT]) == (
+    assert measured_pairs(base, head, [BERT]) == (
         Pair(
             *BERT,
             "cuda",
@@ -44,16 +43,16 @@ def test_one_side_must_have_measured_both_and_the_other_shows_what_it_has() -> N
     both = snapshot(cell("bert_s128", "cuda"), cell("bert_dyn", "cuda", "over-stack-limit"))
     half = snapshot(cell("bert_s128", "cuda"), cell("bert_dyn", "cuda", "failed"))
     other = snapshot(cell("bert_dyn", "cuda"))
-    (pair,) = pairs(half, both, [BERT])
+    (pair,) = measured_pairs(half, both, [BERT])
     assert (list(pair.base), list(pair.head)) == (["static"], ["static", "dynamic"])
-    assert not pairs(half, other, [BERT]), "each side has another half"
-    assert not pairs(both, both, [("gpt2_s8", "gpt2_dyn")])
+    assert not measured_pairs(half, other, [BERT]), "each side has another half"
+    assert not measured_pairs(both, both, [("gpt2_s8", "gpt2_dyn")])
 
 
 def test_pairs_are_sorted_and_named_once() -> None:
     models, targets = ("a", "b", "c"), ("vmvx", "cuda")
     side = snapshot(*(cell(model, target) for model in models for target in targets))
-    found = pairs(side, side, [("b", "c"), ("a", "c"), ("b", "c")])
+    found = measured_pairs(side, side, [("b", "c"), ("a", "c"), ("b", "c")])
     assert [(p.static, p.dynamic, p.target) for p in found] == [
         *(("a", "c", target) for target in sorted(targets)),
         *(("b", "c", target) for target in sorted(targets)),

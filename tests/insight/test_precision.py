@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from collisions import colliding_code, colliding_sources, source_of
 from hypothesis import given
-from matched_cells import KEY, PHASES, Row, cells, made, whole, without_program
+from matched_cells import KEY, PHASES, Row, cells, made, match, whole, without_program
 from places import FIXTURES
 from replacing import replace
 from strategies import plain_snapshot
@@ -22,7 +22,7 @@ from bot.core.values.explanation import Explanation
 from bot.core.values.program import Program, Source
 from bot.core.values.snapshot import Cell
 from bot.insight.causes.explaining import explain
-from bot.insight.causes.matching import index_both, match
+from bot.insight.causes.matching import index_both
 from bot.insight.facts.precision import Texts, alike, kept_program, no_texts, uncut
 from bot.measurement.cell import told as cells_told
 from bot.render.view.story import rest
@@ -79,7 +79,7 @@ def test_other_code_that_shares_24_bits_is_other_code() -> None:
     base, head = (coded(made(Row("s")), code) for code in (left, right))
     found = told(base, head)
     assert (found.cause, found.phase, found.unchanged, found.short_digests) == ("codegen", "code", 0, False)
-    assert found.why == "1 of 1 dispatches have the same configuration and other code"
+    assert found.why == "1 of 1 dispatches have the same configuration and different code"
     assert [one.matched for one in found.dispatches] == ["same-source"]
 
 
@@ -97,7 +97,7 @@ def test_of_the_same_program_other_code_is_told_without_doubt() -> None:
     rows = (Row("s", code="s"), Row("t", code="t"))
     found = told(stored(made(*rows)), made(replace(rows[0], code="T", code_bytes=120), rows[1]))
     assert (found.cause, found.unchanged) == ("codegen", 1)
-    assert found.why == "1 of 2 dispatches have the same configuration and other code"
+    assert found.why == "1 of 2 dispatches have the same configuration and different code"
     assert [one.matched for one in found.dispatches] == ["same-source"]
     assert rest(found) == "1 other dispatch did not change, as far as short digests tell."
 
@@ -148,7 +148,7 @@ def test_ir_that_shares_30_bits_is_never_called_the_same_and_no_ir_is_shown() ->
     base, head = (sourced(made(Row("s")), source) for source in (left, right))
     found = told(stored(base), coded(head, whole("other")), at_hand(*colliding_sources()))
     assert (found.cause, found.short_digests) == ("codegen", True)
-    assert found.why == "by short digests of IR, 1 of 1 dispatches have the same configuration and other code"
+    assert found.why == "by short digests of IR, 1 of 1 dispatches have the same configuration and different code"
     (one,) = found.dispatches
     assert (one.matched, one.diff) == ("same-short-source", ())
 
@@ -189,12 +189,12 @@ def test_two_of_head_that_were_one_on_the_baseline_are_shown_by_heads_own_names(
 
 
 WORDS = [
-    (Row("p2", "p", code="d"), PHASES, "the same regions with other constants, shapes or offsets"),
+    (Row("p2", "p", code="d"), PHASES, "the same regions with different constants, shapes or offsets"),
     (Row("q", kind="conv", code="d"), PHASES, "regions are formed differently: 1 of 2 dispatch sites became 1"),
     (
         Row("p1", "p", code="P", strategy="Other"),
         {**PHASES, "global-optimization": whole("h")},
-        "1 of 2 dispatches of the same source have another configuration",
+        "1 of 2 dispatches of the same source have a different configuration",
     ),
 ]
 
@@ -227,7 +227,7 @@ def test_buffers_at_other_offsets_are_told_by_short_digests_too() -> None:
     base = stored(bound(made(Row("s", code="s")), "here"))
     assert told(base, bound(made(Row("s", code="S")), "there")).rebased == 1
     (one,) = told(base, bound(made(Row("s", code="S", code_bytes=104)), "there")).dispatches
-    words = "the same configuration, other code, for buffers that the program binds at other offsets"
+    words = "the same configuration, different code, for buffers that the program binds at different offsets"
     assert one.note == f"by short digests of IR, {words}"
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from matched_cells import Row, cells, made, whole
 
 from bot.core.values.snapshot import Cell
-from bot.insight.causes.matching import index, index_both, match_sides
+from bot.insight.causes.matching import index_both, match_sides
 from bot.insight.causes.regions import MOST_PARTS, WINDOW_SITES, compare, members_of, merges, regions
 
 MATMUL, RELU, ADD, NORM = 11, 2**53 - 3, 500, 7_000
@@ -19,7 +19,7 @@ def _row(structure: str, operations: int, kind: str = "elementwise", *places: st
 
 
 def _merges(base: Cell, head: Cell) -> tuple[str, ...]:
-    return merges(index(base), index(head))
+    return merges(*index_both(base, head))
 
 
 APART = made(_row("m", MATMUL, "matmul"), _row("r", RELU), order=(0, 1, 0, 1))
@@ -109,7 +109,7 @@ def test_swapping_gives_as_many_lines_of_the_other_kind(base: Cell, head: Cell) 
 def test_regions_are_the_sites_in_order(cell: Cell) -> None:
     names = {row.name: row.kind for row in cell.dispatches}
     expected = [names[site.entry_point] for site in cell.program.sites] if cell.program else []
-    assert [region.kind for region in regions(index(cell))] == expected
+    assert [region.kind for region in regions(index_both(cell, cell)[0])] == expected
 
 
 def test_a_census_counts_sites_and_executables() -> None:

@@ -137,8 +137,8 @@ def test_code_generation_says_whether_the_ir_before_differs() -> None:
     roots = found_in({KEYS[0]: Explanation(None, None, "", (other, same, unread))})
     assert [root.what for root in roots] == [
         "the same configuration; the operations before machine code differ: icmp -3,074, select -2,050 in all",
-        "the same configuration, other code; no count of operations before machine code differs",
-        "the same configuration, other code",
+        "the same configuration, different code; no count of operations before machine code differs",
+        "the same configuration, different code",
     ]
 
 

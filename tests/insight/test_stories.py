@@ -72,7 +72,9 @@ def test_a_cell_that_head_fails_has_the_compiler_s_words() -> None:
     assert _told(_side(failed), _side(base)) == _told(_side(failed), _side(failed)) == {}
     other = replace(failed, failure=Failure("compile", "x.py:9:0: error: failed to bufferize op", 1))
     [both] = _told(_side(failed), _side(other)).values()
-    assert both.why.startswith("base fails too, with other words: head says “failed to bufferize op”, base says ")
+    assert both.why.startswith(
+        "base fails too, with a different message: head says “failed to bufferize op”, base says "
+    )
 
 
 def test_a_cell_that_got_over_the_stack_gate_is_explained() -> None:

@@ -11,7 +11,7 @@ from bot.core.parts import part_words
 from bot.core.rules.delta import CellDelta
 from bot.core.values.explanation import CAUSES, MIXED, UNKNOWN, DispatchDelta, Explanation
 from bot.core.values.snapshot import Cell, CellKey, Dispatch
-from bot.insight.roots.headlines import headlined, signed_bytes
+from bot.insight.explanations import headlined, signed_bytes
 from bot.insight.roots.waterfall import headline, largest, moved_bytes, rest_parts, waterfall
 
 KEY = CellKey("bert", "vulkan-spirv")

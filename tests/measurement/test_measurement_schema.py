@@ -72,7 +72,7 @@ def test_what_decides() -> None:
         "bot.measurement.cell",
         "bot.readers.ir_worker.ir_worker",
         "bot.readers.formats.elf",
-        "bot.insight.facts.fingerprints",
+        "bot.insight.families.families",
         "bot.insight.facts.tokens",
     }
     assert expected <= set(deciding())

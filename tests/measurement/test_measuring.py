@@ -27,6 +27,7 @@ from fake_compiler import (
     wait_until,
     write_model,
 )
+from json_texts import to_json
 from places import FIXTURES
 from reader_checks import fixture
 from replacing import replace
@@ -35,7 +36,7 @@ from small_disk import small_disk
 from bot.compiler.caches.cell_cache import CellCache, cell_key
 from bot.compiler.compiling import Compiled
 from bot.core.codec.counts import counts_of
-from bot.core.codec.snapshot_json import from_json, to_json
+from bot.core.codec.snapshot_json import from_json
 from bot.core.metrics import METRIC_IDS
 from bot.core.rules.delta import diff
 from bot.core.values.planned import LIFTED_LIMIT_FLAG, PlannedCell, Target, plan

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 from fake_compiler import EIGHT, ROCM, TEMPLATES, VMVX, FakeCompiler, cells_of, install, suite
+from json_texts import to_json
 from replacing import replace
 from test_measuring import SOURCE, Heard
 
 from bot.compiler.caches.cell_cache import CellCache
-from bot.core.codec.snapshot_json import from_json, to_json
+from bot.core.codec.snapshot_json import from_json
 from bot.core.rules.delta import diff
 from bot.core.rules.policy import LevelSpec, Ratio, Rule, judge
 from bot.core.values.planned import PlannedCell, Target

@@ -155,8 +155,8 @@ def test_without_the_programs_ir_a_gpu_artifact_still_lists_its_entry_points() -
         ({"stack_usage": "torn"}, "stack_max_bytes", "stack usage file, line 1"),
         ({"stack_usage": f"-:1:{MATMUL}\t8\tstatic"}, "stack_max_bytes", f"not known of {SOFTMAX}"),
         ({"allocas": None}, "stack_alloca_bytes", "the compile left no allocas"),
-        ({"statistics": "torn"}, "dispatch_sites", "scheduling statistics: is no JSON"),
-        ({"statistics": "torn"}, "executables", "scheduling statistics: is no JSON"),
+        ({"statistics": "torn"}, "dispatch_sites", "scheduling statistics: is not JSON"),
+        ({"statistics": "torn"}, "executables", "scheduling statistics: is not JSON"),
         ({"program": None}, "memory_bound_sites", "the compile left no program"),
         ({"artifact": b"torn"}, "vm_bytes", ""),
         ({"compile_cpu_ms": None}, "compile_cpu_ms", "not measured"),
@@ -210,7 +210,9 @@ def test_executables_that_hold_too_few_entry_points_are_not_all_there_are() -> N
         return ArtifactReading(len(data), 60, 40, len(data) - 100, 0, (known,))
 
     found = check(measure(replace(on("rocm"), backend="vulkan-spirv"), reader))
-    reason = "the executables that a reader knows hold 2 of 4 entry points; the others cannot be told from constants"
+    reason = (
+        "the executables that a reader knows hold 2 of 4 entry points; the others cannot be told apart from constants"
+    )
     for name in ("executable_bytes", "rodata_bytes"):
         assert (found.metrics[name], found.reasons[name]) == (None, reason)
     assert found.metrics["artifact_bytes"] == len(on("rocm").artifact)

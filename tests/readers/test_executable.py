@@ -12,9 +12,9 @@ from reader_checks import check_flips, check_truncations, fixture, outcome
 
 from bot.core.values.reading import Reading
 from bot.errors import MalformedBinary
+from bot.readers.formats.artifact import read_executable
 from bot.readers.formats.executable import ExecutableReader
 from bot.readers.formats.vm_bytecode import parse_module
-from bot.readers.table import read_executable
 
 READ = ExecutableReader().read
 NAMES = ["main_dispatch_0_matmul_48x96x40_f32", "main_dispatch_1_reduction_48x96_f32"]

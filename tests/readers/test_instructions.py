@@ -20,10 +20,10 @@ from bot.readers.code import classes_aarch64, classes_riscv, classes_x86
 from bot.readers.code.instruction_counts import InstructionCounts, together
 from bot.readers.code.machine_code import CHUNK_BYTES, EM_AARCH64, EM_RISCV, EM_X86_64, counter_for
 from bot.readers.code.object_code import function_codes
-from bot.readers.code.ptx_instructions import count as count_ptx
 from bot.readers.formats.artifact import read_artifact
 from bot.readers.formats.elf import MACHINE_AT, parse_elf
 from bot.readers.formats.ptx import PtxReader
+from bot.readers.formats.ptx import count_instructions as count_ptx
 from bot.readers.formats.spirv import SpirvReader
 
 VECTORS = ("--mattr=+m,+a,+f,+d,+v",)

@@ -39,7 +39,7 @@ def test_a_count_that_is_no_count_is_refused(value: Any) -> None:
 
 @pytest.mark.parametrize("cut", range(len(REAL.rstrip()) - 1))
 def test_a_truncated_file_is_refused(cut: int) -> None:
-    with pytest.raises(MalformedBinary, match="scheduling statistics: is no JSON"):
+    with pytest.raises(MalformedBinary, match="scheduling statistics: is not JSON"):
         read_statistics(REAL[:cut])
 
 

@@ -422,7 +422,7 @@ def test_an_alarm_has_one_line_of_cause_and_place_under_the_headline() -> None:
 def test_a_note_that_says_no_more_than_the_cause_is_left_out() -> None:
     report = make.explained_small()
     ((key, known),) = report.explanations.items()
-    note = "the same configuration, other code"
+    note = "the same configuration, different code"
     rows = tuple(replace(row, cause="codegen", note=note) for row in known.dispatches)
     told = {key: replace(known, cause="codegen", why="4 dispatches have the same configuration", dispatches=rows)}
     line = render_comment(replace(report, explanations=told)).splitlines()[3]

@@ -11,12 +11,12 @@ import pytest
 import report_factory as make
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from json_texts import report_to_json
 from rich.cells import cell_len
 from rich.console import Console
 
 from bot.cli.main import main
 from bot.commands.explain import explain
-from bot.core.codec.report_json import report_to_json
 from bot.core.values.whole_report import Report
 from bot.errors import BotError, InputError, UsageError
 
@@ -109,7 +109,7 @@ def test_a_name_that_is_not_meant(path: Path, names: tuple[str, str, str | None]
 def test_a_file_that_is_no_report(tmp_path: Path, text: str) -> None:
     path = tmp_path / "report.json"
     path.write_bytes(text.encode("utf-8", "surrogatepass"))
-    with pytest.raises(InputError, match=r"report\.json: is no report: "):
+    with pytest.raises(InputError, match=r"report\.json: is not a report: "):
         told(path)
 
 

@@ -9,10 +9,10 @@ from html import unescape
 
 import pytest
 import report_factory as make
+from json_texts import report_to_json
 from rich.console import Console
 
 from bot.commands.explain import explain
-from bot.core.codec.report_json import report_to_json
 from bot.core.values.explanation import PartDelta
 from bot.core.values.whole_report import Report
 from bot.render.html.page import render_html

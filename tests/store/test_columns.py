@@ -87,7 +87,7 @@ def test_tables_that_do_not_agree(table: Any, why: str) -> None:
         ({"snapshot": []}, "expected `object`, got `array`"),
         ({"schema": "code-size-columns/1"}, "'code-size-columns/1', not 'code-size-columns/2' (measure it again"),
         ({"schema": "code-size-snapshot/1"}, "'code-size-snapshot/1', not"),
-        ({"schema": None}, "is no stored snapshot: schema: expected `str`"),
+        ({"schema": None}, "is not a stored snapshot: schema: expected `str`"),
     ],
 )
 def test_what_is_no_stored_snapshot(change: dict[str, Any], why: str) -> None:

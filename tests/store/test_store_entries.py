@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from json_texts import to_json
 from measured import measured
 from report_factory import snapshot
 from strategies import snapshots
 
-from bot.core.codec.snapshot_json import to_json
 from bot.core.rules.baseline import Entry, kept
 from bot.core.values.snapshot import Snapshot
 from bot.errors import InputError, OutputError, UsageError

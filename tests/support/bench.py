@@ -23,13 +23,14 @@ from pathlib import Path
 
 import families_bench
 import start_bench
+from json_texts import to_json
 from replacing import replace
 from rich.console import Console
 from rich.table import Table
 
 from bot.commands.measure import measure
 from bot.compiler.tools.toolchain import resolve
-from bot.core.codec.snapshot_json import from_json, to_json
+from bot.core.codec.snapshot_json import from_json
 from bot.core.parts import TABLES
 from bot.core.values.snapshot import Cell, CellKey, Snapshot
 from bot.core.values.whole_report import Report

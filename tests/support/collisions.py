@@ -9,7 +9,7 @@ from itertools import count
 from bot.core.codec.digests import CODE_CHARACTERS, SOURCE_CHARACTERS
 from bot.core.values.program import Source
 from bot.core.values.reading import SourceText
-from bot.insight.facts.fingerprints import fingerprint
+from bot.insight.facts.describing import fingerprint
 from bot.readers.code.code_digest import code_digest
 
 

@@ -13,6 +13,7 @@ from replacing import replace
 from bot.core.codec.digests import WHOLE_CHARACTERS
 from bot.core.values.program import Family, Program, Site, Source
 from bot.core.values.snapshot import Cell, CellKey, Dispatch
+from bot.insight.causes.matching import Match, index_both, match_sides
 
 
 def whole(word: str) -> str:
@@ -105,3 +106,8 @@ def cells(draw: st.DrawFn) -> Cell:
     drawn = draw(st.lists(rows, max_size=8))
     cell = made(*drawn, first=draw(st.integers(0, 9)), phases=phases, artifact=draw(letters))
     return cell if draw(st.integers(0, 5)) else without_program(cell)
+
+
+def match(base: Cell, head: Cell) -> tuple[Match, ...]:
+    """The matches of two cells."""
+    return match_sides(*index_both(base, head))

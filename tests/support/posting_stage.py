@@ -17,11 +17,11 @@ from unittest.mock import patch
 from action_stage import News, Ran, files_with
 from fake_github import FakeGitHub
 from github_runner import REPOSITORY, outputs
+from json_texts import to_json
 from replacing import replace
 from strategies import plain_snapshot
 
 from bot.cli.showing import TerminalShow
-from bot.core.codec.snapshot_json import to_json
 from bot.core.rules.baseline import Entry
 from bot.core.values.comment_state import decode
 from bot.core.values.publication import CommentState

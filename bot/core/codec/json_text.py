@@ -39,8 +39,8 @@ def decoded(text: bytes | str, kind: type[_T], where: str, hint: str = "", noun:
     except msgspec.ValidationError as error:
         raise _refused(error, where, hint, noun) from None
     except (msgspec.DecodeError, RecursionError) as error:
-        what = f"is no JSON, or was cut off: {error}"
-        raise InputError(f"is no {noun}: it {what}" if noun else what, where=where, hint=hint) from None
+        what = f"is not JSON, or was cut off: {error}"
+        raise InputError(f"is not a {noun}: it {what}" if noun else what, where=where, hint=hint) from None
 
 
 def converted(plain: Any, kind: type[_T], where: str) -> _T:
@@ -56,7 +56,7 @@ def require_schema(text: bytes | str, schema: str, noun: str, where: str, hint: 
     found = decoded(text, _Headed, where, hint, noun).schema
     if found != schema:
         shown = repr(found if len(found) <= 60 else f"{found[:57]}...") if found else "missing"
-        what = f"is no {noun} that this version reads: its schema is {shown}, not {schema!r}"
+        what = f"is not a {noun} that this version reads: its schema is {shown}, not {schema!r}"
         raise InputError(what, where=where, hint=hint)
 
 
@@ -66,5 +66,5 @@ def _refused(error: msgspec.ValidationError, where: str, hint: str = "", noun: s
     place = place.rstrip("`").lstrip(".")[:_SHOWN_CHARACTERS]
     said = f"{what[:1].lower()}{what[1:_SHOWN_CHARACTERS]}"
     if noun:
-        return InputError(f"is no {noun}: {f'{place}: ' if place else ''}{said}", where=where, hint=hint)
+        return InputError(f"is not a {noun}: {f'{place}: ' if place else ''}{said}", where=where, hint=hint)
     return InputError(said, where=f"{where}: {place}" if place else where, hint=hint)

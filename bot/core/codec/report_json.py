@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from bot.core.codec.json_text import decoded, require_schema
@@ -27,7 +27,7 @@ from bot.core.codec.report_rows import (
 from bot.core.codec.snapshot_json import lines
 from bot.core.rules.delta import CellDelta
 from bot.core.values.explanation import Explanation
-from bot.core.values.model_counts import FoldCounts, Folding
+from bot.core.values.model_counts import Folding
 from bot.core.values.root_cause import RootCause, Tally
 from bot.core.values.snapshot import Snapshot
 from bot.core.values.verdict import Finding
@@ -39,11 +39,6 @@ def report_lines(report: Report) -> Iterator[bytes]:
     explained = report.explanations
     cells = (_cell(delta, explained.get(delta.key)) for delta in report.deltas)
     return lines(_head(report), {"cells": cells})
-
-
-def report_to_json(report: Report) -> str:
-    """The same as one text."""
-    return b"".join(report_lines(report)).decode()
 
 
 def report_of(text: bytes | str, where: str, hint: str) -> ReportRow:
@@ -144,9 +139,8 @@ def _tally(tally: Tally) -> TallyRow:
 
 
 def _folding(folding: Folding) -> FoldingRow:
-    sides: Iterable[FoldCounts | None] = (folding.base, folding.head)
-    return FoldingRow(folding.key.model, folding.key.target, *map(_fold_counts, sides))
-
-
-def _fold_counts(counts: FoldCounts | None) -> FoldRow | None:
-    return FoldRow(**{name: getattr(counts, name) for name in FoldRow.__struct_fields__}) if counts else None
+    sides = (
+        FoldRow(**{name: getattr(counts, name) for name in FoldRow.__struct_fields__}) if counts else None
+        for counts in (folding.base, folding.head)
+    )
+    return FoldingRow(folding.key.model, folding.key.target, *sides)

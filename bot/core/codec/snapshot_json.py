@@ -121,7 +121,7 @@ def row_of(cell: Cell, programs: Programs) -> CellRow:
 
 
 def rows_of(snapshot: Snapshot) -> SnapshotRow:
-    """The snapshot as it is written."""
+    """The snapshot as it is written; `lines` makes its text, the same one for the same snapshot."""
     programs = Programs(snapshot.cells)
     cells = tuple(row_of(cell, programs) for cell in snapshot.cells)
     shared: dict[str, Any] = {name: getattr(snapshot, name) for name in _SIDE}
@@ -156,11 +156,6 @@ def _piled(brackets: bytes, entries: Iterable[bytes]) -> Iterator[bytes]:
     for number, entry in enumerate(entries):
         yield (b",\n" if number else b"\n") + entry
     yield brackets[1:] + b"\n"
-
-
-def to_json(snapshot: Snapshot) -> str:
-    """The text of `snapshot.json`; the same snapshot always gives the same text."""
-    return b"".join(lines(rows_of(snapshot))).decode()
 
 
 def from_json(text: bytes | str, where: str = "snapshot") -> Snapshot:

@@ -83,12 +83,10 @@ def accept(verdict: Verdict, acceptances: Sequence[Acceptance]) -> Verdict:
 def _accepted(finding: Finding, acceptances: Sequence[Acceptance]) -> Finding:
     if finding.level != "fail":
         return finding
-    found = next((one for one in reversed(acceptances) if _covers(one, _seen(finding))), None)
+    now = _seen(finding)
+    covering = (one for one in reversed(acceptances) if any(_same_or_less(then, now) for then in one.seen))
+    found = next(covering, None)
     return replace(finding, accepted=Accepted(found.who, found.why)) if found else finding
-
-
-def _covers(acceptance: Acceptance, now: Seen) -> bool:
-    return any(_same_or_less(then, now) for then in acceptance.seen)
 
 
 def _same_or_less(then: Seen, now: Seen) -> bool:

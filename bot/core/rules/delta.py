@@ -32,10 +32,6 @@ class MetricDelta:
         """Relative change (0.5 is +50 %); None on a missing or zero base."""
         return None if self.change is None or not self.base else self.change / self.base
 
-    def swapped(self) -> MetricDelta:
-        """The same with the sides exchanged."""
-        return MetricDelta(self.id, self.head, self.base)
-
 
 @dataclass(frozen=True, slots=True)
 class CellDelta:
@@ -124,11 +120,6 @@ def outcome(cell: Cell | None) -> str:
     return f"{cell.status}: {', '.join(told)}" if told else cell.status
 
 
-def _identical(base: Cell | None, head: Cell | None) -> bool | None:
-    digests = [cell.artifact_digest if cell else None for cell in (base, head)]
-    return None if None in digests else digests[0] == digests[1]
-
-
 def _reason(base: Cell | None, head: Cell | None) -> str:
     sides = {"head": head, "base": base}
     cells = [cell for cell in sides.values() if cell is not None]
@@ -165,7 +156,8 @@ def _compared(base: Snapshot, head: Snapshot, key: CellKey, cells: tuple[Cell | 
     left, right = cells
     base_of, head_of = (cell.metrics.get if cell else _NOTHING.get for cell in cells)
     metrics = {id_: MetricDelta(id_, base_of(id_), head_of(id_)) for id_ in METRIC_IDS}
-    identical = _identical(left, right)
+    digests = [cell.artifact_digest if cell else None for cell in cells]
+    identical = None if None in digests else digests[0] == digests[1]
     columns = (_column(base, key, left), _column(head, key, right))
     state = _STATE.get(columns, "unmeasured")
     reason = _reason(left, right) if state == "unmeasured" else ""
@@ -194,13 +186,10 @@ def _distance(delta: CellDelta) -> tuple[int, int]:
 
 def _innocent(pairs: Sequence[CellDelta], id_: str) -> MetricDelta:
     """The largest base and the smallest head: no pair grew less."""
-    bases, heads = ([value for value in values if value is not None] for values in _values(pairs, id_))
-    return MetricDelta(id_, max(bases, default=None), min(heads, default=None))
-
-
-def _values(pairs: Sequence[CellDelta], id_: str) -> tuple[list[int | None], list[int | None]]:
     metrics = [pair.metrics[id_] for pair in pairs]
-    return [metric.base for metric in metrics], [metric.head for metric in metrics]
+    bases = [metric.base for metric in metrics if metric.base is not None]
+    heads = [metric.head for metric in metrics if metric.head is not None]
+    return MetricDelta(id_, max(bases, default=None), min(heads, default=None))
 
 
 def _noise(outcomes: Outcomes) -> str:

@@ -6,10 +6,9 @@ reported and never kept: another machine, another Python or a later hour would s
 
 from __future__ import annotations
 
-from bot.core.values.snapshot import Cell, Failure
+from bot.core.values.snapshot import Cell
 
 HERE = "on this machine: "
-_PASSING_STAGES = frozenset({"timeout"})
 
 
 def here(reason: str) -> str:
@@ -24,8 +23,7 @@ def is_local(reason: str) -> bool:
 
 def lasts(cell: Cell) -> bool:
     """True where the cell says nothing but what its compiler, its model and its flags decide."""
-    return not (cell.failure and _passes(cell.failure)) and not any(map(is_local, cell.reasons.values()))
-
-
-def _passes(failure: Failure) -> bool:
-    return failure.stage in _PASSING_STAGES or failure.signal is not None or is_local(failure.message)
+    failure = cell.failure
+    if failure and (failure.stage == "timeout" or failure.signal is not None or is_local(failure.message)):
+        return False
+    return not any(map(is_local, cell.reasons.values()))

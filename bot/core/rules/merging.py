@@ -9,6 +9,8 @@ from typing import Literal
 from bot.core.values.snapshot import Cell, CellKey, Snapshot
 from bot.errors import InputError
 
+_HINT = "merge the shards of one run"
+
 
 def merge_snapshots(parts: Sequence[tuple[str, Snapshot]]) -> Snapshot:
     """The snapshot of all parts' cells; each part comes with the name to call it by in errors.
@@ -23,7 +25,7 @@ def merge_snapshots(parts: Sequence[tuple[str, Snapshot]]) -> Snapshot:
     for name, part in parts:
         for cell in part.cells:
             if cell.key in cells:
-                raise InputError(f"measured {cell.key} once more", where=name, hint="merge every shard once")
+                raise InputError(f"measured {cell.key} a second time", where=name, hint="merge every shard once")
             cells[cell.key] = cell
     return replace(
         first,
@@ -38,7 +40,7 @@ def _require_one_run(name: str, part: Snapshot, first_name: str, first: Snapshot
     for what in ("compiler", "source", "flags", "backends"):
         differs = getattr(part, what) != getattr(first, what)
         if differs and (what != "flags" or part.cells):  # a shard without cells does not know the flags
-            raise InputError(f"has another {what} than {first_name}", where=name, hint="merge the shards of one run")
+            raise InputError(f"has a different {what} than {first_name}", where=name, hint=_HINT)
 
 
 def _united(what: Literal["models", "targets"], parts: Sequence[tuple[str, Snapshot]]) -> dict[str, str]:
@@ -46,8 +48,8 @@ def _united(what: Literal["models", "targets"], parts: Sequence[tuple[str, Snaps
     for name, part in parts:
         for key, value in getattr(part, what).items():
             if united.setdefault(key, value) != value:
-                hint = "merge the shards of one run"
-                raise InputError(f"has another {key!r} among its {what} than the parts before", where=name, hint=hint)
+                said = f"has a different {key!r} among its {what} than the parts before"
+                raise InputError(said, where=name, hint=_HINT)
     return united
 
 

@@ -26,14 +26,10 @@ def distinct(outcomes: Iterable[Outcome]) -> tuple[Outcome, ...]:
 
 def known_outcomes(base: Snapshot, head: Snapshot, key: CellKey, cells: tuple[Cell | None, Cell | None]) -> Outcomes:
     """All that is known of one cell on both sides."""
-    left, right = (_own(cell) for cell in cells)
+    left, right = (distinct((cell.outcome, *cell.others)) if cell is not None else () for cell in cells)
     if _same_command(base, head, key, cells):
         left, right = distinct((*left, *right)), distinct((*right, *left))
     return left, right
-
-
-def _own(cell: Cell | None) -> tuple[Outcome, ...]:
-    return distinct((cell.outcome, *cell.others)) if cell is not None else ()
 
 
 def _same_command(base: Snapshot, head: Snapshot, key: CellKey, cells: tuple[Cell | None, Cell | None]) -> bool:

@@ -39,7 +39,9 @@ def wants_comment(report: Report, previous: CommentState | None, always: bool) -
             be read, give an empty one.
         always: the configuration's `comment: always`.
     """
-    return previous is not None or always or _is_news(report)
+    if previous is not None or always or alarms(report) or report.notes:
+        return True
+    return bool(set(report.head.notes) - set(report.base.notes)) or any(map(_has_news, report.deltas))
 
 
 def alarms(report: Report) -> bool:
@@ -51,12 +53,6 @@ def alarms(report: Report) -> bool:
 def resolves(report: Report, previous: CommentState | None) -> bool:
     """True where an alarm that the comment gave is gone."""
     return previous is not None and previous.alarming and not alarms(report)
-
-
-def _is_news(report: Report) -> bool:
-    if alarms(report) or report.notes or set(report.head.notes) - set(report.base.notes):
-        return True
-    return any(map(_has_news, report.deltas))
 
 
 def _has_news(delta: CellDelta) -> bool:

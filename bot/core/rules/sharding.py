@@ -111,7 +111,7 @@ def assigned(cells: Sequence[PlannedCell], plan: str, index: int, count: int, wh
     rows = {row.shard: (row.cells, _keys(row)) for row in found.include}
     counts = {int(name.partition("/")[2]) for name in rows}
     if counts != {count}:
-        what = f"is over {', '.join(map(str, sorted(counts))) or 'no'} shards, and {index}/{count} is none of them"
+        what = f"is over {', '.join(map(str, sorted(counts))) or 'no'} shards, and {index}/{count} is not one of them"
         raise InputError(what, where=where, hint="measure the shards that the plan names")
     if sum(size for size, _ in rows.values()) != len(cells):
         what = f"is of {sum(size for size, _ in rows.values())} cells, and {len(cells)} are planned here"

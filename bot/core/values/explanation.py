@@ -92,7 +92,7 @@ class ComponentDelta(Record, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The story of one cell.
+    """Why one cell changed.
 
     Attributes:
         cause: of the largest absolute part of the waterfall, `mixed` where that is under half of them all; where it has

@@ -1,7 +1,7 @@
 """A snapshot: all cells of one side, as plain values; serialised canonically.
 
 The text form is JSON with sorted keys and sorted cells, without timestamps or absolute paths, so that the same
-measurements give the same bytes. `from_json(to_json(s)) == s`.
+measurements give the same bytes. What is read again is equal to what was written.
 """
 
 from __future__ import annotations

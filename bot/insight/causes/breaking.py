@@ -1,4 +1,4 @@
-"""Owns the story of a cell that head has no artifact of: what the compiler's own words say, and nothing beyond them.
+"""Owns why head has no artifact of a cell: what the compiler's own words say, and nothing beyond them.
 
 Phase, dispatch and component are said only where the diagnostics tell them: by words that one phase alone uses, by an
 operation of a dialect that only the input has, by a name. A place in a file of the model's framework stays one.
@@ -48,7 +48,7 @@ def broken(base: Cell | None, head: Cell | None) -> Explanation | None:
     before = f", base says {_quoted(said)}" if said else ", base says nothing of the kind"
     phases = [phase for each in (base.failure, failure) if (phase := phase_of(each))]
     phase = min(phases, key=PHASES.index) if len(phases) == 2 else None
-    return Explanation(None, phase, f"base fails too, with other words: head says {_quoted(first)}{before}")
+    return Explanation(None, phase, f"base fails too, with a different message: head says {_quoted(first)}{before}")
 
 
 def phase_of(failure: Failure) -> str | None:
@@ -89,27 +89,19 @@ def _place(failure: Failure) -> str:
 
 
 def _dispatch(failure: Failure, base: Cell | None) -> str:
-    """The dispatch that the words name, and where base has one of that name, if that is one place."""
+    """The dispatch that the words name, with its component on base; else base's where the first diagnostic points.
+
+    Nothing is said of base where there is more than one.
+    """
     found = _DISPATCH.search(failure.message)
+    sites = base.program.sites if base is not None and base.program else ()
     if found is None:
-        return _component(failure, base)
-    places = _places(base, found[0]) if base is not None else set()
+        place = _place(failure)
+        names = {site.entry_point for site in sites if place and site.component == place}
+        return f", on base the place of {names.pop()}" if len(names) == 1 else ""
+    places = {site.component for site in sites if site.entry_point == found[0]} - {None}
     known = f", which on base is in {places.pop()}" if len(places) == 1 else ""
     return f" in {found[0]}{known}"
-
-
-def _places(base: Cell, name: str) -> set[str | None]:
-    """Components of the sites of base's dispatches that have this name."""
-    sites = base.program.sites if base.program else ()
-    return {site.component for site in sites if site.entry_point == name} - {None}
-
-
-def _component(failure: Failure, base: Cell | None) -> str:
-    """The dispatches of base that are at the place which the first diagnostic names."""
-    place = _place(failure)
-    sites = base.program.sites if base is not None and base.program else ()
-    names = {site.entry_point for site in sites if place and site.component == place}
-    return f", on base the place of {names.pop()}" if len(names) == 1 else ""
 
 
 def _differing(one: Failure, other: Failure) -> str | None:

@@ -39,22 +39,11 @@ def ir_explains(base: Dispatch, head: Dispatch) -> bool | None:
     """
     if ir_differs(base, head) is None:
         return None
-    operations = _amount(counts(base.operations), counts(head.operations))
+    before, after = (counts(side.operations) or Counter() for side in (base, head))
+    operations = sum(abs(change) for _, change in _moved(before, after, None))
     left, right = counts(base.instructions), counts(head.instructions)
     instructions = 0 if left is None or right is None else abs(right[TOTAL] - left[TOTAL])
     return operations > 0 and _FAR_LESS * operations >= instructions
-
-
-def _amount(base: Counter[str] | None, head: Counter[str] | None) -> int:
-    return sum(abs(change) for _, change in _moved(base or Counter(), head or Counter(), None))
-
-
-def moved(base_text: str, head_text: str, most: int = 3) -> list[tuple[str, int]]:
-    """Names and signed changes of the counts that changed most, the largest first, ties by name.
-
-    Raises ValueError for texts that `bot.core.codec.counts` did not write.
-    """
-    return _moved(counts_of(base_text), counts_of(head_text), most)
 
 
 def evidence(base: Dispatch, head: Dispatch) -> str:
@@ -64,7 +53,9 @@ def evidence(base: Dispatch, head: Dispatch) -> str:
         return f"instructions: {made}" if made else ""
     if not differs:
         return _of_back_end(base, head, made)
-    operations = _listed((short_name(name), change) for name, change in _moved_of(base.operations, head.operations))
+    before, after = counts(base.operations), counts(head.operations)
+    changes = [] if before is None or after is None else _moved(before, after, 3)
+    operations = _listed((short_name(name), change) for name, change in changes)
     return "; ".join(filter(None, (f"{_IR}: {operations}" if operations else _IR, made and f"instructions: {made}")))
 
 
@@ -103,12 +94,8 @@ def _only(counts: Counter[str], names: Iterable[str]) -> Counter[str]:
     return Counter({name: counts[name] for name in names})
 
 
-def _moved_of(base_text: str | None, head_text: str | None) -> list[tuple[str, int]]:
-    base, head = counts(base_text), counts(head_text)
-    return [] if base is None or head is None else _moved(base, head, 3)
-
-
 def _moved(base: Counter[str], head: Counter[str], most: int | None) -> list[tuple[str, int]]:
+    """Names and signed changes of the counts that changed most, the largest first, ties by name."""
     changes = [(name, head[name] - base[name]) for name in {*base, *head}]
     return sorted((each for each in changes if each[1]), key=lambda each: (-abs(each[1]), each[0]))[:most]
 

@@ -1,4 +1,4 @@
-"""Owns the story of one changed cell: its matched dispatches that are not the same, each with cause, note and diff."""
+"""Owns the explanation of a changed cell: its matched dispatches that are not the same, with cause, note and diff."""
 
 from __future__ import annotations
 
@@ -129,13 +129,14 @@ def _siblings(compared: Compared) -> dict[str, tuple[Source, Source]]:
 def _delta(rank: int, found: Match, story: _Story) -> DispatchDelta:
     row, side = _shown(found, story.compared)
     cause = dispatch_cause(found, story.compared, story.cause)
+    notes = _LONE_NOTES if found.base is None or found.head is None else _PAIR_NOTES
     return DispatchDelta(
         found.base,
         found.head,
         found.passed,
         cause,
         story.component_of(row, side.cell),
-        _note(found, cause, story) if rank < MOST_NOTES else "",
+        notes.get(cause or "", _unknown)(found, story) if rank < MOST_NOTES else "",
         _difference(found, cause, story) if rank < MOST_DIFFS else (),
     )
 
@@ -173,12 +174,6 @@ def _whole(side: Side, source: Source | None) -> str | None:
 
 
 Note = Callable[[Match, _Story], str]
-
-
-def _note(found: Match, cause: str | None, story: _Story) -> str:
-    if found.base is None or found.head is None:
-        return _LONE_NOTES.get(cause or "", _unknown)(found, story)
-    return _PAIR_NOTES.get(cause or "", _unknown)(found, story)
 
 
 def _unknown(found: Match, story: _Story) -> str:
@@ -235,14 +230,14 @@ def _apart(source: Source | None, added: bool, story: _Story) -> str:
     return apart(story.compared, source, added, pair[added] if pair else None)
 
 
-_OTHER_VALUES = "the same region with other constants, shapes or offsets"
+_OTHER_VALUES = "the same region with different constants, shapes or offsets"
 _FORMED = {
     "same-structure": _OTHER_VALUES,
     "same-structure-and-place": _OTHER_VALUES,
     "same-short-structure": SHORT_IR + _OTHER_VALUES,
     "same-short-structure-and-place": SHORT_IR + _OTHER_VALUES,
-    "same-kind-and-component": "other IR, of the same kind in the same place",
-    "same-description": "other IR, which the compiler describes in the same words",
+    "same-kind-and-component": "different IR, of the same kind in the same place",
+    "same-description": "different IR, which the compiler describes in the same words",
 }
 
 
@@ -255,13 +250,9 @@ def _formed(found: Match, story: _Story) -> str:
 def _coded(found: Match, story: _Story) -> str:
     base, head = found.base, found.head
     told = evidence(base, head) if base is not None and head is not None else ""
-    words = f"the same configuration, other code{f': {told}' if told else ''}"
+    words = f"the same configuration, different code{f': {told}' if told else ''}"
     bound = bound_otherwise(story.compared, base, head) if base is not None and head is not None else ""
-    return as_told(story.compared, f"the same configuration, other code, {bound}") if bound else words
-
-
-def _says(words: str) -> Note:
-    return lambda _found, _story: words
+    return as_told(story.compared, f"the same configuration, different code, {bound}") if bound else words
 
 
 _PAIR_NOTES: dict[str, Note] = {
@@ -274,7 +265,7 @@ _PAIR_NOTES: dict[str, Note] = {
     "packaging": lambda _found, story: SAME_CODE[story.compared.short_code],
 }
 _LONE_NOTES: dict[str, Note] = {
-    "input": _says("the model itself changed"),
+    "input": lambda _found, _story: "the model itself changed",
     "fusion": _lone_region,
     "dedup-lost": _folding,
     "dedup-won": _folding,

@@ -3,8 +3,7 @@
 Nobody's ordinal is a key: one added dispatch shifts the numbers in `main_dispatch_N` of all that follow it.
 
 Where one side comes from a stored baseline, both are compared by short digests (`bot.core.codec.digests`). Then an
-equal
-digest pairs nothing by itself: the keys have sizes, numbers and structures beside it, and the passes other names.
+equal digest pairs nothing by itself: the keys have sizes, numbers and structures beside it, and the passes other names.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _ORDINAL = re.compile(r"^.*_dispatch_\d+_")
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One side's cell with what its program says of every entry point; made by `index`.
+    """One side's cell with what its program says of every entry point; made by `index_both`.
 
     Attributes:
         sources: executable → its IR's digests, as long as the other side's.
@@ -152,14 +151,14 @@ PASSES: tuple[Pass, ...] = (
     Pass(
         "same-structure-and-place",
         _structure_and_place,
-        "the same region of the same layer with other constants",
+        "the same region of the same layer with different constants",
         "same-short-structure-and-place",
         _short_ir,
     ),
     Pass(
         "same-structure",
         _structure,
-        "the same region somewhere else, with other constants, shapes or offsets",
+        "the same region somewhere else, with different constants, shapes or offsets",
         "same-short-structure",
         _short_ir,
     ),
@@ -168,16 +167,12 @@ PASSES: tuple[Pass, ...] = (
 )
 
 
-def _place_and_description(side: Side, row: Dispatch) -> Hashable:
-    return side.components.get(row.name), describe(row)
-
-
-def _place(side: Side, row: Dispatch) -> Hashable:
-    return side.components.get(row.name)
-
-
 # Among entry points of one key those of one place belong together, before the program's order decides.
-_TIE_BREAKS: tuple[Key, ...] = (_place_and_description, _place, lambda _side, _row: True)
+_TIE_BREAKS: tuple[Key, ...] = (
+    lambda side, row: (side.component(row), describe(row)),
+    lambda side, row: side.component(row),
+    lambda _side, _row: True,
+)
 
 
 @per_object
@@ -196,11 +191,6 @@ def sources_of(program: Program) -> dict[str, Source]:
     return {source.executable: source for source in program.sources}
 
 
-def index(cell: Cell) -> Side:
-    """Look up what the cell's program says."""
-    return _side(cell, cell.program, short_code(cell))
-
-
 def _side(cell: Cell, program: Program | None, short: bool) -> Side:
     if program is None:
         return Side(cell, short_code=short)
@@ -217,16 +207,11 @@ def index_both(base: Cell, head: Cell) -> tuple[Side, Side]:
     return _side(base, left, short), _side(head, right, short)
 
 
-def match(base: Cell, head: Cell) -> tuple[Match, ...]:
+def match_sides(base: Side, head: Side) -> tuple[Match, ...]:
     """Pair the entry points of two measured cells; each of them is in exactly one match.
 
     In the head's order, then what is removed in the base's.
     """
-    return match_sides(*index_both(base, head))
-
-
-def match_sides(base: Side, head: Side) -> tuple[Match, ...]:
-    """Do what `match` does for sides that are looked up already."""
     rows, others = base.cell.dispatches, head.cell.dispatches
     found: dict[int, tuple[int, str]] = {}
     left, right = list(range(len(rows))), list(range(len(others)))

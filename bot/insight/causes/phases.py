@@ -116,7 +116,7 @@ def _spelled(left: Census, right: Census, gone: Counter[str], come: Counter[str]
         return ""
     sites = f"{gone.total()} of {left.structures.total()} dispatch sites"
     verb = "has" if gone.total() == 1 else "have"
-    return f"{sites} {verb} other IR, in as many regions of the same kinds ({_counted(_by_kind(left, gone))})"
+    return f"{sites} {verb} different IR, in as many regions of the same kinds ({_counted(_by_kind(left, gone))})"
 
 
 def _by_kind(census: Census, sites: Counter[str]) -> Counter[str]:
@@ -161,7 +161,7 @@ def _sources(compared: Compared) -> Cause | None:
     if not compared.sources_differ:
         return None
     phase, unknown = _early(compared, "executable-source")
-    why = f"the same regions with other constants, shapes or offsets{unknown}"
+    why = f"the same regions with different constants, shapes or offsets{unknown}"
     return Cause("fusion", phase, as_told(compared, why))
 
 
@@ -179,7 +179,7 @@ def _configured(compared: Compared, pairs: Sequence[tuple[Dispatch, Dispatch]]) 
     if not differing:
         return None
     of = len(compared.pairs)
-    why = f"{len(differing)} of {of} dispatches of the same source have another configuration"
+    why = f"{len(differing)} of {of} dispatches of the same source have a different configuration"
     code = _code_of(differing, SAME_CODE[compared.short_code])
     return Cause("strategy", "configuration", as_told(compared, why + code))
 
@@ -193,7 +193,7 @@ def _code_of(pairs: Sequence[tuple[Dispatch, Dispatch]], same_code: str) -> str:
         return f", but {same_code}"
     if known[None] == len(pairs):
         return "; whether the code differs is not known"
-    said = f", {known[True]} of them other code" if known[True] else f", {known[False]} of them {same_code}"
+    said = f", {known[True]} of them different code" if known[True] else f", {known[False]} of them {same_code}"
     return f"{said}; of {known[None]} it is not known whether the code differs" if known[None] else said
 
 
@@ -207,12 +207,9 @@ def _codegen(compared: Compared) -> Cause | None:
     if not pairs:
         return None
     count = f"{len(pairs)} of {len(compared.pairs)}"
-    why = as_told(compared, f"{count} dispatches have the same configuration and other code")
+    why = as_told(compared, f"{count} dispatches have the same configuration and different code")
     words = all_bound_otherwise(compared, pairs)
     return Cause("codegen", "executable-source", f"{why}, {words}") if words else Cause("codegen", "code", why)
-
-
-_SAME_LAID_OUT = "is the same, its layout is not"
 
 
 def _packaging(compared: Compared) -> Cause | None:
@@ -225,7 +222,7 @@ def _packaging(compared: Compared) -> Cause | None:
     told = (
         "has the same size, up to names, and short digest, its layout differs"
         if compared.short_code
-        else _SAME_LAID_OUT
+        else "is the same, its layout is not"
     )
     return Cause("packaging", "layout", f"the code of every dispatch {told}{host}")
 
@@ -253,7 +250,8 @@ def dispatch_cause(found: Match, compared: Compared, cell: Cause) -> str | None:
     if compared.base.cell.program is None or compared.head.cell.program is None:
         return None
     if base is None or head is None:
-        return _lone_cause(found, compared, cell)
+        source = compared.base.source(base) if base else compared.head.source(head) if head else None
+        return _regional(compared.structure_moved(source.structure), cell) if source else None
     left, right = compared.base.source(base), compared.head.source(head)
     if left is None or right is None:
         return None
@@ -264,13 +262,6 @@ def dispatch_cause(found: Match, compared: Compared, cell: Cause) -> str | None:
     if moved and cell.cause in _REGIONAL and not strategy_differs(base, head):
         return cell.cause  # other regions around it are why its buffers are elsewhere; new assumptions are not
     return _back_end_cause(base, head, cell)
-
-
-def _lone_cause(found: Match, compared: Compared, cell: Cause) -> str | None:
-    source = (
-        compared.base.source(found.base) if found.base else compared.head.source(found.head) if found.head else None
-    )
-    return _regional(compared.structure_moved(source.structure), cell) if source else None
 
 
 def _regional(moved: int | None, cell: Cause) -> str | None:

@@ -104,6 +104,7 @@ def _said(program: Program) -> Program:
 def _census(side: Side, program: Program) -> Census:
     executables = {row.name: row.executable for row in side.cell.dispatches}
     found = [side.sources.get(executables.get(site.entry_point, "")) for site in program.sites]
+    kinds = ((side.source(row), row.kind) for row in side.cell.dispatches)
     members: dict[str, list[str]] = {}
     for source in program.sources:
         members.setdefault(source.structure, []).append(source.executable)
@@ -111,14 +112,9 @@ def _census(side: Side, program: Program) -> Census:
         Counter(source.structure for source in found if source),
         Counter(source.source for source in found if source),
         {structure: tuple(names) for structure, names in members.items()},
-        _kinds(side),
+        {source.structure: kind for source, kind in kinds if source},
         sum(source is None for source in found),
     )
-
-
-def _kinds(side: Side) -> dict[str, str]:
-    rows = ((side.source(row), row.kind) for row in side.cell.dispatches)
-    return {source.structure: kind for source, kind in rows if source}
 
 
 def members_of(census: Census, structure: str) -> int:

@@ -8,8 +8,8 @@ from bot.core.values.program import BOUND_PARTS
 from bot.core.values.snapshot import Dispatch
 from bot.insight.causes.regions import Compared
 
-OTHER_OFFSETS = "for buffers that the program binds at other offsets"
-OTHER_ASSUMPTIONS = "under other assumptions about what the program passes"
+OTHER_OFFSETS = "for buffers that the program binds at different offsets"
+OTHER_ASSUMPTIONS = "under different assumptions about what the program passes"
 OTHERWISE_BOUND = "and what the program binds there differs"
 _TOLD = {
     ("offsets",): OTHER_OFFSETS,

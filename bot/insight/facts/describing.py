@@ -1,16 +1,19 @@
-"""From the facts of one model's IR to what a snapshot keeps of it."""
+"""Owns what a snapshot keeps of one model's IR: the digests of its executables, and their families."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Iterable
 
 from msgspec import structs
 
+from bot.core.codec.digests import SUM_MODULUS, written
 from bot.core.values.program import Family, Program, Source
 from bot.core.values.reading import ProgramFacts, SourceText
-from bot.insight.facts.fingerprints import digest_of, fingerprint
-from bot.insight.facts.tokens import Reader
+from bot.insight.facts.tokens import Reader, Text
 from bot.insight.families.families import families
+from bot.insight.families.family_graph import element_of, is_named, is_scalar
+from bot.insight.families.family_views import key, structural_constant, without_shapes
 
 
 def describe(facts: ProgramFacts) -> tuple[Program, tuple[Family, ...]]:
@@ -19,16 +22,18 @@ def describe(facts: ProgramFacts) -> tuple[Program, tuple[Family, ...]]:
     program = Program(
         phases=dict(facts.phases),
         linalg_ops_before=facts.linalg_ops_before,
-        sources=tuple(_source(text, bound, parts, reader) for text in facts.sources),
+        sources=tuple(
+            structs.replace(
+                fingerprint(text, reader),
+                bound=bound.get(text.executable, ""),
+                bound_parts=parts.get(text.executable, ()),
+            )
+            for text in facts.sources
+        ),
         sites=facts.sites,
         arguments=facts.arguments,
     )
     return program, families(facts.sources, reader)
-
-
-def _source(text: SourceText, bound: Mapping[str, str], parts: Mapping[str, tuple[str, ...]], reader: Reader) -> Source:
-    said = bound.get(text.executable, ""), parts.get(text.executable, ())
-    return structs.replace(fingerprint(text, reader), bound=said[0], bound_parts=said[1])
 
 
 def _bound(facts: ProgramFacts) -> dict[str, str]:
@@ -36,7 +41,7 @@ def _bound(facts: ProgramFacts) -> dict[str, str]:
     found: dict[str, list[str]] = {}
     for entry in facts.entry_points:
         found.setdefault(entry.executable, []).append(entry.bound)
-    return {executable: digest_of(texts) for executable, texts in found.items() if all(texts)}
+    return {executable: _digest_of(texts) for executable, texts in found.items() if all(texts)}
 
 
 def _bound_parts(facts: ProgramFacts) -> dict[str, tuple[str, ...]]:
@@ -45,7 +50,7 @@ def _bound_parts(facts: ProgramFacts) -> dict[str, tuple[str, ...]]:
     for entry in facts.entry_points:
         found.setdefault(entry.executable, []).append(entry.bound_parts)
     return {
-        executable: tuple(map(digest_of, zip(*rows, strict=True)))
+        executable: tuple(map(_digest_of, zip(*rows, strict=True)))
         for executable, rows in found.items()
         if len(set(map(len, rows))) == 1
     }
@@ -57,3 +62,54 @@ def shown_texts(facts: ProgramFacts, program: Program) -> dict[str, str]:
     for text, source in zip(facts.sources, program.sources, strict=True):
         found.setdefault(source.source, text.shown)
     return found
+
+
+def _digest_of(parts: Iterable[str]) -> str:
+    """The whole digest of the parts, a line each."""
+    return written(_sha256("\n".join(parts)))
+
+
+def _sha256(text: str) -> bytes:
+    return hashlib.sha256(text.encode("utf-8", "replace")).digest()
+
+
+def _normalised(text: Text) -> Iterable[str]:
+    """Lines without names, and the names as numbers in order of appearance."""
+    numbers: dict[str, int] = {}
+    for template, names in text.lines:
+        defined = len(names) if template.block_types is not None else min(len(names), template.results)
+        packed = template.text.startswith("%:")
+        for name in names[: 1 if packed else defined]:
+            numbers[name] = len(numbers)
+        yield template.text
+        yield ",".join(_numbered(name, numbers) for name in names)
+
+
+def _numbered(name: str, numbers: dict[str, int]) -> str:
+    value, _, part = name.partition("#")
+    number = numbers.setdefault(value, len(numbers))
+    return f"{number}#{part}" if part else str(number)
+
+
+def _operations(text: Text) -> int:
+    """Sum of 64-bit hashes of the scalar operations (with their type) and of the named ones.
+
+    The low half of each is the beginning of its SHA-256, so that the low half of the sum is what baselines always had.
+    """
+    said = [f"{one.name} {element_of(one)}" for one in text.operations if is_scalar(one)]
+    said += [one.name for one in text.operations if is_named(one)]
+    hashes = (_sha256(word) for word in said)
+    return sum(int.from_bytes(each[4:8] + each[:4], "big") for each in hashes) % SUM_MODULUS
+
+
+def fingerprint(text: SourceText, reader: Reader | None = None) -> Source:
+    """The digests of an executable.
+
+    A text that cannot be read has only digests of its bytes, and 0 as the sum of its operations.
+    """
+    read = (reader or Reader()).read(text.generic)
+    if read is None:
+        only = _digest_of([text.generic])
+        return Source(text.executable, only, only, 0)
+    row = key(read, without_shapes, structural_constant)
+    return Source(text.executable, _digest_of(_normalised(read)), _digest_of(map(str, row)), _operations(read))

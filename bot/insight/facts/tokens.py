@@ -230,13 +230,11 @@ class Reader:
                 if not (stripped := line.strip()):
                     continue
                 names = tuple(name for name in _NAMES.findall(stripped) if name)
-                template = self.template(_NAMES.sub(_unnamed, stripped) if names else stripped)
+                if names:
+                    stripped = _NAMES.sub(lambda each: "%" if each[1] else each[0], stripped)
+                template = self.template(stripped)
                 building.add(template, names)
                 lines.append((template, names))
         except Unreadable:
             return None
         return Text(tuple(lines), tuple(building.operations)) if building.operations and not building.open else None
-
-
-def _unnamed(match: re.Match[str]) -> str:
-    return "%" if match.group(1) else match.group()

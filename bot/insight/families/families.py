@@ -2,24 +2,33 @@
 
 Every kind groups the executables that are left by a key; nothing is compared pair by pair, so the work is linear in
 the number of operations. An executable belongs to one family at most: the first kind that finds it has it. What differs
-in two kinds at once, or in nothing, no kind finds: that is joined in the end.
+in two kinds at once, or in nothing, no kind finds: what the finders left apart is joined in the end.
+
+Executables of one structure are one family, whatever static information varies. A structure is the text without values
+of constants, static shapes and offsets. Families that a looser finder made are not of one structure; they keep their
+members but for those that are better told by their structure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from bot.core.values.program import FAMILY_KINDS, Family
+from bot.core.values.program import FAMILY_KINDS, IDENTICAL, Family
 from bot.core.values.reading import SourceText
 from bot.insight.facts.tokens import Reader
 from bot.insight.families import family_views as views
 from bot.insight.families.family_extras import extra_operations
 from bot.insight.families.family_fusions import different_fusions
 from bot.insight.families.family_groups import Found, Member, grouped
-from bot.insight.families.family_joins import joined
-from bot.insight.families.family_lines import constant_lines, offset_lines, shape_lines
+from bot.insight.families.family_lines import constant_lines, offset_lines, shape_lines, told
 from bot.insight.families.family_orders import operand_orders
+
+_Finder = Callable[[Sequence[Member]], list[Found]]
+
+OF_ONE_STRUCTURE = frozenset({"constants", "offsets", "static-shapes"})
+LOOSER = frozenset({"extra-operation", "different-fusion"})
+"""Kinds that say less of a member than that it has the structure of another executable."""
 
 
 def _constants(members: Sequence[Member]) -> list[Found]:
@@ -40,7 +49,7 @@ def _static_shapes(members: Sequence[Member]) -> list[Found]:
     return [Found(group, lines) for group in groups if (lines := shape_lines(group))]
 
 
-_FINDERS: dict[str, Callable[[Sequence[Member]], list[Found]]] = {
+_FINDERS: dict[str, _Finder] = {
     "constants": _constants,
     "static-shapes": _static_shapes,
     "offsets": _offsets,
@@ -57,7 +66,7 @@ def families(texts: Sequence[SourceText], reader: Reader | None = None) -> tuple
     reader = reader or Reader()
     read = [(text.executable, reader.read(text.generic)) for text in texts]
     members = [Member(at, name, text) for at, (name, text) in enumerate(read) if text is not None]
-    found = joined(members, list(_found(members)), _FINDERS)
+    found = _joined(members, list(_found(members)), _FINDERS)
     ranked = sorted(found, key=lambda one: (FAMILY_KINDS.index(one.kind), -len(one.members), one.members[0].at))
     return tuple(Family(one.kind, tuple(each.name for each in one.members), views.capped(one.lines)) for one in ranked)
 
@@ -68,3 +77,61 @@ def _found(left: Sequence[Member]) -> Iterator[Found]:
         taken = {member.at for one in here for member in one.members}
         left = [member for member in left if member.at not in taken]
         yield from (replace(one, kind=kind) for one in here)
+
+
+def _joined(members: Sequence[Member], found: Sequence[Found], finders: Mapping[str, _Finder]) -> list[Found]:
+    """The families of `found`, joined where a structure goes through them; nobody who was in one is left out."""
+    view, constant = views.cached(views.without_shapes), views.cached(views.structural_constant)
+    structures = grouped(members, lambda member: views.structure(member.text, view, constant))
+    others = [one for one in found if one.kind not in OF_ONE_STRUCTURE]
+    wanted = _wanted(structures, others)
+    loose = [_spared(one, finders[one.kind], wanted) for one in others]
+    return _with_structures(structures, loose, {tuple(one.members): one for one in found})
+
+
+def _with_structures(
+    structures: Sequence[Sequence[Member]], loose: list[Found], known: Mapping[tuple[Member, ...], Found]
+) -> list[Found]:
+    """Those of one structure, and the looser ones; the only one of a structure that is left goes where the others are.
+
+    `known` are the families of the finders, which stay as they are where nobody joins them.
+    """
+    homes = {member: at for at, one in enumerate(loose) for member in one.members}
+    made: list[Found] = []
+    for group in structures:
+        free = [member for member in group if member not in homes]
+        if len(free) > 1:
+            made.append(known.get(tuple(free)) or _of_structure(free))
+        elif free:
+            partner = next(member for member in group if member in homes)
+            loose[homes[partner]] = _with(loose[homes[partner]], free[0], partner)
+    return made + loose
+
+
+def _wanted(structures: Sequence[Sequence[Member]], loose: Sequence[Found]) -> set[Member]:
+    """Members of looser families that have the structure of an executable outside of those."""
+    taken = {member for one in loose for member in one.members}
+    return {member for group in structures if not taken.issuperset(group) for member in group}
+
+
+def _spared(one: Found, finder: _Finder, wanted: set[Member]) -> Found:
+    """The family without the members that others want, if the rest of it is still one; else as it is."""
+    staying = [member for member in one.members if member not in wanted]
+    if one.kind not in LOOSER or len(staying) == len(one.members):
+        return one
+    again = finder(staying)
+    whole = len(again) == 1 and list(again[0].members) == staying
+    return replace(again[0], kind=one.kind) if whole else one
+
+
+def _of_structure(group: Sequence[Member]) -> Found:
+    kind, lines = told(group)
+    return Found(group, lines, kind)
+
+
+def _with(family: Found, one: Member, partner: Member) -> Found:
+    members = sorted([*family.members, one], key=lambda member: member.at)
+    kind, lines = told([partner, one])
+    other = "" if tuple(lines) == IDENTICAL else f" with other {kind.replace('-', ' ')}"
+    likeness = views.line(f"@{one.name}", [f"as @{partner.name}{other}"])
+    return replace(family, members=members, lines=[*family.lines, likeness])

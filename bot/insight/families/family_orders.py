@@ -38,7 +38,9 @@ class _Colours:
         colours: list[int] = []
         for operation in text.operations:
             edges = self._edges(operation, values)
-            colour = hash((self._start(operation), *sorted(edges)))
+            constant = operation.name in CONSTANTS
+            start = self.number(operation.template.text) if constant else self.form(operation)
+            colour = hash((start, *sorted(edges)))
             colours.append(colour)
             for at, name in enumerate(operation.results):
                 values[name] = hash((colour, at, used.get(name, 0)))
@@ -47,9 +49,6 @@ class _Colours:
                 around = text.operations[operation.parent]
                 values.update({name: hash((values[name], colour)) for name in around.results})
         return colours, values
-
-    def _start(self, operation: Operation) -> int:
-        return self.number(operation.template.text) if operation.name in CONSTANTS else self.form(operation)
 
     def _edges(self, operation: Operation, values: dict[str, int]) -> list[int]:
         maps = maps_of(operation)

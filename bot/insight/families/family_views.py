@@ -168,11 +168,12 @@ def line(label: str, values: Sequence[str], total: int = 0) -> str:
 def differing(labels: Sequence[str], columns: Sequence[Sequence[str]]) -> list[str]:
     """A line for each column whose values differ; equal lines once."""
     counted = ((label, column, len(set(column))) for label, column in zip(labels, columns, strict=True))
-    return list(dict.fromkeys(line(label, _cut(column), count) for label, column, count in counted if count > 1))
-
-
-def _cut(values: Sequence[str]) -> list[str]:
-    return [short(value, VALUE_CHARACTERS) for value in values]
+    lines = (
+        line(label, [short(value, VALUE_CHARACTERS) for value in column], count)
+        for label, column, count in counted
+        if count > 1
+    )
+    return list(dict.fromkeys(lines))
 
 
 def capped(lines: Sequence[str]) -> tuple[str, ...]:

@@ -64,33 +64,21 @@ def _group(one: Moved) -> Group:
         return one.cause, one.key.model
     if delta is None:
         return one.cause, one.what
-    return one.cause, *_GROUPS.get(one.cause, _alone)(one, delta)
+    by = _GROUPS.get(one.cause)
+    return (one.cause, by(delta)) if by else (one.cause,)
 
 
-def _alone(_: Moved, __: DispatchDelta) -> Group:
-    return ()
-
-
-def _of_region(_: Moved, delta: DispatchDelta) -> Group:
-    """Regions of one structure have other constants, shapes or offsets; the others are formed differently."""
-    return ("same" if "structure" in delta.matched else "formed",)
-
-
-def _of_ir(_: Moved, delta: DispatchDelta) -> Group:
+def _of_ir(delta: DispatchDelta) -> str:
     """Whether the last IR differs enough to explain the instructions."""
     base, head = delta.base, delta.head
-    explains = ir_explains(base, head) if base is not None and head is not None else None
-    return (str(explains),)
+    return str(ir_explains(base, head) if base is not None and head is not None else None)
 
 
-def _of_note(_: Moved, delta: DispatchDelta) -> Group:
-    return (delta.note,)
-
-
-_GROUPS: Mapping[str, Callable[[Moved, DispatchDelta], Group]] = {
-    "fusion": _of_region,
+_GROUPS: Mapping[str, Callable[[DispatchDelta], str]] = {
+    # Regions of one structure have other constants, shapes or offsets; the others are formed differently.
+    "fusion": lambda delta: "same" if "structure" in delta.matched else "formed",
     "codegen": _of_ir,
-    UNKNOWN: _of_note,
+    UNKNOWN: lambda delta: delta.note,
 }
 """Cause → what its dispatches are clustered by."""
 
@@ -113,7 +101,9 @@ def _by_knob(moved: Sequence[Moved]) -> Iterator[list[Moved]]:
 
 def _root_cause(moved: Sequence[Moved], cells: Mapping[CellKey, CellDelta], whole_bytes: int) -> RootCause:
     total = _tally(moved)
-    largest = min(moved, key=lambda one: (-abs(one.change_bytes), one.key, _name(one)))
+    largest = min(moved, key=lambda one: (-abs(one.change_bytes), one.key, one.name))
+    delta = cells[largest.key]
+    compiled = delta.head if delta.head is not None and delta.head.measured else delta.base
     targets = sorted({one.key.target for one in moved})
     return RootCause(
         cause=None if largest.cause == UNKNOWN else largest.cause,
@@ -126,7 +116,7 @@ def _root_cause(moved: Sequence[Moved], cells: Mapping[CellKey, CellDelta], whol
         share=total.absolute_bytes / whole_bytes if whole_bytes else None,
         example=_example(largest),
         by_target={target: _tally(one for one in moved if one.key.target == target) for target in targets},
-        command=_command(cells[largest.key]),
+        command=compiled.command if compiled else "",
     )
 
 
@@ -135,18 +125,9 @@ def _tally(moved: Iterable[Moved]) -> Tally:
     return Tally(len(changes), sum(changes), sum(map(abs, changes)))
 
 
-def _name(one: Moved) -> str:
-    return one.dispatch.name if one.dispatch else one.what
-
-
 def _example(one: Moved) -> Example:
     delta = one.dispatch
     if delta is None:
         return Example(one.key, "", "", None, None, one.change_bytes, one.what)
     base, head = (row.code_bytes if row else None for row in (delta.base, delta.head))
     return Example(one.key, delta.name, delta.component, base, head, one.change_bytes, delta.note)
-
-
-def _command(delta: CellDelta) -> str:
-    cell = delta.head if delta.head is not None and delta.head.measured else delta.base
-    return cell.command if cell else ""

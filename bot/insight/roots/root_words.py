@@ -33,6 +33,11 @@ class Moved:
     features: Mapping[str, str] = field(default_factory=dict)
     same_model: bool = True
 
+    @property
+    def name(self) -> str:
+        """Of the dispatch, or the part in words."""
+        return self.dispatch.name if self.dispatch else self.what
+
 
 def described(cause: str, moved: Sequence[Moved]) -> str:
     """What changed in all of them."""
@@ -52,24 +57,21 @@ def _several(counts: Mapping[str, int]) -> str:
 def _strategy(moved: Sequence[Moved]) -> str:
     common = set.intersection(*(set(one.features) for one in moved))
     if not common:
-        return "another configuration"
+        return "a different configuration"
     ordered = sorted(common, key=lambda name: (name != PIPELINE, len(_patterns(moved, name)), name))
-    shown = [f"{name} {_values(_patterns(moved, name))}" for name in ordered[:1]]
+    patterns = _patterns(moved, ordered[0])
+    values = next(iter(patterns)) if len(patterns) == 1 else _several(patterns)
     also = f", with {', '.join(ordered[1 : 1 + _NAMED])}" if len(ordered) > 1 else ""
-    return "".join(shown) + also
+    return f"{ordered[0]} {values}{also}"
 
 
 def _patterns(moved: Sequence[Moved], name: str) -> Counter[str]:
     return Counter(one.features[name] for one in moved)
 
 
-def _values(patterns: Counter[str]) -> str:
-    return next(iter(patterns)) if len(patterns) == 1 else _several(patterns)
-
-
 def _fusion(moved: Sequence[Moved]) -> str:
     if all(one.dispatch and "structure" in one.dispatch.matched for one in moved):
-        return "the same regions with other constants, shapes or offsets"
+        return "the same regions with different constants, shapes or offsets"
     kinds = Counter(row.kind for one in moved if one.dispatch and (row := one.dispatch.head or one.dispatch.base))
     return f"regions formed differently: {_several(kinds)}"
 
@@ -78,7 +80,7 @@ def _codegen(moved: Sequence[Moved]) -> str:
     pairs = [(one.dispatch.base, one.dispatch.head) for one in moved if one.dispatch]
     known = [(base, head) for base, head in pairs if base and head and ir_differs(base, head) is not None]
     if len(known) < len(pairs):
-        return "the same configuration, other code"
+        return "the same configuration, different code"
     operations = _moved_counts((base.operations, head.operations) for base, head in known)
     decoded = [
         (base.instructions, head.instructions) for base, head in known if base.instructions and head.instructions
@@ -89,7 +91,7 @@ def _codegen(moved: Sequence[Moved]) -> str:
         return f"the same configuration; the operations before machine code differ{told}"
     few = f"few operations before machine code differ ({_signed(operations)})" if operations else _SAME_IR
     of = "" if len(decoded) == len(known) else f" of the {len(decoded):,} that can be decoded"
-    return f"the same configuration, other code; {few}{f'; instructions: {made} in all{of}' if made else ''}"
+    return f"the same configuration, different code; {few}{f'; instructions: {made} in all{of}' if made else ''}"
 
 
 _SAME_IR = "no count of operations before machine code differs"

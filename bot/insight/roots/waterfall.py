@@ -66,15 +66,16 @@ def rest_parts(
     changes = _changes(base, head)
     known = all(row.code_bytes is not None for cell in (base, head) for row in cell.dispatches)
     renamed_bytes += sum(map(named_bytes, dispatches))
-    found = [*_outside_dispatches(changes, dispatches, renamed_bytes, known), *_others(changes)]
-    rest = _artifact_change(base, head) - sum(part.change_bytes for part in found)
-    rest -= sum(code_parts(dispatches).values())
+    found = list(_outside_dispatches(changes, dispatches, renamed_bytes, known))
+    found += [
+        PartDelta(_CAUSE_OF_PART.get(part, "container"), part_words(part), size)
+        for part, size in changes.items()
+        if part not in CODE and part != UNSPLIT
+    ]
+    rest = (head.value("artifact_bytes") or 0) - (base.value("artifact_bytes") or 0)
+    rest -= sum(part.change_bytes for part in found) + sum(code_parts(dispatches).values())
     found.append(PartDelta(UNKNOWN, "parts of the artifact that could not be told apart", rest))
     return tuple(sorted((p for p in found if p.change_bytes), key=lambda p: (-abs(p.change_bytes), p.what)))
-
-
-def _artifact_change(base: Cell, head: Cell) -> int:
-    return (head.value("artifact_bytes") or 0) - (base.value("artifact_bytes") or 0)
 
 
 def _changes(base: Cell, head: Cell) -> Counter[str]:
@@ -117,12 +118,6 @@ def _container_bytes(delta: DispatchDelta) -> int:
         return 0
     row, sign = (delta.head, 1) if delta.head else (delta.base, -1)
     return sign * ((_whole_bytes(row) or 0) - ((row.code_bytes if row else 0) or 0))
-
-
-def _others(changes: Mapping[str, int]) -> Iterator[PartDelta]:
-    for part, size in changes.items():
-        if part not in CODE and part != UNSPLIT:
-            yield PartDelta(_CAUSE_OF_PART.get(part, "container"), part_words(part), size)
 
 
 def waterfall(dispatches: Sequence[DispatchDelta], parts: Sequence[PartDelta]) -> dict[str, int]:

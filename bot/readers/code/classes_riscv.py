@@ -26,9 +26,9 @@ SCALAR_WIDTHS = frozenset({1, 2, 3, 4})
 """Width field of the loads and stores of single floating-point values; all else there are vectors."""
 MEMORY = frozenset({LOAD, LOAD_FP, STORE, STORE_FP})
 
-INTEGER, FLOATING, MASKED = (0, 3, 4), (1, 5), (2, 6)
+INTEGER, FLOATING = (0, 3, 4), (1, 5)
 CONFIGURE = 7
-"""Categories of OP-V (`funct3`): OPIVV OPIVI OPIVX, OPFVV OPFVF, OPMVV OPMVX; and `vsetvl`."""
+"""Categories of OP-V (`funct3`): OPIVV OPIVI OPIVX, OPFVV OPFVF; and `vsetvl`."""
 VECTOR_CLASSES: dict[tuple[int, int], str] = {
     **{(kind, code): "compare" for kind in INTEGER for code in range(0x18, 0x20)},
     **{(kind, code): "compare" for kind in FLOATING for code in (0x18, 0x19, 0x1B, 0x1C, 0x1D, 0x1F)},

@@ -34,25 +34,15 @@ def counter_for(elf: Elf) -> Counter | None:
     machine = int.from_bytes(elf.data[MACHINE_AT : MACHINE_AT + 2], "little")
     if elf.bits != 64 or elf.byte_order != "<":
         return None
-    if machine == EM_X86_64:
-        return _x86_counter()
-    if machine == EM_AARCH64:
-        return _aarch64_counter()
-    return classes_riscv.count if machine == EM_RISCV else None
-
-
-def _x86_counter() -> Counter:
+    if machine not in (EM_X86_64, EM_AARCH64):
+        return classes_riscv.count if machine == EM_RISCV else None
     import capstone  # takes 70 ms, and most commands decode nothing
 
-    decoder = capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64)
-    return lambda code: _count(decoder, code, _visit_x86)
-
-
-def _aarch64_counter() -> Counter:
-    import capstone  # as above
-
-    decoder = capstone.Cs(capstone.CS_ARCH_ARM64, capstone.CS_MODE_LITTLE_ENDIAN)
-    return lambda code: _count(decoder, code, _visit_aarch64)
+    if machine == EM_X86_64:
+        decoder, visit = capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64), _visit_x86
+    else:
+        decoder, visit = capstone.Cs(capstone.CS_ARCH_ARM64, capstone.CS_MODE_LITTLE_ENDIAN), _visit_aarch64
+    return lambda code: _count(decoder, code, visit)
 
 
 def _count(

@@ -11,6 +11,7 @@ import struct
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 
 from bot.core.record import require_counts
 from bot.errors import MalformedBinary
@@ -168,7 +169,9 @@ def _function_code(whole: Object, symbols: list[Symbol]) -> FunctionCode:
     size_bytes = sum(symbol.size_bytes for symbol in symbols)
     if not all(_readable(whole, symbol) for symbol in symbols):
         return FunctionCode(size_bytes, None)
-    code = code_digest(*(piece for symbol in symbols for piece in _pieces(whole, symbol)))
+    # of each function its bytes, and its relocations as text
+    pieces = (_range(whole, each, each.section, each.value, each.size_bytes, 0) for each in symbols)
+    code = code_digest(*chain.from_iterable(pieces))
     return FunctionCode(size_bytes, code, _instructions(whole, symbols))
 
 
@@ -199,11 +202,6 @@ def _readable(whole: Object, function: Symbol) -> bool:
     section = whole.sections.get(function.section)
     inside = section is not None and function.value + function.size_bytes <= section.span.size
     return inside and function.section not in whole.unknown
-
-
-def _pieces(whole: Object, function: Symbol) -> tuple[bytes, bytes]:
-    """The function's bytes and its relocations, these as text."""
-    return _range(whole, function, function.section, function.value, function.size_bytes, 0)
 
 
 def _range(whole: Object, function: Symbol, index: int, start: int, size: int, depth: int) -> tuple[bytes, bytes]:

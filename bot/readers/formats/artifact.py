@@ -10,13 +10,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from bot.core.values.reading import ArtifactReading, Reading
+from bot.core.values.reading import ArtifactReading, Reader, Reading
 from bot.errors import MalformedBinary
-from bot.readers.formats.vm_bytecode import loads_executables, parse_module
+from bot.readers.formats.elf import ElfReader
+from bot.readers.formats.executable import ExecutableReader
+from bot.readers.formats.hsaco import HsacoReader
+from bot.readers.formats.msl import MslReader
+from bot.readers.formats.ptx import PtxReader
+from bot.readers.formats.spirv import SpirvReader
+from bot.readers.formats.vm_bytecode import VmBytecodeReader, loads_executables, parse_module
 from bot.readers.spans import Span, require_disjoint
-from bot.readers.table import is_executable, read_executable
 
-HIDDEN = "no reader knows the format of its executables, so they cannot be told from constants"
+EMBEDDED: tuple[Reader, ...] = (HsacoReader(), ElfReader(), ExecutableReader(), VmBytecodeReader())
+"""Formats that an artifact embeds as they are, each with an unmistakable magic; code objects before other ELF."""
+READERS: tuple[Reader, ...] = (*EMBEDDED, SpirvReader(), PtxReader(), MslReader())
+"""All formats; those of the second row come inside containers."""
+HIDDEN = "no reader knows the format of its executables, so they cannot be told apart from constants"
 
 
 def read_artifact(data: bytes) -> ArtifactReading:
@@ -54,3 +63,16 @@ def _read_all(data: bytes, segments: Iterable[Span]) -> tuple[tuple[Reading, ...
         except MalformedBinary as error:
             unread.append(f"executable of {segment.size} bytes at offset {segment.start}: {error.line}")
     return tuple(readings), tuple(unread)
+
+
+def is_executable(data: bytes) -> bool:
+    """True where a segment of an artifact is an executable, and not constant data."""
+    return any(reader.accepts(data) for reader in EMBEDDED)
+
+
+def read_executable(data: bytes) -> Reading:
+    """Read a binary of any known format; raises `MalformedBinary`, also for unknown ones."""
+    for reader in READERS:
+        if reader.accepts(data):
+            return reader.read(data)
+    raise MalformedBinary(f"{len(data)} bytes of an unknown format, starting {data[:8].hex(' ')}", where="executable")

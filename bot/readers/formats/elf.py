@@ -173,7 +173,10 @@ def defined(elf: Elf, kind: int) -> tuple[Symbol, ...]:
 def symbols(elf: Elf) -> tuple[Symbol, ...]:
     """All symbols of the symbol table, by index."""
     table = symbol_table(elf)
-    return () if table is None else tuple(_symbols(elf, table))
+    if table is None:
+        return ()
+    strings = _strings(elf, table)
+    return tuple(_symbol(elf, strings, fields) for fields in _rows(elf, table))
 
 
 def contents(elf: Elf, symbol: Symbol) -> bytes | None:
@@ -202,14 +205,10 @@ def _outline(data: bytes, file: ELFFile) -> Elf:
     return Elf(data, file.elfclass, order, sections, label_sizes(labelled, "elf"), by_index)
 
 
-def _section_header(file: ELFFile, offset: int) -> Any:
-    structs: Any = file.structs
-    return struct_parse(structs.Elf_Shdr, file.stream, stream_pos=offset)
-
-
 def _sections(file: ELFFile, table: Span, header_bytes: int, whole_bytes: int) -> Iterator[Section]:
+    structs: Any = file.structs
     for index, offset in enumerate(range(table.start, table.end, header_bytes)):
-        header = _section_header(file, offset)
+        header: Any = struct_parse(structs.Elf_Shdr, file.stream, stream_pos=offset)
         if header.sh_type not in EMPTY_TYPES and header.sh_size:
             span = span_inside(header.sh_offset, header.sh_size, whole_bytes, "elf")
             yield Section(
@@ -243,11 +242,6 @@ def _defined(elf: Elf, table: Section, kind: int) -> Iterator[Symbol]:
     for fields in _rows(elf, table):
         if fields[info_at] & 0xF == kind and SHN_UNDEF < fields[section_at] < SHN_LORESERVE:
             yield _symbol(elf, strings, fields)
-
-
-def _symbols(elf: Elf, table: Section) -> Iterator[Symbol]:
-    strings = _strings(elf, table)
-    return (_symbol(elf, strings, fields) for fields in _rows(elf, table))
 
 
 def _rows(elf: Elf, table: Section) -> Iterator[tuple[int, ...]]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import struct
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -81,14 +81,11 @@ class ExecutableReader:
         labelled = _labelled(root, tables, start)
         require_disjoint({*labelled, *filter(None, spans)}, layout.format)
         modules = {span: _module(layout, span, data) for span in dict.fromkeys(spans)}
-        parts = _sum_parts(
-            [
-                label_sizes(labelled, layout.format),
-                *(module.reading.parts for module in modules.values() if module.reading),
-            ]
-        )
+        parts = Counter(label_sizes(labelled, layout.format))
+        for module in modules.values():
+            parts.update(module.reading.parts if module.reading else {})
         entries = _entry_points(layout, root, [modules[span] for span in spans])
-        return Reading(layout.format, len(data), parts, tuple(entries))
+        return Reading(layout.format, len(data), dict(parts), tuple(entries))
 
 
 def _has_header(data: bytes) -> bool:
@@ -141,13 +138,6 @@ def _module(layout: Layout, span: Span | None, data: bytes) -> Module:
     return Module(reading, {entry.name: entry for entry in reading.entry_points})
 
 
-def _sum_parts(readings: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    total: Counter[str] = Counter()
-    for parts in readings:
-        total.update(parts)
-    return dict(total)
-
-
 def _entry_points(layout: Layout, root: Table, modules: list[Module]) -> Iterator[EntryPoint]:
     """The exports in their own order, under the names by which the program knows them."""
     for export in root.tables("exports", layout.export):
@@ -157,7 +147,9 @@ def _entry_points(layout: Layout, root: Table, modules: list[Module]) -> Iterato
         entry = _entry_point(modules[ordinal], kernel, layout.format)
         launch_bytes = export.scalar("block_shared_memory_size", UINT32)
         workgroup = None if entry.workgroup_bytes is None else entry.workgroup_bytes + launch_bytes
-        yield replace(entry, name=_program_name(export) or kernel, workgroup_bytes=workgroup)
+        debug = export.table("debug_info", DEBUG_INFO)
+        name = export.text("name") or (debug.text("name") if debug else "") or kernel
+        yield replace(entry, name=name, workgroup_bytes=workgroup)
 
 
 def _entry_point(module: Module, kernel: str, where: str) -> EntryPoint:
@@ -166,11 +158,6 @@ def _entry_point(module: Module, kernel: str, where: str) -> EntryPoint:
     if kernel not in module.entries:
         raise MalformedBinary(f"export {kernel[:80]!r} is not in its module", where=where)
     return module.entries[kernel]
-
-
-def _program_name(export: Table) -> str:
-    debug = export.table("debug_info", DEBUG_INFO)
-    return export.text("name") or (debug.text("name") if debug else "")
 
 
 def _image(module: Table) -> Span | None:

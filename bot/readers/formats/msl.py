@@ -1,7 +1,8 @@
 """Metal shader source: the text of each kernel and its threadgroup memory.
 
-Format: "Metal Shading Language Specification", sections 2.1 to 2.3 (sizes and alignments of types) and 4.4
-(`threadgroup` address space), https://developer.apple.com/metal/Metal-Shading-Language-Specification.pdf. The
+Format: "Metal Shading Language Specification", sections 2.1 to 2.3 with tables 2.1 to 2.4 (sizes and alignments of
+types: a vector of three takes the space of four unless it is packed, a matrix is an array of its column vectors) and
+4.4 (`threadgroup` address space), https://developer.apple.com/metal/Metal-Shading-Language-Specification.pdf. The
 compiler makes it with SPIRV-Cross, which writes arrays as `spvUnsafeArray<T, N>`. Source does not say what a kernel's
 frame takes: the driver decides.
 """
@@ -9,13 +10,13 @@ frame takes: the driver decides.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, field
 from operator import itemgetter
 
 from bot.core.values.reading import EntryPoint, Reading
 from bot.errors import MalformedBinary
 from bot.readers.code.code_digest import code_digest, fingerprint, without_name
 from bot.readers.formats.blocks import Block, blocks, header_pattern, outside, without_comments
-from bot.readers.formats.msl_types import ARRAY_TEMPLATE, TypeSizes
 
 HEADER = header_pattern(rb"\b(?P<kind>kernel\s+void|struct)\s+(?P<name>\w+)")
 MAGIC = b"#include <metal_stdlib>"
@@ -23,6 +24,26 @@ MAGIC_WITHIN_BYTES = 1 << 12
 THREADGROUP = re.compile(rb"\bthreadgroup\s(?P<declaration>[^;(){}]*)(?P<end>;?)")
 """Without an end it is no declaration; the pattern fits all the same, so that none of it is looked at twice."""
 THREADGROUP_ARGUMENT = re.compile(rb"\[\[\s*threadgroup\s*\(")
+
+ARRAY_TEMPLATE = "spvUnsafeArray"
+SCALAR_BYTES = {
+    "bool": 1, "char": 1, "uchar": 1, "int8_t": 1, "uint8_t": 1,
+    "short": 2, "ushort": 2, "half": 2, "bfloat": 2, "int16_t": 2, "uint16_t": 2,
+    "int": 4, "uint": 4, "float": 4, "int32_t": 4, "uint32_t": 4, "atomic_int": 4, "atomic_uint": 4,
+    "long": 8, "ulong": 8, "int64_t": 8, "uint64_t": 8, "size_t": 8,
+}  # fmt: skip
+MAX_DEPTH = 16
+"""Of nested array templates."""
+MAX_DECLARATION = 1000
+"""Characters; longer ones are not looked into."""
+MAX_BYTES = 1 << 48
+
+VECTOR = re.compile(r"(?P<packed>packed_)?(?P<scalar>[a-z]+?)(?P<columns>[234])(?:x(?P<rows>[234]))?")
+ARRAY = re.compile(rf"(?:{ARRAY_TEMPLATE}|array)\s*<(?P<item>.*),\s*(?P<count>\d{{1,10}})u?\s*>", re.DOTALL)
+DECLARATION = re.compile(
+    r"(?P<type>[\w:]+(?:\s*<[^;=]*>)?)\s+(?P<name>\w+)\s*(?P<extents>(?:\[\s*\d{1,10}u?\s*\]\s*){0,8})(?:=.*)?",
+    re.DOTALL,
+)
 
 
 class MslReader:
@@ -76,3 +97,76 @@ def _threadgroup_bytes(kernel: bytes, sizes: TypeSizes) -> int | None:
             return None
         total += size.size_bytes
     return total
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """Of a type, in bytes."""
+
+    size_bytes: int
+    alignment_bytes: int
+
+    def times(self, count: int) -> Size | None:
+        """An array of `count` of them; None where it is absurdly large."""
+        padded = _aligned(self.size_bytes, self.alignment_bytes)
+        return Size(padded * count, self.alignment_bytes) if padded * count <= MAX_BYTES else None
+
+
+@dataclass(slots=True)
+class TypeSizes:
+    """Sizes of the types of one source; structs may use those defined before them."""
+
+    structs: dict[str, Size | None] = field(default_factory=dict)
+
+    def define_struct(self, name: str, body: str) -> None:
+        """Take in a struct's members; its size is None where one of them has no known size."""
+        end, alignment = 0, 1
+        for member in filter(None, (part.strip() for part in body.split(";"))):
+            size = self.declared(member)
+            if size is None:
+                self.structs[name] = None
+                return
+            alignment = max(alignment, size.alignment_bytes)
+            end = _aligned(end, size.alignment_bytes) + size.size_bytes
+        self.structs[name] = Size(_aligned(end, alignment), alignment)
+
+    def declared(self, declaration: str) -> Size | None:
+        """Size of what `type name[n]…` declares; None for anything else."""
+        text = declaration.strip()
+        match = DECLARATION.fullmatch(text) if len(text) <= MAX_DECLARATION else None
+        size = self.of(match["type"]) if match else None
+        for extent in re.findall(r"\d+", match["extents"]) if match else ():
+            size = size and size.times(int(extent))
+        return size
+
+    def of(self, type_name: str, depth: int = 0) -> Size | None:
+        """Size of a type; None where it is not known."""
+        name = type_name.strip()
+        array = ARRAY.fullmatch(name)
+        if array and depth < MAX_DEPTH:
+            item = self.of(array["item"], depth + 1)
+            return item and item.times(int(array["count"]))
+        if name in SCALAR_BYTES:
+            return Size(SCALAR_BYTES[name], SCALAR_BYTES[name])
+        return self.structs[name] if name in self.structs else _vector(name)
+
+
+def _vector(name: str) -> Size | None:
+    match = VECTOR.fullmatch(name)
+    if match is None or match["scalar"] not in SCALAR_BYTES:
+        return None
+    scalar_bytes, columns = SCALAR_BYTES[match["scalar"]], int(match["columns"])
+    if match["rows"]:
+        return _lanes(scalar_bytes, int(match["rows"]), packed=False).times(columns)
+    return _lanes(scalar_bytes, columns, packed=match["packed"] is not None)
+
+
+def _lanes(scalar_bytes: int, count: int, *, packed: bool) -> Size:
+    if packed:
+        return Size(scalar_bytes * count, scalar_bytes)
+    padded = scalar_bytes * (4 if count == 3 else count)
+    return Size(padded, padded)
+
+
+def _aligned(size_bytes: int, alignment: int) -> int:
+    return -(-size_bytes // alignment) * alignment

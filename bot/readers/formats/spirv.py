@@ -225,6 +225,7 @@ def _entry_points(module: Module) -> Iterator[EntryPoint]:
         function = module.functions.get(function_id)
         if function is None:
             raise MalformedBinary(f"entry point {name[:80]!r} names no function", where="spirv")
+        widest = max((module.types.vector_bits[each] for each in function.vectors), default=0)
         yield EntryPoint(
             name,
             code_bytes=function.words * WORD_BYTES,
@@ -232,13 +233,8 @@ def _entry_points(module: Module) -> Iterator[EntryPoint]:
             stack_kind=None if function.stack_bytes is None else "static",
             workgroup_bytes=_workgroup_bytes(module, interface) if lists_all else whole,
             code=codes[function_id],
-            instructions=_instructions_text(module, function),
+            instructions=instructions_of(function.opcodes, function.vectors.total(), widest).text(),
         )
-
-
-def _instructions_text(module: Module, function: Function) -> str:
-    widest = max((module.types.vector_bits[each] for each in function.vectors), default=0)
-    return instructions_of(function.opcodes, function.vectors.total(), widest).text()
 
 
 def _codes(module: Module) -> dict[int, str]:

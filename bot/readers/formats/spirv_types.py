@@ -65,10 +65,6 @@ class TypeTable:
         return None if size is None else size[0]
 
 
-def _bool(_: TypeTable, __: array[int]) -> Size:
-    return 4, 4
-
-
 def _number(_: TypeTable, words: array[int]) -> Size:
     size_bytes = -(-words[2] // 8)
     return size_bytes, size_bytes
@@ -125,7 +121,7 @@ def _aligned(size_bytes: int, alignment: int) -> int:
 
 
 RULES: dict[int, tuple[Callable[[TypeTable, array[int]], Size | None], int]] = {
-    OP_BOOL: (_bool, 2),
+    OP_BOOL: (lambda _table, _words: (4, 4), 2),
     OP_INT: (_number, 4),
     OP_FLOAT: (_number, 3),
     OP_VECTOR: (_vector, 4),

@@ -1,0 +1,18 @@
+"""The files of a run as texts, for the tests that compare or store them."""
+
+from __future__ import annotations
+
+from bot.core.codec.report_json import report_lines
+from bot.core.codec.snapshot_json import lines, rows_of
+from bot.core.values.snapshot import Snapshot
+from bot.core.values.whole_report import Report
+
+
+def to_json(snapshot: Snapshot) -> str:
+    """The text of `snapshot.json`."""
+    return b"".join(lines(rows_of(snapshot))).decode()
+
+
+def report_to_json(report: Report) -> str:
+    """The text of `report.json`."""
+    return b"".join(report_lines(report)).decode()
