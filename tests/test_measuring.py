@@ -369,7 +369,7 @@ def test_one_bad_cell_does_not_stop_the_others(tmp_path: Path) -> None:
     crashed, torn = failures["alpha on vmvx"], failures["alpha on rocm"]
     assert (crashed.signal, crashed.message) == ("SIGSEGV", "ended by SIGSEGV")
     assert torn.stage == "read" and torn.message
-    assert failures["beta on rocm"].message == "exit code 0 without a word"
+    assert failures["beta on rocm"].message == "exit code 0 without a message"
     assert all(cell.command for cell in rows.values())
     assert all(not cell.metrics and cell.artifact_digest is None for cell in rows.values() if not cell.measured)
     assert from_json(to_json(snapshots["head"])) == snapshots["head"]

@@ -401,7 +401,7 @@ def test_a_compiler_that_prints_100_mb(tmp_path: Path) -> None:
 def test_a_compiler_that_writes_nothing(tmp_path: Path) -> None:
     run, cells = run_with(tmp_path, {"do": "nothing", "kind": "direct"}), cells_of(tmp_path, ["m"], [VMVX])
     run.compile(cells)
-    assert run.failure(cells[0]) == Failure("compile", "exit code 0 without a word", 0)
+    assert run.failure(cells[0]) == Failure("compile", "exit code 0 without a message", 0)
 
 
 def test_warnings_are_no_failure(tmp_path: Path) -> None:
