@@ -22,9 +22,10 @@ from bot.core.values.snapshot import Cell, CellKey, Failure
 from bot.errors import InputError, UsageError
 from bot.inputs.config import load_config
 from bot.measurement.prepare import Request, Show, prepare, repository_at
-from bot.measurement.run import SidePlan, Workshop, open_side, scratch_directory
+from bot.measurement.run import SidePlan, Workshop, open_side
 from bot.render.text.escape import clean
 from bot.render.text.filters import plural
+from bot.system.files import temporary_directory
 from bot.system.processes import Cancel, Meter
 
 FEW = 4
@@ -97,7 +98,7 @@ def repeated(side: SidePlan, cells: Sequence[PlannedCell], runs: int, workshop: 
 
     workshop.progress.plan(len(cells) * runs, 0, sum(cell.cost for cell in cells) * runs)
     meter = Meter()
-    with scratch_directory() as scratch, open_side(side, workshop, scratch, meter, finish) as compiles:
+    with temporary_directory("run-") as scratch, open_side(side, workshop, scratch, meter, finish) as compiles:
         for _ in range(runs):
             run_all(compiles.tasks(cells, share=False), workshop.jobs, workshop.cancel.set, workshop.progress)
     workshop.progress.spent(meter.cpu_ms, workshop.jobs)

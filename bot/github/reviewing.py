@@ -26,10 +26,9 @@ from bot.github.delivering import Destination, deliver, tell, told_if_broken
 from bot.github.opening import Opened, Wanted, judging_rules, opened, wanted_sides, workspace_rules
 from bot.github.services import Services, store_of
 from bot.inputs.config import Config
-from bot.measurement.prepare import load_snapshot, measured, plan_digest, require_writable
+from bot.measurement.prepare import load_snapshot, measured, plan_digest, require_writable, say_failed
 from bot.measurement.recheck import suspects
 from bot.measurement.run import SidePlan
-from bot.measurement.sides import say_failed
 from bot.reporting.making import reported
 from bot.reporting.writing import write_snapshot
 from bot.store.artifact_store import ArtifactStore, artifact_name, file_name

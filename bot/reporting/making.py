@@ -34,12 +34,14 @@ def reported(config: Config, base: Snapshot, head: Snapshot, baseline: Baseline,
         notes=(*_notes(base, head, deltas), *_once(head, verdict)),
         explanations=told,
         root_causes=root_causes(deltas, told, changed_models(base, head)),
-        overview=overview(base, head, config.pairs, config.depths, _shares(config)),
+        overview=overview(
+            base,
+            head,
+            config.pairs,
+            config.depths,
+            {metric: float(band.value) for metric, band in config.noise.items()},
+        ),
     )
-
-
-def _shares(config: Config) -> dict[str, float]:
-    return {metric: float(band.value) for metric, band in config.noise.items()}
 
 
 def require_verdict(made: Report, out: Path) -> None:
@@ -54,7 +56,9 @@ def no_verdict(made: Report, out: Path) -> NoVerdict:
     if any(cell.measured for snapshot in (made.base, made.head) for cell in snapshot.cells):
         why = nothing_in_common(made.base, made.head)
         return NoVerdict(what, where=where, hint=why or next((d.reason for d in made.deltas if d.reason), ""))
-    return NoVerdict(f"{what}, no cell could be measured on either side", where=where, hint=_first_word(made.head))
+    failure = next((cell.failure for cell in made.head.cells if cell.failure), None)
+    hint = failure.first_line if failure else "no cells were planned"
+    return NoVerdict(f"{what}, no cell could be measured on either side", where=where, hint=hint)
 
 
 def _notes(base: Snapshot, head: Snapshot, deltas: Sequence[CellDelta]) -> tuple[str, ...]:
@@ -80,8 +84,3 @@ def _once(head: Snapshot, verdict: Verdict) -> tuple[str, ...]:
 
 _REPEATABLE = frozenset({"ok", "over-stack-limit", "failed"})
 _NAMED = 3
-
-
-def _first_word(snapshot: Snapshot) -> str:
-    failure = next((cell.failure for cell in snapshot.cells if cell.failure), None)
-    return failure.first_line if failure else "no cells were planned"
