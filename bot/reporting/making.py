@@ -34,14 +34,12 @@ def reported(config: Config, base: Snapshot, head: Snapshot, baseline: Baseline,
         notes=(*_notes(base, head, deltas), *_once(head, verdict)),
         explanations=told,
         root_causes=root_causes(deltas, told, changed_models(base, head)),
-        overview=overview(
-            base,
-            head,
-            config.pairs,
-            config.depths,
-            {metric: float(band.value) for metric, band in config.noise.items()},
-        ),
+        overview=overview(base, head, config.pairs, config.depths, _shares(config)),
     )
+
+
+def _shares(config: Config) -> dict[str, float]:
+    return {metric: float(band.value) for metric, band in config.noise.items()}
 
 
 def require_verdict(made: Report, out: Path) -> None:
