@@ -24,13 +24,9 @@ _HEAD = f"{'what':14}{'entries':>9}{'size':>12}  {'unused since':18}{'last used'
 def _row(words: str, found: list[Entry]) -> str:
     if not found:
         return ""
-    times = [_when(choose(entry.used_ns for entry in found)) for choose in (min, max)]
+    first, last = (datetime.fromtimestamp(choose(entry.used_ns for entry in found) / 10**9) for choose in (min, max))
     total = human(sum(entry.size_bytes for entry in found))
-    return f"{words:14}{len(found):>9,}{total:>12}  {times[0]:18}{times[1]:18}".rstrip()
-
-
-def _when(time_ns: int) -> str:
-    return datetime.fromtimestamp(time_ns / 10**9).strftime("%Y-%m-%d %H:%M")
+    return f"{words:14}{len(found):>9,}{total:>12}  {first:%Y-%m-%d %H:%M}  {last:%Y-%m-%d %H:%M}"
 
 
 def prune(cache: Path, limit_bytes: int) -> str:

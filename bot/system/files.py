@@ -25,7 +25,6 @@ PART_PREFIX = ".part-"
 OWN_PREFIX = "code-size-bot-"
 """The program's temporary directories in the system's place for them; all are locked, by `lock` or as it does it."""
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
-READ_ONLY = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
 _DIRECTORY_MODE, _FILE_MODE = 0o755, 0o644
 _GRACE_SECONDS = 60
 """Younger than this, a directory may not have been locked yet."""
