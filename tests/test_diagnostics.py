@@ -163,7 +163,7 @@ def test_directories_go_and_relative_paths_stay(line: str, short: str) -> None:
 
 def test_a_timeout() -> None:
     found = failed(exit_code=None, signal="SIGKILL", timed_out=True, output="half a wo")
-    assert (found.stage, found.message) == ("timeout", "stopped after 90 s without an end")
+    assert (found.stage, found.message) == ("timeout", "not finished after 90 s")
 
 
 def test_silence() -> None:

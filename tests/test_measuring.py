@@ -394,7 +394,7 @@ def test_a_hang_is_a_timeout(tmp_path: Path) -> None:
     room, _ = workshop(tmp_path, timeout_seconds=1)
     snapshots = measure_sides([SidePlan("head", fake.toolchain, cells, SOURCE)], room)
     [row] = snapshots["head"].cells
-    assert (row.status, row.failure) == ("timeout", Failure("timeout", "stopped after 1 s without an end"))
+    assert (row.status, row.failure) == ("timeout", Failure("timeout", "not finished after 1 s"))
     assert wait_until(lambda: not any(map(is_alive, fake.pids))) and len(fake.pids) == 2
     assert files_in(tmp_path / "cache") == []
 

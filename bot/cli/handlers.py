@@ -1,4 +1,4 @@
-"""From parsed arguments to a story of the pipeline: a handler for each command, and everything that they import."""
+"""A handler for each command: from parsed arguments to an exit code, with everything that the commands import."""
 
 from __future__ import annotations
 

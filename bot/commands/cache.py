@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 
 from bot.compiler.caches.storage import KINDS, Entry, entries, evict
-from bot.measurement.cache_limit import left_words
+from bot.measurement.cache_limit import removed_words
 from bot.render.text.filters import human
 
 
@@ -32,6 +32,6 @@ def _row(words: str, found: list[Entry]) -> str:
 def prune(cache: Path, limit_bytes: int) -> str:
     """Let go of what is above the limit; what went, and what is left."""
     gone, left = evict(cache, limit_bytes)
-    went = f"{left_words(gone)} left the cache" if gone else "nothing had to leave the cache"
+    went = f"removed {removed_words(gone)}" if gone else "nothing was removed"
     above = f", above the limit of {human(limit_bytes)}: compilers in use stay" if left > limit_bytes else ""
-    return f"{went}; it holds {human(left)}{above}"
+    return f"{went}; the cache holds {human(left)}{above}"

@@ -1,4 +1,4 @@
-"""The story of `calibrate`: how much the same compile differs from itself on this machine.
+"""`calibrate`: how much the same compile differs from itself on this machine.
 
 A few cells are compiled several times over, each from its model as the printed command does, and nothing comes from the
 cache. All are compiled once before any is compiled again, as many side by side as when measuring, so that the repeats
@@ -135,7 +135,7 @@ def _said(found: Runs, show: Show) -> Iterator[str]:
     if not bands:
         raise InputError("no cell could be compiled in every run", hint="choose others with --model and --target")
     for id_ in (id_ for id_ in NOISY if id_ not in bands):
-        show.say(f"{id_} is left out: the kernel did not tell it of every run of any cell")
+        show.say(f"{id_} is left out: the kernel did not report it for every run of any cell")
     yield from _table(by_metric["compile_cpu_ms"])
     yield ""
     yield f"noise: {{{', '.join(f'{id_}: {percent}%' for id_, percent in bands.items())}}}"

@@ -1,4 +1,4 @@
-"""The story of `explain`: from a report that somebody made to what it says of one cell."""
+"""`explain`: what a report says of one cell."""
 
 from __future__ import annotations
 

@@ -246,7 +246,7 @@ def compile_once(
         outcome = _invoke(kit, [*argv, *resume], source, directory, layout=layout)
         if outcome.ok and (directory / _ARTIFACT).is_file():
             return _collect(kit, argv, directory, outcome, front)
-        said = without_places(whole_lines(outcome.output))  # the printed command does not ask for places
+        said = without_places(whole_lines(outcome.output))  # the printed command does not ask for locations
         return failure(replace(outcome, output=said), kit.timeout_seconds)
 
 

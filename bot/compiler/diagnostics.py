@@ -83,7 +83,7 @@ class Undumped:
 def failure(ending: Outcome, timeout_seconds: float, stage: str = "compile") -> Failure:
     """What a reader is told of a compile that ended badly; never without a message."""
     if ending.timed_out:
-        return Failure("timeout", f"stopped after {timeout_seconds:g} s without an end")
+        return Failure("timeout", f"not finished after {timeout_seconds:g} s")
     if option := unknown_option(ending.output):
         return Failure("option", f"this compiler does not know the option {option}", ending.exit_code)
     message = trim(ending.output)

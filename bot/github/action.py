@@ -1,4 +1,4 @@
-"""The action's entry: an event and the action's inputs become a context, and the context a story."""
+"""The action's entry: which of the runs on GitHub an event and the action's inputs ask for."""
 
 from __future__ import annotations
 

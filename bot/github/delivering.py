@@ -1,4 +1,4 @@
-"""Handing a report out: files and job summary first, so that GitHub cannot lose them; then comment and check."""
+"""Delivers a report: files and job summary first, which GitHub cannot lose; then comment and check."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The stories of a run that measures on GitHub.
+"""The runs on GitHub that measure: reviews, baselines and shards.
 
 review: open both sides of the event, measure the head, find or measure the base, compare, deliver.
 baseline: measure the pushed commit, unless a stored one stands for it, and store it.
@@ -38,7 +38,7 @@ from bot.system.files import write_atomically
 
 
 def review(services: Services) -> int:
-    """Measure and compare the two sides of the event, and deliver the report, or word of what broke."""
+    """Measure and compare the two sides of the event, and deliver the report, or what broke."""
     require_writable(services.out)
     with told_if_broken(services, lambda: Destination.of(services, *judging_rules(services))):
         return _reviewed(services)

@@ -153,7 +153,7 @@ INPUTS: tuple[Input, ...] = (
     ),
     Input(
         "pull-request",
-        "Number of the pull request that a run by hand reports to; empty: job summary only",
+        "Number of the pull request that a manual run reports to; empty: job summary only",
         "",
         _count(_MAX_PULL_REQUEST),
         "pull_request",

@@ -120,7 +120,7 @@ _KNOWN: dict[str, _Known] = {
     ),
     "accept": _Known(
         'accept "REASON"',
-        "accept the failing findings at their present values; later growth fires again",
+        "accept the failing findings at their present values; later growth is reported again",
         'accept "faster attention is worth 4 KiB"',
         _reason,
     ),

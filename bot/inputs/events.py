@@ -176,7 +176,7 @@ def _schedule(context: RunContext, payload: Value) -> RunContext:
 
 
 def _workflow_dispatch(context: RunContext, payload: Value) -> RunContext:
-    return replace(_on_default(context, payload), story="review", why="started by hand")
+    return replace(_on_default(context, payload), story="review", why="started manually")
 
 
 # --- the trusted half -----------------------------------------------------------------------------------------------

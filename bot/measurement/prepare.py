@@ -50,7 +50,7 @@ class Request:
     Attributes:
         specs: side → SPEC; a side that is not named comes from the configuration.
         shard: (index from 1, count) of the part to measure.
-        plan: the text that `plan --shards` printed; without it shards are dealt out by size.
+        plan: the text that `plan --shards` printed; without it cells are spread by size.
     """
 
     specs: dict[str, str] = field(default_factory=dict)

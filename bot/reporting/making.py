@@ -62,7 +62,7 @@ def no_verdict(made: Report, out: Path) -> NoVerdict:
 def _notes(base: Snapshot, head: Snapshot, deltas: Sequence[CellDelta]) -> tuple[str, ...]:
     """What a reader must not miss beside the cells themselves."""
     unstable = (
-        f"{delta.key}: {delta.noise}; judged by the most innocent pair"
+        f"{delta.key}: {delta.noise}; judged by the pair that differs least"
         for delta in deltas
         if delta.unstable and delta.state != "same"
     )
