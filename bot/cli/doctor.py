@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from bot.errors import BotError
 from bot.inputs.config import load_config
+from bot.system.defaults import cores
 from bot.system.files import write_atomically
 from bot.system.processes import Cancel, run
 
@@ -71,13 +71,9 @@ def _cache(cache: Path) -> Check:
     return Check("cache", f"{cache}, {free >> 30} GiB free", hint)
 
 
-def _cores() -> Check:
-    return Check("cores", str(os.cpu_count() or 1))
-
-
 def examine(cache: Path, cancel: Cancel) -> bool:
     """Print one line a check; True where nothing has to be fixed."""
-    checks = (_python(), _git(cancel), _pip(cancel), _onnx(), _suite(), _cache(cache), _cores())
+    checks = (_python(), _git(cancel), _pip(cancel), _onnx(), _suite(), _cache(cache), Check("cores", str(cores())))
     for check in checks:
         mark = "missing" if check.hint else "ok"
         print(f"{mark:8}{check.what:16}{check.found}" + (f" -> {check.hint}" if check.hint else ""))

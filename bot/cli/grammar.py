@@ -84,7 +84,7 @@ def _selectors(parser: argparse.ArgumentParser) -> None:
     jobs = "compiles side by side (default: %(default)s)"
     parser.add_argument("--jobs", type=_positive, default=cores(), metavar="N", help=jobs)
     parser.add_argument("--cache", type=_directory, default=default_cache(), metavar="DIR", help=_CACHE_HELP)
-    limit = "what the cache may hold when the run has ended; the longest unused leaves it first"
+    limit = "size limit of the cache after the run; what was unused for the longest time is removed first"
     parser.add_argument("--cache-limit", type=_limit, metavar="SIZE", help=f"{limit} {_default_limit()}")
 
 
@@ -105,7 +105,7 @@ def _measure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--compiler", type=_spec, required=True, metavar="SPEC", help="the compiler")
     parser.add_argument("--out", type=_path, required=True, metavar="FILE", help="the snapshot to write")
     parser.add_argument("--shard", type=_shard, default=(1, 1), metavar="I/N", help="measure only part I of N")
-    about = "what `plan --shards N` printed; without it, parts are dealt out by the models' sizes"
+    about = "what `plan --shards N` printed; without it, cells are spread by the models' sizes"
     parser.add_argument("--plan", type=_path, metavar="FILE", help=about)
     _selectors(parser)
 
@@ -145,7 +145,7 @@ def _explain(parser: argparse.ArgumentParser) -> None:
 
 def _plan(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--shards", type=_positive, required=True, metavar="N", help="how many")
-    about = "an earlier snapshot: deal out by what each cell cost to compile then"
+    about = "an earlier snapshot: spread the cells by what each cost to compile then"
     parser.add_argument("--costs", type=_path, metavar="FILE", help=about)
     _selectors(parser)
 
@@ -166,7 +166,7 @@ def _doctor(parser: argparse.ArgumentParser) -> None:
 
 def _cache(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cache", type=_directory, default=default_cache(), metavar="DIR", help=_CACHE_HELP)
-    about = "let go of the longest unused until the rest is within the limit; what a running run uses stays"
+    about = "remove what was unused for the longest time until the rest is within the limit; what a run uses now stays"
     parser.add_argument("--prune", action="store_true", help=about)
     limit = "with --prune: what may stay, such as 2GiB, or 0B for nothing"
     parser.add_argument("--limit", type=_limit, metavar="SIZE", help=f"{limit} {_default_limit()}")

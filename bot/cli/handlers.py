@@ -1,11 +1,11 @@
-"""From parsed arguments to a story of the pipeline: a handler for each command, and everything that they import."""
+"""A handler for each command: from parsed arguments to an exit code, with everything that the commands import."""
 
 from __future__ import annotations
 
 import argparse
 import os
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import ExitStack
 from pathlib import Path
 
 from bot.cli.doctor import examine
@@ -61,20 +61,17 @@ def _compare(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) 
     return _exit_code(compare(request, show, cancel))
 
 
-def _measure(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> int:
+def _measure(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> None:
     measure(_request(arguments, {"head": arguments.compiler}), show, cancel)
-    return 0
 
 
-def _calibrate(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> int:
+def _calibrate(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> None:
     lines = calibrate(_request(arguments, {"head": arguments.compiler}), arguments.runs, show, cancel)
     print(for_log("\n".join(lines)))
-    return 0
 
 
-def _merge(arguments: argparse.Namespace, show: TerminalShow, _cancel: Cancel) -> int:
+def _merge(arguments: argparse.Namespace, show: TerminalShow, _cancel: Cancel) -> None:
     merge(arguments.parts, arguments.out, show)
-    return 0
 
 
 def _report(arguments: argparse.Namespace, show: TerminalShow, _cancel: Cancel) -> int:
@@ -83,28 +80,24 @@ def _report(arguments: argparse.Namespace, show: TerminalShow, _cancel: Cancel) 
     return _exit_code(report(request, arguments.base, arguments.head, show))
 
 
-def _explain(arguments: argparse.Namespace, show: TerminalShow, _cancel: Cancel) -> int:
+def _explain(arguments: argparse.Namespace, show: TerminalShow, _cancel: Cancel) -> None:
     show.explain(arguments)
-    return 0
 
 
-def _plan(arguments: argparse.Namespace, _show: TerminalShow, cancel: Cancel) -> int:
+def _plan(arguments: argparse.Namespace, _show: TerminalShow, cancel: Cancel) -> None:
     found = plan_shards(_request(arguments, {}), arguments.shards, arguments.costs, cancel)
     print(canonical(found).decode())
-    return 0
 
 
-def _cache(arguments: argparse.Namespace, _show: TerminalShow, _cancel: Cancel) -> int:
+def _cache(arguments: argparse.Namespace, _show: TerminalShow, _cancel: Cancel) -> None:
     if arguments.prune:
         print(prune(arguments.cache, _limit(arguments.limit)))
     else:
         print(shown_cache(arguments.cache))
-    return 0
 
 
-def _init(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> int:
+def _init(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> None:
     show.started(init(arguments.directory, arguments.action, arguments.force, cancel))
-    return 0
 
 
 def _doctor(arguments: argparse.Namespace, _show: TerminalShow, cancel: Cancel) -> int:
@@ -119,7 +112,7 @@ def _action(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -
     return act(os.environ, asked, show, cancel)
 
 
-HANDLERS: dict[str, Callable[[argparse.Namespace, TerminalShow, Cancel], int]] = {
+HANDLERS: dict[str, Callable[[argparse.Namespace, TerminalShow, Cancel], int | None]] = {
     "init": _init,
     "compare": _compare,
     "measure": _measure,
@@ -138,16 +131,11 @@ def _limit(given: int | None) -> int:
     return limit_of_environment() if given is None else given
 
 
-def _within_limit(arguments: argparse.Namespace, show: TerminalShow) -> AbstractContextManager[None]:
-    """The limit of those commands that have one."""
-    if "cache_limit" not in arguments:
-        return nullcontext()
-    return limited(arguments.cache, _limit(arguments.cache_limit), show.say)
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Run the command that was asked for; returns the exit code."""
     sweep_temporary()
     show = TerminalShow(quiet=arguments.quiet)
-    with _within_limit(arguments, show):
-        return HANDLERS[arguments.command](arguments, show, Cancel())
+    with ExitStack() as stack:
+        if "cache_limit" in arguments:
+            stack.enter_context(limited(arguments.cache, _limit(arguments.cache_limit), show.say))
+        return HANDLERS[arguments.command](arguments, show, Cancel()) or 0

@@ -39,13 +39,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         where, hint = str(error.filename or ""), "free some space, or check the permissions"
         return _complain(OutputError(error.strerror or str(error), where=where, hint=hint))
     except Exception as error:
-        return _complain(_internal(error))
-
-
-def _internal(error: Exception) -> InternalError:
-    told = InternalError.of(error)
-    told.__cause__ = error
-    return told
+        told = InternalError.of(error)
+        told.__cause__ = error
+        return _complain(told)
 
 
 def _complain(error: BotError) -> int:

@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 
 from bot.compiler.caches.storage import KINDS, Entry, entries, evict
-from bot.measurement.cache_limit import left_words
+from bot.measurement.cache_limit import removed_words
 from bot.render.text.filters import human
 
 
@@ -24,18 +24,14 @@ _HEAD = f"{'what':14}{'entries':>9}{'size':>12}  {'unused since':18}{'last used'
 def _row(words: str, found: list[Entry]) -> str:
     if not found:
         return ""
-    times = [_when(choose(entry.used_ns for entry in found)) for choose in (min, max)]
+    first, last = (datetime.fromtimestamp(choose(entry.used_ns for entry in found) / 10**9) for choose in (min, max))
     total = human(sum(entry.size_bytes for entry in found))
-    return f"{words:14}{len(found):>9,}{total:>12}  {times[0]:18}{times[1]:18}".rstrip()
-
-
-def _when(time_ns: int) -> str:
-    return datetime.fromtimestamp(time_ns / 10**9).strftime("%Y-%m-%d %H:%M")
+    return f"{words:14}{len(found):>9,}{total:>12}  {first:%Y-%m-%d %H:%M}  {last:%Y-%m-%d %H:%M}"
 
 
 def prune(cache: Path, limit_bytes: int) -> str:
     """Let go of what is above the limit; what went, and what is left."""
     gone, left = evict(cache, limit_bytes)
-    went = f"{left_words(gone)} left the cache" if gone else "nothing had to leave the cache"
+    went = f"removed {removed_words(gone)}" if gone else "nothing was removed"
     above = f", above the limit of {human(limit_bytes)}: compilers in use stay" if left > limit_bytes else ""
-    return f"{went}; it holds {human(left)}{above}"
+    return f"{went}; the cache holds {human(left)}{above}"

@@ -1,4 +1,4 @@
-"""The story of `calibrate`: how much the same compile differs from itself on this machine.
+"""`calibrate`: how much the same compile differs from itself on this machine.
 
 A few cells are compiled several times over, each from its model as the printed command does, and nothing comes from the
 cache. All are compiled once before any is compiled again, as many side by side as when measuring, so that the repeats
@@ -22,9 +22,10 @@ from bot.core.values.snapshot import Cell, CellKey, Failure
 from bot.errors import InputError, UsageError
 from bot.inputs.config import load_config
 from bot.measurement.prepare import Request, Show, prepare, repository_at
-from bot.measurement.run import SidePlan, Workshop, open_side, scratch_directory
+from bot.measurement.run import SidePlan, Workshop, open_side
 from bot.render.text.escape import clean
 from bot.render.text.filters import plural
+from bot.system.files import temporary_directory
 from bot.system.processes import Cancel, Meter
 
 FEW = 4
@@ -97,7 +98,7 @@ def repeated(side: SidePlan, cells: Sequence[PlannedCell], runs: int, workshop: 
 
     workshop.progress.plan(len(cells) * runs, 0, sum(cell.cost for cell in cells) * runs)
     meter = Meter()
-    with scratch_directory() as scratch, open_side(side, workshop, scratch, meter, finish) as compiles:
+    with temporary_directory("run-") as scratch, open_side(side, workshop, scratch, meter, finish) as compiles:
         for _ in range(runs):
             run_all(compiles.tasks(cells, share=False), workshop.jobs, workshop.cancel.set, workshop.progress)
     workshop.progress.spent(meter.cpu_ms, workshop.jobs)
@@ -134,7 +135,7 @@ def _said(found: Runs, show: Show) -> Iterator[str]:
     if not bands:
         raise InputError("no cell could be compiled in every run", hint="choose others with --model and --target")
     for id_ in (id_ for id_ in NOISY if id_ not in bands):
-        show.say(f"{id_} is left out: the kernel did not tell it of every run of any cell")
+        show.say(f"{id_} is left out: the kernel did not report it for every run of any cell")
     yield from _table(by_metric["compile_cpu_ms"])
     yield ""
     yield f"noise: {{{', '.join(f'{id_}: {percent}%' for id_, percent in bands.items())}}}"

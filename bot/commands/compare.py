@@ -13,8 +13,7 @@ from bot.core.values.whole_report import Baseline
 from bot.errors import UsageError
 from bot.inputs.config import Config, load_config
 from bot.inputs.requirements import pinned_compiler
-from bot.measurement.prepare import Request, Show, is_snapshot, load_snapshot, require_writable
-from bot.measurement.sides import measured_sides
+from bot.measurement.prepare import Request, Show, is_snapshot, load_snapshot, measured_sides, require_writable
 from bot.system.processes import Cancel
 
 

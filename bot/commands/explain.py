@@ -1,4 +1,4 @@
-"""The story of `explain`: from a report that somebody made to what it says of one cell."""
+"""`explain`: what a report says of one cell."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.console import Console
 
 from bot.core.codec.report_json import report_of
-from bot.core.codec.report_rows import DispatchRow, Numbers, ReportCell, ReportRow, Words
+from bot.core.codec.report_rows import Numbers, ReportCell, ReportRow, Words
 from bot.core.metrics import METRIC_BY_ID, METRIC_IDS
 from bot.core.rules.delta import MetricDelta
 from bot.core.values.explanation import DispatchDelta, Explanation
@@ -121,7 +121,7 @@ def _explanation(cell: ReportCell) -> Explanation | None:
         cell.cause,
         cell.first,
         cell.why,
-        tuple(map(_dispatch_delta, cell.dispatches)),
+        tuple(DispatchDelta(d.base, d.head, d.matched, d.cause, d.component, d.note, d.diff) for d in cell.dispatches),
         unchanged=cell.unchanged or 0,
         rebased=cell.rebased or 0,
         short_digests=cell.short_digests,
@@ -130,7 +130,3 @@ def _explanation(cell: ReportCell) -> Explanation | None:
         parts=cell.parts,
     )
     return made if made.cause or made.why or made.dispatches or made.components else None
-
-
-def _dispatch_delta(row: DispatchRow) -> DispatchDelta:
-    return DispatchDelta(row.base, row.head, row.matched, row.cause, row.component, row.note, row.diff)

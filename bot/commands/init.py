@@ -1,4 +1,4 @@
-"""The story of `init`: a configuration and workflows for the repository that one stands in, and what to do next."""
+"""`init`: a configuration and workflows for a repository, and what to do next."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ def _notes(root: Path, found: Found, config: Config, branch: str, *, in_git: boo
     left_out = sorted(found.left_out.items())
     yield from (f"  not {name}: {why}" for name, why in left_out[:_LEFT_OUT_TOLD])
     if len(left_out) > _LEFT_OUT_TOLD:
-        yield f"  and {len(left_out) - _LEFT_OUT_TOLD} more files not; name in `models` what you miss"
+        yield f"  and {len(left_out) - _LEFT_OUT_TOLD} more files were left out; add to `models` those you want"
     yield from (f"  no pin: {line}" for line in found.unpinned)
     yield (
         f"compiler: {found.compiler}, as {found.pin} pins it"
@@ -233,7 +233,7 @@ def _steps(config: str, branch: str, action: str, *, in_git: bool) -> Iterator[s
     )
     yield f"Commit, and push to {branch}: that run stores the first baseline, on the branch code-size-data."
     yield (
-        'Open a pull request. What it changes is told in a comment, in the check "code size" and in the summary of its '
-        "run; where nothing changed there is no comment, unless the configuration says `comment: always`. If growth is "
-        "to stop a merge, require that check in the branch protection."
+        'Open a pull request. What it changes is shown in a comment, in the check "code size" and in the summary of '
+        "its run; where nothing changed there is no comment, unless the configuration says `comment: always`. If "
+        "growth is to stop a merge, require that check in the branch protection."
     )

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from bot.errors import OutputError
 from bot.inputs.config import load_config
-from bot.measurement.prepare import Request, Show, require_writable
-from bot.measurement.sides import measured_sides, say_failed
+from bot.measurement.prepare import Request, Show, measured_sides, require_writable, say_failed
 from bot.reporting.writing import write_snapshot
 from bot.system.processes import Cancel
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from msgspec import structs
 
-from bot.compiler.diagnostics import Ending, Undumped, failure, stack_figure_bytes
+from bot.compiler.diagnostics import Undumped, failure, stack_figure_bytes
 from bot.compiler.machine import not_started, require_room, require_started
 from bot.compiler.sharing.places import without_places
 from bot.compiler.tools.bindings import Bindings
@@ -144,12 +144,6 @@ def _invoke(
     return outcome
 
 
-def _ending(outcome: Outcome, kit: Kit) -> Ending:
-    """As the printed command ends, which does not ask for places."""
-    said = without_places(whole_lines(outcome.output))
-    return Ending(outcome.exit_code, outcome.signal, outcome.timed_out, said, kit.timeout_seconds)
-
-
 def _text(path: Path) -> str | None:
     try:
         return path.read_text(encoding="utf-8", errors="replace")
@@ -170,14 +164,11 @@ def _program(kit: Kit, directory: Path) -> str | None:
     return kit.bindings.ask("program", **paths) if paths.keys() >= _REQUIRED_PHASES else None
 
 
-def _strategies(kit: Kit, directory: Path) -> str | None:
-    chosen = _phase(directory, "9.executable-configurations")
-    return None if chosen is None else kit.bindings.ask("strategies", executable_configurations=str(chosen))
-
-
-def _operations(kit: Kit, directory: Path) -> str | None:
-    lowered = _phase(directory, _LOWERED)
-    return None if lowered is None else kit.bindings.ask("operations", executable_targets=str(lowered))
+def _asked(kit: Kit, operation: str, directory: Path, phase: str) -> str | None:
+    """What the IR worker says of one phase; None where the compile left none."""
+    path = _phase(directory, phase)
+    name = phase.partition(".")[2].replace("-", "_")
+    return None if path is None else kit.bindings.ask(operation, **{name: str(path)})
 
 
 def _phases_ms(directory: Path) -> dict[str, int]:
@@ -192,13 +183,6 @@ def _phases_ms(directory: Path) -> dict[str, int]:
 def _added(front: Mapping[str, int], back: Mapping[str, int]) -> dict[str, int]:
     """A resumed half begins with the last phase of the other, which it only reads."""
     return {phase: front.get(phase, 0) + back.get(phase, 0) for phase in (*front, *back)}
-
-
-def _allocas(kit: Kit, argv: Sequence[str], directory: Path) -> str | None:
-    lowered = _phase(directory, _LOWERED)
-    if lowered is None or _CPU not in argv:
-        return None
-    return kit.bindings.ask("allocas", executable_targets=str(lowered))
 
 
 def compile_front(kit: Kit, argv: Sequence[str], source: Source, *, measuring: bool = True) -> Front | None:
@@ -230,9 +214,9 @@ def _collect(kit: Kit, argv: Sequence[str], directory: Path, outcome: Outcome, f
         stack_usage=_text(directory / "stack-usage.txt"),
         statistics=front.statistics if front else _text(directory / "statistics.json"),
         program=front.program if front else _program(kit, directory),
-        allocas=_allocas(kit, argv, directory),
-        strategies=_strategies(kit, directory),
-        operations=_operations(kit, directory),
+        allocas=_asked(kit, "allocas", directory, _LOWERED) if _CPU in argv else None,
+        strategies=_asked(kit, "strategies", directory, "9.executable-configurations"),
+        operations=_asked(kit, "operations", directory, _LOWERED),
         cpu_ms=outcome.cpu_ms + (front.cpu_ms if front else 0),
         peak_rss_kib=max(filter(None, peaks), default=None),
         phases_ms=_added(front.phases_ms if front else {}, _phases_ms(directory)),
@@ -262,7 +246,8 @@ def compile_once(
         outcome = _invoke(kit, [*argv, *resume], source, directory, layout=layout)
         if outcome.ok and (directory / _ARTIFACT).is_file():
             return _collect(kit, argv, directory, outcome, front)
-        return failure(_ending(outcome, kit))
+        said = without_places(whole_lines(outcome.output))  # the printed command does not ask for locations
+        return failure(replace(outcome, output=said), kit.timeout_seconds)
 
 
 def is_stack_refusal(failed: Failure) -> bool:

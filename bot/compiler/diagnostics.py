@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from bot.compiler.machine import blamed
 from bot.core.values.snapshot import Failure
+from bot.system.processes import Outcome
 
 MOST_LINES = 12
 MOST_CHARACTERS = 1500
@@ -35,11 +35,6 @@ def unknown_option(output: str) -> str | None:
 def stack_figure_bytes(output: str) -> int | None:
     """The compiler's own figure where its stack gate refused: the largest of those it gives."""
     return max((int(match[2]) for match in _STACK.finditer(output)), default=None)
-
-
-def _figure_bytes(output: str) -> int | None:
-    match = _SHARED.search(output)
-    return int(match[1]) if match else stack_figure_bytes(output)
 
 
 def _short(line: str) -> str:
@@ -85,31 +80,21 @@ class Undumped:
         return not self._dumping or _DUMP in text
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
-    """How a compile ended badly, as `bot.system.processes.Outcome` says it."""
-
-    exit_code: int | None
-    signal: str | None
-    timed_out: bool
-    output: str
-    timeout_seconds: float
-
-
-def failure(ending: Ending, stage: str = "compile") -> Failure:
-    """The row that a reader sees for it; never without a message."""
+def failure(ending: Outcome, timeout_seconds: float, stage: str = "compile") -> Failure:
+    """What a reader is told of a compile that ended badly; never without a message."""
     if ending.timed_out:
-        return Failure("timeout", f"stopped after {ending.timeout_seconds:g} s without an end")
+        return Failure("timeout", f"not finished after {timeout_seconds:g} s")
     if option := unknown_option(ending.output):
         return Failure("option", f"this compiler does not know the option {option}", ending.exit_code)
     message = trim(ending.output)
     if ending.signal:
         message = f"ended by {ending.signal}" + (f"\n{message}" if message else "")
-    message = message or f"exit code {ending.exit_code} without a word"
+    message = message or f"exit code {ending.exit_code} without a message"
+    shared = _SHARED.search(ending.output)
     return Failure(
         stage=stage,
         message=blamed(message, ending.output),
         exit_code=ending.exit_code,
         signal=ending.signal,
-        figure_bytes=_figure_bytes(ending.output),
+        figure_bytes=int(shared[1]) if shared else stack_figure_bytes(ending.output),
     )

@@ -19,6 +19,7 @@ _LEAST_FREE_BYTES = 1 << 20
 """With less than this, a compile that went well may have left half a file."""
 _NO_ROOM = re.compile(r"No space left on device|Disk quota exceeded", re.IGNORECASE)
 _NOT_STARTED = re.compile(r"error while loading shared libraries: (.{1,200})")
+_INCOMPLETE = "check that its files are complete"
 _KIND = re.compile(r"(model name|flags|Features|CPU part|isa|uarch)\s*:")
 _OTHERS = re.compile(
     r"out of memory|std::bad_alloc|Cannot allocate memory|Too many open files|Read-only file system"
@@ -45,14 +46,14 @@ def require_room(outcome: Outcome, directory: Path) -> None:
 def require_started(outcome: Outcome, spec: str) -> None:
     """Refuse a compiler that the loader did not start; raises CompilerUnavailable."""
     if outcome.exit_code == 127 and (match := _NOT_STARTED.search(outcome.output)):
-        raise CompilerUnavailable(f"cannot be started: {match[1]}", where=spec, hint="is it still all there?")
+        raise CompilerUnavailable(f"cannot be started: {match[1]}", where=spec, hint=_INCOMPLETE)
 
 
 def not_started(error: OSError, binary: Path, spec: str) -> Exception:
     """The error of a compiler that the kernel did not start; of anything else, the error itself."""
     if error.filename != str(binary):
         return error
-    return CompilerUnavailable(f"cannot be started: {error.strerror}", where=spec, hint="is it still all there?")
+    return CompilerUnavailable(f"cannot be started: {error.strerror}", where=spec, hint=_INCOMPLETE)
 
 
 def processor(argv: Sequence[str]) -> str:

@@ -127,7 +127,8 @@ class Side:
         tasks = []
         for action in actions:
             if action.do == "finish":
-                self._finish(action)
+                assert action.cell is not None and action.result is not None
+                self._finish_cell(action.cell, action.result, action.donor)
             elif action.do == "drop":
                 self._book.drop(shared.flags, shared.proof.wrong)
             else:
@@ -146,10 +147,6 @@ class Side:
         if shared is None or action.group is None:
             return action.cell.cost
         return action.cell.weight * (shared.fronts[action.group.name][0].text.count(_EXECUTABLE) + 1)
-
-    def _finish(self, action: Action) -> None:
-        assert action.cell is not None and action.result is not None
-        self._finish_cell(action.cell, action.result, action.donor)
 
     def _run(self, shared: _Shared | None, action: Action, layout: int) -> list[Task]:
         """Do one action, and whatever the proof says is next."""

@@ -1,9 +1,8 @@
-"""The action's entry: an event and the action's inputs become a context, and the context a story."""
+"""The action's entry: which of the runs on GitHub an event and the action's inputs ask for."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
 
 from bot.core.codec.json_text import canonical
 from bot.errors import BotError, InternalError, UsageError
@@ -37,7 +36,10 @@ def _act(environ: Mapping[str, str], asked: str, show: Show, cancel: Cancel) -> 
     inputs = read_inputs(environ)
     show.say(f"{context.event or 'no event'}: {context.story} ({context.why})")
     wanted = asked if asked != "auto" else inputs.command
-    with open_services(environ, context, inputs, show, cancel) as services, _within_limit(services):
+    with (
+        open_services(environ, context, inputs, show, cancel) as services,
+        limited(services.request.cache, limit_of_environment(), show.say),
+    ):
         if wanted in _PARTS and context.event:
             _PARTS[wanted](services)
             return 0
@@ -45,10 +47,6 @@ def _act(environ: Mapping[str, str], asked: str, show: Show, cancel: Cancel) -> 
             what = f"this event asks for {context.story!r}, not for {wanted!r}: {context.why}"
             raise UsageError(what, where="event", hint="let the command be auto")
         return _STORIES[context.story](services)
-
-
-def _within_limit(services: Services) -> AbstractContextManager[None]:
-    return limited(services.request.cache, limit_of_environment(), services.show.say)
 
 
 def _nothing(services: Services) -> int:

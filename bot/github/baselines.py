@@ -1,4 +1,4 @@
-"""Stored baselines as the stories on GitHub ask for them: one that is damaged is as good as none.
+"""Stored baselines as the runs on GitHub ask for them: one that is damaged counts as none.
 
 It is skipped in favour of another, and said in the log only: nothing about the change under review is wrong, and the
 next push that measures the same commit writes it anew.
@@ -61,7 +61,7 @@ def nearest_costs(services: Services, store: Store, side: Opened) -> Costs | Non
     except Interrupted:
         raise
     except BotError as error:
-        services.show.say(f"shards are dealt out by size, stored costs could not be read: {error.line}")
+        services.show.say(f"cells are spread by size, as stored costs could not be read: {error.line}")
         return None
 
 

@@ -1,4 +1,4 @@
-"""Handing a report out: files and job summary first, so that GitHub cannot lose them; then comment and check."""
+"""Delivers a report: files and job summary first, which GitHub cannot lose; then comment and check."""
 
 from __future__ import annotations
 
@@ -178,7 +178,8 @@ def told_if_broken(services: Services, to: Callable[[], Destination], words: str
         raise
     except Exception as error:
         try:
-            deliver_broken(_prefixed(words, as_bot_error(error)), services, to())
+            told = as_bot_error(error)
+            deliver_broken(InputError(f"{words}: {told.line}") if words else told, services, to())
         except Exception as second:  # the first one is worth more
             services.show.say(as_bot_error(second).line)
         raise
@@ -187,10 +188,6 @@ def told_if_broken(services: Services, to: Callable[[], Destination], words: str
 def as_bot_error(error: Exception) -> BotError:
     """The error in one line that everyone may read."""
     return error if isinstance(error, BotError) else InternalError.of(error, public=True)
-
-
-def _prefixed(words: str, error: BotError) -> BotError:
-    return InputError(f"{words}: {error.line}") if words else error
 
 
 def _writable(services: Services, to: Destination) -> Hub | None:
@@ -242,17 +239,17 @@ def _comment(hub: Hub, final: Report, to: Destination, memory: Memory, services:
 
 
 def _publish(hub: Hub, body: str, to: Destination, *, create: bool, services: Services) -> str:
-    if to.pull is None:
+    number = to.pull
+    if number is None:
         return ""
-    done = publish(hub, to.pull, marker(to.config.report_id), body, create=create, still_current=_still(hub, to))
+
+    def still_current() -> bool:
+        return not to.head_sha or pull(hub, number).head_sha == to.head_sha
+
+    done = publish(hub, number, marker(to.config.report_id), body, create=create, still_current=still_current)
     words = f"comment {done.action}: {done.url}" if done else "no comment: nothing to say, or a newer head has one"
     services.show.say(words)
     return done.url if done else ""
-
-
-def _still(hub: Hub, to: Destination) -> Callable[[], bool]:
-    """Is the head that the report is about still the pull request's?"""
-    return lambda: not to.head_sha or to.pull is None or pull(hub, to.pull).head_sha == to.head_sha
 
 
 def _check(hub: Hub, check: CheckRun, to: Destination, services: Services) -> None:

@@ -146,9 +146,8 @@ def opened(services: Services, head: Wanted, base: Wanted | None = None) -> Iter
     with ExitStack() as stack:
         right = _open(services, stack, head)
         if services.inputs.config and not right.config_name:
-            raise ConfigError(
-                "does not exist at this commit", where=services.inputs.config, hint="hint the input config"
-            )
+            hint = "correct the input config"
+            raise ConfigError("does not exist at this commit", where=services.inputs.config, hint=hint)
         if base is None:
             yield right, right
         elif base.sha == head.sha:
@@ -199,12 +198,9 @@ def _named_from_top(tree: Path) -> Iterator[None]:
     try:
         yield
     except BotError as error:
-        what, where, hint = (_from_top(tree, text) for text in (error.what, error.where, error.hint))
+        texts = (error.what, error.where, error.hint)
+        what, where, hint = (text.replace(f"{tree}/", "").replace(str(tree), "the repository") for text in texts)
         raise type(error)(what, where=where, hint=hint) from None
-
-
-def _from_top(tree: Path, text: str) -> str:
-    return text.replace(f"{tree}/", "").replace(str(tree), "the repository")
 
 
 def workspace_rules(services: Services) -> tuple[Config, str]:

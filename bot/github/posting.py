@@ -1,4 +1,4 @@
-"""The trusted stories: they run nothing of a pull request, and believe nothing that an artifact says of itself.
+"""The trusted runs: they run nothing of a pull request, and believe nothing that an artifact says of itself.
 
 post: the report of a pull request whose own run could not write: its snapshots, checked, compared and rendered here.
 command: what a person with write access asked for in a `/code-size` comment.

@@ -1,4 +1,4 @@
-"""The stories of a run that measures on GitHub.
+"""The runs on GitHub that measure: reviews, baselines and shards.
 
 review: open both sides of the event, measure the head, find or measure the base, compare, deliver.
 baseline: measure the pushed commit, unless a stored one stands for it, and store it.
@@ -26,10 +26,10 @@ from bot.github.delivering import Destination, deliver, tell, told_if_broken
 from bot.github.opening import Opened, Wanted, judging_rules, opened, wanted_sides, workspace_rules
 from bot.github.services import Services, store_of
 from bot.inputs.config import Config
-from bot.measurement.prepare import load_snapshot, measured, plan_digest, require_writable
+from bot.measurement.prepare import load_snapshot, measured, plan_digest, require_writable, say_failed
 from bot.measurement.recheck import suspects
 from bot.measurement.run import SidePlan
-from bot.measurement.sides import say_failed
+from bot.render.text.filters import plural
 from bot.reporting.making import reported
 from bot.reporting.writing import write_snapshot
 from bot.store.artifact_store import ArtifactStore, artifact_name, file_name
@@ -38,7 +38,7 @@ from bot.system.files import write_atomically
 
 
 def review(services: Services) -> int:
-    """Measure and compare the two sides of the event, and deliver the report, or word of what broke."""
+    """Measure and compare the two sides of the event, and deliver the report, or what broke."""
     require_writable(services.out)
     with told_if_broken(services, lambda: Destination.of(services, *judging_rules(services))):
         return _reviewed(services)
@@ -67,7 +67,8 @@ def _stored_baseline(services: Services) -> int:
         store = store_of(services, head.config)
         if found := standing_for(services, store, head, entry.digest):
             known = found[0]
-            services.show.say(f"nothing to measure: {known.entry.sha[:10]} ({_older(known.distance)}) gives the same")
+            older = f"{plural(known.distance, 'commit')} older" if known.distance else "of that very commit"
+            services.show.say(f"nothing to measure: {known.entry.sha[:10]} ({older}) gives the same")
             return 0
         snapshot = _whole(services, head, plan)
         write_snapshot(services.out / "head.json", snapshot)
@@ -122,7 +123,8 @@ def _shard(text: str) -> tuple[int, int]:
 
 def _compared(services: Services, base: Opened, head: Opened, rules: Config) -> Report:
     """Both sides measured or found, and held against the rules."""
-    with_head = _known(head.wanted) or _joined(services, head)
+    given = head.wanted.snapshot
+    with_head = load_snapshot(given) if given else _joined(services, head)
     plans = [] if with_head else [head.plan("head", services)]
     found = _base(services, base)
     known = {side: one for side, one in (("base", found.snapshot), ("head", with_head)) if one is not None}
@@ -145,10 +147,6 @@ def _asked_twice(services: Services, head: Opened, sides: dict[str, Snapshot], r
         services.show.say(f"changed cells are not compiled twice: {why}")
         return sides
     return measured([plan], sides, services.request, rules, services.show, services.cancel)
-
-
-def _known(wanted: Wanted) -> Snapshot | None:
-    return load_snapshot(wanted.snapshot) if wanted.snapshot else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,10 +195,6 @@ def _plan_or_reason(services: Services, label: str, side: Opened) -> tuple[SideP
         return None, error.line
 
 
-def _older(distance: int) -> str:
-    return "of that very commit" if not distance else f"{distance} commit{'s' if distance > 1 else ''} older"
-
-
 def _whole(services: Services, head: Opened, plan: SidePlan) -> Snapshot:
     joined = _joined(services, head)
     if joined is None:
@@ -226,18 +220,12 @@ def _lost(services: Services, head: Opened, merged: Snapshot) -> list[str]:
     """One line for each shard of the plan of which no cell arrived."""
     if not services.inputs.plan:
         return []
+    text, where = services.inputs.plan, "input plan"
+    names = [part.shard for part in decoded(text, Matrix, where, "give what the command plan printed", "plan").include]
     cells, arrived = head.selected(services).cells, {cell.key for cell in merged.cells}
-    parts = {
-        name: assigned(cells, services.inputs.plan, *_shard(name), where="input plan") for name in _planned(services)
-    }
+    parts = {name: assigned(cells, text, *_shard(name), where=where) for name in names}
     lost = {name: len(part) for name, part in parts.items() if not arrived & {cell.key for cell in part}}
     return [f"shard {name} is lost: its {count} cells are not measured" for name, count in lost.items()]
-
-
-def _planned(services: Services) -> list[str]:
-    """The shards of the plan, as I/N."""
-    plan = decoded(services.inputs.plan, Matrix, "input plan", "give what the command plan printed", "plan")
-    return [part.shard for part in plan.include]
 
 
 def _nothing(base: Opened, head: Snapshot) -> Snapshot:

@@ -1,4 +1,4 @@
-"""Keeps what the environment says in confidence from the programs that this one starts: compilers are not trusted.
+"""Hides the secrets of the environment from the programs that this one starts: compilers are not trusted.
 
 A child's own environment is scrubbed, but as the same user, or as root in the action's image, it can read its parent's:
 `/proc/<pid>/environ` shows the memory in which the kernel put the environment when the program began, whatever was

@@ -76,17 +76,10 @@ def open_services(
     auth = credentials(token, context.server_url)
     with ExitStack() as stack:
         git = Git(Path(environ.get("GITHUB_WORKSPACE") or Path.cwd()), cancel, auth)
-        yield Services(context, inputs, hub, git, show, cancel, stack, *_files(environ), _on_actions(environ))
-
-
-def _files(environ: Mapping[str, str]) -> tuple[Path | None, Path | None]:
-    names = (environ.get("GITHUB_OUTPUT"), environ.get("GITHUB_STEP_SUMMARY"))
-    outputs, summary = (Path(name) if name else None for name in names)
-    return outputs, summary
-
-
-def _on_actions(environ: Mapping[str, str]) -> bool:
-    return environ.get("GITHUB_ACTIONS") == "true"
+        names = (environ.get("GITHUB_OUTPUT"), environ.get("GITHUB_STEP_SUMMARY"))
+        outputs, summary = (Path(name) if name else None for name in names)
+        on_actions = environ.get("GITHUB_ACTIONS") == "true"
+        yield Services(context, inputs, hub, git, show, cancel, stack, outputs, summary, on_actions)
 
 
 def _data_branch(services: Services, config: Config) -> Store:

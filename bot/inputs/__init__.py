@@ -1,1 +1,1 @@
-"""What the user and the event say, as values: YAML configuration and units."""
+"""What the user and the event say, as values: configuration, events, action inputs and comment commands."""

@@ -125,10 +125,6 @@ def _shard(text: str) -> str:
     return text
 
 
-def _text(text: str) -> str:
-    return text
-
-
 INPUTS: tuple[Input, ...] = (
     Input(
         "command", f"What to do: {', '.join(COMMANDS)}; auto is what the event asks for", "auto", _command, "command"
@@ -157,14 +153,14 @@ INPUTS: tuple[Input, ...] = (
     ),
     Input(
         "pull-request",
-        "Number of the pull request that a run by hand reports to; empty: job summary only",
+        "Number of the pull request that a manual run reports to; empty: job summary only",
         "",
         _count(_MAX_PULL_REQUEST),
         "pull_request",
     ),
     Input("shards", "For plan: over how many runners to spread the cells", "", _count(_MAX_SHARDS), "shards"),
     Input("shard", "For measure: which part of the plan, as I/N", "", _shard, "shard"),
-    Input("plan", "For measure: the plan that shard is a part of, as plan printed it", "", _text, "plan"),
+    Input("plan", "For measure: the plan that shard is a part of, as plan printed it", "", str, "plan"),
     Input("parts", "Snapshots of all shards, files or globs, that together are the head side", "", _words, "parts"),
     Input("jobs", "Compiles side by side; empty: one per core", "", _count(_MAX_JOBS), "jobs"),
     Input("cache", "Directory of the cell and compiler cache, for actions/cache", "", _line, "cache"),

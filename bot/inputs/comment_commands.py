@@ -76,10 +76,6 @@ def _none(text: str) -> tuple[str, ...]:
     return ()
 
 
-def _ignored(_text: str) -> tuple[str, ...]:
-    return ()
-
-
 def _two_sides(text: str) -> tuple[str, ...]:
     words = _split(text)
     if len(words) != 2:
@@ -124,11 +120,11 @@ _KNOWN: dict[str, _Known] = {
     ),
     "accept": _Known(
         'accept "REASON"',
-        "accept the failing findings at their present values; later growth fires again",
+        "accept the failing findings at their present values; later growth is reported again",
         'accept "faster attention is worth 4 KiB"',
         _reason,
     ),
-    "help": _Known("help", "this text", "help", _ignored),
+    "help": _Known("help", "this text", "help", lambda _text: ()),
 }
 
 

@@ -88,9 +88,9 @@ def _models(top: Path, names: Iterable[str]) -> tuple[tuple[str, ...], dict[str,
     for name in sorted(set(names) - left_out.keys(), key=lambda name: (name.count("/"), name)):
         first = by_stem.setdefault(Path(name).stem, name)
         if first != name:
-            left_out[name] = f"its name is that of {first}, and reports go by it"
+            left_out[name] = f"it has the same name as {first}, and reports name models by it"
     by_size = sorted(by_stem.values(), key=lambda name: ((top / name).stat().st_size, name))
-    beyond = f"beyond the {MOST_MODELS} smallest, and a pull request waits for each"
+    beyond = f"beyond the {MOST_MODELS} smallest models: each adds to the time of a pull request's run"
     left_out |= dict.fromkeys(by_size[MOST_MODELS:], beyond)
     return tuple(sorted(by_size[:MOST_MODELS])), left_out
 

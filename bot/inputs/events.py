@@ -151,10 +151,6 @@ def _label_action(action: str, name: str) -> tuple[Story, str, str]:
     return "review", f"pull request {action}: {APPROVAL_LABEL}", name if action == "labeled" else ""
 
 
-def _pull_request_target(context: RunContext, _payload: Value) -> RunContext:
-    return _nothing(context, _UNTRUSTED_TARGET)
-
-
 # --- branches, schedules, by hand -----------------------------------------------------------------------------------
 
 
@@ -180,7 +176,7 @@ def _schedule(context: RunContext, payload: Value) -> RunContext:
 
 
 def _workflow_dispatch(context: RunContext, payload: Value) -> RunContext:
-    return replace(_on_default(context, payload), story="review", why="started by hand")
+    return replace(_on_default(context, payload), story="review", why="started manually")
 
 
 # --- the trusted half -----------------------------------------------------------------------------------------------
@@ -246,7 +242,7 @@ def _commanded(context: RunContext, issue: Value, comment: Value) -> RunContext:
 
 _RULES: dict[str, _Rule] = {
     "pull_request": _pull_request,
-    "pull_request_target": _pull_request_target,
+    "pull_request_target": lambda context, _payload: _nothing(context, _UNTRUSTED_TARGET),
     "push": _push,
     "schedule": _schedule,
     "workflow_dispatch": _workflow_dispatch,

@@ -49,13 +49,10 @@ class Value:
         """The value below; missing where a key is missing. InputError where something on the way has no keys."""
         value = self
         for key in keys:
-            value = value._step(key)
+            if not isinstance(value.raw, Mapping):
+                raise value._error("is missing" if value.raw is None else "is no object")
+            value = Value(value.raw.get(key), self.source, f"{value.path}.{key}" if value.path else key)
         return value
-
-    def _step(self, key: str) -> Value:
-        if not isinstance(self.raw, Mapping):
-            raise self._error("is missing" if self.raw is None else "is no object")
-        return Value(self.raw.get(key), self.source, f"{self.path}.{key}" if self.path else key)
 
     @property
     def missing(self) -> bool:

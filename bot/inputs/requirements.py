@@ -39,13 +39,9 @@ def _asked(path: Path) -> list[tuple[int, str]]:
         raise ConfigError("is not UTF-8", where=str(path), hint="save the file as UTF-8") from None
     except OSError as error:
         raise ConfigError(f"cannot be read: {error.strerror}", where=str(path)) from None
-    written = _toml_strings if path.suffix == ".toml" else _whole
-    wanted = ((number, requirement_of(text)) for number, line in enumerate(lines, 1) for text in written(line))
+    numbered = enumerate([_toml_strings(line) if path.suffix == ".toml" else [line] for line in lines], 1)
+    wanted = ((number, requirement_of(text)) for number, texts in numbered for text in texts)
     return [(number, text) for number, text in wanted if is_compiler(text)]
-
-
-def _whole(line: str) -> list[str]:
-    return [line]
 
 
 def _toml_strings(line: str) -> list[str]:

@@ -33,15 +33,15 @@ def limited(cache: Path, limit_bytes: int, say: Callable[[str], None]) -> Iterat
     try:
         gone, left = evict(cache, limit_bytes, since_ns)
     except OSError as error:
-        say(f"the cache was not held to its limit: {error.filename}: {error.strerror}")
+        say(f"the cache could not be reduced to its limit: {error.filename}: {error.strerror}")
         return
     if gone:
-        say(f"the cache was above its limit of {human(limit_bytes)}: {left_words(gone)} left it")
+        say(f"the cache was above its limit of {human(limit_bytes)}: removed {removed_words(gone)}")
     if left > limit_bytes:
         say(f"the cache holds {human(left)}, above its limit of {human(limit_bytes)}: all of it was used just now")
 
 
-def left_words(gone: list[Entry]) -> str:
-    """What left the cache, in words."""
+def removed_words(gone: list[Entry]) -> str:
+    """What was removed from the cache."""
     total = human(sum(entry.size_bytes for entry in gone))
-    return f"{plural(len(gone), 'entry')} of {total}, unused for the longest time,"
+    return f"{plural(len(gone), 'entry')} of {total}, unused for the longest time"

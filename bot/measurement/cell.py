@@ -1,4 +1,4 @@
-"""The pipeline's page between compiles and numbers: one finished compile, or its failure, as a row of the snapshot."""
+"""One finished compile, or its failure, as a cell of the snapshot."""
 
 from __future__ import annotations
 

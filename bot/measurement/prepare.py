@@ -1,7 +1,8 @@
-"""The pipeline's first page: from a request, a configuration and a repository state to sides that can be measured."""
+"""From a request, a configuration and a repository state to planned sides, and to the snapshots of both."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ from typing import Protocol
 
 from bot.compiler.caches.cell_cache import CellCache, TextStore, cell_key, digest_of
 from bot.compiler.repository import Repository, repository_of
-from bot.compiler.tools.option_names import in_its_words
+from bot.compiler.tools.probe import in_its_words
 from bot.compiler.tools.toolchain import resolve
 from bot.core.codec.snapshot_json import from_lines
 from bot.core.rules.sharding import assigned, shard
@@ -20,11 +21,12 @@ from bot.core.values.snapshot import Snapshot
 from bot.core.values.whole_report import Report
 from bot.errors import InputError, OutputError
 from bot.inputs.config import Config
-from bot.inputs.models import load_models
 from bot.measurement.recheck import recheck
 from bot.measurement.run import Progress, SidePlan, Workshop, check_flags, measure_sides
 from bot.system.files import is_writable
 from bot.system.processes import Cancel
+
+_FAILED_AT_ONCE = 40
 
 
 class Show(Protocol):
@@ -48,7 +50,7 @@ class Request:
     Attributes:
         specs: side → SPEC; a side that is not named comes from the configuration.
         shard: (index from 1, count) of the part to measure.
-        plan: the text that `plan --shards` printed; without it shards are dealt out by size.
+        plan: the text that `plan --shards` printed; without it cells are spread by size.
     """
 
     specs: dict[str, str] = field(default_factory=dict)
@@ -82,6 +84,32 @@ def planned(request: Request, config: Config, repository: Repository) -> Planned
     else:
         cells = assigned(cells, request.plan, *request.shard, where="the plan")
     return Planned(models, targets, cells)
+
+
+def load_models(paths: Sequence[Path], top: Path | None) -> tuple[Model, ...]:
+    """Read every model once; raises InputError for one that is missing, empty or unreadable.
+
+    `top` is the repository's work tree: paths are printed relative to it, or to the configuration's directory.
+    """
+    return tuple(_load_model(path, top.resolve() if top else None) for path in paths)
+
+
+def _load_model(path: Path, top: Path | None) -> Model:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        hint = "check `models` of the configuration"
+        raise InputError(f"cannot be read: {error.strerror}", where=str(path), hint=hint) from None
+    if not data.strip():
+        raise InputError("is empty", where=str(path), hint="a model holds at least one function")
+    whole = path.resolve()
+    inside = top is not None and whole.is_relative_to(top)
+    shown = whole.relative_to(top).as_posix() if top and inside else f"{whole.parent.name}/{whole.name}"
+    try:
+        shown.encode()
+    except UnicodeEncodeError:
+        raise InputError("has a name that is not UTF-8", where=ascii(shown), hint="rename it") from None
+    return Model(path.stem, str(whole), shown, hashlib.sha256(data).hexdigest(), len(data))
 
 
 def repository_at(config: Path | None, cancel: Cancel) -> Repository:
@@ -123,7 +151,9 @@ def measured(
     if not plans:
         return known
     with show.progress() as progress:
-        keeps = _keeps(request.cache, show)
+        keeps = is_writable(request.cache.absolute())
+        if not keeps:
+            show.say(f"the cache {request.cache} is read-only: it is used, and nothing that this run measures is kept")
         cache, texts = CellCache(request.cache, keeps), TextStore(request.cache, keeps)
         workshop = Workshop(cache, request.jobs, rules.timeout_seconds, cancel, progress, texts)
         new = [plan for plan in plans if plan.label not in known]
@@ -131,17 +161,34 @@ def measured(
         return recheck(plans, sides, rules, workshop) if len(sides) == len(SIDES) else sides
 
 
-def _keeps(cache: Path, show: Show) -> bool:
-    """Whether the cache can be written; a line where it can only be read."""
-    keeps = is_writable(cache.absolute())
-    if not keeps:
-        show.say(f"the cache {cache} is read-only: it is used, and nothing that this run measures is kept")
-    return keeps
-
-
 def selected(sides: Mapping[str, Snapshot], request: Request, *, must_match: bool = True) -> dict[str, Snapshot]:
     """What the request's selectors leave of snapshots; raises UsageError for a glob that matches nothing."""
     return narrowed(sides, model_globs=request.models, target_globs=request.targets, must_match=must_match)
+
+
+def measured_sides(
+    request: Request,
+    config: Config,
+    specs: Mapping[str, str],
+    known: Mapping[str, Snapshot],
+    show: Show,
+    cancel: Cancel,
+) -> dict[str, Snapshot]:
+    """The snapshots that are known, without what the request leaves out, and one of each SPEC in `specs`."""
+    if not specs:
+        return selected(known, request)
+    repository = repository_at(request.config, cancel)
+    plans = [prepare(side, spec, request, config, repository, show, cancel) for side, spec in specs.items()]
+    return measured(plans, known, request, config, show, cancel)
+
+
+def say_failed(snapshot: Snapshot, show: Show) -> None:
+    """Name the cells that could not be measured, a line each: in a shard nobody else does."""
+    failed = [cell for cell in snapshot.cells if not cell.measured and cell.status != "unsupported"]
+    for cell in failed[:_FAILED_AT_ONCE]:
+        show.say(f"{cell.status}: {cell.key}: {cell.failure.first_line if cell.failure else ''}")
+    if len(failed) > _FAILED_AT_ONCE:
+        show.say(f"and {len(failed) - _FAILED_AT_ONCE} more: the snapshot has them all")
 
 
 def is_snapshot(spec: str) -> bool:

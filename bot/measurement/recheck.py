@@ -1,4 +1,4 @@
-"""Does an alarm hold when its cells are compiled again?
+"""The cells that alarm or changed, compiled again to see whether that holds.
 
 A few releases give one of two artifacts for the same command, depending on address-space randomisation; and a front
 half that was shared is a shortcut. So the cells that alarm, and then those that changed, are compiled again by their
@@ -33,7 +33,8 @@ from bot.core.values.snapshot import Cell, CellKey, Failure, Snapshot
 from bot.core.values.verdict import Finding
 from bot.inputs.config import Config
 from bot.measurement.cell import cell_of
-from bot.measurement.run import SidePlan, Workshop, book_of, measure_sides, open_side, scratch_directory
+from bot.measurement.run import SidePlan, Workshop, book_of, measure_sides, open_side
+from bot.system.files import temporary_directory
 from bot.system.processes import Meter
 
 LARGEST_SHARE = 0.1
@@ -51,7 +52,8 @@ Sides = Mapping[str, Snapshot]
 def suspects(base: Snapshot, head: Snapshot, rules: Config) -> tuple[CellKey, ...]:
     """The cells to be compiled again, most urgent first: those that alarm, then the others that changed."""
     deltas = diff(base, head)
-    changed = sorted((delta for delta in deltas if delta.state == "changed"), key=_by_growth)
+    changed = [delta for delta in deltas if delta.state == "changed"]
+    changed.sort(key=lambda delta: (-abs(delta.metrics["artifact_bytes"].change or 0), delta.key))
     measured = {cell.key for cell in head.cells}
     keys = [*_urgent(_alarms(deltas, rules)), *(delta.key for delta in changed)]
     return tuple(key for key in dict.fromkeys(keys) if key in measured)
@@ -59,10 +61,6 @@ def suspects(base: Snapshot, head: Snapshot, rules: Config) -> tuple[CellKey, ..
 
 def _alarms(deltas: Sequence[CellDelta], rules: Config) -> Sequence[Finding]:
     return judge(deltas, rules.thresholds, rules.states, rules.noise).findings
-
-
-def _by_growth(delta: CellDelta) -> tuple[int, CellKey]:
-    return -abs(delta.metrics["artifact_bytes"].change or 0), delta.key
 
 
 def _urgent(alarms: Sequence[Finding]) -> list[CellKey]:
@@ -132,7 +130,8 @@ def _repeated(
     found = dict(sides)
     for plan in plans:
         pairs = [(cell, known) for cell, known in _planned([plan], sides, keys) if known.compiles <= times]
-        runs = _compiled(plan, [(cell, at) for cell, known in pairs for at in _asked(known, layout)], workshop)
+        wanted = [(cell, at) for cell, known in pairs for at in ((0, layout) if known.donor else (layout,))]
+        runs = _compiled(plan, wanted, workshop)
         lied = [cell for cell, known in pairs if known.donor and _differ(known, runs[cell.key][0])]
         more = [(cell, at) for cell in lied for at in _DOUBTED if at not in runs[cell.key]]
         for key, doubted in _compiled(plan, more, workshop).items():
@@ -145,10 +144,6 @@ def _repeated(
         if wrong := [cell for cell in lied if not merged[cell.key].others]:
             found[plan.label] = _without_sharing(plan, wrong, found[plan.label], workshop)
     return found
-
-
-def _asked(known: Cell, layout: int) -> tuple[int, ...]:
-    return (0, layout) if known.donor else (layout,)
 
 
 def _differ(shared: Cell, direct: Cell) -> bool:
@@ -166,7 +161,7 @@ def _compiled(plan: SidePlan, wanted: Sequence[tuple[PlannedCell, int]], worksho
     def finish(layout: int, planned: PlannedCell, result: Compiled | Failure, _donor: str | None) -> None:
         runs[planned.key][layout] = cell_of(planned, result, workshop.texts)
 
-    with scratch_directory() as scratch, ExitStack() as stack:
+    with temporary_directory("run-") as scratch, ExitStack() as stack:
         tasks = []
         for layout in sorted({layout for _, layout in wanted}):
             side = stack.enter_context(open_side(plan, workshop, scratch, Meter(), partial(finish, layout)))

@@ -1,10 +1,10 @@
-"""The pipeline's second page: from planned cells and a toolchain to a snapshot, through cache, compiles and readers."""
+"""From planned cells and a toolchain to a snapshot, through cache, compiles and readers."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -186,18 +186,13 @@ def open_side(plan: SidePlan, workshop: Workshop, scratch: Path, meter: Meter, f
         bindings.close()
 
 
-def scratch_directory() -> AbstractContextManager[Path]:
-    """A temporary directory for a run, gone afterwards."""
-    return temporary_directory("run-")
-
-
 def measure_sides(plans: Sequence[SidePlan], workshop: Workshop) -> dict[str, Snapshot]:
     """Measure all sides together, so that no core waits for the end of one; label → snapshot."""
     collector = _Collector(plans, workshop)
     collector.announce()
     meter = Meter()
     sides: dict[str, Side] = {}
-    with scratch_directory() as scratch, ExitStack() as stack:
+    with temporary_directory("run-") as scratch, ExitStack() as stack:
         tasks = []
         for plan in plans:
             if missing := collector.missing(plan.label):
@@ -249,7 +244,7 @@ def check_flags(
     """
     if not cells:
         return
-    with scratch_directory() as scratch:
+    with temporary_directory("run-") as scratch:
         unknown = ask_device(toolchain, cells[0].flags, scratch, cancel).unknown
     if unknown is None:
         return

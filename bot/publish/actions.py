@@ -62,7 +62,8 @@ def write_summary(path: Path, text: str) -> bool:
 def annotation_command(annotation: Annotation) -> str:
     """The line that, printed, makes an annotation of the run: `::error file=…,line=…,title=…::message`."""
     place = {"file": annotation.path, "line": str(annotation.line), "title": annotation.title}
-    properties = ",".join(f"{key}={_escape_property(value)}" for key, value in place.items() if value)
+    escaped = {key: escape_data(value).replace(":", "%3A").replace(",", "%2C") for key, value in place.items() if value}
+    properties = ",".join(f"{key}={value}" for key, value in escaped.items())
     return f"::{_COMMANDS[annotation.level]} {properties}::{escape_data(annotation.message)}"
 
 
@@ -90,10 +91,6 @@ def _heredoc(key: str, value: str) -> str:
     while delimiter in value:
         delimiter = f"end-{secrets.token_hex(16)}"
     return f"{key}<<{delimiter}\n{value}\n{delimiter}\n"
-
-
-def _escape_property(text: str) -> str:
-    return escape_data(text).replace(":", "%3A").replace(",", "%2C")
 
 
 def _append(path: Path, data: bytes) -> None:

@@ -8,7 +8,7 @@ that got lost all end with one comment.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -61,7 +61,9 @@ def find(hub: Hub, number: int, marker: str) -> list[Found]:
         NetworkError: the comments cannot be read.
     """
     with explain(f"read the comments on #{number}", "pull-requests: write"):
-        return [found for found in _own(hub, number) if _first_line(found.body) == marker]
+        mine = hub.token_login()
+        own = (found for author, found in _listed(hub, number) if author == mine)
+        return [found for found in own if _first_line(found.body) == marker]
 
 
 def publish(
@@ -157,11 +159,6 @@ def _create(wish: _Wish) -> Published | None:
         return Published(created.url, "created")
     _delete(wish.hub, created.id)
     return _settle(wish, older)
-
-
-def _own(hub: Hub, number: int) -> Iterator[Found]:
-    mine = hub.token_login()
-    return (found for author, found in _listed(hub, number) if author == mine)
 
 
 def _listed(hub: Hub, number: int) -> list[tuple[str, Found]]:

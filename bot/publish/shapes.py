@@ -16,7 +16,8 @@ def at(value: Any, path: str) -> Any:
         if value is None and done:
             return None
         if not isinstance(value, dict):
-            raise Unexpected(f"has {_kind(value)} where {_place(done)} is an object")
+            place = f"`{'.'.join(done)}`" if done else "it"
+            raise Unexpected(f"has {_kind(value)} where {place} is an object")
         done.append(name)
         if name not in value:
             raise Unexpected(f"has no `{'.'.join(done)}`")
@@ -59,10 +60,6 @@ def _typed(found: Any, kind: type[T], path: str) -> T:
     if not isinstance(found, kind) or (isinstance(found, bool) and kind is not bool):
         raise Unexpected(f"has {_kind(found)} where {f'`{path}`' if path else 'it'} is {_NAMES[kind]}")
     return found
-
-
-def _place(done: list[str]) -> str:
-    return f"`{'.'.join(done)}`" if done else "it"
 
 
 def _kind(found: Any) -> str:

@@ -50,13 +50,15 @@ def no_verdict(made: Report, out: Path) -> NoVerdict:
     if any(cell.measured for snapshot in (made.base, made.head) for cell in snapshot.cells):
         why = nothing_in_common(made.base, made.head)
         return NoVerdict(what, where=where, hint=why or next((d.reason for d in made.deltas if d.reason), ""))
-    return NoVerdict(f"{what}, no cell could be measured on either side", where=where, hint=_first_word(made.head))
+    failure = next((cell.failure for cell in made.head.cells if cell.failure), None)
+    hint = failure.first_line if failure else "no cells were planned"
+    return NoVerdict(f"{what}, no cell could be measured on either side", where=where, hint=hint)
 
 
 def _notes(base: Snapshot, head: Snapshot, deltas: Sequence[CellDelta]) -> tuple[str, ...]:
     """What a reader must not miss beside the cells themselves."""
     unstable = (
-        f"{delta.key}: {delta.noise}; judged by the most innocent pair"
+        f"{delta.key}: {delta.noise}; judged by the pair that differs least"
         for delta in deltas
         if delta.unstable and delta.state != "same"
     )
@@ -76,8 +78,3 @@ def _once(head: Snapshot, verdict: Verdict) -> tuple[str, ...]:
 
 _REPEATABLE = frozenset({"ok", "over-stack-limit", "failed"})
 _NAMED = 3
-
-
-def _first_word(snapshot: Snapshot) -> str:
-    failure = next((cell.failure for cell in snapshot.cells if cell.failure), None)
-    return failure.first_line if failure else "no cells were planned"

@@ -1,8 +1,9 @@
 """Snapshots as workflow artifacts: the store for repositories where no job may write to a branch.
 
-An artifact is named `<name>-<report_id>-<digest>` and holds one file, `<report_id>--<sha>.<digest>.json.xz`; the
-commit is what GitHub says the run was about. So the listing alone gives every entry, and only the one that is wanted
-is downloaded. Artifacts of other branches and of forks do not count: anybody can make those.
+An artifact is named `code-size-baseline-<report_id>-<digest>` and holds one file,
+`<report_id>--<sha>.<digest>.json.xz`; the commit is what GitHub says the run was about. So the listing alone gives
+every entry, and only the one that is wanted is downloaded. Artifacts of other branches and of forks do not count:
+anybody can make those.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from bot.store.entries import checked_report_id, entry_of, path_of, unpack
 from bot.store.unzip import read_zip
 
 _LIMIT_BYTES = 64 << 20
+_PREFIX = "code-size-baseline-"
 
 
 class Artifacts(Protocol):
@@ -31,9 +33,9 @@ class Artifacts(Protocol):
         """The zip of one."""
 
 
-def artifact_name(entry: Entry, name: str = "code-size-baseline") -> str:
+def artifact_name(entry: Entry) -> str:
     """The name under which the workflow uploads an entry."""
-    return f"{name}-{checked_report_id(entry.report_id)}-{entry.digest}"
+    return f"{_PREFIX}{checked_report_id(entry.report_id)}-{entry.digest}"
 
 
 def file_name(entry: Entry) -> str:
@@ -42,14 +44,10 @@ def file_name(entry: Entry) -> str:
 
 
 class ArtifactStore:
-    """The store of artifacts that runs on `default_branch` of the repository itself uploaded.
+    """The store of artifacts that runs on `default_branch` of the repository itself uploaded."""
 
-    Args:
-        name: the prefix of the artifacts' names.
-    """
-
-    def __init__(self, artifacts: Artifacts, default_branch: str, name: str = "code-size-baseline") -> None:
-        self._artifacts, self._branch, self._name = artifacts, default_branch, name
+    def __init__(self, artifacts: Artifacts, default_branch: str) -> None:
+        self._artifacts, self._branch = artifacts, default_branch
         self._known: dict[Entry, list[int]] | None = None
 
     @property
@@ -76,7 +74,7 @@ class ArtifactStore:
 
         Raises InputError, NetworkError.
         """
-        problem = InputError("is not stored", where=artifact_name(entry, self._name))
+        problem = InputError("is not stored", where=artifact_name(entry))
         for artifact_id in self._ids.get(entry, ()):
             try:
                 return self._read(entry, artifact_id)
@@ -88,21 +86,21 @@ class ArtifactStore:
         name = file_name(entry)
         files = read_zip(self._artifacts.download(artifact_id, _LIMIT_BYTES), names=(name,))
         if name not in files:
-            raise InputError("the archive is empty", where=artifact_name(entry, self._name))
+            raise InputError("the archive is empty", where=artifact_name(entry))
         return unpack(files[name], name)
 
     def save(self, entry: Entry, _snapshot: Snapshot) -> bool:
         """Raises UsageError: only the workflow itself can upload."""
         raise UsageError(
             "workflow artifacts are not stored by this program",
-            hint=f"upload the file written for it as artifact {artifact_name(entry, self._name)}",
+            hint=f"upload the file written for it as artifact {artifact_name(entry)}",
         )
 
     def _entry(self, artifact: ArtifactInfo) -> Entry | None:
         """The entry an artifact holds; None where it is not a baseline, or not to be trusted as one."""
         usable = artifact.is_own and artifact.head_branch == self._branch and not artifact.expired
-        if not usable or not artifact.name.startswith(f"{self._name}-"):
+        if not usable or not artifact.name.startswith(_PREFIX):
             return None
-        report_id, _, digest = artifact.name[len(self._name) + 1 :].rpartition("-")
+        report_id, _, digest = artifact.name[len(_PREFIX) :].rpartition("-")
         sha = artifact.head_sha
         return entry_of(f"snapshots/{report_id}/{sha[:2]}/{sha}.{digest}.json.xz")

@@ -1,4 +1,4 @@
-"""Files out of a zip that a stranger may have made: known names only, and never more bytes than allowed.
+"""Files from a zip archive that is not trusted: known names only, and never more bytes than allowed.
 
 What the archive says of itself is checked before anything is unpacked, and nothing is unpacked beyond what it says.
 """

@@ -1,4 +1,4 @@
-"""Where a compiler's memory lies: what it makes may depend on addresses, which Linux chooses anew for every process.
+"""The addresses of a compiler's memory: its output may depend on them, and Linux chooses them anew for every process.
 
 Compiles run without that randomness where the kernel allows it (a container's default seccomp profile does not), so
 that the same command gives the same artifact, run after run. Whether it would give another one elsewhere is then asked

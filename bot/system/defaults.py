@@ -1,4 +1,4 @@
-"""What holds where nobody says otherwise: how many processors are used, where the cache is and how large it may be."""
+"""Defaults: how many processors are used, where the cache is and how large it may be."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that no reader ever sees half of, and temporary directories that outlive nobody.
+"""Files that are written whole or not at all, and temporary directories that end with their process.
 
 What is written is open to other users whatever the umask: a later step of a job archives the cache as another user.
 A temporary directory is locked by the process that made it. The kernel lets go of the lock when the process ends,
@@ -25,7 +25,6 @@ PART_PREFIX = ".part-"
 OWN_PREFIX = "code-size-bot-"
 """The program's temporary directories in the system's place for them; all are locked, by `lock` or as it does it."""
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
-READ_ONLY = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
 _DIRECTORY_MODE, _FILE_MODE = 0o755, 0o644
 _GRACE_SECONDS = 60
 """Younger than this, a directory may not have been locked yet."""

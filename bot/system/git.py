@@ -103,18 +103,15 @@ class Git:
         """
         if not ref or ref.startswith("-") or not ref.isprintable() or " " in ref:
             raise InputError(f"{ref[:80]!r} is no git ref", hint="name a commit, a branch or a tag")
-        return self._local(ref) or self._fetched(ref)
+        if found := self._local(ref):
+            return found
+        sha = ref if _SHA.fullmatch(ref) else self._advertised(ref)
+        return self._local(sha) if sha and self._fetch(sha) else None
 
     def _local(self, ref: str) -> str | None:
         outcome = self("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
         found = outcome.output.strip()
         return found if outcome.ok and _SHA.fullmatch(found) else None
-
-    def _fetched(self, ref: str) -> str | None:
-        sha = ref if _SHA.fullmatch(ref) else self._advertised(ref)
-        if sha is None or not self._fetch(sha):
-            return None
-        return self._local(sha)
 
     def _advertised(self, ref: str) -> str | None:
         """What origin's branch or tag of that name stands at; a tag object is peeled."""

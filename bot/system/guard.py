@@ -1,4 +1,4 @@
-"""The guard: a process that outlives this one, however it ends, just long enough to end the children it left.
+"""The guard: a process that ends the children which this process leaves behind, however this one ends.
 
 It reads which process groups are alive, and ends them where its input ends. The kernel's own way (PR_SET_PDEATHSIG)
 spares the children of a compiler, strikes when the thread ends that started it, and has to be set between fork and

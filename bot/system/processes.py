@@ -87,11 +87,6 @@ class Meter:
         with self._lock:
             self.cpu_ms[name] = self.cpu_ms.get(name, 0) + cpu_ms
 
-    @property
-    def total_cpu_ms(self) -> int:
-        """Of all compiles."""
-        return sum(self.cpu_ms.values())
-
 
 def scrubbed_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     """What a child may see: where programs are and nothing else; never a token."""

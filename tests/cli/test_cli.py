@@ -556,7 +556,7 @@ def test_the_cache_is_shown_and_pruned(bench: Bench) -> None:
     found = bench.run("cache")
     assert found.code == 0 and "cells                 1     2.0 KiB" in found.out
     found = bench.run("cache", "--prune", "--limit", "1KiB")
-    told = "1 entry of 2.0 KiB, unused for the longest time, left the cache; it holds 0 B\n"
+    told = "removed 1 entry of 2.0 KiB, unused for the longest time; the cache holds 0 B\n"
     assert (found.code, found.out) == (0, told)
 
 

@@ -139,7 +139,7 @@ def test_many_files_that_are_left_out_are_counted(place: Place) -> None:
         place.put(f"tests/{number:02}.mlir")
     told = place.init()
     assert told.count("\n  not ") == 8
-    assert "\n  and 4 more files not; name in `models` what you miss\n" in told
+    assert "\n  and 4 more files were left out; add to `models` those you want\n" in told
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -16,19 +17,23 @@ from bot.compiler.diagnostics import (
     LONGEST_LINE,
     MOST_CHARACTERS,
     MOST_LINES,
-    Ending,
     Undumped,
     failure,
     stack_figure_bytes,
     trim,
     unknown_option,
 )
-from bot.system.processes import Cancel, run
+from bot.core.values.snapshot import Failure
+from bot.system.processes import Cancel, Outcome, run
 
 HERE = FIXTURES / "diagnostics"
 NAMES = sorted(path.stem for path in HERE.glob("*.txt"))
 ABSOLUTE_PATH = re.compile(r"(?:^|[\s'\"(=])/[\w.-]+/")
-EXITED = Ending(exit_code=1, signal=None, timed_out=False, output="", timeout_seconds=60)
+EXITED = Outcome(exit_code=1, signal=None, timed_out=False, output="", cpu_ms=0, peak_rss_kib=None)
+
+
+def failed(**ending: Any) -> Failure:
+    return failure(replace(EXITED, **ending), 90.0)
 
 
 def said(name: str) -> str:
@@ -58,7 +63,7 @@ def test_the_fixtures_hold_what_is_to_go() -> None:
 
 
 def test_the_stack_gate() -> None:
-    found = failure(replace(EXITED, output=said("stack-gate")))
+    found = failed(output=said("stack-gate"))
     assert (found.stage, found.exit_code, found.signal, found.figure_bytes) == ("compile", 1, None, 36864)
     first, second = found.message.splitlines()
     assert first == (
@@ -77,7 +82,7 @@ def test_the_largest_stack_figure_counts() -> None:
 
 
 def test_shared_memory() -> None:
-    found = failure(replace(EXITED, output=said("shared-memory")))
+    found = failed(output=said("shared-memory"))
     assert found.figure_bytes == 81920
     assert "uses 81920 bytes of shared memory; exceeded the limit of 65536 bytes" in found.message.splitlines()[0]
     assert stack_figure_bytes(said("shared-memory")) is None
@@ -85,7 +90,7 @@ def test_shared_memory() -> None:
 
 def test_an_unknown_option() -> None:
     assert unknown_option(said("unknown-option")) == "--no-such-flag"
-    found = failure(replace(EXITED, output=said("unknown-option")))
+    found = failed(output=said("unknown-option"))
     assert (found.stage, found.message) == ("option", "this compiler does not know the option --no-such-flag")
     assert all(unknown_option(said(name)) is None for name in NAMES if name != "unknown-option")
 
@@ -99,11 +104,11 @@ def test_a_capability_that_is_missing() -> None:
     needed = "requires min version v1.6 but target environment allows up to v1.3"
     assert lines("dot-product")[0] == f"<stdin>:5:8: error: Capability 'DotProduct' {needed}"
     assert any("failed to run translation" in line for line in lines("dot-product"))
-    assert failure(replace(EXITED, output=said("dot-product"))).figure_bytes is None
+    assert failed(output=said("dot-product")).figure_bytes is None
 
 
 def test_a_crash() -> None:
-    found = failure(Ending(None, "SIGABRT", False, said("crash"), 60))
+    found = failed(exit_code=None, signal="SIGABRT", output=said("crash"))
     assert found.message.splitlines() == [
         "ended by SIGABRT",
         "error: <unknown>:0:0: in function __extendhfdf2 double (float): SSE2 register return with SSE2 disabled",
@@ -158,19 +163,19 @@ def test_directories_go_and_relative_paths_stay(line: str, short: str) -> None:
 
 
 def test_a_timeout() -> None:
-    found = failure(Ending(None, "SIGKILL", True, "half a wo", 90.0))
-    assert (found.stage, found.message) == ("timeout", "stopped after 90 s without an end")
+    found = failed(exit_code=None, signal="SIGKILL", timed_out=True, output="half a wo")
+    assert (found.stage, found.message) == ("timeout", "not finished after 90 s")
 
 
 def test_silence() -> None:
-    assert failure(replace(EXITED, exit_code=3)).message == "exit code 3 without a word"
-    assert failure(replace(EXITED, exit_code=None, signal="SIGSEGV")).message == "ended by SIGSEGV"
-    assert failure(EXITED, "import").stage == "import"
+    assert failed(exit_code=3).message == "exit code 3 without a message"
+    assert failed(exit_code=None, signal="SIGSEGV").message == "ended by SIGSEGV"
+    assert failure(EXITED, 90.0, "import").stage == "import"
 
 
 @given(st.text())
 def test_any_text(text: str) -> None:
-    found = failure(replace(EXITED, output=text))
+    found = failed(output=text)
     assert found.message.strip()
     assert len(found.message) <= MOST_CHARACTERS
     assert len(found.message.split("\n")) <= MOST_LINES

@@ -91,9 +91,9 @@ def test_without_onnx_it_says_what_to_install(tmp_path: Path, scratch: Path) -> 
     ("body", "stage", "message"),
     [
         ("import sys; sys.exit('error: operator Foo is not known')", "import", "error: operator Foo is not known"),
-        ("pass", "import", "exit code 0 without a word"),
+        ("pass", "import", "exit code 0 without a message"),
         ("import os; os.abort()", "import", "ended by SIGABRT"),
-        ("import time; time.sleep(600)", "timeout", "stopped after 0.5 s without an end"),
+        ("import time; time.sleep(600)", "timeout", "not finished after 0.5 s"),
     ],
 )
 def test_an_import_that_fails(tmp_path: Path, scratch: Path, body: str, stage: str, message: str) -> None:

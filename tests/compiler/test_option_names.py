@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from fake_compiler import ROCM, TARGETS, X86, FakeCompiler, cells_of, install
 
-from bot.compiler.tools.option_names import OTHER_NAME, RENAMED, in_its_words, known_names
-from bot.compiler.tools.probe import knows
+from bot.compiler.tools.probe import OTHER_NAME, RENAMED, in_its_words, known_names, knows
 from bot.core.values.planned import PlannedCell, Target
 from bot.system.processes import Cancel
 

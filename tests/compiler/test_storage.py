@@ -85,7 +85,9 @@ def test_what_a_run_used_stays_and_the_rest_leaves_when_it_ends(tmp_path: Path) 
         cells.store(digest_of("new"), CELL)
     assert cells.load(digest_of("new")) == CELL and cells.load(digest_of("old")) is None
     first, second = said
-    assert first.startswith("the cache was above its limit of 1 B: 1 entry of ") and first.endswith(" left it")
+    assert first.startswith("the cache was above its limit of 1 B: removed 1 entry of ") and first.endswith(
+        ", unused for the longest time"
+    )
     assert second.endswith(" B, above its limit of 1 B: all of it was used just now")
 
 
@@ -169,7 +171,7 @@ def test_what_a_dead_run_was_writing_is_swept(tmp_path: Path) -> None:
 
 def test_an_empty_cache(tmp_path: Path) -> None:
     assert show(tmp_path / "none").splitlines()[-1] == "empty"
-    assert prune(tmp_path / "none", 0) == "nothing had to leave the cache; it holds 0 B"
+    assert prune(tmp_path / "none", 0) == "nothing was removed; the cache holds 0 B"
     assert not (tmp_path / "none").exists()
 
 
@@ -187,12 +189,12 @@ def test_the_cache_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         "all                   3     3.0 MiB  1970-01-02 00:00  1970-01-04 00:00",
     ]
     told = prune(tmp_path, 4096)
-    assert told == "1 entry of 3.0 MiB, unused for the longest time, left the cache; it holds 4.0 KiB"
+    assert told == "removed 1 entry of 3.0 MiB, unused for the longest time; the cache holds 4.0 KiB"
 
 
 def test_pruning_says_what_is_in_use(tmp_path: Path) -> None:
     assert hold(compiler(tmp_path, "used", 1))
-    told = "nothing had to leave the cache; it holds 1,000 B, above the limit of 0 B: compilers in use stay"
+    told = "nothing was removed; the cache holds 1,000 B, above the limit of 0 B: compilers in use stay"
     assert prune(tmp_path, 0) == told
 
 

@@ -22,7 +22,7 @@ from bot.core.values.planned import Target, plan
 from bot.core.values.program import Argument, Family, Program, Site, Source
 from bot.core.values.snapshot import Cell, CellKey, CompilerInfo, Dispatch, Snapshot
 from bot.errors import InputError
-from bot.inputs.models import load_models
+from bot.measurement.prepare import load_models
 
 PROGRAM = Program(
     phases={"input": "1" * 16},

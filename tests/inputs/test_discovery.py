@@ -109,7 +109,7 @@ def test_of_two_files_of_one_name_the_outer_one_is_taken(top: Path) -> None:
     told = found(top)
     assert told.models == ("b/net.mlir",)
     assert told.left_out == dict.fromkeys(
-        ("a/deep/net.mlir", "b/net.mlirbc"), "its name is that of b/net.mlir, and reports go by it"
+        ("a/deep/net.mlir", "b/net.mlirbc"), "it has the same name as b/net.mlir, and reports name models by it"
     )
 
 
@@ -119,7 +119,7 @@ def test_of_many_models_the_smallest_are_taken(top: Path) -> None:
     told = found(top)
     assert told.models == tuple(f"m{number:02}.mlir" for number in range(3, MOST_MODELS + 3))
     assert list(told.left_out) == ["m02.mlir", "m01.mlir", "m00.mlir"]
-    assert told.left_out["m00.mlir"] == "beyond the 20 smallest, and a pull request waits for each"
+    assert told.left_out["m00.mlir"] == "beyond the 20 smallest models: each adds to the time of a pull request's run"
 
 
 def test_outside_of_git_all_files_are_looked_through(tmp_path: Path) -> None:

@@ -104,8 +104,8 @@ CASES = {
     "push.branch": Case("baseline", "push to the default branch"),
     "push.tag": Case("nothing", "a push to something else than the default branch"),
     "push.tag_deleted": Case("nothing", "a push that deleted its ref"),
-    "workflow_dispatch.main": Case("review", "started by hand", "main", OCTO),
-    "workflow_dispatch.master": Case("review", "started by hand", repository=OCTO),
+    "workflow_dispatch.main": Case("review", "started manually", "main", OCTO),
+    "workflow_dispatch.master": Case("review", "started manually", repository=OCTO),
     "workflow_run.completed": Case("nothing", "the finished run is one of repository_dispatch, not of pull_request"),
     "workflow_run.completed_no_conclusion": Case(
         "nothing", "the finished run is one of workflow_dispatch, not of pull_request", "main"

@@ -1,4 +1,4 @@
-"""bot.inputs.models: files as values, and one line for a file that cannot be a model."""
+"""Models in bot.measurement.prepare: files as values, and one line for a file that cannot be a model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from bot.core.values.planned import Model
 from bot.errors import InputError
 from bot.inputs.config import configs_dir, load_config
-from bot.inputs.models import load_models
+from bot.measurement.prepare import load_models
 
 
 @pytest.fixture

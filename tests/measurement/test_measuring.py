@@ -371,7 +371,7 @@ def test_one_bad_cell_does_not_stop_the_others(tmp_path: Path) -> None:
     crashed, torn = failures["alpha on vmvx"], failures["alpha on rocm"]
     assert (crashed.signal, crashed.message) == ("SIGSEGV", "ended by SIGSEGV")
     assert torn.stage == "read" and torn.message
-    assert failures["beta on rocm"].message == "exit code 0 without a word"
+    assert failures["beta on rocm"].message == "exit code 0 without a message"
     assert all(cell.command for cell in rows.values())
     assert all(not cell.metrics and cell.artifact_digest is None for cell in rows.values() if not cell.measured)
     assert from_json(to_json(snapshots["head"])) == snapshots["head"]
@@ -396,7 +396,7 @@ def test_a_hang_is_a_timeout(tmp_path: Path) -> None:
     room, _ = workshop(tmp_path, timeout_seconds=1)
     snapshots = measure_sides([SidePlan("head", fake.toolchain, cells, SOURCE)], room)
     [row] = snapshots["head"].cells
-    assert (row.status, row.failure) == ("timeout", Failure("timeout", "stopped after 1 s without an end"))
+    assert (row.status, row.failure) == ("timeout", Failure("timeout", "not finished after 1 s"))
     assert wait_until(lambda: not any(map(is_alive, fake.pids))) and len(fake.pids) == 2
     assert files_in(tmp_path / "cache") == []
 

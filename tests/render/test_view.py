@@ -60,7 +60,7 @@ def test_nothing_changed() -> None:
         ),
         (
             make.partly(CellKey("bert_l4_f32_s128", "cuda"), timeout=CellKey("bert_l4_f32_dyn", "vmvx")),
-            "⚠️ Code size: warn — 6 of 8 cells compared: 1 timed out on head (stopped after 1800 s without an end), "
+            "⚠️ Code size: warn — 6 of 8 cells compared: 1 timed out on head (not finished after 1800 s), "
             "1 not measured on head; nothing changed in 6 compared cells: all bit-identical.",
             "10 cells: 6 bit-identical · 2 not measured · 2 unsupported.",
         ),

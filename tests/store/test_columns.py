@@ -1,4 +1,4 @@
-"""bot.store.columns: there and back; whatever else comes is refused in one line, or is a snapshot."""
+"""Columns of bot.store.entries: there and back; whatever else comes is refused in one line, or is a snapshot."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from strategies import snapshots
 
 from bot.core.values.snapshot import Snapshot
 from bot.errors import InputError
-from bot.store import columns
-from bot.store.columns import from_columns, to_columns
+from bot.store import entries
+from bot.store.entries import from_columns, to_columns
 
 REAL = measured()
 PLAIN: dict[str, Any] = json.loads(to_columns(replace(REAL, cells=REAL.cells[:2])))
@@ -107,7 +107,7 @@ def test_nesting_has_an_end() -> None:
 
 def test_rows_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """A row is a few bytes of text, and hundreds of memory."""
-    monkeypatch.setattr(columns, "MOST_ROWS", 10)
+    monkeypatch.setattr(entries, "MOST_ROWS", 10)
     assert "more than 10 rows" in refusal({**PLAIN, "sites": {"counts": [11], "columns": {}}})
 
 

@@ -26,13 +26,13 @@ from typing import Any
 import cause_evidence
 from places import ROOT
 
-from bot.compiler.diagnostics import Ending, failure
+from bot.compiler.diagnostics import failure
 from bot.compiler.sharing.places import without_places
 from bot.compiler.tools.toolchain import resolve
 from bot.core.codec.snapshot_json import from_json
 from bot.core.values.snapshot import Cell, Snapshot
 from bot.system.defaults import cores, default_cache
-from bot.system.processes import Cancel
+from bot.system.processes import Cancel, Outcome
 
 RELEASES = {"base": "3.11.0", "head": "3.13.0"}
 TIMES = frozenset({"compile_cpu_ms", "compile_peak_rss_kib", "phases_ms"})
@@ -153,8 +153,8 @@ def ran(cell: Cell, side: Side, target: Path) -> tuple[str, str]:
         digest = hashlib.sha256(target.read_bytes()).hexdigest()
         target.unlink()
         return digest, ""
-    said = failure(Ending(done.returncode, None, False, without_places(done.stderr), 0))
-    return "", said.message
+    outcome = Outcome(done.returncode, None, False, without_places(done.stderr), 0, None)
+    return "", failure(outcome, 0).message
 
 
 def check(number: int, cell: Cell, side: Side, scratch: Path) -> Checked:

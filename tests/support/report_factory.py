@@ -276,7 +276,7 @@ def partly(*gone: CellKey, timeout: CellKey | None = None) -> Report:
 
     def edit(key: CellKey, found: Cell) -> Cell | None:
         if key == timeout:
-            failure = Failure("timeout", "stopped after 1800 s without an end")
+            failure = Failure("timeout", "not finished after 1800 s")
             return Cell(key, "timeout", failure=failure, command=found.command)
         return None if (key in gone if gone else key != kept) else found
 

@@ -241,7 +241,6 @@ def test_meter_adds_up_from_many_threads() -> None:
         thread.join()
     meter.add("b", 5)
     assert meter.cpu_ms == {"a": 4000, "b": 5}
-    assert meter.total_cpu_ms == 4005
 
 
 # Workers

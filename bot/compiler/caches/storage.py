@@ -1,4 +1,4 @@
-"""What is in the cache, who uses it, and what leaves it first: what nobody has used for the longest time.
+"""What is in the cache, which compilers are in use, and what is removed first: what was unused for the longest time.
 
 A compiler is a directory; everything else is files, each of which can be made again. When an entry was last used is
 its file's time of change, which `touch` sets. A compiler in use is locked by those who use it, in any process, until

@@ -1,4 +1,4 @@
-"""The model's own places in IR as MLIR prints them, `loc(…)`: left out where only the program counts.
+"""Removes source locations, `loc(…)`, from IR as MLIR prints it, where only the program counts.
 
 Where several are fused the compiler lists them in the order of their addresses, which are random; and a diagnostic has
 them only because compiles here ask for them, the printed command does not.

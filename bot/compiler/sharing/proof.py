@@ -1,4 +1,4 @@
-"""May the cells of one flag set share front halves? Proved before any shared artifact is believed.
+"""Proves that the cells of one flag set may share front halves, before any shared artifact is used.
 
 * Two front halves of each model, made for two devices, must be the same program. Where they are not, the front half
   depends on the target, and nothing of this flag set is shared any more.

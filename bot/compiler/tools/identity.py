@@ -1,4 +1,4 @@
-"""Which compiler is this? One digest over the bytes of all files that a compile, or the reading of its IR, runs.
+"""The identity of a compiler: one digest over the bytes of all files that a compile, or the reading of its IR, runs.
 
 It is computed, never taken from what a wheel says of itself, and remembered by what the kernel says of every file: a
 second run reads nothing but that. The same files give the same digest, wherever they are.

@@ -12,7 +12,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from bot.compiler.diagnostics import Ending, failure, trim
+from bot.compiler.diagnostics import failure, trim
 from bot.compiler.tools.toolchain import Toolchain
 from bot.core.rules.lasting import here
 from bot.core.values.planned import Model
@@ -76,10 +76,7 @@ class Importer:
             message = trim(f"not imported: {last}")
             message = here(message) if _MACHINES.match(last) else message
             return Failure("import", message, outcome.exit_code, outcome.signal)
-        return failure(
-            Ending(outcome.exit_code, outcome.signal, outcome.timed_out, outcome.output, self._timeout_seconds),
-            "import",
-        )
+        return failure(outcome, self._timeout_seconds, "import")
 
     def directory(self) -> AbstractContextManager[Path]:
         """A temporary directory, gone afterwards."""

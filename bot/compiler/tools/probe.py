@@ -1,18 +1,23 @@
-"""What one compiler understands: which measuring options, and how it writes each target's device.
+"""What one compiler understands: measuring options, the names of options, and how it writes each target's device.
 
-All of it is asked with one trivial module, some 50 ms a question.
+All of it is asked with one trivial module, some 50 ms a question. Some options have other names in other releases; as
+the compiler itself is asked which of two names it knows, nightly builds and forks are right too. From 3.5.0 to 3.13.0
+all other options of the default configuration have one name.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 from bot.compiler.diagnostics import unknown_option
 from bot.compiler.tools.toolchain import Toolchain
+from bot.core.values.planned import PlannedCell
 from bot.errors import CompilerUnavailable
+from bot.system.files import temporary_directory
 from bot.system.processes import Cancel, Outcome, run
 
 TRIVIAL = """module {
@@ -35,6 +40,17 @@ MEASURING_OPTIONS = (
     "--iree-scheduling-dump-statistics-file=statistics.json",
 )
 RESUME_OPTIONS = ("--compile-to=stream", "--mlir-print-debuginfo")
+
+_HIP_UNTIL_3_10 = (
+    "target", "target-features", "bc-dir", "waves-per-eu", "index-bits", "enable-ukernels", "enable-tensor-ukernels",
+    "encoding-layout-resolver", "specialize-dispatches", "llvm-global-isel", "llvm-slp-vec", "denormal-fp-math-f32",
+    "emit-debug-info", "enable-register-spill-warning",
+)  # fmt: skip
+"""`--iree-hip-X` up to 3.10.0, `--iree-rocm-X` from 3.12.0 on; 3.11.0 knows both."""
+
+RENAMED: tuple[tuple[str, str], ...] = tuple((f"--iree-hip-{end}", f"--iree-rocm-{end}") for end in _HIP_UNTIL_3_10)
+"""Old and new name of one option."""
+OTHER_NAME = {name: other for old, new in RENAMED for name, other in ((old, new), (new, old))}
 
 _DEVICE = re.compile(
     r"^(  util\.global private @__device_0 = )(#hal\.device\.target<.*>)( : !hal\.device(?: loc\(.*\))?)$", re.MULTILINE
@@ -102,3 +118,30 @@ def _compile_input(toolchain: Toolchain, argv: Sequence[str], scratch: Path, can
     source.write_text(TRIVIAL, encoding="utf-8")
     command = [str(toolchain.binary), "-", *argv, "--compile-to=input", "-o", str(scratch / "trivial.input")]
     return run(command, cancel=cancel, stdin=source, cwd=scratch, timeout_seconds=120)
+
+
+def in_its_words(toolchain: Toolchain, cells: Sequence[PlannedCell], cancel: Cancel) -> tuple[PlannedCell, ...]:
+    """The cells with their options as this compiler calls them; raises CompilerUnavailable."""
+    if not any(flag.partition("=")[0] in OTHER_NAME for cell in cells for flag in cell.argv):
+        return tuple(cells)
+    with temporary_directory("code-size-") as scratch:
+        known = cache(lambda flag: knows(toolchain, flag, scratch, cancel))
+        return tuple(_renamed(cell, known) for cell in cells)
+
+
+def _renamed(cell: PlannedCell, known: Callable[[str], bool]) -> PlannedCell:
+    target = replace(cell.target, flags=known_names(cell.target.flags, known))
+    return replace(cell, target=target, user_flags=known_names(cell.user_flags, known))
+
+
+def known_names(flags: Iterable[str], known: Callable[[str], bool]) -> tuple[str, ...]:
+    """The flags, each under the name that is known; one that is known under no name stays as it is."""
+    return tuple(_known_name(flag, known) for flag in flags)
+
+
+def _known_name(flag: str, known: Callable[[str], bool]) -> str:
+    option, equals, value = flag.partition("=")
+    if option not in OTHER_NAME or known(flag):
+        return flag
+    other = f"{OTHER_NAME[option]}{equals}{value}"
+    return other if known(other) else flag

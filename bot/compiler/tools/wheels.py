@@ -64,7 +64,7 @@ def _unavailable(version: str, outcome: Outcome) -> CompilerUnavailable:
     errors = [line for line in outcome.output.splitlines() if line.startswith("ERROR:")] or outcome.output.splitlines()[
         -1:
     ]
-    reason = errors[0].removeprefix("ERROR: ")[:200] if errors else "pip ended without a word"
+    reason = errors[0].removeprefix("ERROR: ")[:200] if errors else "pip ended without a message"
     return CompilerUnavailable(f"could not be fetched: {reason}", where=where, hint="check the network and the index")
 
 

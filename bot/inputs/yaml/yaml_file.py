@@ -1,24 +1,32 @@
 """Reads a YAML file strictly and keeps its line numbers: UTF-8, one document, no anchors, tags, double keys.
 
-Configuration may come from a pull request, so nothing in it is executed or expanded: the YAML nodes are
-turned into plain values here, by a table of the plain scalar types of YAML 1.1 (https://yaml.org/type/), and only
-where other readers see the same in them (`plain_scalars`).
+Configuration may come from a pull request, so nothing in it is executed or expanded: the YAML nodes are turned into
+plain values here, by a table of the plain scalar types of YAML 1.1 (https://yaml.org/type/). That reads 0100 as 64,
+1:30 as 90 and `on` as true; YAML 1.2 and people read something else. What they do not agree on is refused, with how to
+write it.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from bot.errors import ConfigError
-from bot.inputs.yaml.plain_scalars import MAX_NUMBER_CHARACTERS, refusal
 
 MAX_BYTES = 1 << 20
 MAX_DEPTH = 32
+MAX_NUMBER_CHARACTERS = 100
+"""No number that means anything here is longer, and reading a long one in base 60 takes quadratic time."""
+_DECIMAL = re.compile(r"[-+]?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?")
+_DIGITS = re.compile(r"[-+]?[0-9]+")
+_NUMBER_OF_YAML_1_2 = re.compile(r"[-+]?(?:0o[0-7]+|[0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?)")
+_SWITCHES = frozenset({"true", "True", "TRUE", "false", "False", "FALSE"})
 
 KeyPath = tuple["str | int", ...]
 """Keys and list indices from the document's root."""
@@ -133,6 +141,30 @@ _CONSTRUCT: dict[str, Callable[[yaml.SafeLoader, Any], Any]] = {
 """What is not listed (dates among it) stays the text that was written."""
 
 
+def _refusal(text: str, value: str | int | float | bool | None) -> tuple[str, str] | None:
+    """What is wrong with an unquoted word, and how to fix it; None where everybody reads it alike.
+
+    Args:
+        value: what YAML 1.1 reads.
+    """
+    if isinstance(value, bool) and text not in _SWITCHES:
+        word = str(value).lower()
+        return f"{text!r} is {word} in YAML 1.1 and text in YAML 1.2", f"write {word}, or put it in quotes"
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and not _DECIMAL.fullmatch(text):
+        return _no_decimal(text, value, "YAML 1.1")
+    if isinstance(value, str) and len(text) <= MAX_NUMBER_CHARACTERS and _NUMBER_OF_YAML_1_2.fullmatch(text):
+        return _no_decimal(text, int(text, 8) if "o" in text else float(text), "YAML 1.2")
+    return None
+
+
+def _no_decimal(text: str, value: int | float, version: str) -> tuple[str, str]:
+    read = int(value) if isfinite(value) and value == int(value) else value
+    meant = int(text) if _DIGITS.fullmatch(text) else read
+    write = f"write {meant}" if isfinite(meant) else "write a decimal number"
+    what = f"{text!r} is {read} in {version}, and numbers here are decimal"
+    return what, f"{write}, or put it in quotes where text is meant"
+
+
 class _Walk:
     """Turns nodes into plain values and notes the line of each."""
 
@@ -178,7 +210,7 @@ class _Walk:
             value = construct(self.loader, node) if construct else node.value
         except ValueError as error:  # such as 0b_ or five thousand digits
             raise _error(self.path, line, "is no number", "put it in quotes", key=key_text(at)) from error
-        if not node.style and (refused := refusal(node.value, value)):
+        if not node.style and (refused := _refusal(node.value, value)):
             raise _error(self.path, line, *refused, key=key_text(at))
         return value
 
