@@ -16,7 +16,7 @@ from bot.inputs.config import Config
 from bot.insight.explanations import changed_models, explanations
 from bot.insight.facts.precision import Texts, no_texts
 from bot.insight.roots.clusters import root_causes
-from bot.insight.tables.whole_models import overview
+from bot.insight.whole_models import overview
 
 
 def reported(config: Config, base: Snapshot, head: Snapshot, baseline: Baseline, texts: Texts = no_texts) -> Report:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import FrozenInstanceError, fields, is_dataclass
+from dataclasses import FrozenInstanceError
 
 import pytest
 from hypothesis import given
 from replacing import replace
 from strategies import plain_snapshot, snapshots
 
+from bot.core.record import Record
 from bot.core.values import snapshot as module
 from bot.core.values.snapshot import MEASURED, STATUSES, Cell, CellKey, Dispatch, Failure, Snapshot
 
@@ -58,14 +59,18 @@ def test_any_snapshot_holds_each_cell_once_in_order(snapshot: Snapshot) -> None:
 
 def test_a_dispatch_knows_nothing_unless_told() -> None:
     blank = Dispatch("main_dispatch_0", "main_dispatch_0_elementwise")
-    unknown = {f.name for f in fields(Dispatch)} - {"executable", "name", "kind"}
+    unknown = set(Dispatch.__struct_fields__) - {"executable", "name", "kind"}
     assert {getattr(blank, name) for name in unknown} == {None}
     assert blank.kind == "other"
 
 
 def test_values_are_frozen_and_slotted() -> None:
-    classes = [found for found in vars(module).values() if isinstance(found, type) and is_dataclass(found)]
+    classes = [
+        found for found in vars(module).values() if isinstance(found, type) and found.__module__ == module.__name__
+    ]
     assert {Cell, CellKey, Snapshot, Failure, Dispatch} <= set(classes)
-    assert all(hasattr(found, "__slots__") for found in classes)
+    assert all(hasattr(found, "__slots__") or issubclass(found, Record) for found in classes)
     with pytest.raises(FrozenInstanceError):
         Cell(KEY, "ok").status = "failed"  # type: ignore[misc]
+    with pytest.raises(AttributeError, match="immutable"):
+        KEY.model = "other"  # type: ignore[misc]

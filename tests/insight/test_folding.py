@@ -1,4 +1,4 @@
-"""bot.insight.tables.whole_models: what deduplication left behind, counted."""
+"""bot.insight.whole_models: what deduplication left behind, counted."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from replacing import replace
 from bot.core.values.model_counts import FoldCounts
 from bot.core.values.program import Family
 from bot.core.values.snapshot import Cell, CellKey, Dispatch
-from bot.insight.tables.whole_models import executable_bytes, fold_counts
+from bot.insight.whole_models import executable_bytes, fold_counts
 
 CELL = Cell(
     CellKey("m", "vmvx"),

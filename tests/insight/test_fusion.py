@@ -1,4 +1,4 @@
-"""bot.insight.tables.whole_models: the split of a program's sites, with known answers, and what makes it unknown."""
+"""bot.insight.whole_models: the split of a program's sites, with known answers, and what makes it unknown."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from replacing import replace
 from bot.core.values.model_counts import FusionCounts
 from bot.core.values.program import Program, Site
 from bot.core.values.snapshot import Cell, CellKey, CompilerInfo, Dispatch, Snapshot, SourceInfo
-from bot.insight.tables.whole_models import COMPUTE_BOUND, fusion_counts
+from bot.insight.whole_models import COMPUTE_BOUND, fusion_counts
 from bot.readers.ir_worker import ir_kinds
 
 ROWS = (

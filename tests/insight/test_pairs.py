@@ -9,7 +9,7 @@ from replacing import replace
 from bot.core.values.model_counts import PAIR_METRICS, Folding, Fusion, Pair
 from bot.core.values.program import Program, Site
 from bot.core.values.snapshot import Cell, CellKey, CompilerInfo, Dispatch, Snapshot, SourceInfo
-from bot.insight.tables.whole_models import measured_pairs, overview
+from bot.insight.whole_models import measured_pairs, overview
 
 BERT = ("bert_s128", "bert_dyn")
 

@@ -125,13 +125,13 @@ def test_any_bytes(data: bytes) -> None:
     [
         (lzma.compress(bytes(65 << 20), preset=0), "64 MiB"),
         (PACKED + PACKED, "after its end"),
-        (lzma.compress(b"\xff"), "no JSON"),
+        (lzma.compress(b"\xff"), "not JSON"),
         (lzma.compress(b'{"schema":"\xff"}'), "no text"),
         (lzma.compress(b"{}"), "schema is missing"),
         (lzma.compress(to_json(snapshot("3.13.0")).encode()), "'code-size-snapshot/1'.*measure it again"),
-        (lzma.compress(b'{"schema":"\\ud800"}'), "no JSON"),
+        (lzma.compress(b'{"schema":"\\ud800"}'), "not JSON"),
         (lzma.compress(b"[" * 1_000_000), "got `array`"),
-        (lzma.compress(b"{"), "no JSON"),
+        (lzma.compress(b"{"), "not JSON"),
         (lzma.compress(b"{}", format=lzma.FORMAT_ALONE), "no xz file"),
     ],
 )
