@@ -1,4 +1,4 @@
-"""What `make bench` measures `report` on is what it says: no two dispatches have the same code, and every cell changed."""
+"""What `make bench` measures `report` on is what it says: dispatches that all differ, cells that all changed."""
 
 from __future__ import annotations
 
