@@ -46,6 +46,8 @@ be believed comes once more."""
 _FIRST = float("inf")
 _PROOF = frozenset({"sample", "again", "check", "drop"})
 _EXECUTABLE = "stream.executable private"
+_LATER = 0.25
+"""Puts a cell behind the others of its model, where one of them may say that it fails; still before small models."""
 OTHER_ADDRESSES = 1
 """The layout of addresses for a compile that is to show whether the compiler repeats itself."""
 
@@ -146,7 +148,8 @@ class Side:
         assert action.cell is not None
         if shared is None or action.group is None:
             return action.cell.cost
-        return action.cell.weight * (shared.fronts[action.group.name][0].text.count(_EXECUTABLE) + 1)
+        later = _LATER if action.group.follows(action.cell) else 1.0
+        return later * action.cell.weight * (shared.fronts[action.group.name][0].text.count(_EXECUTABLE) + 1)
 
     def _run(self, shared: _Shared | None, action: Action, layout: int) -> list[Task]:
         """Do one action, and whatever the proof says is next."""
@@ -165,7 +168,8 @@ class Side:
             return self._todo(shared, proof.checked(cell, self._resumed(cell, self._foreign(shared, group, cell))))
         if action.do == "instead":
             return self._todo(shared, proof.instead(cell, group, self._compile(cell)))
-        resumed = None if proof.wrong else self._resumed(cell, shared.fronts[group.name][0])
+        in_vain = proof.wrong or proof.likely_fails(cell)
+        resumed = None if in_vain else self._resumed(cell, shared.fronts[group.name][0])
         return self._todo(shared, proof.resumed(cell, group, resumed))
 
     def _compile(self, cell: PlannedCell, layout: int = 0) -> Compiled | Failure:

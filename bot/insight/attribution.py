@@ -6,8 +6,7 @@ How many sites a dispatch has is only a number, from an artifact of a stranger p
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 
 from bot.core.values.explanation import UNATTRIBUTED, Amounts
 from bot.core.values.program import Program
@@ -27,9 +26,9 @@ def attribute(cell: Cell, names: Mapping[str, str]) -> dict[str, Amounts]:
     maximum, no sum. An amount is None where nothing is known of it.
     """
     parts = _Parts()
-    places = dict(places_of(cell.program, names))
+    places = dict(_spots_of(cell.program, names))
     for dispatch in cell.dispatches:
-        parts.add(dispatch, _counted(dispatch, places.pop(dispatch.name, ())))
+        parts.add(dispatch, _counted(dispatch, places.pop(dispatch.name, _NOWHERE)))
     parts.complete(cell.value("executable_bytes"))
     return parts.amounts()
 
@@ -44,30 +43,36 @@ def places_of(program: Program | None, names: Mapping[str, str]) -> dict[str, Se
     return dict(found)
 
 
-@dataclass(frozen=True, slots=True)
 class _Spots:
     """The components of a dispatch's sites: those known, in the program's order, then `unplaced` that are not."""
 
-    known: Sequence[str]
-    unplaced: int
-
-    @property
-    def total(self) -> int:
-        return len(self.known) + self.unplaced
+    def __init__(self, known: Sequence[str], unplaced: int = 0) -> None:
+        self.known, self._unplaced = known, unplaced
+        self.total = len(known) + unplaced
+        self.counts: Mapping[str, int] = self.among(self.total) or {UNATTRIBUTED: 0}
 
     def among(self, first: int) -> Counter[str]:
         """Component → how many of the first so many sites it has."""
         counts = Counter(self.known[:first])
-        if (more := min(self.unplaced, first - len(self.known))) > 0:
+        if (more := min(self._unplaced, first - len(self.known))) > 0:
             counts[UNATTRIBUTED] += more
         return counts
 
 
-def _counted(dispatch: Dispatch, places: Sequence[str]) -> _Spots:
+_NOWHERE = _Spots(())
+
+
+@per_object
+def _spots_of(program: Program | None, names: Mapping[str, str]) -> dict[str, _Spots]:
+    return {entry: _Spots(places) for entry, places in places_of(program, names).items()}
+
+
+def _counted(dispatch: Dispatch, spots: _Spots) -> _Spots:
     """As many places as the entry point has sites; which of too many are gone cannot be known."""
-    count = len(places) if dispatch.sites is None else dispatch.sites
-    missing = count - len(places)
-    return _Spots(places, missing) if missing >= 0 else _Spots((), count)
+    if dispatch.sites is None or dispatch.sites == spots.total:
+        return spots
+    missing = dispatch.sites - spots.total
+    return _Spots(spots.known, missing) if missing > 0 else _Spots((), dispatch.sites)
 
 
 class _Parts:
@@ -80,13 +85,13 @@ class _Parts:
         self.names: dict[str, None] = {}
 
     def add(self, dispatch: Dispatch, spots: _Spots) -> None:
-        counts = spots.among(spots.total) or Counter({UNATTRIBUTED: 0})
+        counts = spots.counts
         self.names.update(dict.fromkeys(counts))
         if dispatch.sites is not None:
             for place, count in counts.items():
                 self.sites[place] = self.sites.get(place, 0) + count
         if dispatch.code_bytes is not None:
-            for place, code in _shares(dispatch.code_bytes, spots, counts):
+            for place, code in _shares(dispatch.code_bytes, spots):
                 self.code[place] = self.code.get(place, 0) + code
         frame = dispatch.alloca_bytes if dispatch.stack_bytes is None else dispatch.stack_bytes
         if frame is not None:
@@ -111,12 +116,10 @@ class _Parts:
         return {name: {what: table.get(name) for what, table in tables} for name in self.names}
 
 
-def _shares(code_bytes: int, spots: _Spots, counts: Counter[str]) -> Iterator[tuple[str, int]]:
+def _shares(code_bytes: int, spots: _Spots) -> Iterable[tuple[str, int]]:
     """An even share for each site; what is left over goes to the first ones, or where there is no site unattributed."""
-    if not spots.total:
-        yield UNATTRIBUTED, code_bytes
-        return
+    if len(spots.counts) == 1:
+        return [(place, code_bytes) for place in spots.counts]
     each, left = divmod(code_bytes, spots.total)
     ahead = spots.among(left)
-    for place, count in counts.items():
-        yield place, each * count + ahead[place]
+    return [(place, each * count + ahead[place]) for place, count in spots.counts.items()]

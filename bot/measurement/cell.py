@@ -18,7 +18,6 @@ from bot.core.values.snapshot import Cell, Failure
 from bot.errors import MalformedBinary
 from bot.insight.facts.describing import describe, shown_texts
 from bot.insight.facts.precision import kept_program
-from bot.readers.assemble import measure
 from bot.readers.ir_facts import alloca_bytes, operations, program_facts, strategies
 
 _Fact = TypeVar("_Fact")
@@ -95,6 +94,8 @@ def cell_of(
     if isinstance(result, Failure):
         status = "timeout" if result.stage == "timeout" else "failed"
         return Cell(planned.key, status, failure=result, command=planned.command())
+    from bot.readers.assemble import measure  # the formats' libraries: a report of known snapshots needs none of them
+
     program = told(result.program, texts)
     products = products_of(result, planned.target.backend, program)
     measurement = measure(products)

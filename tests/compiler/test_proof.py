@@ -146,6 +146,19 @@ def test_no_failure_is_believed_of_a_resumed_compile() -> None:
     assert proof.notes == [f"the front half of a was not shared: resumed, {cells[2].key} fails"]
 
 
+def test_a_failure_is_a_hint_for_the_same_model_on_what_has_the_same_code_generator_alone() -> None:
+    cheap, other = groups(2)
+    proof = Proof([cheap, other], TARGETS)
+    proof.paired(cheap, None), proof.paired(other, None)
+    assert not any(map(proof.likely_fails, cheap.cells))
+    proof.resumed(cell_of(cheap, "cuda"), cheap, REFUSED)
+    assert [cell.target.name for cell in cheap.cells if proof.likely_fails(cell)] == ["rocm"]
+    assert not any(map(proof.likely_fails, other.cells))
+    rocm = cell_of(cheap, "rocm")
+    assert done(proof.resumed(rocm, cheap, None)) == {"direct a": 1}, "not tried"
+    assert done(proof.resumed(rocm, cheap, compiled())) == {"finish a": 1}, "was resumed before the hint came"
+
+
 names = st.sets(st.sampled_from("abcd"))
 few_targets = st.sets(st.sampled_from(TARGETS), max_size=2)
 

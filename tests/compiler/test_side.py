@@ -356,6 +356,23 @@ def test_a_cell_that_fails_does_not_stop_the_others(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("both", [True, False])
+def test_what_failed_on_cuda_is_not_resumed_for_rocm_and_the_printed_command_has_the_word(
+    tmp_path: Path, both: bool
+) -> None:
+    backends = ("=cuda", "=rocm") if both else ("=cuda",)
+    run = run_with(tmp_path, *({"do": "fail", "kind": "direct resume", "model": "gamma", "argv": a} for a in backends))
+    cells = suite(tmp_path)
+    assert run.compile(cells, jobs=1) == []
+    [cuda, rocm] = (next(c for c in cells if c.key == CellKey("gamma", name)) for name in ("cuda", "rocm"))
+    resumed = [call for call in run.fake.calls("resume") if "--iree-rocm-target=gfx942" in call["argv"]]
+    assert len(resumed) == 2, "alpha proves it, beta shares, gamma is not tried"
+    assert isinstance(run.results[rocm.key], Failure if both else Compiled) and run.donors[rocm.key] is None
+    run.check_direct([cell for cell in cells if cell is not cuda and not (both and cell is rocm)])
+    others = [cell for cell in cells if cell.model is cuda.model and cell not in (cuda, rocm)]
+    assert all(run.donors[cell.key] for cell in others), "they share as before"
+
+
 def test_a_model_that_never_compiles_does_not_prove_anything(tmp_path: Path) -> None:
     bad = {"do": "fail", "kind": "direct resume", "model": "alpha"}
     run, cells = run_with(tmp_path, bad), suite(tmp_path)

@@ -66,8 +66,6 @@ def test_a_dispatch_knows_nothing_unless_told() -> None:
 
 def test_values_are_frozen_and_slotted() -> None:
     classes = [one for one in vars(module).values() if isinstance(one, type) and one.__module__ == module.__name__]
-        found for found in vars(module).values() if isinstance(found, type) and found.__module__ == module.__name__
-    ]
     assert {Cell, CellKey, Snapshot, Failure, Dispatch} <= set(classes)
     assert all(hasattr(found, "__slots__") or issubclass(found, Record) for found in classes)
     with pytest.raises(FrozenInstanceError):

@@ -38,6 +38,8 @@ compared with their direct compiles (docs/evidence.md). With any other flag a ce
 _HOST_BACKENDS = frozenset({"llvm-cpu", "vmvx"})
 # In units of what a target's half costs on llvm-cpu, per byte of the model; measured on the 13 models of the suite.
 _FRONT_COST, _BACK_COST = 0.85, 1.0
+FORERUNNERS = {"rocm": "cuda"}
+"""Backend → a cheaper one with the same code generator (LLVMGPU): of five models that fail there, four fail on both."""
 LARGEST_PROOF = 0.1
 """What all proof together may cost at most, as a share of the side's compiles."""
 
@@ -73,6 +75,10 @@ class Group:
     def name(self) -> str:
         """The model's."""
         return self.donor.model.name
+
+    def follows(self, cell: PlannedCell) -> bool:
+        """True where a forerunner of the cell is in the group, so that the cell had better wait for it."""
+        return FORERUNNERS.get(cell.target.backend) in {other.target.backend for other in self.cells}
 
     @property
     def cost(self) -> float:

@@ -6,7 +6,7 @@
   made for another device must be that of its direct compile. A difference is settled by a second direct compile: where
   that repeats the first, sharing is wrong, and nothing of this flag set is shared any more.
 * A failure is never believed of a resumed compile: the cell is compiled directly. Where that succeeds, the model's
-  other cells are, too.
+  other cells are, too. It is a hint, though: a cell that likely fails as well is compiled directly at once.
 
 What was finished by sharing and is not believed any more is finished once more, directly. Pure bookkeeping: what to do
 next is returned, and done by `bot.compiler.side`.
@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from bot.compiler.compiling import Compiled
-from bot.compiler.sharing.front_halves import Group
+from bot.compiler.sharing.front_halves import FORERUNNERS, Group
 from bot.core.values.planned import PlannedCell
 from bot.core.values.snapshot import CellKey, Failure
 
@@ -67,6 +67,7 @@ class Proof:
         self._refused: set[str] = set()
         self._agreed: dict[str, Group] = {}
         self._apart: set[str] = set()
+        self._failed: set[tuple[str, str]] = set()
         self._todo = {cell.key: (cell, group) for group in groups for cell in group.cells}
         self._shared: dict[CellKey, tuple[PlannedCell, Group]] = {}
         self._provers: dict[str, list[Group]] = {}
@@ -137,12 +138,17 @@ class Proof:
     def resumed(self, cell: PlannedCell, group: Group, resumed: Result | None) -> list[Action]:
         """A cell's resumed compile is done; None where its device is not known."""
         with self._lock:
-            if not self._shares(cell, group):
+            if not self._shares(cell, group) or (resumed is None and self.likely_fails(cell)):
                 return [Action("direct", cell)]
             if not isinstance(resumed, Compiled):
+                self._failed.add((cell.model.name, cell.target.backend))
                 return [Action("instead", cell, group)]
             self._shared[cell.key] = (cell, group)
             return [Action("finish", cell, result=resumed, donor=group.donor.target.name)]
+
+    def likely_fails(self, cell: PlannedCell) -> bool:
+        """True where the model failed on what says so beforehand: to resume this cell would most likely be in vain."""
+        return (cell.model.name, FORERUNNERS.get(cell.target.backend, "")) in self._failed
 
     def instead(self, cell: PlannedCell, group: Group, direct: Result) -> list[Action]:
         """A cell whose resumed compile failed was compiled directly."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from functools import lru_cache
 
 from bot.core.codec.counts import counts_of
 from bot.core.instructions import CLASSES, LOOP, SPILL, TOTAL, VECTOR, VECTOR_BITS, WHOLE_REGISTER
@@ -39,6 +40,8 @@ def ir_explains(base: Dispatch, head: Dispatch) -> bool | None:
     """
     if ir_differs(base, head) is None:
         return None
+    if not ir_differs(base, head):
+        return False
     before, after = (counts(side.operations) or Counter() for side in (base, head))
     operations = sum(abs(change) for _, change in _moved(before, after, None))
     left, right = counts(base.instructions), counts(head.instructions)
@@ -69,7 +72,7 @@ def _of_back_end(base: Dispatch, head: Dispatch, made: str) -> str:
 def _made(base_text: str | None, head_text: str | None) -> str:
     """What changed: classes of instructions, vectors, frame, loops; empty where nothing did, or is known."""
     base, head = counts(base_text), counts(head_text)
-    if base is None or head is None:
+    if base is None or head is None or base_text == head_text:
         return ""
     pieces = [_listed(_moved(_only(base, CLASSES), _only(head, CLASSES), 3))]
     pieces.append(_listed((words, head[name] - base[name]) for name, words in MORE if head[name] != base[name]))
@@ -82,8 +85,9 @@ def _bits(width: int) -> str:
     return f"{width:,}" if width else "no"
 
 
+@lru_cache(maxsize=1024)
 def counts(text: str | None) -> Counter[str] | None:
-    """The counts of such a text; None without one, and for a foreign snapshot's that is none."""
+    """The counts of such a text; None without one, and for a foreign snapshot's that is none. Not to be changed."""
     try:
         return None if text is None else counts_of(text)
     except ValueError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from operator import attrgetter
+from sys import intern
 from typing import NamedTuple
 
 from bot.core.codec.digests import is_whole
@@ -136,7 +137,7 @@ def _delta(rank: int, found: Match, story: _Story) -> DispatchDelta:
         found.passed,
         cause,
         story.component_of(row, side.cell),
-        notes.get(cause or "", _unknown)(found, story) if rank < MOST_NOTES else "",
+        intern(notes.get(cause or "", _unknown)(found, story)) if rank < MOST_NOTES else "",  # many say the same
         _difference(found, cause, story) if rank < MOST_DIFFS else (),
     )
 

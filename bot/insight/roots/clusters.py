@@ -15,6 +15,7 @@ from bot.insight.roots.root_words import Moved, described
 from bot.insight.roots.waterfall import moved_bytes
 
 Group = tuple[str, ...]
+_NO_KNOBS: Mapping[str, str] = {}
 
 
 def root_causes(
@@ -36,9 +37,8 @@ def root_causes(
 def _moved(key: CellKey, told: Explanation, same_model: bool) -> Iterator[Moved]:
     for delta in told.dispatches:
         cause, size = delta.cause or UNKNOWN, moved_bytes(delta) or 0
-        yield Moved(
-            key, cause, size, delta, features=_turned(delta) if cause == "strategy" else {}, same_model=same_model
-        )
+        knobs = _turned(delta) if cause == "strategy" else _NO_KNOBS
+        yield Moved(key, cause, size, delta, features=knobs, same_model=same_model)
     for part in told.parts:
         yield Moved(key, part.cause, part.change_bytes, what=part.what)
 

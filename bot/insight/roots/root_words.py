@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bot.core.instructions import CLASSES
 from bot.core.values.explanation import UNKNOWN, DispatchDelta
-from bot.core.values.snapshot import CellKey
+from bot.core.values.snapshot import CellKey, Dispatch
 from bot.insight.causes.evidence import MORE, counts, ir_differs, ir_explains, short_name
 from bot.insight.roots.knobs import OTHER, PIPELINE
 
@@ -77,21 +77,27 @@ def _fusion(moved: Sequence[Moved]) -> str:
 
 
 def _codegen(moved: Sequence[Moved]) -> str:
-    pairs = [(one.dispatch.base, one.dispatch.head) for one in moved if one.dispatch]
-    known = [(base, head) for base, head in pairs if base and head and ir_differs(base, head) is not None]
-    if len(known) < len(pairs):
+    if not all(base and head and ir_differs(base, head) is not None for base, head in _pairs(moved)):
         return "the same configuration, different code"
-    operations = _moved_counts((base.operations, head.operations) for base, head in known)
-    decoded = [
-        (base.instructions, head.instructions) for base, head in known if base.instructions and head.instructions
-    ]
+    operations = _moved_counts(Counter((base.operations, head.operations) for base, head in _whole(moved)))
+    instructions = Counter((base.instructions, head.instructions) for base, head in _whole(moved))
+    decoded = Counter({pair: times for pair, times in instructions.items() if all(pair)})
     made = _made(_moved_counts(decoded))
-    if any(ir_explains(base, head) for base, head in known):
+    if any(ir_explains(base, head) for base, head in _whole(moved)):
         told = f": {_signed(operations)} in all" if operations else ", and balance over all of it"
         return f"the same configuration; the operations before machine code differ{told}"
     few = f"few operations before machine code differ ({_signed(operations)})" if operations else _SAME_IR
-    of = "" if len(decoded) == len(known) else f" of the {len(decoded):,} that can be decoded"
+    of = "" if decoded == instructions else f" of the {decoded.total():,} that can be decoded"
     return f"the same configuration, different code; {few}{f'; instructions: {made} in all{of}' if made else ''}"
+
+
+def _pairs(moved: Sequence[Moved]) -> Iterator[tuple[Dispatch | None, Dispatch | None]]:
+    """One by one: of a large report there are hundreds of thousands."""
+    return ((one.dispatch.base, one.dispatch.head) for one in moved if one.dispatch)
+
+
+def _whole(moved: Sequence[Moved]) -> Iterator[tuple[Dispatch, Dispatch]]:
+    return ((base, head) for base, head in _pairs(moved) if base and head)
 
 
 _SAME_IR = "no count of operations before machine code differs"
@@ -104,15 +110,15 @@ def _made(changes: Mapping[str, int]) -> str:
     return ", ".join(filter(None, (classes, *more)))
 
 
-def _moved_counts(pairs: Iterable[tuple[str | None, str | None]]) -> dict[str, int]:
+def _moved_counts(pairs: Counter[tuple[str | None, str | None]]) -> dict[str, int]:
     """Name → how many more on head over all pairs, the largest amounts first; empty where a side's are not known."""
     found: Counter[str] = Counter()
-    for left, right in pairs:
+    for (left, right), times in pairs.items():
         base, head = counts(left), counts(right)
         if base is None or head is None:
             return {}
-        found.update(head)
-        found.subtract(base)
+        for name in {*base, *head} if left != right else ():
+            found[name] += times * (head[name] - base[name])
     changed = [(name, count) for name, count in found.items() if count]
     return dict(sorted(changed, key=lambda one: (-abs(one[1]), one[0])))
 

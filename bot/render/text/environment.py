@@ -178,7 +178,9 @@ def draw(template: jinja2.Template, **values: Any) -> str:
         TemplateError: the template failed, with file and line.
     """
     try:
-        return _BLANK_LINES.sub("\n\n", template.render(**values)).strip() + "\n"
+        pieces = template.stream(**values)
+        pieces.enable_buffering(1000)  # as `render` puts them together, all small ones of a page are held at once
+        return _BLANK_LINES.sub("\n\n", "".join(pieces)).strip() + "\n"
     except _FAULTS as error:
         kind = "" if isinstance(error, jinja2.TemplateError) else f"{type(error).__name__}: "
         raise TemplateError(f"template failed: {kind}{error}", where=_place(error, template)) from error

@@ -1,0 +1,117 @@
+"""What `report` costs on 5,000 cells, against reading the same two files with Python's `json`: part of `make bench`.
+
+Every dispatch of every cell has code of its own, on each side another: nothing that cells have in common makes the
+files easier than they look, and every cell has a story to be told. Run: `python tests/report_bench.py SNAPSHOT`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from replacing import replace
+
+from bot.core.codec.digests import written
+from bot.core.codec.snapshot_json import from_lines, lines, rows_of
+from bot.core.parts import TABLES
+from bot.core.values.snapshot import Cell, CellKey, Dispatch, Snapshot
+
+CELLS = 5000
+TIMES, MIB = 5, 250
+"""The bounds: CPU time as a multiple of that of `json`, and peak memory."""
+# A child's own peak is in /proc: what the kernel tells the parent is never below the parent's own.
+_CHILD = """
+import resource, sys
+del sys.argv[0]
+code = {work}
+used = resource.getrusage(resource.RUSAGE_SELF)
+peak = next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM"))
+print(used.ru_utime + used.ru_stime, peak)
+sys.exit(code)
+"""
+_REPORT = "__import__('bot.cli.main').cli.main.main(sys.argv)"
+_JSON = "[__import__('json').load(open(path, 'rb')) for path in sys.argv] and 0"
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Of one process: CPU time of user and system, and the largest resident set."""
+
+    cpu_seconds: float
+    peak_mib: float
+
+
+def many(snapshot: Snapshot, side: str, count: int = CELLS) -> Snapshot:
+    """So many cells, made of copies of the measured ones; those of `head` have more code in every dispatch."""
+    measured = [cell for cell in snapshot.cells if cell.measured]
+    cells = [_other(measured[at % len(measured)], at // len(measured), side) for at in range(count)]
+    models = {cell.key.model: "0" * 64 for cell in cells}
+    compiler = replace(snapshot.compiler, digest=hashlib.sha256(side.encode()).hexdigest())
+    cells.sort(key=lambda cell: cell.key)
+    return replace(snapshot, compiler=compiler, cells=tuple(cells), models=models)
+
+
+def _other(cell: Cell, number: int, side: str) -> Cell:
+    key = CellKey(f"{cell.key.model}_{number:04d}", cell.key.target)
+    dispatches = tuple(_dispatch(row, f"{side} {key} {at}", at + 1, side) for at, row in enumerate(cell.dispatches))
+    grown = sum(
+        (new.code_bytes or 0) - (old.code_bytes or 0) for new, old in zip(dispatches, cell.dispatches, strict=True)
+    )
+    grown = grown or (side == "head")  # a module without code of its own differs as well
+    metrics = {**cell.metrics, "artifact_bytes": (cell.metrics["artifact_bytes"] or 0) + grown}
+    parts = {**cell.parts, TABLES: cell.parts.get(TABLES, 0) + grown} if cell.parts else {}
+    digest = hashlib.sha256(f"{side} {key}".encode()).hexdigest()
+    return replace(cell, key=key, metrics=metrics, artifact_digest=digest, parts=parts, dispatches=dispatches)
+
+
+def _dispatch(row: Dispatch, name: str, more: int, side: str) -> Dispatch:
+    code = written(hashlib.sha256(name.encode()).digest())
+    size = None if row.code_bytes is None else row.code_bytes + more + 7 * (side == "head")
+    return replace(row, code=code, code_bytes=size)
+
+
+def write(snapshot: Snapshot, folder: Path, count: int = CELLS) -> list[Path]:
+    """Both files, one after the other: two snapshots of this size at once are more than a small machine has."""
+    made = [folder / "base.json", folder / "head.json"]
+    for path in made:
+        with path.open("wb") as file:
+            file.writelines(lines(rows_of(many(snapshot, path.stem, count))))
+    return made
+
+
+def _cost(work: str, argv: list[str]) -> Cost:
+    done = subprocess.run(
+        [sys.executable, "-c", _CHILD.format(work=work), *argv], capture_output=True, text=True, check=False
+    )
+    if done.returncode not in (0, 1):
+        raise SystemExit(f"{' '.join(argv)} ended with exit code {done.returncode}: {done.stderr[-500:]}")
+    seconds, peak_kib = done.stdout.split()[-2:]
+    return Cost(float(seconds), int(peak_kib) / 1024)
+
+
+def costs(snapshot: Snapshot, count: int = CELLS) -> tuple[Cost, Cost]:
+    """Of `report`, and of `json` reading the two files; each as a process of its own."""
+    with tempfile.TemporaryDirectory(prefix="code-size-bench-") as name:
+        base, head = map(str, write(snapshot, Path(name), count))
+        argv = ["report", "--quiet", "--base", base, "--head", head, "--out", f"{name}/out"]
+        return _cost(_REPORT, argv), _cost(_JSON, [base, head])
+
+
+def rows(snapshot: Snapshot) -> list[tuple[str, str, str]]:
+    """For the table of `make bench`: (what, measured, bound)."""
+    report, json = costs(snapshot)
+    return [
+        (f"report on {CELLS:,} cells, CPU", f"{report.cpu_seconds:.1f} s", ""),
+        ("  the same / json reading its two files", f"{report.cpu_seconds / json.cpu_seconds:.1f}", f"≤ {TIMES}"),
+        ("  its peak memory", f"{report.peak_mib:.0f} MiB", f"≤ {MIB} MiB"),
+    ]
+
+
+if __name__ == "__main__":
+    with Path(sys.argv[1]).open("rb") as file:
+        for row in rows(from_lines(file, sys.argv[1])):
+            print(*row)
