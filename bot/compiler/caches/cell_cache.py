@@ -27,7 +27,7 @@ from bot.core.values.snapshot import Cell
 from bot.errors import BotError
 from bot.system.files import write_atomically
 
-MEASUREMENT_SCHEMA = "code-size-cell/11"
+MEASUREMENT_SCHEMA = "code-size-cell/12"
 """Raised whenever the code that measures changes, as it may say something else about the same bytes."""
 MEASUREMENT_SOURCES = "7a9d1fe738da811d637b92392ddf9cde03231d24bbc355adb80fc10695d28698"
 """Digest of that code with the schema; tests/measurement/test_measurement_schema.py says what to write here."""

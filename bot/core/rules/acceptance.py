@@ -2,7 +2,7 @@
 
 An acceptance is bound to what its author saw: for each failing finding the value it had then, and for a cell's state
 how the cell had ended. A finding is accepted where its value is not above that one, and the cell ends as it did then;
-whatever grows later fires again, and so does a crash of a cell that was over a limit.
+whatever grows later is reported again, and so does a crash of a cell that was over a limit.
 """
 
 from __future__ import annotations
