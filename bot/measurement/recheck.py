@@ -3,8 +3,8 @@
 A few releases give one of two artifacts for the same command, depending on address-space randomisation; and a front
 half that was shared is a shortcut. So the cells that alarm, and then those that changed, are compiled again by their
 printed command, on each side that this run measures, with their memory at other addresses. What differs is kept as
-another outcome of the cell: the rules look at the pair that differs least, and an alarm that does not hold for all pairs is
-noise.
+another outcome of the cell: the rules look at the pair that differs least, and an alarm that does not hold for all
+pairs is noise.
 
 That takes at most a tenth of what compiling all cells costs (a few cells may always be repeated): first what is newly
 broken or fails, then the largest of each kind. What was not repeated says so.

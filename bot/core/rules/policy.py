@@ -11,8 +11,8 @@ In prose:
   `4KiB`.
 * Growth from zero exceeds every relative level: there is no base that would make it small. Where the base is
   not known there is no change to judge, only the limit: so a new cell is held to limits alone.
-* Where the compiler does not repeat itself, a cell is judged by the pair that differs least of all that the two commands gave:
-  the largest base and the smallest head. What exceeds a level even so is a finding.
+* Where the compiler does not repeat itself, a cell is judged by the pair that differs least of all that the two
+  commands gave: the largest base and the smallest head. What exceeds a level even so is a finding.
 * Values are judged wherever head was measured, also in cells that are newly broken or broken by the stack
   gate. Shrinking is never a finding.
 * `fail` wins over `warn`, and within a level the limit over the change: a cell has one finding per metric at
