@@ -13,7 +13,7 @@ from bot.core.values.program import Program
 from bot.core.values.snapshot import Cell, Dispatch
 from bot.insight.facts.memo import per_object
 
-AMOUNTS = ("dispatch_sites", "code_bytes", "stack_bytes")
+AMOUNTS = Amounts.__struct_fields__
 
 
 def attribute(cell: Cell, names: Mapping[str, str]) -> dict[str, Amounts]:
@@ -112,8 +112,8 @@ class _Parts:
                 self.sites.setdefault(UNATTRIBUTED, 0)
 
     def amounts(self) -> dict[str, Amounts]:
-        tables = tuple(zip(AMOUNTS, (self.sites, self.code, self.stack), strict=True))
-        return {name: {what: table.get(name) for what, table in tables} for name in self.names}
+        tables = (self.sites, self.code, self.stack)
+        return {name: Amounts(*(table.get(name) for table in tables)) for name in self.names}
 
 
 def _shares(code_bytes: int, spots: _Spots) -> Iterable[tuple[str, int]]:

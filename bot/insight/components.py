@@ -198,7 +198,7 @@ def _deltas(delta: CellDelta, names: Mapping[str, str]) -> list[ComponentDelta]:
 
 def _absent(parts: Mapping[str, Amounts]) -> Amounts:
     """Of a component that a side does not have: nothing, where that side knows the amount of any other."""
-    return {what: 0 if any(part[what] is not None for part in parts.values()) else None for what in AMOUNTS}
+    return Amounts(*(0 if any(part.get(what) is not None for part in parts.values()) else None for what in AMOUNTS))
 
 
 @per_object

@@ -9,7 +9,7 @@ from bot.core.codec.report_json import report_lines
 from bot.core.codec.snapshot_json import lines, rows_of
 from bot.core.values.snapshot import Snapshot
 from bot.core.values.whole_report import Report
-from bot.render.html.page import render_html
+from bot.render.html.page import html_pieces
 from bot.render.markdown.comment import render_comment
 from bot.render.markdown.summary import render_summary
 from bot.system.files import write_atomically
@@ -28,7 +28,7 @@ def write_report(made: Report, templates: Path | None, out: Path) -> list[Path]:
         "report.json": lambda: report_lines(made),
         "comment.md": lambda: render_comment(made, templates).encode(),
         "summary.md": lambda: render_summary(made, templates).encode(),
-        "report.html": lambda: render_html(made, templates).encode(),
+        "report.html": lambda: (piece.encode() for piece in html_pieces(made, templates)),
     }
     for name, write in writers.items():
         write_atomically(out / name, write())

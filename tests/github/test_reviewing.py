@@ -219,7 +219,7 @@ def test_a_model_that_only_head_cannot_compile_in_time_warns_with_the_limit(stag
     ran = stage.pull(*stage.open_pull({"code-size.yml": stage.config("two", **two)}))
     assert ran.code == 0 and ran.states == {"a on vmvx": "same", "b on vmvx": "unmeasured"}, ran.error
     assert ran.outputs["verdict"] == "warn" and stage.conclusions == ["neutral"]
-    assert "1 of 2 cells compared: 1 timed out on head (stopped after 2 s" in stage.comments()[0]
+    assert "1 of 2 cells compared: 1 timed out on head (not finished after 2 s" in stage.comments()[0]
     assert stage.hub.check_runs[0]["output"]["title"].startswith("⚠️ Code size: warn — 1 of 2 cells compared")
 
 

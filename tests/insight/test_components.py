@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from replacing import replace
 
 from bot.core.rules.delta import CellDelta
-from bot.core.values.explanation import UNATTRIBUTED, ComponentDelta
+from bot.core.values.explanation import UNATTRIBUTED, Amounts, ComponentDelta
 from bot.core.values.program import Program, Site
 from bot.core.values.snapshot import Cell, CellKey, Dispatch
 from bot.insight.attribution import AMOUNTS, attribute
@@ -73,8 +73,8 @@ def one(name: str, sites: int | None, code: int | None = None, **more: Any) -> D
     return Dispatch(f"x_{name}", name, sites=sites, code_bytes=code, **more)
 
 
-def total(parts: Iterable[Any], what: str) -> int:
-    return sum(part[what] or 0 for part in parts)
+def total(parts: Iterable[Amounts], what: str) -> int:
+    return sum(part.get(what) or 0 for part in parts)
 
 
 # Names.
@@ -189,8 +189,8 @@ SHARED = cell(
 )
 
 
-def amounts(sites: int | None, code: int | None, stack: int | None) -> dict[str, int | None]:
-    return dict(zip(AMOUNTS, (sites, code, stack), strict=True))
+def amounts(sites: int | None, code: int | None, stack: int | None) -> Amounts:
+    return Amounts(sites, code, stack)
 
 
 def test_a_shared_executable_is_split_over_its_sites() -> None:
@@ -299,8 +299,8 @@ def test_parts_sum_to_the_whole(found: Cell, globs: list[tuple[str, str]]) -> No
         parts = attribute(found, names)
         assert total(parts.values(), "dispatch_sites") == sum(row.sites or 0 for row in found.dispatches)
         assert total(parts.values(), "code_bytes") == (codes if whole is None else whole)
-        assert all((amount or 0) >= 0 for part in parts.values() for amount in part.values())
-        stacks = [part["stack_bytes"] for part in parts.values() if part["stack_bytes"] is not None]
+        assert all((amount or 0) >= 0 for part in parts.values() for amount in map(part.get, AMOUNTS))
+        stacks = [part.stack_bytes for part in parts.values() if part.stack_bytes is not None]
         assert max(stacks, default=None) == max((frame for frame in frames if frame is not None), default=None)
 
 
@@ -319,7 +319,7 @@ def test_what_moved_sums_to_the_cell(base: Cell, head: Cell, globs: list[tuple[s
     for parts, known in ((components, names.components), (tree, names.full)):
         sides = [attribute(side, known) for side in (base, head)]
         for what in ("dispatch_sites", "code_bytes"):
-            if all(side and all(part[what] is not None for part in side.values()) for side in sides):
+            if all(side and all(part.get(what) is not None for part in side.values()) for side in sides):
                 wholes = [total(side.values(), what) for side in sides]
                 assert sum(part.change(what) for part in parts(pair(base, head), globs)) == wholes[1] - wholes[0]
 

@@ -13,7 +13,7 @@ from replacing import replace
 from bot.core.metrics import METRIC_IDS
 from bot.core.rules.delta import CellDelta, diff
 from bot.core.rules.policy import judge
-from bot.core.values.explanation import ComponentDelta, DispatchDelta, Explanation
+from bot.core.values.explanation import Amounts, ComponentDelta, DispatchDelta, Explanation
 from bot.core.values.model_counts import FoldCounts, Folding, Fusion, FusionCounts, Overview, Pair
 from bot.core.values.program import Argument, Family, Program
 from bot.core.values.snapshot import Cell, CellKey, CompilerInfo, Dispatch, Failure, Metrics, Snapshot, SourceInfo
@@ -421,8 +421,8 @@ def explanation(cause: str | None = "strategy", dispatches: int = 12, word: str 
     return Explanation(cause, phase, why, tuple(changed), **rest)
 
 
-def _amounts(sites: int, code_bytes: int, stack_bytes: int | None) -> dict[str, int | None]:
-    return {"dispatch_sites": sites, "code_bytes": code_bytes, "stack_bytes": stack_bytes}
+def _amounts(sites: int, code_bytes: int, stack_bytes: int | None) -> Amounts:
+    return Amounts(sites, code_bytes, stack_bytes)
 
 
 def family(word: str = "") -> Family:

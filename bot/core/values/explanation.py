@@ -42,7 +42,17 @@ class PartDelta(Record, frozen=True):
     change_bytes: Amount
 
 
-Amounts = Mapping[str, "Count | None"]
+class Amounts(Record, frozen=True):
+    """What a component has; None where the cell does not know it."""
+
+    dispatch_sites: Count | None = None
+    code_bytes: Count | None = None
+    stack_bytes: Count | None = None
+
+    def get(self, what: str) -> int | None:
+        """One of them, by name."""
+        amount: int | None = getattr(self, what)
+        return amount
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +87,7 @@ class ComponentDelta(Record, frozen=True):
     """One component of the model on both sides; the parts of all components sum to the cell's.
 
     Attributes:
-        base, head: `dispatch_sites`, `code_bytes` and `stack_bytes` → amount; None where the cell does not know it.
+        base, head: what it has there.
     """
 
     name: str

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from bot.core.metrics import METRICS
 from bot.core.values.whole_report import Report
 from bot.render.html.cell_tables import model_tables
-from bot.render.text.environment import draw, load
+from bot.render.text.environment import drawn, load
 from bot.render.text.selection import Limits
 from bot.render.view.facts import build_facts
 from bot.render.view.view import build_view
@@ -17,7 +18,12 @@ TEMPLATE = "report.html.j2"
 
 
 def render_html(report: Report, templates_dir: Path | None = None) -> str:
-    """A self-contained HTML page.
+    """Do what `html_pieces` does, as one text."""
+    return "".join(html_pieces(report, templates_dir))
+
+
+def html_pieces(report: Report, templates_dir: Path | None = None) -> Iterator[str]:
+    """A self-contained HTML page, piece by piece: that of a large report need not be held.
 
     Args:
         templates_dir: the user's templates, searched before the default ones.
@@ -27,4 +33,4 @@ def render_html(report: Report, templates_dir: Path | None = None) -> str:
     """
     facts, template = build_facts(report), load(TEMPLATE, templates_dir)
     view = build_view(report, _LIMITS, facts)
-    return draw(template, view=view, models=model_tables(facts), metrics=METRICS)
+    yield from drawn(template, view=view, models=model_tables(facts), metrics=METRICS)

@@ -7,7 +7,7 @@ template that forgets an escape shows odd text, and nothing worse.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -172,15 +172,25 @@ def load(name: str, user_dir: Path | None) -> jinja2.Template:
 
 
 def draw(template: jinja2.Template, **values: Any) -> str:
-    """Render; trailing newlines come down to one.
+    """Do what `drawn` does, as one text."""
+    return "".join(drawn(template, **values))
+
+
+def drawn(template: jinja2.Template, **values: Any) -> Iterator[str]:
+    """Render, piece by piece; several blank lines become one, and the newlines at the end one.
 
     Raises:
         TemplateError: the template failed, with file and line.
     """
+    pieces, held, begun = template.stream(**values), "", False
+    pieces.enable_buffering(1000)
     try:
-        pieces = template.stream(**values)
-        pieces.enable_buffering(1000)  # as `render` puts them together, all small ones of a page are held at once
-        return _BLANK_LINES.sub("\n\n", "".join(pieces)).strip() + "\n"
+        for piece in pieces:
+            text = held + piece if begun else (held + piece).lstrip()
+            body = text.rstrip()
+            begun, held = begun or bool(body), text[len(body) :]
+            yield _BLANK_LINES.sub("\n\n", body)
+        yield "\n"
     except _FAULTS as error:
         kind = "" if isinstance(error, jinja2.TemplateError) else f"{type(error).__name__}: "
         raise TemplateError(f"template failed: {kind}{error}", where=_place(error, template)) from error
