@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeVar
 from msgspec.structs import replace
 
 from bot.core.codec.json_text import canonical, converted, decoded, require_schema
-from bot.core.codec.snapshot_json import SnapshotRow, rows_of, snapshot_of
+from bot.core.codec.snapshot_json import MEASURE_AGAIN, SnapshotRow, rows_of, snapshot_of
 from bot.core.record import Count, Record
 from bot.core.rules.baseline import Entry, kept
 from bot.core.values.program import Site, Source
@@ -38,7 +38,6 @@ _PATH = re.compile(
 COLUMNS_SCHEMA = "code-size-columns/2"
 MOST_ROWS = 1 << 20
 """Of a kind: 64 MiB of text hold fewer that are real, but many more of a hostile hand's."""
-_HINT = "measure it again with this version of code-size-bot"
 _Row = TypeVar("_Row", bound=Record)
 _Value = str | int | bool | None | tuple[str, ...]
 
@@ -162,8 +161,8 @@ def to_columns(snapshot: Snapshot) -> bytes:
 
 def from_columns(text: bytes, where: str) -> Snapshot:
     """The snapshot; raises InputError naming `where` for text of another form, UnicodeDecodeError for what is none."""
-    require_schema(text, COLUMNS_SCHEMA, "stored snapshot", where, _HINT)
-    stored = decoded(text, Stored, where, _HINT)
+    require_schema(text, COLUMNS_SCHEMA, "stored snapshot", where, MEASURE_AGAIN)
+    stored = decoded(text, Stored, where, MEASURE_AGAIN)
     row, names = stored.snapshot, sorted(stored.snapshot.programs)
     dispatches = _lists(stored.dispatches, Dispatch, len(row.cells), f"{where}: dispatches")
     sources = _lists(stored.sources, Source, len(names), f"{where}: sources")
@@ -187,14 +186,14 @@ def _lists(table: Table, kind: type[_Row], count: int, where: str) -> Iterator[t
     """The rows of each list."""
     size = sum(table.counts)
     if size > MOST_ROWS:
-        raise InputError(f"has more than {MOST_ROWS} rows", where=where, hint=_HINT)
+        raise InputError(f"has more than {MOST_ROWS} rows", where=where, hint=MEASURE_AGAIN)
     if len(table.counts) != count or any(len(values) != size for values in table.columns.values()):
-        raise InputError("its columns are of another length than its rows", where=where, hint=_HINT)
+        raise InputError("its columns are of another length than its rows", where=where, hint=MEASURE_AGAIN)
     names = tuple(table.columns)
     plain: list[dict[str, Any]] = [
         dict(zip(names, values, strict=True)) for values in zip(*table.columns.values(), strict=True)
     ]
     if len(plain) != size:
-        raise InputError("has rows without a column", where=where, hint=_HINT)
+        raise InputError("has rows without a column", where=where, hint=MEASURE_AGAIN)
     rows = iter(converted(plain, list[kind], where))  # type: ignore[valid-type]
     return (tuple(islice(rows, length)) for length in table.counts)

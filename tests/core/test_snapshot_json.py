@@ -356,7 +356,7 @@ def test_odd_rows_are_refused(rows: str) -> None:
     refusal("".join(lines))
 
 
-@pytest.mark.parametrize("zero", [0, [0], None])
+@pytest.mark.parametrize("zero", [0, 5, -1, True, [0], None])
 def test_what_stands_for_a_cell_that_was_read_is_no_cell(zero: Any) -> None:
     refusal(replaced(("cells", 0), zero))
     lines = to_json(SMALL).splitlines(keepends=True)

@@ -38,7 +38,7 @@ def report_lines(report: Report) -> Iterator[bytes]:
     """The text of `report.json`, its cells made one at a time, so that they are not held twice."""
     explained = report.explanations
     cells = (_cell(delta, explained.get(delta.key)) for delta in report.deltas)
-    return lines(_head(report), {"cells": cells})
+    return lines(_head(report), cells)
 
 
 def report_of(text: bytes | str, where: str, hint: str) -> ReportRow:

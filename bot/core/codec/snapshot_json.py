@@ -9,7 +9,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from sys import intern
-from typing import Any
+from typing import Any, Final, Literal
 
 import msgspec
 from msgspec.structs import force_setattr
@@ -34,7 +34,7 @@ from bot.core.values.snapshot import (
 from bot.errors import InputError
 
 _OLD_NAME_DIGITS = 16
-_HINT = "measure it again with this version of code-size-bot"
+MEASURE_AGAIN = "measure it again with this version of code-size-bot"
 
 
 class CellRow(Record, frozen=True):
@@ -78,12 +78,12 @@ class SnapshotRow(Side, frozen=True, kw_only=True):
     cells: tuple[CellRow, ...]
 
 
-_READ = 0
+_READ: Final = 0
 """Stands in the text for a cell that was read already."""
 
 
 class _Rest(Side, frozen=True, kw_only=True):
-    cells: tuple[int | CellRow, ...]
+    cells: tuple[Literal[0] | CellRow, ...]
 
 
 _LINE = re.compile(rb"[^\n]*\n|[^\n]+")
@@ -128,20 +128,19 @@ def rows_of(snapshot: Snapshot) -> SnapshotRow:
     return SnapshotRow(SNAPSHOT_SCHEMA, cells=cells, programs=programs.by_name, **shared)
 
 
-def lines(record: Record, listed: Mapping[str, Iterable[Any]] | None = None) -> Iterator[bytes]:
+def lines(record: Record, cells: Iterable[Record] | None = None) -> Iterator[bytes]:
     """Canonical JSON of one object: sorted keys, a line for each field, cell and program.
 
     So a change of one cell is one line in `git diff`.
 
     Args:
-        listed: fields whose entries come one by one, in place of the record's own.
+        cells: come one by one, in place of the record's own.
     """
-    ways = listed or {}
     for index, name in enumerate(sorted(record.__struct_fields__)):
         yield b"%c%s:" % (b"{,"[index > 0], canonical(name))
-        value = ways.get(name, getattr(record, name))
+        value = getattr(record, name)
         if name == "cells":
-            yield from _piled(b"[]", map(canonical, value))
+            yield from _piled(b"[]", map(canonical, value if cells is None else cells))
         elif name == "programs":
             entries = (canonical(key) + b":" + canonical(value[key]) for key in sorted(value))
             yield from _piled(b"{}", entries)
@@ -172,10 +171,10 @@ def from_lines(text: Iterable[bytes], where: str) -> Snapshot:
     """
     cells: list[CellRow] = []
     rest = b"".join(_without_cells(text, cells))
-    require_schema(rest, SNAPSHOT_SCHEMA, "snapshot", where, _HINT)
-    row = decoded(rest, _Rest, where, _HINT)
+    require_schema(rest, SNAPSHOT_SCHEMA, "snapshot", where, MEASURE_AGAIN)
+    row = decoded(rest, _Rest, where, MEASURE_AGAIN)
     if row.cells.count(_READ) != len(cells):
-        raise InputError("a line that looks like a cell is none", where=where, hint=_HINT)
+        raise InputError("a line that looks like a cell is none", where=where, hint=MEASURE_AGAIN)
     early = iter(cells)
     return snapshot_of(row, [next(early) if isinstance(cell, int) else cell for cell in row.cells], where)
 
