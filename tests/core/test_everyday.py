@@ -82,3 +82,9 @@ def test_a_model_edit_changes_that_model_alone() -> None:
     edited = {name for name in base.models if base.models[name] != head.models[name]}
     assert {delta.key.model for delta in deltas("model_edit") if delta.state == "changed"} == edited
     assert edited == {"mobilenet_v1_f32_224"}
+
+
+def test_one_cell_is_newly_broken_and_all_else_is_as_it_was() -> None:
+    assert states("newly_broken").keys() == {"newly-broken", "same", "broken"}
+    [broken] = [delta for delta in deltas("newly_broken") if delta.state == "newly-broken"]
+    assert broken.head and broken.head.failure and "ocml.bc" in broken.head.failure.message

@@ -97,10 +97,17 @@ def _nothing_changed() -> tuple[State, State]:
     return State(_quick()), State(_quick())
 
 
+def _newly_broken() -> tuple[State, State]:
+    """A directory for AMD's device libraries that is not there: one model alone needs a function of theirs."""
+    directory = "--iree-rocm-bc-dir=third_party/rocm-device-libs"
+    return State(_quick()), State(_quick(), targets={"rocm": ("--iree-rocm-target=gfx942", directory)})
+
+
 CASES: Mapping[str, Callable[[], tuple[State, State]]] = {
     "nothing_changed": _nothing_changed,
     "one_flag": _one_flag,
     "model_edit": _model_edit,
+    "newly_broken": _newly_broken,
 }
 
 
