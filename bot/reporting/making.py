@@ -67,7 +67,7 @@ def _notes(base: Snapshot, head: Snapshot, deltas: Sequence[CellDelta]) -> tuple
 
 def _once(head: Snapshot, verdict: Verdict) -> tuple[str, ...]:
     """Which alarms rest on a single compile of the head: repeating has its price, so that not all are repeated."""
-    alarming = dict.fromkeys(finding.key for finding in verdict.findings)
+    alarming = dict.fromkeys(finding.key for finding in verdict.news)
     single = {cell.key for cell in head.cells if cell.compiles == 1 and cell.status in _REPEATABLE}
     once = [str(key) for key in alarming if key in single]
     if not once:

@@ -110,6 +110,20 @@ class FindingRow(Record, frozen=True):
     line: Count | None = None
     accepted: Accepted | None = None
     outcomes: tuple[str, str] | None = None
+    allowed: Amount | None = None
+    known: bool = False
+
+
+class BudgetRow(Record, frozen=True):
+    """A value that uses most of a limit."""
+
+    model: str
+    target: str
+    metric: str
+    rule: str
+    base: Count | None
+    head: Count
+    limit: Count
 
 
 class VerdictRow(Record, frozen=True):
@@ -117,6 +131,7 @@ class VerdictRow(Record, frozen=True):
 
     status: str
     findings: tuple[FindingRow, ...]
+    budgets: tuple[BudgetRow, ...] = ()
 
 
 class TallyRow(Record, frozen=True):

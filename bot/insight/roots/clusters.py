@@ -115,9 +115,17 @@ def _root_cause(moved: Sequence[Moved], cells: Mapping[CellKey, CellDelta], whol
         total=total,
         share=total.absolute_bytes / whole_bytes if whole_bytes else None,
         example=_example(largest),
+        by_cell={key: sum(abs(one.change_bytes) for one in group) for key, group in _grouped_by_cell(moved)},
         by_target={target: _tally(one for one in moved if one.key.target == target) for target in targets},
         command=compiled.command if compiled else "",
     )
+
+
+def _grouped_by_cell(moved: Sequence[Moved]) -> Iterator[tuple[CellKey, list[Moved]]]:
+    groups: dict[CellKey, list[Moved]] = {}
+    for one in moved:
+        groups.setdefault(one.key, []).append(one)
+    return iter(groups.items())
 
 
 def _tally(moved: Iterable[Moved]) -> Tally:

@@ -10,8 +10,8 @@ from bot.render.text.escape import clip
 from bot.render.text.filters import UNKNOWN, relative, sides
 from bot.render.text.phrase import Phrase, code, phrase
 from bot.render.text.selection import Limits, Listing, fair_in_order, listing
+from bot.render.text.text_tables import Row, Table, name_cell
 from bot.render.view.facts import NAME_LIMIT, Facts
-from bot.render.view.text_tables import Row, Table, name_cell
 
 _FUSION = {
     "linalg_ops_before": "linalg ops before fusion",

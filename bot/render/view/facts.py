@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from bot.core.rules.delta import STATES, CellDelta
 from bot.core.values.snapshot import Cell, CellKey
-from bot.core.values.verdict import Finding, Level
+from bot.core.values.verdict import Finding
 from bot.core.values.whole_report import Report
 from bot.render.text.escape import clip
 from bot.render.text.filters import plural
@@ -16,6 +16,9 @@ from bot.render.text.phrase import Phrase, code, joined, phrase
 
 STACK_LIMIT_BYTES = 32_768
 """The compiler's default for `--iree-llvmcpu-stack-allocation-limit`."""
+
+MARKS = {"fail": "❌", "warn": "⚠️", "accepted": "☑️", "known": "◽"}
+"""Marks of findings."""
 
 RuleKey = tuple[str, str, str]
 
@@ -46,11 +49,14 @@ class Facts:
 
     def mark(self, key: CellKey) -> str:
         """`fail`, `accepted`, `warn` or nothing: the worst finding of a cell, where accepted ones do not fail."""
-        findings = self.findings.get(key)
-        if not findings:
-            return ""
-        marks = {mark_of(finding) for finding in findings}
-        return next((mark for mark in ("fail", "accepted", "warn") if mark in marks), "")
+        worst = self.worst(key)
+        return mark_of(worst) if worst else ""
+
+    def worst(self, key: CellKey) -> Finding | None:
+        """The worst finding of a cell; those that base had are none of this change."""
+        ranked = ("fail", "accepted", "warn")
+        news = [finding for finding in self.findings.get(key, ()) if not finding.known]
+        return min(news, key=lambda finding: ranked.index(mark_of(finding)), default=None)
 
     def level(self, key: CellKey) -> str:
         """`fail`, `warn` or nothing: what the cell does to the verdict."""
@@ -81,13 +87,10 @@ def build_facts(report: Report) -> Facts:
 
 
 def mark_of(finding: Finding) -> str:
-    """`fail`, `warn`, or `accepted` for a failing finding that was."""
+    """`fail` or `warn`; `accepted` for a failing finding that was, `known` for one that base had."""
+    if finding.known:
+        return "known"
     return finding.level if finding.accepted is None else "accepted"
-
-
-def level_of(finding: Finding) -> Level:
-    """What the finding does to the verdict: an accepted one warns."""
-    return finding.level if finding.accepted is None else "warn"
 
 
 def rule_key(finding: Finding) -> RuleKey:

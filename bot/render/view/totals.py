@@ -1,0 +1,106 @@
+"""Owns the totals: what all models' artifacts are on each target, over the cells that both sides measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bot.core.metrics import METRIC_BY_ID
+from bot.core.rules.delta import CellDelta, MetricDelta
+from bot.core.values.verdict import Finding
+from bot.render.text.escape import clip
+from bot.render.text.filters import percent, relative, signed
+from bot.render.text.phrase import Phrase, code, phrase
+from bot.render.view.facts import MARKS, Facts, mark_of
+
+_NAME = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """Artifacts added up.
+
+    Attributes:
+        target: the short name; empty for all targets.
+        cells: how many were measured on both sides; the sums are over these.
+        base, head: sums in bytes; None where there is no such cell.
+        larger, smaller: how many of them grew and shrank.
+        worst: the worst finding's cell; without one the one that grew, or else shrank, by most bytes.
+        level: of that finding: `fail`, `warn` or empty.
+    """
+
+    target: str
+    cells: int
+    base: int | None
+    head: int | None
+    larger: int
+    smaller: int
+    worst: Phrase = ()
+    level: str = ""
+
+
+def totals(facts: Facts) -> tuple[Total, ...]:
+    """A row for each measured target; then one for all, where there are several."""
+    found: dict[str, list[CellDelta]] = {target: [] for target in sorted(facts.measured_targets)}
+    for delta in facts.report.deltas:
+        if delta.key.target in found:
+            found[delta.key.target].append(delta)
+    worst: dict[str, Finding] = {}
+    for finding in facts.report.verdict.news:
+        worst.setdefault(finding.key.target, finding)
+    rows = tuple(_total(facts, target, deltas, worst.get(target)) for target, deltas in found.items())
+    return (*rows, everything(facts)) if len(rows) > 1 else rows
+
+
+def everything(facts: Facts) -> Total:
+    """The sum over all targets."""
+    return _sum("", [delta for delta in facts.report.deltas if delta.key.target in facts.measured_targets])
+
+
+def _total(facts: Facts, target: str, deltas: Sequence[CellDelta], worst: Finding | None) -> Total:
+    total = _sum(facts.short[target], deltas)
+    said = _worst(worst) if worst else _largest(deltas)
+    level = worst.weight if worst and worst.weight != "pass" else ""
+    return Total(total.target, total.cells, total.base, total.head, total.larger, total.smaller, said, level)
+
+
+def _sum(target: str, deltas: Sequence[CellDelta]) -> Total:
+    sizes = [(artifact.base, artifact.head) for delta in deltas for artifact in [delta.metrics["artifact_bytes"]]]
+    both = [(base, head) for base, head in sizes if base is not None and head is not None]
+    larger, smaller = (sum((head - base) * sign > 0 for base, head in both) for sign in (1, -1))
+    if not both:
+        return Total(target, 0, None, None, 0, 0)
+    return Total(target, len(both), sum(base for base, _ in both), sum(head for _, head in both), larger, smaller)
+
+
+def _worst(finding: Finding) -> Phrase:
+    mark = "💥" if finding.limit == "newly-broken" and not finding.accepted else MARKS[mark_of(finding)]
+    name = code(clip(finding.key.model, _NAME))
+    if finding.metric is None:
+        return phrase(f"{mark} ", name, f" {finding.limit.replace('-', ' ')}")
+    label = "" if finding.metric == "artifact_bytes" else f" {METRIC_BY_ID[finding.metric].label}"
+    return phrase(f"{mark} ", name, f"{label} {_step(finding)}")
+
+
+def _step(finding: Finding) -> str:
+    """In percent; where there is none to tell, the change, or what the value is."""
+    unit = METRIC_BY_ID[finding.metric or ""].unit
+    if finding.head is None:
+        return "not known any more"
+    if finding.base is None or finding.base == finding.head:
+        return "over its limit"
+    return relative(finding.base, finding.head) if finding.base else signed(finding.head - finding.base, unit)
+
+
+def _largest(deltas: Sequence[CellDelta]) -> Phrase:
+    sizes = [(delta, delta.metrics["artifact_bytes"]) for delta in deltas]
+    steps = [(artifact.change, delta, artifact) for delta, artifact in sizes if artifact.change]
+    if not steps:
+        return phrase("–")
+    grown = [step for step in steps if step[0] > 0]
+    _, delta, artifact = max(grown or steps, key=lambda step: (abs(step[0]), step[1].key))
+    return phrase("" if grown else "best: ", code(clip(delta.key.model, _NAME)), f" {_ratio(artifact)}")
+
+
+def _ratio(artifact: MetricDelta) -> str:
+    return percent(artifact.ratio) if artifact.ratio is not None else signed(artifact.change)
