@@ -73,9 +73,9 @@ def _root_said(facts: Facts, root: RootCause) -> Phrase:
 
 
 def _size(root: RootCause) -> str:
-    """`+1,675 B on each of 8 targets`, `+493,243 B net, 494,125 B in all, 26 %`."""
+    """`+1,675 B (2 %)`, `+493,243 B net, 494,125 B moved (26 %)`."""
     net, absolute = root.total.net_bytes, root.total.absolute_bytes
-    gross = f" net of {amount(absolute)}" if abs(net) != absolute else ""
+    gross = f" net, {amount(absolute)} moved" if abs(net) != absolute else ""
     share = "" if root.share is None else f" ({root.share * 100:.0f} %)"
     return f"{signed(net)}{gross}{share}"
 

@@ -16,7 +16,7 @@ from bot.render.text.filters import plural, relative, sides
 from bot.render.text.selection import Limits
 from bot.render.view.failures import FailureGroup
 from bot.render.view.grid import Block, Grid
-from bot.render.view.totals import Total
+from bot.render.view.totals import Totals
 from bot.render.view.view import ReportView, build_view
 
 _STATES = {"newly-broken": "bold red", "broken": "magenta", "fixed": "green", "same": "dim", "unmeasured": "dim"}
@@ -35,7 +35,7 @@ def _parts(view: ReportView) -> Iterator[Text | Table | Padding]:
         yield Text(f"the analysis broke: {view.broke}", "bold red")
     yield text_of(view.headline, _VERDICTS[view.status])
     yield from _changes(view)
-    yield _totals(view.totals)
+    yield from _totals(view.totals)
     yield from _causes(view)
     yield from _alarms(view)
     yield from _grid(view.grid)
@@ -53,17 +53,19 @@ def _changes(view: ReportView) -> Iterator[Text]:
         yield text_of(view.compared.commits)
 
 
-def _totals(rows: tuple[Total, ...]) -> Table:
+def _totals(totals: Totals) -> Iterator[Table | Text]:
     table = table_of("", "target", "change", "all models, base → head", "larger / smaller", "worst", numbers_from=1)
     table.columns[-1].justify = "left"
-    for row in rows:
+    for row in totals.rows:
         ways = f"{row.larger} / {row.smaller}" if row.larger or row.smaller else "–"
         change = relative(row.base, row.head) if row.cells else "n/a"
         name = Text(clean(row.target) or "all", "cyan" if row.target else "bold")
         worst = text_of(row.worst)
         worst.stylize(LEVELS.get(row.level, ""))
         table.add_row(name, change, sides(row.base, row.head), ways, worst)
-    return table
+    yield table
+    if totals.still:
+        yield Text(f"no change on {', '.join(map(clean, totals.still))}", "dim")
 
 
 def _causes(view: ReportView) -> Iterator[Text | Padding]:

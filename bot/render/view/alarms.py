@@ -15,11 +15,12 @@ from bot.render.text.escape import clean, clip
 from bot.render.text.filters import amount, relative, sides, signed
 from bot.render.text.phrase import Phrase, code, phrase
 from bot.render.text.selection import Limits, Listing, fair_in_order, listing
-from bot.render.view.facts import MARKS, NAME_LIMIT, Facts, cells_phrase, mark_of
+from bot.render.view.facts import MARKS, NAME_LIMIT, Facts, cells_phrase, mark_of, whole_of
 from bot.render.view.failures import failure_words, grouped, trimmed
 
 _WHY_CHARS, _LIMIT_CHARS, _ERROR_CHARS = 300, 48, 200
 _GROUPS, _NAMES, _ALSO = 10, 12, 2
+_NOWHERE = "<unknown>:0: error: "
 _UNIT = re.compile(r"(?<=\d)(?=[A-Za-z%])")
 Cause = Callable[[CellKey], str]
 """Which of the root causes that are shown holds most of a cell: `cause 1`; empty for none."""
@@ -102,7 +103,7 @@ def _newly_broken(facts: Facts, group: Sequence[CellDelta]) -> Alarm:
     delta = group[0]
     mark = facts.mark(delta.key)
     failure = delta.head.failure if delta.head else None
-    said = trimmed(failure.message, 1)[0] if failure else ""
+    said = trimmed(failure.message, 1)[0].removeprefix(_NOWHERE) if failure else ""
     words = phrase(": ", failure_words(delta.head)) if delta.head else ()
     error = phrase(": ", code(clip(said, _ERROR_CHARS))) if said and failure and failure.stage != "stack-limit" else ()
     cells = cells_phrase(facts, [one.key for one in group], _NAMES)
@@ -112,19 +113,11 @@ def _newly_broken(facts: Facts, group: Sequence[CellDelta]) -> Alarm:
 
 def _alarm(facts: Facts, findings: Sequence[Finding], cause: str) -> Alarm:
     """``artifact, `m` on `x86_64`: 50,438 → 83,990 B, +66.5 %; allowed: growth up to 4 KiB or 5 % · cause 1``."""
-    first = _headed(findings)
+    first = whole_of(findings[0], findings)
     said = finding_words(facts, first)
     others = [one for one in findings if one is not first and not _is_part(one, first)]
     also = phrase(" · also ", ", ".join(map(_short, others[:_ALSO])), _more(others)) if others else ()
     return Alarm(MARKS[mark_of(first)], first.weight, phrase(said, also, f" · {cause}" if cause else ""))
-
-
-def _headed(findings: Sequence[Finding]) -> Finding:
-    """The worst; of a part and its whole the whole, where it is as bad."""
-    first = findings[0]
-    if first.metric in ARTIFACT_PARTS:
-        return next((f for f in findings if f.metric == "artifact_bytes" and f.level == first.level), first)
-    return first
 
 
 def _is_part(finding: Finding, whole: Finding) -> bool:
@@ -140,7 +133,9 @@ def _short(finding: Finding) -> str:
     if finding.metric is None:
         return finding.limit.replace("-", " ")
     metric = METRIC_BY_ID[finding.metric]
-    if finding.head is None or finding.base is None or finding.kind == "limit":
+    if finding.kind == "limit":
+        return f"{metric.label} {amount(finding.head, metric.unit)}, over its limit"
+    if finding.head is None or finding.base is None:
         return f"{metric.label} {amount(finding.head, metric.unit)}"
     return f"{metric.label} {signed(finding.head - finding.base, metric.unit)}"
 

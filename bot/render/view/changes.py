@@ -86,7 +86,7 @@ def _flag_words(change: FlagChange) -> Phrase:
                 phrase(code(clip(old, _FLAG_CHARS)), " → ", code(clip(new.partition("=")[2] or new, _FLAG_CHARS)))
             )
         else:
-            told.append(phrase(code(clip(old or new, _FLAG_CHARS)), " came" if new else " went"))
+            told.append(phrase(code(clip(old or new, _FLAG_CHARS)), " added" if new else " removed"))
     more = f" and {plural(len(told) - _FLAGS, 'more flag')}" if len(told) > _FLAGS else ""
     return phrase("flag " if len(told) == 1 else "flags ", joined(told[:_FLAGS], ", "), more)
 

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from bot.core.metrics import ARTIFACT_PARTS
 from bot.core.rules.delta import STATES, CellDelta
 from bot.core.values.snapshot import Cell, CellKey
 from bot.core.values.verdict import Finding
@@ -56,7 +57,8 @@ class Facts:
         """The worst finding of a cell; those that base had are none of this change."""
         ranked = ("fail", "accepted", "warn")
         news = [finding for finding in self.findings.get(key, ()) if not finding.known]
-        return min(news, key=lambda finding: ranked.index(mark_of(finding)), default=None)
+        first = min(news, key=lambda finding: ranked.index(mark_of(finding)), default=None)
+        return whole_of(first, news) if first is not None else None
 
     def level(self, key: CellKey) -> str:
         """`fail`, `warn` or nothing: what the cell does to the verdict."""
@@ -84,6 +86,14 @@ def build_facts(report: Report) -> Facts:
     keys = dict.fromkeys(rule_key(finding) for finding in report.verdict.findings)
     rules = {key: number for number, key in enumerate(keys, 1)}
     return Facts(report, states, dict(findings), deltas, short_names(targets, backends), measured, models, rules)
+
+
+def whole_of(finding: Finding, findings: Iterable[Finding]) -> Finding:
+    """Of a part of an artifact the finding about all of it, where that is as bad; any other finding itself."""
+    if finding.metric not in ARTIFACT_PARTS:
+        return finding
+    wholes = (one for one in findings if (one.key, one.metric) == (finding.key, "artifact_bytes"))
+    return next((one for one in wholes if mark_of(one) == mark_of(finding)), finding)
 
 
 def mark_of(finding: Finding) -> str:

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bot.core.metrics import METRIC_BY_ID
-from bot.core.rules.delta import CellDelta, MetricDelta
+from bot.core.rules.delta import CellDelta, MetricDelta, outcome
 from bot.core.values.verdict import Finding
 from bot.render.text.escape import clip
 from bot.render.text.filters import percent, relative, signed
 from bot.render.text.phrase import Phrase, code, phrase
-from bot.render.view.facts import MARKS, Facts, mark_of
+from bot.render.view.facts import MARKS, Facts, mark_of, whole_of
 
 _NAME = 40
 
@@ -39,17 +39,38 @@ class Total:
     level: str = ""
 
 
-def totals(facts: Facts) -> tuple[Total, ...]:
-    """A row for each measured target; then one for all, where there are several."""
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """All targets.
+
+    Attributes:
+        rows: each target of which something changed; then all, where there are several.
+        still: the short names of the other ones.
+    """
+
+    rows: tuple[Total, ...]
+    still: tuple[str, ...]
+
+
+def totals(facts: Facts) -> Totals:
+    """Those of each measured target."""
     found: dict[str, list[CellDelta]] = {target: [] for target in sorted(facts.measured_targets)}
     for delta in facts.report.deltas:
         if delta.key.target in found:
             found[delta.key.target].append(delta)
+    news = facts.report.verdict.news
     worst: dict[str, Finding] = {}
-    for finding in facts.report.verdict.news:
-        worst.setdefault(finding.key.target, finding)
-    rows = tuple(_total(facts, target, deltas, worst.get(target)) for target, deltas in found.items())
-    return (*rows, everything(facts)) if len(rows) > 1 else rows
+    for finding in news:
+        worst.setdefault(finding.key.target, whole_of(finding, news))
+    moved = {target: deltas for target, deltas in found.items() if target in worst or not _is_still(deltas)}
+    rows = tuple(_total(facts, target, deltas, worst.get(target)) for target, deltas in moved.items())
+    still = tuple(facts.short[target] for target in found if target not in moved)
+    return Totals((*rows, everything(facts)) if len(found) > 1 else rows, still)
+
+
+def _is_still(deltas: Sequence[CellDelta]) -> bool:
+    alike = (delta.state == "broken" and outcome(delta.base) == outcome(delta.head) for delta in deltas)
+    return all(same or delta.state == "same" or delta.excused for same, delta in zip(alike, deltas, strict=True))
 
 
 def everything(facts: Facts) -> Total:

@@ -25,7 +25,7 @@ from bot.render.view.failures import FailureGroup, OverRow, ReasonGroup, failure
 from bot.render.view.grid import Grid, build_grid
 from bot.render.view.headline import headline
 from bot.render.view.rows import MetricRow, finding_row
-from bot.render.view.totals import Total, totals
+from bot.render.view.totals import Totals, totals
 
 _BROKE_CHARS = 1_000
 
@@ -39,7 +39,7 @@ class ReportView:
         headline: the sentence that has to be enough.
         broke, resolved, untrusted: as in the report.
         changes: what is not the same on both sides: compilers, flags, models, targets.
-        totals: a row for each target, and one for all.
+        totals: a row for each target that something changed on, and one for all.
         roots: what changed, over all cells; `held`: how much of it is shown, in words.
         alarms: cells that broke a rule or are newly broken, worst first.
         close: values that grew and use most of a limit; `closer`: those that do and did not grow.
@@ -60,7 +60,7 @@ class ReportView:
     untrusted: bool
     changes: tuple[Phrase, ...]
     compared: Compared
-    totals: tuple[Total, ...]
+    totals: Totals
     roots: Listing[Line]
     held: str
     alarms: Alarms
