@@ -95,12 +95,14 @@ def _sum(target: str, deltas: Sequence[CellDelta]) -> Total:
 
 
 def _worst(finding: Finding) -> Phrase:
+    """``❌ +66.5 % `m` ``; where it is not the artifact, of what."""
     mark = "💥" if finding.limit == "newly-broken" and not finding.accepted else MARKS[mark_of(finding)]
-    name = code(clip(finding.key.model, _NAME))
     if finding.metric is None:
-        return phrase(f"{mark} ", name, f" {finding.limit.replace('-', ' ')}")
-    label = "" if finding.metric == "artifact_bytes" else f" {METRIC_BY_ID[finding.metric].label}"
-    return phrase(f"{mark} ", name, f"{label} {_step(finding)}")
+        what = finding.limit.replace("-", " ")
+    else:
+        label = "" if finding.metric == "artifact_bytes" else f"{METRIC_BY_ID[finding.metric].label} "
+        what = f"{label}{_step(finding)}"
+    return phrase(f"{mark} {what} ", code(clip(finding.key.model, _NAME)))
 
 
 def _step(finding: Finding) -> str:
@@ -120,7 +122,7 @@ def _largest(deltas: Sequence[CellDelta]) -> Phrase:
         return phrase("–")
     grown = [step for step in steps if step[0] > 0]
     _, delta, artifact = max(grown or steps, key=lambda step: (abs(step[0]), step[1].key))
-    return phrase("" if grown else "best: ", code(clip(delta.key.model, _NAME)), f" {_ratio(artifact)}")
+    return phrase("" if grown else "best: ", f"{_ratio(artifact)} ", code(clip(delta.key.model, _NAME)))
 
 
 def _ratio(artifact: MetricDelta) -> str:
