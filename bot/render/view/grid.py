@@ -10,7 +10,7 @@ from bot.core.values.snapshot import CellKey
 from bot.render.text.escape import clip
 from bot.render.text.filters import grid_percent
 from bot.render.text.selection import Limits, Listing, listing
-from bot.render.view.facts import NAME_LIMIT, Facts, is_over
+from bot.render.view.facts import NAME_LIMIT, Facts
 
 # In the order of the legend.
 _LEGEND: Mapping[str, tuple[str, str]] = {
@@ -24,7 +24,6 @@ _LEGEND: Mapping[str, tuple[str, str]] = {
     "other": ("ᵒ", "by another metric than the artifact"),
     "number": ("±1.2", "change of the artifact in percent"),
     "bytes": ("≠", "changed, artifact as large as before"),
-    "over": ("⛔", "over the compiler's stack limit on both sides"),
     "fixed": ("🟢", "compiles now"),
     "new": ("🆕", "new"),
     "removed": ("➖", "removed"),
@@ -140,10 +139,8 @@ def _marks(facts: Facts, delta: CellDelta) -> Iterator[str]:
         yield from _by(facts, delta)
     if delta.state == "changed":
         artifact = delta.metrics["artifact_bytes"]
-        yield from ("over",) if is_over(delta.head) and not level else ()
         yield "number" if artifact.change and artifact.ratio is not None else "bytes"
     elif delta.state == "same":
-        yield from ("over",) if is_over(delta.head) and not level else ()
         yield "identical" if delta.identical else "same"
     else:
         yield delta.state
