@@ -31,7 +31,7 @@ def states(case: str) -> Counter[str]:
 
 def texts(folder: Path) -> dict[str, bytes]:
     """File → its text; how that is packed is the library's."""
-    return {str(path.relative_to(folder)): lzma.decompress(path.read_bytes()) for path in folder.rglob("*.xz")}
+    return {path.name: lzma.decompress(path.read_bytes()) for path in folder.glob("*.xz")}
 
 
 @pytest.mark.parametrize("case", everyday.CASES)
@@ -47,13 +47,14 @@ def test_every_case_is_a_whole_comparison(case: str) -> None:
 
 
 def test_what_is_kept_again_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = texts(everyday.HERE)
-    found = {case: everyday.sides(case) for case in everyday.CASES}
+    cases = ("nothing_changed", "newly_broken")
+    before = {case: texts(everyday.HERE / case) for case in cases}
+    found = {case: everyday.sides(case) for case in cases}
     monkeypatch.setattr(everyday, "HERE", tmp_path)
     monkeypatch.setattr(everyday, "COMMON", tmp_path / everyday.COMMON.relative_to(everyday.FIXTURES / "everyday"))
     everyday.keep(found)
-    assert texts(tmp_path) == before
-    assert {case: everyday.sides(case) for case in everyday.CASES} == found
+    assert {case: texts(tmp_path / case) for case in cases} == before
+    assert {case: everyday.sides(case) for case in cases} == found
     everyday.forget()
 
 
@@ -88,3 +89,21 @@ def test_one_cell_is_newly_broken_and_all_else_is_as_it_was() -> None:
     assert states("newly_broken").keys() == {"newly-broken", "same", "broken"}
     [broken] = [delta for delta in deltas("newly_broken") if delta.state == "newly-broken"]
     assert broken.head and broken.head.failure and "ocml.bc" in broken.head.failure.message
+
+
+def test_an_improvement_has_smaller_artifacts_alone() -> None:
+    assert states("improvement").keys() == {"changed", "same", "broken"}
+    changes = [delta.metrics["artifact_bytes"].change for delta in deltas("improvement") if delta.state == "changed"]
+    assert len(changes) == 4 and all(change is not None and change < 0 for change in changes)
+
+
+def test_where_everything_broke_nothing_is_compared() -> None:
+    assert states("everything_broke").keys() == {"newly-broken", "broken"}
+    assert not any(cell.measured for cell in everyday.sides("everything_broke")[1].cells)
+
+
+def test_two_releases_change_most_cells() -> None:
+    base, head = everyday.sides("two_releases")
+    assert (base.compiler.spec, head.compiler.spec) == ("iree-base-compiler==3.11.0", "iree-base-compiler==3.13.0")
+    found = states("two_releases")
+    assert found["changed"] > found["same"] and found["newly-broken"] + found["fixed"] > 0

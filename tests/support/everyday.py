@@ -1,7 +1,7 @@
 """Everyday pull requests as two measured sides each: how they are made from real compiles, and what is kept of them.
 
 `PYTHONPATH=tests/support:. python -m everyday [CASE…]` measures them anew; without CASE all, which takes half an hour
-from an empty cache. A case is two commits of a small repository, each with its models, configuration and pinned compiler.
+from an empty cache. A case is two commits of a small repository, each with models, configuration and pinned compiler.
 
 A kept side is the text of its snapshot under xz. A line that is also one of COMMON's stands there as `@` and its
 number: most cells of an everyday pull request are those of its base, and so of the other cases.
@@ -36,7 +36,7 @@ from bot.system.processes import Cancel
 
 HERE = FIXTURES / "everyday"
 COMMON = HERE / "nothing_changed" / "base.json.xz"
-NEW = "3.13.0"
+OLD, NEW = "3.11.0", "3.13.0"
 QUICK = ("bert_l4_f32_s128", "bert_l4_f32_dyn", "mobilenet_v1_f32_224", "mobilenet_v1_int8_tosa")
 X86 = "--iree-llvmcpu-target-triple=x86_64-unknown-linux-gnu"
 _WHO = {f"GIT_{who}_{what}": "everyday" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
@@ -78,10 +78,19 @@ def _quick() -> dict[str, str]:
     return {name: model(name) for name in QUICK}
 
 
+def _wider() -> State:
+    """With AVX-512 on x86-64."""
+    return State(_quick(), targets={"llvm-cpu-x86_64": (X86, "--iree-llvmcpu-target-cpu=x86-64-v4")})
+
+
 def _one_flag() -> tuple[State, State]:
     """Wider vectors on x86-64."""
-    wider = (X86, "--iree-llvmcpu-target-cpu=x86-64-v4")
-    return State(_quick()), State(_quick(), targets={"llvm-cpu-x86_64": wider})
+    return State(_quick()), _wider()
+
+
+def _improvement() -> tuple[State, State]:
+    """Narrower vectors on x86-64: every model has less code there."""
+    return _wider(), State(_quick())
 
 
 def _model_edit() -> tuple[State, State]:
@@ -103,11 +112,24 @@ def _newly_broken() -> tuple[State, State]:
     return State(_quick()), State(_quick(), targets={"rocm": ("--iree-rocm-target=gfx942", directory)})
 
 
+def _everything_broke() -> tuple[State, State]:
+    """A value that an option does not have, for every cell."""
+    return State(_quick()), State(_quick(), flags=("--iree-opt-level=O4",))
+
+
+def _two_releases() -> tuple[State, State]:
+    """The pin is raised by two releases."""
+    return State(_quick(), OLD), State(_quick())
+
+
 CASES: Mapping[str, Callable[[], tuple[State, State]]] = {
     "nothing_changed": _nothing_changed,
     "one_flag": _one_flag,
     "model_edit": _model_edit,
     "newly_broken": _newly_broken,
+    "improvement": _improvement,
+    "everything_broke": _everything_broke,
+    "two_releases": _two_releases,
 }
 
 
