@@ -1,4 +1,4 @@
-"""Every statement of a comment's first screen, taken back to the numbers of report.json: no sentence is false of a cell.
+"""Every statement of a comment's first screen, taken back to report.json: no sentence is false of a cell.
 
 What is read here is Markdown and JSON, not the view that made them.
 """
