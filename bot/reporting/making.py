@@ -10,7 +10,7 @@ from bot.core.rules.merging import nothing_in_common, unmeasured_models
 from bot.core.rules.policy import judge
 from bot.core.values.snapshot import Snapshot
 from bot.core.values.verdict import Verdict
-from bot.core.values.whole_report import Baseline, Report
+from bot.core.values.whole_report import ONCE, Baseline, Report
 from bot.errors import NoVerdict
 from bot.inputs.config import Config
 from bot.insight.explanations import changed_models, explanations
@@ -73,7 +73,7 @@ def _once(head: Snapshot, verdict: Verdict) -> tuple[str, ...]:
     if not once:
         return ()
     rest = f" and {len(once) - _NAMED} more" if len(once) > _NAMED else ""
-    return (f"alarms that rest on a single compile of the head: {', '.join(once[:_NAMED])}{rest}",)
+    return (f"{ONCE}{', '.join(once[:_NAMED])}{rest}",)
 
 
 _REPEATABLE = frozenset({"ok", "over-stack-limit", "failed"})

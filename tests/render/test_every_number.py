@@ -162,13 +162,16 @@ def _named(report: ReportRow, where: str, root: RootRow) -> None:
 
 def _each_target(report: ReportRow, detail: str, root: RootRow) -> None:
     told = detail.partition("largest: ")[0]
-    if each := re.match(r"([+−][\d,]+) B on each of (\d+) targets", told):
-        assert {tally.net for tally in root.by_target.values()} == {number(each[1])}
-        assert int(each[2]) == len(root.by_target)
-        return
-    for name, net, count in re.findall(r"`([^`]+)` ([+−±][\d,]+)(?: B)? in ([\d,]+)", told):
-        tally = root.by_target[short(report)[name]]
-        assert (number(net.replace("±", "")), number(count)) == (tally.net, tally.deltas)
+    named = set()
+    for net, count, names in re.findall(
+        r"([+−±][\d,]+)(?: B)?(?: each)?(?: in ([\d,]+))? on ((?:`[^`]+`(?:, )?)+)", told
+    ):
+        for name in TICKED.findall(names):
+            tally = root.by_target[short(report)[name]]
+            assert number(net.replace("±", "")) == tally.net
+            assert not count or number(count) == tally.deltas
+            named.add(short(report)[name])
+    assert named in (set(root.by_target), set())
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -189,9 +192,9 @@ def test_an_alarm_has_its_cells_own_numbers(case: str) -> None:
                 assert number(change) == other.head - other.base
             _cause(report, cell, line)
         elif "newly broken" in line:
-            models, targets = (TICKED.findall(part) for part in line.partition(": ")[2].split(":")[0].split(" on "))
-            for model in models:
-                assert all(cell_of(report, model, target).state == "newly-broken" for target in targets)
+            for models, targets in re.findall(r"((?:`[^`]+`(?:, )?)+) on ((?:`[^`]+`(?:, )?)+)", line):
+                pairs = [(model, target) for model in TICKED.findall(models) for target in TICKED.findall(targets)]
+                assert all(cell_of(report, *pair).state == "newly-broken" for pair in pairs)
 
 
 def _cause(report: ReportRow, cell: ReportCell, line: str) -> None:

@@ -15,6 +15,9 @@ from bot.core.values.verdict import Verdict
 
 REPORT_SCHEMA = "code-size-report/1"
 
+ONCE = "alarms that rest on a single compile of the head: "
+"""What the note begins with that names them; each alarm's own line says so, too."""
+
 
 class Baseline(Record, frozen=True):
     """How the base side was found.

@@ -67,21 +67,21 @@ def _codegen(ir_explains: bool | None, traits: Counter[tuple[_Text, _Text, _Text
     decoded = Counter({pair: count for pair, count in instructions.items() if all(pair)})
     made = _made(_moved_counts(decoded))
     if ir_explains:
-        told = f": {_signed(operations)} in all" if operations else ", and balance over all of it"
-        return f"the same configuration; the operations before machine code differ{told}"
-    few = f"few operations before machine code differ ({_signed(operations)})" if operations else _SAME_IR
+        told = f": {_signed(operations)} in all" if operations else ", which balance over all of it"
+        return f"the same configuration, other operations before machine code{told}"
+    few = f"few operations before it differ ({_signed(operations)})" if operations else _SAME_IR
     of = "" if decoded == instructions else f" of the {decoded.total():,} that can be decoded"
-    return f"the same configuration, different code; {few}{f'; instructions: {made} in all{of}' if made else ''}"
+    return f"the same configuration, other machine code{f' ({made} in all{of})' if made else ''}; {few}"
 
 
-_SAME_IR = "no count of operations before machine code differs"
+_SAME_IR = "no count of operations before it differs"
 
 
 def _made(changes: Mapping[str, int]) -> str:
-    """Classes of instructions that changed most, and what else is counted of them."""
+    """Classes of instructions that changed most, and the first of what else is counted of them."""
     classes = _signed({name: changes[name] for name in changes if name in CLASSES})
-    more = [f"{words} {changes[name]:+,}" for name, words in MORE if changes.get(name)]
-    return ", ".join(filter(None, (classes, *more)))
+    more = [f"{words} {changes[name]:+,}".replace("-", "−") for name, words in MORE if changes.get(name)]
+    return ", ".join(filter(None, (classes, *more[:1])))
 
 
 def _moved_counts(pairs: Counter[tuple[_Text, _Text]]) -> dict[str, int]:
@@ -98,7 +98,8 @@ def _moved_counts(pairs: Counter[tuple[_Text, _Text]]) -> dict[str, int]:
 
 
 def _signed(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{short_name(name)} {count:+,}" for name, count in list(counts.items())[:_NAMED])
+    told = (f"{short_name(name)} {f'{count:+,}'.replace('-', '−')}" for name, count in list(counts.items())[:_NAMED])
+    return ", ".join(told)
 
 
 def _says(words: str) -> Callable[[str, object], str]:

@@ -17,7 +17,7 @@ from bot.render.text.text_tables import Line
 from bot.render.view.facts import NAME_LIMIT, Facts
 from bot.render.view.story import Room, Story, cause_words, story
 
-_WHAT = 240
+_WHAT, _SHORT_WHAT = 200, 90
 _NAMES = 3
 _ENOUGH = 0.9
 
@@ -52,12 +52,14 @@ def held(facts: Facts, shown: Listing[Line]) -> str:
 
 
 def cause_of(facts: Facts, shown: Listing[Line], key: CellKey) -> str:
-    """`cause 2 (93 % of its change)`: the root cause with most of a cell's bytes, where it is shown; else empty."""
+    """`cause 2 (93 % of its change)`: the root cause with most of a cell's bytes; in words where it is not shown."""
     sizes = [(root.by_cell.get(key, 0), -place) for place, root in enumerate(facts.report.root_causes, 1)]
     size, place = max(sizes, default=(0, 0))
-    if not size or -place > len(shown.items):
+    if not size:
         return ""
-    return f"cause {-place} ({100 * size // sum(size for size, _ in sizes)} % of its change)"
+    root = facts.report.root_causes[-place - 1]
+    named = f"cause {-place}" if -place <= len(shown.items) else f"mostly {clean(root.what, _SHORT_WHAT)}"
+    return f"{named} ({100 * size // sum(size for size, _ in sizes)} % of its change)"
 
 
 def _root_said(facts: Facts, root: RootCause) -> Phrase:
@@ -85,14 +87,22 @@ def _named(names: Iterable[str], count: int, noun: str) -> Phrase:
 
 
 def _root_details(facts: Facts, root: RootCause) -> Iterator[Phrase]:
-    ordered = sorted(root.by_target.items(), key=lambda found: -found[1].absolute_bytes)
-    if len(ordered) > 1 and len({(one.net_bytes, one.deltas) for _, one in ordered}) == 1:
-        yield phrase(f"{signed(ordered[0][1].net_bytes)} on each of {len(ordered)} targets")
-    elif len(ordered) > 1:
-        told = ((code(facts.short[name]), f" {signed(sum_.net_bytes)} in {sum_.deltas:,}") for name, sum_ in ordered)
-        yield joined((phrase(*words) for words in told), ", ")
+    if len(root.by_target) > 1:
+        yield joined(_by_target(facts, root), ", ")
     if root.total.deltas > 1 or root.example.dispatch:
         yield phrase("largest: ", _example(facts, root.example))
+
+
+def _by_target(facts: Facts, root: RootCause) -> Iterator[Phrase]:
+    """Each target's part, largest first; one for those with the same: ``+1,675 B each on `cuda`, `rocm` ``."""
+    alike: dict[tuple[int, int], list[str]] = {}
+    for name, sum_ in sorted(root.by_target.items(), key=lambda found: -found[1].absolute_bytes):
+        alike.setdefault((sum_.net_bytes, sum_.deltas), []).append(name)
+    for (net_bytes, deltas), names in alike.items():
+        each = " each" if len(names) > 1 else ""
+        counted = f" in {deltas:,}" if root.dispatches else ""
+        where = joined([(code(facts.short[name]),) for name in names], ", ")
+        yield phrase(f"{signed(net_bytes)}{each}{counted} on ", where)
 
 
 def _example(facts: Facts, one: Example) -> Phrase:

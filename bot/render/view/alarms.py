@@ -117,7 +117,9 @@ def _alarm(facts: Facts, findings: Sequence[Finding], cause: str) -> Alarm:
     said = finding_words(facts, first)
     others = [one for one in findings if one is not first and not _is_part(one, first)]
     also = phrase(" · also ", ", ".join(map(_short, others[:_ALSO])), _more(others)) if others else ()
-    return Alarm(MARKS[mark_of(first)], first.weight, phrase(said, also, f" · {cause}" if cause else ""))
+    head = facts.deltas[first.key].head
+    once = " · compiled once" if head is not None and head.compiles == 1 else ""
+    return Alarm(MARKS[mark_of(first)], first.weight, phrase(said, also, f" · {cause}" if cause else "", once))
 
 
 def _is_part(finding: Finding, whole: Finding) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from bot.core.values.snapshot import CellKey, Snapshot
-from bot.core.values.whole_report import Report
+from bot.core.values.whole_report import ONCE, Report
 from bot.render.text.escape import clip
 from bot.render.text.filters import plural
 from bot.render.text.phrase import Phrase, Span, code, joined, phrase
@@ -165,4 +165,5 @@ def notes(report: Report, limits: Limits) -> Listing[str]:
     told = [*report.notes]
     for name, side in (("base", report.base), ("head", report.head)):
         told += [f"{name}: {note}" for note in side.notes]
+    told.sort(key=lambda note: note.startswith(ONCE))
     return first([clip(note, _VALUE_LIMIT) for note in told], limits.failures, "note")

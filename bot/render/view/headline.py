@@ -32,7 +32,12 @@ def headline(facts: Facts) -> Phrase:
         said = "unknown, as nothing could be compared"
     else:
         said = alarming.pop(0) if alarming else _quiet(facts, total)
-    told = [*map(phrase, alarming), *_accepted(facts), *_partly(facts), *_moved(facts, total)]
+    net = _net(total)
+    if facts.report.verdict.status == "pass" and not alarming and net:
+        said, net = f"{said}, {net}", ""
+    told = [*map(phrase, alarming), *_accepted(facts), *_partly(facts), *([phrase(net)] if net else [])]
+    if ways := ", ".join(f"{count:,} {words}" for count, words in _ways(facts, total) if count):
+        told.append(phrase(ways))
     return phrase(icon, " ", strong(f"Code size: {said}"), *(phrase(" · ", one) for one in told))
 
 
@@ -66,7 +71,7 @@ def _quiet(facts: Facts, total: Total) -> str:
             return "no change seen" if _missing(facts) else "nothing changed"
         if total.larger or total.smaller:
             way = "smaller" if total.smaller and not total.larger else "larger" if not total.smaller else "changed"
-            return f"{way}, within the rules" if total.larger else way
+            return f"{way} within the rules" if total.larger else way
     return "within the rules"
 
 
@@ -97,15 +102,12 @@ def _why(delta: CellDelta) -> str:
     return f"{what} ({limit})" if limit else what or delta.state
 
 
-def _moved(facts: Facts, total: Total) -> Iterator[Phrase]:
-    """What all cells add up to, and how many went which way."""
-    if total.base is not None and total.head is not None and (total.larger or total.smaller):
-        base, head = total.base, total.head
-        net = signed(head - base) if base == head else f"{signed(head - base)} ({relative(base, head)})"
-        yield phrase(f"{net} in all")
-    told = ", ".join(f"{count:,} {words}" for count, words in _ways(facts, total) if count)
-    if told:
-        yield phrase(told)
+def _net(total: Total) -> str:
+    """What the changes of all cells that both sides measured add up to; empty where none has another size."""
+    if total.base is None or total.head is None or not (total.larger or total.smaller):
+        return ""
+    base, head = total.base, total.head
+    return "±0 in all" if base == head else f"{signed(head - base)} ({relative(base, head)}) in all"
 
 
 def _ways(facts: Facts, total: Total) -> Iterator[tuple[int, str]]:

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from bot.core.values.verdict import Finding
-from bot.core.values.whole_report import Report
+from bot.core.values.whole_report import ONCE, Report
 from bot.render.reasons.model_tables import OVERVIEWS, pair_tables
 from bot.render.reasons.why_lines import WhyCell, cause_of, held, roots, whys
 from bot.render.text.escape import clean, clip
@@ -45,6 +45,7 @@ class ReportView:
         close: values that grew and use most of a limit; `closer`: those that do and did not grow.
         ask: True where there is something to accept, and a pull request to do it on.
         accepted: by whom and why, with their findings.
+        notes: what else a reader should know; `loud`: those that no other line says.
         grid: the state of every cell.
         whys: changed cells with all that is known of why.
         findings: those of this change; `known`: those that base had.
@@ -68,6 +69,7 @@ class ReportView:
     ask: bool
     accepted: Listing[AcceptedGroup]
     notes: Listing[str]
+    loud: tuple[str, ...]
     grid: Grid
     unmeasured: Listing[ReasonGroup]
     unchanged: Unchanged
@@ -115,7 +117,8 @@ def _first_screen(facts: Facts, limits: Limits) -> dict[str, Any]:
         "close": close(facts, limits, True),
         "ask": report.verdict.status == "fail" and bool(report.links or report.state_line),
         "accepted": accepted(facts, limits),
-        "notes": notes(report, limits),
+        "notes": (said := notes(report, limits)),
+        "loud": tuple(note for note in said if not note.startswith(ONCE)),
     }
 
 
