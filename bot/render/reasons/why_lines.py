@@ -58,7 +58,11 @@ def cause_of(facts: Facts, shown: Listing[Line], key: CellKey) -> str:
     if not size:
         return ""
     root = facts.report.root_causes[-place - 1]
-    named = f"cause {-place}" if -place <= len(shown.items) else f"mostly {clean(root.what, _SHORT_WHAT)}"
+    named = (
+        f"cause {-place}"
+        if -place <= len(shown.items)
+        else f"largest part: {clean(root.what.partition(', with ')[0], _SHORT_WHAT)}"
+    )
     return f"{named} ({100 * size // sum(size for size, _ in sizes)} % of its change)"
 
 
