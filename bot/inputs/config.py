@@ -12,18 +12,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from bot.core.codec.kinds import mistaken
 from bot.core.rules.policy import Ratio, Rule
 from bot.core.values.planned import Target
 from bot.core.values.verdict import Status
 from bot.errors import ConfigError
 from bot.inputs.suites import check_noise, parse_noise, parse_pairs, parse_sections, read_manifest
 from bot.inputs.thresholds import parse_rules
-from bot.inputs.yaml.schema_errors import check_shape, did_you_mean
+from bot.inputs.yaml.schema_errors import check_shape
 from bot.inputs.yaml.yaml_file import YamlFile, read_yaml
 
 MODEL_SUFFIXES = (".mlir", ".mlirbc", ".onnx")
 CONFIG_NAMES = (".github/code-size.yml", "code-size.yml")
 """Where the action looks for the configuration, from the top of the repository, when nobody says."""
+_LARGEST_OTHER_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,9 +157,24 @@ def _baseline(plain: Mapping[str, Any]) -> BaselineChoice:
 
 
 def _read(path: Path) -> YamlFile:
-    file = read_yaml(path)
-    check_shape(file, load_schema())
+    try:
+        file = read_yaml(path)
+        check_shape(file, load_schema())
+    except ConfigError as error:
+        if not path.exists():
+            raise ConfigError(error.what, where=error.where, hint=f"usual names: {', '.join(CONFIG_NAMES)}") from None
+        if other := mistaken(_whole(path), "configuration"):
+            raise ConfigError(other[0], where=str(path), hint=other[1]) from None
+        raise
     return file
+
+
+def _whole(path: Path) -> bytes:
+    """What is in a file that is no configuration; nothing where that would be a long or an endless read."""
+    try:
+        return path.read_bytes() if path.is_file() and path.stat().st_size <= _LARGEST_OTHER_BYTES else b""
+    except OSError:
+        return b""
 
 
 def _matches(file: YamlFile, index: int, pattern: str) -> list[Path]:
@@ -193,10 +210,6 @@ def _targets(file: YamlFile, default: YamlFile) -> tuple[Target, ...]:
     wanted = file.data.get("targets", default.data["targets"])
     if isinstance(wanted, dict):
         return tuple(_defined(wanted).values())
-    for index, name in enumerate(wanted):
-        if name not in known:
-            what = f"no default target is called {name!r}"
-            raise file.error(("targets", index), what, did_you_mean(name, known))
     return tuple(known[name] for name in wanted)
 
 
