@@ -21,11 +21,11 @@ from bot.inputs.suites import check_noise, parse_noise, parse_pairs, parse_secti
 from bot.inputs.thresholds import parse_rules
 from bot.inputs.yaml.schema_errors import check_shape
 from bot.inputs.yaml.yaml_file import YamlFile, read_yaml
+from bot.system.files import whole_or_nothing
 
 MODEL_SUFFIXES = (".mlir", ".mlirbc", ".onnx")
 CONFIG_NAMES = (".github/code-size.yml", "code-size.yml")
 """Where the action looks for the configuration, from the top of the repository, when nobody says."""
-_LARGEST_OTHER_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,18 +163,10 @@ def _read(path: Path) -> YamlFile:
     except ConfigError as error:
         if not path.exists():
             raise ConfigError(error.what, where=error.where, hint=f"usual names: {', '.join(CONFIG_NAMES)}") from None
-        if other := mistaken(_whole(path), "configuration"):
+        if other := mistaken(whole_or_nothing(path), "configuration"):
             raise ConfigError(other[0], where=str(path), hint=other[1]) from None
         raise
     return file
-
-
-def _whole(path: Path) -> bytes:
-    """What is in a file that is no configuration; nothing where that would be a long or an endless read."""
-    try:
-        return path.read_bytes() if path.is_file() and path.stat().st_size <= _LARGEST_OTHER_BYTES else b""
-    except OSError:
-        return b""
 
 
 def _matches(file: YamlFile, index: int, pattern: str) -> list[Path]:

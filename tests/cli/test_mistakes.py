@@ -11,6 +11,7 @@ from json_texts import report_to_json, to_json
 from strategies import plain_snapshot
 
 from bot.cli.main import main
+from bot.compiler.tools.toolchain import SPEC_HINT
 from bot.core.codec.kinds import kind_of
 
 SNAPSHOT = to_json(plain_snapshot(("a", "vmvx", "ok")))
@@ -30,14 +31,14 @@ Said = Callable[..., str]
 
 @pytest.fixture
 def said(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Said:
-    """The one line that a command ends with; its exit code is 2."""
+    """The one line that a command ends with."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CODE_SIZE_CACHE", str(tmp_path / "cache"))
     for name, text in FILES.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
 
-    def run(*arguments: str) -> str:
-        assert main(arguments) == 2
+    def run(*arguments: str, code: int = 2) -> str:
+        assert main(arguments) == code
         out, err = capsys.readouterr()
         assert (out, err.count("\n")) == ("", 1)
         return err.strip().removeprefix("code-size-bot: ")
@@ -121,7 +122,18 @@ def test_another_file_in_place_of_a_plan(said: Said, name: str, kind: str) -> No
     assert line == f"{name}: is a {kind}, a plan is wanted (give what `plan --shards N` printed)"
 
 
-@pytest.mark.parametrize("size", [1, 2, 40, 700, len(SNAPSHOT) // 2, len(SNAPSHOT) - 2])
+@pytest.mark.parametrize(
+    ("name", "kind"), [("base.json", "snapshot"), ("report.json", "report"), ("code-size.yml", "configuration")]
+)
+def test_another_file_in_place_of_a_compiler(said: Said, name: str, kind: str) -> None:
+    line = said("measure", "--compiler", name, "--out", "x.json", "--model", "mobilenet_v1_f32*", code=4)
+    assert line == f"{name}: is a {kind}, a compiler is wanted ({SPEC_HINT})"
+
+
+NUMBER = SNAPSHOT.index("1000")
+
+
+@pytest.mark.parametrize("size", [1, 2, 40, 700, NUMBER, NUMBER + 2, len(SNAPSHOT) // 2, len(SNAPSHOT) - 2])
 def test_a_snapshot_that_was_cut_off(said: Said, tmp_path: Path, size: int) -> None:
     (tmp_path / "cut.json").write_text(SNAPSHOT[:size], encoding="utf-8")
     line = said("report", "--base", "cut.json", "--head", "base.json")

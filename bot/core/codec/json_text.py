@@ -47,17 +47,17 @@ def decoded(
             raise InputError(other[0], where=where, hint=other[1]) from None
         if isinstance(error, msgspec.ValidationError):
             raise _refused(error, where, hint, noun) from None
-        whole = text.encode("utf-8", "replace") if isinstance(text, str) else text
-        what = _no_json(error, len(whole) if size_bytes is None else size_bytes)
-        raise InputError(f"is not a {noun}: it {what}" if noun else what, where=where, hint=hint) from None
+        what = f"is not JSON, or was cut off: {error}"
+        what = f"is not a {noun}: it {_no_json(error, text, size_bytes)}" if noun else what
+        raise InputError(what, where=where, hint=hint) from None
 
 
-def _no_json(error: Exception, size_bytes: int) -> str:
-    if str(error) != _CUT_OFF:
+def _no_json(error: Exception, text: bytes | str, size_bytes: int | None) -> str:
+    read = len(text.encode("utf-8", "replace") if isinstance(text, str) else text)
+    if str(error) != _CUT_OFF and not str(error).endswith(f"(byte {read})"):
         return f"is not JSON: {error}"
-    return (
-        f"ends after {size_bytes:,} {'byte' if size_bytes == 1 else 'bytes'}: truncated?" if size_bytes else "is empty"
-    )
+    size = read if size_bytes is None else size_bytes
+    return f"ends after {size:,} {'byte' if size == 1 else 'bytes'}: truncated?" if size else "is empty"
 
 
 def converted(plain: Any, kind: type[_T], where: str) -> _T:

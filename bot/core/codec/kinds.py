@@ -10,6 +10,7 @@ _GIVE = {
     "snapshot": "give base.json or head.json, or measure one: code-size-bot measure --compiler SPEC --out FILE",
     "report": "give the report.json of a compare",
     "plan": "give what `plan --shards N` printed",
+    "compiler": "give a release such as 3.13.0, a wheel, an iree-compile binary, or a directory that holds one",
     "configuration": "give a YAML file: `code-size-bot init` writes one",
 }
 """What can be wanted, and what to do where something else is there."""
