@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bot import __version__
+from bot.cli.parsing import Parser
 from bot.system.defaults import cores, default_cache, default_limit
 
 SIDES = ("base", "head")
@@ -217,7 +218,7 @@ def build_parser() -> argparse.ArgumentParser:
     """The whole grammar; the chosen command is in `command`."""
     form = argparse.RawDescriptionHelpFormatter
     about = "What did this change do to the code that ships?"
-    parser = argparse.ArgumentParser("code-size-bot", description=about, epilog=EXAMPLES, formatter_class=form)
+    parser = Parser("code-size-bot", description=about, epilog=EXAMPLES, formatter_class=form)
     parser.add_argument("-V", "--version", action="version", version=f"code-size-bot {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, command in COMMANDS.items():

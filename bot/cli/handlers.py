@@ -48,6 +48,7 @@ def _request(arguments: argparse.Namespace, specs: dict[str, str | None]) -> Req
         out=getattr(arguments, "out", Path("out")),
         shard=getattr(arguments, "shard", (1, 1)),
         plan=_text(getattr(arguments, "plan", None)),
+        plan_at=str(getattr(arguments, "plan", None) or ""),
     )
 
 

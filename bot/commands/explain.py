@@ -16,7 +16,7 @@ from bot.core.rules.delta import MetricDelta
 from bot.core.values.explanation import DispatchDelta, Explanation
 from bot.core.values.snapshot import CellKey
 from bot.errors import InputError, UsageError
-from bot.render.terminal.cell_text import Told, print_cell, print_dispatch
+from bot.render.terminal.cell_text import Told, ends_words, print_cell, print_dispatch, state_words
 
 _HINT = "name the report.json of a compare"
 _NAMES_TOLD = 8
@@ -105,8 +105,8 @@ def _findings(report: ReportRow, key: CellKey) -> Iterable[tuple[str, str]]:
     for one in report.verdict.findings:
         if (one.model, one.target) == (key.model, key.target):
             metric = METRIC_BY_ID.get(one.metric or "")
-            about = metric.label if metric else "state"
-            yield one.level, f"{about}: {one.actual} (rule {one.rule}: {one.limit})"
+            said = f"{metric.label}: {one.actual}" if metric else f"{state_words(one.limit)}: {ends_words(one.actual)}"
+            yield one.level, f"{said} (rule {one.rule}: {one.limit})" if metric else f"{said} (rule {one.rule})"
 
 
 def _metrics(cell: ReportCell) -> Iterable[MetricDelta]:

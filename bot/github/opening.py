@@ -17,6 +17,8 @@ from bot.inputs.requirements import pinned_compiler
 from bot.measurement.prepare import Planned, Request, is_snapshot, planned, prepare
 from bot.measurement.run import SidePlan
 
+_LOOKED_FOR = f"there is no {' and no '.join(CONFIG_NAMES)} at this commit"
+
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
@@ -65,7 +67,8 @@ class Opened:
         if found := choice.head or choice.base:
             return found
         hint = "pin it there: compiler: {requirements: FILE} or {head: SPEC}; or give the inputs base and head"
-        raise UsageError("no compiler is named", where=self.config_name or CONFIG_NAMES[0], hint=hint)
+        what = "no compiler is named" if self.config_name else f"no compiler is named: {_LOOKED_FOR}"
+        raise UsageError(what, where=self.config_name or CONFIG_NAMES[0], hint=hint)
 
     def plan(self, side: str, services: Services, request: Request | None = None) -> SidePlan:
         """The side, ready to be measured."""
@@ -146,7 +149,7 @@ def opened(services: Services, head: Wanted, base: Wanted | None = None) -> Iter
     with ExitStack() as stack:
         right = _open(services, stack, head)
         if services.inputs.config and not right.config_name:
-            hint = "correct the input config"
+            hint = f"correct the input config; without it, {' and '.join(CONFIG_NAMES)} are looked for"
             raise ConfigError("does not exist at this commit", where=services.inputs.config, hint=hint)
         if base is None:
             yield right, right

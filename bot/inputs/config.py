@@ -12,14 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from bot.core.codec.kinds import mistaken
 from bot.core.rules.policy import Ratio, Rule
 from bot.core.values.planned import Target
 from bot.core.values.verdict import Status
 from bot.errors import ConfigError
 from bot.inputs.suites import check_noise, parse_noise, parse_pairs, parse_sections, read_manifest
 from bot.inputs.thresholds import parse_rules
-from bot.inputs.yaml.schema_errors import check_shape, did_you_mean
+from bot.inputs.yaml.schema_errors import check_shape
 from bot.inputs.yaml.yaml_file import YamlFile, read_yaml
+from bot.system.files import whole_or_nothing
 
 MODEL_SUFFIXES = (".mlir", ".mlirbc", ".onnx")
 CONFIG_NAMES = (".github/code-size.yml", "code-size.yml")
@@ -155,8 +157,15 @@ def _baseline(plain: Mapping[str, Any]) -> BaselineChoice:
 
 
 def _read(path: Path) -> YamlFile:
-    file = read_yaml(path)
-    check_shape(file, load_schema())
+    try:
+        file = read_yaml(path)
+        check_shape(file, load_schema())
+    except ConfigError as error:
+        if not path.exists():
+            raise ConfigError(error.what, where=error.where, hint=f"usual names: {', '.join(CONFIG_NAMES)}") from None
+        if other := mistaken(whole_or_nothing(path), "configuration"):
+            raise ConfigError(other[0], where=str(path), hint=other[1]) from None
+        raise
     return file
 
 
@@ -193,10 +202,6 @@ def _targets(file: YamlFile, default: YamlFile) -> tuple[Target, ...]:
     wanted = file.data.get("targets", default.data["targets"])
     if isinstance(wanted, dict):
         return tuple(_defined(wanted).values())
-    for index, name in enumerate(wanted):
-        if name not in known:
-            what = f"no default target is called {name!r}"
-            raise file.error(("targets", index), what, did_you_mean(name, known))
     return tuple(known[name] for name in wanted)
 
 

@@ -51,6 +51,7 @@ class Request:
         specs: side → SPEC; a side that is not named comes from the configuration.
         shard: (index from 1, count) of the part to measure.
         plan: the text that `plan --shards` printed; without it cells are spread by size.
+        plan_at: where that text stands, for what is said of it.
     """
 
     specs: dict[str, str] = field(default_factory=dict)
@@ -63,6 +64,7 @@ class Request:
     out: Path = Path("out")
     shard: tuple[int, int] = (1, 1)
     plan: str | None = None
+    plan_at: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,7 @@ def planned(request: Request, config: Config, repository: Repository) -> Planned
     if request.plan is None:
         cells = shard(cells, *request.shard)
     else:
-        cells = assigned(cells, request.plan, *request.shard, where="the plan")
+        cells = assigned(cells, request.plan, *request.shard, where=request.plan_at or "the plan")
     return Planned(models, targets, cells)
 
 

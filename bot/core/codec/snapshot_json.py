@@ -170,14 +170,21 @@ def from_lines(text: Iterable[bytes], where: str) -> Snapshot:
     Cells stand on a line of their own, as `lines` writes them, and are read as they come. Any other layout of the same
     JSON is read as well, at the cost of memory.
     """
-    cells: list[CellRow] = []
-    rest = b"".join(_without_cells(text, cells))
-    require_schema(rest, SNAPSHOT_SCHEMA, "snapshot", where, MEASURE_AGAIN)
+    cells, sizes = list[CellRow](), list[int]()
+    rest = b"".join(_without_cells(_sized(text, sizes), cells))
+    require_schema(rest, SNAPSHOT_SCHEMA, "snapshot", where, MEASURE_AGAIN, sum(sizes))
     row = decoded(rest, _Rest, where, MEASURE_AGAIN)
     if row.cells.count(_READ) != len(cells):
         raise InputError("a line that looks like a cell is none", where=where, hint=MEASURE_AGAIN)
     early = iter(cells)
     return snapshot_of(row, [next(early) if isinstance(cell, int) else cell for cell in row.cells], where)
+
+
+def _sized(text: Iterable[bytes], sizes: list[int]) -> Iterator[bytes]:
+    """The lines as they are; the bytes of each go to `sizes`."""
+    for line in text:
+        sizes.append(len(line))
+        yield line
 
 
 def _without_cells(text: Iterable[bytes], cells: list[CellRow]) -> Iterator[bytes]:
