@@ -44,7 +44,7 @@ def test_the_top_has_the_fields_of_the_contract() -> None:
     report = report_of(BASE, HEAD)
     assert report["schema"] == REPORT_SCHEMA == "code-size-report/1"
     contract = {"schema", "base", "head", "baseline", "verdict", "cells"}
-    assert report.keys() - contract == {"notes", "overview", "root_causes"} and contract <= report.keys()
+    assert report.keys() - contract == {"notes", "overview", "root_causes", "edits"} and contract <= report.keys()
     assert report["baseline"] == {"rule": "--base 3.11.0", "sha": "5" * 40, "distance": 2}
     assert report["verdict"].keys() == {"status", "findings"}
     assert report["notes"] == ["a note"]
