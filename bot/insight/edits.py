@@ -7,7 +7,7 @@ those of one target, the same command on both sides where there is one, as flags
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 
 from bot.core.values.explanation import UNATTRIBUTED
 from bot.core.values.model_counts import ModelEdit
@@ -65,22 +65,24 @@ def _alone(base: _Cells, head: _Cells) -> tuple[Program, Program] | None:
 
 def _together(base: _Cells, head: _Cells) -> tuple[Program, Program] | None:
     """The programs of one target."""
-    common = sorted(base.keys() & head.keys(), key=lambda target: (base[target].command != head[target].command, target))
+    common = sorted(
+        base.keys() & head.keys(), key=lambda target: (base[target].command != head[target].command, target)
+    )
     left, right = (side[common[0]].program if common else None for side in (base, head))
     return (left, right) if left and right else None
 
 
 def _changes(base: Program, head: Program, sections: Sections) -> tuple[dict[str, int], dict[str, int]]:
-    operations = (counts(program.operations) or {} for program in (base, head))
-    named = frozenset(place for program in (base, head) for place in _places(program) if place)
-    names = name_places(named, tuple(sections)).components
+    operations: list[Mapping[str, int]] = [counts(program.operations) or {} for program in (base, head)]
+    names = _names((base, head), tuple(sections))
     return _change(*operations), _change(*(_by_component(program, names) for program in (base, head)))
 
 
-def _places(program: Program) -> Iterator[str]:
-    """All places that the program knows of, so that they are called what they are called anywhere else."""
-    yield from program.places
-    yield from (site.component for site in program.sites if site.component)
+def _names(programs: Sequence[Program], sections: tuple[tuple[str, str], ...]) -> dict[str, str]:
+    """Place → component: what the cells' components call it, where a dispatch has that place."""
+    launched = frozenset(site.component for program in programs for site in program.sites if site.component)
+    every = launched.union(*(program.places for program in programs)) - {""}
+    return {**name_places(every, sections).components, **name_places(launched, sections).components}
 
 
 def _by_component(program: Program, names: Mapping[str, str]) -> Counter[str]:

@@ -1,4 +1,4 @@
-"""What a report says of whole models: how coarse fusion is, what deduplication left, pairs, growth with depth, edits."""
+"""What a report says of whole models: fusion, what deduplication left, pairs, growth with depth, edits."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class ModelEdit(Record, frozen=True):
     """One model whose text is another one on head.
 
     Attributes:
-        base, head: SHA-256 (hex) of its text; None where the side does not have the model, and so none of its operations.
+        base, head: SHA-256 (hex) of its text; None where the side does not have the model: none of its operations.
         operations: operation → head − base, those that are not as many on both sides, as a `Program` counts them; None
             where that is not known: a side does not say it, measured nothing, or was read by another compiler.
         components: component → head − base of its whole operations, constants not counted; `unattributed` has those
