@@ -13,6 +13,7 @@ from bot.core.values.verdict import Verdict
 from bot.core.values.whole_report import ONCE, Baseline, Report
 from bot.errors import NoVerdict
 from bot.inputs.config import Config
+from bot.insight.edits import model_edits
 from bot.insight.explanations import changed_models, explanations
 from bot.insight.facts.precision import Texts, no_texts
 from bot.insight.roots.clusters import root_causes
@@ -35,6 +36,7 @@ def reported(config: Config, base: Snapshot, head: Snapshot, baseline: Baseline,
         explanations=told,
         root_causes=root_causes(deltas, told, changed_models(base, head)),
         overview=overview(base, head, config.pairs),
+        edits=model_edits(base, head, config.sections),
     )
 
 

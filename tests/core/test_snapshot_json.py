@@ -30,6 +30,8 @@ PROGRAM = Program(
     sources=(Source("e", "source", "strukt", 77),),
     sites=(Site("e_matmul", "layer.0"), Site("e_matmul", initializer=True)),
     arguments=(Argument("e_matmul", 0, "i32", (0, 64), 2, 64, 0),),
+    operations="arith.addf 1 linalg.matmul 2",
+    places={"": 1, "layer.0": 2},
 )
 _PLAIN = plain_snapshot(("a", "vmvx", "ok"), ("b", "vmvx", "over-stack-limit"))
 _TOLD = replace(_PLAIN.cells[0], program=PROGRAM, families=(Family("constants", ("e", "f"), ("i32: 1, 2",)),))

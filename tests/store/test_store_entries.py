@@ -96,7 +96,7 @@ def test_a_hundred_cells_stay_small() -> None:
     assert len(LARGE.cells) == 104 and sum(len(cell.dispatches) for cell in LARGE.cells) == 3120
     assert all(cell.program and cell.families and cell.phases_ms for cell in LARGE.cells)
     assert all(row.code and row.strategy for cell in LARGE.cells for row in cell.dispatches)
-    assert 45_000 < len(packed) < 55_000
+    assert 45_000 < len(packed) < 58_000
     assert packed == pack(LARGE)
 
 

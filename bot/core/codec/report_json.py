@@ -68,6 +68,7 @@ def _head(report: Report) -> ReportRow:
             tuple(map(_folding, overview.folding)),
             overview.pairs,
         ),
+        edits=report.edits,
         notes=(*broke, *report.notes),
     )
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from bot.core.record import Amount, Count, Record
 from bot.core.values.explanation import ComponentDelta, PartDelta
-from bot.core.values.model_counts import Fusion, Pair
+from bot.core.values.model_counts import Fusion, ModelEdit, Pair
 from bot.core.values.program import Argument, Family
 from bot.core.values.snapshot import CellKey, CompilerInfo, Dispatch, Failure, SourceInfo
 from bot.core.values.verdict import Accepted
@@ -210,4 +210,5 @@ class ReportRow(Record, frozen=True):
     cells: tuple[ReportCell, ...]
     root_causes: tuple[RootRow, ...] = ()
     overview: OverviewRow = OverviewRow()
+    edits: tuple[ModelEdit, ...] = ()
     notes: tuple[str, ...] = ()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from bot.core.record import Count, Record
 from bot.core.rules.delta import CellDelta
 from bot.core.values.explanation import Explanation
-from bot.core.values.model_counts import Overview
+from bot.core.values.model_counts import ModelEdit, Overview
 from bot.core.values.root_cause import RootCause
 from bot.core.values.snapshot import CellKey, Snapshot
 from bot.core.values.verdict import Verdict
@@ -48,6 +48,7 @@ class Report:
         explanations: why a cell changed; every cell that both sides measured and that is not the same has one.
         overview: what there is to say of whole models.
         root_causes: the deltas of all explained cells by what changed.
+        edits: the models whose text changed, and those that one side alone has.
     """
 
     base: Snapshot
@@ -65,3 +66,4 @@ class Report:
     explanations: Mapping[CellKey, Explanation] = field(default_factory=dict)
     overview: Overview = field(default_factory=Overview)
     root_causes: tuple[RootCause, ...] = ()
+    edits: tuple[ModelEdit, ...] = ()
