@@ -21,7 +21,19 @@ from bot.core.codec.snapshot_json import from_json
 from bot.core.values.planned import COMMON_FLAGS
 from bot.core.values.snapshot import Failure, Snapshot
 
-COMMANDS = ("compare", "measure", "calibrate", "explain", "merge", "report", "plan", "models", "targets", "cache", "doctor")
+COMMANDS = (
+    "compare",
+    "measure",
+    "calibrate",
+    "explain",
+    "merge",
+    "report",
+    "plan",
+    "models",
+    "targets",
+    "cache",
+    "doctor",
+)
 FILES = ["base.json", "comment.md", "head.json", "report.html", "report.json", "summary.md"]
 CONFIG = "schema: code-size-config/1\nmodels: ['suite/*.mlir']\ntargets: [vmvx, cuda]\n"
 BASE = plain_snapshot(("a", "vmvx", "ok"), ("b", "vmvx", "ok"))

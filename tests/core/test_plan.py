@@ -60,7 +60,9 @@ def test_target_globs_pick_targets_alone() -> None:
         ({"target_globs": ("cuda",)}, "--target cuda: matches no target (known: llvm-cpu-x86_64, vmvx)"),
     ],
 )
-def test_a_glob_that_matches_nothing_is_refused_with_what_is_near_or_known(globs: dict[str, tuple[str]], line: str) -> None:
+def test_a_glob_that_matches_nothing_is_refused_with_what_is_near_or_known(
+    globs: dict[str, tuple[str]], line: str
+) -> None:
     with pytest.raises(UsageError) as caught:
         select((BERT, GPT2), (CPU, VMVX), **globs)
     assert caught.value.line == line
