@@ -18,6 +18,8 @@ SIDES = ("base", "head")
 EXAMPLES = """examples:
   code-size-bot compare --base 3.11.0 --head 3.13.0
   code-size-bot compare --base 3.13.0 --head ../iree-build --model 'bert*' --target 'llvm-cpu-*'
+  code-size-bot compare --compiler 3.13.0 --flags=--iree-opt-level=O2 --model 'bert*'
+  code-size-bot compare --compiler 3.13.0 --head-config edited.yml
   code-size-bot measure --compiler 3.13.0 --out main.json
   code-size-bot compare --base main.json --head dist/iree_base_compiler-3.14.0-cp311-cp311-linux_x86_64.whl
   code-size-bot report --base main.json --head head.json --out out
@@ -29,6 +31,11 @@ exit codes: 0 pass or warn, 1 the verdict is fail, 2 bad usage, configuration or
 4 a compiler could not be had, 5 no verdict: nothing could be compared, or an internal error, 130 interrupted
 """
 _CACHE_HELP = "cells and compilers (default: %(default)s)"
+_CONFIG_HELP = (
+    "configuration, or `default` for the packaged suite (default: .github/code-size.yml or code-size.yml, here or "
+    "above in the repository, else the packaged suite)"
+)
+_SHORT = "short names as in reports are understood"
 
 
 def _shard(text: str) -> tuple[int, int]:
@@ -58,6 +65,15 @@ def _default_limit() -> str:
     return f"(default: {default_limit()})".replace("%", "%%")
 
 
+def _flags(text: str) -> tuple[str, ...]:
+    from bot.inputs.flags import parse_flags
+
+    try:
+        return parse_flags(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
 def _spec(text: str) -> str:
     if not text.strip():
         raise argparse.ArgumentTypeError("the SPEC is empty: is a variable of the shell not set?")
@@ -76,11 +92,21 @@ def _directory(text: str) -> Path:
 
 def _globs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", action="append", default=[], metavar="GLOB", help="only these models; repeatable")
-    parser.add_argument("--target", action="append", default=[], metavar="GLOB", help="only these targets; repeatable")
+    about = f"only these targets; repeatable, and {_SHORT}: x86_64 is llvm-cpu-x86_64"
+    parser.add_argument("--target", action="append", default=[], metavar="GLOB", help=about)
+
+
+def _config(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--config", type=_path, metavar="FILE", help=_CONFIG_HELP)
+
+
+def _format(parser: argparse.ArgumentParser, json: str) -> None:
+    about = f"json: {json} on standard output (default: %(default)s)"
+    parser.add_argument("--format", choices=("text", "json"), default="text", help=about)
 
 
 def _selectors(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--config", type=_path, metavar="FILE", help="configuration (default: the packaged suite)")
+    _config(parser)
     _globs(parser)
     jobs = "compiles side by side (default: %(default)s)"
     parser.add_argument("--jobs", type=_positive, default=cores(), metavar="N", help=jobs)
@@ -94,10 +120,25 @@ def _out_directory(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=_path, default=Path("out"), metavar="DIR", help=text)
 
 
+def _tried(parser: argparse.ArgumentParser, where: str) -> None:
+    about = f"more compiler flags {where}, quoted as in a shell; repeatable: --flags='--iree-opt-level=O2'"
+    parser.add_argument("--flags", type=_flags, action="extend", default=[], metavar="FLAGS", help=about)
+
+
 def _compare(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        f"{parser.description}. With --flags, --base-config or --head-config it tries them: a compiler that is named "
+        "for one side is then both sides'; where none is, each side has the head of its configuration."
+    )
     for side in SIDES:
-        text = f"compiler or snapshot of the {side} side (default: compiler.{side} of --config)"
+        text = f"compiler or snapshot of the {side} side (default: compiler.{side} of the configuration)"
         parser.add_argument(f"--{side}", type=_spec, metavar="SPEC", help=text)
+    parser.add_argument("--compiler", type=_spec, metavar="SPEC", help="compiler of a side that is not named")
+    _tried(parser, "for the head side alone")
+    for side, rules in (("base", ", and the rules"), ("head", "")):
+        text = f"models, targets and flags of the {side} side{rules} (default: --config)"
+        parser.add_argument(f"--{side}-config", type=_path, metavar="FILE", help=text)
+    _format(parser, "what report.json has, and nothing else,")
     _out_directory(parser)
     _selectors(parser)
 
@@ -108,6 +149,7 @@ def _measure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--shard", type=_shard, default=(1, 1), metavar="I/N", help="measure only part I of N")
     about = "what `plan --shards N` printed; without it, cells are spread by the models' sizes"
     parser.add_argument("--plan", type=_path, metavar="FILE", help=about)
+    _tried(parser, "for every cell")
     _selectors(parser)
 
 
@@ -130,18 +172,22 @@ def _merge(parser: argparse.ArgumentParser) -> None:
 def _report(parser: argparse.ArgumentParser) -> None:
     for side in SIDES:
         parser.add_argument(f"--{side}", type=_path, required=True, metavar="FILE", help=f"snapshot of the {side} side")
-    parser.add_argument("--config", type=_path, metavar="FILE", help="where thresholds come from")
+    _config(parser)
     _globs(parser)
     texts = "where the IR of both sides may be kept, for differences (default: %(default)s)"
     parser.add_argument("--cache", type=_directory, default=default_cache(), metavar="DIR", help=texts)
+    _format(parser, "what report.json has, and nothing else,")
     _out_directory(parser)
 
 
 def _explain(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("report", type=_path, metavar="report.json", help="what a compare has written")
-    parser.add_argument("--model", required=True, metavar="M", help="the cell's model: its name, or a glob")
-    parser.add_argument("--target", required=True, metavar="T", help="the cell's target: its name, or a glob")
-    parser.add_argument("--dispatch", metavar="D", help="only this dispatch, with all that is known of it")
+    parser.add_argument(
+        "--model", required=True, metavar="M", help="the cell's model: its name, its beginning, or a glob"
+    )
+    parser.add_argument("--target", required=True, metavar="T", help=f"the cell's target: likewise; {_SHORT}")
+    about = "only this dispatch, with all that is known of it: its name as it is shown, its beginning, or a glob"
+    parser.add_argument("--dispatch", metavar="D", help=about)
 
 
 def _plan(parser: argparse.ArgumentParser) -> None:
@@ -149,6 +195,18 @@ def _plan(parser: argparse.ArgumentParser) -> None:
     about = "an earlier snapshot: spread the cells by what each cost to compile then"
     parser.add_argument("--costs", type=_path, metavar="FILE", help=about)
     _selectors(parser)
+
+
+def _listed(parser: argparse.ArgumentParser) -> None:
+    parser.description = f"{parser.description}, as far as the configuration has them"
+    _config(parser)
+    _globs(parser)
+    _format(parser, "the same as JSON")
+
+
+def _completion(parser: argparse.ArgumentParser) -> None:
+    parser.description = f"{parser.description}, for your shell's start-up file"
+    parser.add_argument("shell", choices=("bash", "zsh"), help="which shell")
 
 
 def _init(parser: argparse.ArgumentParser) -> None:
@@ -203,6 +261,8 @@ COMMANDS: dict[str, Command] = {
         "tell why one cell changed", "out/report.json --model bert_l4_f32_s128 --target llvm-cpu-x86_64", _explain
     ),
     "plan": Command("print the shards of a run as JSON for strategy.matrix", "--shards 4", _plan),
+    "models": Command("list the models, where they come from and their cells", "--target vulkan", _listed),
+    "targets": Command("list the targets, their short names, backends and flags", "--format json", _listed),
     "review": Command(
         "on GitHub: measure a pull request or a manual run, and report", _IN_WORKFLOW.format("review"), _action
     ),
@@ -210,6 +270,7 @@ COMMANDS: dict[str, Command] = {
     "baseline": Command("on GitHub: measure a push and store its snapshot", _IN_WORKFLOW.format("baseline"), _action),
     "action": Command("on GitHub: what the event asks for", _IN_WORKFLOW.format("auto"), _action),
     "cache": Command("show what the cache holds, and prune it", "--prune --limit 2GiB", _cache),
+    "completion": Command("print what completes commands and options in a shell", "bash", _completion),
     "doctor": Command("say what is here, what is missing and how to fix it", "", _doctor),
 }
 

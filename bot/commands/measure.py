@@ -5,7 +5,7 @@ from __future__ import annotations
 from bot.core.values.snapshot import Snapshot
 from bot.errors import NoVerdict, OutputError
 from bot.inputs.config import load_config
-from bot.measurement.prepare import Request, Show, measured_sides, require_writable, say_failed
+from bot.measurement.prepare import Request, Show, measured, prepare, repository_at, require_writable, say_failed
 from bot.reporting.writing import write_snapshot
 from bot.system.processes import Cancel
 
@@ -20,7 +20,9 @@ def measure(request: Request, show: Show, cancel: Cancel) -> None:
     require_writable(request.out.parent)
     if request.out.is_dir():
         raise OutputError("is a directory", where=str(request.out), hint="--out names the snapshot file")
-    snapshots = measured_sides(request, config, request.specs, {}, show, cancel)
+    repository = repository_at(request.config, cancel)
+    plan = prepare("head", request.specs["head"], request, config, repository, show, cancel)
+    snapshots = measured([plan], {}, request, config, show, cancel)
     write_snapshot(request.out, snapshots["head"])
     show.say(f"wrote {request.out}")
     say_failed(snapshots["head"], show)

@@ -12,7 +12,7 @@ from bot.core.rules.spec import release_of
 from bot.core.values.context import RunContext
 from bot.errors import BotError, ConfigError, InputError, Interrupted, UsageError
 from bot.github.services import Services
-from bot.inputs.config import CONFIG_NAMES, Config, load_config
+from bot.inputs.config import CONFIG_NAMES, Config, config_in, load_config
 from bot.inputs.requirements import pinned_compiler
 from bot.measurement.prepare import Planned, Request, is_snapshot, planned, prepare
 from bot.measurement.run import SidePlan
@@ -176,8 +176,9 @@ def _open(services: Services, stack: ExitStack, wanted: Wanted) -> Opened:
 
 def _config_name(services: Services, top: Path) -> str:
     """The configuration's path from `top`; empty where there is none."""
-    names = (services.inputs.config,) if services.inputs.config else CONFIG_NAMES
-    return next((name for name in names if (top / name).is_file()), "")
+    if named := services.inputs.config:
+        return named if (top / named).is_file() else ""
+    return config_in(top)
 
 
 def _load_inside(tree: Path, path: Path) -> Config:

@@ -21,7 +21,19 @@ from bot.core.codec.snapshot_json import from_json
 from bot.core.values.planned import COMMON_FLAGS
 from bot.core.values.snapshot import Failure, Snapshot
 
-COMMANDS = ("compare", "measure", "calibrate", "explain", "merge", "report", "plan", "cache", "doctor")
+COMMANDS = (
+    "compare",
+    "measure",
+    "calibrate",
+    "explain",
+    "merge",
+    "report",
+    "plan",
+    "models",
+    "targets",
+    "cache",
+    "doctor",
+)
 FILES = ["base.json", "comment.md", "head.json", "report.html", "report.json", "summary.md"]
 CONFIG = "schema: code-size-config/1\nmodels: ['suite/*.mlir']\ntargets: [vmvx, cuda]\n"
 BASE = plain_snapshot(("a", "vmvx", "ok"), ("b", "vmvx", "ok"))
@@ -37,8 +49,8 @@ class Outcome:
 
     @property
     def line(self) -> str:
-        """The one line of complaint, without the program's name."""
-        lines = self.err.splitlines()
+        """The one line of complaint, without the program's name; what configuration was found is said before it."""
+        lines = [line for line in self.err.splitlines() if not line.startswith("configuration: ")]
         assert len(lines) == 1, self.err
         assert lines[0].startswith("code-size-bot: ")
         return lines[0].removeprefix("code-size-bot: ")
@@ -163,7 +175,8 @@ def test_a_wrong_limit_in_the_environment_is_told_by_its_name(bench: Bench, monk
     [
         (
             None,
-            "bad.yml: cannot be read: No such file or directory (usual names: .github/code-size.yml, code-size.yml)",
+            "bad.yml: cannot be read: No such file or directory (without --config it is .github/code-size.yml or "
+            "code-size.yml if one is there; default is the packaged suite)",
         ),
         ("schema: code-size-config/1\nmodelz: []\n", "bad.yml:2: modelz: unknown key (did you mean 'models'?)"),
         (CONFIG + "flags: --x\n", "bad.yml:4: flags: is text, must be a list (write [--x])"),
@@ -435,7 +448,7 @@ def test_a_fault_of_the_program_ends_with_5_and_one_line(bench: Bench, monkeypat
         raise KeyError("of our own making")
 
     monkeypatch.setattr("bot.reporting.making.judge", fall)
-    arguments = ("report", "--base", "base.json", "--head", "base.json")
+    arguments = ("report", "--config", "default", "--base", "base.json", "--head", "base.json")
     found = bench.run(*arguments)
     assert found.code == 5 and found.line.startswith("bot.reporting.making:")
     assert "a fault of the program, not of what it was given: KeyError: 'of our own making'" in found.line

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import everyday
 import pytest
+from places import FIXTURES
 
 from bot.core.rules.delta import CellDelta
 from bot.core.rules.quiet import alarms
@@ -51,7 +52,7 @@ def test_what_is_kept_again_is_the_same(tmp_path: Path, monkeypatch: pytest.Monk
     before = {case: texts(everyday.HERE / case) for case in cases}
     found = {case: everyday.sides(case) for case in cases}
     monkeypatch.setattr(everyday, "HERE", tmp_path)
-    monkeypatch.setattr(everyday, "COMMON", tmp_path / everyday.COMMON.relative_to(everyday.FIXTURES / "everyday"))
+    monkeypatch.setattr(everyday, "COMMON", tmp_path / everyday.COMMON.relative_to(FIXTURES / "everyday"))
     everyday.keep(found)
     assert {case: texts(tmp_path / case) for case in cases} == before
     assert {case: everyday.sides(case) for case in cases} == found

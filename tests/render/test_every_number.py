@@ -198,7 +198,7 @@ def test_an_alarm_has_its_cells_own_numbers(case: str) -> None:
 
 
 def _cause(report: ReportRow, cell: ReportCell, line: str) -> None:
-    """The share of the cell's change that a root cause holds, from the waterfall of the cell alone where it is whole."""
+    """The root cause that is named has some of the cell's change."""
     found = re.search(r"cause (\d+) \((\d+) % of its change\)", line)
     if found:
         root = report.root_causes[int(found[1]) - 1]

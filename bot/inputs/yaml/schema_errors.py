@@ -163,3 +163,12 @@ def check_shape(file: YamlFile, schema: Mapping[str, Any]) -> None:
     error = best_match(Draft202012Validator(schema).iter_errors(file.data), key=relevance)
     if error is not None:
         raise file.error(*_problem(error))
+
+
+def objection(value: object, schema: Mapping[str, Any]) -> str:
+    """What a schema has against a value that is in no file, in one line; empty where it fits."""
+    error = best_match(Draft202012Validator(schema).iter_errors(value))
+    if error is None:
+        return ""
+    _, what, hint = _problem(error)
+    return f"{what} ({hint})" if hint else what

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from bot.core import selecting
 from bot.core.metrics import ARTIFACT_PARTS
 from bot.core.rules.delta import STATES, CellDelta
 from bot.core.values.snapshot import Cell, CellKey
@@ -108,17 +109,9 @@ def rule_key(finding: Finding) -> RuleKey:
     return mark_of(finding), finding.rule, finding.limit
 
 
-def _shorter(target: str, backend: str) -> str:
-    rest = target[len(backend) :].lstrip("-_") if backend and target.startswith(backend) else ""
-    return rest or target.removesuffix("-spirv")
-
-
 def short_names(targets: Iterable[str], backends: Mapping[str, str]) -> dict[str, str]:
-    """Target → its name without the backend it shares with others, where that leaves the names different."""
-    full = sorted(targets)
-    short = {target: _shorter(target, backends.get(target, "")) for target in full}
-    names = [*short.values(), *full]
-    return {t: clip(s if s == t or names.count(s) == 1 else t, NAME_LIMIT) for t, s in short.items()}
+    """Target → its short name, as it is shown."""
+    return {target: clip(short, NAME_LIMIT) for target, short in selecting.short_names(targets, backends).items()}
 
 
 def figure_bytes(cell: Cell | None) -> int | None:
