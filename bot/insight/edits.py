@@ -29,7 +29,7 @@ def model_edits(base: Snapshot, head: Snapshot, sections: Sections = ()) -> tupl
     Args:
         sections: as the configuration names the parts of models.
     """
-    one_compiler = base.compiler.digest == head.compiler.digest
+    one_compiler = base.compiler.digest == head.compiler.digest != ""
     texts, told = (_texts(base), _texts(head)), (_told(base), _told(head))
     edits = []
     for model in sorted(texts[0].keys() | texts[1].keys()):

@@ -86,6 +86,8 @@ def test_what_a_side_does_not_say_is_not_known(base: Program | None, head: Progr
 def test_another_compiler_may_read_the_same_text_otherwise() -> None:
     other = replace(COMPILER, digest="d" * 64)
     assert only(BASE, replace(HEAD, compiler=other)).operations is None
+    unknown = replace(COMPILER, digest="")
+    assert only(replace(BASE, compiler=unknown), replace(HEAD, compiler=unknown)).operations is None
 
 
 def test_a_model_of_one_side_alone_came_or_went_as_a_whole() -> None:

@@ -21,7 +21,7 @@ MOST_PLACES = 1_000
 
 _STRUCTURE = frozenset({"builtin", "func", "util", "hal", "ml_program", "cf"})
 """Dialects of modules, functions, weights and the calling convention around the model; of branches and assertions."""
-_NO_OPERATIONS = frozenset({"tensor.empty", "linalg.index", "iree_linalg_ext.index", "iree_linalg_ext.yield"})
+_NO_OPERATIONS = frozenset({"tensor.empty", "linalg.index", "iree_linalg_ext.index"})
 """The place of a result, the number of a loop."""
 _SAYS_ITS_BODY = frozenset({"linalg.generic", "linalg.map", "linalg.reduce"})
 """All other operations of linalg have the body that their name stands for."""
