@@ -124,12 +124,21 @@ def find_config(here: Path) -> Path | None:
 
 
 def chosen_config(given: Path | None, say: Callable[[str], None]) -> Path | None:
-    """The configuration that was named, else the one that is found here, which is told; None for the packaged one."""
-    if given is not None:
-        return None if given == PACKAGED and not given.exists() else given
-    found = find_config(Path.cwd())
-    say(f"configuration: {found or 'the packaged suite'}")
-    return found
+    """The configuration that was named, else the one that is found here, which is told; None for the packaged one.
+
+    Raises:
+        ConfigError: what was named is not there.
+    """
+    if given is None:
+        found = find_config(Path.cwd())
+        say(f"configuration: {found or 'the packaged suite'}")
+        return found
+    if given == PACKAGED and not given.exists():
+        return None
+    if not given.exists():
+        hint = f"without --config it is {' or '.join(CONFIG_NAMES)} if one is there; {PACKAGED} is the packaged suite"
+        raise ConfigError("cannot be read: No such file or directory", where=str(given), hint=hint)
+    return given
 
 
 def load_schema() -> dict[str, Any]:
@@ -180,13 +189,8 @@ def _baseline(plain: Mapping[str, Any]) -> BaselineChoice:
 
 
 def _read(path: Path) -> YamlFile:
-    try:
-        file = read_yaml(path)
-        check_shape(file, load_schema())
-    except ConfigError as error:
-        if not path.exists():
-            raise ConfigError(error.what, where=error.where, hint=f"usual names: {', '.join(CONFIG_NAMES)}") from None
-        raise
+    file = read_yaml(path)
+    check_shape(file, load_schema())
     return file
 
 

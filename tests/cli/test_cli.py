@@ -172,7 +172,8 @@ def test_a_wrong_limit_in_the_environment_is_told_by_its_name(bench: Bench, monk
     [
         (
             None,
-            "bad.yml: cannot be read: No such file or directory (usual names: .github/code-size.yml, code-size.yml)",
+            "bad.yml: cannot be read: No such file or directory (without --config it is .github/code-size.yml or "
+            "code-size.yml if one is there; default is the packaged suite)",
         ),
         ("schema: code-size-config/1\nmodelz: []\n", "bad.yml:2: modelz: unknown key (did you mean 'models'?)"),
         (CONFIG + "flags: --x\n", "bad.yml:4: flags: is text, must be a list (write [--x])"),

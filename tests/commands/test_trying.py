@@ -166,7 +166,7 @@ def test_two_configurations_are_two_repository_states_and_the_base_judges(lab: L
     found = lab.compare("--base-config", "b.yml", "--head-config", "b.yml")
     assert set(found.states.values()) == {"same"} and found.code == 0, found.err
     found = lab.compare("--compiler", lab.spec, "--base-config", "none.yml")
-    assert found.code == 2 and "none.yml: cannot be read: No such file or directory (usual names: " in found.err
+    assert found.code == 2 and "none.yml: cannot be read: No such file or directory (without --config" in found.err
 
 
 def test_json_is_what_the_report_has_and_alone_on_standard_output(lab: Lab) -> None:

@@ -34,8 +34,8 @@ compiler: {base: iree-base-compiler==3.11.0, head: iree-base-compiler==3.13.0}
 models: [models/*.mlir]
 targets: [llvm-cpu-x86_64]
 """
-# The program as it is installed, but for two things: what is pruned is a cache of its own, not the compilers of
-# everybody, and what `init` writes has a directory of its own.
+# The program as it is installed, but for two things: what is pruned is a cache of its own, not everybody's compilers,
+# and what `init` writes has a directory of its own.
 PROGRAM = f"""\
 #!{sys.executable}
 import os
