@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bot import __version__
+from bot.cli.argument_types import directory, flags, limit, path, positive, shard, spec
 from bot.cli.parsing import Parser
 from bot.system.defaults import cores, default_cache, default_limit
 
@@ -38,56 +39,9 @@ _CONFIG_HELP = (
 _SHORT = "short names as in reports are understood"
 
 
-def _shard(text: str) -> tuple[int, int]:
-    index, _, count = text.partition("/")
-    if not (index.isdigit() and count.isdigit() and 1 <= int(index) <= int(count)):
-        raise argparse.ArgumentTypeError(f"{text!r} is not I/N with 1 <= I <= N, such as 2/4")
-    return int(index), int(count)
-
-
-def _positive(text: str) -> int:
-    if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no positive number")
-    return int(text)
-
-
-def _limit(text: str) -> int:
-    from bot.inputs.units import parse_size  # only those who give a limit wait for it
-
-    try:
-        return parse_size(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
 def _default_limit() -> str:
     """For the help; as a default of argparse's own it would be read before any mistake is told."""
     return f"(default: {default_limit()})".replace("%", "%%")
-
-
-def _flags(text: str) -> tuple[str, ...]:
-    from bot.inputs.flags import parse_flags
-
-    try:
-        return parse_flags(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def _spec(text: str) -> str:
-    if not text.strip():
-        raise argparse.ArgumentTypeError("the SPEC is empty: is a variable of the shell not set?")
-    return text
-
-
-def _path(text: str) -> Path:
-    if not text.strip():
-        raise argparse.ArgumentTypeError("the path is empty: is a variable of the shell not set?")
-    return Path(text)
-
-
-def _directory(text: str) -> Path:
-    return _path(text).expanduser()
 
 
 def _globs(parser: argparse.ArgumentParser) -> None:
@@ -97,7 +51,7 @@ def _globs(parser: argparse.ArgumentParser) -> None:
 
 
 def _config(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--config", type=_path, metavar="FILE", help=_CONFIG_HELP)
+    parser.add_argument("--config", type=path, metavar="FILE", help=_CONFIG_HELP)
 
 
 def _format(parser: argparse.ArgumentParser, json: str) -> None:
@@ -109,20 +63,20 @@ def _selectors(parser: argparse.ArgumentParser) -> None:
     _config(parser)
     _globs(parser)
     jobs = "compiles side by side (default: %(default)s)"
-    parser.add_argument("--jobs", type=_positive, default=cores(), metavar="N", help=jobs)
-    parser.add_argument("--cache", type=_directory, default=default_cache(), metavar="DIR", help=_CACHE_HELP)
-    limit = "size limit of the cache after the run; what was unused for the longest time is removed first"
-    parser.add_argument("--cache-limit", type=_limit, metavar="SIZE", help=f"{limit} {_default_limit()}")
+    parser.add_argument("--jobs", type=positive, default=cores(), metavar="N", help=jobs)
+    parser.add_argument("--cache", type=directory, default=default_cache(), metavar="DIR", help=_CACHE_HELP)
+    about = "size limit of the cache after the run; what was unused for the longest time is removed first"
+    parser.add_argument("--cache-limit", type=limit, metavar="SIZE", help=f"{about} {_default_limit()}")
 
 
 def _out_directory(parser: argparse.ArgumentParser) -> None:
     text = "where the six files go (default: %(default)s)"
-    parser.add_argument("--out", type=_path, default=Path("out"), metavar="DIR", help=text)
+    parser.add_argument("--out", type=path, default=Path("out"), metavar="DIR", help=text)
 
 
 def _tried(parser: argparse.ArgumentParser, where: str) -> None:
     about = f"more compiler flags {where}, quoted as in a shell; repeatable: --flags='--iree-opt-level=O2'"
-    parser.add_argument("--flags", type=_flags, action="extend", default=[], metavar="FLAGS", help=about)
+    parser.add_argument("--flags", type=flags, action="extend", default=[], metavar="FLAGS", help=about)
 
 
 def _compare(parser: argparse.ArgumentParser) -> None:
@@ -132,23 +86,23 @@ def _compare(parser: argparse.ArgumentParser) -> None:
     )
     for side in SIDES:
         text = f"compiler or snapshot of the {side} side (default: compiler.{side} of the configuration)"
-        parser.add_argument(f"--{side}", type=_spec, metavar="SPEC", help=text)
-    parser.add_argument("--compiler", type=_spec, metavar="SPEC", help="compiler of a side that is not named")
+        parser.add_argument(f"--{side}", type=spec, metavar="SPEC", help=text)
+    parser.add_argument("--compiler", type=spec, metavar="SPEC", help="compiler of a side that is not named")
     _tried(parser, "for the head side alone")
     for side, rules in (("base", ", and the rules"), ("head", "")):
         text = f"models, targets and flags of the {side} side{rules} (default: --config)"
-        parser.add_argument(f"--{side}-config", type=_path, metavar="FILE", help=text)
+        parser.add_argument(f"--{side}-config", type=path, metavar="FILE", help=text)
     _format(parser, "what report.json has, and nothing else,")
     _out_directory(parser)
     _selectors(parser)
 
 
 def _measure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--compiler", type=_spec, required=True, metavar="SPEC", help="the compiler")
-    parser.add_argument("--out", type=_path, required=True, metavar="FILE", help="the snapshot to write")
-    parser.add_argument("--shard", type=_shard, default=(1, 1), metavar="I/N", help="measure only part I of N")
+    parser.add_argument("--compiler", type=spec, required=True, metavar="SPEC", help="the compiler")
+    parser.add_argument("--out", type=path, required=True, metavar="FILE", help="the snapshot to write")
+    parser.add_argument("--shard", type=shard, default=(1, 1), metavar="I/N", help="measure only part I of N")
     about = "what `plan --shards N` printed; without it, cells are spread by the models' sizes"
-    parser.add_argument("--plan", type=_path, metavar="FILE", help=about)
+    parser.add_argument("--plan", type=path, metavar="FILE", help=about)
     _tried(parser, "for every cell")
     _selectors(parser)
 
@@ -158,30 +112,30 @@ def _calibrate(parser: argparse.ArgumentParser) -> None:
         f"{parser.description}. Without --model and --target a few cheap cells are taken. "
         "Prints a table, and the lines for the configuration."
     )
-    parser.add_argument("--compiler", type=_spec, required=True, metavar="SPEC", help="the compiler")
+    parser.add_argument("--compiler", type=spec, required=True, metavar="SPEC", help="the compiler")
     about = "compiles of each cell, at least 2 (default: %(default)s)"
-    parser.add_argument("--runs", type=_positive, default=5, metavar="N", help=about)
+    parser.add_argument("--runs", type=positive, default=5, metavar="N", help=about)
     _selectors(parser)
 
 
 def _merge(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("parts", nargs="+", type=_path, metavar="part.json", help="snapshots of one run")
-    parser.add_argument("--out", type=_path, required=True, metavar="FILE", help="the snapshot to write")
+    parser.add_argument("parts", nargs="+", type=path, metavar="part.json", help="snapshots of one run")
+    parser.add_argument("--out", type=path, required=True, metavar="FILE", help="the snapshot to write")
 
 
 def _report(parser: argparse.ArgumentParser) -> None:
     for side in SIDES:
-        parser.add_argument(f"--{side}", type=_path, required=True, metavar="FILE", help=f"snapshot of the {side} side")
+        parser.add_argument(f"--{side}", type=path, required=True, metavar="FILE", help=f"snapshot of the {side} side")
     _config(parser)
     _globs(parser)
     texts = "where the IR of both sides may be kept, for differences (default: %(default)s)"
-    parser.add_argument("--cache", type=_directory, default=default_cache(), metavar="DIR", help=texts)
+    parser.add_argument("--cache", type=directory, default=default_cache(), metavar="DIR", help=texts)
     _format(parser, "what report.json has, and nothing else,")
     _out_directory(parser)
 
 
 def _explain(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("report", type=_path, metavar="report.json", help="what a compare has written")
+    parser.add_argument("report", type=path, metavar="report.json", help="what a compare has written")
     parser.add_argument(
         "--model", required=True, metavar="M", help="the cell's model: its name, its beginning, or a glob"
     )
@@ -191,9 +145,9 @@ def _explain(parser: argparse.ArgumentParser) -> None:
 
 
 def _plan(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--shards", type=_positive, required=True, metavar="N", help="how many")
+    parser.add_argument("--shards", type=positive, required=True, metavar="N", help="how many")
     about = "an earlier snapshot: spread the cells by what each cost to compile then"
-    parser.add_argument("--costs", type=_path, metavar="FILE", help=about)
+    parser.add_argument("--costs", type=path, metavar="FILE", help=about)
     _selectors(parser)
 
 
@@ -213,22 +167,22 @@ def _init(parser: argparse.ArgumentParser) -> None:
     found = "Finds its models (.mlir and .mlirbc), the file that pins its compiler, and its default branch."
     parser.description = f"{parser.description}. {found}"
     where = "a directory of the repository (default: the current one)"
-    parser.add_argument("--directory", type=_directory, default=Path(), metavar="DIR", help=where)
+    parser.add_argument("--directory", type=directory, default=Path(), metavar="DIR", help=where)
     action = "what the workflows use: OWNER/REPO@COMMIT of this action (default: to be filled in)"
     parser.add_argument("--action", default="", metavar="ACTION", help=action)
     parser.add_argument("--force", action="store_true", help="write over files that are there")
 
 
 def _doctor(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--cache", type=_directory, default=default_cache(), metavar="DIR", help=_CACHE_HELP)
+    parser.add_argument("--cache", type=directory, default=default_cache(), metavar="DIR", help=_CACHE_HELP)
 
 
 def _cache(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--cache", type=_directory, default=default_cache(), metavar="DIR", help=_CACHE_HELP)
+    parser.add_argument("--cache", type=directory, default=default_cache(), metavar="DIR", help=_CACHE_HELP)
     about = "remove what was unused for the longest time until the rest is within the limit; what a run uses now stays"
     parser.add_argument("--prune", action="store_true", help=about)
-    limit = "with --prune: what may stay, such as 2GiB, or 0B for nothing"
-    parser.add_argument("--limit", type=_limit, metavar="SIZE", help=f"{limit} {_default_limit()}")
+    about = "with --prune: what may stay, such as 2GiB, or 0B for nothing"
+    parser.add_argument("--limit", type=limit, metavar="SIZE", help=f"{about} {_default_limit()}")
 
 
 _IN_WORKFLOW = "   # in a workflow: uses: OWNER/REPO@v1, with: {{command: {}}}"
@@ -248,7 +202,13 @@ class Command:
 
 COMMANDS: dict[str, Command] = {
     "init": Command("write a configuration and workflows for a repository", "--action OWNER/REPO@COMMIT", _init),
-    "compare": Command("measure two sides and report what changed", "--base 3.11.0 --head 3.13.0", _compare),
+    "compare": Command(
+        "measure two sides and report what changed",
+        "--base 3.11.0 --head 3.13.0\n"
+        "--base 3.13.0 --head 3.13.0 --flags='--iree-opt-level=O2' --model 'bert*'\n"
+        "--compiler 3.13.0 --head-config edited.yml --format json",
+        _compare,
+    ),
     "measure": Command("measure one side into a snapshot", "--compiler 3.13.0 --out head.json --shard 1/4", _measure),
     "calibrate": Command(
         "measure how much compile time and memory vary here",
@@ -258,10 +218,14 @@ COMMANDS: dict[str, Command] = {
     "merge": Command("join the snapshots of shards", "part-1.json part-2.json --out head.json", _merge),
     "report": Command("compare two snapshots", "--base base.json --head head.json --out out", _report),
     "explain": Command(
-        "tell why one cell changed", "out/report.json --model bert_l4_f32_s128 --target llvm-cpu-x86_64", _explain
+        "tell why one cell changed",
+        "out/report.json --model bert_l4_f32_s128 --target x86_64 --dispatch main_dispatch_4",
+        _explain,
     ),
     "plan": Command("print the shards of a run as JSON for strategy.matrix", "--shards 4", _plan),
-    "models": Command("list the models, where they come from and their cells", "--target vulkan", _listed),
+    "models": Command(
+        "list the models, where they come from and their cells", "--model 'bert*' --target vulkan", _listed
+    ),
     "targets": Command("list the targets, their short names, backends and flags", "--format json", _listed),
     "review": Command(
         "on GitHub: measure a pull request or a manual run, and report", _IN_WORKFLOW.format("review"), _action
@@ -283,7 +247,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("-V", "--version", action="version", version=f"code-size-bot {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, command in COMMANDS.items():
-        epilog = f"example:\n  code-size-bot {name} {command.example}"
+        epilog = "\n".join(("example:", *(f"  code-size-bot {name} {one}" for one in command.example.split("\n"))))
         sub = commands.add_parser(
             name, help=command.about, description=command.about, epilog=epilog, formatter_class=form
         )

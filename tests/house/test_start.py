@@ -16,6 +16,7 @@ from bot.cli.handlers import HANDLERS
 GRAMMAR = {
     "bot",
     "bot.cli",
+    "bot.cli.argument_types",
     "bot.cli.grammar",
     "bot.cli.main",
     "bot.cli.parsing",
