@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from typing import Any
 
 from bot.core.rules.delta import CellDelta
@@ -53,7 +52,7 @@ class Cluster:
         self.absolute_bytes[target] += amount
         self.cells[key] += amount
         self.dispatches += isinstance(delta, DispatchDelta)
-        rank = -amount, key, _name(delta)
+        rank = -amount, key, delta.name if isinstance(delta, DispatchDelta) else delta.what
         if rank < self.rank:
             self.rank, self.largest = rank, delta
 
@@ -80,10 +79,6 @@ class Cluster:
 
 _AFTER_ALL: tuple[tuple[int, CellKey, str], Delta] = (1, CellKey("", ""), ""), PartDelta(UNKNOWN, "", 0)
 """What every delta ranks before."""
-
-
-def _name(delta: Delta) -> str:
-    return delta.name if isinstance(delta, DispatchDelta) else delta.what
 
 
 def root_causes(
@@ -143,13 +138,8 @@ def _turned(delta: DispatchDelta) -> Sorted:
     base, head = delta.base, delta.head
     if base is None or head is None or base.strategy is None or head.strategy is None:
         return (), ()
-    knobs = _knobs(base.strategy, head.strategy)
+    knobs = tuple(turned(base.strategy, head.strategy).items())
     return knobs, knobs
-
-
-@lru_cache(maxsize=4096)
-def _knobs(base: str, head: str) -> tuple[tuple[str, str], ...]:
-    return tuple(turned(base, head).items())
 
 
 def _of_ir(delta: DispatchDelta) -> Sorted:
