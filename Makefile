@@ -26,7 +26,13 @@ ISSUE_FORMS = $(wildcard .github/ISSUE_TEMPLATE/*.yml)
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
+define NEED_PYTHON
+@$(PYTHON) -c 'import sys; sys.version_info >= (3, 10) or sys.exit("Python 3.10 or newer is needed, this is " + \
+  ".".join(map(str, sys.version_info[:3])) + " (name another one: make PYTHON=python3.13)")'
+endef
+
 $(VENV)/.installed: pyproject.toml
+	$(NEED_PYTHON)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@

@@ -8,8 +8,11 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from bot.compiler.tools.wheels import newest_release
+from bot.core.rules.spec import PROJECT
 from bot.errors import BotError
-from bot.inputs.config import load_config
+from bot.inputs.config import CONFIG_NAMES, load_config
+from bot.render.text.filters import plural
 from bot.system.defaults import cores
 from bot.system.files import write_atomically
 from bot.system.processes import Cancel, run
@@ -51,12 +54,29 @@ def _onnx() -> Check:
         return Check("onnx (optional)", "not installed; only .onnx models need it: pip install 'code-size-bot[onnx]'")
 
 
-def _suite() -> Check:
+def _index(cancel: Cancel) -> Check:
     try:
-        config = load_config(None)
+        return Check("package index", f"has {PROJECT} {newest_release(cancel)}")
     except BotError as error:
-        return Check("default suite", error.line, "install the bot again")
-    return Check("default suite", f"{len(config.models)} models, {len(config.targets)} targets")
+        hint = "check the network and PIP_INDEX_URL; compilers that are on this machine work without it"
+        return Check("package index", error.what, hint)
+
+
+def _loaded(what: str, path: Path | None, hint: str) -> Check:
+    try:
+        config = load_config(path)
+    except BotError as error:
+        return Check(what, error.line, hint)
+    found = f"{plural(len(config.models), 'model')}, {plural(len(config.targets), 'target')}"
+    return Check(what, f"{path}: {found}" if path else found)
+
+
+def _config() -> Check:
+    """The one that the action would take if this directory was the top of the repository."""
+    path = next((Path(name) for name in CONFIG_NAMES if Path(name).is_file()), None)
+    if path is None:
+        return Check("configuration", f"none here ({', '.join(CONFIG_NAMES)}): code-size-bot init writes one")
+    return _loaded("configuration", path, "correct the file: nothing that needs it can run")
 
 
 def _cache(cache: Path) -> Check:
@@ -73,7 +93,9 @@ def _cache(cache: Path) -> Check:
 
 def examine(cache: Path, cancel: Cancel) -> bool:
     """Print one line a check; True where nothing has to be fixed."""
-    checks = (_python(), _git(cancel), _pip(cancel), _onnx(), _suite(), _cache(cache), Check("cores", str(cores())))
+    suite = _loaded("default suite", None, "install the bot again")
+    fetching = (_python(), _git(cancel), _pip(cancel), _index(cancel), _onnx())
+    checks = (*fetching, suite, _config(), _cache(cache), Check("cores", str(cores())))
     for check in checks:
         mark = "missing" if check.hint else "ok"
         print(f"{mark:8}{check.what:16}{check.found}" + (f" -> {check.hint}" if check.hint else ""))

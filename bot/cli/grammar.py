@@ -10,6 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bot import __version__
+from bot.cli.argument_types import directory, flags, limit, path, positive, shard, spec
+from bot.cli.parsing import Parser
 from bot.system.defaults import cores, default_cache, default_limit
 
 SIDES = ("base", "head")
@@ -17,6 +19,8 @@ SIDES = ("base", "head")
 EXAMPLES = """examples:
   code-size-bot compare --base 3.11.0 --head 3.13.0
   code-size-bot compare --base 3.13.0 --head ../iree-build --model 'bert*' --target 'llvm-cpu-*'
+  code-size-bot compare --compiler 3.13.0 --flags=--iree-opt-level=O2 --model 'bert*'
+  code-size-bot compare --compiler 3.13.0 --head-config edited.yml
   code-size-bot measure --compiler 3.13.0 --out main.json
   code-size-bot compare --base main.json --head dist/iree_base_compiler-3.14.0-cp311-cp311-linux_x86_64.whl
   code-size-bot report --base main.json --head head.json --out out
@@ -28,28 +32,11 @@ exit codes: 0 pass or warn, 1 the verdict is fail, 2 bad usage, configuration or
 4 a compiler could not be had, 5 no verdict: nothing could be compared, or an internal error, 130 interrupted
 """
 _CACHE_HELP = "cells and compilers (default: %(default)s)"
-
-
-def _shard(text: str) -> tuple[int, int]:
-    index, _, count = text.partition("/")
-    if not (index.isdigit() and count.isdigit() and 1 <= int(index) <= int(count)):
-        raise argparse.ArgumentTypeError(f"{text!r} is not I/N with 1 <= I <= N, such as 2/4")
-    return int(index), int(count)
-
-
-def _positive(text: str) -> int:
-    if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no positive number")
-    return int(text)
-
-
-def _limit(text: str) -> int:
-    from bot.inputs.units import parse_size  # only those who give a limit wait for it
-
-    try:
-        return parse_size(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+_CONFIG_HELP = (
+    "configuration, or `default` for the packaged suite (default: .github/code-size.yml or code-size.yml, here or "
+    "above in the repository, else the packaged suite)"
+)
+_SHORT = "short names as in reports are understood"
 
 
 def _default_limit() -> str:
@@ -57,56 +44,66 @@ def _default_limit() -> str:
     return f"(default: {default_limit()})".replace("%", "%%")
 
 
-def _spec(text: str) -> str:
-    if not text.strip():
-        raise argparse.ArgumentTypeError("the SPEC is empty: is a variable of the shell not set?")
-    return text
-
-
-def _path(text: str) -> Path:
-    if not text.strip():
-        raise argparse.ArgumentTypeError("the path is empty: is a variable of the shell not set?")
-    return Path(text)
-
-
-def _directory(text: str) -> Path:
-    return _path(text).expanduser()
-
-
 def _globs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", action="append", default=[], metavar="GLOB", help="only these models; repeatable")
-    parser.add_argument("--target", action="append", default=[], metavar="GLOB", help="only these targets; repeatable")
+    about = f"only these targets; repeatable, and {_SHORT}: x86_64 is llvm-cpu-x86_64"
+    parser.add_argument("--target", action="append", default=[], metavar="GLOB", help=about)
+
+
+def _config(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--config", type=path, metavar="FILE", help=_CONFIG_HELP)
+
+
+def _format(parser: argparse.ArgumentParser, json: str) -> None:
+    about = f"json: {json} on standard output (default: %(default)s)"
+    parser.add_argument("--format", choices=("text", "json"), default="text", help=about)
 
 
 def _selectors(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--config", type=_path, metavar="FILE", help="configuration (default: the packaged suite)")
+    _config(parser)
     _globs(parser)
     jobs = "compiles side by side (default: %(default)s)"
-    parser.add_argument("--jobs", type=_positive, default=cores(), metavar="N", help=jobs)
-    parser.add_argument("--cache", type=_directory, default=default_cache(), metavar="DIR", help=_CACHE_HELP)
-    limit = "size limit of the cache after the run; what was unused for the longest time is removed first"
-    parser.add_argument("--cache-limit", type=_limit, metavar="SIZE", help=f"{limit} {_default_limit()}")
+    parser.add_argument("--jobs", type=positive, default=cores(), metavar="N", help=jobs)
+    parser.add_argument("--cache", type=directory, default=default_cache(), metavar="DIR", help=_CACHE_HELP)
+    about = "size limit of the cache after the run; what was unused for the longest time is removed first"
+    parser.add_argument("--cache-limit", type=limit, metavar="SIZE", help=f"{about} {_default_limit()}")
 
 
 def _out_directory(parser: argparse.ArgumentParser) -> None:
     text = "where the six files go (default: %(default)s)"
-    parser.add_argument("--out", type=_path, default=Path("out"), metavar="DIR", help=text)
+    parser.add_argument("--out", type=path, default=Path("out"), metavar="DIR", help=text)
+
+
+def _tried(parser: argparse.ArgumentParser, where: str) -> None:
+    about = f"more compiler flags {where}, quoted as in a shell; repeatable: --flags='--iree-opt-level=O2'"
+    parser.add_argument("--flags", type=flags, action="extend", default=[], metavar="FLAGS", help=about)
 
 
 def _compare(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        f"{parser.description}. With --flags, --base-config or --head-config it tries them: a compiler that is named "
+        "for one side is then both sides'; where none is, each side has the head of its configuration."
+    )
     for side in SIDES:
-        text = f"compiler or snapshot of the {side} side (default: compiler.{side} of --config)"
-        parser.add_argument(f"--{side}", type=_spec, metavar="SPEC", help=text)
+        text = f"compiler or snapshot of the {side} side (default: compiler.{side} of the configuration)"
+        parser.add_argument(f"--{side}", type=spec, metavar="SPEC", help=text)
+    parser.add_argument("--compiler", type=spec, metavar="SPEC", help="compiler of a side that is not named")
+    _tried(parser, "for the head side alone")
+    for side, rules in (("base", ", and the rules"), ("head", "")):
+        text = f"models, targets and flags of the {side} side{rules} (default: --config)"
+        parser.add_argument(f"--{side}-config", type=path, metavar="FILE", help=text)
+    _format(parser, "what report.json has, and nothing else,")
     _out_directory(parser)
     _selectors(parser)
 
 
 def _measure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--compiler", type=_spec, required=True, metavar="SPEC", help="the compiler")
-    parser.add_argument("--out", type=_path, required=True, metavar="FILE", help="the snapshot to write")
-    parser.add_argument("--shard", type=_shard, default=(1, 1), metavar="I/N", help="measure only part I of N")
+    parser.add_argument("--compiler", type=spec, required=True, metavar="SPEC", help="the compiler")
+    parser.add_argument("--out", type=path, required=True, metavar="FILE", help="the snapshot to write")
+    parser.add_argument("--shard", type=shard, default=(1, 1), metavar="I/N", help="measure only part I of N")
     about = "what `plan --shards N` printed; without it, cells are spread by the models' sizes"
-    parser.add_argument("--plan", type=_path, metavar="FILE", help=about)
+    parser.add_argument("--plan", type=path, metavar="FILE", help=about)
+    _tried(parser, "for every cell")
     _selectors(parser)
 
 
@@ -115,61 +112,77 @@ def _calibrate(parser: argparse.ArgumentParser) -> None:
         f"{parser.description}. Without --model and --target a few cheap cells are taken. "
         "Prints a table, and the lines for the configuration."
     )
-    parser.add_argument("--compiler", type=_spec, required=True, metavar="SPEC", help="the compiler")
+    parser.add_argument("--compiler", type=spec, required=True, metavar="SPEC", help="the compiler")
     about = "compiles of each cell, at least 2 (default: %(default)s)"
-    parser.add_argument("--runs", type=_positive, default=5, metavar="N", help=about)
+    parser.add_argument("--runs", type=positive, default=5, metavar="N", help=about)
     _selectors(parser)
 
 
 def _merge(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("parts", nargs="+", type=_path, metavar="part.json", help="snapshots of one run")
-    parser.add_argument("--out", type=_path, required=True, metavar="FILE", help="the snapshot to write")
+    parser.add_argument("parts", nargs="+", type=path, metavar="part.json", help="snapshots of one run")
+    parser.add_argument("--out", type=path, required=True, metavar="FILE", help="the snapshot to write")
 
 
 def _report(parser: argparse.ArgumentParser) -> None:
     for side in SIDES:
-        parser.add_argument(f"--{side}", type=_path, required=True, metavar="FILE", help=f"snapshot of the {side} side")
-    parser.add_argument("--config", type=_path, metavar="FILE", help="where thresholds come from")
+        parser.add_argument(f"--{side}", type=path, required=True, metavar="FILE", help=f"snapshot of the {side} side")
+    _config(parser)
     _globs(parser)
     texts = "where the IR of both sides may be kept, for differences (default: %(default)s)"
-    parser.add_argument("--cache", type=_directory, default=default_cache(), metavar="DIR", help=texts)
+    parser.add_argument("--cache", type=directory, default=default_cache(), metavar="DIR", help=texts)
+    _format(parser, "what report.json has, and nothing else,")
     _out_directory(parser)
 
 
 def _explain(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("report", type=_path, metavar="report.json", help="what a compare has written")
-    parser.add_argument("--model", required=True, metavar="M", help="the cell's model: its name, or a glob")
-    parser.add_argument("--target", required=True, metavar="T", help="the cell's target: its name, or a glob")
-    parser.add_argument("--dispatch", metavar="D", help="only this dispatch, with all that is known of it")
+    parser.add_argument("report", type=path, metavar="report.json", help="what a compare has written")
+    parser.add_argument(
+        "--model", required=True, metavar="M", help="the cell's model: its name, its beginning, or a glob"
+    )
+    parser.add_argument("--target", required=True, metavar="T", help=f"the cell's target: likewise; {_SHORT}")
+    about = "only this dispatch, with all that is known of it: its name as it is shown, its beginning, or a glob"
+    parser.add_argument("--dispatch", metavar="D", help=about)
 
 
 def _plan(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--shards", type=_positive, required=True, metavar="N", help="how many")
+    parser.add_argument("--shards", type=positive, required=True, metavar="N", help="how many")
     about = "an earlier snapshot: spread the cells by what each cost to compile then"
-    parser.add_argument("--costs", type=_path, metavar="FILE", help=about)
+    parser.add_argument("--costs", type=path, metavar="FILE", help=about)
     _selectors(parser)
+
+
+def _listed(parser: argparse.ArgumentParser) -> None:
+    parser.description = f"{parser.description}, as far as the configuration has them"
+    _config(parser)
+    _globs(parser)
+    _format(parser, "the same as JSON")
+
+
+def _completion(parser: argparse.ArgumentParser) -> None:
+    parser.description = f"{parser.description}, for your shell's start-up file"
+    parser.add_argument("shell", choices=("bash", "zsh"), help="which shell")
 
 
 def _init(parser: argparse.ArgumentParser) -> None:
     found = "Finds its models (.mlir and .mlirbc), the file that pins its compiler, and its default branch."
     parser.description = f"{parser.description}. {found}"
     where = "a directory of the repository (default: the current one)"
-    parser.add_argument("--directory", type=_directory, default=Path(), metavar="DIR", help=where)
+    parser.add_argument("--directory", type=directory, default=Path(), metavar="DIR", help=where)
     action = "what the workflows use: OWNER/REPO@COMMIT of this action (default: to be filled in)"
     parser.add_argument("--action", default="", metavar="ACTION", help=action)
     parser.add_argument("--force", action="store_true", help="write over files that are there")
 
 
 def _doctor(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--cache", type=_directory, default=default_cache(), metavar="DIR", help=_CACHE_HELP)
+    parser.add_argument("--cache", type=directory, default=default_cache(), metavar="DIR", help=_CACHE_HELP)
 
 
 def _cache(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--cache", type=_directory, default=default_cache(), metavar="DIR", help=_CACHE_HELP)
+    parser.add_argument("--cache", type=directory, default=default_cache(), metavar="DIR", help=_CACHE_HELP)
     about = "remove what was unused for the longest time until the rest is within the limit; what a run uses now stays"
     parser.add_argument("--prune", action="store_true", help=about)
-    limit = "with --prune: what may stay, such as 2GiB, or 0B for nothing"
-    parser.add_argument("--limit", type=_limit, metavar="SIZE", help=f"{limit} {_default_limit()}")
+    about = "with --prune: what may stay, such as 2GiB, or 0B for nothing"
+    parser.add_argument("--limit", type=limit, metavar="SIZE", help=f"{about} {_default_limit()}")
 
 
 _IN_WORKFLOW = "   # in a workflow: uses: OWNER/REPO@v1, with: {{command: {}}}"
@@ -189,7 +202,13 @@ class Command:
 
 COMMANDS: dict[str, Command] = {
     "init": Command("write a configuration and workflows for a repository", "--action OWNER/REPO@COMMIT", _init),
-    "compare": Command("measure two sides and report what changed", "--base 3.11.0 --head 3.13.0", _compare),
+    "compare": Command(
+        "measure two sides and report what changed",
+        "--base 3.11.0 --head 3.13.0\n"
+        "--base 3.13.0 --head 3.13.0 --flags='--iree-opt-level=O2' --model 'bert*'\n"
+        "--compiler 3.13.0 --head-config edited.yml --format json",
+        _compare,
+    ),
     "measure": Command("measure one side into a snapshot", "--compiler 3.13.0 --out head.json --shard 1/4", _measure),
     "calibrate": Command(
         "measure how much compile time and memory vary here",
@@ -199,9 +218,15 @@ COMMANDS: dict[str, Command] = {
     "merge": Command("join the snapshots of shards", "part-1.json part-2.json --out head.json", _merge),
     "report": Command("compare two snapshots", "--base base.json --head head.json --out out", _report),
     "explain": Command(
-        "tell why one cell changed", "out/report.json --model bert_l4_f32_s128 --target llvm-cpu-x86_64", _explain
+        "tell why one cell changed",
+        "out/report.json --model bert_l4_f32_s128 --target x86_64 --dispatch main_dispatch_4",
+        _explain,
     ),
     "plan": Command("print the shards of a run as JSON for strategy.matrix", "--shards 4", _plan),
+    "models": Command(
+        "list the models, where they come from and their cells", "--model 'bert*' --target vulkan", _listed
+    ),
+    "targets": Command("list the targets, their short names, backends and flags", "--format json", _listed),
     "review": Command(
         "on GitHub: measure a pull request or a manual run, and report", _IN_WORKFLOW.format("review"), _action
     ),
@@ -209,6 +234,7 @@ COMMANDS: dict[str, Command] = {
     "baseline": Command("on GitHub: measure a push and store its snapshot", _IN_WORKFLOW.format("baseline"), _action),
     "action": Command("on GitHub: what the event asks for", _IN_WORKFLOW.format("auto"), _action),
     "cache": Command("show what the cache holds, and prune it", "--prune --limit 2GiB", _cache),
+    "completion": Command("print what completes commands and options in a shell", "bash", _completion),
     "doctor": Command("say what is here, what is missing and how to fix it", "", _doctor),
 }
 
@@ -217,11 +243,11 @@ def build_parser() -> argparse.ArgumentParser:
     """The whole grammar; the chosen command is in `command`."""
     form = argparse.RawDescriptionHelpFormatter
     about = "What did this change do to the code that ships?"
-    parser = argparse.ArgumentParser("code-size-bot", description=about, epilog=EXAMPLES, formatter_class=form)
+    parser = Parser("code-size-bot", description=about, epilog=EXAMPLES, formatter_class=form)
     parser.add_argument("-V", "--version", action="version", version=f"code-size-bot {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, command in COMMANDS.items():
-        epilog = f"example:\n  code-size-bot {name} {command.example}"
+        epilog = "\n".join(("example:", *(f"  code-size-bot {name} {one}" for one in command.example.split("\n"))))
         sub = commands.add_parser(
             name, help=command.about, description=command.about, epilog=epilog, formatter_class=form
         )

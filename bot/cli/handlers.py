@@ -6,6 +6,7 @@ import argparse
 import os
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 from bot.cli.doctor import examine
@@ -15,6 +16,7 @@ from bot.commands.cache import show as shown_cache
 from bot.commands.calibrate import calibrate
 from bot.commands.compare import compare
 from bot.commands.init import init
+from bot.commands.listing import listed, table
 from bot.commands.measure import measure
 from bot.commands.merge import merge
 from bot.commands.plan import plan_shards
@@ -23,6 +25,7 @@ from bot.core.codec.json_text import canonical
 from bot.core.values.verdict import Verdict
 from bot.errors import InputError
 from bot.github.secrecy import hide_secrets
+from bot.inputs.config import chosen_config
 from bot.measurement.cache_limit import limit_of_environment, limited
 from bot.measurement.prepare import Request
 from bot.system.files import sweep_temporary
@@ -37,10 +40,10 @@ def _text(path: Path | None) -> str | None:
         raise InputError(f"cannot be read: {reason}", where=str(path)) from None
 
 
-def _request(arguments: argparse.Namespace, specs: dict[str, str | None]) -> Request:
+def _request(arguments: argparse.Namespace, specs: dict[str, str | None], show: TerminalShow) -> Request:
     return Request(
         specs={side: spec for side, spec in specs.items() if spec},
-        config=arguments.config,
+        config=chosen_config(arguments.config, show.say),
         models=tuple(arguments.model),
         targets=tuple(arguments.target),
         jobs=arguments.jobs,
@@ -48,7 +51,13 @@ def _request(arguments: argparse.Namespace, specs: dict[str, str | None]) -> Req
         out=getattr(arguments, "out", Path("out")),
         shard=getattr(arguments, "shard", (1, 1)),
         plan=_text(getattr(arguments, "plan", None)),
+        plan_at=str(getattr(arguments, "plan", None) or ""),
     )
+
+
+def _selected(arguments: argparse.Namespace, show: TerminalShow) -> Request:
+    config = chosen_config(arguments.config, show.say)
+    return Request(config=config, models=tuple(arguments.model), targets=tuple(arguments.target))
 
 
 def _exit_code(verdict: Verdict) -> int:
@@ -57,17 +66,23 @@ def _exit_code(verdict: Verdict) -> int:
 
 
 def _compare(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> int:
-    request = _request(arguments, {"base": arguments.base, "head": arguments.head})
+    own = {"base": arguments.base_config, "head": arguments.head_config}
+    configs = {side: chosen_config(path, show.say) for side, path in own.items() if path}
+    if len(configs) == len(own):
+        arguments.config = arguments.config or arguments.base_config  # nothing is left to be looked for
+    specs = {"base": arguments.base, "head": arguments.head, "both": arguments.compiler}
+    request = replace(_request(arguments, specs, show), configs=configs, tried=tuple(arguments.flags))
     return _exit_code(compare(request, show, cancel))
 
 
 def _measure(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> None:
-    measure(_request(arguments, {"head": arguments.compiler}), show, cancel)
+    request = _request(arguments, {"head": arguments.compiler}, show)
+    measure(replace(request, flags=tuple(arguments.flags)), show, cancel)
 
 
 def _calibrate(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> None:
-    lines = calibrate(_request(arguments, {"head": arguments.compiler}), arguments.runs, show, cancel)
-    print(for_log("\n".join(lines)))
+    request = _request(arguments, {"head": arguments.compiler}, show)
+    print(for_log("\n".join(calibrate(request, arguments.runs, show, cancel))))
 
 
 def _merge(arguments: argparse.Namespace, show: TerminalShow, _cancel: Cancel) -> None:
@@ -75,8 +90,7 @@ def _merge(arguments: argparse.Namespace, show: TerminalShow, _cancel: Cancel) -
 
 
 def _report(arguments: argparse.Namespace, show: TerminalShow, _cancel: Cancel) -> int:
-    models, targets = tuple(arguments.model), tuple(arguments.target)
-    request = Request({}, arguments.config, models, targets, cache=arguments.cache, out=arguments.out)
+    request = replace(_selected(arguments, show), cache=arguments.cache, out=arguments.out)
     return _exit_code(report(request, arguments.base, arguments.head, show))
 
 
@@ -84,9 +98,21 @@ def _explain(arguments: argparse.Namespace, show: TerminalShow, _cancel: Cancel)
     show.explain(arguments)
 
 
-def _plan(arguments: argparse.Namespace, _show: TerminalShow, cancel: Cancel) -> None:
-    found = plan_shards(_request(arguments, {}), arguments.shards, arguments.costs, cancel)
+def _plan(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> None:
+    found = plan_shards(_request(arguments, {}, show), arguments.shards, arguments.costs, cancel)
     print(canonical(found).decode())
+
+
+def _listed(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> None:
+    listing = listed(_selected(arguments, show), cancel)
+    told = listing.models if arguments.command == "models" else listing.targets
+    print(for_log(canonical(told).decode() if arguments.format == "json" else table(told)))
+
+
+def _completion(arguments: argparse.Namespace, _show: TerminalShow, _cancel: Cancel) -> None:
+    from bot.cli.completion import script  # its library is for this alone
+
+    print(script(arguments.shell))
 
 
 def _cache(arguments: argparse.Namespace, _show: TerminalShow, _cancel: Cancel) -> None:
@@ -121,7 +147,9 @@ HANDLERS: dict[str, Callable[[argparse.Namespace, TerminalShow, Cancel], int | N
     "report": _report,
     "explain": _explain,
     "plan": _plan,
+    **dict.fromkeys(("models", "targets"), _listed),
     "cache": _cache,
+    "completion": _completion,
     "doctor": _doctor,
     **dict.fromkeys(("review", "post", "baseline", "action"), _action),
 }
@@ -134,7 +162,7 @@ def _limit(given: int | None) -> int:
 def run(arguments: argparse.Namespace) -> int:
     """Run the command that was asked for; returns the exit code."""
     sweep_temporary()
-    show = TerminalShow(quiet=arguments.quiet)
+    show = TerminalShow(quiet=arguments.quiet, as_json=getattr(arguments, "format", "text") == "json")
     with ExitStack() as stack:
         if "cache_limit" in arguments:
             stack.enter_context(limited(arguments.cache, _limit(arguments.cache_limit), show.say))

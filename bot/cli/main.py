@@ -20,9 +20,20 @@ def _on_sigterm(_number: int, _frame: object) -> None:
     raise Interrupted("ended by SIGTERM", hint=_AGAIN)
 
 
+def _joined(argv: Sequence[str]) -> list[str]:
+    """The words, `--flags --x` as `--flags=--x`: argparse takes a value that begins with dashes for an option."""
+    words: list[str] = []
+    for word in argv:
+        if words and words[-1] == "--flags":
+            words[-1] += f"={word}"
+        else:
+            words.append(word)
+    return words
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
-    arguments = build_parser().parse_args(argv)
+    arguments = build_parser().parse_args(_joined(sys.argv[1:] if argv is None else argv))
     signal.signal(signal.SIGTERM, _on_sigterm)
     try:
         from bot.cli.handlers import run

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +13,7 @@ from rich.console import Console
 
 from bot.commands.explain import explain
 from bot.commands.init import Started
+from bot.core.codec.report_json import report_lines
 from bot.core.values.whole_report import Report
 from bot.measurement.run import Progress
 from bot.publish.actions import log_safe
@@ -24,11 +26,19 @@ def for_log(text: str) -> str:
     return log_safe(text) if os.environ.get("GITHUB_ACTIONS") == "true" else text
 
 
-class TerminalShow:
-    """Progress and news on standard error, the report on standard output."""
+def print_json(report: Report) -> None:
+    """What `report.json` has; on a runner, where `##[` begins a command, that is escaped, which JSON reads the same."""
+    for piece in report_lines(report):
+        text = piece.decode()
+        sys.stdout.write(text if text == for_log(text) else text.replace("##[", "#\\u0023["))
+    sys.stdout.flush()
 
-    def __init__(self, *, quiet: bool) -> None:
-        self._quiet = quiet
+
+class TerminalShow:
+    """Progress and news on standard error, the report on standard output: drawn, or `as_json`."""
+
+    def __init__(self, *, quiet: bool, as_json: bool = False) -> None:
+        self._quiet, self._as_json = quiet, as_json
         self._news, self._out = Console(stderr=True, quiet=quiet), Console()
 
     def say(self, line: str) -> None:
@@ -37,12 +47,15 @@ class TerminalShow:
 
     def report(self, report: Report, files: Sequence[Path]) -> None:
         """The outcome, and where it was written."""
+        written = f"written to {files[0].parent}: {', '.join(file.name for file in files)}"
+        if self._as_json:
+            print_json(report)
+            self.say(written)
+            return
         with self._out.capture() as told:
             if not self._quiet:
                 print_report(report, self._out)
-            names = ", ".join(file.name for file in files)
-            line = f"written to {files[0].parent}: {names}"
-            self._out.print(line, markup=False, highlight=False, soft_wrap=True)
+            self._out.print(written, markup=False, highlight=False, soft_wrap=True)
         print(for_log(told.get()), end="", flush=True)
 
     def explain(self, arguments: argparse.Namespace) -> None:

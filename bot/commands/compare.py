@@ -1,52 +1,109 @@
-"""`compare`: read the configuration, open both sides, measure what is not known yet, report."""
+"""`compare`: read the configurations, open both sides, measure what is not known yet, report.
+
+To try flags or a configuration is to compare two repository states with one compiler, as a pull request does: the base
+side's configuration has the rules, and a compiler that is named for one side is both sides'.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 from bot.commands.publishing import publish
 from bot.core.values.planned import SIDES
-from bot.core.values.snapshot import Snapshot
 from bot.core.values.verdict import Verdict
 from bot.core.values.whole_report import Baseline
 from bot.errors import UsageError
 from bot.inputs.config import Config, load_config
 from bot.inputs.requirements import pinned_compiler
-from bot.measurement.prepare import Request, Show, is_snapshot, load_snapshot, measured_sides, require_writable
+from bot.measurement.prepare import (
+    Request,
+    Show,
+    is_snapshot,
+    load_snapshot,
+    measured,
+    prepare,
+    repository_at,
+    require_writable,
+)
+from bot.measurement.run import SidePlan
 from bot.system.processes import Cancel
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """One side as it was asked for.
+
+    Attributes:
+        spec: its compiler or snapshot; empty where nobody named one.
+        rule: how it was found, without directories.
+        path: of its configuration; None for the packaged one.
+    """
+
+    spec: str
+    rule: str
+    path: Path | None
+    config: Config
 
 
 def compare(request: Request, show: Show, cancel: Cancel) -> Verdict:
     """Measure both sides where they are not known yet, compare, judge, and write the report."""
-    config = load_config(request.config)
+    asked = _sides(request)
     require_writable(request.out)
-    specs = _specs(request, config)
-    known = {side: load_snapshot(Path(spec)) for side, spec in specs.items() if is_snapshot(spec)}
-    wanted = {side: spec for side, spec in specs.items() if side not in known}
-    sides = measured_sides(request, config, wanted, known, show, cancel)
-    baseline = Baseline(_rule(request, known), sides["base"].source.sha)
-    return publish(request, config, sides["base"], sides["head"], baseline, show)
+    _require_compilers(request, asked)
+    known = {side: load_snapshot(Path(one.spec)) for side, one in asked.items() if is_snapshot(one.spec)}
+    plans = [_plan(side, one, request, show, cancel) for side, one in asked.items() if side not in known]
+    rules = replace(asked["base"].config, timeout_seconds=asked["head"].config.timeout_seconds)
+    sides = measured(plans, known, request, rules, show, cancel)
+    baseline = Baseline(asked["base"].rule, sides["base"].source.sha)
+    return publish(request, rules, sides["base"], sides["head"], baseline, show)
 
 
-def _rule(request: Request, known: Mapping[str, Snapshot]) -> str:
-    """How the base side was found, without directories."""
-    if "base" not in request.specs:
-        return "compiler.base of the configuration"
-    return f"{'snapshot' if 'base' in known else '--base'} {Path(request.specs['base']).name}"
+def _plan(side: str, one: _Side, request: Request, show: Show, cancel: Cancel) -> SidePlan:
+    """The side, ready to be measured; flags that are tried are the head's."""
+    if side == "head":
+        request = replace(request, flags=(*request.flags, *request.tried))
+    return prepare(side, one.spec, request, one.config, repository_at(one.path, cancel), show, cancel)
 
 
-def _specs(request: Request, config: Config) -> dict[str, str]:
-    specs = {side: request.specs.get(side) or _configured(config, side, request.config) for side in SIDES}
-    missing = [side for side, spec in specs.items() if not spec]
+def _sides(request: Request) -> dict[str, _Side]:
+    read = cache(load_config)
+    paths = {side: request.configs.get(side, request.config) for side in SIDES}
+    return {side: _Side(*_found(request, side, read(path), path), path, read(path)) for side, path in paths.items()}
+
+
+def _found(request: Request, side: str, config: Config, path: Path | None) -> tuple[str, str]:
+    """A side's SPEC and how it was found: as an option says, else as its configuration does."""
+    tries = _tries(request)
+    other = request.specs.get("head" if side == "base" else "base", "")
+    lends = ("head", "base") if tries and not is_snapshot(other) else ()
+    for name in (side, "both", *lends):
+        if spec := request.specs.get(name):
+            option = "--compiler" if name == "both" else f"--{name}"
+            return spec, f"{'snapshot' if is_snapshot(spec) else option} {Path(spec).name}"
+    pins: Mapping[str, str | None] = {"base": config.compiler.base, "head": config.compiler.head}
+    key = side if not tries else "head" if pins["head"] else "base"
+    rule = f"compiler.{key} of the configuration"
+    if config.compiler.requirements is not None:
+        return pinned_compiler((path.parent if path else Path()) / config.compiler.requirements), rule
+    return pins[key] or "", rule
+
+
+def _tries(request: Request) -> bool:
+    """True where the sides differ in flags or configuration: what is compared is then not two compilers."""
+    return bool(request.tried or request.configs)
+
+
+def _require_compilers(request: Request, asked: Mapping[str, _Side]) -> None:
+    missing = [side for side, one in asked.items() if not one.spec]
     if missing:
         sides, options = " and ".join(missing), " and ".join(f"--{side} SPEC" for side in missing)
-        hint = f"give {options}, such as --{missing[0]} 3.13.0, or a --config that names compiler.{missing[0]}"
+        wanted = ("--compiler SPEC", "--compiler") if _tries(request) else (options, f"--{missing[0]}")
+        hint = f"give {wanted[0]}, such as {wanted[1]} 3.13.0, or a --config that names compiler.{missing[0]}"
         raise UsageError(f"no compiler for the {sides} side", hint=hint)
-    return {side: spec for side, spec in specs.items() if spec}
-
-
-def _configured(config: Config, side: str, path: Path | None) -> str | None:
-    if config.compiler.requirements is not None:
-        return pinned_compiler((path.parent if path else Path()) / config.compiler.requirements)
-    return {"base": config.compiler.base, "head": config.compiler.head}[side]
+    head = asked["head"].spec
+    if is_snapshot(head) and (request.tried or "head" in request.configs):
+        what = "was measured before, so that no flags or configuration can be tried on it"
+        raise UsageError(what, where=head, hint="name a compiler for the head side")

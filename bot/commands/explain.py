@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
-from fnmatch import fnmatchcase
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -13,10 +11,11 @@ from bot.core.codec.report_json import report_of
 from bot.core.codec.report_rows import Numbers, ReportCell, ReportRow, Words
 from bot.core.metrics import METRIC_BY_ID, METRIC_IDS
 from bot.core.rules.delta import MetricDelta
+from bot.core.selecting import matching, near_or_known, short_names
 from bot.core.values.explanation import DispatchDelta, Explanation
 from bot.core.values.snapshot import CellKey
 from bot.errors import InputError, UsageError
-from bot.render.terminal.cell_text import Told, print_cell, print_dispatch
+from bot.render.terminal.cell_text import Told, ends_words, print_cell, print_dispatch, state_words
 
 _HINT = "name the report.json of a compare"
 _NAMES_TOLD = 8
@@ -26,21 +25,26 @@ def explain(path: Path, model: str, target: str, dispatch: str | None, console: 
     """Tell what the report says of one cell, or of one of its dispatches.
 
     Args:
-        model, target, dispatch: exact names, or globs that match one name.
+        model, target, dispatch: names, short names of targets, or globs and beginnings of one name.
 
     Raises:
         InputError: the file is no report.
-        UsageError: a name is not in it, or a glob matches several.
+        UsageError: a name is not in it, or several are meant.
     """
     told = _told(_load(path), model, target)
     if dispatch is None:
         print_cell(told, console)
         return
     deltas = told.explanation.dispatches if told.explanation else ()
-    name = _chosen("dispatch", dispatch, [delta.name for delta in deltas])
+    name = _chosen("dispatch", dispatch, [name for delta in deltas for name in _names(delta)])
     for delta in deltas:
-        if delta.name == name:
+        if name in _names(delta):
             print_dispatch(told, delta, console)
+
+
+def _names(delta: DispatchDelta) -> tuple[str, ...]:
+    """What the dispatch is called: by the head, and by the base where that is another name."""
+    return tuple(dict.fromkeys(side.name for side in (delta.head, delta.base) if side))
 
 
 def _load(path: Path) -> ReportRow:
@@ -55,7 +59,8 @@ def _load(path: Path) -> ReportRow:
 def _told(report: ReportRow, model: str, target: str) -> Told:
     cells = {CellKey(cell.model, cell.target): cell for cell in report.cells}
     model = _chosen("model", model, [key.model for key in cells])
-    key = CellKey(model, _chosen("target", target, [key.target for key in cells if key.model == model]))
+    short = short_names({key.target for key in cells}, {**report.base.targets, **report.head.targets})
+    key = CellKey(model, _chosen("target", target, [key.target for key in cells if key.model == model], short))
     cell = cells[key]
     failures = {"base": cell.failure.base, "head": cell.failure.head}
     return Told(
@@ -79,22 +84,22 @@ def _words(both: Words) -> dict[str, str]:
     return {"base": both.base or "", "head": both.head or ""}
 
 
-def _chosen(what: str, wanted: str, names: Sequence[str]) -> str:
-    """The one name that is meant."""
+def _chosen(what: str, wanted: str, names: Sequence[str], short: Mapping[str, str] | None = None) -> str:
+    """The one name that is meant: by itself, by a glob, by its short name, or by how it begins."""
     known = list(dict.fromkeys(names))
-    if wanted in known:
-        return wanted
-    matching = [name for name in known if fnmatchcase(name, wanted)]
-    if len(matching) > 1:
-        raise UsageError(f"{wanted!r} matches several: {_some(matching)}", where=f"--{what}", hint="name one of them")
-    if not matching:
-        raise UsageError(f"no {what} of the report is {wanted!r}", where=f"--{what}", hint=_hint(wanted, known))
-    return matching[0]
+    found = matching(known, wanted, short) or _beginning(known, wanted, short or {})
+    if len(found) > 1:
+        raise UsageError(f"{wanted!r} matches several: {_some(found)}", where=f"--{what}", hint="name one of them")
+    if not found:
+        hint = near_or_known(wanted, known, short)
+        raise UsageError(f"no {what} of the report is {wanted!r}", where=f"--{what}", hint=hint)
+    return found[0]
 
 
-def _hint(wanted: str, known: Sequence[str]) -> str:
-    near = get_close_matches(wanted, known, n=1, cutoff=0.5)
-    return f"did you mean {near[0]!r}?" if near else f"there is {_some(known)}" if known else "there is none"
+def _beginning(known: Sequence[str], wanted: str, short: Mapping[str, str]) -> list[str]:
+    """The names that begin so; `dispatch_1` is none of `dispatch_10_matmul` where there is a `dispatch_1_matmul`."""
+    begin = [name for name in known if name.startswith(wanted) or short.get(name, name).startswith(wanted)]
+    return [name for name in begin if name.startswith(f"{wanted}_")] or begin
 
 
 def _some(names: Sequence[str]) -> str:
@@ -105,8 +110,8 @@ def _findings(report: ReportRow, key: CellKey) -> Iterable[tuple[str, str]]:
     for one in report.verdict.findings:
         if (one.model, one.target) == (key.model, key.target):
             metric = METRIC_BY_ID.get(one.metric or "")
-            about = metric.label if metric else "state"
-            yield one.level, f"{about}: {one.actual} (rule {one.rule}: {one.limit})"
+            said = f"{metric.label}: {one.actual}" if metric else f"{state_words(one.limit)}: {ends_words(one.actual)}"
+            yield one.level, f"{said} (rule {one.rule}: {one.limit})" if metric else f"{said} (rule {one.rule})"
 
 
 def _metrics(cell: ReportCell) -> Iterable[MetricDelta]:

@@ -264,7 +264,7 @@ def _tell_actions(final: Report, services: Services, to: Destination, check: Che
     counts = Counter(delta.state for delta in final.deltas)
     told = {
         "verdict": final.verdict.status,
-        "findings": str(len(final.verdict.findings)),
+        "findings": str(len(final.verdict.news)),
         "report-path": str(services.out),
     }
     tell(services, told | {state: str(counts[state]) for state in STATES})

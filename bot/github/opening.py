@@ -12,10 +12,12 @@ from bot.core.rules.spec import release_of
 from bot.core.values.context import RunContext
 from bot.errors import BotError, ConfigError, InputError, Interrupted, UsageError
 from bot.github.services import Services
-from bot.inputs.config import CONFIG_NAMES, Config, load_config
+from bot.inputs.config import CONFIG_NAMES, Config, config_in, load_config
 from bot.inputs.requirements import pinned_compiler
 from bot.measurement.prepare import Planned, Request, is_snapshot, planned, prepare
 from bot.measurement.run import SidePlan
+
+_LOOKED_FOR = f"there is no {' and no '.join(CONFIG_NAMES)} at this commit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,8 @@ class Opened:
         if found := choice.head or choice.base:
             return found
         hint = "pin it there: compiler: {requirements: FILE} or {head: SPEC}; or give the inputs base and head"
-        raise UsageError("no compiler is named", where=self.config_name or CONFIG_NAMES[0], hint=hint)
+        what = "no compiler is named" if self.config_name else f"no compiler is named: {_LOOKED_FOR}"
+        raise UsageError(what, where=self.config_name or CONFIG_NAMES[0], hint=hint)
 
     def plan(self, side: str, services: Services, request: Request | None = None) -> SidePlan:
         """The side, ready to be measured."""
@@ -146,7 +149,7 @@ def opened(services: Services, head: Wanted, base: Wanted | None = None) -> Iter
     with ExitStack() as stack:
         right = _open(services, stack, head)
         if services.inputs.config and not right.config_name:
-            hint = "correct the input config"
+            hint = f"correct the input config; without it, {' and '.join(CONFIG_NAMES)} are looked for"
             raise ConfigError("does not exist at this commit", where=services.inputs.config, hint=hint)
         if base is None:
             yield right, right
@@ -173,8 +176,9 @@ def _open(services: Services, stack: ExitStack, wanted: Wanted) -> Opened:
 
 def _config_name(services: Services, top: Path) -> str:
     """The configuration's path from `top`; empty where there is none."""
-    names = (services.inputs.config,) if services.inputs.config else CONFIG_NAMES
-    return next((name for name in names if (top / name).is_file()), "")
+    if named := services.inputs.config:
+        return named if (top / named).is_file() else ""
+    return config_in(top)
 
 
 def _load_inside(tree: Path, path: Path) -> Config:

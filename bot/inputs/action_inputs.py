@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 from bot.core.rules.delta import STATES
 from bot.core.values.context import ActionInputs
 from bot.errors import UsageError
+from bot.inputs.flags import parse_flags
 
 COMMANDS = ("auto", "review", "post", "baseline", "plan", "measure")
 _MAX_PULL_REQUEST = (1 << 31) - 1
@@ -98,17 +98,6 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(text.split())
 
 
-def _flags(text: str) -> tuple[str, ...]:
-    try:
-        flags = [flag for line in text.splitlines() for flag in shlex.split(line)]
-    except ValueError as error:
-        raise ValueError("a quotation mark is not closed") from error
-    wrong = next((flag for flag in flags if not flag.startswith("--")), None)
-    if wrong is not None:
-        raise ValueError(f"{_shown(wrong)} is no flag, which begins with -- and has its value after =")
-    return tuple(flags)
-
-
 def _count(largest: int) -> Callable[[str], int]:
     def parse(text: str) -> int:
         if not re.fullmatch(r"0*[1-9][0-9]{0,9}", text) or int(text) > largest:
@@ -149,7 +138,11 @@ INPUTS: tuple[Input, ...] = (
     Input("models", "Only these models: globs, separated by spaces or lines", "", _words, "models"),
     Input("targets", "Only these targets: globs, separated by spaces or lines", "", _words, "targets"),
     Input(
-        "flags", "More compiler flags for every cell, quoted as in a shell, on one or more lines", "", _flags, "flags"
+        "flags",
+        "More compiler flags for every cell, quoted as in a shell, on one or more lines",
+        "",
+        parse_flags,
+        "flags",
     ),
     Input(
         "pull-request",

@@ -7,23 +7,28 @@ from __future__ import annotations
 
 import glob
 import json
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from bot.core.codec.kinds import mistaken
 from bot.core.rules.policy import Ratio, Rule
 from bot.core.values.planned import Target
 from bot.core.values.verdict import Status
 from bot.errors import ConfigError
 from bot.inputs.suites import check_noise, parse_noise, parse_pairs, parse_sections, read_manifest
 from bot.inputs.thresholds import parse_rules
-from bot.inputs.yaml.schema_errors import check_shape, did_you_mean
+from bot.inputs.yaml.schema_errors import check_shape
 from bot.inputs.yaml.yaml_file import YamlFile, read_yaml
+from bot.system.files import whole_or_nothing
 
 MODEL_SUFFIXES = (".mlir", ".mlirbc", ".onnx")
 CONFIG_NAMES = (".github/code-size.yml", "code-size.yml")
-"""Where the action looks for the configuration, from the top of the repository, when nobody says."""
+"""Where the configuration is looked for when nobody says: the first of these that is there."""
+PACKAGED = Path("default")
+"""Asks for the packaged configuration where a file would be named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +112,37 @@ def configs_dir() -> Path:
     raise ConfigError("the packaged default.yml is missing", hint="install the bot again")
 
 
+def config_in(folder: Path) -> str:
+    """The configuration's path below a folder; empty where there is none."""
+    return next((name for name in CONFIG_NAMES if (folder / name).is_file()), "")
+
+
+def find_config(here: Path) -> Path | None:
+    """The configuration of a folder, else of the nearest above it in its repository; relative to the folder."""
+    above = [here, *here.parents]
+    top = next((number for number, folder in enumerate(above, 1) if (folder / ".git").exists()), 1)
+    found = (folder / name for folder in above[:top] if (name := config_in(folder)))
+    return next((Path(os.path.relpath(path, here)) for path in found), None)
+
+
+def chosen_config(given: Path | None, say: Callable[[str], None]) -> Path | None:
+    """The configuration that was named, else the one that is found here, which is told; None for the packaged one.
+
+    Raises:
+        ConfigError: what was named is not there.
+    """
+    if given is None:
+        found = find_config(Path.cwd())
+        say(f"configuration: {found or 'the packaged suite'}")
+        return found
+    if given == PACKAGED and not given.exists():
+        return None
+    if not given.exists():
+        hint = f"without --config it is {' or '.join(CONFIG_NAMES)} if one is there; {PACKAGED} is the packaged suite"
+        raise ConfigError("cannot be read: No such file or directory", where=str(given), hint=hint)
+    return given
+
+
 def load_schema() -> dict[str, Any]:
     """The JSON Schema of configurations."""
     schema: dict[str, Any] = json.loads((configs_dir() / "schema.json").read_text(encoding="utf-8"))
@@ -155,8 +191,13 @@ def _baseline(plain: Mapping[str, Any]) -> BaselineChoice:
 
 
 def _read(path: Path) -> YamlFile:
-    file = read_yaml(path)
-    check_shape(file, load_schema())
+    try:
+        file = read_yaml(path)
+        check_shape(file, load_schema())
+    except ConfigError:
+        if other := mistaken(whole_or_nothing(path), "configuration"):
+            raise ConfigError(other[0], where=str(path), hint=other[1]) from None
+        raise
     return file
 
 
@@ -193,10 +234,6 @@ def _targets(file: YamlFile, default: YamlFile) -> tuple[Target, ...]:
     wanted = file.data.get("targets", default.data["targets"])
     if isinstance(wanted, dict):
         return tuple(_defined(wanted).values())
-    for index, name in enumerate(wanted):
-        if name not in known:
-            what = f"no default target is called {name!r}"
-            raise file.error(("targets", index), what, did_you_mean(name, known))
     return tuple(known[name] for name in wanted)
 
 

@@ -1,12 +1,14 @@
 """Reads amounts and percentages as people write them (`4KiB`, `1.5%`, `120`, `500ms`), exactly.
 
 Numbers are decimal: leading zeros, which elsewhere mean octal, are refused. Fractions go through `Fraction`, never
-through a float: `0.1MiB` is refused because it is no whole number of bytes, not rounded. The rules of the verdict are
-imported by those functions only that make their values: the command line reads sizes before it imports anything else.
+through a float: `0.1MiB` is refused because it is no whole number of bytes, not rounded; the two next to it are told.
+The rules of the verdict are imported by those functions only that make their values: the command line reads sizes
+before it imports anything else.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -24,6 +26,7 @@ _UNITS: dict[str, tuple[Dimension, int]] = {
     "s": ("ms", 1000),
 }
 _WHOLE: dict[Dimension, str] = {"own": "", "bytes": " of bytes", "ms": " of milliseconds"}
+_SMALLEST: dict[Dimension, str] = {"own": "", "bytes": "B", "ms": "ms"}
 _NUMBER = re.compile(r"([0-9]+(?:\.[0-9]+)?) *([A-Za-z%]*)")
 _LEADING_ZEROS = re.compile(r"^0+(?=[0-9])")
 _MAX_LENGTH = 40
@@ -65,8 +68,13 @@ def _whole(text: str) -> tuple[int, Dimension]:
     dimension, scale = _UNITS[unit]
     value = number * scale
     if value.denominator != 1:
-        raise ValueError(f"{text!r} is no whole number{_WHOLE[dimension]}")
+        raise ValueError(f"{text!r} is no whole number{_WHOLE[dimension]}: write {_neighbours(value, dimension)}")
     return int(value), dimension
+
+
+def _neighbours(value: Fraction, dimension: Dimension) -> str:
+    unit = _SMALLEST[dimension]
+    return f"{math.floor(value)}{unit} or {math.ceil(value)}{unit}"
 
 
 def parse_ratio(written: str) -> Ratio:

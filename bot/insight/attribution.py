@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 
 from bot.core.values.explanation import UNATTRIBUTED, Amounts
 from bot.core.values.program import Program
@@ -14,6 +15,8 @@ from bot.core.values.snapshot import Cell, Dispatch
 from bot.insight.facts.memo import per_object
 
 AMOUNTS = Amounts.__struct_fields__
+_amounts = lru_cache(maxsize=1024)(Amounts)
+"""Equal ones held once: repeated layers have the same, and both sides and levels of one cell where nothing moved."""
 
 
 def attribute(cell: Cell, names: Mapping[str, str]) -> dict[str, Amounts]:
@@ -85,18 +88,16 @@ class _Parts:
         self.names: dict[str, None] = {}
 
     def add(self, dispatch: Dispatch, spots: _Spots) -> None:
-        counts = spots.counts
-        self.names.update(dict.fromkeys(counts))
-        if dispatch.sites is not None:
-            for place, count in counts.items():
+        frame = dispatch.alloca_bytes if dispatch.stack_bytes is None else dispatch.stack_bytes
+        for place, count in spots.counts.items():
+            self.names[place] = None
+            if dispatch.sites is not None:
                 self.sites[place] = self.sites.get(place, 0) + count
+            if frame is not None and frame >= self.stack.get(place, 0):
+                self.stack[place] = frame
         if dispatch.code_bytes is not None:
             for place, code in _shares(dispatch.code_bytes, spots):
                 self.code[place] = self.code.get(place, 0) + code
-        frame = dispatch.alloca_bytes if dispatch.stack_bytes is None else dispatch.stack_bytes
-        if frame is not None:
-            for place in counts:
-                self.stack[place] = max(self.stack.get(place, 0), frame)
 
     def complete(self, whole: int | None) -> None:
         """What no entry point has of the whole; parts that are more than it are no parts of it."""
@@ -113,7 +114,7 @@ class _Parts:
 
     def amounts(self) -> dict[str, Amounts]:
         tables = (self.sites, self.code, self.stack)
-        return {name: Amounts(*(table.get(name) for table in tables)) for name in self.names}
+        return {name: _amounts(*(table.get(name) for table in tables)) for name in self.names}
 
 
 def _shares(code_bytes: int, spots: _Spots) -> Iterable[tuple[str, int]]:

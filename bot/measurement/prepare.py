@@ -48,9 +48,13 @@ class Request:
     """What the user asked for.
 
     Attributes:
-        specs: side → SPEC; a side that is not named comes from the configuration.
+        specs: side, or `both` → SPEC; a side that is not named comes from the configuration.
+        flags: for every cell, beside the configuration's.
         shard: (index from 1, count) of the part to measure.
         plan: the text that `plan --shards` printed; without it cells are spread by size.
+        plan_at: where that text stands, for what is said of it.
+        tried: flags for the cells of the head side alone.
+        configs: side → a configuration of its own, in place of `config`; None is the packaged one.
     """
 
     specs: dict[str, str] = field(default_factory=dict)
@@ -63,6 +67,9 @@ class Request:
     out: Path = Path("out")
     shard: tuple[int, int] = (1, 1)
     plan: str | None = None
+    plan_at: str = ""
+    tried: tuple[str, ...] = ()
+    configs: Mapping[str, Path | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +89,7 @@ def planned(request: Request, config: Config, repository: Repository) -> Planned
     if request.plan is None:
         cells = shard(cells, *request.shard)
     else:
-        cells = assigned(cells, request.plan, *request.shard, where="the plan")
+        cells = assigned(cells, request.plan, *request.shard, where=request.plan_at or "the plan")
     return Planned(models, targets, cells)
 
 
@@ -164,22 +171,6 @@ def measured(
 def selected(sides: Mapping[str, Snapshot], request: Request, *, must_match: bool = True) -> dict[str, Snapshot]:
     """What the request's selectors leave of snapshots; raises UsageError for a glob that matches nothing."""
     return narrowed(sides, model_globs=request.models, target_globs=request.targets, must_match=must_match)
-
-
-def measured_sides(
-    request: Request,
-    config: Config,
-    specs: Mapping[str, str],
-    known: Mapping[str, Snapshot],
-    show: Show,
-    cancel: Cancel,
-) -> dict[str, Snapshot]:
-    """The snapshots that are known, without what the request leaves out, and one of each SPEC in `specs`."""
-    if not specs:
-        return selected(known, request)
-    repository = repository_at(request.config, cancel)
-    plans = [prepare(side, spec, request, config, repository, show, cancel) for side, spec in specs.items()]
-    return measured(plans, known, request, config, show, cancel)
 
 
 def say_failed(snapshot: Snapshot, show: Show) -> None:

@@ -60,7 +60,7 @@ def suspects(base: Snapshot, head: Snapshot, rules: Config) -> tuple[CellKey, ..
 
 
 def _alarms(deltas: Sequence[CellDelta], rules: Config) -> Sequence[Finding]:
-    return judge(deltas, rules.thresholds, rules.states, rules.noise).findings
+    return judge(deltas, rules.thresholds, rules.states, rules.noise).news
 
 
 def _urgent(alarms: Sequence[Finding]) -> list[CellKey]:

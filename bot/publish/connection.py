@@ -135,7 +135,7 @@ class Connection:
         with self._session.get(
             url,
             headers={"User-Agent": _USER_AGENT, "Accept-Encoding": "identity", **headers},
-            auth=_keep_headers,
+            auth=lambda request: request,  # without it a password of ~/.netrc would stand in the token's place
             timeout=self._timeout_seconds,
             allow_redirects=False,
             stream=True,
@@ -149,11 +149,6 @@ def _taken(status: int, headers: Mapping[str, str], body: bytes) -> Answer:
     if status >= 400:
         raise Refused.of(status, headers, body)
     return Answer(status, headers, body)
-
-
-def _keep_headers(request: requests.PreparedRequest) -> requests.PreparedRequest:
-    """Without it `requests` would put a password of ~/.netrc in the token's place."""
-    return request
 
 
 def _read(response: requests.Response, max_bytes: int, deadline: float) -> bytes:

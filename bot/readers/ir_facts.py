@@ -12,14 +12,13 @@ from bot.core.codec.counts import counts_text
 from bot.core.codec.json_text import decoded
 from bot.core.record import Count, Name, Record
 from bot.core.values.program import BOUND_PARTS, HASHED_PHASES, Argument
-from bot.core.values.reading import ProgramFacts
+from bot.core.values.reading import Operation, ProgramFacts
 from bot.errors import InputError, MalformedBinary
 from bot.readers.ir_worker.ir_kinds import KINDS
 from bot.readers.ir_worker.ir_locations import COMPONENT_CHARACTERS
 
 _WHERE = "program IR"
 _DIGEST = re.compile(r"[0-9a-f]{64}")
-_Operation = Annotated[str, msgspec.Meta(pattern=r"\A[A-Za-z_][A-Za-z0-9_$.-]{0,79}\Z")]
 _MOST_OPERATIONS = 200
 """Real functions have some forty kinds."""
 _Answer = TypeVar("_Answer", bound=Record)
@@ -34,7 +33,7 @@ class _Strategies(Record, frozen=True):
 
 
 class _Operations(Record, frozen=True):
-    functions: dict[Name, Annotated[dict[_Operation, Count], msgspec.Meta(max_length=_MOST_OPERATIONS)] | None]
+    functions: dict[Name, Annotated[dict[Operation, Count], msgspec.Meta(max_length=_MOST_OPERATIONS)] | None]
 
 
 def program_facts(answer: str) -> ProgramFacts:
@@ -50,6 +49,7 @@ def program_facts(answer: str) -> ProgramFacts:
         _require_lines([site.entry_point])
         if site.component is not None:
             _require_lines([site.component], COMPONENT_CHARACTERS)
+    _require_lines(filter(None, facts.places), COMPONENT_CHARACTERS)
     for argument in facts.arguments:
         _check_argument(argument)
     if len({source.executable for source in facts.sources}) != len(facts.sources):

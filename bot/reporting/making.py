@@ -10,9 +10,10 @@ from bot.core.rules.merging import nothing_in_common, unmeasured_models
 from bot.core.rules.policy import judge
 from bot.core.values.snapshot import Snapshot
 from bot.core.values.verdict import Verdict
-from bot.core.values.whole_report import Baseline, Report
+from bot.core.values.whole_report import ONCE, Baseline, Report
 from bot.errors import NoVerdict
 from bot.inputs.config import Config
+from bot.insight.edits import model_edits
 from bot.insight.explanations import changed_models, explanations
 from bot.insight.facts.precision import Texts, no_texts
 from bot.insight.roots.clusters import root_causes
@@ -35,6 +36,7 @@ def reported(config: Config, base: Snapshot, head: Snapshot, baseline: Baseline,
         explanations=told,
         root_causes=root_causes(deltas, told, changed_models(base, head)),
         overview=overview(base, head, config.pairs),
+        edits=model_edits(base, head, config.sections),
     )
 
 
@@ -67,13 +69,13 @@ def _notes(base: Snapshot, head: Snapshot, deltas: Sequence[CellDelta]) -> tuple
 
 def _once(head: Snapshot, verdict: Verdict) -> tuple[str, ...]:
     """Which alarms rest on a single compile of the head: repeating has its price, so that not all are repeated."""
-    alarming = dict.fromkeys(finding.key for finding in verdict.findings)
+    alarming = dict.fromkeys(finding.key for finding in verdict.news)
     single = {cell.key for cell in head.cells if cell.compiles == 1 and cell.status in _REPEATABLE}
     once = [str(key) for key in alarming if key in single]
     if not once:
         return ()
     rest = f" and {len(once) - _NAMED} more" if len(once) > _NAMED else ""
-    return (f"alarms that rest on a single compile of the head: {', '.join(once[:_NAMED])}{rest}",)
+    return (f"{ONCE}{', '.join(once[:_NAMED])}{rest}",)
 
 
 _REPEATABLE = frozenset({"ok", "over-stack-limit", "failed"})

@@ -143,3 +143,11 @@ def _sweep_one(path: Path) -> None:
 def sweep_temporary() -> None:
     """Remove temporary directories of runs that were killed."""
     sweep(Path(tempfile.gettempdir()), OWN_PREFIX)
+
+
+def whole_or_nothing(path: Path, most_bytes: int = 64 << 20) -> bytes:
+    """What is in a file, to tell what it is; nothing where that cannot be read, or would be a long or endless read."""
+    try:
+        return path.read_bytes() if path.is_file() and path.stat().st_size <= most_bytes else b""
+    except OSError:
+        return b""

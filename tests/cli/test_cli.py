@@ -21,7 +21,19 @@ from bot.core.codec.snapshot_json import from_json
 from bot.core.values.planned import COMMON_FLAGS
 from bot.core.values.snapshot import Failure, Snapshot
 
-COMMANDS = ("compare", "measure", "calibrate", "explain", "merge", "report", "plan", "cache", "doctor")
+COMMANDS = (
+    "compare",
+    "measure",
+    "calibrate",
+    "explain",
+    "merge",
+    "report",
+    "plan",
+    "models",
+    "targets",
+    "cache",
+    "doctor",
+)
 FILES = ["base.json", "comment.md", "head.json", "report.html", "report.json", "summary.md"]
 CONFIG = "schema: code-size-config/1\nmodels: ['suite/*.mlir']\ntargets: [vmvx, cuda]\n"
 BASE = plain_snapshot(("a", "vmvx", "ok"), ("b", "vmvx", "ok"))
@@ -37,8 +49,8 @@ class Outcome:
 
     @property
     def line(self) -> str:
-        """The one line of complaint, without the program's name."""
-        lines = self.err.splitlines()
+        """The one line of complaint, without the program's name; what configuration was found is said before it."""
+        lines = [line for line in self.err.splitlines() if not line.startswith("configuration: ")]
         assert len(lines) == 1, self.err
         assert lines[0].startswith("code-size-bot: ")
         return lines[0].removeprefix("code-size-bot: ")
@@ -118,7 +130,8 @@ def test_the_version(bench: Bench) -> None:
     ("arguments", "words"),
     [
         ([], "required: COMMAND"),
-        (["comapre"], "invalid choice: 'comapre'"),
+        (["comprae"], "argument COMMAND: invalid choice: 'comprae' (did you mean compare?)"),
+        (["zzz"], "argument COMMAND: invalid choice: 'zzz' (choose from "),
         (["plan"], "required: --shards"),
         (["plan", "--shards", "0"], "'0' is no positive number"),
         (["plan", "--shards", "-1"], "--shards"),
@@ -132,7 +145,9 @@ def test_the_version(bench: Bench) -> None:
         (["compare", "--jobs", "0"], "'0' is no positive number"),
         (["compare", "--cache-limit", "5"], "'5' is no size with a unit, such as 5GiB"),
         (["cache", "--limit", "5GB"], "'5GB' has an unknown unit"),
-        (["compare", "--unknown"], "unrecognized arguments: --unknown"),
+        (["compare", "--unknown"], "code-size-bot: error: unrecognized arguments: --unknown"),
+        (["compare", "--modle", "a"], "compare: error: unrecognized arguments: --modle (did you mean --model?)"),
+        (["plan", "--shards=2", "--tragets=a"], "unrecognized arguments: --tragets (did you mean --target?)"),
         (["merge", "--out", "x.json"], "required: part.json"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -158,7 +173,11 @@ def test_a_wrong_limit_in_the_environment_is_told_by_its_name(bench: Bench, monk
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        (None, "bad.yml: cannot be read: No such file or directory"),
+        (
+            None,
+            "bad.yml: cannot be read: No such file or directory (without --config it is .github/code-size.yml or "
+            "code-size.yml if one is there; default is the packaged suite)",
+        ),
         ("schema: code-size-config/1\nmodelz: []\n", "bad.yml:2: modelz: unknown key (did you mean 'models'?)"),
         (CONFIG + "flags: --x\n", "bad.yml:4: flags: is text, must be a list (write [--x])"),
         (
@@ -214,7 +233,7 @@ def test_a_shard_of_another_plan_is_refused_before_anything_is_measured(bench: B
     bench.write("plan.json", bench.run("plan", "--config", "c.yml", "--shards", "3").out)
     rest = ("--config", "c.yml", "--compiler", "3.13.0", "--out", "x.json", "--plan", "plan.json")
     found = bench.run("measure", *rest, "--shard", "1/8")
-    line = "the plan: is over 3 shards, and 1/8 is not one of them (measure the shards that the plan names)"
+    line = "plan.json: is over 3 shards, and 1/8 is not one of them (measure the shards that the plan names)"
     assert (found.code, found.line) == (2, line) and not (bench.folder / "x.json").exists()
 
 
@@ -328,14 +347,14 @@ def test_no_file_holds_a_directory_of_this_machine(bench: Bench) -> None:
     [
         (None, "bad.json: cannot be read: No such file or directory (measure one with: code-size-bot measure"),
         (b"\xff\xfe", "bad.json: is not a snapshot: it is not JSON"),
-        (to_json(BASE)[:700], "bad.json: is not a snapshot: it is not JSON, or was cut off: "),
-        ("", "bad.json: is not a snapshot: it is not JSON, or was cut off: "),
+        (to_json(BASE)[:700], "bad.json: is not a snapshot: it ends after 700 bytes: truncated? (measure it again"),
+        ("", "bad.json: is not a snapshot: it is empty (measure it again"),
         ('{"schema": "code-size-snapshot/2"}', "bad.json: is not a snapshot that this version reads: its schema is"),
         (
             '{"name": "package", "version": "1"}',
             "bad.json: is not a snapshot that this version reads: its schema is missing",
         ),
-        (to_json(BASE).replace('"a"', '"\\ud800"'), "bad.json: is not a snapshot: it is not JSON, or was cut off: "),
+        (to_json(BASE).replace('"a"', '"\\ud800"'), "bad.json: is not a snapshot: it is not JSON: "),
     ],
     ids=["missing", "bytes", "cut", "empty", "version", "foreign", "surrogate"],
 )
@@ -429,7 +448,7 @@ def test_a_fault_of_the_program_ends_with_5_and_one_line(bench: Bench, monkeypat
         raise KeyError("of our own making")
 
     monkeypatch.setattr("bot.reporting.making.judge", fall)
-    arguments = ("report", "--base", "base.json", "--head", "base.json")
+    arguments = ("report", "--config", "default", "--base", "base.json", "--head", "base.json")
     found = bench.run(*arguments)
     assert found.code == 5 and found.line.startswith("bot.reporting.making:")
     assert "a fault of the program, not of what it was given: KeyError: 'of our own making'" in found.line

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import socket
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
+from fake_wheels import wheel_name
 
 from bot.cli.doctor import examine
 from bot.system.processes import Cancel
@@ -15,14 +20,79 @@ def rows(text: str) -> dict[str, tuple[str, str]]:
     return {line[8:24].strip(): (line[:8].strip(), line[24:]) for line in text.splitlines()}
 
 
-def test_a_sound_machine_needs_no_mending(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.fixture(autouse=True)
+def index(tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A directory without configuration, and a package index with one release; gives what was asked of it."""
+    asked: list[str] = []
+    link = f'<a href="{wheel_name()}">{wheel_name()}</a>'.encode()
+
+    class Index(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(b"<!DOCTYPE html><html><body>" + link + b"</body></html>")
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    for name in ("HTTP_PROXY", "http_proxy", "PIP_FIND_LINKS", "PIP_EXTRA_INDEX_URL", "PIP_NO_INDEX"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.chdir(tmp_path)
+    server = HTTPServer(("127.0.0.1", 0), Index)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    request.addfinalizer(server.shutdown)
+    monkeypatch.setenv("PIP_INDEX_URL", f"http://127.0.0.1:{server.server_port}/simple")
+    return asked
+
+
+def test_a_sound_machine_needs_no_mending(tmp_path: Path, capsys: pytest.CaptureFixture[str], index: list[str]) -> None:
     sound = examine(tmp_path / "cache", Cancel())
     found = rows(capsys.readouterr().out)
-    assert list(found) == ["Python", "git", "pip", "onnx (optional)", "default suite", "cache", "cores"]
+    assert list(found) == [
+        *("Python", "git", "pip", "package index", "onnx (optional)"),
+        *("default suite", "configuration", "cache", "cores"),
+    ]
     assert sound is all(mark == "ok" for mark, _ in found.values())
     assert found["Python"][0] == found["default suite"][0] == "ok"
     assert found["cache"][1].startswith(str(tmp_path / "cache"))
     assert list((tmp_path / "cache").iterdir()) == []
+    assert found["package index"] == ("ok", "has iree-base-compiler 3.13.0")
+    assert index == ["/simple/iree-base-compiler/"], "one request"
+    nowhere = "none here (.github/code-size.yml, code-size.yml): code-size-bot init writes one"
+    assert found["configuration"] == ("ok", nowhere)
+
+
+def test_without_an_index_compilers_of_this_machine_still_work(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # and does not listen
+        monkeypatch.setenv("PIP_INDEX_URL", f"http://127.0.0.1:{taken.getsockname()[1]}/simple")
+        assert not examine(tmp_path / "cache", Cancel())
+    mark, text = rows(capsys.readouterr().out)["package index"]
+    assert mark == "missing" and text.startswith("no answer: ")
+    assert text.endswith(" -> check the network and PIP_INDEX_URL; compilers that are on this machine work without it")
+
+
+@pytest.mark.parametrize("name", [".github/code-size.yml", "code-size.yml"])
+def test_the_configuration_here_is_loaded(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f"schema: code-size-config/1\nmodels: ['{tmp_path}/m.mlir']\ntargets: [vmvx, cuda]\n")
+    (tmp_path / "m.mlir").write_text("module {}")
+    examine(tmp_path / "cache", Cancel())
+    assert rows(capsys.readouterr().out)["configuration"] == ("ok", f"{name}: 1 model, 2 targets")
+
+
+def test_a_configuration_that_cannot_be_loaded_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "code-size.yml").write_text("schema: code-size-config/1\nmodelz: []\n")
+    assert not examine(tmp_path / "cache", Cancel())
+    said = "code-size.yml:2: modelz: unknown key (did you mean 'models'?)"
+    mend = "correct the file: nothing that needs it can run"
+    assert rows(capsys.readouterr().out)["configuration"] == ("missing", f"{said} -> {mend}")
 
 
 def test_what_is_missing_is_said_with_its_mend(

@@ -16,6 +16,7 @@ from strategies import plain_snapshot, snapshots
 from bot.core.metrics import METRIC_IDS
 from bot.core.rules.delta import STATES, diff
 from bot.core.rules.policy import LevelSpec, Ratio, Rule, judge
+from bot.core.values.model_counts import ModelEdit
 from bot.core.values.snapshot import Snapshot
 from bot.core.values.verdict import Verdict
 from bot.core.values.whole_report import REPORT_SCHEMA, Baseline, Report
@@ -26,10 +27,10 @@ BASELINE = Baseline("--base 3.11.0", "5" * 40, 2)
 ANY_GROWTH = Rule("growth", ("*",), warn=LevelSpec(relative=Ratio(Fraction(0), "0%")), line=7)
 
 
-def report_of(base: Snapshot, head: Snapshot) -> dict[str, Any]:
+def report_of(base: Snapshot, head: Snapshot, **more: Any) -> dict[str, Any]:
     """The report of two snapshots, as a script that reads the file has it."""
     deltas = diff(base, head)
-    made = Report(base, head, BASELINE, deltas, judge(deltas, [ANY_GROWTH]), notes=("a note",))
+    made = Report(base, head, BASELINE, deltas, judge(deltas, [ANY_GROWTH]), notes=("a note",), **more)
     found: dict[str, Any] = json.loads(report_to_json(made))
     return found
 
@@ -44,7 +45,7 @@ def test_the_top_has_the_fields_of_the_contract() -> None:
     report = report_of(BASE, HEAD)
     assert report["schema"] == REPORT_SCHEMA == "code-size-report/1"
     contract = {"schema", "base", "head", "baseline", "verdict", "cells"}
-    assert report.keys() - contract == {"notes", "overview", "root_causes"} and contract <= report.keys()
+    assert report.keys() - contract == {"notes", "overview", "root_causes", "edits"} and contract <= report.keys()
     assert report["baseline"] == {"rule": "--base 3.11.0", "sha": "5" * 40, "distance": 2}
     assert report["verdict"].keys() == {"status", "findings"}
     assert report["notes"] == ["a note"]
@@ -136,6 +137,16 @@ def test_the_same_report_is_the_same_text(snapshot: Snapshot) -> None:
     text = report_to_json(made)
     assert text == report_to_json(made)
     assert json.loads(text)["verdict"] == {"status": "pass", "findings": []}
+
+
+def test_edited_models_are_listed() -> None:
+    edit = ModelEdit("a", None, "2" * 64, {"arith.addf": 1}, {"head": 1})
+    report = report_of(BASE, HEAD, edits=(edit, ModelEdit("b", "1" * 64, "2" * 64)))
+    assert report["edits"] == [
+        {"model": "a", "base": None, "head": "2" * 64, "operations": {"arith.addf": 1}, "components": {"head": 1}},
+        {"model": "b", "base": "1" * 64, "head": "2" * 64, "operations": None, "components": None},
+    ]
+    assert report_of(BASE, HEAD)["edits"] == []
 
 
 # Why.

@@ -125,7 +125,8 @@ def test_without_a_configuration_no_compiler_is_made_up(stage: Stage) -> None:
     pull = stage.open_pull({"notes.txt": "one\n"})
     ran = stage.pull(*pull)
     assert ran.code == 2 and ran.error == (
-        ".github/code-size.yml: no compiler is named "
+        ".github/code-size.yml: no compiler is named: "
+        "there is no .github/code-size.yml and no code-size.yml at this commit "
         "(pin it there: compiler: {requirements: FILE} or {head: SPEC}; or give the inputs base and head)"
     )
     assert "no compiler is named" in stage.comments()[0] and stage.conclusions == ["failure"]
@@ -145,7 +146,10 @@ def test_a_branch_that_looks_like_a_release_is_a_branch(stage: Stage, name: str)
 def test_the_configuration_of_the_input_has_to_be_there(stage: Stage) -> None:
     stage.main()
     ran = stage.pull(*stage.open_pull({"notes.txt": "one\n"}), config="ci/size.yml")
-    assert ran.code == 2 and ran.error.startswith("ci/size.yml: does not exist at this commit"), ran.error
+    assert ran.code == 2 and ran.error == (
+        "ci/size.yml: does not exist at this commit "
+        "(correct the input config; without it, .github/code-size.yml and code-size.yml are looked for)"
+    )
     assert "ci/size.yml" in stage.comments()[0]
 
 

@@ -34,16 +34,14 @@ compiler: {base: iree-base-compiler==3.11.0, head: iree-base-compiler==3.13.0}
 models: [models/*.mlir]
 targets: [llvm-cpu-x86_64]
 """
-# The program as it is installed, but for three things: a command that names no configuration has the small one, what is
-# pruned is a cache of its own, not the compilers of everybody, and what `init` writes has a directory of its own.
+# The program as it is installed, but for two things: what is pruned is a cache of its own, not everybody's compilers,
+# and what `init` writes has a directory of its own.
 PROGRAM = f"""\
 #!{sys.executable}
 import os
 import sys
 from bot.cli.main import main
 words = sys.argv[1:]
-if words[0] in ("compare", "measure", "calibrate", "plan") and "--config" not in words:
-    words += ["--config", "code-size.yml"]
 if words[0] == "cache":
     words += ["--cache", "another-cache"]
 if words[0] == "init":
@@ -97,6 +95,8 @@ def here(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.setenv("CODE_SIZE_CACHE", str(cache))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(here / "dist"))
     return here
 
 

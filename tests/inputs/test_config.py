@@ -116,10 +116,10 @@ def test_targets_by_name_keep_the_defaults(load: Load) -> None:
 
 def test_targets_as_a_mapping_replace_the_defaults(load: Load) -> None:
     text = "targets:\n  sm90: {backend: cuda, flags: [--iree-cuda-target=sm_90]}\n"
-    text += "  npu: {backend: npu, unsupported: needs a vendor's linker}\n"
+    text += "  ios: {backend: metal-spirv, unsupported: needs a vendor's linker}\n"
     assert load(SCHEMA + text).targets == (
         Target("sm90", "cuda", ("--iree-cuda-target=sm_90",)),
-        Target("npu", "npu", (), "needs a vendor's linker"),
+        Target("ios", "metal-spirv", (), "needs a vendor's linker"),
     )
 
 
@@ -277,8 +277,29 @@ BAD = {
         SCHEMA + "targets: {a: {flags: []}}\n",
         "2: targets.a: the key 'backend' is missing",
     ),
+    "a backend that is none": (
+        SCHEMA + "targets:\n  mine:\n    backend: llvm-cpuu\n",
+        "4: targets.mine.backend: no backend is called 'llvm-cpuu' (did you mean 'llvm-cpu'?)",
+    ),
+    "a backend like none": (
+        SCHEMA + "targets: {mine: {backend: zzz}}\n",
+        "2: targets.mine.backend: no backend is called 'zzz'"
+        " (known: cuda, llvm-cpu, metal-spirv, rocm, vmvx, vmvx-inline, vulkan-spirv)",
+    ),
+    "a target that is a number": (
+        SCHEMA + "targets: [5]\n",
+        "2: targets[0]: is a whole number, must be text (put it in quotes)",
+    ),
+    "a budget of a part of a byte": (
+        SCHEMA + "thresholds:\n  - {metrics: [artifact_bytes], limit: 7.2KiB}\n" + CATCH_ALL,
+        "3: thresholds[0].limit: '7.2KiB' is no whole number of bytes: write 7372B or 7373B",
+    ),
+    "a glob of no metric": (
+        RULES + "  - {metrics: ['artefact*']}\n" + CATCH_ALL,
+        "3: thresholds[0].metrics[0]: no metric is called 'artefact*' (did you mean 'artifact_bytes'?)",
+    ),
     "a target's odd name": (
-        SCHEMA + "targets: {'a|b': {backend: x}}\n",
+        SCHEMA + "targets: {'a|b': {backend: cuda}}\n",
         "2: targets.a|b: 'a|b' does not fit: a target's name has letters, digits, '_', '.' and '-' only"
         " (for example llvm-cpu-x86_64 or vmvx)",
     ),
@@ -347,11 +368,11 @@ BAD = {
     ),
     "noise of no metric": (
         SCHEMA + "noise: {compile_cpu: 8%}\n",
-        "2: noise.compile_cpu: no metric is called 'compile_cpu' (did you mean 'compile_cpu_ms'?)",
+        "2: noise.compile_cpu: no metric that varies is called 'compile_cpu' (did you mean 'compile_cpu_ms'?)",
     ),
     "noise of a metric without": (
         SCHEMA + "noise: {vm_bytes: 8%}\n",
-        "2: noise.vm_bytes: repeats exactly: it has no noise (known: compile_cpu_ms, compile_peak_rss_kib)",
+        "2: noise.vm_bytes: no metric that varies is called 'vm_bytes' (known: compile_cpu_ms, compile_peak_rss_kib)",
     ),
     "noise that is no share": (
         SCHEMA + "noise: {compile_cpu_ms: 80ms}\n",
@@ -413,7 +434,7 @@ BAD = {
     ),
     "a fraction of a byte": (
         RULES + "  - {metrics: [vm_bytes], limit: 0.1KiB}\n" + CATCH_ALL,
-        "3: thresholds[0].limit: '0.1KiB' is no whole number of bytes",
+        "3: thresholds[0].limit: '0.1KiB' is no whole number of bytes: write 102B or 103B",
     ),
     "a level without a key": (
         RULES + "  - {metrics: [vm_bytes], warn: {}}\n" + CATCH_ALL,

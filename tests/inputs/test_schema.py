@@ -10,10 +10,12 @@ from typing import Any, cast
 import pytest
 from jsonschema import Draft202012Validator
 
+from bot.core.metrics import METRIC_IDS
 from bot.core.rules.delta import STATES
 from bot.core.rules.policy import DEFAULT_STATES
 from bot.core.values.planned import Target
 from bot.inputs.config import BaselineChoice, CompilerChoice, Config, configs_dir, load_schema
+from bot.inputs.suites import INEXACT
 from bot.inputs.yaml.schema_errors import _WORDING, check_shape
 from bot.inputs.yaml.yaml_file import read_yaml
 
@@ -95,6 +97,35 @@ def test_the_configuration_has_the_keys_of_the_schema() -> None:
     assert properties("properties", "states") == set(STATES) == set(DEFAULT_STATES)
     assert properties("$defs", "rule") == {"name", "metrics", "models", "targets", "warn", "fail", "limit"}
     assert properties("$defs", "level") == {"absolute", "relative", "limit"}
+
+
+def test_what_the_schema_lists_is_what_the_code_knows() -> None:
+    defined = read_yaml(configs_dir() / "default.yml").data["targets"]
+    targets = SCHEMA["properties"]["targets"]
+    assert targets["items"]["enum"] == list(defined)
+    backends = targets["additionalProperties"]["properties"]["backend"]["enum"]
+    assert backends == list(dict.fromkeys(target["backend"] for target in defined.values()))
+    names, globs = SCHEMA["$defs"]["metric-globs"]["items"]["anyOf"]
+    assert names["enum"] == list(METRIC_IDS) and "enum" not in globs
+    assert SCHEMA["properties"]["noise"]["propertyNames"]["enum"] == list(INEXACT)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "fits"),
+    [
+        ("targets", ["vmvx", "cuda"], True),
+        ("targets", ["vmvxx"], False),
+        ("targets", {"mine": {"backend": "cuda"}}, True),
+        ("targets", {"vmvx": {"backend": "cudaa"}}, False),
+        ("thresholds", [{"metrics": ["stack_*_bytes", "vm_bytes", "*_b?tes", "[ev]*"]}], True),
+        ("thresholds", [{"metrics": ["artefact_bytes"]}], False),
+        ("noise", {"compile_cpu_ms": "8%"}, True),
+        ("noise", {"vm_bytes": "8%"}, False),
+    ],
+)
+def test_an_editor_catches_what_the_bot_refuses(key: str, value: object, fits: bool) -> None:
+    written = {"schema": "code-size-config/1", key: value}
+    assert Draft202012Validator(SCHEMA).is_valid(written) is fits
 
 
 def test_the_default_names_every_key_but_those_without_a_default() -> None:

@@ -18,6 +18,7 @@ from bot.inputs.units import parse_amount, parse_ratio
     [
         ("4KiB", 4096, "bytes"),
         ("1.5 KiB", 1536, "bytes"),
+        ("7.25KiB", 7424, "bytes"),
         ("2MiB", 2 << 20, "bytes"),
         ("1GiB", 1 << 30, "bytes"),
         ("120B", 120, "bytes"),
@@ -38,9 +39,10 @@ def test_amounts(written: str | int, value: int, dimension: Dimension) -> None:
     [
         ("4kB", "'4kB' has an unknown unit, known are B, KiB, MiB, GiB, ms, s"),
         ("4%", "'4%' has an unknown unit, known are B, KiB, MiB, GiB, ms, s"),
-        ("0.1KiB", "'0.1KiB' is no whole number of bytes"),
-        ("0.0001s", "'0.0001s' is no whole number of milliseconds"),
-        ("1.5", "'1.5' is no whole number"),
+        ("0.1KiB", "'0.1KiB' is no whole number of bytes: write 102B or 103B"),
+        ("7.2KiB", "'7.2KiB' is no whole number of bytes: write 7372B or 7373B"),
+        ("0.0001s", "'0.0001s' is no whole number of milliseconds: write 0ms or 1ms"),
+        ("1.5", "'1.5' is no whole number: write 1 or 2"),
         ("-4KiB", "'-4KiB' is no number with a unit, such as 4KiB, 120, 500ms or 1.5%"),
         (-4, "'-4' is no number with a unit, such as 4KiB, 120, 500ms or 1.5%"),
         ("KiB", "'KiB' is no number with a unit, such as 4KiB, 120, 500ms or 1.5%"),

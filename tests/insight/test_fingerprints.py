@@ -150,8 +150,10 @@ def test_describe_keeps_facts_and_finds_families() -> None:
     texts = (*recorded("constants"), SourceText("odd", "?", "odd text"))
     sites = (Site("quantized_chain_dispatch_0", "layer.0"),)
     facts = ProgramFacts(7, 12, 7, (), linalg_ops_before=20, phases={"input": "abc"}, sources=texts, sites=sites)
+    facts = replace(facts, operations={"math.exp": 1, "arith.addf": 2}, places={"layer.0": 3})
     program, families = describe(facts)
     assert (program.phases, program.linalg_ops_before, program.sites) == ({"input": "abc"}, 20, sites)
+    assert (program.operations, program.places) == ("arith.addf 2 math.exp 1", {"layer.0": 3})
     assert [one.executable for one in program.sources] == [text.executable for text in texts]
     assert [(family.kind, len(family.members)) for family in families] == [("constants", 6)]
     shown = shown_texts(facts, program)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import io
+import re
 import tempfile
 from collections.abc import Sequence
 from fractions import Fraction
@@ -12,6 +14,7 @@ import pytest
 from fake_compiler import EIGHT, ROCM, TEMPLATES, VMVX, FakeCompiler, cells_of, install, suite
 from json_texts import to_json
 from replacing import replace
+from rich.console import Console
 from test_measuring import SOURCE, Heard
 
 from bot.compiler.caches.cell_cache import CellCache
@@ -23,6 +26,7 @@ from bot.core.values.snapshot import Cell, CellKey, CompilerInfo, Failure, Snaps
 from bot.inputs.config import Config, load_config
 from bot.measurement.recheck import FEW, recheck, suspects
 from bot.measurement.run import SidePlan, Workshop, measure_sides
+from bot.render.terminal.progress import MeasureProgress
 from bot.system.processes import Cancel
 
 RULE = Rule("any growth", ("*",), fail=LevelSpec(relative=Ratio(Fraction(0), "0")))
@@ -197,6 +201,24 @@ def test_a_lie_in_a_cell_that_nothing_sampled_is_found_by_its_alarm(tmp_path: Pa
         [planned] = (one for one in cells if one.key == cell.key)
         assert cell.artifact_digest == digest(head.artifact(planned))
     assert measure_sides(plans, workshop)["head"].cells == found["head"].cells
+
+
+@pytest.mark.parametrize("rule", ["grow", "flaky", "refuse", "once-fails", "depend"])
+def test_no_compile_that_is_repeated_counts_as_more_than_there_is(
+    tmp_path: Path, rules: Config, rule: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lies of front halves, lifted stack gates and doubted alarms are all compiled once more."""
+    monkeypatch.setattr("bot.render.terminal.progress._LINE_EVERY_SECONDS", -1.0)
+    head = install(tmp_path / "head", [{"do": rule, "kind": "resume direct front"}], version="2.0", templates=TEMPLATES)
+    plans, workshop = sides(tmp_path, head, suite(tmp_path, targets=EIGHT))
+    out = io.StringIO()
+    with MeasureProgress(Console(file=out, width=120)) as told:
+        heard = replace(workshop, progress=told)
+        recheck(plans, measure_sides(plans, heard), rules, heard)
+    planned = [int(count) for count in re.findall(r"^(\d+) cells, \d+ of them in the cache", out.getvalue(), re.M)]
+    counts = [(int(done), int(total)) for done, total in re.findall(r"(\d+)/(\d+) cells", out.getvalue())]
+    assert planned[0] == 48 and max(counts) == (48, 48) and {total for _, total in counts} <= set(planned)
+    assert all(done <= total for done, total in counts)
 
 
 def by_key(side: Snapshot) -> dict[tuple[str, str], Cell]:

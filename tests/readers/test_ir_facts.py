@@ -71,6 +71,7 @@ def test_the_real_answer_for_all_phases_becomes_facts() -> None:
 def test_what_was_not_at_hand_is_empty() -> None:
     facts = program_facts(ANSWERS["program"])
     assert (facts.linalg_ops_before, facts.phases, facts.sources, facts.sites) == (None, {}, (), ())
+    assert (facts.operations, facts.places) == (None, {})
 
 
 def test_the_real_strategies() -> None:
@@ -134,6 +135,16 @@ def test_a_wrong_value_is_named(path: tuple[str | int, ...], value: object, said
         (("sources", 0, "executable"), "net_dispatch_0", "listed twice"),
         (("sources", 0, "generic"), None, "generic: expected `str`"),
         (("sources", 0, "shown"), 7, "shown: expected `str`"),
+        (("operations",), {"math exp": 1}, "expected `str` matching"),
+        (("operations",), {"math.exp": -1}, "operations"),
+        (("operations",), {"math.exp": None}, "operations"),
+        (("operations",), {f"x.op{number}": 1 for number in range(501)}, "operations: expected `object` of length"),
+        (("operations",), [], "operations: expected `object"),
+        (("places",), None, "places: expected `object"),
+        (("places",), {"a\nb": 1}, "not a line of text"),
+        (("places",), {"a" * 201: 1}, "not a line of text"),
+        (("places",), {"a": -1}, "places"),
+        (("places",), {f"layer.{number}": 1 for number in range(1_002)}, "places: expected `object` of length"),
         (("sites",), {}, "sites: expected `array`"),
         (("sites", 0), [], r"sites\[0\]: expected `object`"),
         (("sites", 0, "entry_point"), "", "not a line of text"),

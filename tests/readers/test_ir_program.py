@@ -69,6 +69,7 @@ def test_phases_that_are_not_at_hand_say_nothing(worker: Child, dumps: Path) -> 
     absent = worker.ask(op="program", **{key: path for key, path in paths(dumps).items() if key not in OPTIONAL})
     assert absent == ask(worker, dumps, **dict.fromkeys(OPTIONAL))
     given: dict[str, Any] = {"linalg_ops_before": None, "phases": {}, "sources": [], "sites": []}
+    given |= {"operations": None, "places": {}}
     assert absent == {**ANSWERS["program"], **given}
 
 
@@ -80,8 +81,9 @@ def test_operations_before_fusion(worker: Child, dumps: Path) -> None:
 
 def test_the_digests_do_not_tell_targets_or_places(compiler_root: Path, worker: Child, tmp_path: Path) -> None:
     cuda = ask(worker, dumped(compiler_root, tmp_path, *CUDA, FLAGS[3]))
-    for key in ("phases", "sources", "linalg_ops_before"):
+    for key in ("phases", "sources", "linalg_ops_before", "operations"):
         assert cuda[key] == ANSWERS["program"][key]
+    assert cuda["places"] == {"": sum(ANSWERS["program"]["places"].values())}
     assert {site["component"] for site in cuda["sites"]} == {None}  # printed without locations
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +54,8 @@ def test_the_whole_story_of_a_cell(path: Path) -> None:
         "device code  31,000 → 64,552 B  +33,552 B (+108.2 %)",
         "Dispatches that changed (4; --dispatch NAME tells more)",
         DISPATCH,
-        "strategy in encoder.layer.1.attention: code 2,001 → 3,990 B, stack frame 64 → 128 B",
+        f"strategy, 2 dispatches, code +3,989 B: {make.TILES}",
+        "in encoder.layer.1.attention: code 2,001 → 3,990 B, stack frame 64 → 128 B",
         "24 other dispatches did not change; 2 other dispatches have the same numbers, "
         "and what the program binds there differs.",
         "encoder.layer.* 4 20,000 → 40,000 B 64 → 128 B",
@@ -65,6 +68,37 @@ def test_the_whole_story_of_a_cell(path: Path) -> None:
     assert command == next(c["command"]["head"] for c in PLAIN["cells"] if c["model"] == "mobilenet")
 
 
+def test_the_sums_come_first_and_one_change_is_told_once(tmp_path: Path) -> None:
+    report = make.explained_small()
+    ((key, known),) = report.explanations.items()
+    tiled = make.explanation(dispatches=22)
+    story = replace(known, dispatches=tiled.dispatches, waterfall={"codegen": 52, "strategy": 33_500})
+    text = re.sub(r"\s+", " ", told(written(tmp_path, replace(report, explanations={key: story}))))
+    order = (
+        "fail: artifact",
+        "The artifact's change by cause",
+        "Dispatches that changed",
+        "Components that",
+        "Metrics that",
+    )
+    assert sorted(order, key=text.index) == list(order)
+    assert re.search(r"strategy +\+33,500 B", text) and re.search(r"all +\+33,552 B", text)
+    changes = text[text.index("Dispatches that changed") : text.index("other dispatches did not change")]
+    assert changes.count(make.TILES) == 1
+    assert f"strategy, 20 dispatches, code +37,910 B: {make.TILES}" in changes
+    assert [changes.count(f"main_dispatch_{number}_") for number in range(20)] == [1] * 20
+
+
+def test_dispatches_of_equal_numbers_share_a_line(tmp_path: Path) -> None:
+    report = make.explained_small()
+    ((key, known),) = report.explanations.items()
+    alike = tuple(replace(delta, base=delta.head) for delta in known.dispatches[:2])
+    text = told(written(tmp_path, replace(report, explanations={key: replace(known, dispatches=alike)})))
+    names = ", ".join(delta.name for delta in alike)
+    words = f"strategy, 2 dispatches, code ±0: {make.TILES} all numbers equal (2): {names} "
+    assert words in re.sub(r"\s+", " ", text)
+
+
 def test_one_dispatch(path: Path) -> None:
     text = told(path, dispatch="*_1_matmul*")
     assert text.splitlines()[2] == f"{DISPATCH} (matmul, in main_dispatch_1)"
@@ -75,12 +109,15 @@ def test_one_dispatch(path: Path) -> None:
 
 
 def test_a_cell_that_broke_and_one_that_did_not_change(path: Path) -> None:
+    known = path.read_text(encoding="utf-8")
+    path.write_text(known.replace('"actual":"newly-broken"', '"actual":"ok → failed"'), encoding="utf-8")
     text = told(path, "bert", "vmvx")
-    assert "bert on vmvx: newly-broken" in text and "head: failed" in text
+    assert "bert on vmvx: newly broken" in text and "head: does not compile" in text
     assert "error: failed to distribute: type mismatch" in text
-    assert "fail: state: newly-broken" in text
+    assert "fail: newly broken: compiles → does not compile (rule states)" in text
+    assert "newly-broken" not in text
     same = told(path, "bert", "*x86*")
-    assert same.startswith("bert on llvm-cpu-x86_64: same\n") and "Dispatches" not in same
+    assert same.startswith("bert on llvm-cpu-x86_64: did not change\n") and "Dispatches" not in same
 
 
 def test_a_report_that_does_not_say_why(tmp_path: Path) -> None:

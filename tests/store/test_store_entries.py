@@ -96,7 +96,7 @@ def test_a_hundred_cells_stay_small() -> None:
     assert len(LARGE.cells) == 104 and sum(len(cell.dispatches) for cell in LARGE.cells) == 3120
     assert all(cell.program and cell.families and cell.phases_ms for cell in LARGE.cells)
     assert all(row.code and row.strategy for cell in LARGE.cells for row in cell.dispatches)
-    assert 45_000 < len(packed) < 55_000
+    assert 45_000 < len(packed) < 58_000
     assert packed == pack(LARGE)
 
 
@@ -129,9 +129,9 @@ def test_any_bytes(data: bytes) -> None:
         (lzma.compress(b'{"schema":"\xff"}'), "no text"),
         (lzma.compress(b"{}"), "schema is missing"),
         (lzma.compress(to_json(snapshot("3.13.0")).encode()), "'code-size-snapshot/1'.*measure it again"),
-        (lzma.compress(b'{"schema":"\\ud800"}'), "not JSON"),
+        (lzma.compress(b'{"schema":"\\ud800, and so on"}'), "not JSON"),
         (lzma.compress(b"[" * 1_000_000), "got `array`"),
-        (lzma.compress(b"{"), "not JSON"),
+        (lzma.compress(b"{"), "ends after 1 byte: truncated"),
         (lzma.compress(b"{}", format=lzma.FORMAT_ALONE), "no xz file"),
     ],
 )

@@ -11,12 +11,14 @@ import random
 from replacing import replace
 from report_factory import TARGETS, digest, snapshot
 
+from bot.core.codec.counts import counts_text
 from bot.core.codec.digests import written
 from bot.core.values.program import FAMILY_KINDS, Argument, Family, Program, Site, Source
 from bot.core.values.snapshot import Cell, CellKey, Dispatch, Snapshot
 
 DISPATCHES = 30
 _KINDS = ("matmul", "conv", "reduction", "elementwise", "transpose", "softmax", "pooling", "pack")
+_OPERATIONS = [f"{dialect}.{kind}" for dialect in ("arith", "linalg", "math", "tensor") for kind in _KINDS]
 _PHASES = (
     "abi",
     "dispatch-creation",
@@ -55,6 +57,7 @@ def _program(model: str) -> Program:
     sums = [rng.getrandbits(53) for _ in names]
     layer = rng.sample(range(DISPATCHES), 9)
     sites = [(i, number) for number in range(12) for i in (rng.randrange(DISPATCHES), *layer)]
+    of_a_layer = [(kind, rng.randint(1, 45)) for kind in _KINDS]
     return Program(
         phases={phase: digest(f"{phase} of {model}") for phase in ("input", "global-optimization")},
         linalg_ops_before=rng.randint(90, 900),
@@ -64,6 +67,8 @@ def _program(model: str) -> Program:
         ),
         sites=tuple(Site(names[i][1], f"{model}/encoder.layer.{number}.{names[i][2]}", i < 3) for i, number in sites),
         arguments=tuple(Argument(name, 0, "i32", (64, 128, 4096), 3, 64, 0) for _, name, _ in names[:5]),
+        operations=counts_text({name: rng.randint(1, 250) for name in rng.sample(_OPERATIONS, 20)}),
+        places={f"{model}/encoder.layer.{number}.{kind}": count for number in range(12) for kind, count in of_a_layer},
     )
 
 

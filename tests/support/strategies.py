@@ -79,6 +79,8 @@ programs = st.builds(
         ),
         max_size=2,
     ).map(tuple),
+    operations=st.none() | st.sampled_from(["", "linalg.generic 2", "arith.addf 1 linalg.generic 3"]),
+    places=st.dictionaries(text, st.integers(0, LARGEST), max_size=2),
 )
 families = st.builds(
     Family,

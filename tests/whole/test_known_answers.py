@@ -179,8 +179,12 @@ def test_an_operation_inserted_early_in_the_model(lab: Lab) -> None:
         '  %sq = math.tanh %x : tensor<32x128xf32> loc("net.embedding")\n',
     ).replace("ins(%x, %w0", "ins(%sq, %w0")
     base, head = lab.measure("base", {"layers": LAYERS}), lab.measure("head", {"layers": inserted})
-    cell = only_cell(lab.report(base, head))
+    report = lab.report(base, head)
+    cell = only_cell(report)
     assert change(cell, "dispatch_sites") == 1
+    [edit] = report["edits"]
+    assert (edit["model"], edit["operations"], edit["components"]) == ("layers", {"math.tanh": 1}, {"embedding": 1})
+    assert (edit["base"], edit["head"]) == (report["base"]["models"]["layers"], report["head"]["models"]["layers"])
     assert (cell["cause"], cell["first"]) == ("input", "input")
     [added] = cell["dispatches"]
     assert (added["cause"], added["component"], added["base"]) == ("input", "embedding", None)

@@ -14,10 +14,12 @@ from pathlib import Path
 
 from bot.compiler.tools import wheels
 from bot.compiler.tools.identity import compiler_digest
+from bot.core.codec.kinds import mistaken
 from bot.core.rules.lasting import here
 from bot.core.rules.spec import PROJECT, release_of
 from bot.core.values.snapshot import CompilerInfo
 from bot.errors import CompilerUnavailable
+from bot.system.files import whole_or_nothing
 from bot.system.processes import Cancel, Outcome, run
 
 NATIVE_BINARY = Path("iree/compiler/_mlir_libs/iree-compile")
@@ -136,6 +138,8 @@ def _ask(binary: Path, option: str, cancel: Cancel, where: str) -> Outcome:
     try:
         return run([str(binary), option], cancel=cancel, timeout_seconds=60)
     except OSError as error:
+        if other := mistaken(whole_or_nothing(binary), "compiler"):
+            raise CompilerUnavailable(other[0], where=where, hint=other[1]) from None
         reason = error.strerror or str(error)
         hint = "it must be an executable for this machine"
         raise CompilerUnavailable(f"cannot be started: {reason}", where=where, hint=hint) from None

@@ -24,6 +24,8 @@ from bot.system.files import PART_PREFIX, make_directory, open_to_others, tempor
 from bot.system.processes import Cancel, Outcome, run
 
 _LARGEST_UNPACKED_BYTES = 4 << 30
+_ANSWER_SECONDS = 3
+"""How long the index may take to answer somebody who only asks whether it is there."""
 
 
 def release_home(version: str, cache: Path) -> Path:
@@ -50,9 +52,24 @@ def fetch_release(version: str, cache: Path, cancel: Cancel, say: Callable[[str]
 def _download(version: str, into: Path, cancel: Cancel) -> Outcome:
     argv = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--progress-bar=off"]
     argv += ["--disable-pip-version-check", "--no-input", "-d", str(into), f"{PROJECT}=={version}"]
+    return run(argv, cancel=cancel, timeout_seconds=900, environment={**_for_pip(), "TMPDIR": str(into)})
+
+
+def _for_pip() -> dict[str, str]:
+    """What of the environment says which index there is, and the way to it."""
     wanted = re.compile("PIP_.*|(?i:.*_proxy)")
-    index = {name: value for name, value in os.environ.items() if wanted.fullmatch(name)}
-    return run(argv, cancel=cancel, timeout_seconds=900, environment={**index, "TMPDIR": str(into)})
+    return {name: value for name, value in os.environ.items() if wanted.fullmatch(name)}
+
+
+def newest_release(cancel: Cancel) -> str:
+    """The newest release on the package index, in one short request; raises CompilerUnavailable."""
+    argv = [sys.executable, "-m", "pip", "index", "versions", PROJECT, "--disable-pip-version-check", "--no-input"]
+    argv += ["--only-binary=:all:", f"--timeout={_ANSWER_SECONDS}", "--retries=0"]
+    outcome = run(argv, cancel=cancel, timeout_seconds=2 * _ANSWER_SECONDS, environment=_for_pip())
+    found = re.search(rf"^{PROJECT} \(([^)\s]+)\)", outcome.output, re.MULTILINE)
+    if not outcome.ok or found is None:
+        raise CompilerUnavailable(f"no answer: {_reason(outcome)}", where="the package index")
+    return found[1]
 
 
 def _unavailable(version: str, outcome: Outcome) -> CompilerUnavailable:
@@ -61,11 +78,14 @@ def _unavailable(version: str, outcome: Outcome) -> CompilerUnavailable:
     if listed is not None and listed[1] not in ("", "none"):
         newest = ", ".join(listed[1].split(", ")[-4:])
         return CompilerUnavailable("no such release for this machine and Python", where=where, hint=f"newest: {newest}")
-    errors = [line for line in outcome.output.splitlines() if line.startswith("ERROR:")] or outcome.output.splitlines()[
-        -1:
-    ]
-    reason = errors[0].removeprefix("ERROR: ")[:200] if errors else "pip ended without a message"
-    return CompilerUnavailable(f"could not be fetched: {reason}", where=where, hint="check the network and the index")
+    what = f"could not be fetched: {_reason(outcome)}"
+    return CompilerUnavailable(what, where=where, hint="check the network and the index")
+
+
+def _reason(outcome: Outcome) -> str:
+    lines = outcome.output.splitlines()
+    errors = [line for line in lines if line.startswith("ERROR:")] or lines[-1:]
+    return errors[0].removeprefix("ERROR: ")[:200] if errors else "pip ended without a message"
 
 
 def _tags(wheel: Path) -> frozenset[Tag]:

@@ -8,10 +8,13 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from bot.core.codec.kinds import mistaken
 from bot.errors import InputError
 
 _T = TypeVar("_T")
 _SHOWN_CHARACTERS = 200
+_CUT_OFF = "Input data was truncated"
+"""The library's words for a text that ends too early."""
 _ENCODER = msgspec.json.Encoder(order="sorted")
 _decoder: Callable[[Any], msgspec.json.Decoder[Any]] = lru_cache(msgspec.json.Decoder)
 
@@ -25,22 +28,36 @@ def canonical(value: Any) -> bytes:
     return _ENCODER.encode(value)
 
 
-def decoded(text: bytes | str, kind: type[_T], where: str, hint: str = "", noun: str = "") -> _T:
+def decoded(
+    text: bytes | str, kind: type[_T], where: str, hint: str = "", noun: str = "", size_bytes: int | None = None
+) -> _T:
     """The value of the text; raises InputError naming `where`, the field and what is wrong with it.
 
     Text that is no UTF-8 raises UnicodeDecodeError.
 
     Args:
         noun: what the text should be, for the message (`report`).
+        size_bytes: of the file, where the text is not the whole of it.
     """
     try:
         value: _T = _decoder(kind).decode(text)
         return value
-    except msgspec.ValidationError as error:
-        raise _refused(error, where, hint, noun) from None
     except (msgspec.DecodeError, RecursionError) as error:
+        if other := mistaken(text, noun):
+            raise InputError(other[0], where=where, hint=other[1]) from None
+        if isinstance(error, msgspec.ValidationError):
+            raise _refused(error, where, hint, noun) from None
         what = f"is not JSON, or was cut off: {error}"
-        raise InputError(f"is not a {noun}: it {what}" if noun else what, where=where, hint=hint) from None
+        what = f"is not a {noun}: it {_no_json(error, text, size_bytes)}" if noun else what
+        raise InputError(what, where=where, hint=hint) from None
+
+
+def _no_json(error: Exception, text: bytes | str, size_bytes: int | None) -> str:
+    read = len(text.encode("utf-8", "replace") if isinstance(text, str) else text)
+    if str(error) != _CUT_OFF and not str(error).endswith(f"(byte {read})"):
+        return f"is not JSON: {error}"
+    size = read if size_bytes is None else size_bytes
+    return f"ends after {size:,} {'byte' if size == 1 else 'bytes'}: truncated?" if size else "is empty"
 
 
 def converted(plain: Any, kind: type[_T], where: str) -> _T:
@@ -51,10 +68,14 @@ def converted(plain: Any, kind: type[_T], where: str) -> _T:
         raise _refused(error, where) from None
 
 
-def require_schema(text: bytes | str, schema: str, noun: str, where: str, hint: str) -> None:
+def require_schema(
+    text: bytes | str, schema: str, noun: str, where: str, hint: str, size_bytes: int | None = None
+) -> None:
     """Raises InputError for text of another schema: its other fields are none that anybody has to look at."""
-    found = decoded(text, _Headed, where, hint, noun).schema
+    found = decoded(text, _Headed, where, hint, noun, size_bytes).schema
     if found != schema:
+        if other := mistaken(text, noun):
+            raise InputError(other[0], where=where, hint=other[1])
         shown = repr(found if len(found) <= 60 else f"{found[:57]}...") if found else "missing"
         what = f"is not a {noun} that this version reads: its schema is {shown}, not {schema!r}"
         raise InputError(what, where=where, hint=hint)

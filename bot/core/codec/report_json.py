@@ -7,6 +7,7 @@ from typing import Any
 
 from bot.core.codec.json_text import decoded, require_schema
 from bot.core.codec.report_rows import (
+    BudgetRow,
     DispatchRow,
     ExampleRow,
     Failures,
@@ -30,7 +31,7 @@ from bot.core.values.explanation import Explanation
 from bot.core.values.model_counts import Folding
 from bot.core.values.root_cause import RootCause, Tally
 from bot.core.values.snapshot import Snapshot
-from bot.core.values.verdict import Finding
+from bot.core.values.verdict import Budget, Finding
 from bot.core.values.whole_report import REPORT_SCHEMA, Report
 
 
@@ -49,7 +50,7 @@ def report_of(text: bytes | str, where: str, hint: str) -> ReportRow:
 
 def _head(report: Report) -> ReportRow:
     """All but the cells; what broke is the first of the notes."""
-    findings = tuple(map(_finding, report.verdict.findings))
+    verdict = report.verdict
     broke = (f"the analysis broke: {report.broke}",) if report.broke else ()
     overview = report.overview
     return ReportRow(
@@ -57,7 +58,9 @@ def _head(report: Report) -> ReportRow:
         base=_side(report.base),
         head=_side(report.head),
         baseline=report.baseline,
-        verdict=VerdictRow(report.verdict.status, findings),
+        verdict=VerdictRow(
+            verdict.status, tuple(map(_finding, verdict.findings)), tuple(map(_budget, verdict.budgets))
+        ),
         cells=(),
         root_causes=tuple(map(_root_cause, report.root_causes)),
         overview=OverviewRow(
@@ -65,6 +68,7 @@ def _head(report: Report) -> ReportRow:
             tuple(map(_folding, overview.folding)),
             overview.pairs,
         ),
+        edits=report.edits,
         notes=(*broke, *report.notes),
     )
 
@@ -114,6 +118,11 @@ def _explained(explanation: Explanation, delta: CellDelta) -> dict[str, Any]:
 def _finding(finding: Finding) -> FindingRow:
     rest: dict[str, Any] = {name: getattr(finding, name) for name in FindingRow.__struct_fields__[2:]}
     return FindingRow(finding.key.model, finding.key.target, **rest)
+
+
+def _budget(budget: Budget) -> BudgetRow:
+    rest: dict[str, Any] = {name: getattr(budget, name) for name in BudgetRow.__struct_fields__[2:]}
+    return BudgetRow(budget.key.model, budget.key.target, **rest)
 
 
 def _root_cause(root: RootCause) -> RootRow:

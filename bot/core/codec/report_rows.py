@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from bot.core.record import Amount, Count, Record
 from bot.core.values.explanation import ComponentDelta, PartDelta
-from bot.core.values.model_counts import Fusion, Pair
+from bot.core.values.model_counts import Fusion, ModelEdit, Pair
 from bot.core.values.program import Argument, Family
 from bot.core.values.snapshot import CellKey, CompilerInfo, Dispatch, Failure, SourceInfo
 from bot.core.values.verdict import Accepted
@@ -110,6 +110,20 @@ class FindingRow(Record, frozen=True):
     line: Count | None = None
     accepted: Accepted | None = None
     outcomes: tuple[str, str] | None = None
+    allowed: Amount | None = None
+    known: bool = False
+
+
+class BudgetRow(Record, frozen=True):
+    """A value that uses most of a limit."""
+
+    model: str
+    target: str
+    metric: str
+    rule: str
+    base: Count | None
+    head: Count
+    limit: Count
 
 
 class VerdictRow(Record, frozen=True):
@@ -117,6 +131,7 @@ class VerdictRow(Record, frozen=True):
 
     status: str
     findings: tuple[FindingRow, ...]
+    budgets: tuple[BudgetRow, ...] = ()
 
 
 class TallyRow(Record, frozen=True):
@@ -195,4 +210,5 @@ class ReportRow(Record, frozen=True):
     cells: tuple[ReportCell, ...]
     root_causes: tuple[RootRow, ...] = ()
     overview: OverviewRow = OverviewRow()
+    edits: tuple[ModelEdit, ...] = ()
     notes: tuple[str, ...] = ()

@@ -90,7 +90,8 @@ _LINE = re.compile(rb"[^\n]*\n|[^\n]+")
 _CELLS = (b'{"cells":[\n', b',"cells":[\n')
 _decoder = msgspec.json.Decoder(CellRow)
 _TEXTS = ("executable", "name", "kind", "stack_kind", "strategy", "operations", "instructions")
-"""What dispatches have in common with others."""
+_NUMBERS = ("stack_bytes", "alloca_bytes", "workgroup_bytes", "executable_bytes")
+"""What dispatches have in common with others, here and on the other side."""
 
 _AS_THEY_ARE = tuple(name for name in CellRow.__struct_fields__ if name not in ("model", "target", "program"))
 _SIDE = tuple(name for name in SnapshotRow.__struct_fields__ if name not in ("schema", "cells", "programs"))
@@ -169,9 +170,9 @@ def from_lines(text: Iterable[bytes], where: str) -> Snapshot:
     Cells stand on a line of their own, as `lines` writes them, and are read as they come. Any other layout of the same
     JSON is read as well, at the cost of memory.
     """
-    cells: list[CellRow] = []
-    rest = b"".join(_without_cells(text, cells))
-    require_schema(rest, SNAPSHOT_SCHEMA, "snapshot", where, MEASURE_AGAIN)
+    cells, sizes = list[CellRow](), list[int]()
+    rest = b"".join(_without_cells(_sized(text, sizes), cells))
+    require_schema(rest, SNAPSHOT_SCHEMA, "snapshot", where, MEASURE_AGAIN, sum(sizes))
     row = decoded(rest, _Rest, where, MEASURE_AGAIN)
     if row.cells.count(_READ) != len(cells):
         raise InputError("a line that looks like a cell is none", where=where, hint=MEASURE_AGAIN)
@@ -179,9 +180,16 @@ def from_lines(text: Iterable[bytes], where: str) -> Snapshot:
     return snapshot_of(row, [next(early) if isinstance(cell, int) else cell for cell in row.cells], where)
 
 
+def _sized(text: Iterable[bytes], sizes: list[int]) -> Iterator[bytes]:
+    """The lines as they are; the bytes of each go to `sizes`."""
+    for line in text:
+        sizes.append(len(line))
+        yield line
+
+
 def _without_cells(text: Iterable[bytes], cells: list[CellRow]) -> Iterator[bytes]:
     """The text with _READ for each cell that is whole on its line; the cells themselves go to `cells`."""
-    inside, held = False, dict[Family, Family]()
+    inside, held = False, dict[Any, Any]()
     for line in text:
         if inside and line.startswith(b"{"):
             end = len(line.rstrip(b"],\n"))
@@ -224,11 +232,16 @@ def cell_of(row: CellRow, programs: Mapping[str, Program], where: str) -> Cell:
     return Cell(CellKey(row.model, row.target), program=program, **shared)
 
 
-def _shared(row: CellRow, held: dict[Family, Family]) -> CellRow:
-    """The row, what it has in common with others held once: texts of its dispatches, and families."""
+def _shared(row: CellRow, held: dict[Any, Any]) -> CellRow:
+    """The row, what it has in common with others held once: texts and numbers of its dispatches, families, reasons."""
     for dispatch in row.dispatches:
         for name in _TEXTS:
             if (text := getattr(dispatch, name)) is not None:
                 force_setattr(dispatch, name, intern(text))
+        for name in _NUMBERS:
+            if number := getattr(dispatch, name):
+                force_setattr(dispatch, name, held.setdefault(number, number))
     force_setattr(row, "families", tuple(held.setdefault(family, family) for family in row.families))
+    force_setattr(row, "reasons", held.setdefault(tuple(row.reasons.items()), row.reasons))
+    force_setattr(row, "command", intern(row.command))
     return row

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from msgspec import structs
 
 from bot.core.record import Amount, Record
-from bot.core.values.verdict import Accepted, Finding, Verdict, VerdictStatus
+from bot.core.values.verdict import Accepted, Finding, Verdict, status_of
 
 APPROVAL_LABEL = "code-size-approved"
 """The label by which a failing report is accepted as it is measured."""
@@ -57,7 +57,11 @@ class Acceptance:
 
 def seen(findings: Iterable[Finding]) -> tuple[Seen, ...]:
     """The failing findings in the form in which they can be accepted, accepted ones included."""
-    return tuple(sorted(_seen(finding) for finding in findings if finding.level == "fail"))
+    return tuple(sorted(_seen(finding) for finding in findings if _fails(finding)))
+
+
+def _fails(finding: Finding) -> bool:
+    return finding.level == "fail" and not finding.known
 
 
 def _seen(finding: Finding) -> Seen:
@@ -75,13 +79,11 @@ def _seen(finding: Finding) -> Seen:
 def accept(verdict: Verdict, acceptances: Sequence[Acceptance]) -> Verdict:
     """The verdict after all acceptances: accepted findings stay, named as such, and do not fail any more."""
     findings = tuple(_accepted(finding, acceptances) for finding in verdict.findings)
-    failing = any(finding.level == "fail" and finding.accepted is None for finding in findings)
-    status: VerdictStatus = "fail" if failing else "warn" if findings else "pass"
-    return Verdict("unknown" if verdict.status == "unknown" else status, findings)
+    return replace(verdict, status="unknown" if verdict.status == "unknown" else status_of(findings), findings=findings)
 
 
 def _accepted(finding: Finding, acceptances: Sequence[Acceptance]) -> Finding:
-    if finding.level != "fail":
+    if not _fails(finding):
         return finding
     now = _seen(finding)
     covering = (one for one in reversed(acceptances) if any(_same_or_less(then, now) for then in one.seen))

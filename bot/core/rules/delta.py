@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from bot.core.metrics import METRIC_BY_ID, METRIC_IDS
+from bot.core.record import Small
 from bot.core.rules.outcomes import Outcomes, as_outcome, known_outcomes
 from bot.core.values.snapshot import Cell, CellKey, Metrics, Outcome, Snapshot
 
@@ -14,8 +15,7 @@ STATES_BY_NEWS = ("same", "changed", "broken", "fixed", "new", "removed", "newly
 """For a cell whose compiler does not repeat itself: what says least about the change comes first."""
 
 
-@dataclass(frozen=True, slots=True)
-class MetricDelta:
+class MetricDelta(Small, frozen=True):
     """One metric of one cell on both sides."""
 
     id: str

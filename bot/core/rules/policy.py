@@ -15,6 +15,8 @@ In prose:
   commands gave: the largest base and the smallest head. What exceeds a level even so is a finding.
 * Values are judged wherever head was measured, also in cells that are newly broken or broken by the stack
   gate. Shrinking is never a finding.
+* A finding that base had, too, is `known`, and does nothing to the verdict: a limit that base exceeded by as much or
+  more, and a cell that is broken on both sides alike.
 * `fail` wins over `warn`, and within a level the limit over the change: a cell has one finding per metric at
   most.
 * A metric that repeated compiles do not repeat (time, memory) is judged only where the configuration gives its noise
@@ -26,9 +28,11 @@ In prose:
   that was planned and not measured: lost, or timed out. One that is not measured on purpose, as its target cannot be
   compiled stand-alone, is no finding.
 * A model of which no cell could be measured on either side is not measured, too: its broken cells get the level of
-  `unmeasured`, where that is worse than that of `broken`.
-* The verdict is the worst level among the findings. They are sorted worst first: fail before warn, states
-  before metrics, then by how far the base (for a limit: the limit) is exceeded, then by cell and metric.
+  `unmeasured`, where that is worse than that of `broken`, and are never `known`.
+* The verdict is the worst level among the findings that are not known. They are sorted worst first: those that are not
+  known, fail before warn, states before metrics, bytes before counts, then by how much more there is than the level
+  allows, in bytes or as a count, then by cell and metric.
+* A value that keeps a limit and uses nine tenths of it or more is a budget to watch, and no finding.
 * Where nothing was compared there is no verdict: it is `unknown`, whatever the findings. Compared is a cell that was
   measured on both sides, that is fixed, or newly broken where that is a finding.
 """
@@ -44,7 +48,7 @@ from typing import Literal
 from bot.core.metrics import METRIC_BY_ID, METRIC_IDS, METRICS, Unit
 from bot.core.rules.delta import STATES, CellDelta, MetricDelta, outcome
 from bot.core.values.snapshot import CellKey
-from bot.core.values.verdict import Finding, Level, Status, Verdict, VerdictStatus
+from bot.core.values.verdict import Budget, Finding, Level, Status, Verdict, VerdictStatus, status_of
 
 Dimension = Literal["own", "bytes", "ms"]
 """`own`: a number without a unit is in the unit of the metric it is compared with."""
@@ -133,10 +137,8 @@ class Rule:
         return any_match(self.models, key.model) and any_match(self.targets, key.target)
 
 
-_Order = tuple[bool, bool, "Fraction | float", CellKey, int]
-_Ranked = tuple[_Order, Finding]
-_Said = tuple[str, str, str]
-"""Kind, limit and actual value of a finding."""
+_WATCHED = Fraction(9, 10)
+"""The share of a limit from which on a value is mentioned."""
 
 
 def any_match(globs: Iterable[str], name: str) -> bool:
@@ -159,22 +161,40 @@ def judge(
     bands = {metric.id: Fraction(0) for metric in METRICS if metric.exact}
     bands |= {id_: band.value for id_, band in noise.items() if id_ not in bands}
     by_metric = {id_: [rule for rule in rules if any_match(rule.metrics, id_)] for id_ in METRIC_IDS if id_ in bands}
-    ranked = [found for delta in deltas for found in _judge_cell(delta, by_metric, bands)]
-    ranked += _judge_states(deltas, states)
-    findings = tuple(finding for _, finding in sorted(ranked, key=lambda found: found[0]))
-    return Verdict(_status(deltas, findings), findings)
+    judged = [judged for delta in deltas for judged in _judge_cell(delta, by_metric, bands)]
+    found = [one for one in judged if isinstance(one, Finding)]
+    findings = tuple(sorted([*found, *_judge_states(deltas, states)], key=_order))
+    budgets = sorted((one for one in judged if isinstance(one, Budget)), key=lambda one: -Fraction(one.head, one.limit))
+    return Verdict(_status(deltas, findings), findings, tuple(budgets))
 
 
 def _status(deltas: Sequence[CellDelta], findings: Sequence[Finding]) -> VerdictStatus:
     compared = any(delta.state in _COMPARED for delta in deltas)
     if not compared and not any(finding.limit == "newly-broken" for finding in findings):
         return "unknown"
-    return max((finding.level for finding in findings), key=_SEVERITY.index, default="pass")
+    return status_of(findings)
+
+
+def _order(finding: Finding) -> tuple[bool, bool, bool, bool, int, CellKey, int]:
+    """Worst first (see the module's text)."""
+    place = METRIC_IDS.index(finding.metric) if finding.metric in METRIC_IDS else -1
+    unit = METRIC_BY_ID[finding.metric].unit if finding.metric in METRIC_BY_ID else "count"
+    size = excess(finding) * _STEPS.get(("bytes", unit), 1)
+    states_last = finding.metric is not None
+    return finding.known, finding.level == "warn", states_last, unit == "count", -size, finding.key, place
+
+
+def excess(finding: Finding) -> int:
+    """By how much the value, or its growth, is more than the level allows, in the metric's unit; 0 where unknown."""
+    if finding.allowed is None or finding.head is None:
+        return 0
+    value = finding.head if finding.kind == "limit" else finding.head - (finding.base or 0)
+    return value - finding.allowed
 
 
 def _judge_cell(
     delta: CellDelta, by_metric: Mapping[str, Sequence[Rule]], bands: Mapping[str, Fraction]
-) -> Iterator[_Ranked]:
+) -> Iterator[Finding | Budget]:
     if delta.head is None or not delta.head.measured:
         return
     for id_, metric in delta.judged.items():
@@ -183,75 +203,69 @@ def _judge_cell(
             yield from _judge_metric(delta, metric, rule, bands[id_])
 
 
-def _judge_states(deltas: Sequence[CellDelta], states: Mapping[str, Status]) -> Iterator[_Ranked]:
+def _judge_states(deltas: Sequence[CellDelta], states: Mapping[str, Status]) -> Iterator[Finding]:
     measured = {delta.key.model for delta in deltas for cell in (delta.base, delta.head) if cell and cell.measured}
     levels: dict[str, Status] = {state: states.get(state, "pass") for state in STATES}
     dead = max(levels["broken"], levels["unmeasured"], key=_SEVERITY.index)
     for delta in deltas:
-        level = dead if delta.state == "broken" and delta.key.model not in measured else levels[delta.state]
+        compiles_nowhere = delta.state == "broken" and delta.key.model not in measured
+        level = dead if compiles_nowhere else levels[delta.state]
         if level != "pass" and not delta.excused:
-            yield _ranked(_state_finding(delta, level), Fraction(0))
+            yield _state_finding(delta, level, compiles_nowhere)
 
 
-def _state_finding(delta: CellDelta, level: Level) -> Finding:
+def _state_finding(delta: CellDelta, level: Level, compiles_nowhere: bool) -> Finding:
     sides = (delta.base, delta.head)
     base, head = (cell.status if cell else "absent" for cell in sides)
     actual = delta.reason or f"{base} → {head}"
     left, right = (cell.failure.figure_bytes if cell and cell.failure else None for cell in sides)
     outcomes = (outcome(delta.base), outcome(delta.head))
-    return Finding(delta.key, level, None, "states", "state", delta.state, actual, left, right, outcomes=outcomes)
+    known = delta.state == "broken" and not compiles_nowhere and outcomes[0] == outcomes[1] and left == right
+    said = ("states", "state", delta.state, actual)
+    return Finding(delta.key, level, None, *said, left, right, outcomes=outcomes, known=known)
 
 
-def _judge_metric(delta: CellDelta, metric: MetricDelta, rule: Rule, band: Fraction) -> Iterator[_Ranked]:
+def _judge_metric(delta: CellDelta, metric: MetricDelta, rule: Rule, band: Fraction) -> Iterator[Finding | Budget]:
     if metric.head is None:
         if metric.base is not None and rule.levels():
             actual = f"{_amount(metric.base, _unit(metric))} → not known{_reason(delta, metric)}"
-            said = ("unknown", "known on base", actual)
-            yield _ranked(_finding(delta, metric, rule, "warn", said), Fraction(0))
+            yield Finding(
+                delta.key, "warn", metric.id, rule.name, "unknown", "known on base", actual, metric.base, line=rule.line
+            )
         return
+    found = next((found for found in _exceeded(delta, metric, rule, band)), None)
+    if found is not None:
+        yield found
+    yield from _budgets(delta.key, metric, metric.head, rule)
+
+
+def _exceeded(delta: CellDelta, metric: MetricDelta, rule: Rule, band: Fraction) -> Iterator[Finding]:
+    """A finding for every level that is exceeded, worst first; of a level the limit before the change."""
+    head, base, unit = metric.head or 0, metric.base, _unit(metric)
+    values = (base, head, rule.line)
     for level, spec in rule.levels():
-        broken = _broken(metric, metric.head, spec, band)
-        if broken is not None:
-            kind, limit, excess = broken
-            actual = change_text(metric) if kind == "change" else _amount(metric.head, _unit(metric))
-            yield _ranked(_finding(delta, metric, rule, level, (kind, limit, actual)), excess)
+        said = (delta.key, level, metric.id, rule.name)
+        if spec.limit is not None and head > (limit := spec.limit.steps(unit)):
+            known = base is not None and head <= base
+            actual = _amount(head, unit)
+            yield Finding(*said, "limit", spec.limit.text, actual, *values, allowed=limit, known=known)
+        if spec.change_text and base is not None and head - base > (allowed := _allowed(base, spec, unit, band)):
+            yield Finding(*said, "change", spec.change_text, change_text(metric), *values, allowed=allowed)
+
+
+def _allowed(base: int, spec: LevelSpec, unit: Unit, band: Fraction) -> int:
+    """The largest growth that the level allows: what either of its two amounts allows, and the noise band."""
+    steps = spec.absolute.steps(unit) if spec.absolute is not None else 0
+    share = spec.relative.value if spec.relative is not None else Fraction(0)
+    return max(0, steps, int(max(share, band) * base))
+
+
+def _budgets(key: CellKey, metric: MetricDelta, head: int, rule: Rule) -> Iterator[Budget]:
+    for _, spec in rule.levels():
+        limit = spec.limit.steps(_unit(metric)) if spec.limit is not None else 0
+        if 0 < head <= limit and Fraction(head, limit) >= _WATCHED:
+            yield Budget(key, metric.id, rule.name, metric.base, head, limit)
             return
-
-
-def _broken(
-    metric: MetricDelta, head: int, spec: LevelSpec, band: Fraction
-) -> tuple[str, str, Fraction | float] | None:
-    """Kind, the level as written, and by how much it is exceeded; None where it is kept."""
-    if spec.limit is not None:
-        limit = spec.limit.steps(_unit(metric))
-        if head > limit:
-            return "limit", spec.limit.text, _share(head - limit, limit)
-    change = metric.change
-    if change is None or change <= 0 or not spec.change_text:
-        return None
-    growth = _share(change, metric.base or 0)
-    if growth <= band:
-        return None
-    if spec.absolute is not None and change <= spec.absolute.steps(_unit(metric)):
-        return None
-    if spec.relative is not None and growth <= spec.relative.value:
-        return None
-    return "change", spec.change_text, growth
-
-
-def _share(part: int, whole: int) -> Fraction | float:
-    return Fraction(part, whole) if whole else float("inf")
-
-
-def _finding(delta: CellDelta, metric: MetricDelta, rule: Rule, level: Level, said: _Said) -> Finding:
-    kind, limit, actual = said
-    values = (metric.base, metric.head)
-    return Finding(delta.key, level, metric.id, rule.name, kind, limit, actual, *values, rule.line)
-
-
-def _ranked(finding: Finding, size: Fraction | float) -> _Ranked:
-    place = METRIC_IDS.index(finding.metric) if finding.metric in METRIC_IDS else -1
-    return (finding.level == "warn", finding.metric is not None, -size, finding.key, place), finding
 
 
 def _unit(metric: MetricDelta) -> Unit:

@@ -6,8 +6,8 @@ In prose:
 * Where the configuration says `always`, there is always a comment.
 * Otherwise there is one where there is news. News is:
   - something broke: the analysis itself, or what the report or the head side (and not base, too) notes;
-  - a finding that does not stand, that is, neither a limit that base exceeded by the same value nor the state of a
-    cell that ended on both sides alike;
+  - a finding that does not stand, that is, neither one that base had (`known`) nor the state of a cell that ended on
+    both sides alike;
   - nothing that could be compared;
   - a cell that is new, removed, changed, fixed or newly broken;
   - a cell that is broken or not measured in another way than on base: refused by another gate, or lost on one
@@ -25,10 +25,9 @@ from bot.core.values.whole_report import Report
 
 
 def is_standing(finding: Finding) -> bool:
-    """True for a limit that base exceeded by the same value, and for a cell that ended on both sides alike: no news."""
-    if finding.kind == "state":
-        return finding.outcomes is not None and len(set(finding.outcomes)) == 1 and finding.base == finding.head
-    return finding.kind == "limit" and finding.base is not None and finding.base == finding.head
+    """True for a finding that base had, and for a cell that ended on both sides alike: no news."""
+    alike = finding.outcomes is not None and len(set(finding.outcomes)) == 1 and finding.base == finding.head
+    return finding.known or alike
 
 
 def wants_comment(report: Report, previous: CommentState | None, always: bool) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from bot.core.record import Amount, Count, Record
+from bot.core.record import Amount, Count, Record, Small
 from bot.core.values.snapshot import Dispatch
 
 CAUSES = ("input", "fusion", "dedup-lost", "dedup-won", "strategy", "codegen", "container", "host", "packaging")
@@ -55,8 +55,7 @@ class Amounts(Record, frozen=True):
         return amount
 
 
-@dataclass(frozen=True, slots=True)
-class DispatchDelta:
+class DispatchDelta(Small, frozen=True):
     """One entry point on both sides, where it is not the same.
 
     Attributes:

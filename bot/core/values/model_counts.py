@@ -1,11 +1,11 @@
-"""What a report says of whole models: how coarse fusion is, what deduplication left, pairs, growth with depth."""
+"""What a report says of whole models: fusion, what deduplication left, pairs, growth with depth, edits."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from bot.core.record import Count, Record
+from bot.core.record import Amount, Count, Record
 from bot.core.values.snapshot import CellKey
 
 
@@ -93,6 +93,24 @@ class Pair(Record, frozen=True):
     target: str
     base: Mapping[str, Mapping[str, Count | None]]
     head: Mapping[str, Mapping[str, Count | None]]
+
+
+class ModelEdit(Record, frozen=True):
+    """One model whose text is another one on head.
+
+    Attributes:
+        base, head: SHA-256 (hex) of its text; None where the side does not have the model: none of its operations.
+        operations: operation → head − base, those that are not as many on both sides, as a `Program` counts them; None
+            where that is not known: a side does not say it, measured nothing, or was read by another compiler.
+        components: component → head − base of its whole operations, constants not counted; `unattributed` has those
+            without a place. None where `operations` is.
+    """
+
+    model: str
+    base: str | None
+    head: str | None
+    operations: Mapping[str, Amount] | None = None
+    components: Mapping[str, Amount] | None = None
 
 
 @dataclass(frozen=True, slots=True)

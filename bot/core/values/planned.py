@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 
+from bot.core.selecting import kept, require_matches, short_names
 from bot.core.values.snapshot import CellKey, Snapshot
-from bot.errors import UsageError
 
 SIDES = ("base", "head")
 COMMON_FLAGS = (
@@ -104,14 +103,6 @@ class PlannedCell:
         return f"iree-import-onnx {shlex.quote(source)} -o {imported} && {shlex.join(words)} < {imported}"
 
 
-def _matching(names: Iterable[str], globs: Sequence[str], what: str) -> list[str]:
-    known = list(names)
-    for glob in globs:
-        if not any(fnmatchcase(name, glob) for name in known):
-            raise UsageError(f"matches no {what}", where=f"--{what} {glob}", hint=f"known: {', '.join(known)}")
-    return [name for name in known if _is_kept(name, globs)]
-
-
 def select(
     models: Sequence[Model],
     targets: Sequence[Target],
@@ -120,8 +111,11 @@ def select(
     target_globs: Sequence[str] = (),
 ) -> tuple[tuple[Model, ...], tuple[Target, ...]]:
     """Keep what the globs name (all, where there are none); a glob that matches nothing is an error."""
-    kept_models = set(_matching((model.name for model in models), model_globs, "model"))
-    kept_targets = set(_matching((target.name for target in targets), target_globs, "target"))
+    model_names, target_names = [model.name for model in models], [target.name for target in targets]
+    short = short_names(target_names, {target.name: target.backend for target in targets})
+    require_matches(model_names, model_globs, "model")
+    require_matches(target_names, target_globs, "target", short)
+    kept_models, kept_targets = kept(model_names, model_globs), kept(target_names, target_globs, short)
     return (
         tuple(model for model in models if model.name in kept_models),
         tuple(target for target in targets if target.name in kept_targets),
@@ -140,14 +134,14 @@ def narrowed(
     Args:
         must_match: whether a glob that matches nothing on any side is an error.
     """
-    models = {name for side in sides.values() for name in (*side.models, *(cell.key.model for cell in side.cells))}
-    targets = {name for side in sides.values() for name in (*side.targets, *(cell.key.target for cell in side.cells))}
+    models = sorted({name for side in sides.values() for name in (*side.models, *(c.key.model for c in side.cells))})
+    targets = sorted({name for side in sides.values() for name in (*side.targets, *(c.key.target for c in side.cells))})
+    short = short_names(targets, {name: backend for side in sides.values() for name, backend in side.targets.items()})
     if must_match:
-        _matching(sorted(models), model_globs, "model")
-        _matching(sorted(targets), target_globs, "target")
-    models = {name for name in models if _is_kept(name, model_globs)}
-    targets = {name for name in targets if _is_kept(name, target_globs)}
-    return {label: _narrowed(side, models, targets) for label, side in sides.items()}
+        require_matches(models, model_globs, "model")
+        require_matches(targets, target_globs, "target", short)
+    kept_models, kept_targets = kept(models, model_globs), kept(targets, target_globs, short)
+    return {label: _narrowed(side, kept_models, kept_targets) for label, side in sides.items()}
 
 
 def _narrowed(side: Snapshot, models: set[str], targets: set[str]) -> Snapshot:
@@ -157,10 +151,6 @@ def _narrowed(side: Snapshot, models: set[str], targets: set[str]) -> Snapshot:
         models={name: digest for name, digest in side.models.items() if name in models},
         targets={name: backend for name, backend in side.targets.items() if name in targets},
     )
-
-
-def _is_kept(name: str, globs: Sequence[str]) -> bool:
-    return not globs or any(fnmatchcase(name, glob) for glob in globs)
 
 
 def plan(models: Sequence[Model], targets: Sequence[Target], user_flags: Sequence[str] = ()) -> tuple[PlannedCell, ...]:

@@ -129,6 +129,10 @@ class Program(Record, frozen=True, omit_defaults=True):
         arguments: scalar arguments of the entry points.
         whole: of a program whose digests were cut, the name (`bot.core.codec.digests.name_of`) it had before: that of
             another one says that both are the same. Empty where its digests are whole, or nothing is known of that.
+        operations: what the model's own program consists of before any optimization, as `bot.core.codec.counts` writes
+            it: operations with those of their bodies, and constants; None where that is not known.
+        places: component, as a Site has it → how many whole operations it has, constants not counted; "" has those
+            without one.
     """
 
     phases: Mapping[str, str] = always({})
@@ -137,3 +141,5 @@ class Program(Record, frozen=True, omit_defaults=True):
     sites: tuple[Site, ...] = always(())
     arguments: tuple[Argument, ...] = always(())
     whole: str = ""
+    operations: str | None = None
+    places: Mapping[str, Count] = {}

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Protocol
+from typing import Annotated, Protocol
+
+import msgspec
 
 from bot.core.record import Count, Name, Record, require_counts
 from bot.core.values.program import Argument, Site
 from bot.core.values.snapshot import Dispatch
+
+Operation = Annotated[str, msgspec.Meta(pattern=r"\A[A-Za-z_][A-Za-z0-9_$.-]{0,79}\Z")]
+"""The name of one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +152,7 @@ class ProgramFacts(Record, frozen=True):
         sources: IR of the executables, in the program's order.
         sites: dispatch sites, in the program's order.
         arguments: scalar arguments of the entry points, over their sites.
+        operations, places: as `bot.core.values.program.Program` has them; None and empty without the input's phase.
     """
 
     dispatch_regions: Count
@@ -158,6 +164,8 @@ class ProgramFacts(Record, frozen=True):
     sources: tuple[SourceText, ...] = ()
     sites: tuple[Site, ...] = ()
     arguments: tuple[Argument, ...] = ()
+    operations: Annotated[Mapping[Operation, Count], msgspec.Meta(max_length=500)] | None = None
+    places: Annotated[Mapping[str, Count], msgspec.Meta(max_length=1_001)] = {}
 
     @property
     def dispatch_sites(self) -> int:

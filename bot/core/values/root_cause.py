@@ -53,6 +53,7 @@ class RootCause:
         total: of all its deltas.
         share: of the absolute change of all deltas of the report (0.5 is half of it); None where that is 0.
         by_target: the same for each target, sorted by name.
+        by_cell: cell → the absolute change of its deltas in bytes.
         command: the command that makes the example's artifact on head, or on base where head has none.
     """
 
@@ -66,4 +67,5 @@ class RootCause:
     share: float | None
     example: Example
     by_target: Mapping[str, Tally]
+    by_cell: Mapping[CellKey, int]
     command: str

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from bot.core.record import Record
+from bot.core.record import Count, Record
 from bot.core.values.snapshot import CellKey
 
 Level = Literal["warn", "fail"]
@@ -38,6 +39,8 @@ class Finding:
         accepted: by whom, where a person with write access accepted it; then it does not fail any more.
         outcomes: for states, how the cell ended on base and on head: `ok`, `failed: compile, SIGSEGV`, `absent`, …;
             then `base` and `head` are the figures of the compiler's memory gates, where they refused.
+        allowed: the largest growth, or for a limit the largest value, that the level allows, in the metric's unit.
+        known: True where base had it, too, and head is not worse: this change did not do it.
     """
 
     key: CellKey
@@ -52,11 +55,49 @@ class Finding:
     line: int | None = None
     accepted: Accepted | None = None
     outcomes: tuple[str, str] | None = None
+    allowed: int | None = None
+    known: bool = False
+
+    @property
+    def weight(self) -> Status:
+        """What it does to the verdict: one that base had does nothing, an accepted one warns."""
+        if self.known:
+            return "pass"
+        return "warn" if self.accepted is not None else self.level
+
+
+class Budget(Record, frozen=True):
+    """A value that keeps a limit and uses most of it.
+
+    Attributes:
+        rule: the rule's name.
+        base, head: the metric's values; None where base's is not known.
+        limit: the largest value that the rule allows, in the metric's unit.
+    """
+
+    key: CellKey
+    metric: str
+    rule: str
+    base: Count | None
+    head: Count
+    limit: Count
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The outcome of all rules over all cells; findings are sorted, worst first."""
+    """The outcome of all rules over all cells; findings are sorted, worst first, and so are budgets."""
 
     status: VerdictStatus
     findings: tuple[Finding, ...] = ()
+    budgets: tuple[Budget, ...] = ()
+
+    @property
+    def news(self) -> tuple[Finding, ...]:
+        """The findings of this change: those that base had are left out."""
+        return tuple(finding for finding in self.findings if not finding.known)
+
+
+def status_of(findings: Iterable[Finding]) -> Status:
+    """The worst that any of them does to the verdict."""
+    weights = {finding.weight for finding in findings}
+    return "fail" if "fail" in weights else "warn" if "warn" in weights else "pass"

@@ -8,12 +8,15 @@ from dataclasses import dataclass, field
 from bot.core.record import Count, Record
 from bot.core.rules.delta import CellDelta
 from bot.core.values.explanation import Explanation
-from bot.core.values.model_counts import Overview
+from bot.core.values.model_counts import ModelEdit, Overview
 from bot.core.values.root_cause import RootCause
 from bot.core.values.snapshot import CellKey, Snapshot
 from bot.core.values.verdict import Verdict
 
 REPORT_SCHEMA = "code-size-report/1"
+
+ONCE = "alarms that rest on a single compile of the head: "
+"""What the note begins with that names them; each alarm's own line says so, too."""
 
 
 class Baseline(Record, frozen=True):
@@ -45,6 +48,7 @@ class Report:
         explanations: why a cell changed; every cell that both sides measured and that is not the same has one.
         overview: what there is to say of whole models.
         root_causes: the deltas of all explained cells by what changed.
+        edits: the models whose text changed, and those that one side alone has.
     """
 
     base: Snapshot
@@ -62,3 +66,4 @@ class Report:
     explanations: Mapping[CellKey, Explanation] = field(default_factory=dict)
     overview: Overview = field(default_factory=Overview)
     root_causes: tuple[RootCause, ...] = ()
+    edits: tuple[ModelEdit, ...] = ()

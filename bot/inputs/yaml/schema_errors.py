@@ -80,9 +80,23 @@ def _constant(error: _Error, at: KeyPath) -> Problem:
 
 def _enum(error: _Error, at: KeyPath) -> Problem:
     words = [str(word) for word in error.validator_value]
+    if "title" in error.schema:
+        return _unknown_name(error, at, words)
     what = f"is {_shown(error.instance)}, must be one of {', '.join(words)}"
     near = get_close_matches(str(error.instance), words, n=1, cutoff=0.5)
     return at, what, f"did you mean {near[0]!r}?" if near else ""
+
+
+def _unknown_name(error: _Error, at: KeyPath, words: Iterable[str]) -> Problem:
+    """The schema's `title` says what it would be the name of."""
+    if "propertyNames" in error.absolute_schema_path:
+        at = (*at, error.instance)
+    what = f"no {error.schema['title']} is called {_shown(error.instance)}"
+    return at, what, did_you_mean(str(error.instance), words)
+
+
+def _name_or_glob(error: _Error, at: KeyPath) -> Problem:
+    return _unknown_name(error, at, error.validator_value[0]["enum"])
 
 
 def _pattern(error: _Error, at: KeyPath) -> Problem:
@@ -119,6 +133,7 @@ _WORDING: dict[str, Callable[[_Error, KeyPath], Problem]] = {
     "type": _type,
     "const": _constant,
     "enum": _enum,
+    "anyOf": _name_or_glob,
     "pattern": _pattern,
     "minItems": _empty,
     "minLength": _empty,
@@ -148,3 +163,12 @@ def check_shape(file: YamlFile, schema: Mapping[str, Any]) -> None:
     error = best_match(Draft202012Validator(schema).iter_errors(file.data), key=relevance)
     if error is not None:
         raise file.error(*_problem(error))
+
+
+def objection(value: object, schema: Mapping[str, Any]) -> str:
+    """What a schema has against a value that is in no file, in one line; empty where it fits."""
+    error = best_match(Draft202012Validator(schema).iter_errors(value))
+    if error is None:
+        return ""
+    _, what, hint = _problem(error)
+    return f"{what} ({hint})" if hint else what

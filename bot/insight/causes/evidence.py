@@ -38,15 +38,18 @@ def ir_explains(base: Dispatch, head: Dispatch) -> bool | None:
 
     None where a side's operations are not known.
     """
-    if ir_differs(base, head) is None:
+    if base.operations is None or head.operations is None:
         return None
-    if not ir_differs(base, head):
-        return False
-    before, after = (counts(side.operations) or Counter() for side in (base, head))
-    operations = sum(abs(change) for _, change in _moved(before, after, None))
-    left, right = counts(base.instructions), counts(head.instructions)
-    instructions = 0 if left is None or right is None else abs(right[TOTAL] - left[TOTAL])
-    return operations > 0 and _FAR_LESS * operations >= instructions
+    return _explains((base.operations, head.operations), (base.instructions, head.instructions))
+
+
+@lru_cache(maxsize=4096)
+def _explains(operations: tuple[str, str], instructions: tuple[str | None, str | None]) -> bool:
+    before, after = (counts(text) or Counter() for text in operations)
+    changed = sum(abs(change) for _, change in _moved(before, after, None))
+    left, right = map(counts, instructions)
+    made = 0 if left is None or right is None else abs(right[TOTAL] - left[TOTAL])
+    return changed > 0 and _FAR_LESS * changed >= made
 
 
 def evidence(base: Dispatch, head: Dispatch) -> str:

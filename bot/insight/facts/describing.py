@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from msgspec import structs
 
+from bot.core.codec.counts import counts_text
 from bot.core.codec.digests import SUM_MODULUS, written
 from bot.core.values.program import Family, Program, Source
 from bot.core.values.reading import ProgramFacts, SourceText
@@ -32,6 +33,8 @@ def describe(facts: ProgramFacts) -> tuple[Program, tuple[Family, ...]]:
         ),
         sites=facts.sites,
         arguments=facts.arguments,
+        operations=None if facts.operations is None else counts_text(facts.operations),
+        places=dict(facts.places),
     )
     return program, families(facts.sources, reader)
 

@@ -1,21 +1,84 @@
-"""Owns the root causes: the deltas of all cells, clustered by what changed and not by where. Each is in exactly one."""
+"""Owns the root causes: the deltas of all cells, clustered by what changed and not by where. Each is in exactly one.
+
+Deltas are added up as they come, and none is copied: a large report has hundreds of thousands.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from typing import Any
 
 from bot.core.rules.delta import CellDelta
-from bot.core.values.explanation import UNKNOWN, DispatchDelta, Explanation
+from bot.core.values.explanation import UNKNOWN, DispatchDelta, Explanation, PartDelta
 from bot.core.values.root_cause import Example, RootCause, Tally
 from bot.core.values.snapshot import CellKey
 from bot.insight.causes.evidence import ir_explains
 from bot.insight.roots.knobs import PIPELINE, turned
-from bot.insight.roots.root_words import Moved, described
+from bot.insight.roots.root_words import described
 from bot.insight.roots.waterfall import moved_bytes
 
-Group = tuple[str, ...]
-_NO_KNOBS: Mapping[str, str] = {}
+Delta = DispatchDelta | PartDelta
+Sorted = tuple[Hashable, Hashable]
+"""What a delta is clustered by within its cause, and its trait: what else the words of its cluster are made of."""
+
+
+class Cluster:
+    """Deltas added up.
+
+    Attributes:
+        traits: trait → how many deltas have it.
+        deltas, net_bytes, absolute_bytes: target → how many, and the sums of their changes and of the amounts of these.
+        cells: cell that has one of the deltas → the sum of their amounts.
+        rank, largest: of the delta with the largest change: its amount below zero, cell and name; and the delta itself.
+    """
+
+    def __init__(self) -> None:
+        """Of no delta yet."""
+        self.traits: Counter[Any] = Counter()
+        self.deltas: Counter[str] = Counter()
+        self.net_bytes: Counter[str] = Counter()
+        self.absolute_bytes: Counter[str] = Counter()
+        self.cells: Counter[CellKey] = Counter()
+        self.dispatches = 0
+        self.rank, self.largest = _AFTER_ALL
+
+    def add(self, key: CellKey, delta: Delta, change_bytes: int, trait: Hashable) -> None:
+        """One more delta, of this cell."""
+        target, amount = key.target, abs(change_bytes)
+        self.traits[trait] += 1
+        self.deltas[target] += 1
+        self.net_bytes[target] += change_bytes
+        self.absolute_bytes[target] += amount
+        self.cells[key] += amount
+        self.dispatches += isinstance(delta, DispatchDelta)
+        rank = -amount, key, delta.name if isinstance(delta, DispatchDelta) else delta.what
+        if rank < self.rank:
+            self.rank, self.largest = rank, delta
+
+    def join(self, other: Cluster) -> None:
+        """All that another one has."""
+        self.traits.update(other.traits)
+        self.deltas.update(other.deltas)
+        self.net_bytes.update(other.net_bytes)
+        self.absolute_bytes.update(other.absolute_bytes)
+        self.cells.update(other.cells)
+        self.dispatches += other.dispatches
+        if other.rank < self.rank:
+            self.rank, self.largest = other.rank, other.largest
+
+    def tally(self, target: str) -> Tally:
+        """Of one target."""
+        return Tally(self.deltas[target], self.net_bytes[target], self.absolute_bytes[target])
+
+    @property
+    def total(self) -> Tally:
+        """Of all targets."""
+        return Tally(self.deltas.total(), self.net_bytes.total(), self.absolute_bytes.total())
+
+
+_AFTER_ALL: tuple[tuple[int, CellKey, str], Delta] = (1, CellKey("", ""), ""), PartDelta(UNKNOWN, "", 0)
+"""What every delta ranks before."""
 
 
 def root_causes(
@@ -27,107 +90,124 @@ def root_causes(
         changed_models: models whose text differs between the sides.
     """
     cells = {delta.key: delta for delta in deltas}
-    told = [(key, explanations[key], key.model not in changed_models) for key in sorted(explanations)]
-    moved = [one for cell in told for one in _moved(*cell)]
-    whole_bytes = sum(abs(one.change_bytes) for one in moved)
-    found = [_root_cause(group, cells, whole_bytes) for group in _clusters(moved)]
+    clusters = list(_clusters(explanations, changed_models))
+    whole_bytes = sum(cluster.total.absolute_bytes for *_, cluster in clusters)
+    found = [_root_cause(*cluster, cells, whole_bytes) for cluster in clusters]
     return tuple(sorted(found, key=lambda root: (-root.total.absolute_bytes, root.cause or "", root.what)))
 
 
-def _moved(key: CellKey, told: Explanation, same_model: bool) -> Iterator[Moved]:
+def _clusters(
+    explanations: Mapping[CellKey, Explanation], changed_models: Collection[str]
+) -> Iterator[tuple[str, Hashable, Cluster]]:
+    """Cause, what the cluster's deltas have in common, and the cluster."""
+    groups: dict[tuple[str, Hashable], Cluster] = {}
+    for key in sorted(explanations):
+        same_model = key.model not in changed_models
+        for cause, delta, change_bytes in _moved(explanations[key]):
+            what, trait = (key.model, same_model) if cause == "input" else _sorted(cause, delta)
+            if (cluster := groups.get((cause, what))) is None:
+                cluster = groups[cause, what] = Cluster()
+            cluster.add(key, delta, change_bytes, trait)
+    by_knobs = {what: groups.pop((cause, what)) for cause, what in list(groups) if cause == "strategy"}
+    yield from ((cause, what, cluster) for (cause, what), cluster in groups.items())
+    yield from (("strategy", None, cluster) for cluster in _by_knob(by_knobs))
+
+
+def _moved(told: Explanation) -> Iterator[tuple[str, Delta, int]]:
+    """Cause, delta and its change in bytes."""
     for delta in told.dispatches:
-        cause, size = delta.cause or UNKNOWN, moved_bytes(delta) or 0
-        knobs = _turned(delta) if cause == "strategy" else _NO_KNOBS
-        yield Moved(key, cause, size, delta, features=knobs, same_model=same_model)
+        yield delta.cause or UNKNOWN, delta, moved_bytes(delta) or 0
     for part in told.parts:
-        yield Moved(key, part.cause, part.change_bytes, what=part.what)
+        yield part.cause, part, part.change_bytes
 
 
-def _turned(delta: DispatchDelta) -> Mapping[str, str]:
+def _sorted(cause: str, delta: Delta) -> Sorted:
+    if isinstance(delta, PartDelta):
+        return delta.what, None
+    by = _BY.get(cause)
+    return by(delta) if by else ("", None)
+
+
+def _formed(delta: DispatchDelta) -> Sorted:
+    """Regions of one structure have other constants, shapes or offsets; the others are formed differently."""
+    row = delta.head or delta.base
+    return "structure" in delta.matched, row and row.kind
+
+
+def _turned(delta: DispatchDelta) -> Sorted:
     base, head = delta.base, delta.head
     if base is None or head is None or base.strategy is None or head.strategy is None:
-        return {}
-    return turned(base.strategy, head.strategy)
+        return (), ()
+    knobs = tuple(turned(base.strategy, head.strategy).items())
+    return knobs, knobs
 
 
-def _clusters(moved: Sequence[Moved]) -> Iterator[list[Moved]]:
-    groups: dict[Group, list[Moved]] = {}
-    for one in moved:
-        groups.setdefault(_group(one), []).append(one)
-    for (cause, *_), members in groups.items():
-        yield from _by_knob(members) if cause == "strategy" else [members]
-
-
-def _group(one: Moved) -> Group:
-    delta = one.dispatch
-    if one.cause == "input":
-        return one.cause, one.key.model
-    if delta is None:
-        return one.cause, one.what
-    by = _GROUPS.get(one.cause)
-    return (one.cause, by(delta)) if by else (one.cause,)
-
-
-def _of_ir(delta: DispatchDelta) -> str:
-    """Whether the last IR differs enough to explain the instructions."""
+def _of_ir(delta: DispatchDelta) -> Sorted:
+    """Whether the last IR differs enough to explain the instructions; and the counts of both."""
     base, head = delta.base, delta.head
-    return str(ir_explains(base, head) if base is not None and head is not None else None)
+    if base is None or head is None:
+        return None, None
+    return ir_explains(base, head), (base.operations, head.operations, base.instructions, head.instructions)
 
 
-_GROUPS: Mapping[str, Callable[[DispatchDelta], str]] = {
-    # Regions of one structure have other constants, shapes or offsets; the others are formed differently.
-    "fusion": lambda delta: "same" if "structure" in delta.matched else "formed",
+_BY: Mapping[str, Callable[[DispatchDelta], Sorted]] = {
+    "fusion": _formed,
+    "strategy": _turned,
     "codegen": _of_ir,
-    UNKNOWN: lambda delta: delta.note,
+    UNKNOWN: lambda delta: (delta.note, None),
 }
-"""Cause → what its dispatches are clustered by."""
 
 
-def _by_knob(moved: Sequence[Moved]) -> Iterator[list[Moved]]:
-    """The knob with most bytes takes all that turned it, then the next one of what is left."""
-    left = list(moved)
-    while left:
-        weights: Counter[str] = Counter()
-        for one in left:
-            for name in one.features:
-                weights[name] += abs(one.change_bytes) + 1
-        if not weights:
-            yield left
-            return
+def _by_knob(clusters: Mapping[Any, Cluster]) -> Iterator[Cluster]:
+    """The knob with most bytes takes all that turned it, then the next one of what is left.
+
+    Args:
+        clusters: knobs that differ, with the patterns of their values → what turned just these.
+    """
+    left = dict(clusters)
+    while weights := _weights(left):
         knob = min(weights, key=lambda name: (name != PIPELINE, -weights[name], name))
-        yield [one for one in left if knob in one.features]
-        left = [one for one in left if knob not in one.features]
+        found = Cluster()
+        for knobs in [knobs for knobs in left if knob in dict(knobs)]:
+            found.join(left.pop(knobs))
+        yield found
+    yield from left.values()
 
 
-def _root_cause(moved: Sequence[Moved], cells: Mapping[CellKey, CellDelta], whole_bytes: int) -> RootCause:
-    total = _tally(moved)
-    largest = min(moved, key=lambda one: (-abs(one.change_bytes), one.key, one.name))
-    delta = cells[largest.key]
+def _weights(clusters: Mapping[Any, Cluster]) -> Counter[str]:
+    weights: Counter[str] = Counter()
+    for knobs, cluster in clusters.items():
+        total = cluster.total
+        for name, _ in knobs:
+            weights[name] += total.absolute_bytes + total.deltas
+    return weights
+
+
+def _root_cause(
+    cause: str, what: Hashable, cluster: Cluster, cells: Mapping[CellKey, CellDelta], whole_bytes: int
+) -> RootCause:
+    total, key = cluster.total, cluster.rank[1]
+    delta = cells[key]
     compiled = delta.head if delta.head is not None and delta.head.measured else delta.base
-    targets = sorted({one.key.target for one in moved})
+    targets = sorted(cluster.deltas)
     return RootCause(
-        cause=None if largest.cause == UNKNOWN else largest.cause,
-        what=described(largest.cause, moved),
+        cause=None if cause == UNKNOWN else cause,
+        what=described(cause, what, cluster.traits),
         targets=tuple(targets),
-        models=tuple(sorted({one.key.model for one in moved})),
-        cells=tuple(sorted({one.key for one in moved})),
-        dispatches=sum(one.dispatch is not None for one in moved),
+        models=tuple(sorted({key.model for key in cluster.cells})),
+        cells=tuple(sorted(cluster.cells)),
+        dispatches=cluster.dispatches,
         total=total,
         share=total.absolute_bytes / whole_bytes if whole_bytes else None,
-        example=_example(largest),
-        by_target={target: _tally(one for one in moved if one.key.target == target) for target in targets},
+        example=_example(key, cluster.largest),
+        by_cell=dict(cluster.cells),
+        by_target={target: cluster.tally(target) for target in targets},
         command=compiled.command if compiled else "",
     )
 
 
-def _tally(moved: Iterable[Moved]) -> Tally:
-    changes = [one.change_bytes for one in moved]
-    return Tally(len(changes), sum(changes), sum(map(abs, changes)))
-
-
-def _example(one: Moved) -> Example:
-    delta = one.dispatch
-    if delta is None:
-        return Example(one.key, "", "", None, None, one.change_bytes, one.what)
+def _example(key: CellKey, delta: Delta) -> Example:
+    if isinstance(delta, PartDelta):
+        return Example(key, "", "", None, None, delta.change_bytes, delta.what)
     base, head = (row.code_bytes if row else None for row in (delta.base, delta.head))
-    return Example(one.key, delta.name, delta.component, base, head, one.change_bytes, delta.note)
+    return Example(key, delta.name, delta.component, base, head, moved_bytes(delta) or 0, delta.note)

@@ -28,7 +28,8 @@ def knobs(configuration: str) -> Mapping[str, str]:
     return {PIPELINE: pipeline, **dict.fromkeys(words, SET), **found}
 
 
-def turned(base: str, head: str) -> dict[str, str]:
+@lru_cache(maxsize=4096)
+def turned(base: str, head: str) -> Mapping[str, str]:
     """Knob that differs → its pattern of values: `1 → 8` for elements that differ, `other values` where many do."""
     left, right = knobs(base), knobs(head)
     names = [name for name in {**left, **right} if left.get(name) != right.get(name)]

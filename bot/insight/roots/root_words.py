@@ -3,47 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from bot.core.instructions import CLASSES
-from bot.core.values.explanation import UNKNOWN, DispatchDelta
-from bot.core.values.snapshot import CellKey, Dispatch
-from bot.insight.causes.evidence import MORE, counts, ir_differs, ir_explains, short_name
+from bot.core.values.explanation import UNKNOWN
+from bot.insight.causes.evidence import MORE, counts, short_name
 from bot.insight.roots.knobs import OTHER, PIPELINE
 
 _NAMED = 3
+_Text = str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Moved:
-    """One delta: of a dispatch, or of a part of the artifact that is none.
+def described(cause: str, what: Any, traits: Counter[Any]) -> str:
+    """What changed in all of a cluster's deltas.
 
-    Attributes:
-        what: the part in words; empty for a dispatch.
-        features: the knobs that differ, with the pattern of their values.
-        same_model: True where both sides have the same text of the model.
+    Args:
+        what: they were clustered by, within their cause.
+        traits: what else is told of them → how many of them have it.
     """
-
-    key: CellKey
-    cause: str
-    change_bytes: int
-    dispatch: DispatchDelta | None = None
-    what: str = ""
-    features: Mapping[str, str] = field(default_factory=dict)
-    same_model: bool = True
-
-    @property
-    def name(self) -> str:
-        """Of the dispatch, or the part in words."""
-        return self.dispatch.name if self.dispatch else self.what
-
-
-def described(cause: str, moved: Sequence[Moved]) -> str:
-    """What changed in all of them."""
-    if moved[0].dispatch is None and cause != "input":
-        return moved[0].what
-    return _WORDS[cause](moved)
+    return _WORDS[cause](what, traits)
 
 
 def _several(counts: Mapping[str, int]) -> str:
@@ -54,63 +33,58 @@ def _several(counts: Mapping[str, int]) -> str:
     return ", ".join([*shown, *([f"others ({rest:,})"] if rest else [])])
 
 
-def _strategy(moved: Sequence[Moved]) -> str:
-    common = set.intersection(*(set(one.features) for one in moved))
+def _strategy(_: object, traits: Counter[tuple[tuple[str, str], ...]]) -> str:
+    """Traits: the knobs that differ, with the pattern of their values."""
+    patterns: dict[str, Counter[str]] = {}
+    for knobs, count in traits.items():
+        for name, values in knobs:
+            patterns.setdefault(name, Counter())[values] += count
+    common = [name for name, values in patterns.items() if values.total() == traits.total()]
     if not common:
         return "a different configuration"
-    ordered = sorted(common, key=lambda name: (name != PIPELINE, len(_patterns(moved, name)), name))
-    patterns = _patterns(moved, ordered[0])
-    values = next(iter(patterns)) if len(patterns) == 1 else _several(patterns)
+    ordered = sorted(common, key=lambda name: (name != PIPELINE, len(patterns[name]), name))
+    first = patterns[ordered[0]]
+    values = next(iter(first)) if len(first) == 1 else _several(first)
     also = f", with {', '.join(ordered[1 : 1 + _NAMED])}" if len(ordered) > 1 else ""
     return f"{ordered[0]} {values}{also}"
 
 
-def _patterns(moved: Sequence[Moved], name: str) -> Counter[str]:
-    return Counter(one.features[name] for one in moved)
-
-
-def _fusion(moved: Sequence[Moved]) -> str:
-    if all(one.dispatch and "structure" in one.dispatch.matched for one in moved):
+def _fusion(same_structure: bool, kinds: Counter[str]) -> str:
+    if same_structure:
         return "the same regions with different constants, shapes or offsets"
-    kinds = Counter(row.kind for one in moved if one.dispatch and (row := one.dispatch.head or one.dispatch.base))
     return f"regions formed differently: {_several(kinds)}"
 
 
-def _codegen(moved: Sequence[Moved]) -> str:
-    if not all(base and head and ir_differs(base, head) is not None for base, head in _pairs(moved)):
+def _codegen(ir_explains: bool | None, traits: Counter[tuple[_Text, _Text, _Text, _Text]]) -> str:
+    """Traits: counts of operations on base and on head, and of instructions."""
+    if ir_explains is None:
         return "the same configuration, different code"
-    operations = _moved_counts(Counter((base.operations, head.operations) for base, head in _whole(moved)))
-    instructions = Counter((base.instructions, head.instructions) for base, head in _whole(moved))
-    decoded = Counter({pair: times for pair, times in instructions.items() if all(pair)})
+    before, instructions = (Counter[tuple[_Text, _Text]]() for _ in range(2))
+    for (*pair, left, right), count in traits.items():
+        before[pair[0], pair[1]] += count
+        instructions[left, right] += count
+    operations = _moved_counts(before)
+    decoded = Counter({pair: count for pair, count in instructions.items() if all(pair)})
     made = _made(_moved_counts(decoded))
-    if any(ir_explains(base, head) for base, head in _whole(moved)):
-        told = f": {_signed(operations)} in all" if operations else ", and balance over all of it"
-        return f"the same configuration; the operations before machine code differ{told}"
-    few = f"few operations before machine code differ ({_signed(operations)})" if operations else _SAME_IR
+    if ir_explains:
+        told = f": {_signed(operations)} in all" if operations else ", which balance over all of it"
+        return f"the same configuration, other operations before machine code{told}"
+    few = f"few operations before it differ ({_signed(operations)})" if operations else _SAME_IR
     of = "" if decoded == instructions else f" of the {decoded.total():,} that can be decoded"
-    return f"the same configuration, different code; {few}{f'; instructions: {made} in all{of}' if made else ''}"
+    return f"the same configuration, other machine code{f' ({made} in all{of})' if made else ''}; {few}"
 
 
-def _pairs(moved: Sequence[Moved]) -> Iterator[tuple[Dispatch | None, Dispatch | None]]:
-    """One by one: of a large report there are hundreds of thousands."""
-    return ((one.dispatch.base, one.dispatch.head) for one in moved if one.dispatch)
-
-
-def _whole(moved: Sequence[Moved]) -> Iterator[tuple[Dispatch, Dispatch]]:
-    return ((base, head) for base, head in _pairs(moved) if base and head)
-
-
-_SAME_IR = "no count of operations before machine code differs"
+_SAME_IR = "no count of operations before it differs"
 
 
 def _made(changes: Mapping[str, int]) -> str:
-    """Classes of instructions that changed most, and what else is counted of them."""
+    """Classes of instructions that changed most, and the first of what else is counted of them."""
     classes = _signed({name: changes[name] for name in changes if name in CLASSES})
-    more = [f"{words} {changes[name]:+,}" for name, words in MORE if changes.get(name)]
-    return ", ".join(filter(None, (classes, *more)))
+    more = [f"{words} {changes[name]:+,}".replace("-", "−") for name, words in MORE if changes.get(name)]
+    return ", ".join(filter(None, (classes, *more[:1])))
 
 
-def _moved_counts(pairs: Counter[tuple[str | None, str | None]]) -> dict[str, int]:
+def _moved_counts(pairs: Counter[tuple[_Text, _Text]]) -> dict[str, int]:
     """Name → how many more on head over all pairs, the largest amounts first; empty where a side's are not known."""
     found: Counter[str] = Counter()
     for (left, right), times in pairs.items():
@@ -124,27 +98,21 @@ def _moved_counts(pairs: Counter[tuple[str | None, str | None]]) -> dict[str, in
 
 
 def _signed(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{short_name(name)} {count:+,}" for name, count in list(counts.items())[:_NAMED])
+    told = (f"{short_name(name)} {f'{count:+,}'.replace('-', '−')}" for name, count in list(counts.items())[:_NAMED])
+    return ", ".join(told)
 
 
-def _says(words: str) -> Callable[[Sequence[Moved]], str]:
-    return lambda _: words
+def _says(words: str) -> Callable[[str, object], str]:
+    return lambda what, _: what or words
 
 
-def _input(moved: Sequence[Moved]) -> str:
-    """All of one model."""
-    model = moved[0].key.model
-    if moved[0].same_model:
+def _input(model: str, same_model: Counter[bool]) -> str:
+    if same_model[True]:
         return f"the text of {model} is the same, and is read differently by the compiler"
     return f"{model} itself changed"
 
 
-def _note(moved: Sequence[Moved]) -> str:
-    delta = moved[0].dispatch
-    return (delta.note if delta else "") or "not known"
-
-
-_WORDS: Mapping[str, Callable[[Sequence[Moved]], str]] = {
+_WORDS: Mapping[str, Callable[[Any, Counter[Any]], str]] = {
     "input": _input,
     "fusion": _fusion,
     "dedup-lost": _says("executables that were folded into others on base"),
@@ -152,6 +120,8 @@ _WORDS: Mapping[str, Callable[[Sequence[Moved]], str]] = {
     "strategy": _strategy,
     "codegen": _codegen,
     "container": _says("the same code under other names"),
+    "host": _says("the program around the dispatches"),
     "packaging": _says("the same code, laid out differently"),
-    UNKNOWN: _note,
+    UNKNOWN: _says("not known"),
 }
+"""Parts of artifacts, which are no dispatches, are clustered by what they are called."""

@@ -66,14 +66,15 @@ def rest_parts(
     changes = _changes(base, head)
     known = all(row.code_bytes is not None for cell in (base, head) for row in cell.dispatches)
     renamed_bytes += sum(map(named_bytes, dispatches))
-    found = list(_outside_dispatches(changes, dispatches, renamed_bytes, known))
+    code_bytes = sum(code_parts(dispatches).values())
+    found = list(_outside_dispatches(changes, dispatches, code_bytes, renamed_bytes, known))
     found += [
         PartDelta(_CAUSE_OF_PART.get(part, "container"), part_words(part), size)
         for part, size in changes.items()
         if part not in CODE and part != UNSPLIT
     ]
     rest = (head.value("artifact_bytes") or 0) - (base.value("artifact_bytes") or 0)
-    rest -= sum(part.change_bytes for part in found) + sum(code_parts(dispatches).values())
+    rest -= sum(part.change_bytes for part in found) + code_bytes
     found.append(PartDelta(UNKNOWN, "parts of the artifact that could not be told apart", rest))
     return tuple(sorted((p for p in found if p.change_bytes), key=lambda p: (-abs(p.change_bytes), p.what)))
 
@@ -95,20 +96,19 @@ def _coarse(cell: Cell) -> dict[str, int]:
 
 
 def _outside_dispatches(
-    changes: Mapping[str, int], dispatches: Sequence[DispatchDelta], renamed_bytes: int, known: bool
+    changes: Mapping[str, int], dispatches: Sequence[DispatchDelta], code_bytes: int, renamed_bytes: int, known: bool
 ) -> Iterator[PartDelta]:
     """The text of executables beyond the code of the dispatches that changed."""
     if not changes:
         return
     taken = sum(_container_bytes(delta) for delta in dispatches)
-    code = sum(code_parts(dispatches).values()) - taken
-    text = sum(size for part, size in changes.items() if part in CODE or part == UNSPLIT)
+    text = sum(size for part, size in changes.items() if part in CODE or part == UNSPLIT) - code_bytes + taken
     what = part_words("executables") if UNSPLIT in changes else OUTSIDE
     if known:
-        yield PartDelta("container", what, text - code - renamed_bytes)
+        yield PartDelta("container", what, text - renamed_bytes)
         yield PartDelta("container", RENAMED, renamed_bytes)
     else:
-        yield PartDelta(UNKNOWN, _UNKNOWN_CODE, text - code)
+        yield PartDelta(UNKNOWN, _UNKNOWN_CODE, text)
     yield PartDelta("container", TAKEN, -taken)
 
 

@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from bot.readers.ir_worker import ir_kinds
     from bot.readers.ir_worker.ir_bindings import parts_of
+    from bot.readers.ir_worker.ir_contents import contents
     from bot.readers.ir_worker.ir_locations import component_of
 else:
     import ir_kinds  # the script's own folder is first on sys.path
     from ir_bindings import parts_of
+    from ir_contents import contents
     from ir_locations import component_of
 
 Answer = dict[str, Any]
@@ -60,16 +62,19 @@ class ProgramReader:
         return {"dispatch_regions": len(regions), "linalg_ops": inside}
 
     def _whole_programs(self, files: Mapping[str, Any]) -> Answer:
-        """`phases` and `linalg_ops_before`, of the phases at hand."""
+        """`phases`, `linalg_ops_before`, `operations` and `places`, of the phases at hand."""
         phases, linalg_ops = {}, None
+        consists: Answer = {"operations": None, "places": {}}
         for phase in ("input", "global-optimization"):
             path = files.get(phase.replace("-", "_"))
             if path is not None:
                 module = self.load(path)
                 phases[phase] = _digest(module)
-                if phase == "global-optimization":
+                if phase == "input":
+                    consists = contents(self.ir, module)
+                else:
                     linalg_ops = len(self._collect(module, ir_kinds.is_linalg))
-        return {"phases": phases, "linalg_ops_before": linalg_ops}
+        return {"phases": phases, "linalg_ops_before": linalg_ops, **consists}
 
     def _children(self, module: Any) -> list[Any]:
         """The operations at the top; see `ir_kinds.collect` for why by a walk."""

@@ -10,6 +10,8 @@ and, from WHEEL_ROOT, `iree.compiler.ir`; nothing of the bot. One JSON object pe
            "linalg_ops_before": int, or null without global_optimization,
            "entry_points": [{"executable", "entry_point", "kind", "memory_bound", "bound", "bound_parts", "sites"}],
            "phases": {"input", "global-optimization": 64 hexadecimal digits}, those at hand,
+           "operations": {operation: count}, or null without input,
+           "places": {component, "" for none: count}, empty without input,
            "sources": [{"executable", "generic", "shown"}], empty without flow,
            "sites": [{"entry_point", "component": text or null, "initializer": bool}], empty without flow,
            "arguments": [{"entry_point", "index", "type", "values": [int], "distinct": int,

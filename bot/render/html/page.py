@@ -13,7 +13,7 @@ from bot.render.text.selection import Limits
 from bot.render.view.facts import build_facts
 from bot.render.view.view import build_view
 
-_LIMITS = Limits(2_000, 1_000_000, 200, 40, 20, 50, 2_000, 1, 500, 200, 200, 0, 0, 0, 600, every=True)
+_LIMITS = Limits(2_000, 1_000_000, 200, 40, 40, 2_000, 1, 500, 200, 200, 0, 0, 0, 600, every=True)
 TEMPLATE = "report.html.j2"
 
 

@@ -16,8 +16,9 @@ from bot.render.text.escape import clean, clip
 from bot.render.text.filters import plural
 from bot.render.text.fitting import Document, fitting, length
 from bot.render.text.phrase import plain
+from bot.render.view.alarms import finding_words
 from bot.render.view.facts import Facts, build_facts
-from bot.render.view.headline import finding_words, headline
+from bot.render.view.headline import headline
 
 CHECK_SUMMARY_LIMIT = 65_535
 """Characters that GitHub takes as the summary of a check run; counted as UTF-16 units."""
@@ -109,7 +110,7 @@ def _is_inside(path: str) -> bool:
 
 
 def _annotations(facts: Facts, config_path: str, paths: Mapping[str, str]) -> Iterator[Annotation]:
-    for finding in facts.report.verdict.findings:
+    for finding in facts.report.verdict.news:
         if finding.accepted is None and (place := _place(finding, config_path, paths)):
             path, line, title = place
             message = clean(plain(finding_words(facts, finding)))

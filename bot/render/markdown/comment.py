@@ -21,13 +21,13 @@ COMMENT_LIMIT = 65_536
 
 _WIDTH = 128
 TIERS = (
-    Limits(40, _WIDTH, 8, 6, 8, 12, 200, 450, 60, 40, 10, 12, 8, 24, 24),
-    Limits(40, _WIDTH, 8, 6, 8, 12, 200, 450, 60, 40, 8, 4, 5, 12, 8),
-    Limits(40, _WIDTH, 8, 6, 8, 8, 100, 240, 40, 20, 8, 4, 4, 8, 6),
-    Limits(30, _WIDTH, 6, 6, 8, 5, 60, 120, 24, 8, 6, 2, 3),
-    Limits(20, _WIDTH, 4, 5, 8, 3, 30, 50, 12, 5),
-    Limits(12, _WIDTH, 2, 4, 6, 2, 12, 12, 6, 2),
-    Limits(6, _WIDTH, 1, 2, 3, 1, 4, 4, 3, 1, 2),
+    Limits(40, _WIDTH, 8, 6, 6, 200, 450, 60, 40, 4, 12, 8, 24, 24),
+    Limits(40, _WIDTH, 8, 6, 6, 200, 450, 60, 40, 4, 4, 5, 12, 8),
+    Limits(40, _WIDTH, 8, 6, 6, 100, 240, 40, 20, 4, 4, 4, 8, 6),
+    Limits(30, _WIDTH, 6, 6, 6, 60, 120, 24, 8, 4, 2, 3),
+    Limits(20, _WIDTH, 4, 5, 6, 30, 50, 12, 5, 4),
+    Limits(12, _WIDTH, 2, 4, 6, 12, 12, 6, 2, 4),
+    Limits(6, _WIDTH, 1, 2, 3, 4, 4, 3, 1, 2),
 )
 _REPORT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 WHERE = "the job summary, report.html and report.json"

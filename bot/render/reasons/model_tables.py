@@ -10,8 +10,8 @@ from bot.render.text.escape import clip
 from bot.render.text.filters import UNKNOWN, relative, sides
 from bot.render.text.phrase import Phrase, code, phrase
 from bot.render.text.selection import Limits, Listing, fair_in_order, listing
+from bot.render.text.text_tables import Row, Table, name_cell
 from bot.render.view.facts import NAME_LIMIT, Facts
-from bot.render.view.text_tables import Row, Table, name_cell
 
 _FUSION = {
     "linalg_ops_before": "linalg ops before fusion",
@@ -53,7 +53,9 @@ def _ratio(value: float | None) -> str:
 
 def fusion_table(facts: Facts, limits: Limits) -> Table:
     """How coarse fusion is, model by model; without `every` only where that changed."""
-    found = [one for one in facts.report.overview.fusion if limits.every or one.base != one.head]
+    found = [
+        one for one in facts.report.overview.fusion if limits.every or (one.base and one.head and one.base != one.head)
+    ]
     rows = listing(map(_fusion_row, found[: limits.overview]), len(found), "row of fusion")
     return Table(("model", *_FUSION.values(), "ops per site"), rows, small=True, about=_ABOUT_FUSION)
 
@@ -84,10 +86,10 @@ def folding_table(facts: Facts, limits: Limits) -> Table:
 
 
 def _refolded(one: Folding) -> bool:
-    """True where the counts differ; bytes do with any change of code."""
+    """True where the counts of both sides differ; bytes do with any change of code."""
     fields = ("regions", "executables", "families", "surplus_executables")
     left, right = ([getattr(side, name, None) for name in fields] for side in (one.base, one.head))
-    return left != right
+    return one.base is not None and one.head is not None and left != right
 
 
 def _fold_row(facts: Facts, one: Folding) -> Row:

@@ -1,24 +1,23 @@
-"""What is said of why: root causes and a line for every alarm under the headline, and the stories that fold."""
+"""What is said of why: root causes, which of them is a cell's own, and the stories of cells that fold."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate, islice
 
-from bot.core.rules.quiet import is_standing
-from bot.core.values.explanation import UNATTRIBUTED, Explanation
+from bot.core.values.explanation import UNATTRIBUTED
 from bot.core.values.root_cause import Example, RootCause
 from bot.core.values.snapshot import CellKey
 from bot.render.text.escape import clean, clip
 from bot.render.text.filters import UNKNOWN, amount, plural, sides, signed
 from bot.render.text.phrase import Phrase, code, joined, phrase, strong
 from bot.render.text.selection import Limits, Listing, fair_in_order, listing
-from bot.render.view.facts import NAME_LIMIT, Facts, cells_phrase
-from bot.render.view.story import SHORT_NOTE, Room, Story, by_cause, cause_words, dispatch_line, reason, story
-from bot.render.view.text_tables import Line
+from bot.render.text.text_tables import Line
+from bot.render.view.facts import NAME_LIMIT, Facts
+from bot.render.view.story import Room, Story, cause_words, story
 
-_WHAT = 240
+_WHAT, _SHORT_WHAT = 200, 90
 _NAMES = 3
 _ENOUGH = 0.9
 
@@ -52,16 +51,39 @@ def held(facts: Facts, shown: Listing[Line]) -> str:
     return f"{len(shown.items)} of {shown.total} hold {sum(shares) * 100:.0f} % of all bytes that moved"
 
 
+def cause_of(facts: Facts, shown: Listing[Line], key: CellKey) -> str:
+    """`cause 2 (93 % of its change)`: the root cause with most of a cell's bytes; in words where it is not shown."""
+    sizes = [(root.by_cell.get(key, 0), -place) for place, root in enumerate(facts.report.root_causes, 1)]
+    size, place = max(sizes, default=(0, 0))
+    if not size:
+        return ""
+    root = facts.report.root_causes[-place - 1]
+    named = (
+        f"cause {-place}"
+        if -place <= len(shown.items)
+        else f"largest part: {clean(root.what.partition(', with ')[0], _SHORT_WHAT)}"
+    )
+    return f"{named} ({100 * size // sum(size for size, _ in sizes)} % of its change)"
+
+
 def _root_said(facts: Facts, root: RootCause) -> Phrase:
-    """Cause and what; the net change, and where some of it cancels out the sum of all amounts; how much that is."""
-    net, absolute = root.total.net_bytes, root.total.absolute_bytes
-    gross = f" net, {amount(absolute)} in all" if abs(net) != absolute else ""
-    share = "" if root.share is None else f", {root.share * 100:.0f} % of all bytes that moved"
-    counted = f"{plural(root.dispatches, 'dispatch')} of " if root.dispatches else ""
+    """What, cause, the net change and, where some of it cancels out, the sum of all amounts; and where."""
+    what = clean(root.what, _WHAT)
+    cause = "" if root.example.dispatch == "" and root.cause != "input" else f" ({cause_words(root.cause)})"
+    if root.cause is None:
+        what, cause = f"cause not known: {what}", ""
     models = _named((clip(model, NAME_LIMIT) for model in root.models), len(root.models), "model")
     targets = _named((facts.short[target] for target in root.targets), len(root.targets), "target")
-    what = f": {clean(root.what, _WHAT)}. {signed(net)}{gross}{share}, in {counted}"
-    return phrase(strong(cause_words(root.cause)), what, models, " on ", targets)
+    counted = f"{plural(root.dispatches, 'dispatch')} in " if root.dispatches else ""
+    return phrase(strong(what), f"{cause} · {_size(root)} · {counted}", models, " on ", targets)
+
+
+def _size(root: RootCause) -> str:
+    """`+1,675 B (2 %)`, `+493,243 B net, 494,125 B moved (26 %)`."""
+    net, absolute = root.total.net_bytes, root.total.absolute_bytes
+    gross = f" net, {amount(absolute)} moved" if abs(net) != absolute else ""
+    share = "" if root.share is None else f" ({root.share * 100:.0f} %)"
+    return f"{signed(net)}{gross}{share}"
 
 
 def _named(names: Iterable[str], count: int, noun: str) -> Phrase:
@@ -69,12 +91,22 @@ def _named(names: Iterable[str], count: int, noun: str) -> Phrase:
 
 
 def _root_details(facts: Facts, root: RootCause) -> Iterator[Phrase]:
-    ordered = sorted(root.by_target.items(), key=lambda found: -found[1].absolute_bytes)
-    if len(ordered) > 1:
-        told = ((code(facts.short[name]), f" {signed(sum_.net_bytes)} in {sum_.deltas:,}") for name, sum_ in ordered)
-        yield joined((phrase(*words) for words in told), ", ")
+    if len(root.by_target) > 1:
+        yield joined(_by_target(facts, root), ", ")
     if root.total.deltas > 1 or root.example.dispatch:
         yield phrase("largest: ", _example(facts, root.example))
+
+
+def _by_target(facts: Facts, root: RootCause) -> Iterator[Phrase]:
+    """Each target's part, largest first; one for those with the same: ``+1,675 B each on `cuda`, `rocm` ``."""
+    alike: dict[tuple[int, int], list[str]] = {}
+    for name, sum_ in sorted(root.by_target.items(), key=lambda found: -found[1].absolute_bytes):
+        alike.setdefault((sum_.net_bytes, sum_.deltas), []).append(name)
+    for (net_bytes, deltas), names in alike.items():
+        each = " each" if len(names) > 1 else ""
+        counted = f" in {deltas:,}" if root.dispatches else ""
+        where = joined([(code(facts.short[name]),) for name in names], ", ")
+        yield phrase(f"{signed(net_bytes)}{each}{counted} on ", where)
 
 
 def _example(facts: Facts, one: Example) -> Phrase:
@@ -82,22 +114,9 @@ def _example(facts: Facts, one: Example) -> Phrase:
     cell = phrase(" of ", code(clip(one.key.model, NAME_LIMIT)), " on ", code(facts.short[one.key.target]))
     if not one.dispatch:
         return phrase(signed(one.change_bytes), cell)
-    size, note = sides(one.base_bytes, one.head_bytes), clean(one.note, SHORT_NOTE)
+    size = sides(one.base_bytes, one.head_bytes)
     shown = signed(one.change_bytes) if UNKNOWN in size or one.base_bytes == one.head_bytes else size
-    return phrase(code(clip(one.dispatch, NAME_LIMIT)), place, cell, f" {shown}", f" ({note})" if note else "")
-
-
-def causes(facts: Facts, limits: Limits) -> Listing[Line]:
-    """A line for the alarming cells of one model of which the same is told, worst first.
-
-    Its detail is of the worst cell: what its code moved by cause, and its largest dispatch.
-    """
-    groups: dict[tuple[str | None, ...], list[CellKey]] = {}
-    for key in _alarming(facts):
-        told = facts.report.explanations[key]
-        groups.setdefault((key.model, told.cause, told.why, told.component), []).append(key)
-    shown = fair_in_order(list(groups.values()), lambda keys: keys[0].model, limits.causes)
-    return listing((_line(facts, keys, limits) for keys in shown), len(groups), "cause")
+    return phrase(code(clip(one.dispatch, NAME_LIMIT)), place, cell, f" {shown}")
 
 
 def whys(facts: Facts, limits: Limits) -> Listing[WhyCell]:
@@ -115,27 +134,6 @@ def whys(facts: Facts, limits: Limits) -> Listing[WhyCell]:
 
 def _alarming(facts: Facts) -> list[CellKey]:
     """Cells that are worse than the rules allow or newly broken, where it is known why."""
-    found = [finding.key for finding in facts.report.verdict.findings if not is_standing(finding)]
+    found = [finding.key for finding in facts.report.verdict.news]
     found += [delta.key for delta in facts.states["newly-broken"]]
     return [key for key in dict.fromkeys(found) if key in facts.report.explanations]
-
-
-def _line(facts: Facts, keys: Sequence[CellKey], limits: Limits) -> Line:
-    worst = facts.report.explanations[keys[0]]
-    details = joined(_details(worst), "; ")
-    if len(keys) > 1 and details:
-        details = phrase("on ", code(facts.short[keys[0].target]), ": ", details)
-    return Line(phrase(cells_phrase(facts, sorted(keys), min(12, limits.names)), ": ", reason(worst)), details)
-
-
-def _details(explanation: Explanation) -> Iterator[Phrase]:
-    """The artifact's change by cause, and the dispatch whose code changed most, with what differs in it."""
-    if told := by_cause(explanation):
-        yield phrase(f"by cause: {told}")
-    delta = explanation.dispatches[0] if explanation.dispatches else None
-    sizes = [row.code_bytes if row else 0 for row in (delta.base, delta.head)] if delta else []
-    if delta is not None and None not in sizes and sizes[0] != sizes[1]:
-        line, note = dispatch_line(delta), clean(delta.note, SHORT_NOTE)
-        known = delta.cause == explanation.cause == "codegen" or note == clean(explanation.why, SHORT_NOTE)
-        more = f": {note}" if note and not known else ""
-        yield phrase("largest: ", code(clip(line.name, NAME_LIMIT)), f" {line.numbers['code'].text}{more}")

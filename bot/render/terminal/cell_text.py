@@ -17,12 +17,28 @@ from bot.core.values.program import Family
 from bot.core.values.snapshot import CellKey
 from bot.render.terminal.drawing import LEVELS, table_of, text_of
 from bot.render.text.escape import clean, clean_block
-from bot.render.text.filters import change, sides, signed
+from bot.render.text.filters import change, plural, sides, signed
 from bot.render.view.compilers import reproduction
-from bot.render.view.story import DispatchLine, Room, Story, cause_words, dispatch_line, family_lines, story
+from bot.render.view.story import Room, Story, cause_words, dispatch_line, family_lines, story
 
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 _MESSAGE_LINES = 12
+_STATES: Mapping[str, str] = {
+    "newly-broken": "newly broken",
+    "removed": "gone from head",
+    "fixed": "compiles now",
+    "broken": "broken on both sides",
+    "unmeasured": "not measured",
+    "same": "did not change",
+}
+_STATUSES: Mapping[str, str] = {
+    "ok": "compiles",
+    "absent": "not there",
+    "failed": "does not compile",
+    "timeout": "timed out",
+    "over-stack-limit": "over the compiler's stack limit",
+    "unsupported": "cannot be compiled for this target",
+}
 _Parts = Iterator["Text | Table | Padding"]
 
 
@@ -69,22 +85,26 @@ def print_dispatch(told: Told, delta: DispatchDelta, console: Console) -> None:
         console.print(part)
 
 
+def state_words(state: str) -> str:
+    """A cell's state in words."""
+    return _STATES.get(state, clean(state))
+
+
+def ends_words(ends: str) -> str:
+    """How a cell ended on both sides, `ok → failed`, in words; anything else as it is."""
+    return " → ".join(_STATUSES.get(end) or state_words(end) for end in ends.split(" → "))
+
+
 def _cell_parts(told: Told) -> _Parts:
     yield _title(told)
     yield from (Text(f"{level}: {clean(words)}", LEVELS.get(level, "")) for level, words in told.findings)
     yield from _failures(told)
-    if told.roots:
-        yield Text("\nRoot causes that this cell has a part in, and their bytes over all cells", "bold")
-    for cause, what, net_bytes in told.roots:
-        yield Text.assemble("  ", (cause_words(cause), "bold"), f": {clean(what)}: {signed(net_bytes)}")
     if told.explanation is None and told.state == "changed":
         yield Text("\nthe report does not say why", "yellow")
-    view = story(told.explanation, told.families, Room()) if told.explanation else None
-    if view:
-        yield Text.assemble("\n", text_of(view.said), ".")
+    if told.explanation:
+        yield from _story(told.explanation, story(told.explanation, told.families, Room()))
     yield from _metrics([metric for metric in told.metrics if metric.base != metric.head])
-    if view:
-        yield from _story(view)
+    yield from _roots(told)
     if told.families:
         yield Text("\nWhat deduplication left behind", "bold")
         yield from (Padding(text_of(line), (0, 0, 0, 2)) for line in family_lines(told.families, Room()))
@@ -93,13 +113,20 @@ def _cell_parts(told: Told) -> _Parts:
 def _title(told: Told) -> Text:
     reason = f" ({clean(told.reason)})" if told.reason else ""
     name = Text.assemble((clean(told.key.model), "bold cyan"), " on ", (clean(told.key.target), "bold cyan"))
-    return Text.assemble(name, ": ", (clean(told.state), "bold"), reason)
+    return Text.assemble(name, ": ", (state_words(told.state), "bold"), reason)
+
+
+def _roots(told: Told) -> _Parts:
+    if told.roots:
+        yield Text("\nRoot causes that this cell has a part in, and their bytes over all cells", "bold")
+    for cause, what, net_bytes in told.roots:
+        yield Text.assemble("  ", (cause_words(cause), "bold"), f": {clean(what)}: {signed(net_bytes)}")
 
 
 def _failures(told: Told) -> _Parts:
     for side, message in told.failures.items():
         if message:
-            yield Text(f"\n{side}: {clean(told.status.get(side, '')) or 'failed'}", "bold")
+            yield Text(f"\n{side}: {ends_words(told.status.get(side) or 'failed')}", "bold")
             lines = clean_block(message).split("\n")[:_MESSAGE_LINES]
             yield Padding(Text("\n".join(lines), "dim"), (0, 0, 0, 4))
 
@@ -113,7 +140,20 @@ def _metrics(changed: Sequence[MetricDelta]) -> _Parts:
         yield table
 
 
-def _story(view: Story) -> _Parts:
+def _story(explanation: Explanation, view: Story) -> _Parts:
+    """The sums first, then where they come from."""
+    yield Text.assemble("\n", text_of(view.said), ".")
+    yield from _falls(view)
+    if view.dispatches:
+        yield Text(f"\nDispatches that changed ({view.dispatches.total:,}; --dispatch NAME tells more)", "bold")
+    for alike in _changes(explanation.dispatches):
+        yield from _change(alike)
+    if view.rest:
+        yield Text(view.rest, "dim")
+    yield from _components(view)
+
+
+def _falls(view: Story) -> _Parts:
     if view.falls:
         table = table_of("The artifact's change by cause", "cause", "part", "change", numbers_from=2)
         for fall in view.falls:
@@ -121,11 +161,9 @@ def _story(view: Story) -> _Parts:
             for what, moved in fall.parts:
                 table.add_row("", Text(what), moved)
         yield table
-    if view.dispatches:
-        yield Text(f"\nDispatches that changed ({view.dispatches.total:,}; --dispatch NAME tells more)", "bold")
-        yield from _dispatches(view.dispatches.items)
-    if view.rest:
-        yield Text(view.rest, "dim")
+
+
+def _components(view: Story) -> _Parts:
     if view.components:
         sizes = ("dispatch sites", "code, base → head", "stack frame, base → head")
         table = table_of("Components that moved", "component", *sizes)
@@ -134,21 +172,41 @@ def _story(view: Story) -> _Parts:
         yield table
 
 
-def _dispatches(lines: Sequence[DispatchLine]) -> _Parts:
-    """Blocks instead of a table's rows: names are long, terminals are narrow; those of the same size by cause."""
-    alike: dict[str, list[str]] = {}
+def _changes(dispatches: Sequence[DispatchDelta]) -> Sequence[Sequence[DispatchDelta]]:
+    """The dispatches that changed alike together, in the order of the first of each."""
+    changes: dict[tuple[str | None, str, bool, bool], list[DispatchDelta]] = {}
+    for delta in dispatches:
+        change = (delta.cause, delta.note, delta.base is None, delta.head is None)
+        changes.setdefault(change, []).append(delta)
+    return tuple(changes.values())
+
+
+def _change(alike: Sequence[DispatchDelta]) -> _Parts:
+    """One change, and the dispatches that it is true of: blocks, as names are long and terminals narrow."""
+    lines, known = [dispatch_line(delta) for delta in alike], [_grown(delta) for delta in alike]
+    about = lines[0]
+    sums = [plural(len(alike), "dispatch")] if len(alike) > 1 else []
+    sums += [f"code {signed(sum(filter(None, known)))}"] if len(alike) > 1 and None not in known else []
+    note = f": {about.note}" if about.note else ""
+    yield Padding(Text.assemble((about.cause, "bold"), *(f", {part}" for part in sums), note), (0, 0, 0, 2))
+    equal: list[str] = []
     for line in lines:
         numbers = [f"{label} {number.text}" for label, number in line.numbers.items() if number.differs]
         if not numbers:
-            alike.setdefault(line.cause, []).append(line.name)
+            equal.append(line.name)
             continue
-        yield Text.assemble("  ", (line.name, "cyan"))
-        yield Padding(Text(f"{line.cause} in {line.component}: {', '.join(numbers)}"), (0, 0, 0, 4))
-        if line.note:
-            yield Padding(Text(line.note, "dim"), (0, 0, 0, 4))
-    for cause, names in alike.items():
-        words = f"{cause}, all numbers equal ({len(names):,}): "
-        yield Padding(Text.assemble(words, (", ".join(names), "cyan")), (0, 0, 0, 2))
+        yield Padding(Text(line.name, "cyan"), (0, 0, 0, 4))
+        yield Padding(Text(f"in {line.component}: {', '.join(numbers)}"), (0, 0, 0, 6))
+    if equal:
+        words = f"all numbers equal ({len(equal):,}): "
+        yield Padding(Text.assemble(words, (", ".join(equal), "cyan")), (0, 0, 0, 4))
+
+
+def _grown(delta: DispatchDelta) -> int | None:
+    """Head − base of its code, where what is there is known; a side without it has none."""
+    sizes = [side.code_bytes if side else 0 for side in (delta.base, delta.head)]
+    base, head = sizes
+    return None if base is None or head is None else head - base
 
 
 def _dispatch_parts(delta: DispatchDelta) -> _Parts:

@@ -26,7 +26,8 @@ class _Counts(ProgressColumn):
 class MeasureProgress:
     """Cells done, running, failed, and the time left; use as a context manager.
 
-    The methods may be called from any thread.
+    The methods may be called from any thread. What is compiled again runs, and is counted once: no more can be done,
+    nor fail, than the last plan had to do.
     """
 
     def __init__(self, console: Console) -> None:
@@ -60,10 +61,11 @@ class MeasureProgress:
 
     def plan(self, cells: int, cached: int, cost: float) -> None:
         """How much there is to do: all cells, how many of them the cache has, and the cost of the others."""
-        self._total, self._done = cells, cached
+        with self._lock:
+            self._total, self._done, self._failed = cells, cached, 0
+            self._bar.reset(self._task, total=cost or 1.0)
+            self._refresh()
         self.say(f"{cells} cells, {cached} of them in the cache")
-        self._bar.update(self._task, total=cost or 1.0)
-        self._refresh()
 
     def started(self, name: str) -> None:
         """Something began to run."""
@@ -80,6 +82,8 @@ class MeasureProgress:
     def measured(self, _side: str, cell: Cell, cost: float) -> None:
         """A cell is done, well or badly."""
         with self._lock:
+            if self._done >= self._total:
+                return
             self._done += 1
             self._failed += not cell.measured
             self._bar.advance(self._task, cost)

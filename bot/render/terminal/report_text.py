@@ -1,4 +1,4 @@
-"""The report on a terminal: verdict, grid, failures, the biggest movers; colours where the terminal has them."""
+"""The report on a terminal, in the order of the comment; colours where the terminal has them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ from rich.text import Text
 from bot.core.values.whole_report import Report
 from bot.render.terminal.drawing import LEVELS, table_of, text_of
 from bot.render.text.escape import clean, clean_block
-from bot.render.text.filters import change, plural, sides
+from bot.render.text.filters import plural, relative, sides
 from bot.render.text.selection import Limits
 from bot.render.view.failures import FailureGroup
 from bot.render.view.grid import Block, Grid
-from bot.render.view.movers import Movers
-from bot.render.view.rows import MetricRow
+from bot.render.view.totals import Totals
 from bot.render.view.view import ReportView, build_view
 
 _STATES = {"newly-broken": "bold red", "broken": "magenta", "fixed": "green", "same": "dim", "unmeasured": "dim"}
@@ -26,7 +25,7 @@ _VERDICTS = {"fail": "bold red", "warn": "bold yellow", "pass": "bold green", "u
 
 def print_report(report: Report, console: Console) -> None:
     """Print what a person in front of a terminal wants to know; the files have the rest."""
-    limits = Limits(40, max(console.width, 40) * 13 // 10, 4, 6, 10, 1, 10, 1, 12, 1, 6)
+    limits = Limits(40, max(console.width, 40) * 13 // 10, 4, 6, 10, 10, 1, 12, 1, 4)
     for part in _parts(build_view(report, limits)):
         console.print(part)
 
@@ -35,26 +34,59 @@ def _parts(view: ReportView) -> Iterator[Text | Table | Padding]:
     if view.broke:
         yield Text(f"the analysis broke: {view.broke}", "bold red")
     yield text_of(view.headline, _VERDICTS[view.status])
+    yield from _changes(view)
+    yield from _totals(view.totals)
+    yield from _causes(view)
+    yield from _alarms(view)
+    yield from _grid(view.grid)
+    for group in view.unmeasured:
+        yield Text.assemble("not measured: ", text_of(group.cells), f": {clean(group.reason)}", style="dim")
+    yield from _failures("Newly broken", view.broken_newly.items)
+    yield from _failures("Broken on both sides", view.broken.items)
+    yield from (Text(f"note: {clean(note)}", "yellow") for note in view.notes)
+
+
+def _changes(view: ReportView) -> Iterator[Text]:
+    words = [text_of(one) for one in view.changes] or [Text("nothing of what is measured")]
+    yield Text.assemble(("What changed: ", "bold"), Text(" | ").join(words))
+    if view.compared.commits:
+        yield text_of(view.compared.commits)
+
+
+def _totals(totals: Totals) -> Iterator[Table | Text]:
+    table = table_of("", "target", "change", "all models, base → head", "larger / smaller", "worst", numbers_from=1)
+    table.columns[-1].justify = "left"
+    for row in totals.rows:
+        ways = f"{row.larger} / {row.smaller}" if row.larger or row.smaller else "–"
+        change = relative(row.base, row.head) if row.cells else "n/a"
+        name = Text(clean(row.target) or "all", "cyan" if row.target else "bold")
+        worst = text_of(row.worst)
+        worst.stylize(LEVELS.get(row.level, ""))
+        table.add_row(name, change, sides(row.base, row.head), ways, worst)
+    yield table
+    if totals.still:
+        yield Text(f"no change on {', '.join(map(clean, totals.still))}", "dim")
+
+
+def _causes(view: ReportView) -> Iterator[Text | Padding]:
     if view.roots.items:
         yield Text(f"Root causes{f' ({view.held})' if view.held else ''}", "bold")
     for number, root in enumerate(view.roots, 1):
         yield Text.assemble(f"{number}. ", text_of(root.said))
         yield Padding(text_of(root.detail), (0, 0, 0, 3), style="dim")
-    for line in view.causes:
-        yield Text.assemble("- ", text_of(line.said))
-        if line.detail:
-            yield Padding(text_of(line.detail), (0, 0, 0, 2), style="dim")
-    yield text_of(view.counts)
-    yield text_of(view.compared.versions)
-    yield from (Text(f"note: {clean(note)}", "yellow") for note in view.notes)
-    yield from _grid(view.grid)
-    for group in view.undrawn:
-        yield Text.assemble("not measured: ", text_of(group.cells), f": {clean(group.reason)}", style="dim")
-    yield from _failures("Newly broken", view.broken_newly.items)
-    yield from _findings(view)
-    yield from _movers("Largest regressions", view.regressions)
-    yield from _movers("Largest improvements", view.improvements)
-    yield from _failures("Broken on both sides", view.broken.items)
+
+
+def _alarms(view: ReportView) -> Iterator[Text]:
+    if view.alarms.lines:
+        title = "Over the limit" if view.status == "fail" else "To look at"
+        yield Text(f"\n{title} ({plural(view.alarms.cells, 'cell')})", "bold")
+    for alarm in view.alarms.lines:
+        yield Text.assemble(f"{alarm.mark} ", text_of(alarm.said, LEVELS.get(alarm.level, "bold")))
+    for count, noun, how in ((view.alarms.more, "more cell", ""), (view.alarms.warned, "cell", " at a warning level")):
+        if count:
+            yield Text(f"…and {plural(count, noun)}{how}, in the files", "dim")
+    for line in view.close:
+        yield Text.assemble("close to a limit: ", text_of(line), style="yellow")
 
 
 def _grid(grid: Grid) -> Iterator[Text | Table]:
@@ -86,32 +118,3 @@ def _failures(title: str, groups: tuple[FailureGroup, ...]) -> Iterator[Text | P
         yield Text.assemble(text_of(group.what), alike, ": ", text_of(group.cells))
         if group.diagnostics:
             yield Padding(Text(clean_block(group.diagnostics), "dim"), (0, 0, 0, 4))
-
-
-def _findings(view: ReportView) -> Iterator[Table | Text]:
-    if view.exceeded:
-        table = table_of("Over a limit, or lost", "model", "target", "metric", "actual", "allowed", numbers_from=5)
-        for row in view.exceeded:
-            actual = Text(clean(row.actual), LEVELS.get(row.level, ""))
-            table.add_row(*_names(row), row.metric or "state", actual, Text(clean(row.limit)))
-        yield table
-
-
-def _names(row: MetricRow) -> tuple[Text, Text]:
-    return Text(clean(row.model), "cyan"), Text(clean(row.target), "cyan")
-
-
-def _movers(title: str, movers: Movers) -> Iterator[Table | Text]:
-    if not movers.top:
-        return
-    table = table_of(title, "model", "target", "base → head", "change", numbers_from=2)
-    metric = ""
-    for row in movers.top:
-        if row.metric != metric:
-            table.add_row(Text(row.metric, "bold"))
-            metric = row.metric
-        values = sides(row.base, row.head, row.unit), change(row.base, row.head, row.unit)
-        table.add_row(*_names(row), values[0], Text(values[1], LEVELS.get(row.level, "")))
-    yield table
-    if movers.top.more:
-        yield Text(f"{len(movers.top.items)} of {plural(movers.top.total, movers.top.noun)}", "dim")

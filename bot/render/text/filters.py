@@ -4,6 +4,7 @@ from __future__ import annotations
 
 _SUFFIX = {"count": "", "bytes": " B", "ms": " ms", "KiB": " KiB"}
 UNKNOWN = "n/a"
+MINUS = "−"
 _SUPERSCRIPT = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -27,20 +28,20 @@ def signed(change: int | None, unit: str = "bytes") -> str:
     """A difference with its sign and unit: `+33,552 B`; `±0` for none, `n/a` for None."""
     if not change:
         return UNKNOWN if change is None else "±0"
-    return f"{change:+,}{_SUFFIX[unit]}"
+    return f"{change:+,}{_SUFFIX[unit]}".replace("-", MINUS)
 
 
 def percent(ratio: float | None) -> str:
-    """A relative change (0.5 is `+50.0 %`); never `+0.0 %` for a change, nor `-100.0 %` for less than all.
+    """A relative change (0.5 is `+50.0 %`); never `+0.0 %` for a change, nor `−100.0 %` for less than all.
 
     `–` for None: there is nothing to relate to.
     """
     if not ratio:
         return "–" if ratio is None else "0 %"
     size = min(abs(ratio) * 100, 99.9) if -1 < ratio < 0 else abs(ratio) * 100
-    sign = "-" if ratio < 0 else "+"
+    sign = MINUS if ratio < 0 else "+"
     if round(size, 1) == 0:
-        return "<0.1 %" if ratio > 0 else "-<0.1 %"
+        return "<0.1 %" if ratio > 0 else f"{MINUS}<0.1 %"
     return f"{sign}{size:,.{0 if size >= 999.95 else 1}f} %"
 
 
@@ -80,9 +81,9 @@ def _many(noun: str) -> str:
 
 
 def grid_percent(ratio: float | None) -> str:
-    """A relative change for narrow columns, in percent without its sign: `+67`, `-3.1`, `<0.1`."""
+    """A relative change for narrow columns, in percent without its sign: `+67`, `−3.1`, `<0.1`."""
     if ratio is not None and abs(ratio) >= 0.0995:
-        return f"{ratio * 100:+,.0f}"
+        return f"{ratio * 100:+,.0f}".replace("-", MINUS)
     return percent(ratio).removesuffix(" %")
 
 

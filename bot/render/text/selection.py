@@ -46,12 +46,11 @@ class Limits:
         grid_models: rows of the grid.
         grid_width: of the grid, in small characters: 6 pixels on GitHub, one column on a terminal.
         failures: notes, and groups of failed cells, each with `lines` of diagnostics.
-        movers: rows of the table of regressions; improvements get a third.
-        per_metric: rows per metric in the folded tables of regressions and improvements.
+        alarms: lines of cells that broke a rule.
         changed: changed metrics of changed cells.
         names: cells named in one list.
         commands: cells whose commands are printed.
-        causes: lines of cause and place, each for the alarming cells of one model that are alike.
+        causes: root causes.
         whys: cells whose change is explained, each with `dispatches` rows in a table and `diff_lines` of a diff.
         overview: rows of what is said of whole models.
         every: True where what did not change is told, too.
@@ -61,8 +60,7 @@ class Limits:
     grid_width: int
     failures: int
     lines: int
-    movers: int
-    per_metric: int
+    alarms: int
     findings: int
     changed: int
     names: int

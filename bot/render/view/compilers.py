@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from bot.core.values.snapshot import CellKey, Snapshot
-from bot.core.values.whole_report import Report
+from bot.core.values.whole_report import ONCE, Report
 from bot.render.text.escape import clip
 from bot.render.text.filters import plural
 from bot.render.text.phrase import Phrase, Span, code, joined, phrase
@@ -34,14 +34,12 @@ class Compared:
     """What was compared.
 
     Attributes:
-        versions: both sides in a few words.
         commits: both commits and how the base was found; empty where both sides are of one commit.
         rows: facts that each side has.
         baseline: how the base was found.
         suite: the models, and which of them differ between the sides.
     """
 
-    versions: Phrase
     commits: Phrase
     rows: tuple[SideRow, ...]
     baseline: Phrase
@@ -50,9 +48,8 @@ class Compared:
 
 def compared(report: Report) -> Compared:
     """Describe both sides."""
-    versions = phrase("Base ", _version(report.base), ", head ", _version(report.head), ".")
     rows = tuple(map(SideRow, _WHAT, _facts(report.base), _facts(report.head)))
-    return Compared(versions, _commits(report), rows, _baseline(report), _suite(report))
+    return Compared(_commits(report), rows, _baseline(report), _suite(report))
 
 
 def _commits(report: Report) -> Phrase:
@@ -73,12 +70,6 @@ def _age(report: Report) -> Phrase:
     if not distance:
         return ()
     return phrase(f", measured {plural(distance, 'commit')} before it", *(" at ", _short(measured)) if measured else ())
-
-
-def _version(side: Snapshot) -> Phrase:
-    compiler = side.compiler
-    revision = phrase(" (", code(compiler.revision[:_REVISION_CHARS]), ")") if compiler.revision else ()
-    return phrase("IREE ", code(clip(compiler.version, 48)), revision)
 
 
 _WHAT = ("compiler version", "compiler revision", "compiler SHA-256", "SPEC", "source commit", "source ref", "flags")
@@ -139,7 +130,7 @@ class Commands:
 
 
 def commands(facts: Facts, limits: Limits) -> Listing[Commands]:
-    """The exact commands of every alarming cell: newly broken, with a finding, or over the stack limit."""
+    """The exact commands of every alarming cell: newly broken, or with a finding of this change."""
     keys = list(dict.fromkeys(_alarming(facts)))
     shown = fair_in_order(keys, lambda key: key.model, limits.commands)
     return listing((_commands(facts, key) for key in shown), len(keys), "command")
@@ -148,10 +139,7 @@ def commands(facts: Facts, limits: Limits) -> Listing[Commands]:
 def _alarming(facts: Facts) -> Iterator[CellKey]:
     yield from (delta.key for delta in facts.states["newly-broken"])
     lost = {delta.key for delta in facts.states["unmeasured"] if None in (delta.base, delta.head)}
-    yield from (finding.key for finding in facts.report.verdict.findings if finding.key not in lost)
-    for delta in facts.report.deltas:
-        if delta.head is not None and delta.head.status == "over-stack-limit":
-            yield delta.key
+    yield from (finding.key for finding in facts.report.verdict.news if finding.key not in lost)
 
 
 def _commands(facts: Facts, key: CellKey) -> Commands:
@@ -177,4 +165,5 @@ def notes(report: Report, limits: Limits) -> Listing[str]:
     told = [*report.notes]
     for name, side in (("base", report.base), ("head", report.head)):
         told += [f"{name}: {note}" for note in side.notes]
+    told.sort(key=lambda note: note.startswith(ONCE))
     return first([clip(note, _VALUE_LIMIT) for note in told], limits.failures, "note")

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from bot.core.metrics import METRIC_BY_ID, METRICS
 from bot.core.rules.delta import CellDelta, exact_changes
 from bot.render.text.escape import clip
-from bot.render.text.filters import amount
+from bot.render.text.filters import amount, plural
 from bot.render.text.phrase import Phrase, code, phrase
 from bot.render.text.selection import Limits, Listing, fair_in_order, listing
 from bot.render.view.facts import NAME_LIMIT, Facts, by_model, cells_phrase
-from bot.render.view.failures import failure_words
-from bot.render.view.movers import finding_of
+from bot.render.view.failures import failure_words, grouped
 from bot.render.view.rows import MetricRow, metric_row
 
 
@@ -41,7 +40,7 @@ def changed(facts: Facts, limits: Limits) -> Listing[ModelChanges]:
         totals[delta.key.model] += 1
     for delta, id_ in keep:
         values = (delta.metrics[id_].base, delta.metrics[id_].head)
-        finding = finding_of(facts, delta.key, id_)
+        finding = next((one for one in facts.findings.get(delta.key, ()) if one.metric == id_), None)
         rows[delta.key.model].append(metric_row(facts, delta.key, METRIC_BY_ID[id_], values, finding))
     models = [
         ModelChanges(clip(model, NAME_LIMIT), len(shown[model]), listing(told, totals[model], "changed metric"))
@@ -52,19 +51,30 @@ def changed(facts: Facts, limits: Limits) -> Listing[ModelChanges]:
 
 
 def settled(facts: Facts, limits: Limits) -> Listing[Phrase]:
-    """Fixed, new and removed cells, a line each: what happened, and how large the artifact is or was."""
-    deltas = [delta for state in ("removed", "fixed", "new") for delta in facts.states[state]]
+    """Cells that compile now, by what refused them on base; new and removed ones, and how large they are or were."""
+    deltas = [delta for state in ("removed", "new") for delta in facts.states[state]]
     shown = fair_in_order(deltas, lambda delta: (delta.state, delta.key.model), limits.names)
-    return listing((_settled(facts, delta) for delta in shown), len(deltas), "fixed, new or removed cell")
+    fixed = grouped(facts, "fixed")
+    lines = [
+        *(_fixed(facts, group, limits) for group in fixed[: limits.names]),
+        *(_settled(facts, one) for one in shown),
+    ]
+    return listing(lines, len(deltas) + len(fixed), "line of cells that came or went")
+
+
+def _fixed(facts: Facts, group: Sequence[CellDelta], limits: Limits) -> Phrase:
+    """Cells that the same thing refused on base: ``13 cells compile now: `m` on `cuda`; on base: does not compile``."""
+    was, cells = group[0].base, cells_phrase(facts, [delta.key for delta in group], limits.names)
+    said = phrase("; on base: ", failure_words(was)) if was and was.failure else ()
+    verb = "compiles" if len(group) == 1 else "compile"
+    return phrase(f"{plural(len(group), 'cell')} {verb} now: ", cells, said)
 
 
 def _settled(facts: Facts, delta: CellDelta) -> Phrase:
     cell = delta.head or delta.base
     size = cell.value("artifact_bytes") if cell else None
-    was = delta.base if delta.state == "fixed" else None
-    said = phrase(" (base: ", failure_words(was), ")") if was and was.failure else ()
     names = phrase(code(clip(delta.key.model, NAME_LIMIT)), " on ", code(facts.short[delta.key.target]))
-    return phrase(f"{delta.state}: ", names, f", artifact {amount(size)}", said)
+    return phrase(f"{delta.state}: ", names, f", artifact {amount(size)}")
 
 
 @dataclass(frozen=True, slots=True)

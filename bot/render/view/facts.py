@@ -6,9 +6,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from bot.core import selecting
+from bot.core.metrics import ARTIFACT_PARTS
 from bot.core.rules.delta import STATES, CellDelta
 from bot.core.values.snapshot import Cell, CellKey
-from bot.core.values.verdict import Finding, Level
+from bot.core.values.verdict import Finding
 from bot.core.values.whole_report import Report
 from bot.render.text.escape import clip
 from bot.render.text.filters import plural
@@ -16,6 +18,9 @@ from bot.render.text.phrase import Phrase, code, joined, phrase
 
 STACK_LIMIT_BYTES = 32_768
 """The compiler's default for `--iree-llvmcpu-stack-allocation-limit`."""
+
+MARKS = {"fail": "❌", "warn": "⚠️", "accepted": "☑️", "known": "◽"}
+"""Marks of findings."""
 
 RuleKey = tuple[str, str, str]
 
@@ -46,11 +51,15 @@ class Facts:
 
     def mark(self, key: CellKey) -> str:
         """`fail`, `accepted`, `warn` or nothing: the worst finding of a cell, where accepted ones do not fail."""
-        findings = self.findings.get(key)
-        if not findings:
-            return ""
-        marks = {mark_of(finding) for finding in findings}
-        return next((mark for mark in ("fail", "accepted", "warn") if mark in marks), "")
+        worst = self.worst(key)
+        return mark_of(worst) if worst else ""
+
+    def worst(self, key: CellKey) -> Finding | None:
+        """The worst finding of a cell; those that base had are none of this change."""
+        ranked = ("fail", "accepted", "warn")
+        news = [finding for finding in self.findings.get(key, ()) if not finding.known]
+        first = min(news, key=lambda finding: ranked.index(mark_of(finding)), default=None)
+        return whole_of(first, news) if first is not None else None
 
     def level(self, key: CellKey) -> str:
         """`fail`, `warn` or nothing: what the cell does to the verdict."""
@@ -80,14 +89,19 @@ def build_facts(report: Report) -> Facts:
     return Facts(report, states, dict(findings), deltas, short_names(targets, backends), measured, models, rules)
 
 
+def whole_of(finding: Finding, findings: Iterable[Finding]) -> Finding:
+    """Of a part of an artifact the finding about all of it, where that is as bad; any other finding itself."""
+    if finding.metric not in ARTIFACT_PARTS:
+        return finding
+    wholes = (one for one in findings if (one.key, one.metric) == (finding.key, "artifact_bytes"))
+    return next((one for one in wholes if mark_of(one) == mark_of(finding)), finding)
+
+
 def mark_of(finding: Finding) -> str:
-    """`fail`, `warn`, or `accepted` for a failing finding that was."""
+    """`fail` or `warn`; `accepted` for a failing finding that was, `known` for one that base had."""
+    if finding.known:
+        return "known"
     return finding.level if finding.accepted is None else "accepted"
-
-
-def level_of(finding: Finding) -> Level:
-    """What the finding does to the verdict: an accepted one warns."""
-    return finding.level if finding.accepted is None else "warn"
 
 
 def rule_key(finding: Finding) -> RuleKey:
@@ -95,17 +109,9 @@ def rule_key(finding: Finding) -> RuleKey:
     return mark_of(finding), finding.rule, finding.limit
 
 
-def _shorter(target: str, backend: str) -> str:
-    rest = target[len(backend) :].lstrip("-_") if backend and target.startswith(backend) else ""
-    return rest or target.removesuffix("-spirv")
-
-
 def short_names(targets: Iterable[str], backends: Mapping[str, str]) -> dict[str, str]:
-    """Target → its name without the backend it shares with others, where that leaves the names different."""
-    full = sorted(targets)
-    short = {target: _shorter(target, backends.get(target, "")) for target in full}
-    names = [*short.values(), *full]
-    return {t: clip(s if s == t or names.count(s) == 1 else t, NAME_LIMIT) for t, s in short.items()}
+    """Target → its short name, as it is shown."""
+    return {target: clip(short, NAME_LIMIT) for target, short in selecting.short_names(targets, backends).items()}
 
 
 def figure_bytes(cell: Cell | None) -> int | None:

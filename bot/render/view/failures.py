@@ -60,25 +60,30 @@ def trimmed(message: str, lines: int) -> tuple[str, int]:
     return "\n".join(shown), len(kept) - len(shown)
 
 
-def failures(facts: Facts, state: str, limits: Limits) -> Listing[FailureGroup]:
-    """The cells of a state in groups that fail alike, the largest group first; models take turns."""
+def grouped(facts: Facts, state: str, lines: int = 3) -> list[list[CellDelta]]:
+    """The cells of a state in groups whose messages begin with the same lines, the largest group first."""
     groups: dict[tuple[str, str], list[CellDelta]] = {}
     for delta in facts.states[state]:
-        groups.setdefault(_likeness(delta), []).append(delta)
-    ordered = sorted(groups.values(), key=lambda group: (-len(group), group[0].key))
+        groups.setdefault(_likeness(delta, lines), []).append(delta)
+    return sorted(groups.values(), key=lambda group: (-len(group), group[0].key))
+
+
+def failures(facts: Facts, state: str, limits: Limits) -> Listing[FailureGroup]:
+    """The same in words; models take turns."""
+    ordered = grouped(facts, state)
     shown = fair(ordered, lambda group: group[0].key.model, limits.failures)
-    return listing((_group(facts, group, limits) for group in shown), len(groups), "group of failures")
+    return listing((_group(facts, group, limits) for group in shown), len(ordered), "group of failures")
 
 
 def _failed(delta: CellDelta) -> Cell | None:
     return delta.head if delta.head is not None and delta.head.failure is not None else delta.base
 
 
-def _likeness(delta: CellDelta) -> tuple[str, str]:
+def _likeness(delta: CellDelta, lines: int) -> tuple[str, str]:
     cell = _failed(delta)
     if cell is None or cell.failure is None:
         return "", ""
-    text, _ = trimmed(cell.failure.message.replace(delta.key.model, "*"), 3)
+    text, _ = trimmed(cell.failure.message.replace(delta.key.model, "*"), lines)
     return cell.failure.stage, _FIGURES.sub("#", text)
 
 

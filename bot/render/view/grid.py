@@ -10,24 +10,34 @@ from bot.core.values.snapshot import CellKey
 from bot.render.text.escape import clip
 from bot.render.text.filters import grid_percent
 from bot.render.text.selection import Limits, Listing, listing
-from bot.render.view.facts import NAME_LIMIT, Facts, is_over
+from bot.render.view.facts import NAME_LIMIT, Facts
 
 # In the order of the legend.
 _LEGEND: Mapping[str, tuple[str, str]] = {
     "newly-broken": ("💥", "newly broken"),
-    "fail": ("❌", "broke a rule"),
-    "accepted": ("☑️", "broke a rule, accepted"),
-    "warn": ("⚠️", "reached a warning level"),
+    "fail": ("❌", "over its limit"),
+    "accepted": ("☑️", "over its limit, accepted"),
+    "warn": ("⚠️", "at a warning level"),
+    "device": ("ᵈ", "by device code"),
+    "executables": ("ᵉ", "by executables or entry points"),
+    "stack": ("ˢ", "by stack"),
+    "other": ("ᵒ", "by another metric than the artifact"),
     "number": ("±1.2", "change of the artifact in percent"),
     "bytes": ("≠", "changed, artifact as large as before"),
-    "over": ("⛔", "over the compiler's stack limit on both sides"),
-    "fixed": ("🔧", "fixed"),
+    "fixed": ("🟢", "compiles now"),
     "new": ("🆕", "new"),
     "removed": ("➖", "removed"),
     "broken": ("🚫", "broken on both sides"),
     "unmeasured": ("·", "not measured"),
     "identical": ("=", "bit-identical"),
     "same": ("≈", "all metrics equal, bytes not compared"),
+}
+_METRICS = {
+    "executable_bytes": "device",
+    "executables": "executables",
+    "entry_points": "executables",
+    "stack_max_bytes": "stack",
+    "stack_alloca_bytes": "stack",
 }
 _NAME_LIMIT = 40
 _SEVERITY = ("newly-broken", "removed", "broken", "changed", "fixed", "new", "unmeasured", "same")
@@ -126,15 +136,21 @@ def _marks(facts: Facts, delta: CellDelta) -> Iterator[str]:
     level = facts.mark(delta.key)
     if level and (delta.state != "newly-broken" or level == "accepted"):
         yield level
+        yield from _by(facts, delta)
     if delta.state == "changed":
         artifact = delta.metrics["artifact_bytes"]
-        yield from ("over",) if is_over(delta.head) and not level else ()
         yield "number" if artifact.change and artifact.ratio is not None else "bytes"
     elif delta.state == "same":
-        yield from ("over",) if is_over(delta.head) and not level else ()
         yield "identical" if delta.identical else "same"
     else:
         yield delta.state
+
+
+def _by(facts: Facts, delta: CellDelta) -> Iterator[str]:
+    """Which metric the mark is for, where it is not the artifact."""
+    worst = facts.worst(delta.key)
+    if worst is not None and worst.metric not in (None, "artifact_bytes"):
+        yield _METRICS.get(worst.metric or "", "other")
 
 
 def _blocks(headers: Sequence[str], rows: Sequence[GridRow], width: int) -> Iterator[Block]:

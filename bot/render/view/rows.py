@@ -10,9 +10,8 @@ from bot.core.values.snapshot import CellKey
 from bot.core.values.verdict import Finding
 from bot.render.text.escape import clip
 from bot.render.text.filters import superscript
-from bot.render.view.facts import NAME_LIMIT, Facts, level_of, mark_of, rule_key
+from bot.render.view.facts import MARKS, NAME_LIMIT, Facts, mark_of, rule_key
 
-MARKS = {"fail": "❌", "warn": "⚠️", "accepted": "☑️"}
 _RULE_LIMIT = 48
 _ACTUAL_LIMIT = 160
 
@@ -60,7 +59,7 @@ def _said(facts: Facts, finding: Finding | None) -> dict[str, Any]:
     return {
         "mark": MARKS[mark_of(finding)] + superscript(number),
         "note": number,
-        "level": level_of(finding),
+        "level": "" if finding.weight == "pass" else finding.weight,
         "rule": clip(finding.rule, _RULE_LIMIT),
         "limit": clip(finding.limit, _RULE_LIMIT),
         "actual": clip(finding.actual, _ACTUAL_LIMIT),

@@ -12,8 +12,8 @@ from bot.render.text.escape import clean, clip
 from bot.render.text.filters import amount, plural, sides, signed
 from bot.render.text.phrase import Phrase, code, joined, phrase, strong
 from bot.render.text.selection import Listing, listing
+from bot.render.text.text_tables import ABSENT
 from bot.render.view.facts import NAME_LIMIT
-from bot.render.view.text_tables import ABSENT
 
 SHORT_NOTE = 160
 """The most characters of a note beside other words."""

@@ -4,30 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from bot.core.rules.quiet import is_standing
 from bot.core.values.verdict import Finding
-from bot.core.values.whole_report import Report
+from bot.core.values.whole_report import ONCE, Report
 from bot.render.reasons.model_tables import OVERVIEWS, pair_tables
-from bot.render.reasons.why_lines import WhyCell, causes, held, roots, whys
+from bot.render.reasons.why_lines import WhyCell, cause_of, held, roots, whys
 from bot.render.text.escape import clean, clip
 from bot.render.text.filters import plural
 from bot.render.text.phrase import Phrase
 from bot.render.text.selection import Limits, Listing, fair_in_order, listing
-from bot.render.view.accepted import AcceptedGroup, accepted
+from bot.render.text.text_tables import Line, Table
+from bot.render.view.alarms import AcceptedGroup, Alarms, accepted, alarms, close
+from bot.render.view.changes import changes
 from bot.render.view.compilers import Commands, Compared, commands, compared, notes
 from bot.render.view.details import CostRow, ModelChanges, Unchanged, changed, costs, settled, unchanged
-from bot.render.view.facts import STACK_LIMIT_BYTES, Facts, build_facts, level_of
+from bot.render.view.facts import STACK_LIMIT_BYTES, Facts, build_facts
 from bot.render.view.failures import FailureGroup, OverRow, ReasonGroup, failures, over_limit, unmeasured
 from bot.render.view.grid import Grid, build_grid
-from bot.render.view.headline import counts, headline
-from bot.render.view.movers import Movers, movers
+from bot.render.view.headline import headline
 from bot.render.view.rows import MetricRow, finding_row
-from bot.render.view.text_tables import Line, Table
+from bot.render.view.totals import Totals, totals
 
-_FAILURES_AT_ONCE = 4
-_REASONS_AT_ONCE = 3
 _BROKE_CHARS = 1_000
 
 
@@ -39,18 +38,19 @@ class ReportView:
         status: `pass`, `warn`, `fail` or `unknown`.
         headline: the sentence that has to be enough.
         broke, resolved, untrusted: as in the report.
+        changes: what is not the same on both sides: compilers, flags, models, targets.
+        totals: a row for each target that something changed on, and one for all.
+        roots: what changed, over all cells; `held`: how much of it is shown, in words.
+        alarms: cells that broke a rule or are newly broken, worst first.
+        close: values that grew and use most of a limit; `closer`: those that do and did not grow.
         ask: True where there is something to accept, and a pull request to do it on.
         accepted: by whom and why, with their findings.
-        undrawn: the first reasons why cells were not measured; `unmeasured` has all.
-        broken_newly: cells that compiled on base and do not on head; those below the first few are in
-            `broken_newly_rest`.
-        exceeded: findings that are no growth: a limit that is exceeded anew, a value that is not known any more,
-            a state (other than newly broken) that the rules forbid.
-        standing: limits that were exceeded by the same value on base, and cells that ended on base as they did.
-        over: cells that the compiler's stack gate refuses on both sides.
-        roots: what changed, over all cells; `held`: how much of it is shown, in words.
-        causes: cause and place of the alarms, a line for those that are alike.
+        notes: what else a reader should know; `loud`: those that no other line says.
+        grid: the state of every cell.
         whys: changed cells with all that is known of why.
+        findings: those of this change; `known`: those that base had.
+        broken_newly, broken: cells that do not compile on head, and on neither side.
+        over: cells that the compiler's stack gate refuses on both sides.
         fusion, folding, pairs: what there is to say of whole models.
     """
 
@@ -59,114 +59,97 @@ class ReportView:
     broke: str
     resolved: bool
     untrusted: bool
+    changes: tuple[Phrase, ...]
+    compared: Compared
+    totals: Totals
+    roots: Listing[Line]
+    held: str
+    alarms: Alarms
+    close: Listing[Phrase]
     ask: bool
     accepted: Listing[AcceptedGroup]
-    counts: Phrase
-    compared: Compared
     notes: Listing[str]
+    loud: tuple[str, ...]
     grid: Grid
-    undrawn: Listing[ReasonGroup]
     unmeasured: Listing[ReasonGroup]
-    broken_newly_cells: int
-    broken_newly: Listing[FailureGroup]
-    broken_newly_rest: Listing[FailureGroup]
-    exceeded: Listing[MetricRow]
-    standing: Listing[MetricRow]
-    regressions: Movers
-    improvements: Movers
-    findings: Listing[MetricRow]
+    unchanged: Unchanged
+    whys: Listing[WhyCell]
     changed_cells: int
     changed: Listing[ModelChanges]
     settled: Listing[Phrase]
-    broken_cells: int
+    findings: Listing[MetricRow]
+    known: Listing[MetricRow]
+    closer: Listing[Phrase]
+    broken_newly: Listing[FailureGroup]
     broken: Listing[FailureGroup]
+    broken_cells: int
     over: Listing[OverRow]
-    unchanged: Unchanged
-    costs: tuple[CostRow, ...]
-    commands: Listing[Commands]
-    roots: Listing[Line]
-    held: str
-    causes: Listing[Line]
-    whys: Listing[WhyCell]
+    stack_limit_bytes: int
     fusion: Table
     folding: Table
     pairs: Listing[Table]
-    stack_limit_bytes: int
+    commands: Listing[Commands]
+    costs: tuple[CostRow, ...]
     left_out: tuple[str, ...]
 
 
 def build_view(report: Report, limits: Limits, facts: Facts | None = None) -> ReportView:
     """Make the view of a report; `facts` saves working them out again for another size."""
     facts = facts or build_facts(report)
-    parts = _parts(facts, limits)
+    parts = {**_first_screen(facts, limits), **_folds(facts, limits)}
     return ReportView(**parts, left_out=tuple(_left_out(parts)))
 
 
-def _parts(facts: Facts, limits: Limits) -> dict[str, Any]:
-    report, verdict = facts.report, facts.report.verdict
-    groups, reasons = failures(facts, "newly-broken", limits), unmeasured(facts, limits)
-    told = roots(facts, limits)
+def _first_screen(facts: Facts, limits: Limits) -> dict[str, Any]:
+    report, told = facts.report, roots(facts, limits)
     return {
-        "status": verdict.status,
-        **_standing_of(facts, limits),
+        "status": report.verdict.status,
         "headline": headline(facts),
-        "counts": counts(facts),
-        "compared": compared(report),
-        "notes": notes(report, limits),
-        "grid": build_grid(facts, limits),
-        "undrawn": listing(reasons.items[:_REASONS_AT_ONCE], reasons.total, reasons.noun),
-        "unmeasured": reasons,
-        "broken_newly_cells": facts.count("newly-broken"),
-        "broken_newly": listing(groups.items[:_FAILURES_AT_ONCE], groups.total, groups.noun),
-        "broken_newly_rest": listing(groups.items[_FAILURES_AT_ONCE:], groups.total - _FAILURES_AT_ONCE, groups.noun),
-        "exceeded": _findings(facts, [f for f in verdict.findings if _is_exceeded(facts, f)], limits.movers),
-        "standing": _findings(facts, [f for f in verdict.findings if is_standing(f)], limits.findings),
-        "regressions": movers(facts, 1, limits, limits.movers),
-        "improvements": movers(facts, -1, limits, max(3, limits.movers // 3)),
-        "findings": _findings(facts, verdict.findings, limits.findings),
-        "changed_cells": facts.count("changed"),
-        "changed": changed(facts, limits),
-        "settled": settled(facts, limits),
-        "broken_cells": facts.count("broken"),
-        "broken": failures(facts, "broken", limits),
-        "over": over_limit(facts, limits),
-        "unchanged": unchanged(facts, limits),
-        "costs": costs(facts),
-        "commands": commands(facts, limits),
-        "roots": told,
-        "held": held(facts, told),
-        "causes": causes(facts, limits),
-        "whys": whys(facts, limits),
-        **{name: table(facts, limits) for name, table in OVERVIEWS},
-        "pairs": pair_tables(facts, limits),
-        "stack_limit_bytes": STACK_LIMIT_BYTES,
-    }
-
-
-def _standing_of(facts: Facts, limits: Limits) -> dict[str, Any]:
-    """How the report stands towards the pull request and its people."""
-    report = facts.report
-    failing = any(level_of(finding) == "fail" for finding in report.verdict.findings)
-    return {
         "broke": clip(clean(report.broke), _BROKE_CHARS),
         "resolved": report.resolved,
         "untrusted": report.untrusted,
-        "ask": failing and bool(report.links or report.state_line),
+        "changes": changes(facts),
+        "compared": compared(report),
+        "totals": totals(facts),
+        "roots": told,
+        "held": held(facts, told),
+        "alarms": alarms(facts, limits, partial(cause_of, facts, told)),
+        "close": close(facts, limits, True),
+        "ask": report.verdict.status == "fail" and bool(report.links or report.state_line),
         "accepted": accepted(facts, limits),
+        "notes": (said := notes(report, limits)),
+        "loud": tuple(note for note in said if not note.startswith(ONCE)),
+    }
+
+
+def _folds(facts: Facts, limits: Limits) -> dict[str, Any]:
+    verdict = facts.report.verdict
+    return {
+        "grid": build_grid(facts, limits),
+        "unmeasured": unmeasured(facts, limits),
+        "unchanged": unchanged(facts, limits),
+        "whys": whys(facts, limits),
+        "changed_cells": facts.count("changed"),
+        "changed": changed(facts, limits),
+        "settled": settled(facts, limits),
+        "findings": _findings(facts, verdict.news, limits.findings),
+        "known": _findings(facts, [one for one in verdict.findings if one.known], limits.findings),
+        "closer": close(facts, limits, False),
+        "broken_newly": failures(facts, "newly-broken", limits),
+        "broken": failures(facts, "broken", limits),
+        "broken_cells": facts.count("broken"),
+        "over": over_limit(facts, limits),
+        "stack_limit_bytes": STACK_LIMIT_BYTES,
+        **{name: table(facts, limits) for name, table in OVERVIEWS},
+        "pairs": pair_tables(facts, limits),
+        "commands": commands(facts, limits),
+        "costs": costs(facts),
     }
 
 
 def _findings(facts: Facts, findings: Sequence[Finding], limit: int) -> Listing[MetricRow]:
     shown = fair_in_order(findings, lambda finding: finding.key.model, limit)
     return listing((finding_row(facts, finding) for finding in shown), len(findings), "finding")
-
-
-def _is_exceeded(facts: Facts, finding: Finding) -> bool:
-    if facts.deltas[finding.key].state == "newly-broken" and finding.metric in (None, "stack_alloca_bytes"):
-        return False  # told among the newly broken
-    if facts.deltas[finding.key].state == "unmeasured" and (finding.kind, finding.level) == ("state", "warn"):
-        return False  # told in the headline and below the grid
-    return finding.kind != "change" and not is_standing(finding)
 
 
 def _left_out(parts: dict[str, Any]) -> Iterator[str]:
@@ -184,15 +167,16 @@ def _left_out(parts: dict[str, Any]) -> Iterator[str]:
 _COMPLETE = (
     "notes",
     "accepted",
-    "broken_newly_rest",
+    "broken_newly",
     "findings",
+    "known",
+    "closer",
     "changed",
     "settled",
     "broken",
     "over",
     "unmeasured",
     "commands",
-    "causes",
     "whys",
     "pairs",
 )

@@ -1,0 +1,60 @@
+"""The kinds of arguments: from a word of the command line to its value, or one line about what is wrong with it."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+
+def shard(text: str) -> tuple[int, int]:
+    """`2/4`: which part of how many."""
+    index, _, count = text.partition("/")
+    if not (index.isdigit() and count.isdigit() and 1 <= int(index) <= int(count)):
+        raise argparse.ArgumentTypeError(f"{text!r} is not I/N with 1 <= I <= N, such as 2/4")
+    return int(index), int(count)
+
+
+def positive(text: str) -> int:
+    """A number from 1 on."""
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no positive number")
+    return int(text)
+
+
+def limit(text: str) -> int:
+    """A size with its unit, in bytes."""
+    from bot.inputs.units import parse_size  # only those who give a limit wait for it
+
+    try:
+        return parse_size(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def flags(text: str) -> tuple[str, ...]:
+    """Compiler flags, quoted as in a shell."""
+    from bot.inputs.flags import parse_flags  # likewise
+
+    try:
+        return parse_flags(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def spec(text: str) -> str:
+    """What names a compiler or a snapshot."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError("the SPEC is empty: is a variable of the shell not set?")
+    return text
+
+
+def path(text: str) -> Path:
+    """A file or a directory."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError("the path is empty: is a variable of the shell not set?")
+    return Path(text)
+
+
+def directory(text: str) -> Path:
+    """A directory; `~` is the user's own."""
+    return path(text).expanduser()

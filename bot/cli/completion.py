@@ -1,0 +1,29 @@
+"""`completion`: what a shell needs to complete commands, options and files, made of the grammar by shtab."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+
+import shtab
+
+from bot.cli.grammar import build_parser
+
+
+def script(shell: str) -> str:
+    """The text for the shell's start-up file; `shell` is `bash` or `zsh`."""
+    parser = build_parser()
+    for action in _actions(parser):
+        if action.metavar in ("FILE", "DIR", "SPEC", "report.json", "part.json"):
+            action.complete = shtab.DIRECTORY if action.metavar == "DIR" else shtab.FILE  # type: ignore[attr-defined]
+    text: str = shtab.complete(parser, shell=shell)
+    return text
+
+
+def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
+    """All options and arguments, those of commands included."""
+    for action in parser._actions:
+        yield action
+        if isinstance(action, argparse._SubParsersAction):
+            for command in action.choices.values():
+                yield from _actions(command)

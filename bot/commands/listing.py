@@ -1,0 +1,118 @@
+"""`models` and `targets`: what there is to measure in the configuration in force."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bot.core.record import Count, Record
+from bot.core.selecting import short_names
+from bot.core.values.planned import Model
+from bot.inputs.config import configs_dir, load_config
+from bot.measurement.prepare import Request, planned, repository_at
+from bot.render.text.escape import clean
+from bot.render.text.filters import human
+from bot.system.processes import Cancel
+
+MODELS_SCHEMA = "code-size-models/1"
+TARGETS_SCHEMA = "code-size-targets/1"
+PACKAGED = "the packaged suite"
+
+
+class ModelRow(Record, frozen=True):
+    """One model.
+
+    Attributes:
+        file: as reports name it; PACKAGED for a model that comes with the program.
+        size_bytes: of the file.
+        cells: how many targets it is compiled for.
+    """
+
+    name: str
+    file: str
+    size_bytes: Count
+    cells: Count
+
+
+class TargetRow(Record, frozen=True):
+    """One target.
+
+    Attributes:
+        short: what reports call it, and selectors may.
+        cells: how many models are compiled for it.
+        unsupported: why none is; empty where it is supported.
+    """
+
+    name: str
+    short: str
+    backend: str
+    flags: tuple[str, ...]
+    cells: Count
+    unsupported: str = ""
+
+
+class Models(Record, frozen=True):
+    """The models, by name; `configuration` is None for the packaged one."""
+
+    configuration: str | None
+    models: tuple[ModelRow, ...]
+    schema: str = MODELS_SCHEMA
+
+
+class Targets(Record, frozen=True):
+    """The targets, in the order of the configuration, which is None for the packaged one."""
+
+    configuration: str | None
+    targets: tuple[TargetRow, ...]
+    schema: str = TARGETS_SCHEMA
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Both lists."""
+
+    models: Models
+    targets: Targets
+
+
+def listed(request: Request, cancel: Cancel) -> Listing:
+    """What the request's selectors leave of the configuration."""
+    config = load_config(request.config)
+    chosen = planned(request, config, repository_at(request.config, cancel))
+    compiled = [cell.key for cell in chosen.cells if not cell.target.unsupported]
+    by_model, by_target = Counter(key.model for key in compiled), Counter(key.target for key in compiled)
+    short = short_names((t.name for t in config.targets), {t.name: t.backend for t in config.targets})
+    models = (ModelRow(m.name, _file(m), m.size_bytes, by_model[m.name]) for m in chosen.models)
+    targets = (
+        TargetRow(t.name, short[t.name], t.backend, t.flags, by_target[t.name], t.unsupported or "")
+        for t in chosen.targets
+    )
+    name = request.config.as_posix() if request.config else None
+    return Listing(Models(name, tuple(models)), Targets(name, tuple(targets)))
+
+
+def _file(model: Model) -> str:
+    return PACKAGED if Path(model.path).is_relative_to(configs_dir().resolve()) else model.shown
+
+
+def table(told: Models | Targets) -> str:
+    """The list in columns; of a target's flags and why it is unsupported, what there is."""
+    lines: list[tuple[str, ...]]
+    if isinstance(told, Models):
+        rows = [(m.name, f"{m.cells:,}", human(m.size_bytes), m.file) for m in told.models]
+        lines = [("model", "cells", "size", "from"), *rows]
+    else:
+        each = [(t.name, f"{t.cells:,}", t.short, t.backend, t.unsupported or " ".join(t.flags)) for t in told.targets]
+        lines = [("target", "cells", "short name", "backend", "flags"), *each]
+    return "\n".join(_aligned([tuple(map(clean, line)) for line in lines]))
+
+
+def _aligned(lines: Sequence[tuple[str, ...]]) -> Iterator[str]:
+    """In columns two blanks apart, counts and sizes to the right."""
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    numbers = {at for at, header in enumerate(lines[0]) if header in ("cells", "size")}
+    for line in lines:
+        columns = enumerate(zip(line, widths, strict=True))
+        yield "  ".join(t.rjust(w) if at in numbers else t.ljust(w) for at, (t, w) in columns).rstrip()

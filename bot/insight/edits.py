@@ -1,0 +1,98 @@
+"""Which models were edited, and how: operations that came and went, and in which of the model's components.
+
+Told by the programs that one compiler read out of both texts: another one may read the same text differently. They are
+those of one target, the same command on both sides where there is one, as flags may decide too what is read.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from bot.core.values.explanation import UNATTRIBUTED
+from bot.core.values.model_counts import ModelEdit
+from bot.core.values.program import Program
+from bot.core.values.snapshot import Cell, Snapshot
+from bot.insight.causes.evidence import counts
+from bot.insight.components import Sections, name_places
+
+_NOTHING = Program(operations="")
+"""The program of a model that a side does not have."""
+_UNKNOWN = ""
+"""The digest of a model that a side has, and says no more of."""
+_Cells = Mapping[str, Cell]
+
+
+def model_edits(base: Snapshot, head: Snapshot, sections: Sections = ()) -> tuple[ModelEdit, ...]:
+    """The models whose text is known not to be the same on both sides, with those that one side alone has; sorted.
+
+    Args:
+        sections: as the configuration names the parts of models.
+    """
+    one_compiler = base.compiler.digest == head.compiler.digest != ""
+    texts, told = (_texts(base), _texts(head)), (_told(base), _told(head))
+    edits = []
+    for model in sorted(texts[0].keys() | texts[1].keys()):
+        left, right = (side.get(model) for side in texts)
+        if left == right or _UNKNOWN in (left, right):
+            continue
+        cells = [side.get(model, {}) for side in told]
+        alone = left is None or right is None
+        programs = _alone(*cells) if alone else _together(*cells) if one_compiler else None
+        edits.append(ModelEdit(model, left, right, *(_changes(*programs, sections) if programs else ())))
+    return tuple(edits)
+
+
+def _texts(side: Snapshot) -> dict[str, str]:
+    """Model → digest of its text, of all that the side has."""
+    return {**{cell.key.model: _UNKNOWN for cell in side.cells}, **side.models}
+
+
+def _told(side: Snapshot) -> dict[str, dict[str, Cell]]:
+    """Model → target → cell, those that say what the model consists of."""
+    found: dict[str, dict[str, Cell]] = {}
+    for cell in side.cells:
+        if cell.program is not None and counts(cell.program.operations) is not None:
+            found.setdefault(cell.key.model, {})[cell.key.target] = cell
+    return found
+
+
+def _alone(base: _Cells, head: _Cells) -> tuple[Program, Program] | None:
+    """The program of the model on the side that has it, where that is known."""
+    left, right = (next((cell.program for cell in side.values()), None) for side in (base, head))
+    return (left or _NOTHING, right or _NOTHING) if left or right else None
+
+
+def _together(base: _Cells, head: _Cells) -> tuple[Program, Program] | None:
+    """The programs of one target."""
+    common = sorted(
+        base.keys() & head.keys(), key=lambda target: (base[target].command != head[target].command, target)
+    )
+    left, right = (side[common[0]].program if common else None for side in (base, head))
+    return (left, right) if left and right else None
+
+
+def _changes(base: Program, head: Program, sections: Sections) -> tuple[dict[str, int], dict[str, int]]:
+    operations: list[Mapping[str, int]] = [counts(program.operations) or {} for program in (base, head)]
+    names = _names((base, head), tuple(sections))
+    return _change(*operations), _change(*(_by_component(program, names) for program in (base, head)))
+
+
+def _names(programs: Sequence[Program], sections: tuple[tuple[str, str], ...]) -> dict[str, str]:
+    """Place → component: what the cells' components call it, where a dispatch has that place."""
+    launched = frozenset(site.component for program in programs for site in program.sites if site.component)
+    every = launched.union(*(program.places for program in programs)) - {""}
+    return {**name_places(every, sections).components, **name_places(launched, sections).components}
+
+
+def _by_component(program: Program, names: Mapping[str, str]) -> Counter[str]:
+    found = Counter[str]()
+    for place, count in program.places.items():
+        found[names.get(place, UNATTRIBUTED)] += count
+    return found
+
+
+def _change(base: Mapping[str, int], head: Mapping[str, int]) -> dict[str, int]:
+    """Name → head − base, where that is not 0; sorted."""
+    both = sorted(base.keys() | head.keys())
+    return {name: change for name in both if (change := head.get(name, 0) - base.get(name, 0))}

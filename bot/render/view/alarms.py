@@ -1,0 +1,234 @@
+"""Owns what alarms: a line for each cell that broke a rule, who accepted it, and values that are close to a limit."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from bot.core.metrics import ARTIFACT_PARTS, METRIC_BY_ID
+from bot.core.rules.delta import CellDelta
+from bot.core.values.snapshot import CellKey
+from bot.core.values.verdict import Accepted, Budget, Finding
+from bot.render.text.escape import clean, clip
+from bot.render.text.filters import amount, relative, sides, signed
+from bot.render.text.phrase import Phrase, code, phrase
+from bot.render.text.selection import Limits, Listing, fair_in_order, listing
+from bot.render.view.facts import MARKS, NAME_LIMIT, Facts, cells_phrase, mark_of, whole_of
+from bot.render.view.failures import failure_words, grouped, trimmed
+
+_WHY_CHARS, _LIMIT_CHARS, _ERROR_CHARS = 300, 48, 200
+_GROUPS, _NAMES, _ALSO = 10, 12, 2
+_NOWHERE = "<unknown>:0: error: "
+_UNIT = re.compile(r"(?<=\d)(?=[A-Za-z%])")
+Cause = Callable[[CellKey], str]
+"""Which of the root causes that are shown holds most of a cell: `cause 1`; empty for none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alarm:
+    """One line: a cell that broke a rule, or cells that are newly broken alike.
+
+    Attributes:
+        mark: the symbol of the worst of it.
+        level: `fail`, `warn` or empty for an accepted one.
+        cells: how many cells it is about.
+    """
+
+    mark: str
+    level: str
+    said: Phrase
+    cells: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Alarms:
+    """What alarms most.
+
+    Attributes:
+        lines: the first of them.
+        cells: how many cells have such an alarm.
+        warned: how many other cells are at a warning level only.
+    """
+
+    lines: tuple[Alarm, ...]
+    cells: int
+    warned: int
+
+    @property
+    def more(self) -> int:
+        """Cells with such an alarm that have no line."""
+        return self.cells - sum(line.cells for line in self.lines)
+
+
+def alarms(facts: Facts, limits: Limits, cause: Cause) -> Alarms:
+    """Newly broken cells, then the cells over their limit, the worst first; models take turns where they are many.
+
+    Cells that only reached a warning level have lines where nothing is worse.
+    """
+    broken = [_newly_broken(facts, group) for group in grouped(facts, "newly-broken", 1) if _is_told(facts, group)]
+    found = _by_cell(facts)
+    over = [key for key, findings in found.items() if findings[0].level == "fail"]
+    told = over or ([] if broken else list(found))
+    shown = fair_in_order(told, lambda key: key.model, max(0, limits.alarms - len(broken)))
+    lines = (*broken[: limits.alarms], *(_alarm(facts, found[key], cause(key)) for key in shown))
+    cells = sum(line.cells for line in broken) + len(told)
+    return Alarms(lines, cells, len(found) - len(told))
+
+
+def _by_cell(facts: Facts) -> dict[CellKey, list[Finding]]:
+    """Cell → its findings, worst first; failing cells come first."""
+    found: dict[CellKey, list[Finding]] = {}
+    for finding in sorted(facts.report.verdict.news, key=lambda one: ("fail", "warn").index(one.level)):
+        if not _is_told_elsewhere(facts, finding):
+            found.setdefault(finding.key, []).append(finding)
+    return found
+
+
+def _is_told_elsewhere(facts: Facts, finding: Finding) -> bool:
+    """Newly broken cells have lines of their own; how many were not measured is in the first sentence."""
+    state = facts.deltas[finding.key].state
+    if state == "newly-broken" and finding.metric in (None, "stack_alloca_bytes"):
+        return True
+    return finding.kind == "state" and state == "unmeasured" and finding.level == "warn"
+
+
+def _is_told(facts: Facts, group: Sequence[CellDelta]) -> bool:
+    return any(finding.metric is None for delta in group for finding in facts.findings.get(delta.key, ()))
+
+
+def _newly_broken(facts: Facts, group: Sequence[CellDelta]) -> Alarm:
+    """What happened, to which cells, and the first line of what the compiler said."""
+    delta = group[0]
+    mark = facts.mark(delta.key)
+    failure = delta.head.failure if delta.head else None
+    said = trimmed(failure.message, 1)[0].removeprefix(_NOWHERE) if failure else ""
+    words = phrase(": ", failure_words(delta.head)) if delta.head else ()
+    error = phrase(": ", code(clip(said, _ERROR_CHARS))) if said and failure and failure.stage != "stack-limit" else ()
+    cells = cells_phrase(facts, [one.key for one in group], _NAMES)
+    level = "fail" if mark == "fail" else "warn" if mark == "warn" else ""
+    return Alarm("☑️" if mark == "accepted" else "💥", level, phrase("newly broken: ", cells, words, error), len(group))
+
+
+def _alarm(facts: Facts, findings: Sequence[Finding], cause: str) -> Alarm:
+    """``artifact, `m` on `x86_64`: 50,438 → 83,990 B, +66.5 %; allowed: growth up to 4 KiB or 5 % · cause 1``."""
+    first = whole_of(findings[0], findings)
+    said = finding_words(facts, first)
+    others = [one for one in findings if one is not first and not _is_part(one, first)]
+    also = phrase(" · also ", ", ".join(map(_short, others[:_ALSO])), _more(others)) if others else ()
+    head = facts.deltas[first.key].head
+    once = " · compiled once" if head is not None and head.compiles == 1 else ""
+    return Alarm(MARKS[mark_of(first)], first.weight, phrase(said, also, f" · {cause}" if cause else "", once))
+
+
+def _is_part(finding: Finding, whole: Finding) -> bool:
+    return whole.metric == "artifact_bytes" and finding.metric in ARTIFACT_PARTS
+
+
+def _more(others: Sequence[Finding]) -> str:
+    return f" and {len(others) - _ALSO} more" if len(others) > _ALSO else ""
+
+
+def _short(finding: Finding) -> str:
+    """`executables +2`."""
+    if finding.metric is None:
+        return finding.limit.replace("-", " ")
+    metric = METRIC_BY_ID[finding.metric]
+    if finding.kind == "limit":
+        return f"{metric.label} {amount(finding.head, metric.unit)}, over its limit"
+    if finding.head is None or finding.base is None:
+        return f"{metric.label} {amount(finding.head, metric.unit)}"
+    return f"{metric.label} {signed(finding.head - finding.base, metric.unit)}"
+
+
+def finding_words(facts: Facts, finding: Finding) -> Phrase:
+    """A finding as a clause: what, where, both values, and what is allowed."""
+    cell = phrase(code(clip(finding.key.model, NAME_LIMIT)), " on ", code(facts.short[finding.key.target]))
+    if finding.metric is None:
+        return phrase(cell, " ", state_words(facts.deltas[finding.key]))
+    metric = METRIC_BY_ID[finding.metric]
+    about = phrase(f"{metric.label}, ", cell, ": ")
+    if finding.head is None:
+        return phrase(about, f"{amount(finding.base, metric.unit)} on base, not known any more")
+    values = (
+        sides(finding.base, finding.head, metric.unit)
+        if finding.base is not None
+        else amount(finding.head, metric.unit)
+    )
+    if finding.kind == "limit":
+        return phrase(about, f"{values}; ", *_of_limit(finding))
+    return phrase(about, f"{values}, {relative(finding.base, finding.head)}; ", allowed_words(finding.limit))
+
+
+def _of_limit(finding: Finding) -> Iterator[Phrase]:
+    yield phrase("allowed: up to ", clip(_spaced(finding.limit), _LIMIT_CHARS))
+    if finding.allowed:
+        yield phrase(f", {100 * (finding.head or 0) / finding.allowed:,.1f} % of it")
+
+
+def allowed_words(limit: str) -> Phrase:
+    """A level that growth exceeded: of two amounts both must be, so that growth up to either is allowed."""
+    return phrase("allowed: growth up to ", clip(_spaced(limit.replace(" and ", " or ")), _LIMIT_CHARS))
+
+
+def _spaced(text: str) -> str:
+    """`4KiB` as `4 KiB`."""
+    return _UNIT.sub(" ", clean(text))
+
+
+def state_words(delta: CellDelta) -> Phrase:
+    """What a cell's state says: `is newly broken: …`, `was removed`."""
+    if delta.state == "newly-broken" and delta.head is not None:
+        return phrase("is newly broken: ", failure_words(delta.head))
+    if delta.state == "broken" and delta.head is not None:
+        return phrase("is broken on both sides: ", failure_words(delta.head))
+    words = {"removed": "was removed", "broken": "is broken on both sides", "unmeasured": "was not measured"}
+    return phrase(words.get(delta.state, f"is {delta.state}"))
+
+
+def close(facts: Facts, limits: Limits, news: bool) -> Listing[Phrase]:
+    """Values that keep a limit and use nine tenths of it: those that grew or are new, or else those that did not."""
+    found = [one for one in facts.report.verdict.budgets if (one.base is None or one.head > one.base) == news]
+    shown = found[: 2 if news else limits.names]
+    return listing((_budget(facts, one) for one in shown), len(found), "value")
+
+
+def _budget(facts: Facts, one: Budget) -> Phrase:
+    """``stack frame of `bert` on `x86_64`: 8,184 of 8,192 B, 99.9 %``; never 100 % for less."""
+    metric, share = METRIC_BY_ID[one.metric], 100 * one.head / one.limit
+    shown = f"{share:.1f}" if one.head == one.limit or round(share, 1) < 100 else ">99.9"
+    said = f": {one.head:,} of {amount(one.limit, metric.unit)}, {shown} %"
+    return phrase(
+        f"{metric.label} of ", code(clip(one.key.model, NAME_LIMIT)), " on ", code(facts.short[one.key.target]), said
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptedGroup:
+    """What one person accepted for one reason.
+
+    Attributes:
+        who: the login.
+        why: in that person's words; may be empty.
+        findings: how many.
+        cells: which cells they are about, in words.
+    """
+
+    who: str
+    why: str
+    findings: int
+    cells: Phrase
+
+
+def accepted(facts: Facts, limits: Limits) -> Listing[AcceptedGroup]:
+    """Accepted findings by person and reason, the worst first."""
+    groups: dict[Accepted, list[Finding]] = {}
+    for finding in facts.report.verdict.findings:
+        if finding.accepted is not None:
+            groups.setdefault(finding.accepted, []).append(finding)
+    rows = []
+    for by, found in islice(groups.items(), _GROUPS):
+        cells = cells_phrase(facts, sorted({finding.key for finding in found}), min(_NAMES, limits.names))
+        rows.append(AcceptedGroup(clean(by.who, NAME_LIMIT), clean(by.why, _WHY_CHARS), len(found), cells))
+    return listing(rows, len(groups), "acceptance")

@@ -1,0 +1,124 @@
+"""Owns what a change consists of, as its author would say it: compiler, flags of each target, models and targets."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+
+from bot.core.rules.delta import CellDelta
+from bot.core.values.snapshot import Cell, CellKey, CompilerInfo
+from bot.render.text.escape import clean, clip
+from bot.render.text.filters import plural
+from bot.render.text.phrase import Phrase, code, joined, phrase
+from bot.render.view.facts import NAME_LIMIT, Facts, cells_phrase, is_over
+
+_RELEASE = re.compile(r"(?:iree-base-compiler==)?(\d+\.\d+\.\d+\S*)", re.ASCII)
+_STACK_LIMIT = "--iree-llvmcpu-stack-allocation-limit="
+_FLAG_CHARS, _NAMES, _FLAGS = 100, 3, 4
+FlagChange = tuple[tuple[str, ...], tuple[str, ...]]
+"""Flags that went, and flags that came."""
+
+
+def changes(facts: Facts) -> tuple[Phrase, ...]:
+    """What is not the same on both sides, a phrase each; empty where all is."""
+    return (*_compilers(facts), *_flags(facts), *_models(facts), *_targets(facts))
+
+
+def _compilers(facts: Facts) -> Iterator[Phrase]:
+    base, head = facts.report.base.compiler, facts.report.head.compiler
+    if base.digest == head.digest:
+        return
+    left, right = compiler_name(base), compiler_name(head)
+    if left != right:
+        yield phrase("compiler ", left, " → ", right)
+    else:
+        yield phrase("compiler ", left, ", another build on head")
+
+
+def compiler_name(compiler: CompilerInfo) -> Phrase:
+    """A release as the user gave it, `IREE 3.13.0`; of any other SPEC the version, and the SPEC."""
+    if found := _RELEASE.fullmatch(compiler.spec):
+        return phrase(f"IREE {clip(found[1], 48)}")
+    spec = phrase(" (", code(clip(compiler.spec, 48)), ")") if compiler.spec else ()
+    return phrase(f"IREE {clip(clean(compiler.version), 48)}", spec)
+
+
+def _flags(facts: Facts) -> Iterator[Phrase]:
+    groups: dict[FlagChange, list[CellKey]] = {}
+    compared = [delta for delta in facts.report.deltas if delta.base and delta.head and _commands(delta)]
+    for delta in compared:
+        groups.setdefault(_flag_change(delta), []).append(delta.key)
+    told = [(change, keys) for change, keys in groups.items() if any(change)]
+    for change, keys in told[:_FLAGS]:
+        yield phrase(_flag_words(change), *_where(facts, keys, len(compared)))
+    if len(told) > _FLAGS:
+        yield phrase(f"{plural(len(told) - _FLAGS, 'more difference')} of flags")
+
+
+def _commands(delta: CellDelta) -> bool:
+    return bool(delta.base and delta.base.command and delta.head and delta.head.command)
+
+
+def _flag_change(delta: CellDelta) -> FlagChange:
+    sides = [_flags_of(cell) for cell in (delta.base, delta.head) if cell]
+    return tuple(f for f in sides[0] if f not in sides[1]), tuple(f for f in sides[1] if f not in sides[0])
+
+
+def _flags_of(cell: Cell) -> list[str]:
+    """Those of a command; the limit that is lifted where the stack gate refused a cell is the bot's own."""
+    try:
+        words = shlex.split(cell.command)
+    except ValueError:
+        return []
+    flags = [word for word in words if word.startswith("--")]
+    return [flag for flag in flags if not (is_over(cell) and flag.startswith(_STACK_LIMIT))]
+
+
+def _flag_words(change: FlagChange) -> Phrase:
+    """``flag `--cpu=v3` → `v4` ``; what came or went alone is named as such."""
+    went, came = ({flag.partition("=")[0]: flag for flag in flags} for flags in change)
+    told = []
+    for name in {**went, **came}:
+        old, new = went.get(name, ""), came.get(name, "")
+        if old and new:
+            told.append(
+                phrase(code(clip(old, _FLAG_CHARS)), " → ", code(clip(new.partition("=")[2] or new, _FLAG_CHARS)))
+            )
+        else:
+            told.append(phrase(code(clip(old or new, _FLAG_CHARS)), " added" if new else " removed"))
+    more = f" and {plural(len(told) - _FLAGS, 'more flag')}" if len(told) > _FLAGS else ""
+    return phrase("flag " if len(told) == 1 else "flags ", joined(told[:_FLAGS], ", "), more)
+
+
+def _where(facts: Facts, keys: Sequence[CellKey], compared: int) -> Phrase:
+    """On which targets or cells; nothing where it is all of them."""
+    if len(keys) == compared:
+        return ()
+    targets = sorted({key.target for key in keys})
+    if len(keys) == sum(delta.key.target in targets and _commands(delta) for delta in facts.report.deltas):
+        return phrase(" on ", joined([(code(facts.short[target]),) for target in targets], ", "))
+    return phrase(" for ", cells_phrase(facts, keys, _NAMES))
+
+
+def _models(facts: Facts) -> Iterator[Phrase]:
+    base, head = facts.report.base.models, facts.report.head.models
+    edited = sorted(name for name in base.keys() & head.keys() if base[name] != head[name])
+    yield from _named(edited, "model", "edited")
+    yield from _sets("model", base, head)
+
+
+def _sets(noun: str, base: Mapping[str, str], head: Mapping[str, str]) -> Iterator[Phrase]:
+    yield from _named(sorted(head.keys() - base.keys()), noun, "new")
+    yield from _named(sorted(base.keys() - head.keys()), noun, "removed")
+
+
+def _named(names: Sequence[str], noun: str, what: str) -> Iterator[Phrase]:
+    if names:
+        shown = joined([(code(clip(name, NAME_LIMIT)),) for name in names[:_NAMES]], ", ")
+        more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
+        yield phrase(f"{noun if len(names) == 1 else noun + 's'} ", shown, more, f" {what}")
+
+
+def _targets(facts: Facts) -> Iterator[Phrase]:
+    yield from _sets("target", facts.report.base.targets, facts.report.head.targets)

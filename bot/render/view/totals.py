@@ -1,0 +1,129 @@
+"""Owns the totals: what all models' artifacts are on each target, over the cells that both sides measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bot.core.metrics import METRIC_BY_ID
+from bot.core.rules.delta import CellDelta, MetricDelta, outcome
+from bot.core.values.verdict import Finding
+from bot.render.text.escape import clip
+from bot.render.text.filters import percent, relative, signed
+from bot.render.text.phrase import Phrase, code, phrase
+from bot.render.view.facts import MARKS, Facts, mark_of, whole_of
+
+_NAME = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """Artifacts added up.
+
+    Attributes:
+        target: the short name; empty for all targets.
+        cells: how many were measured on both sides; the sums are over these.
+        base, head: sums in bytes; None where there is no such cell.
+        larger, smaller: how many of them grew and shrank.
+        worst: the worst finding's cell; without one the one that grew, or else shrank, by most bytes.
+        level: of that finding: `fail`, `warn` or empty.
+    """
+
+    target: str
+    cells: int
+    base: int | None
+    head: int | None
+    larger: int
+    smaller: int
+    worst: Phrase = ()
+    level: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """All targets.
+
+    Attributes:
+        rows: each target of which something changed; then all, where there are several.
+        still: the short names of the other ones.
+    """
+
+    rows: tuple[Total, ...]
+    still: tuple[str, ...]
+
+
+def totals(facts: Facts) -> Totals:
+    """Those of each measured target."""
+    found: dict[str, list[CellDelta]] = {target: [] for target in sorted(facts.measured_targets)}
+    for delta in facts.report.deltas:
+        if delta.key.target in found:
+            found[delta.key.target].append(delta)
+    news = facts.report.verdict.news
+    worst: dict[str, Finding] = {}
+    for finding in news:
+        worst.setdefault(finding.key.target, whole_of(finding, news))
+    moved = {target: deltas for target, deltas in found.items() if target in worst or not _is_still(deltas)}
+    rows = tuple(_total(facts, target, deltas, worst.get(target)) for target, deltas in moved.items())
+    still = tuple(facts.short[target] for target in found if target not in moved)
+    return Totals((*rows, everything(facts)) if len(found) > 1 else rows, still)
+
+
+def _is_still(deltas: Sequence[CellDelta]) -> bool:
+    alike = (delta.state == "broken" and outcome(delta.base) == outcome(delta.head) for delta in deltas)
+    return all(same or delta.state == "same" or delta.excused for same, delta in zip(alike, deltas, strict=True))
+
+
+def everything(facts: Facts) -> Total:
+    """The sum over all targets."""
+    return _sum("", [delta for delta in facts.report.deltas if delta.key.target in facts.measured_targets])
+
+
+def _total(facts: Facts, target: str, deltas: Sequence[CellDelta], worst: Finding | None) -> Total:
+    total = _sum(facts.short[target], deltas)
+    said = _worst(worst) if worst else _largest(deltas)
+    level = worst.weight if worst and worst.weight != "pass" else ""
+    return Total(total.target, total.cells, total.base, total.head, total.larger, total.smaller, said, level)
+
+
+def _sum(target: str, deltas: Sequence[CellDelta]) -> Total:
+    sizes = [(artifact.base, artifact.head) for delta in deltas for artifact in [delta.metrics["artifact_bytes"]]]
+    both = [(base, head) for base, head in sizes if base is not None and head is not None]
+    larger, smaller = (sum((head - base) * sign > 0 for base, head in both) for sign in (1, -1))
+    if not both:
+        return Total(target, 0, None, None, 0, 0)
+    return Total(target, len(both), sum(base for base, _ in both), sum(head for _, head in both), larger, smaller)
+
+
+def _worst(finding: Finding) -> Phrase:
+    """``❌ +66.5 % `m` ``; where it is not the artifact, of what."""
+    mark = "💥" if finding.limit == "newly-broken" and not finding.accepted else MARKS[mark_of(finding)]
+    if finding.metric is None:
+        what = finding.limit.replace("-", " ")
+    else:
+        label = "" if finding.metric == "artifact_bytes" else f"{METRIC_BY_ID[finding.metric].label} "
+        what = f"{label}{_step(finding)}"
+    return phrase(f"{mark} {what} ", code(clip(finding.key.model, _NAME)))
+
+
+def _step(finding: Finding) -> str:
+    """In percent; where there is none to tell, the change, or what the value is."""
+    unit = METRIC_BY_ID[finding.metric or ""].unit
+    if finding.head is None:
+        return "not known any more"
+    if finding.base is None or finding.base == finding.head:
+        return "over its limit"
+    return relative(finding.base, finding.head) if finding.base else signed(finding.head - finding.base, unit)
+
+
+def _largest(deltas: Sequence[CellDelta]) -> Phrase:
+    sizes = [(delta, delta.metrics["artifact_bytes"]) for delta in deltas]
+    steps = [(artifact.change, delta, artifact) for delta, artifact in sizes if artifact.change]
+    if not steps:
+        return phrase("–")
+    grown = [step for step in steps if step[0] > 0]
+    _, delta, artifact = max(grown or steps, key=lambda step: (abs(step[0]), step[1].key))
+    return phrase("" if grown else "best: ", f"{_ratio(artifact)} ", code(clip(delta.key.model, _NAME)))
+
+
+def _ratio(artifact: MetricDelta) -> str:
+    return percent(artifact.ratio) if artifact.ratio is not None else signed(artifact.change)

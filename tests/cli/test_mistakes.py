@@ -1,0 +1,151 @@
+"""What is given in place of what is wanted: one line that names the file, what it is, and how to go on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import report_factory as make
+from json_texts import report_to_json, to_json
+from strategies import plain_snapshot
+
+from bot.cli.main import main
+from bot.compiler.tools.toolchain import SPEC_HINT
+from bot.core.codec.kinds import kind_of
+
+SNAPSHOT = to_json(plain_snapshot(("a", "vmvx", "ok")))
+FILES = {
+    "base.json": SNAPSHOT,
+    "report.json": report_to_json(make.explained_small()),
+    "plan.json": '{"include":[{"cells":1,"shard":"1/1"}]}\n',
+    "comment.md": "<!-- code-size-bot:default -->\n<!-- code-size-bot-state:1:eJyLBgABFQC5 -->\n",
+    "code-size.yml": "# ours\nschema: code-size-config/1\ntargets: [vmvx]\n",
+    "suite.yml": "schema: code-size-suite/1\npairs: []\n",
+    "notes.txt": "nothing of ours\n",
+}
+GIVE_SNAPSHOT = "give base.json or head.json, or measure one: code-size-bot measure --compiler SPEC --out FILE"
+GIVE_CONFIGURATION = "give a YAML file: `code-size-bot init` writes one"
+Said = Callable[..., str]
+
+
+@pytest.fixture
+def said(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Said:
+    """The one line that a command ends with."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CODE_SIZE_CACHE", str(tmp_path / "cache"))
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+
+    def run(*arguments: str, code: int = 2) -> str:
+        assert main(arguments) == code
+        out, err = capsys.readouterr()
+        lines = [line for line in err.splitlines() if line != "configuration: the packaged suite"]
+        assert (out, len(lines)) == ("", 1)
+        return lines[0].removeprefix("code-size-bot: ")
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("base.json", "snapshot"),
+        ("report.json", "report"),
+        ("plan.json", "plan"),
+        ("comment.md", "comment"),
+        ("code-size.yml", "configuration"),
+        ("suite.yml", "manifest of models"),
+        ("notes.txt", ""),
+    ],
+)
+def test_every_file_of_ours_is_known_by_what_is_in_it(name: str, kind: str) -> None:
+    assert kind_of(FILES[name]) == kind_of(FILES[name].encode()) == kind
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", "[" * 100_000, '"\ud800"', '{"schema": 1}', "schema: x/1"])
+def test_what_is_none_of_ours_has_no_name(text: str) -> None:
+    assert kind_of(text) == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("report.json", "report"),
+        ("plan.json", "plan"),
+        ("comment.md", "comment"),
+        ("code-size.yml", "configuration"),
+    ],
+)
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("report", "--head", "base.json", "--base"),
+        ("report", "--base", "base.json", "--head"),
+        ("merge", "--out", "x.json"),
+        ("plan", "--shards", "2", "--costs"),
+    ],
+    ids=" ".join,
+)
+def test_another_file_in_place_of_a_snapshot(said: Said, command: tuple[str, ...], name: str, kind: str) -> None:
+    assert said(*command, name) == f"{name}: is a {kind}, a snapshot is wanted ({GIVE_SNAPSHOT})"
+
+
+def test_a_report_as_a_side_of_compare(said: Said) -> None:
+    line = said("compare", "--base", "report.json", "--head", "base.json")
+    assert line == f"report.json: is a report, a snapshot is wanted ({GIVE_SNAPSHOT})"
+
+
+@pytest.mark.parametrize(("name", "kind"), [("base.json", "snapshot"), ("plan.json", "plan"), ("code-size.yml", None)])
+def test_another_file_in_place_of_a_report(said: Said, name: str, kind: str | None) -> None:
+    line = said("explain", name, "--model", "a", "--target", "vmvx")
+    assert line == f"{name}: is a {kind or 'configuration'}, a report is wanted (give the report.json of a compare)"
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("base.json", "snapshot"), ("report.json", "report"), ("plan.json", "plan")]
+)
+def test_another_file_in_place_of_a_configuration(said: Said, name: str, kind: str) -> None:
+    line = said("plan", "--shards", "2", "--config", name)
+    assert line == f"{name}: is a {kind}, a configuration is wanted ({GIVE_CONFIGURATION})"
+
+
+def test_a_snapshot_too_large_for_a_configuration_is_still_a_snapshot(said: Said, tmp_path: Path) -> None:
+    long = to_json(plain_snapshot(("a", "vmvx", "ok"), notes=("x" * (1 << 20),)))
+    (tmp_path / "long.json").write_text(long, encoding="utf-8")
+    line = said("plan", "--shards", "2", "--config", "long.json")
+    assert line == f"long.json: is a snapshot, a configuration is wanted ({GIVE_CONFIGURATION})"
+
+
+@pytest.mark.parametrize(("name", "kind"), [("base.json", "snapshot"), ("report.json", "report")])
+def test_another_file_in_place_of_a_plan(said: Said, name: str, kind: str) -> None:
+    line = said("measure", "--compiler", "3.13.0", "--out", "x.json", "--plan", name, "--target", "vmvx")
+    assert line == f"{name}: is a {kind}, a plan is wanted (give what `plan --shards N` printed)"
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("base.json", "snapshot"), ("report.json", "report"), ("code-size.yml", "configuration")]
+)
+def test_another_file_in_place_of_a_compiler(said: Said, name: str, kind: str) -> None:
+    line = said("measure", "--compiler", name, "--out", "x.json", "--model", "mobilenet_v1_f32*", code=4)
+    assert line == f"{name}: is a {kind}, a compiler is wanted ({SPEC_HINT})"
+
+
+NUMBER = SNAPSHOT.index("1000")
+
+
+@pytest.mark.parametrize("size", [1, 2, 40, 700, NUMBER, NUMBER + 2, len(SNAPSHOT) // 2, len(SNAPSHOT) - 2])
+def test_a_snapshot_that_was_cut_off(said: Said, tmp_path: Path, size: int) -> None:
+    (tmp_path / "cut.json").write_text(SNAPSHOT[:size], encoding="utf-8")
+    line = said("report", "--base", "cut.json", "--head", "base.json")
+    ends = f"ends after {size:,} {'byte' if size == 1 else 'bytes'}: truncated?"
+    again = "(measure it again with this version of code-size-bot)"
+    assert line == f"cut.json: is not a snapshot: it {ends} {again}"
+
+
+def test_a_report_that_was_cut_off(said: Said, tmp_path: Path) -> None:
+    text = FILES["report.json"].encode()[:3000]
+    (tmp_path / "cut.json").write_bytes(text)
+    line = said("explain", "cut.json", "--model", "a", "--target", "vmvx")
+    ends = "it ends after 3,000 bytes: truncated? (name the report.json of a compare)"
+    assert line == f"cut.json: is not a report: {ends}"

@@ -1,0 +1,188 @@
+"""`compare --flags`, `--base-config`, `--head-config`: one command tries a flag or an edited model; and JSON."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_compiler import TEMPLATES, FakeCompiler, install, install_native, write_model
+
+from bot.cli.main import main
+
+FLAG = "--iree-opt-level=O2"
+CONFIG = "schema: code-size-config/1\nmodels: ['suite/*.mlir']\ntargets: [vmvx, llvm-cpu-x86_64]\n"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a command came to."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def report(self) -> dict[str, Any]:
+        plain: dict[str, Any] = json.loads(self.out)
+        return plain
+
+    @property
+    def states(self) -> dict[str, str]:
+        return {f"{cell['model']} on {cell['target']}": cell["state"] for cell in self.report["cells"]}
+
+    def flags(self, side: str) -> list[str]:
+        """Those that are the user's."""
+        return [flag for flag in self.report[side]["flags"] if "opt-level" in flag or "user" in flag]
+
+
+@dataclass(frozen=True)
+class Lab:
+    """A directory with a suite, a configuration and a compiler."""
+
+    home: Path
+    fake: FakeCompiler
+    capture: pytest.CaptureFixture[str]
+
+    @property
+    def spec(self) -> str:
+        return "./iree-compile"
+
+    def write(self, name: str, text: str) -> None:
+        (self.home / name).parent.mkdir(parents=True, exist_ok=True)
+        (self.home / name).write_text(text, encoding="utf-8")
+
+    def run(self, *arguments: str) -> Outcome:
+        code = main((*arguments, "--cache", "cache"))
+        return Outcome(code, *self.capture.readouterr())
+
+    def compare(self, *arguments: str) -> Outcome:
+        return self.run("compare", "--format", "json", *arguments)
+
+
+@pytest.fixture
+def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Lab:
+    (tmp_path / "suite").mkdir()
+    write_model(tmp_path / "suite", "alpha")
+    write_model(tmp_path / "suite", "beta")
+    fake = install(tmp_path / "fake", templates=TEMPLATES)
+    install_native(tmp_path / "iree-compile", fake)
+    monkeypatch.chdir(tmp_path)
+    lab = Lab(tmp_path, fake, capsys)
+    lab.write("code-size.yml", CONFIG)
+    return lab
+
+
+@pytest.mark.parametrize(
+    "sides",
+    [
+        ("--compiler", "./iree-compile"),
+        ("--base", "./iree-compile", "--head", "./iree-compile"),
+        ("--base", "./iree-compile"),
+        ("--head", "./iree-compile"),
+    ],
+    ids=" ".join,
+)
+@pytest.mark.parametrize("flags", [(f"--flags={FLAG}",), ("--flags", FLAG)], ids=" ".join)
+def test_flags_are_tried_on_the_head_side_alone(lab: Lab, sides: tuple[str, ...], flags: tuple[str, ...]) -> None:
+    found = lab.compare(*sides, *flags, "--target", "vmvx")
+    assert found.states == {"alpha on vmvx": "changed", "beta on vmvx": "changed"}, found.err
+    assert (found.flags("base"), found.flags("head")) == ([], [FLAG])
+    option = "--compiler" if "--compiler" in sides else "--head" if "--base" not in sides else "--base"
+    assert found.report["baseline"]["rule"] == f"{option} iree-compile"
+
+
+@pytest.mark.parametrize("pin", ["head", "base"])
+def test_where_nobody_names_a_compiler_both_sides_have_that_of_the_configuration(lab: Lab, pin: str) -> None:
+    lab.write("code-size.yml", f"{CONFIG}compiler: {{{pin}: ./iree-compile}}\nflags: [--user]\n")
+    found = lab.compare(f"--flags={FLAG}", "--model", "alpha", "--target", "x86_64")
+    assert found.states == {"alpha on llvm-cpu-x86_64": "changed"}, found.err
+    assert (found.flags("base"), found.flags("head")) == (["--user"], ["--user", FLAG])
+    assert found.report["baseline"]["rule"] == f"compiler.{pin} of the configuration"
+    assert lab.compare(f"--{'base' if pin == 'head' else 'head'}", lab.spec).code == 0
+
+
+def test_several_flags_are_words_of_a_shell_and_add_up(lab: Lab) -> None:
+    flags = ("--flags=--user-a='x y' --user-b", "--flags", "--user-c")
+    found = lab.compare("--compiler", lab.spec, *flags, "--target", "vmvx")
+    assert found.flags("head") == ["--user-a=x y", "--user-b", "--user-c"], found.err
+
+
+def test_a_flag_is_measured_by_measure_too(lab: Lab) -> None:
+    assert lab.run("measure", "--compiler", lab.spec, f"--flags={FLAG}", "--out", "head.json").code == 0
+    assert FLAG in json.loads((lab.home / "head.json").read_text())["flags"]
+
+
+def test_a_flag_that_is_none_is_refused_as_the_configuration_refuses_it(lab: Lab) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        lab.compare("--compiler", lab.spec, "--flags=-O2")
+    assert lab.capture.readouterr().err.endswith(
+        "argument --flags: '-O2' is no flag, which begins with -- and has its value after =\n"
+    )
+    install(lab.home / "fake", unknown=["--no-such"], templates=TEMPLATES)
+    found = lab.compare("--compiler", lab.spec, "--flags=--no-such=1")
+    assert found.code == 2 and "flags: the head compiler (" in found.err and "option --no-such" in found.err
+
+
+def test_a_side_that_was_measured_before_has_no_flags_to_try(lab: Lab) -> None:
+    assert lab.run("measure", "--compiler", lab.spec, "--out", "old.json").code == 0
+    found = lab.compare("--base", "old.json", "--head", lab.spec, f"--flags={FLAG}")
+    assert set(found.states.values()) == {"changed"}, found.err
+    found = lab.compare("--base", lab.spec, "--head", "old.json", f"--flags={FLAG}")
+    line = "old.json: was measured before, so that no flags or configuration can be tried on it"
+    assert found.code == 2 and line in found.err
+    found = lab.compare("--base", "old.json", f"--flags={FLAG}")
+    assert found.code == 2 and "no compiler for the head side (give --compiler SPEC, such as" in found.err
+
+
+def test_an_edited_model_is_compared_with_the_original(lab: Lab) -> None:
+    write_model(lab.home / "suite", "alpha", "func.func @main()")
+    (lab.home / "edited").mkdir()
+    write_model(lab.home / "edited", "alpha", "func.func @main() // another")
+    lab.write("edited.yml", CONFIG.replace("suite/", "edited/").replace("vmvx, ", ""))
+    found = lab.compare("--compiler", lab.spec, "--head-config", "edited.yml")
+    assert found.states == {
+        "alpha on llvm-cpu-x86_64": "changed",
+        "alpha on vmvx": "removed",
+        "beta on llvm-cpu-x86_64": "removed",
+        "beta on vmvx": "removed",
+    }, found.err
+    assert "configuration: code-size.yml\n" in found.err
+
+
+def test_two_configurations_are_two_repository_states_and_the_base_judges(lab: Lab) -> None:
+    rules = "thresholds: [{name: mine, metrics: [artifact_bytes], fail: 0B}, {metrics: ['*']}]\ntargets: [vmvx]\n"
+    plain = CONFIG.replace("targets: [vmvx, llvm-cpu-x86_64]\n", "")
+    grows = install(lab.home / "other", [{"do": "grow"}], templates=TEMPLATES)
+    install_native(lab.home / "build" / "iree-compile", grows)
+    lab.write("a.yml", f"{plain}{rules}compiler: {{head: ./iree-compile}}\n")
+    lab.write("b.yml", f"{plain}targets: [vmvx]\ncompiler: {{head: ./build/iree-compile}}\n")
+    found = lab.compare("--base-config", "a.yml", "--head-config", "b.yml")
+    assert (found.code, set(found.states.values())) == (1, {"changed"}), found.err
+    assert {one["rule"] for one in found.report["verdict"]["findings"]} == {"mine"}
+    assert "configuration:" not in found.err
+    found = lab.compare("--base-config", "b.yml", "--head-config", "b.yml")
+    assert set(found.states.values()) == {"same"} and found.code == 0, found.err
+    found = lab.compare("--compiler", lab.spec, "--base-config", "none.yml")
+    assert found.code == 2 and "none.yml: cannot be read: No such file or directory (without --config" in found.err
+
+
+def test_json_is_what_the_report_has_and_alone_on_standard_output(lab: Lab) -> None:
+    found = lab.compare("--compiler", lab.spec, f"--flags={FLAG}")
+    assert found.out == (lab.home / "out/report.json").read_text(encoding="utf-8")
+    assert "written to out: " in found.err and "cells, 0 of them in the cache" in found.err
+    sides = ("--base", "out/base.json", "--head", "out/head.json", "--config", "default")
+    again = lab.run("report", "-q", "--format", "json", *sides)
+    assert again.out == (lab.home / "out/report.json").read_text(encoding="utf-8") and again.err == ""
+    drawn = lab.run("report", *sides)
+    assert not drawn.out.startswith("{") and drawn.err == ""
+
+
+def test_on_a_runner_json_holds_no_command_and_says_the_same(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    lab.compare("--compiler", lab.spec, "--flags=--user='##[error]x'", "--target", "vmvx")
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    found = lab.run("report", "--format", "json", "--base", "out/base.json", "--head", "out/head.json")
+    assert "##[" not in found.out and found.report == json.loads((lab.home / "out/report.json").read_text())
+    assert "--user=##[error]x" in found.flags("head")

@@ -1,0 +1,150 @@
+"""Edited models: whose text changed, which operations came and went, and what is not known is not told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given
+from replacing import replace
+from strategies import snapshots
+
+from bot.core.codec.counts import counts_text
+from bot.core.rules.baseline import kept
+from bot.core.values.model_counts import ModelEdit
+from bot.core.values.program import Program, Site
+from bot.core.values.snapshot import Cell, CellKey, CompilerInfo, Snapshot, SourceInfo
+from bot.insight.edits import model_edits
+from bot.store.entries import pack, unpack
+
+COMPILER = CompilerInfo("3.13.0", "", "c" * 64)
+CLASSIFIER, STEM = "m.net.classifier", "m.net.stem.conv"
+PLACES = {CLASSIFIER: 4, STEM: 2, "m.net.layer.0": 3, "m.net.layer.1": 3, "": 5}
+NET = Program(
+    operations=counts_text({"linalg.generic": 12, "arith.addf": 9, "linalg.matmul": 1}),
+    places=PLACES,
+    sites=(Site("d", CLASSIFIER), Site("e", STEM)),
+)
+EDITED = replace(
+    NET,
+    operations=counts_text({"linalg.generic": 13, "arith.maximumf": 1, "arith.addf": 9, "linalg.matmul": 1}),
+    places={**PLACES, CLASSIFIER: 5},
+)
+CAME = {"arith.maximumf": 1, "linalg.generic": 1}
+
+
+def cell(model: str, program: Program | None, target: str = "vmvx", command: str = "") -> Cell:
+    status = "ok" if program else "failed"
+    return Cell(CellKey(model, target), status, program=program, command=command or f"iree-compile - < {model}.mlir")
+
+
+def side(*cells: Cell, compiler: CompilerInfo = COMPILER, **models: str) -> Snapshot:
+    return Snapshot(compiler, SourceInfo(), tuple(sorted(cells, key=lambda one: one.key)), models=models)
+
+
+BASE, HEAD = side(cell("net", NET), net="1" * 64), side(cell("net", EDITED), net="2" * 64)
+
+
+def only(base: Snapshot, head: Snapshot) -> ModelEdit:
+    (edit,) = model_edits(base, head)
+    return edit
+
+
+def test_what_came_is_told_with_its_place() -> None:
+    assert only(BASE, HEAD) == ModelEdit("net", "1" * 64, "2" * 64, CAME, {"classifier": 1})
+
+
+def test_what_went_is_told_the_other_way_round() -> None:
+    edit = only(HEAD, BASE)
+    assert edit.operations == {"arith.maximumf": -1, "linalg.generic": -1} and edit.components == {"classifier": -1}
+
+
+def test_a_model_that_is_the_same_is_no_edit() -> None:
+    assert model_edits(BASE, BASE) == ()
+    assert model_edits(BASE, replace(HEAD, models=BASE.models)) == ()
+
+
+def test_an_edit_of_no_operation_is_one_all_the_same() -> None:
+    edit = only(BASE, replace(BASE, models=HEAD.models))
+    assert (edit.operations, edit.components) == ({}, {})
+
+
+@pytest.mark.parametrize(
+    ("base", "head"),
+    [
+        pytest.param(None, EDITED, id="base did not compile"),
+        pytest.param(NET, None, id="head did not compile"),
+        pytest.param(replace(NET, operations=None, places={}), EDITED, id="base of an earlier version"),
+        pytest.param(NET, replace(EDITED, operations="2 arith.addf"), id="no counts"),
+    ],
+)
+def test_what_a_side_does_not_say_is_not_known(base: Program | None, head: Program | None) -> None:
+    edit = only(side(cell("net", base), net="1" * 64), side(cell("net", head), net="2" * 64))
+    assert (edit.base, edit.head, edit.operations, edit.components) == ("1" * 64, "2" * 64, None, None)
+
+
+def test_another_compiler_may_read_the_same_text_otherwise() -> None:
+    other = replace(COMPILER, digest="d" * 64)
+    assert only(BASE, replace(HEAD, compiler=other)).operations is None
+    unknown = replace(COMPILER, digest="")
+    assert only(replace(BASE, compiler=unknown), replace(HEAD, compiler=unknown)).operations is None
+
+
+def test_a_model_of_one_side_alone_came_or_went_as_a_whole() -> None:
+    """Also between two compilers: there is nothing that they could read differently."""
+    without = side(compiler=replace(COMPILER, digest="d" * 64))
+    came, went = only(without, HEAD), only(HEAD, without)
+    assert (came.base, came.head) == (None, "2" * 64) == (went.head, went.base)
+    assert came.operations == {"arith.addf": 9, "arith.maximumf": 1, "linalg.generic": 13, "linalg.matmul": 1}
+    assert came.components == {"classifier": 5, "layer.*": 6, "stem.conv": 2, "unattributed": 5}
+    assert went.operations == {name: -count for name, count in came.operations.items()}
+    assert only(without, side(cell("net", None), net="2" * 64)).operations is None
+
+
+def test_a_side_that_does_not_say_which_text_it_measured_shows_no_edit() -> None:
+    assert model_edits(side(cell("net", NET)), HEAD) == () == model_edits(HEAD, side(cell("net", NET)))
+
+
+def test_the_programs_are_of_one_target_and_of_one_command_if_there_is_one() -> None:
+    """Flags may decide what is read: on `cuda` they changed, and `rocm` is on one side alone."""
+    odd = replace(NET, operations="tosa.add 99")
+    base = side(cell("net", odd, "cuda", "with a"), cell("net", NET, "vmvx"), cell("net", odd, "rocm"), net="1" * 64)
+    head = side(cell("net", EDITED, "cuda", "with b"), cell("net", EDITED, "vmvx"), net="2" * 64)
+    assert only(base, head).operations == CAME
+    assert only(side(cell("net", NET, "rocm"), net="1" * 64), head).operations is None
+
+
+def test_places_are_called_what_the_components_of_cells_are_called() -> None:
+    """A tree of all places would be cut above `stem.conv`, as there are so many that no dispatch is named after."""
+    places = {f"m.net.{letter}.part": 1 for letter in "abcdefghijklmnopqrstuvwxyz"}
+    edit = only(BASE, side(cell("net", replace(NET, places={**PLACES, **places, STEM: 3})), net="2" * 64))
+    assert edit.components == {**dict.fromkeys("abcdefghijklmnopqrstuvwxyz", 1), "stem.conv": 1}
+
+
+def test_sections_of_the_configuration_name_places() -> None:
+    (edit,) = model_edits(BASE, HEAD, (("the end", "*.classifier"),))
+    assert edit.components == {"the end": 1}
+
+
+def test_a_stored_baseline_says_as_much() -> None:
+    stored = unpack(pack(BASE), "stored")
+    assert stored == kept(BASE) and only(stored, HEAD) == only(BASE, HEAD)
+
+
+def test_models_are_sorted() -> None:
+    base, head = (replace(side(), models=dict.fromkeys("cab", digit * 64)) for digit in "12")
+    assert [edit.model for edit in model_edits(base, head)] == ["a", "b", "c"]
+
+
+def negated(changes: Mapping[str, int] | None) -> dict[str, int] | None:
+    return None if changes is None else {name: -change for name, change in changes.items()}
+
+
+@given(snapshots(), snapshots())
+def test_swapping_the_sides_negates(base: Snapshot, head: Snapshot) -> None:
+    assert model_edits(base, base) == ()
+    there, back = model_edits(base, head), model_edits(head, base)
+    assert list(back) == [
+        ModelEdit(one.model, one.head, one.base, negated(one.operations), negated(one.components)) for one in there
+    ]
+    assert all((one.operations is None) == (one.components is None) for one in there)

@@ -1,0 +1,226 @@
+"""Every statement of a comment's first screen, taken back to report.json: no sentence is false of a cell.
+
+What is read here is Markdown and JSON, not the view that made them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from functools import lru_cache
+
+import everyday
+import pytest
+
+from bot.core.codec.report_json import report_lines, report_of
+from bot.core.codec.report_rows import FindingRow, ReportCell, ReportRow, RootRow
+from bot.core.metrics import METRICS
+from bot.render.markdown.comment import render_comment
+
+CASES = tuple(everyday.CASES)
+LABELS = {metric.label: metric.id for metric in METRICS}
+TICKED = re.compile(r"`([^`]+)`")
+
+
+@lru_cache
+def drawn(case: str) -> tuple[ReportRow, str]:
+    """The report as it is written, and the first screen of its comment without Markdown's escapes."""
+    made = everyday.report(case)
+    text = b"".join(report_lines(made))
+    screen = render_comment(made).partition("<details>")[0]
+    return report_of(text, "report.json", ""), screen.replace("\\", "").replace("\u00a0", " ")
+
+
+def short(report: ReportRow) -> dict[str, str]:
+    """Short name → target."""
+    found = {}
+    for target, backend in {**report.base.targets, **report.head.targets}.items():
+        rest = target.removeprefix(backend).lstrip("-_") if target.startswith(backend) else ""
+        found[rest or target.removesuffix("-spirv")] = target
+        found[target] = target
+    return found
+
+
+def number(text: str) -> int:
+    """`−1,234 B` → −1234."""
+    return int(re.sub(r"[^\d−]", "", text).replace("−", "-"))
+
+
+def percent(base: int, head: int) -> str:
+    """As people read it, to a tenth."""
+    ratio = abs(head - base) / base * 100
+    if base == head:
+        return "0 %"
+    sign = "+" if head > base else "−"
+    return f"{sign}{ratio:,.1f} %" if round(ratio, 1) else ("<0.1 %" if head > base else "−<0.1 %")
+
+
+def artifacts(report: ReportRow, target: str = "") -> Iterator[tuple[int, int]]:
+    """Both sizes of the cells that both sides measured."""
+    for cell in report.cells:
+        both = cell.metrics["artifact_bytes"]
+        if target in ("", cell.target) and both.base is not None and both.head is not None:
+            yield both.base, both.head
+
+
+def news(report: ReportRow) -> list[FindingRow]:
+    return [finding for finding in report.verdict.findings if not finding.known]
+
+
+def cell_of(report: ReportRow, model: str, target: str) -> ReportCell:
+    found = [cell for cell in report.cells if (cell.model, short(report)[target]) == (model, cell.target)]
+    assert len(found) == 1, (model, target)
+    return found[0]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_headline_counts_cells(case: str) -> None:
+    report, screen = drawn(case)
+    line = next(line for line in screen.splitlines() if "**Code size:" in line)
+    icon = {"pass": "✅", "warn": "⚠️", "fail": "❌", "unknown": "⚪"}[report.verdict.status]
+    assert line.startswith(icon)
+    states = Counter(cell.state for cell in report.cells)
+    both = list(artifacts(report))
+    fails = {(one.model, one.target) for one in news(report) if one.level == "fail"}
+    broken = {(cell.model, cell.target) for cell in report.cells if cell.state == "newly-broken"}
+    lost = {(cell.model, cell.target) for cell in report.cells if cell.state in ("unmeasured", "removed")}
+    warned = {(one.model, one.target) for one in news(report)} - fails - broken - lost
+    expected = {
+        "newly broken": len(broken),
+        "over (?:its|their) limit": len(fails - broken),
+        "at a warning level": len(warned),
+        "larger": sum(head > base for base, head in both),
+        "smaller": sum(head < base for base, head in both),
+        "newly compile": states["fixed"],
+        "broken on both sides": states["broken"],
+        "bit-identical": sum(cell.state == "same" and cell.identical is True for cell in report.cells),
+    }
+    for words, count in expected.items():
+        found = re.search(rf"([\d,]+) (?:cells? )?{words}", line)
+        assert (number(found[1]) if found else 0) == count, (words, line)
+    if found := re.search(r"([+−][\d,]+ B) \(([^)]+)\) in all", line):
+        base, head = (sum(side) for side in zip(*both, strict=True))
+        assert (number(found[1]), found[2]) == (head - base, percent(base, head))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_table_adds_up_each_target(case: str) -> None:
+    report, screen = drawn(case)
+    rows = [line.strip("| ").split(" | ") for line in screen.splitlines() if line.startswith(("| `", "| all"))]
+    for name, change, sizes, ways, worst in ((*row, "")[:5] for row in rows):
+        target = "" if name == "all" else short(report)[name.strip("`")]
+        both = list(artifacts(report, target))
+        base, head = (sum(side) for side in zip(*both, strict=True)) if both else (0, 0)
+        told = [number(text) for text in sizes.split(" → ")] if both else []
+        assert (told[0], told[-1]) == (base, head) if both else sizes == "n/a"
+        assert change == (percent(base, head) if both else "n/a")
+        larger, smaller = sum(b < h for b, h in both), sum(b > h for b, h in both)
+        assert ways == (f"{larger} / {smaller}" if larger or smaller else "–")
+        if worst.startswith(("❌", "⚠️", "💥")):
+            model = TICKED.findall(worst)[0]
+            assert any((one.model, one.target) == (model, target) for one in news(report)), worst
+    quiet = re.search(r"No change on ([^:<]+)", screen)
+    for name in TICKED.findall(quiet[1]) if quiet else ():
+        states = {cell.state for cell in report.cells if cell.target == short(report)[name]}
+        assert states <= {"same", "broken"}, name
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_root_cause_says_what_is_true_of_all_its_deltas(case: str) -> None:
+    report, screen = drawn(case)
+    lines = [line for line in screen.splitlines() if line.startswith("1. ")]
+    for line, root in zip(lines, report.root_causes, strict=False):
+        said, _, detail = line.partition("<br><sub>")
+        assert number(re.search(r"· ([+−±][\d,]+(?: B)?)", said)[1].replace("±", "")) == root.bytes.net  # type: ignore[index]
+        if moved := re.search(r"net, ([\d,]+) B moved", said):
+            assert number(moved[1]) == root.bytes.absolute
+        else:
+            assert abs(root.bytes.net) == root.bytes.absolute
+        if found := re.search(r"· ([\d,]+) dispatch(?:es)? in", said):
+            assert number(found[1]) == root.dispatches
+        _named(report, said.rpartition(" · ")[2], root)
+        _each_target(report, detail, root)
+    if held := re.search(r"\((\d+) of (\d+) hold (\d+) %", screen):
+        shares = [root.share or 0 for root in report.root_causes[: len(lines)]]
+        assert (int(held[1]), int(held[2])) == (len(lines), len(report.root_causes))
+        assert int(held[3]) == round(100 * sum(shares))
+
+
+def _named(report: ReportRow, where: str, root: RootRow) -> None:
+    """Models and targets: all of them by name, or how many."""
+    models, _, targets = where.rpartition(" on ")
+    if count := re.search(r"(\d+) models?$", models):
+        assert int(count[1]) == len(root.models)
+    else:
+        assert set(TICKED.findall(models)) == set(root.models)
+    if count := re.match(r"(\d+) targets?", targets):
+        assert int(count[1]) == len(root.targets)
+    else:
+        assert {short(report)[name] for name in TICKED.findall(targets)} == set(root.targets)
+
+
+def _each_target(report: ReportRow, detail: str, root: RootRow) -> None:
+    told = detail.partition("largest: ")[0]
+    named = set()
+    for net, count, names in re.findall(
+        r"([+−±][\d,]+)(?: B)?(?: each)?(?: in ([\d,]+))? on ((?:`[^`]+`(?:, )?)+)", told
+    ):
+        for name in TICKED.findall(names):
+            tally = root.by_target[short(report)[name]]
+            assert number(net.replace("±", "")) == tally.net
+            assert not count or number(count) == tally.deltas
+            named.add(short(report)[name])
+    assert named in (set(root.by_target), set())
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_an_alarm_has_its_cells_own_numbers(case: str) -> None:
+    report, screen = drawn(case)
+    for line in (line for line in screen.splitlines() if line.startswith("- ") and " on `" in line):
+        if found := re.match(r"- \S+ ([^,]+), `([^`]+)` on `([^`]+)`: ([\d,]+)(?: → ([\d,]+))?", line):
+            cell, metric = cell_of(report, found[2], found[3]), LABELS[found[1]]
+            both = cell.metrics[metric]
+            assert number(found[4]) == (both.base if found[5] else both.head)
+            assert not found[5] or number(found[5]) == both.head
+            assert any((one.model, one.target, one.metric) == (cell.model, cell.target, metric) for one in news(report))
+            for label, change in re.findall(
+                r"(?:also|,) ([a-zA-Z -]+?) ([+−][\d,]+)(?: B)?", line.partition("also")[2]
+            ):
+                other = cell.metrics[LABELS[label.strip()]]
+                assert other.base is not None and other.head is not None
+                assert number(change) == other.head - other.base
+            _cause(report, cell, line)
+        elif "newly broken" in line:
+            for models, targets in re.findall(r"((?:`[^`]+`(?:, )?)+) on ((?:`[^`]+`(?:, )?)+)", line):
+                pairs = [(model, target) for model in TICKED.findall(models) for target in TICKED.findall(targets)]
+                assert all(cell_of(report, *pair).state == "newly-broken" for pair in pairs)
+
+
+def _cause(report: ReportRow, cell: ReportCell, line: str) -> None:
+    """The root cause that is named has some of the cell's change."""
+    found = re.search(r"cause (\d+) \((\d+) % of its change\)", line)
+    if found:
+        root = report.root_causes[int(found[1]) - 1]
+        assert any((key.model, key.target) == (cell.model, cell.target) for key in root.cells)
+        assert 0 < int(found[2]) <= 100
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_flag_that_changed_is_in_the_commands(case: str) -> None:
+    report, screen = drawn(case)
+    line = next(line for line in screen.splitlines() if line.startswith("**What changed:**"))
+    found = re.search(r"flag `(--[^`]+)`(?: → `([^`]+)`)?(?: (added|removed))?(?: on (.*))?$", line)
+    if not found:
+        pairs = [(cell.command.base, cell.command.head) for cell in report.cells if cell.state in ("same", "changed")]
+        assert all(base == head for base, head in pairs) or "flag" in line or "compiler" in line or "model" in line
+        return
+    targets = {short(report)[name] for name in TICKED.findall(found[4] or "")}
+    for cell in report.cells:
+        words = [(command or "").split() for command in (cell.command.base, cell.command.head)]
+        if all(words) and cell.target in targets:
+            came = f"{found[1].partition('=')[0]}={found[2]}" if found[2] else found[1]
+            assert found[3] == "added" or found[1] in words[0]
+            assert found[3] == "removed" or came in words[1]
+        elif all(words) and targets:
+            assert found[1] not in set(words[0]) ^ set(words[1])
