@@ -8,7 +8,6 @@ from pathlib import Path
 
 import everyday
 import pytest
-from places import FIXTURES
 
 from bot.core.rules.delta import CellDelta
 from bot.core.rules.quiet import alarms
@@ -51,8 +50,8 @@ def test_what_is_kept_again_is_the_same(tmp_path: Path, monkeypatch: pytest.Monk
     cases = ("nothing_changed", "newly_broken")
     before = {case: texts(everyday.HERE / case) for case in cases}
     found = {case: everyday.sides(case) for case in cases}
+    monkeypatch.setattr(everyday, "COMMON", tmp_path / everyday.COMMON.relative_to(everyday.HERE))
     monkeypatch.setattr(everyday, "HERE", tmp_path)
-    monkeypatch.setattr(everyday, "COMMON", tmp_path / everyday.COMMON.relative_to(FIXTURES / "everyday"))
     everyday.keep(found)
     assert {case: texts(tmp_path / case) for case in cases} == before
     assert {case: everyday.sides(case) for case in cases} == found
@@ -108,3 +107,10 @@ def test_two_releases_change_most_cells() -> None:
     assert (base.compiler.spec, head.compiler.spec) == ("iree-base-compiler==3.11.0", "iree-base-compiler==3.13.0")
     found = states("two_releases")
     assert found["changed"] > found["same"] and found["newly-broken"] + found["fixed"] > 0
+
+
+def test_a_release_further_is_another_compiler_and_nothing_else() -> None:
+    base, head = everyday.sides("patch_release")
+    assert (base.compiler.spec, head.compiler.spec) == ("iree-base-compiler==3.12.0", "iree-base-compiler==3.13.0")
+    assert base.models == head.models and len(base.models) == 2 and base.flags == head.flags
+    assert states("patch_release")["changed"] > 0

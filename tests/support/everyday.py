@@ -117,6 +117,12 @@ def _everything_broke() -> tuple[State, State]:
     return State(_quick()), State(_quick(), flags=("--iree-opt-level=O4",))
 
 
+def _patch_release() -> tuple[State, State]:
+    """The pin is raised by one release, for two models."""
+    models = {name: model(name) for name in ("bert_l4_f32_s128", "mobilenet_v1_f32_224")}
+    return State(models, "3.12.0"), State(models)
+
+
 def _two_releases() -> tuple[State, State]:
     """The pin is raised by two releases."""
     return State(_quick(), OLD), State(_quick())
@@ -129,6 +135,7 @@ CASES: Mapping[str, Callable[[], tuple[State, State]]] = {
     "newly_broken": _newly_broken,
     "improvement": _improvement,
     "everything_broke": _everything_broke,
+    "patch_release": _patch_release,
     "two_releases": _two_releases,
 }
 
