@@ -7,9 +7,11 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
 from bot.core.rules.delta import CellDelta
+from bot.core.values.explanation import UNATTRIBUTED
+from bot.core.values.model_counts import ModelEdit
 from bot.core.values.snapshot import Cell, CellKey, CompilerInfo
 from bot.render.text.escape import clean, clip
-from bot.render.text.filters import plural
+from bot.render.text.filters import plural, signed
 from bot.render.text.phrase import Phrase, code, joined, phrase
 from bot.render.view.facts import NAME_LIMIT, Facts, cells_phrase, is_over
 
@@ -103,9 +105,42 @@ def _where(facts: Facts, keys: Sequence[CellKey], compared: int) -> Phrase:
 
 def _models(facts: Facts) -> Iterator[Phrase]:
     base, head = facts.report.base.models, facts.report.head.models
+    edits = {edit.model: edit for edit in facts.report.edits if edit.base and edit.head}
     edited = sorted(name for name in base.keys() & head.keys() if base[name] != head[name])
-    yield from _named(edited, "model", "edited")
+    if len(edited) <= _NAMES:
+        for name in edited:
+            more = _edit(edits[name]) if name in edits else ()
+            yield phrase("model ", code(clip(name, NAME_LIMIT)), " edited", *(" (", *more, ")") if more else ())
+    else:
+        yield from _named(edited, "model", "edited")
     yield from _sets("model", base, head)
+
+
+def _edit(edit: ModelEdit) -> Phrase:
+    """``+1 operation in `classifier` ``; names of operations where none of the whole ones came or went; or empty."""
+    if edit.operations is None or edit.components is None:
+        return ()
+    if not edit.operations and not edit.components:
+        return phrase("no operation came or went")
+    if not edit.components:
+        return _counted(edit.operations)
+    total, (first, *_) = sum(edit.components.values()), edit.components
+    if len(edit.components) == 1:
+        return phrase(f"{signed(total, 'count')} operation{'' if abs(total) == 1 else 's'}", *_in(first))
+    return phrase(f"{signed(total, 'count')} operations: ", _counted(edit.components))
+
+
+def _in(component: str) -> Phrase:
+    return () if component == UNATTRIBUTED else phrase(" in ", code(clip(component, NAME_LIMIT)))
+
+
+def _counted(changes: Mapping[str, int]) -> Phrase:
+    """`` `classifier` +2, `pooler` −1 and 3 more``, the largest first."""
+    ordered = sorted(changes.items(), key=lambda one: (-abs(one[1]), one[0]))
+    told = joined(
+        [phrase(code(clip(name, 48)), f" {signed(count, 'count')}") for name, count in ordered[:_NAMES]], ", "
+    )
+    return phrase(told, f" and {len(ordered) - _NAMES} more" if len(ordered) > _NAMES else "")
 
 
 def _sets(noun: str, base: Mapping[str, str], head: Mapping[str, str]) -> Iterator[Phrase]:
