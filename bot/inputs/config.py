@@ -8,8 +8,9 @@ from __future__ import annotations
 import glob
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
@@ -233,8 +234,18 @@ def _targets(file: YamlFile, default: YamlFile) -> tuple[Target, ...]:
     known = _defined(default.data["targets"])
     wanted = file.data.get("targets", default.data["targets"])
     if isinstance(wanted, dict):
+        _refuse_misspelled(file, wanted, {target.backend for target in known.values()})
         return tuple(_defined(wanted).values())
     return tuple(known[name] for name in wanted)
+
+
+def _refuse_misspelled(file: YamlFile, targets: Mapping[str, Mapping[str, Any]], known: Collection[str]) -> None:
+    """A backend may be a plugin's, of which nobody here knows; one that is nearly IREE's own is a mistake."""
+    for name, target in targets.items():
+        near = get_close_matches(target["backend"], known, n=1, cutoff=0.8)
+        if near and target["backend"] not in known:
+            what = f"no backend is called {target['backend']!r}"
+            raise file.error(("targets", name, "backend"), what, f"did you mean {near[0]!r}?")
 
 
 def _templates(file: YamlFile) -> Path | None:
