@@ -110,7 +110,7 @@ def _models(facts: Facts) -> Iterator[Phrase]:
     if len(edited) <= _NAMES:
         for name in edited:
             more = _edit(edits[name]) if name in edits else ()
-            yield phrase("model ", code(clip(name, NAME_LIMIT)), " edited", *(" (", *more, ")") if more else ())
+            yield phrase("model ", code(clip(name, NAME_LIMIT)), " edited", phrase(" (", more, ")") if more else ())
     else:
         yield from _named(edited, "model", "edited")
     yield from _sets("model", base, head)

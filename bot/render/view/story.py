@@ -19,6 +19,7 @@ SHORT_NOTE = 160
 """The most characters of a note beside other words."""
 _NAME, _SHORT_NAME, _NOTE, _WHY, _DIFF_LINE = 120, 42, 400, 240, 200
 _EVERY = 1_000_000
+_PARTS = 6
 NUMBERS = (
     ("sites", "dispatch sites", "count"),
     ("code_bytes", "code", "bytes"),
@@ -151,7 +152,13 @@ def story(explanation: Explanation, families: Sequence[Family], room: Room) -> S
 
 def cause_words(cause: str | None) -> str:
     """A cause in words; `cause not known` for None."""
-    return "cause not known" if cause is None else clip(clean(cause), 24).replace("dedup-", "dedup ")
+    return (
+        "cause not known" if cause is None else _CAUSES.get(cause) or clip(clean(cause), 24).replace("dedup-", "dedup ")
+    )
+
+
+_CAUSES = {"container": "rest of the executables", "host": "host program", "packaging": "tables of the artifact"}
+"""What is no code of a dispatch, by what it is."""
 
 
 def reason(explanation: Explanation) -> Phrase:
@@ -192,9 +199,17 @@ def _falls(explanation: Explanation) -> Iterator[Fall]:
 
 
 def by_cause(explanation: Explanation) -> str:
-    """The same in words: `strategy +57,000 B, host +12 B`; empty where there are fewer than two causes."""
-    told = [f"{fall.cause} {fall.change}" for fall in _falls(explanation)][:-1]
-    return ", ".join(told) if len(told) > 1 else ""
+    """The same in words: `strategy +57,000 B, VM bytecode +12 B`; empty where there are fewer than two causes.
+
+    Bytes that no dispatch's code explains are named by the part of the artifact that they are in.
+    """
+    told: dict[str, int] = {}
+    for cause, size in explanation.waterfall.items():
+        parts = {clean(part.what): part.change_bytes for part in explanation.parts if part.cause == cause}
+        told |= parts if sum(parts.values()) == size else {cause_words(cause): size}
+    ordered = sorted(told.items(), key=lambda found: -abs(found[1]))
+    more = f" and {len(ordered) - _PARTS} more" if len(ordered) > _PARTS else ""
+    return ", ".join(f"{name} {signed(size)}" for name, size in ordered[:_PARTS]) + more if len(ordered) > 1 else ""
 
 
 def dispatch_line(delta: DispatchDelta) -> DispatchLine:
