@@ -21,6 +21,7 @@ _LEGEND: Mapping[str, tuple[str, str]] = {
     "device": ("ᵈ", "by device code"),
     "executables": ("ᵉ", "by executables or entry points"),
     "stack": ("ˢ", "by stack"),
+    "constants": ("ᶜ", "by constants or VM bytecode"),
     "other": ("ᵒ", "by another metric than the artifact"),
     "number": ("±1.2", "change of the artifact in percent"),
     "bytes": ("≠", "changed, artifact as large as before"),
@@ -36,6 +37,8 @@ _METRICS = {
     "executable_bytes": "device",
     "executables": "executables",
     "entry_points": "executables",
+    "rodata_bytes": "constants",
+    "vm_bytes": "constants",
     "stack_max_bytes": "stack",
     "stack_alloca_bytes": "stack",
 }
