@@ -38,6 +38,8 @@ def _compilers(facts: Facts) -> Iterator[Phrase]:
 
 def compiler_name(compiler: CompilerInfo) -> Phrase:
     """A release as the user gave it, `IREE 3.13.0`; of any other SPEC the version, and the SPEC."""
+    if not compiler.version and not compiler.spec:
+        return phrase("not known")
     if found := _RELEASE.fullmatch(compiler.spec):
         return phrase(f"IREE {clip(found[1], 48)}")
     spec = phrase(" (", code(clip(compiler.spec, 48)), ")") if compiler.spec else ()
