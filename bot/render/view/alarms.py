@@ -15,7 +15,7 @@ from bot.render.text.escape import clean, clip
 from bot.render.text.filters import amount, relative, sides, signed
 from bot.render.text.phrase import Phrase, code, phrase
 from bot.render.text.selection import Limits, Listing, fair_in_order, listing
-from bot.render.view.facts import MARKS, NAME_LIMIT, Facts, cells_phrase, mark_of
+from bot.render.view.facts import MARKS, NAME_LIMIT, Facts, cells_phrase, mark_of, worst_first
 from bot.render.view.failures import failure_words, grouped, trimmed
 
 _WHY_CHARS, _LIMIT_CHARS, _ERROR_CHARS = 300, 48, 200
@@ -77,9 +77,9 @@ def alarms(facts: Facts, limits: Limits, cause: Cause) -> Alarms:
 
 
 def _by_cell(facts: Facts) -> dict[CellKey, list[Finding]]:
-    """Cell → its findings, worst first; failing cells come first."""
+    """Cell → its findings, worst first; failing cells come first, then accepted ones."""
     found: dict[CellKey, list[Finding]] = {}
-    for finding in sorted(facts.report.verdict.news, key=lambda one: ("fail", "warn").index(one.level)):
+    for finding in worst_first(facts.report.verdict.news):
         if not _is_told_elsewhere(facts, finding):
             found.setdefault(finding.key, []).append(finding)
     return found
@@ -87,8 +87,9 @@ def _by_cell(facts: Facts) -> dict[CellKey, list[Finding]]:
 
 def _is_told_elsewhere(facts: Facts, finding: Finding) -> bool:
     """Newly broken cells have lines of their own; how many were not measured is in the first sentence."""
-    state = facts.deltas[finding.key].state
-    if state == "newly-broken" and finding.metric in (None, "stack_alloca_bytes"):
+    delta = facts.deltas[finding.key]
+    state = delta.state
+    if state == "newly-broken" and _is_told(facts, [delta]):
         return True
     return finding.kind == "state" and state == "unmeasured" and finding.level == "warn"
 
@@ -99,15 +100,20 @@ def _is_told(facts: Facts, group: Sequence[CellDelta]) -> bool:
 
 def _newly_broken(facts: Facts, group: Sequence[CellDelta]) -> Alarm:
     """What happened, to which cells, and the first line of what the compiler said."""
-    delta = group[0]
-    mark = facts.mark(delta.key)
-    failure = delta.head.failure if delta.head else None
-    said = trimmed(failure.message, 1)[0] if failure else ""
-    words = phrase(": ", failure_words(delta.head)) if delta.head else ()
-    error = phrase(": ", code(clip(said, _ERROR_CHARS))) if said and failure and failure.stage != "stack-limit" else ()
-    cells = cells_phrase(facts, [one.key for one in group], _NAMES)
-    level = "fail" if mark == "fail" else "warn" if mark == "warn" else ""
-    return Alarm("☑️" if mark == "accepted" else "💥", level, phrase("newly broken: ", cells, words, error), len(group))
+    marks = {facts.mark(delta.key) for delta in group}
+    words, cells = failure_words(*(delta.head for delta in group)), cells_phrase(facts, [d.key for d in group], _NAMES)
+    level = next((level for level in ("fail", "warn") if level in marks), "")
+    mark = "☑️" if marks == {"accepted"} else "💥"
+    return Alarm(mark, level, phrase("newly broken: ", cells, ": ", words, _error(group)), len(group))
+
+
+def _error(group: Sequence[CellDelta]) -> Phrase:
+    """The first line of what the compiler said; one cell's, where it is not the same for all."""
+    failures = [delta.head.failure for delta in group if delta.head and delta.head.failure]
+    lines = [trimmed(failure.message, 1)[0] for failure in failures if failure.stage != "stack-limit"]
+    if not lines or not lines[0]:
+        return ()
+    return phrase(": " if len(set(lines)) == 1 else ", for example: ", code(clip(lines[0], _ERROR_CHARS)))
 
 
 def _alarm(facts: Facts, findings: Sequence[Finding], cause: str) -> Alarm:
@@ -123,7 +129,7 @@ def _headed(findings: Sequence[Finding]) -> Finding:
     """The worst; of a part and its whole the whole, where it is as bad."""
     first = findings[0]
     if first.metric in ARTIFACT_PARTS:
-        return next((f for f in findings if f.metric == "artifact_bytes" and f.level == first.level), first)
+        return next((f for f in findings if f.metric == "artifact_bytes" and mark_of(f) == mark_of(first)), first)
     return first
 
 

@@ -11,7 +11,7 @@ from bot.core.values.verdict import Finding
 from bot.render.text.escape import clip
 from bot.render.text.filters import percent, relative, signed
 from bot.render.text.phrase import Phrase, code, phrase
-from bot.render.view.facts import MARKS, Facts, mark_of
+from bot.render.view.facts import MARKS, Facts, mark_of, worst_first
 
 _NAME = 40
 
@@ -46,7 +46,7 @@ def totals(facts: Facts) -> tuple[Total, ...]:
         if delta.key.target in found:
             found[delta.key.target].append(delta)
     worst: dict[str, Finding] = {}
-    for finding in facts.report.verdict.news:
+    for finding in worst_first(facts.report.verdict.news):
         worst.setdefault(finding.key.target, finding)
     rows = tuple(_total(facts, target, deltas, worst.get(target)) for target, deltas in found.items())
     return (*rows, everything(facts)) if len(rows) > 1 else rows
