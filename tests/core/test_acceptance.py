@@ -13,7 +13,7 @@ from replacing import replace
 
 from bot.core.rules.acceptance import Acceptance, Seen, accept, seen
 from bot.core.values.snapshot import CellKey
-from bot.core.values.verdict import Accepted, Finding, Verdict
+from bot.core.values.verdict import Accepted, Budget, Finding, Verdict
 from bot.core.values.whole_report import Baseline, Report
 
 CELL = CellKey("bert", "vmvx")
@@ -38,6 +38,15 @@ def test_seen_is_the_failing_findings_only() -> None:
         Seen("bert", "vmvx", "", "state", None, "newly-broken: failed: compile"),
         Seen("bert", "vmvx", "artifact_bytes", "change", 10_000, ""),
     )
+
+
+def test_what_base_had_needs_no_acceptance() -> None:
+    known = replace(GROWTH, kind="limit", known=True)
+    assert seen([known]) == ()
+    assert accept(Verdict("pass", (known,)), [acceptance(GROWTH)]) == Verdict("pass", (known,))
+    beside = Verdict("fail", (BROKEN, known), (Budget(CELL, "vm_bytes", "r", 1, 95, 100),))
+    taken = accept(beside, [acceptance(BROKEN)])
+    assert (taken.status, taken.findings[1:], taken.budgets) == ("warn", (known,), beside.budgets)
 
 
 def test_seen_keeps_what_was_accepted_before() -> None:

@@ -347,7 +347,7 @@ def test_findings_are_sorted_worst_first() -> None:
     broken = replace(cell("z-broken", 1, 1), state="newly-broken")
     cells = [cell("b", 10, 20), cell("a", 10, 20), cell("z-most", 10, 90), cell("zero", 0, 1)]
     cells += [gone, cell("warn", 1, 10_000), broken]
-    order = ["z-broken", "zero", "z-most", "a", "b", "z-gone", "warn"]
+    order = ["z-broken", "z-most", "a", "b", "zero", "z-gone", "warn"]
     assert [found.key.model for found in judge(cells, rules).findings] == order
     assert judge(cells[::-1], rules) == judge(cells, rules)
 
@@ -355,7 +355,17 @@ def test_findings_are_sorted_worst_first() -> None:
 def test_a_finding_says_everything() -> None:
     level = LevelSpec(Amount(4096, "bytes", "4KiB"), percent(5))
     assert only(delta("artifact_bytes", 50_438, 83_990), rule(fail=level)) == Finding(
-        KEY, "fail", "artifact_bytes", "r", "change", "4KiB and 5%", "+33,552 B (+66.5 %)", 50_438, 83_990, 7
+        KEY,
+        "fail",
+        "artifact_bytes",
+        "r",
+        "change",
+        "4KiB and 5%",
+        "+33,552 B (+66.5 %)",
+        50_438,
+        83_990,
+        7,
+        allowed=4096,
     )
 
 
@@ -454,9 +464,11 @@ def test_findings_are_complete_unique_and_add_up(base: Snapshot, head: Snapshot,
     verdict = judge(diff(base, head), rules)
     assert all(found.actual and found.limit and found.rule for found in verdict.findings)
     assert len({(found.key, found.metric) for found in verdict.findings}) == len(verdict.findings)
-    levels = [found.level for found in verdict.findings]
+    levels = [found.level for found in verdict.news]
     assert verdict.status in (levels[0] if levels else "pass", "unknown")
     assert levels == sorted(levels), "fail before warn"
+    known = [found.known for found in verdict.findings]
+    assert known == sorted(known), "what base had, too, comes last"
 
 
 @given(snapshots, snapshots)

@@ -103,7 +103,8 @@ def test_a_finding_that_is_no_standing_limit_is_news() -> None:
     report = make.usual()
     first, *rest = report.verdict.findings
     ended = replace(first, kind="state", outcomes=("failed: compile", "failed: compile, SIGSEGV"))
-    for finding in (replace(first, base=1), replace(first, base=None), replace(first, kind="state"), ended):
+    first = replace(first, known=False)
+    for finding in (first, replace(first, kind="state"), replace(ended, known=False)):
         assert not quiet(replace(report, verdict=Verdict("warn", (finding, *rest))))
 
 

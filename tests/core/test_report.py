@@ -15,7 +15,7 @@ from strategies import plain_snapshot, snapshots
 
 from bot.core.metrics import METRIC_IDS
 from bot.core.rules.delta import STATES, diff
-from bot.core.rules.policy import LevelSpec, Ratio, Rule, judge
+from bot.core.rules.policy import Amount, LevelSpec, Ratio, Rule, judge
 from bot.core.values.model_counts import ModelEdit
 from bot.core.values.snapshot import Snapshot
 from bot.core.values.verdict import Verdict
@@ -47,7 +47,7 @@ def test_the_top_has_the_fields_of_the_contract() -> None:
     contract = {"schema", "base", "head", "baseline", "verdict", "cells"}
     assert report.keys() - contract == {"notes", "overview", "root_causes", "edits"} and contract <= report.keys()
     assert report["baseline"] == {"rule": "--base 3.11.0", "sha": "5" * 40, "distance": 2}
-    assert report["verdict"].keys() == {"status", "findings"}
+    assert report["verdict"].keys() == {"status", "findings", "budgets"}
     assert report["notes"] == ["a note"]
 
 
@@ -109,7 +109,26 @@ def test_a_finding_names_cell_rule_limit_and_value() -> None:
         "line": 7,
         "accepted": None,
         "outcomes": None,
+        "allowed": 0,
+        "known": False,
     }
+
+
+def test_a_budget_names_cell_rule_and_limit() -> None:
+    deltas = diff(BASE, grown())
+    limit = Rule("budget", ("artifact_bytes",), ("a",), fail=LevelSpec(limit=Amount(1100, "own", "1100")))
+    made = Report(BASE, grown(), BASELINE, deltas, judge(deltas, [limit]))
+    assert json.loads(report_to_json(made))["verdict"]["budgets"] == [
+        {
+            "model": "a",
+            "target": "vmvx",
+            "metric": "artifact_bytes",
+            "rule": "budget",
+            "base": 1000,
+            "head": 1050,
+            "limit": 1100,
+        }
+    ]
 
 
 @given(snapshots(), snapshots())
@@ -136,7 +155,7 @@ def test_the_same_report_is_the_same_text(snapshot: Snapshot) -> None:
     made = Report(snapshot, snapshot, BASELINE, diff(snapshot, snapshot), Verdict("pass"))
     text = report_to_json(made)
     assert text == report_to_json(made)
-    assert json.loads(text)["verdict"] == {"status": "pass", "findings": []}
+    assert json.loads(text)["verdict"] == {"status": "pass", "findings": [], "budgets": []}
 
 
 def test_edited_models_are_listed() -> None:

@@ -178,7 +178,10 @@ def test_a_base_that_cannot_be_measured_is_said_and_fails_the_check(stage: Stage
     assert ran.states == {"a on vmvx": "unmeasured"} and ran.outputs["unmeasured"] != "0"
     (body,) = stage.comments()
     assert "No baseline" in body and "/no/such/compiler" in body
-    assert "Code size: unknown** — none of 1 cell compared: 1 not measured on base" in body and "pass" not in body
+    assert (
+        "**Code size: unknown, as nothing could be compared** · none of 1 cell compared: 1 not measured on base" in body
+    )
+    assert "✅" not in body and "compiler not known → " in body
     assert stage.conclusions == ["failure"]
     assert ran.snapshot("head.json").cells[0].measured and ran.snapshot("base.json").cells == ()
 
@@ -220,7 +223,7 @@ def test_a_model_that_only_head_cannot_compile_in_time_warns_with_the_limit(stag
     assert ran.code == 0 and ran.states == {"a on vmvx": "same", "b on vmvx": "unmeasured"}, ran.error
     assert ran.outputs["verdict"] == "warn" and stage.conclusions == ["neutral"]
     assert "1 of 2 cells compared: 1 timed out on head (not finished after 2 s" in stage.comments()[0]
-    assert stage.hub.check_runs[0]["output"]["title"].startswith("⚠️ Code size: warn — 1 of 2 cells compared")
+    assert stage.hub.check_runs[0]["output"]["title"].startswith("⚠️ Code size: no change seen · 1 of 2 cells compared")
 
 
 def test_a_repository_that_went_away_ends_the_run(stage: Stage) -> None:

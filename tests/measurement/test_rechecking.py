@@ -71,7 +71,7 @@ def test_the_largest_of_each_kind_comes_before_the_second_largest_of_any(rules: 
         return replace(side, cells=tuple(cells))
 
     order = suspects(with_counts(base, 0), with_counts(head, 1), rules)
-    assert [key.model for key in order] == ["c", "a", "b"]
+    assert [key.model for key in order] == ["a", "c", "b"]
 
 
 def sides(

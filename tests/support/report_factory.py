@@ -17,7 +17,7 @@ from bot.core.values.explanation import Amounts, ComponentDelta, DispatchDelta, 
 from bot.core.values.model_counts import FoldCounts, Folding, Fusion, FusionCounts, Overview, Pair
 from bot.core.values.program import Argument, Family, Program
 from bot.core.values.snapshot import Cell, CellKey, CompilerInfo, Dispatch, Failure, Metrics, Snapshot, SourceInfo
-from bot.core.values.verdict import Finding, Level, Verdict
+from bot.core.values.verdict import Finding, Level, Verdict, status_of
 from bot.core.values.whole_report import Baseline, Report
 
 MODELS = (
@@ -164,17 +164,18 @@ def finding(delta: CellDelta, metric: str | None, level: Level, said: tuple[str,
         return Finding(delta.key, level, None, rule, kind, limit, delta.state)
     value = delta.metrics[metric]
     actual = f"{value.change:+,} B" if kind == "change" and value.change is not None else f"{value.head} B"
-    return Finding(delta.key, level, metric, rule, kind, limit, actual, value.base, value.head, 12)
+    known = kind == "limit" and value.base is not None and value.head is not None and value.head <= value.base
+    allowed = {"32KiB": 32_768}.get(limit)
+    said_of_it = (rule, kind, limit, actual, value.base, value.head, 12)
+    return Finding(delta.key, level, metric, *said_of_it, allowed=allowed, known=known)
 
 
 def judged(deltas: tuple[CellDelta, ...]) -> Verdict:
     """A verdict by rules like the default ones, small enough to be checked by eye."""
     found = [one for delta in deltas for one in _judged(delta)]
-    found.sort(key=lambda f: (f.level == "warn", f.metric is not None, -((f.head or 0) - (f.base or 0)), f.key))
-    levels = {one.level for one in found}
-    if judge(deltas, []).status == "unknown":
-        return Verdict("unknown", tuple(found))
-    return Verdict("fail" if "fail" in levels else "warn" if "warn" in levels else "pass", tuple(found))
+    found.sort(key=lambda f: (f.known, f.level == "warn", f.metric is not None, (f.base or 0) - (f.head or 0), f.key))
+    unknown = judge(deltas, []).status == "unknown"
+    return Verdict("unknown" if unknown else status_of(found), tuple(found))
 
 
 def _judged(delta: CellDelta) -> list[Finding]:

@@ -42,8 +42,8 @@ def _parts(view: ReportView) -> Iterator[Text | Table | Padding]:
     for group in view.unmeasured:
         yield Text.assemble("not measured: ", text_of(group.cells), f": {clean(group.reason)}", style="dim")
     yield from _failures("Newly broken", view.broken_newly.items)
-    for group in view.broken:
-        yield Text.assemble("broken on both sides: ", text_of(group.cells), ": ", text_of(group.what), style="dim")
+    for one in view.broken:
+        yield Text.assemble("broken on both sides: ", text_of(one.cells), ": ", text_of(one.what), style="dim")
     yield from (Text(f"note: {clean(note)}", "yellow") for note in view.notes)
 
 

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from itertools import islice
 
 from bot.core.metrics import ARTIFACT_PARTS, METRIC_BY_ID
-from bot.core.rules.delta import CellDelta
+from bot.core.rules.delta import CellDelta, outcome
 from bot.core.values.snapshot import CellKey
 from bot.core.values.verdict import Accepted, Budget, Finding
 from bot.render.text.escape import clean, clip
 from bot.render.text.filters import amount, relative, sides, signed
 from bot.render.text.phrase import Phrase, code, phrase
 from bot.render.text.selection import Limits, Listing, fair_in_order, listing
-from bot.render.view.facts import MARKS, NAME_LIMIT, Facts, cells_phrase, mark_of, whole_of
+from bot.render.view.facts import MARKS, NAME_LIMIT, Facts, cells_phrase, mark_of, whole_of, worst_first
 from bot.render.view.failures import failure_words, grouped, trimmed
 
 _WHY_CHARS, _LIMIT_CHARS, _ERROR_CHARS = 300, 48, 200
@@ -68,6 +68,7 @@ def alarms(facts: Facts, limits: Limits, cause: Cause) -> Alarms:
     Cells that only reached a warning level have lines where nothing is worse.
     """
     broken = [_newly_broken(facts, group) for group in grouped(facts, "newly-broken", 1) if _is_told(facts, group)]
+    broken += _dead(facts)
     found = _by_cell(facts)
     over = [key for key, findings in found.items() if findings[0].level == "fail"]
     told = over or ([] if broken else list(found))
@@ -78,9 +79,9 @@ def alarms(facts: Facts, limits: Limits, cause: Cause) -> Alarms:
 
 
 def _by_cell(facts: Facts) -> dict[CellKey, list[Finding]]:
-    """Cell → its findings, worst first; failing cells come first."""
+    """Cell → its findings, worst first; failing cells come first, then accepted ones."""
     found: dict[CellKey, list[Finding]] = {}
-    for finding in sorted(facts.report.verdict.news, key=lambda one: ("fail", "warn").index(one.level)):
+    for finding in worst_first(facts.report.verdict.news):
         if not _is_told_elsewhere(facts, finding):
             found.setdefault(finding.key, []).append(finding)
     return found
@@ -88,10 +89,11 @@ def _by_cell(facts: Facts) -> dict[CellKey, list[Finding]]:
 
 def _is_told_elsewhere(facts: Facts, finding: Finding) -> bool:
     """Newly broken cells have lines of their own; how many were not measured is in the first sentence."""
-    state = facts.deltas[finding.key].state
-    if state == "newly-broken" and finding.metric in (None, "stack_alloca_bytes"):
+    delta = facts.deltas[finding.key]
+    state = delta.state
+    if state == "newly-broken" and _is_told(facts, [delta]):
         return True
-    return finding.kind == "state" and state == "unmeasured" and finding.level == "warn"
+    return finding.kind == "state" and (state == "broken" or (state == "unmeasured" and finding.level == "warn"))
 
 
 def _is_told(facts: Facts, group: Sequence[CellDelta]) -> bool:
@@ -100,15 +102,36 @@ def _is_told(facts: Facts, group: Sequence[CellDelta]) -> bool:
 
 def _newly_broken(facts: Facts, group: Sequence[CellDelta]) -> Alarm:
     """What happened, to which cells, and the first line of what the compiler said."""
-    delta = group[0]
-    mark = facts.mark(delta.key)
-    failure = delta.head.failure if delta.head else None
-    said = trimmed(failure.message, 1)[0].removeprefix(_NOWHERE) if failure else ""
-    words = phrase(": ", failure_words(delta.head)) if delta.head else ()
-    error = phrase(": ", code(clip(said, _ERROR_CHARS))) if said and failure and failure.stage != "stack-limit" else ()
-    cells = cells_phrase(facts, [one.key for one in group], _NAMES)
-    level = "fail" if mark == "fail" else "warn" if mark == "warn" else ""
-    return Alarm("☑️" if mark == "accepted" else "💥", level, phrase("newly broken: ", cells, words, error), len(group))
+    marks = {facts.mark(delta.key) for delta in group}
+    words, cells = failure_words(*(delta.head for delta in group)), cells_phrase(facts, [d.key for d in group], _NAMES)
+    level = next((level for level in ("fail", "warn") if level in marks), "")
+    mark = "☑️" if marks == {"accepted"} else "💥"
+    return Alarm(mark, level, phrase("newly broken: ", cells, ": ", words, _error(group)), len(group))
+
+
+def _dead(facts: Facts) -> Iterator[Alarm]:
+    """Models that compile nowhere on either side, and other broken cells that the rules do not allow."""
+    news = {finding.key for finding in facts.report.verdict.news if finding.kind == "state"}
+    models: dict[str, list[CellDelta]] = {}
+    for delta in facts.states["broken"]:
+        if delta.key in news:
+            models.setdefault(delta.key.model, []).append(delta)
+    for group in models.values():
+        cells, mark = cells_phrase(facts, [delta.key for delta in group], _NAMES), facts.mark(group[0].key)
+        alike = len({outcome(delta.head) for delta in group}) == 1
+        words = failure_words(*(delta.head for delta in group)) if alike else phrase("fails")
+        said = phrase("broken on both sides: ", cells, ": ", words, _error(group))
+        yield Alarm(MARKS[mark], "fail" if mark == "fail" else "warn", said, len(group))
+
+
+def _error(group: Sequence[CellDelta]) -> Phrase:
+    """The first line of what the compiler said; one cell's, where it is not the same for all."""
+    failures = [delta.head.failure for delta in group if delta.head and delta.head.failure]
+    lines = [trimmed(failure.message, 1)[0] for failure in failures if failure.stage != "stack-limit"]
+    if not lines or not lines[0]:
+        return ()
+    said = clip(lines[0].removeprefix(_NOWHERE), _ERROR_CHARS)
+    return phrase(": " if len(set(lines)) == 1 else ", for example: ", code(said))
 
 
 def _alarm(facts: Facts, findings: Sequence[Finding], cause: str) -> Alarm:

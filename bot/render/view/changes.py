@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from bot.core.rules.delta import CellDelta
 from bot.core.values.explanation import UNATTRIBUTED
 from bot.core.values.model_counts import ModelEdit
+from bot.core.values.planned import LIFTED_LIMIT_FLAG
 from bot.core.values.snapshot import Cell, CellKey, CompilerInfo
 from bot.render.text.escape import clean, clip
 from bot.render.text.filters import plural, signed
@@ -16,7 +17,6 @@ from bot.render.text.phrase import Phrase, code, joined, phrase
 from bot.render.view.facts import NAME_LIMIT, Facts, cells_phrase, is_over
 
 _RELEASE = re.compile(r"(?:iree-base-compiler==)?(\d+\.\d+\.\d+\S*)", re.ASCII)
-_STACK_LIMIT = "--iree-llvmcpu-stack-allocation-limit="
 _FLAG_CHARS, _NAMES, _FLAGS = 100, 3, 4
 FlagChange = tuple[tuple[str, ...], tuple[str, ...]]
 """Flags that went, and flags that came."""
@@ -40,6 +40,8 @@ def _compilers(facts: Facts) -> Iterator[Phrase]:
 
 def compiler_name(compiler: CompilerInfo) -> Phrase:
     """A release as the user gave it, `IREE 3.13.0`; of any other SPEC the version, and the SPEC."""
+    if not compiler.version and not compiler.spec:
+        return phrase("not known")
     if found := _RELEASE.fullmatch(compiler.spec):
         return phrase(f"IREE {clip(found[1], 48)}")
     spec = phrase(" (", code(clip(compiler.spec, 48)), ")") if compiler.spec else ()
@@ -48,7 +50,7 @@ def compiler_name(compiler: CompilerInfo) -> Phrase:
 
 def _flags(facts: Facts) -> Iterator[Phrase]:
     groups: dict[FlagChange, list[CellKey]] = {}
-    compared = [delta for delta in facts.report.deltas if delta.base and delta.head and _commands(delta)]
+    compared = [delta for delta in facts.report.deltas if _commands(delta)]
     for delta in compared:
         groups.setdefault(_flag_change(delta), []).append(delta.key)
     told = [(change, keys) for change, keys in groups.items() if any(change)]
@@ -59,22 +61,33 @@ def _flags(facts: Facts) -> Iterator[Phrase]:
 
 
 def _commands(delta: CellDelta) -> bool:
-    return bool(delta.base and delta.base.command and delta.head and delta.head.command)
+    """True where both sides' commands are known and can be read."""
+    return _flags_of(delta.base) is not None and _flags_of(delta.head) is not None
 
 
 def _flag_change(delta: CellDelta) -> FlagChange:
-    sides = [_flags_of(cell) for cell in (delta.base, delta.head) if cell]
-    return tuple(f for f in sides[0] if f not in sides[1]), tuple(f for f in sides[1] if f not in sides[0])
+    base, head = _flags_of(delta.base) or (), _flags_of(delta.head) or ()
+    known = {_renamed(flag) for flag in base}, {_renamed(flag) for flag in head}
+    went = tuple(flag for flag in base if _renamed(flag) not in known[1])
+    return went, tuple(flag for flag in head if _renamed(flag) not in known[0])
 
 
-def _flags_of(cell: Cell) -> list[str]:
-    """Those of a command; the limit that is lifted where the stack gate refused a cell is the bot's own."""
+def _renamed(flag: str) -> str:
+    """Options of AMD's back end were called `--iree-hip-…` up to 3.10.0: another name is no change."""
+    return flag.replace("--iree-hip-", "--iree-rocm-", 1)
+
+
+def _flags_of(cell: Cell | None) -> list[str] | None:
+    """Those of a command; the limit that is lifted where the stack gate refused a cell is the bot's own.
+
+    None where there is no command, or none that can be read.
+    """
     try:
-        words = shlex.split(cell.command)
+        words = shlex.split(cell.command) if cell else []
     except ValueError:
-        return []
+        return None
     flags = [word for word in words if word.startswith("--")]
-    return [flag for flag in flags if not (is_over(cell) and flag.startswith(_STACK_LIMIT))]
+    return [flag for flag in flags if not (is_over(cell) and flag == LIFTED_LIMIT_FLAG)] if words else None
 
 
 def _flag_words(change: FlagChange) -> Phrase:

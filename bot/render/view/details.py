@@ -64,8 +64,8 @@ def settled(facts: Facts, limits: Limits) -> Listing[Phrase]:
 
 def _fixed(facts: Facts, group: Sequence[CellDelta], limits: Limits) -> Phrase:
     """Cells that the same thing refused on base: ``13 cells compile now: `m` on `cuda`; on base: does not compile``."""
-    was, cells = group[0].base, cells_phrase(facts, [delta.key for delta in group], limits.names)
-    said = phrase("; on base: ", failure_words(was)) if was and was.failure else ()
+    cells = cells_phrase(facts, [delta.key for delta in group], limits.names)
+    said = phrase("; on base: ", failure_words(*(delta.base for delta in group)))
     verb = "compiles" if len(group) == 1 else "compile"
     return phrase(f"{plural(len(group), 'cell')} {verb} now: ", cells, said)
 

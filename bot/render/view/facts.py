@@ -56,10 +56,8 @@ class Facts:
 
     def worst(self, key: CellKey) -> Finding | None:
         """The worst finding of a cell; those that base had are none of this change."""
-        ranked = ("fail", "accepted", "warn")
-        news = [finding for finding in self.findings.get(key, ()) if not finding.known]
-        first = min(news, key=lambda finding: ranked.index(mark_of(finding)), default=None)
-        return whole_of(first, news) if first is not None else None
+        news = worst_first(one for one in self.findings.get(key, ()) if not one.known)
+        return whole_of(news[0], news) if news else None
 
     def level(self, key: CellKey) -> str:
         """`fail`, `warn` or nothing: what the cell does to the verdict."""
@@ -102,6 +100,11 @@ def mark_of(finding: Finding) -> str:
     if finding.known:
         return "known"
     return finding.level if finding.accepted is None else "accepted"
+
+
+def worst_first(news: Iterable[Finding]) -> list[Finding]:
+    """Failing findings, accepted ones, warnings; the order within each is kept."""
+    return sorted(news, key=lambda finding: ("fail", "accepted", "warn").index(mark_of(finding)))
 
 
 def rule_key(finding: Finding) -> RuleKey:

@@ -22,6 +22,8 @@ _ABSOLUTE_PATH = re.compile(
     r"(?<![\w.:/<>\\])(?:/[^\s/:\"'`<>()\[\],;=]+)+/(?=[^\s/])|(?<!\w)[A-Za-z]:\\(?:[^\s\\:\"']+\\)*"
 )
 _FIGURES = re.compile(r"\d+")
+Likeness = tuple[str, "str | None", "int | None", str]
+"""Stage, signal, exit code and the first lines, without figures and the model's name."""
 
 _STAGES = {
     "compile": "does not compile",
@@ -62,7 +64,7 @@ def trimmed(message: str, lines: int) -> tuple[str, int]:
 
 def grouped(facts: Facts, state: str, lines: int = 3) -> list[list[CellDelta]]:
     """The cells of a state in groups whose messages begin with the same lines, the largest group first."""
-    groups: dict[tuple[str, str], list[CellDelta]] = {}
+    groups: dict[Likeness, list[CellDelta]] = {}
     for delta in facts.states[state]:
         groups.setdefault(_likeness(delta, lines), []).append(delta)
     return sorted(groups.values(), key=lambda group: (-len(group), group[0].key))
@@ -79,12 +81,13 @@ def _failed(delta: CellDelta) -> Cell | None:
     return delta.head if delta.head is not None and delta.head.failure is not None else delta.base
 
 
-def _likeness(delta: CellDelta, lines: int) -> tuple[str, str]:
+def _likeness(delta: CellDelta, lines: int) -> Likeness:
     cell = _failed(delta)
     if cell is None or cell.failure is None:
-        return "", ""
-    text, _ = trimmed(cell.failure.message.replace(delta.key.model, "*"), lines)
-    return cell.failure.stage, _FIGURES.sub("#", text)
+        return "", None, None, ""
+    failure = cell.failure
+    text, _ = trimmed(failure.message.replace(delta.key.model, "*"), lines)
+    return failure.stage, failure.signal, failure.exit_code, _FIGURES.sub("#", text)
 
 
 def _group(facts: Facts, group: Sequence[CellDelta], limits: Limits) -> FailureGroup:
@@ -97,22 +100,27 @@ def _group(facts: Facts, group: Sequence[CellDelta], limits: Limits) -> FailureG
 def _what(group: Sequence[CellDelta]) -> Phrase:
     figures = [figure for delta in group if (figure := figure_bytes(delta.head)) is not None]
     if is_over(group[0].head) and figures:
-        low, high = min(figures), max(figures)
-        said = amount(high) if low == high else f"{amount(low)} to {amount(high)}"
+        said = _range(figures)
         return phrase(f"over the compiler's stack limit: {said}, allowed are {amount(STACK_LIMIT_BYTES)}")
-    cell = _failed(group[0])
-    return failure_words(cell) if cell else phrase("failed")
+    return failure_words(*(_failed(delta) for delta in group))
 
 
-def failure_words(cell: Cell) -> Phrase:
-    """What happened to a cell without an artifact: `does not compile (exit code 1)`."""
-    failure = cell.failure
-    if failure is None:
+def _range(figures: Sequence[int]) -> str:
+    low, high = min(figures), max(figures)
+    return amount(high) if low == high else f"{amount(low)} to {amount(high)}"
+
+
+def failure_words(*cells: Cell | None) -> Phrase:
+    """What happened to cells without an artifact, which failed alike: `does not compile (exit code 1)`."""
+    failures = [cell.failure for cell in cells if cell and cell.failure]
+    if not failures:
         return phrase("failed without a message")
+    failure = failures[0]
     if failure.signal:
         return phrase("compiler crashed (", code(clip(failure.signal, 32)), ")")
-    if failure.stage == "stack-limit" and failure.figure_bytes is not None:
-        return phrase(f"over the compiler's stack limit, a function needs {amount(failure.figure_bytes)}")
+    figures = [one.figure_bytes for one in failures if one.figure_bytes is not None]
+    if failure.stage == "stack-limit" and figures:
+        return phrase(f"over the compiler's stack limit, a function needs {_range(figures)}")
     how = f" (exit code {failure.exit_code})" if failure.exit_code else ""
     return phrase(_STAGES.get(failure.stage, "failed") + how)
 

@@ -51,9 +51,9 @@ def _alarms(facts: Facts) -> Iterator[str]:
 
 
 def _kind(facts: Facts, delta: CellDelta, lost: bool) -> str:
-    mark = facts.mark(delta.key)
-    if mark == "warn" and lost:
-        return ""  # `_partly` has them
+    mark, worst = facts.mark(delta.key), facts.worst(delta.key)
+    if lost and worst is not None and worst.metric is None:
+        return "lost" if mark == "fail" else ""  # `_partly` has them
     return "newly-broken" if delta.state == "newly-broken" and mark in ("fail", "warn", "") else mark
 
 
@@ -112,7 +112,7 @@ def _net(total: Total) -> str:
 
 def _ways(facts: Facts, total: Total) -> Iterator[tuple[int, str]]:
     identical = sum(delta.identical is True for delta in facts.states["same"])
-    as_large = [delta for delta in facts.states["changed"] if not delta.metrics["artifact_bytes"].change]
+    as_large = [delta for delta in facts.states["changed"] if delta.metrics["artifact_bytes"].change == 0]
     yield total.larger, "larger"
     yield total.smaller, "smaller"
     yield len(as_large), "changed, as large as before"

@@ -11,7 +11,7 @@ from bot.core.values.verdict import Finding
 from bot.render.text.escape import clip
 from bot.render.text.filters import percent, relative, signed
 from bot.render.text.phrase import Phrase, code, phrase
-from bot.render.view.facts import MARKS, Facts, mark_of, whole_of
+from bot.render.view.facts import MARKS, Facts, mark_of, whole_of, worst_first
 
 _NAME = 40
 
@@ -58,7 +58,7 @@ def totals(facts: Facts) -> Totals:
     for delta in facts.report.deltas:
         if delta.key.target in found:
             found[delta.key.target].append(delta)
-    news = facts.report.verdict.news
+    news = worst_first(facts.report.verdict.news)
     worst: dict[str, Finding] = {}
     for finding in news:
         worst.setdefault(finding.key.target, whole_of(finding, news))
