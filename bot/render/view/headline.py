@@ -24,20 +24,21 @@ _ALARMS = (
 
 
 def headline(facts: Facts) -> Phrase:
-    """``❌ **Code size: 2 cells over their limit** · −123 B (−0.1 %): 10 cells larger, 16 smaller``."""
+    """``❌ **Code size: 2 cells over their limit** · −123 B (−0.1 %) in all · 10 larger, 16 smaller``."""
     status, total = facts.report.verdict.status, everything(facts)
     icon = "⚪" if facts.report.broke and status == "pass" else _ICONS[status]
-    alarming = list(_alarms(facts))
+    alarming, partly, net = list(_alarms(facts)), _partly(facts), _net(total)
     if status == "unknown":
         said = "unknown, as nothing could be compared"
+    elif alarming:
+        said = alarming.pop(0)
     else:
-        said = alarming.pop(0) if alarming else _quiet(facts, total)
-    net = _net(total)
-    if facts.report.verdict.status == "pass" and not alarming and net:
-        said, net = f"{said}, {net}", ""
-    told = [*map(phrase, alarming), *_accepted(facts), *_partly(facts), *([phrase(net)] if net else [])]
-    if ways := ", ".join(f"{count:,} {words}" for count, words in _ways(facts, total) if count):
-        told.append(phrase(ways))
+        said = ", ".join(filter(None, (_quiet(facts, total), net)))
+        net = ""
+        if partly:
+            said, partly = partly, said
+    ways = ", ".join(f"{count:,} {words}" for count, words in _ways(facts, total) if count)
+    told = [*map(phrase, alarming), *_accepted(facts), *map(phrase, filter(None, (partly, net, ways)))]
     return phrase(icon, " ", strong(f"Code size: {said}"), *(phrase(" · ", one) for one in told))
 
 
@@ -81,17 +82,17 @@ def _missing(facts: Facts) -> list[CellDelta]:
     return [*lost, *facts.states["removed"]]
 
 
-def _partly(facts: Facts) -> Iterator[Phrase]:
-    """How much was compared, and why not all: a sentence about less must not look like one about all."""
+def _partly(facts: Facts) -> str:
+    """How much was compared, and why not all: a sentence about less must not look like one about all. Or empty."""
     if not (lost := _missing(facts)):
-        return
+        return ""
     compared, on_purpose = facts.count("changed", "same"), sum(delta.excused for delta in facts.report.deltas)
     whole = plural(len(facts.report.deltas) - on_purpose, "cell")
     reasons = Counter(map(_why, lost)).most_common()
     told = [f"{count:,} {clip(clean(why), _REASON_CHARS)}" for why, count in reasons[:_REASONS]]
     if rest := sum(count for _, count in reasons[_REASONS:]):
         told.append(f"{rest:,} for other reasons")
-    yield phrase(f"{f'{compared:,}' if compared else 'none'} of {whole} compared: {', '.join(told)}")
+    return f"{f'{compared:,}' if compared else 'none'} of {whole} compared: {', '.join(told)}"
 
 
 def _why(delta: CellDelta) -> str:
