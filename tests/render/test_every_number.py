@@ -224,3 +224,26 @@ def test_a_flag_that_changed_is_in_the_commands(case: str) -> None:
             assert found[3] == "removed" or came in words[1]
         elif all(words) and targets:
             assert found[1] not in set(words[0]) ^ set(words[1])
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_root_causes_hold_every_byte_and_every_dispatch_once(case: str) -> None:
+    report, _ = drawn(case)
+    explained = [cell for cell in report.cells if cell.waterfall or cell.dispatches]
+    bytes_of, dispatches = Counter[str](), Counter[str]()
+    for cell in explained:
+        both = cell.metrics["artifact_bytes"]
+        if both.base is not None and both.head is not None:
+            assert sum(cell.waterfall.values()) == both.head - both.base, (cell.model, cell.target)
+        bytes_of.update({cause: size for cause, size in cell.waterfall.items() if cause != "unknown"})
+        dispatches.update(row.cause for row in cell.dispatches if row.cause)
+    roots, counted = Counter[str](), Counter[str]()
+    for root in report.root_causes:
+        roots[root.cause or "unknown"] += root.bytes.net
+        counted[root.cause or "unknown"] += root.dispatches
+        assert sum(tally.net for tally in root.by_target.values()) == root.bytes.net
+        assert {key.target for key in root.cells} == set(root.targets)
+    assert {cause: size for cause, size in bytes_of.items() if size} == {
+        cause: size for cause, size in roots.items() if size and cause != "unknown"
+    }
+    assert {**dispatches} == {cause: count for cause, count in counted.items() if count and cause != "unknown"}
