@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from replacing import replace
 from test_comment import RUN, accepted, assert_harmless, pulled
 
+from bot.core.rules.policy import judge
 from bot.core.values.publication import CheckRun
 from bot.core.values.snapshot import CellKey
 from bot.core.values.verdict import Verdict
@@ -34,7 +35,8 @@ def test_the_conclusion_is_the_verdict() -> None:
     small = pulled(make.small())
     conclusions = {
         "pass": check(make.none()).conclusion,
-        "warn": check(make.usual()).conclusion,
+        "known": check(make.usual()).conclusion,
+        "warn": check(make.partly()).conclusion,
         "fail": check(small).conclusion,
         "accepted": check(accepted(small, 2)).conclusion,
         "one accepted": check(accepted(small, 1)).conclusion,
@@ -42,6 +44,7 @@ def test_the_conclusion_is_the_verdict() -> None:
     }
     assert conclusions == {
         "pass": "success",
+        "known": "success",
         "warn": "neutral",
         "fail": "failure",
         "accepted": "neutral",
@@ -54,8 +57,8 @@ def test_name_and_title() -> None:
     made = check(make.small())
     assert (made.name, made.title) == (
         "code size",
-        "❌ Code size: fail — 2 cells broke the rules; worst: bert on vmvx is newly broken: "
-        "does not compile (exit code 1).",
+        "❌ Code size: 1 cell newly broken · 1 cell over its limit · +33,552 B (+8.7 %) in all · "
+        "1 larger, 2 bit-identical",
     )
     assert check(replace(make.small(), report_id="nightly")).name == "code size (nightly)"
     assert check(replace(make.none(), broke="it\nbroke")).title.startswith(
@@ -64,7 +67,7 @@ def test_name_and_title() -> None:
 
 
 def test_the_summary_is_the_job_summary_within_the_limit() -> None:
-    assert "Largest regressions" in check(make.small()).summary
+    assert "**Over the limit** (2 cells)" in check(make.small()).summary
     assert "Shortened to fit" not in check(make.small()).summary
     huge = check(make.huge()).summary
     assert 20_000 < length(huge) <= CHECK_SUMMARY_LIMIT
@@ -83,7 +86,7 @@ def test_a_finding_is_told_on_its_model() -> None:
     assert (grown.path, grown.title, grown.message) == (
         "models/mobilenet.mlir",
         "Code size rule: code size",
-        "artifact of mobilenet on llvm-cpu-x86_64: 50,438 → 83,990 B, +33,552 B (+66.5 %), allowed 4KiB and 5%",
+        "artifact, mobilenet on x86_64: 50,438 → 83,990 B, +66.5 %; allowed: growth up to 4 KiB or 5 %",
     )
 
 
@@ -94,7 +97,9 @@ def test_without_the_model_a_finding_is_told_on_its_rule() -> None:
 
 
 def test_a_warning_warns_and_an_accepted_finding_is_silent() -> None:
-    assert {one.level for one in check(make.usual(), {}).annotations} == {"warning"}
+    warned = replace(make.small(), verdict=judge(make.small().deltas, [], {"newly-broken": "warn"}))
+    assert {one.level for one in check(warned).annotations} == {"warning"}
+    assert not check(make.usual(), {}).annotations, "what base had is no news"
     assert not check(accepted(make.small(), 2)).annotations
     assert len(check(accepted(make.small(), 1)).annotations) == 1
 
@@ -105,7 +110,7 @@ def test_cells_that_say_the_same_are_told_together_worst_first() -> None:
     assert [one.level for one in notes] == sorted((one.level for one in notes), key=["failure", "warning"].index)
     assert len({(one.path, one.line, one.title) for one in notes}) == len(notes)
     told = sum(one.message.count("\n") + 1 for one in notes)
-    assert told <= len(report.verdict.findings) and any("\n" in one.message for one in notes)
+    assert told <= len(report.verdict.news) < len(report.verdict.findings) and any("\n" in one.message for one in notes)
 
 
 def test_very_many_are_capped() -> None:

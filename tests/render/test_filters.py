@@ -53,7 +53,7 @@ def test_human(value: int | None, text: str) -> None:
     assert human(value) == text
 
 
-@pytest.mark.parametrize(("value", "text"), [(33_552, "+33,552 B"), (-1_024, "-1,024 B"), (0, "±0"), (None, "n/a")])
+@pytest.mark.parametrize(("value", "text"), [(33_552, "+33,552 B"), (-1_024, "−1,024 B"), (0, "±0"), (None, "n/a")])
 def test_signed(value: int | None, text: str) -> None:
     assert signed(value) == text
 
@@ -62,12 +62,12 @@ def test_signed(value: int | None, text: str) -> None:
     ("ratio", "text"),
     [
         (33_552 / 50_438, "+66.5 %"),
-        (-0.5, "-50.0 %"),
+        (-0.5, "−50.0 %"),
         (0.0004, "<0.1 %"),
-        (-0.0004, "-<0.1 %"),
+        (-0.0004, "−<0.1 %"),
         (0.0, "0 %"),
-        (-1.0, "-100.0 %"),
-        (-0.99999, "-99.9 %"),
+        (-1.0, "−100.0 %"),
+        (-0.99999, "−99.9 %"),
         (12.3456, "+1,235 %"),
         (9.99, "+999.0 %"),
         (None, "–"),
@@ -81,8 +81,8 @@ def test_percent(ratio: float | None, text: str) -> None:
 def test_a_change_never_reads_as_none(base: int, head: int) -> None:
     text = percent((head - base) / base)
     assert (text == "0 %") == (base == head)
-    assert text.lstrip("+-") != "0.0 %"
-    assert text.startswith("-") == (head < base)
+    assert text.lstrip("+−") != "0.0 %"
+    assert text.startswith("−") == (head < base)
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_a_change_never_reads_as_none(base: int, head: int) -> None:
         (0, 0, "–"),
         (None, None, "–"),
         (4, 5, "+25.0 %"),
-        (4, 0, "-100.0 %"),
+        (4, 0, "−100.0 %"),
     ],
 )
 def test_relative(base: int | None, head: int | None, text: str) -> None:
@@ -125,7 +125,7 @@ def test_change(base: int | None, head: int | None, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("ratio", "text"),
-    [(0.665, "+66"), (0.0994, "+9.9"), (0.0996, "+10"), (-0.031, "-3.1"), (0.0001, "<0.1"), (25.0, "+2,500")],
+    [(0.665, "+66"), (0.0994, "+9.9"), (0.0996, "+10"), (-0.031, "−3.1"), (0.0001, "<0.1"), (25.0, "+2,500")],
 )
 def test_grid_percent(ratio: float, text: str) -> None:
     assert grid_percent(ratio) == text

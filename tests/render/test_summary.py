@@ -42,7 +42,7 @@ def test_it_fits_with_long_hostile_text() -> None:
     words = tuple(f"{index}{word * 400}" for index, word in enumerate(("`", "|", "\\|", "😀", "&", "@a ", "#1 ") * 6))
     text = render_summary(make.hostile(words))
     assert len(text.encode()) <= SUMMARY_LIMIT_BYTES
-    assert "**Code size: fail**" in text
+    assert "\n❌ **Code size: " in f"\n{text}"
 
 
 def test_a_broken_template_is_refused(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from bot.core.values.program import Argument, Family, Program
 from bot.core.values.snapshot import Cell, CellKey, CompilerInfo, Dispatch, Failure, Metrics, Snapshot, SourceInfo
 from bot.core.values.verdict import Finding, Level, Verdict, status_of
 from bot.core.values.whole_report import Baseline, Report
+from bot.insight.roots.clusters import root_causes
 
 MODELS = (
     "bert_l4_f32_dyn",
@@ -473,7 +474,8 @@ def explained(report: Report, word: str = "") -> Report:
         replace(delta, head=replace(delta.head, **changed)) if delta.key in stories and delta.head else delta
         for delta in report.deltas
     )
-    return replace(report, deltas=deltas, explanations=stories, overview=overview(report, word))
+    roots = root_causes(deltas, stories)
+    return replace(report, deltas=deltas, explanations=stories, overview=overview(report, word), root_causes=roots)
 
 
 def why() -> Report:
