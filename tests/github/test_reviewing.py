@@ -178,7 +178,9 @@ def test_a_base_that_cannot_be_measured_is_said_and_fails_the_check(stage: Stage
     assert ran.states == {"a on vmvx": "unmeasured"} and ran.outputs["unmeasured"] != "0"
     (body,) = stage.comments()
     assert "No baseline" in body and "/no/such/compiler" in body
-    assert "**Code size: unknown, as nothing could be compared** · none of 1 cell compared: 1 not measured on base" in body
+    assert (
+        "**Code size: unknown, as nothing could be compared** · none of 1 cell compared: 1 not measured on base" in body
+    )
     assert "✅" not in body and "compiler not known → " in body
     assert stage.conclusions == ["failure"]
     assert ran.snapshot("head.json").cells[0].measured and ran.snapshot("base.json").cells == ()
