@@ -11,13 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from replacing import replace
 from strategies import snapshots
-from test_view import ROOMY, TIERS, view
+from test_view import ROOMY, view
 
 from bot.core.rules.policy import judge
 from bot.core.values.root_cause import RootCause
 from bot.core.values.snapshot import Cell, CellKey, Failure, Snapshot
 from bot.core.values.verdict import Accepted, Budget, Finding, Verdict
 from bot.core.values.whole_report import Report
+from bot.render.markdown.comment import TIERS
 from bot.render.text.phrase import plain
 from bot.render.view.alarms import Alarm, finding_words
 from bot.render.view.facts import build_facts

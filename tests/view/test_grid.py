@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 import report_factory as make
 from replacing import replace
-from test_view import TIERS, view
+from test_view import view
 
 from bot.core.rules.delta import STATES
 from bot.core.values.snapshot import Cell, CellKey
 from bot.core.values.verdict import Accepted, Finding, Verdict
 from bot.core.values.whole_report import Report
+from bot.render.markdown.comment import TIERS
 from bot.render.view.grid import GridCell
 
 
