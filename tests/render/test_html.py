@@ -22,7 +22,24 @@ from bot.render.markdown.comment import render_comment
 from bot.render.markdown.summary import render_summary
 
 _VOID = {"meta", "br"}
-_TAGS = {"html", "head", "meta", "title", "style", "body", "h1", "h2", "p", "br", "ul", "ol", "li", "div", "table", "thead"}
+_TAGS = {
+    "html",
+    "head",
+    "meta",
+    "title",
+    "style",
+    "body",
+    "h1",
+    "h2",
+    "p",
+    "br",
+    "ul",
+    "ol",
+    "li",
+    "div",
+    "table",
+    "thead",
+}
 _TAGS |= {"tbody", "tr", "th", "td", "code", "pre", "strong", "small", "span", "details", "summary"}
 _ATTRIBUTES = {"class", "lang", "charset", "name", "content", "http-equiv"}
 

@@ -50,7 +50,7 @@ def test_it_has_totals_alarms_grid_and_failures() -> None:
 
 def test_nothing_changed_is_short() -> None:
     lines = printed(make.none(), 140).splitlines()
-    assert len(lines) <= 4 + len(make.TARGETS) + 1
+    assert len(lines) <= 6 + len(make.TARGETS) + 1
     assert not [line for line in lines if "=" in line or "limit" in line]
 
 
@@ -64,5 +64,3 @@ def test_data_brings_no_sequences_and_no_markup() -> None:
     text = printed(report, 200)
     assert not [c for c in text if not c.isprintable() and c != "\n"]
     assert "[bold red]markup[/]" in text
-
-

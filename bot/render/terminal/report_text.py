@@ -35,7 +35,8 @@ def _parts(view: ReportView) -> Iterator[Text | Table | Padding]:
         yield Text(f"the analysis broke: {view.broke}", "bold red")
     yield text_of(view.headline, _VERDICTS[view.status])
     yield from _changes(view)
-    yield from _totals(view.totals)
+    if view.totals.rows:
+        yield from _totals(view.totals)
     yield from _causes(view)
     yield from _alarms(view)
     yield from _grid(view.grid)

@@ -17,6 +17,7 @@ _REASONS, _REASON_CHARS = 2, 120
 _ALARMS = (
     ("newly-broken", "newly broken"),
     ("fail", "over its limit", "over their limit"),
+    ("broken-accepted", "newly broken, accepted"),
     ("accepted", "over its limit, accepted", "over their limit, accepted"),
     ("warn", "at a warning level"),
     ("lost", "not compared"),
@@ -55,7 +56,9 @@ def _kind(facts: Facts, delta: CellDelta, lost: bool) -> str:
     mark, worst = facts.mark(delta.key), facts.worst(delta.key)
     if lost and worst is not None and worst.metric is None:
         return "lost" if mark == "fail" else ""  # `_partly` has them
-    return "newly-broken" if delta.state == "newly-broken" and mark in ("fail", "warn", "") else mark
+    if delta.state == "newly-broken":
+        return "broken-accepted" if mark == "accepted" else "newly-broken"
+    return mark
 
 
 def _accepted(facts: Facts) -> Iterator[Phrase]:

@@ -133,7 +133,7 @@ def _folds(facts: Facts, limits: Limits) -> dict[str, Any]:
         "changed": changed(facts, limits),
         "settled": settled(facts, limits),
         "findings": _findings(facts, verdict.news, limits.findings),
-        "known": _findings(facts, [one for one in verdict.findings if one.known], limits.findings),
+        "known": _findings(facts, [one for one in verdict.findings if one.known], limits.findings, "known finding"),
         "closer": close(facts, limits, False),
         "broken_newly": failures(facts, "newly-broken", limits),
         "broken": failures(facts, "broken", limits),
@@ -147,9 +147,9 @@ def _folds(facts: Facts, limits: Limits) -> dict[str, Any]:
     }
 
 
-def _findings(facts: Facts, findings: Sequence[Finding], limit: int) -> Listing[MetricRow]:
+def _findings(facts: Facts, findings: Sequence[Finding], limit: int, noun: str = "finding") -> Listing[MetricRow]:
     shown = fair_in_order(findings, lambda finding: finding.key.model, limit)
-    return listing((finding_row(facts, finding) for finding in shown), len(findings), "finding")
+    return listing((finding_row(facts, finding) for finding in shown), len(findings), noun)
 
 
 def _left_out(parts: dict[str, Any]) -> Iterator[str]:

@@ -1,0 +1,121 @@
+"""Totals of each target: sums over the cells that both sides measured, and the worst cell in words."""
+
+from __future__ import annotations
+
+import pytest
+import report_factory as make
+from hypothesis import given
+from replacing import replace
+from strategies import snapshots
+
+from bot.core.values.snapshot import Cell, CellKey, Snapshot
+from bot.core.values.verdict import Accepted, Finding, Verdict
+from bot.core.values.whole_report import Report
+from bot.render.markdown.comment import render_comment
+from bot.render.text.phrase import plain
+from bot.render.view.facts import build_facts
+from bot.render.view.totals import Total, everything, totals
+
+MODELS, TARGETS = ("bert", "vit"), {"cuda": "cuda", "vmvx": "vmvx"}
+BERT, VIT = CellKey("bert", "vmvx"), CellKey("vit", "vmvx")
+
+
+def rows(report: Report) -> dict[str, Total]:
+    return {row.target: row for row in totals(build_facts(report))}
+
+
+def of(base: make.Edit, head: make.Edit, targets: dict[str, str] = TARGETS) -> Report:
+    return make.report(make.snapshot("1", base, MODELS, targets), make.snapshot("2", head, MODELS, targets))
+
+
+def sized(**sizes: int | None) -> make.Edit:
+    """Every cell with the artifact of its model; None is a cell that fails."""
+
+    def edit(key: CellKey, found: Cell) -> Cell:
+        size = sizes[key.model]
+        return make.failed(found, "error") if size is None else make.with_metrics(found, artifact_bytes=size)
+
+    return edit
+
+
+def worst(report: Report, *findings: Finding) -> tuple[str, str]:
+    row = rows(replace(report, verdict=Verdict("fail", findings)))["vmvx"]
+    return plain(row.worst), row.level
+
+
+CALM = of(sized(bert=1_000, vit=2_000), sized(bert=1_100, vit=1_900))
+GROWN = Finding(BERT, "fail", "artifact_bytes", "r", "change", "5%", "+100 B", 1_000, 1_100, allowed=50)
+
+
+def test_sums_are_over_the_cells_that_both_sides_measured() -> None:
+    report = of(sized(bert=1_000, vit=2_000), sized(bert=None, vit=2_500))
+    row = rows(report)["vmvx"]
+    assert (row.cells, row.base, row.head, row.larger, row.smaller) == (1, 2_000, 2_500, 1, 0)
+    assert rows(report)[""] == everything(build_facts(report)) == Total("", 2, 4_000, 5_000, 2, 0)
+
+
+def test_a_target_without_such_a_cell_has_no_sums() -> None:
+    row = rows(of(sized(bert=1, vit=1), sized(bert=None, vit=None)))["vmvx"]
+    assert (row.cells, row.base, row.head) == (0, None, None)
+    assert "| n/a | n/a |" in render_comment(make.broken())
+
+
+def test_larger_and_smaller_are_counted_apart() -> None:
+    row = rows(CALM)["vmvx"]
+    assert (row.base, row.head, row.larger, row.smaller) == (3_000, 3_000, 1, 1)
+
+
+def test_one_target_needs_no_row_for_all() -> None:
+    assert list(rows(of(sized(bert=1, vit=1), sized(bert=1, vit=1), {"vmvx": "vmvx"}))) == ["vmvx"]
+
+
+def test_a_target_that_was_not_measured_has_no_row() -> None:
+    assert "vmvx-inline" not in rows(make.usual()) and len(rows(make.usual())) == 9
+
+
+def test_without_a_finding_the_largest_growth_is_named_or_else_the_best() -> None:
+    assert plain(rows(CALM)["vmvx"].worst) == "bert +10.0 %"
+    both = of(sized(bert=1_000, vit=100), sized(bert=1_100, vit=150))
+    assert plain(rows(both)["vmvx"].worst) == "bert +10.0 %", "bytes count, not ratios"
+    shrunk = of(sized(bert=1_000, vit=2_000), sized(bert=900, vit=2_000))
+    assert plain(rows(shrunk)["vmvx"].worst) == "best: bert −10.0 %"
+    still = of(sized(bert=1, vit=1), sized(bert=1, vit=1))
+    assert (plain(rows(still)["vmvx"].worst), rows(still)["vmvx"].level) == ("–", "")
+
+
+@pytest.mark.parametrize(
+    ("finding", "words", "level"),
+    [
+        (GROWN, "❌ bert +10.0 %", "fail"),
+        (replace(GROWN, level="warn"), "⚠️ bert +10.0 %", "warn"),
+        (replace(GROWN, accepted=Accepted("a", "")), "☑️ bert +10.0 %", "warn"),
+        (replace(GROWN, metric="executables", base=0, head=2), "❌ bert executables +2", "fail"),
+        (replace(GROWN, metric="vm_bytes", head=None), "❌ bert VM bytecode not known any more", "fail"),
+        (replace(GROWN, kind="limit", base=None), "❌ bert over its limit", "fail"),
+        (replace(GROWN, metric=None, kind="state", limit="newly-broken"), "💥 bert newly broken", "fail"),
+        (replace(GROWN, metric=None, kind="state", limit="removed", level="warn"), "⚠️ bert removed", "warn"),
+        (replace(GROWN, known=True), "bert +10.0 %", ""),
+    ],
+)
+def test_the_worst_finding_is_named_with_its_mark(finding: Finding, words: str, level: str) -> None:
+    assert worst(CALM, finding) == (words, level)
+
+
+def test_the_worst_is_the_first_that_is_news_and_fails() -> None:
+    other = replace(GROWN, key=VIT, base=2_000, head=2_200)
+    assert worst(CALM, GROWN, other)[0] == "❌ bert +10.0 %"
+    assert worst(CALM, replace(GROWN, accepted=Accepted("a", "")), other)[0] == "❌ vit +10.0 %"
+    assert worst(CALM, replace(GROWN, known=True), replace(other, level="warn"))[0] == "⚠️ vit +10.0 %"
+    elsewhere = rows(replace(CALM, verdict=Verdict("fail", (GROWN,))))["cuda"]
+    assert (plain(elsewhere.worst), elsewhere.level) == ("bert +10.0 %", ""), "the finding is of another target"
+
+
+@given(snapshots(), snapshots())
+def test_targets_add_up_to_all(base: Snapshot, head: Snapshot) -> None:
+    facts = build_facts(make.report(base, head))
+    each = [row for row in totals(facts) if row.target]
+    total = everything(facts)
+    assert total.cells == sum(row.cells for row in each)
+    assert (total.base or 0, total.head or 0) == (sum(r.base or 0 for r in each), sum(r.head or 0 for r in each))
+    assert (total.larger, total.smaller) == (sum(r.larger for r in each), sum(r.smaller for r in each))
+    assert all((row.base is None) == (row.head is None) == (row.cells == 0) for row in (*each, total))
