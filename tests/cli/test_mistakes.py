@@ -40,7 +40,7 @@ def said(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest
     def run(*arguments: str, code: int = 2) -> str:
         assert main(arguments) == code
         out, err = capsys.readouterr()
-        lines = [line for line in err.splitlines() if line != "configuration: the packaged suite"]
+        lines = [line for line in err.splitlines() if not line.startswith("configuration: ")]
         assert (out, len(lines)) == ("", 1)
         return lines[0].removeprefix("code-size-bot: ")
 

@@ -136,8 +136,8 @@ def test_code_generation_says_whether_the_ir_before_differs() -> None:
     unread = pair("codegen", 100, 99)
     roots = found_in({KEYS[0]: Explanation(None, None, "", (other, same, unread))})
     assert [root.what for root in roots] == [
-        "the same configuration; the operations before machine code differ: icmp -3,074, select -2,050 in all",
-        "the same configuration, different code; no count of operations before machine code differs",
+        "the same configuration, other operations before machine code: icmp −3,074, select −2,050 in all",
+        "the same configuration, other machine code; no count of operations before it differs",
         "the same configuration, different code",
     ]
 

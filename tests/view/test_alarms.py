@@ -37,7 +37,7 @@ def same(_key: CellKey, found: Cell) -> Cell:
     return found
 
 
-CHANGED = of(same, lambda _key, found: make.grown(found, artifact_bytes=8))
+CHANGED = of(same, lambda _key, found: replace(make.grown(found, artifact_bytes=8), compiles=2))
 
 
 def lines(report: Report) -> list[str]:
@@ -245,7 +245,9 @@ def test_figures_of_cells_that_compile_now_are_a_range() -> None:
 
 def test_an_alarm_names_the_root_cause_that_holds_most_of_its_cell() -> None:
     report = make.why()
-    told = [line for line in lines(report) if re.search(r" · cause \d+ \(\d+ % of its change\)$", line)]
+    told = [
+        line for line in lines(report) if re.search(r" · cause \d+ \(\d+ % of its change\)( · compiled once)?$", line)
+    ]
     shown = len(view(report).roots.items)
     assert told and all(1 <= int(re.findall(r"cause (\d+)", line)[0]) <= shown for line in told)
     for line in told:
@@ -260,6 +262,8 @@ def test_a_cause_that_is_not_shown_is_not_named() -> None:
     report = make.why()
     hidden = replace(report, root_causes=())
     assert not any(" · cause " in line for line in lines(hidden))
+    told = [plain(one.said) for one in view(report, replace(TIERS[0], causes=0)).alarms.lines]
+    assert any(" · largest part: " in line and " % of its change)" in line for line in told), "it is told in words"
     few = view(report, replace(TIERS[0], causes=1))
     assert {*re.findall(r" · cause (\d+)", " ".join(plain(one.said) for one in few.alarms.lines))} <= {"1"}
 
@@ -305,6 +309,12 @@ def test_less_than_a_limit_is_never_called_all_of_it(both: tuple[int, int]) -> N
     budget = Budget(KEY, "vm_bytes", "r", None, head, limit)
     (line,) = view(replace(CHANGED, verdict=Verdict("pass", (), (budget,)))).close
     assert ("100.0 %" in plain(line)) == (head == limit)
+
+
+def test_an_alarm_that_was_not_repeated_says_so() -> None:
+    once = of(same, lambda _key, found: make.grown(found, artifact_bytes=8))
+    assert lines(with_(GROWN, report=once))[0].endswith("or 5 % · compiled once")
+    assert "once" not in lines(with_(GROWN))[0]
 
 
 def test_the_words_of_a_finding_are_those_of_the_annotation() -> None:

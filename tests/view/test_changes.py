@@ -57,14 +57,16 @@ def test_a_flag_that_differs_on_all_targets_names_none() -> None:
 
 
 def test_a_flag_that_differs_on_several_targets_names_them() -> None:
-    assert said(side(), side(lambda key: "--x" * key.target.startswith("llvm"))) == ["flag --x came on aarch64, x86_64"]
+    assert said(side(), side(lambda key: "--x" * key.target.startswith("llvm"))) == [
+        "flag --x added on aarch64, x86_64"
+    ]
 
 
 def test_a_flag_of_one_model_names_the_cells() -> None:
     told = said(side(), side(lambda key: "--x" if key.model == "bert" else ""))
-    assert told == ["flag --x came for bert on every target"]
+    assert told == ["flag --x added for bert on every target"]
     assert said(side(), side(lambda key: "--x" if key == CellKey("vit", "cuda") else "")) == [
-        "flag --x came for vit on cuda"
+        "flag --x added for vit on cuda"
     ]
 
 
@@ -76,12 +78,12 @@ def test_each_target_is_said_what_is_true_of_it() -> None:
 @pytest.mark.parametrize(
     ("base", "head", "words"),
     [
-        ("--x", "", "flag --x went"),
-        ("", "--x=1", "flag --x=1 came"),
-        ("--old=1", "--new=1", "flags --old=1 went, --new=1 came"),
-        ("--a=1 --b", "--a=2 --c", "flags --a=1 → 2, --b went, --c came"),
+        ("--x", "", "flag --x removed"),
+        ("", "--x=1", "flag --x=1 added"),
+        ("--old=1", "--new=1", "flags --old=1 removed, --new=1 added"),
+        ("--a=1 --b", "--a=2 --c", "flags --a=1 → 2, --b removed, --c added"),
         ("--a=1", "--a", "flag --a=1 → --a"),
-        ("", "--a --b --c --d --e --f", "flags --a came, --b came, --c came, --d came and 2 more flags"),
+        ("", "--a --b --c --d --e --f", "flags --a added, --b added, --c added, --d added and 2 more flags"),
         ("'--a=b c'", "'--a=d e'", "flag --a=b c → d e"),
     ],
 )
@@ -125,7 +127,7 @@ def test_of_a_command_that_cannot_be_read_nothing_is_said(command: str) -> None:
 
     unread = side(edit=edit)
     assert said(unread, side()) == said(side(), unread) == said(unread, unread) == []
-    assert said(unread, side(lambda _: "--x")) == ["flag --x came"], "of those that can be compared it is all"
+    assert said(unread, side(lambda _: "--x")) == ["flag --x added"], "of those that can be compared it is all"
 
 
 def test_a_cell_that_one_side_does_not_have_has_no_change_of_flags() -> None:
@@ -174,7 +176,13 @@ def test_models_and_targets_that_were_edited_came_or_went() -> None:
     edited = {**head.models, "bert": "other", "gpt2": "other", "new": "n"}
     del edited["vit"]
     changed = replace(head, models=edited, targets={**head.targets, "vmvx": "vmvx"})
-    assert said(base, changed) == ["models bert, gpt2 edited", "model new new", "model vit removed", "target vmvx new"]
+    assert said(base, changed) == [
+        "model bert edited",
+        "model gpt2 edited",
+        "model new new",
+        "model vit removed",
+        "target vmvx new",
+    ]
     assert said(changed, base)[-1] == "target vmvx removed"
     many = replace(head, models=dict.fromkeys("abcdef", ""))
     assert said(replace(base, models={}), many) == ["models a, b, c and 3 more new"]
@@ -183,7 +191,7 @@ def test_models_and_targets_that_were_edited_came_or_went() -> None:
 def test_the_order_is_compiler_flags_models() -> None:
     head = side(lambda _: "--x")
     head = replace(head, compiler=CompilerInfo("3.14.0", "", "e", "3.14.0"), models={**head.models, "bert": "other"})
-    assert said(side(), head) == ["compiler IREE 3.13.0 → IREE 3.14.0", "flag --x came", "model bert edited"]
+    assert said(side(), head) == ["compiler IREE 3.13.0 → IREE 3.14.0", "flag --x added", "model bert edited"]
 
 
 words = st.lists(st.lists(st.sampled_from(["--a", "--b=1", "--b=2", "x"]), max_size=3), min_size=3, max_size=3)

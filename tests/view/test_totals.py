@@ -21,7 +21,7 @@ BERT, VIT = CellKey("bert", "vmvx"), CellKey("vit", "vmvx")
 
 
 def rows(report: Report) -> dict[str, Total]:
-    return {row.target: row for row in totals(build_facts(report))}
+    return {row.target: row for row in totals(build_facts(report)).rows}
 
 
 def of(base: make.Edit, head: make.Edit, targets: dict[str, str] = TARGETS) -> Report:
@@ -66,35 +66,44 @@ def test_larger_and_smaller_are_counted_apart() -> None:
 
 
 def test_one_target_needs_no_row_for_all() -> None:
-    assert list(rows(of(sized(bert=1, vit=1), sized(bert=1, vit=1), {"vmvx": "vmvx"}))) == ["vmvx"]
+    assert list(rows(of(sized(bert=1, vit=1), sized(bert=1, vit=2), {"vmvx": "vmvx"}))) == ["vmvx"]
 
 
 def test_a_target_that_was_not_measured_has_no_row() -> None:
-    assert "vmvx-inline" not in rows(make.usual()) and len(rows(make.usual())) == 9
+    found = totals(build_facts(make.usual()))
+    assert "vmvx-inline" not in rows(make.usual()) and len(found.rows) + len(found.still) == 9
 
 
 def test_without_a_finding_the_largest_growth_is_named_or_else_the_best() -> None:
-    assert plain(rows(CALM)["vmvx"].worst) == "bert +10.0 %"
+    assert plain(rows(CALM)["vmvx"].worst) == "+10.0 % bert"
     both = of(sized(bert=1_000, vit=100), sized(bert=1_100, vit=150))
-    assert plain(rows(both)["vmvx"].worst) == "bert +10.0 %", "bytes count, not ratios"
+    assert plain(rows(both)["vmvx"].worst) == "+10.0 % bert", "bytes count, not ratios"
     shrunk = of(sized(bert=1_000, vit=2_000), sized(bert=900, vit=2_000))
-    assert plain(rows(shrunk)["vmvx"].worst) == "best: bert −10.0 %"
+    assert plain(rows(shrunk)["vmvx"].worst) == "best: −10.0 % bert"
+    equal = of(
+        sized(bert=1_000, vit=2_000),
+        lambda key, cell: make.with_metrics(sized(bert=1_000, vit=2_000)(key, cell), vm_bytes=7),
+    )
+    assert (plain(rows(equal)["vmvx"].worst), rows(equal)["vmvx"].level) == ("–", "")
+
+
+def test_a_target_without_a_change_has_no_row_and_is_named_as_such() -> None:
     still = of(sized(bert=1, vit=1), sized(bert=1, vit=1))
-    assert (plain(rows(still)["vmvx"].worst), rows(still)["vmvx"].level) == ("–", "")
+    assert (list(rows(still)), totals(build_facts(still)).still) == ([""], ("cuda", "vmvx"))
 
 
 @pytest.mark.parametrize(
     ("finding", "words", "level"),
     [
-        (GROWN, "❌ bert +10.0 %", "fail"),
-        (replace(GROWN, level="warn"), "⚠️ bert +10.0 %", "warn"),
-        (replace(GROWN, accepted=Accepted("a", "")), "☑️ bert +10.0 %", "warn"),
-        (replace(GROWN, metric="executables", base=0, head=2), "❌ bert executables +2", "fail"),
-        (replace(GROWN, metric="vm_bytes", head=None), "❌ bert VM bytecode not known any more", "fail"),
-        (replace(GROWN, kind="limit", base=None), "❌ bert over its limit", "fail"),
-        (replace(GROWN, metric=None, kind="state", limit="newly-broken"), "💥 bert newly broken", "fail"),
-        (replace(GROWN, metric=None, kind="state", limit="removed", level="warn"), "⚠️ bert removed", "warn"),
-        (replace(GROWN, known=True), "bert +10.0 %", ""),
+        (GROWN, "❌ +10.0 % bert", "fail"),
+        (replace(GROWN, level="warn"), "⚠️ +10.0 % bert", "warn"),
+        (replace(GROWN, accepted=Accepted("a", "")), "☑️ +10.0 % bert", "warn"),
+        (replace(GROWN, metric="executables", base=0, head=2), "❌ executables +2 bert", "fail"),
+        (replace(GROWN, metric="vm_bytes", head=None), "❌ VM bytecode not known any more bert", "fail"),
+        (replace(GROWN, kind="limit", base=None), "❌ over its limit bert", "fail"),
+        (replace(GROWN, metric=None, kind="state", limit="newly-broken"), "💥 newly broken bert", "fail"),
+        (replace(GROWN, metric=None, kind="state", limit="removed", level="warn"), "⚠️ removed bert", "warn"),
+        (replace(GROWN, known=True), "+10.0 % bert", ""),
     ],
 )
 def test_the_worst_finding_is_named_with_its_mark(finding: Finding, words: str, level: str) -> None:
@@ -103,19 +112,20 @@ def test_the_worst_finding_is_named_with_its_mark(finding: Finding, words: str, 
 
 def test_the_worst_is_the_first_that_is_news_and_fails() -> None:
     other = replace(GROWN, key=VIT, base=2_000, head=2_200)
-    assert worst(CALM, GROWN, other)[0] == "❌ bert +10.0 %"
-    assert worst(CALM, replace(GROWN, accepted=Accepted("a", "")), other)[0] == "❌ vit +10.0 %"
-    assert worst(CALM, replace(GROWN, known=True), replace(other, level="warn"))[0] == "⚠️ vit +10.0 %"
+    assert worst(CALM, GROWN, other)[0] == "❌ +10.0 % bert"
+    assert worst(CALM, replace(GROWN, accepted=Accepted("a", "")), other)[0] == "❌ +10.0 % vit"
+    assert worst(CALM, replace(GROWN, known=True), replace(other, level="warn"))[0] == "⚠️ +10.0 % vit"
     elsewhere = rows(replace(CALM, verdict=Verdict("fail", (GROWN,))))["cuda"]
-    assert (plain(elsewhere.worst), elsewhere.level) == ("bert +10.0 %", ""), "the finding is of another target"
+    assert (plain(elsewhere.worst), elsewhere.level) == ("+10.0 % bert", ""), "the finding is of another target"
 
 
 @given(snapshots(), snapshots())
 def test_targets_add_up_to_all(base: Snapshot, head: Snapshot) -> None:
     facts = build_facts(make.report(base, head))
-    each = [row for row in totals(facts) if row.target]
-    total = everything(facts)
-    assert total.cells == sum(row.cells for row in each)
-    assert (total.base or 0, total.head or 0) == (sum(r.base or 0 for r in each), sum(r.head or 0 for r in each))
+    found = totals(facts)
+    each, total = [row for row in found.rows if row.target], everything(facts)
+    change = sum((row.head or 0) - (row.base or 0) for row in each)
+    assert (total.head or 0) - (total.base or 0) == change, "what is still has no change"
     assert (total.larger, total.smaller) == (sum(r.larger for r in each), sum(r.smaller for r in each))
     assert all((row.base is None) == (row.head is None) == (row.cells == 0) for row in (*each, total))
+    assert {row.target for row in each}.isdisjoint(found.still)
