@@ -183,7 +183,7 @@ OUTPUTS: tuple[Output, ...] = (
         "verdict",
         "pass, warn or fail; unknown where nothing could be compared or the analysis broke, else empty",
     ),
-    Output("findings", "How many findings the report has, accepted ones included"),
+    Output("findings", "How many findings the report has, accepted ones included, those that base had not"),
     Output("report-path", "Directory of the report, relative to the workspace, for actions/upload-artifact"),
     Output("comment-url", "Address of the comment; empty where there is none"),
     Output("matrix", "What plan printed, for strategy.matrix"),

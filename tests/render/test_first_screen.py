@@ -62,8 +62,8 @@ def test_a_comment_and_a_summary_have_at_most_five_folds(name: str) -> None:
 
 def parts(report: Report) -> list[str]:
     """What has to be there, in this order."""
-    measured = any(delta.state != "unmeasured" for delta in report.deltas)
-    found = ["Code size: ", "What changed:", *(["all models, base → head"] if measured else [])]
+    moved = any(delta.state not in ("same", "broken", "unmeasured") for delta in report.deltas)
+    found = ["Code size: ", "What changed:", *(["all models, base → head"] if moved else [])]
     if report.root_causes:
         found.append("Root causes")
     if any(one.level == "fail" for one in report.verdict.news):

@@ -64,7 +64,9 @@ def test_all_three_say(drawn: list[str], said: str) -> None:
 
 def test_the_largest_part_of_the_change_comes_first(drawn: list[str]) -> None:
     comment, page, terminal = drawn
-    assert "By cause: strategy +32,772 B, host +900 B, codegen −120 B." in comment
-    table = "strategy +32,772 B host +900 B VM [bytecode] +1,000 B{} constants −100 B codegen −120 B all +33,552 B"
+    assert "By cause: strategy +32,772 B, VM [bytecode] +1,000 B, codegen −120 B, constants −100 B." in comment
+    table = (
+        "strategy +32,772 B host program +900 B VM [bytecode] +1,000 B{} constants −100 B codegen −120 B all +33,552 B"
+    )
     assert table.format(",") in page
     assert table.format("") in terminal

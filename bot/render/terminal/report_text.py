@@ -35,8 +35,7 @@ def _parts(view: ReportView) -> Iterator[Text | Table | Padding]:
         yield Text(f"the analysis broke: {view.broke}", "bold red")
     yield text_of(view.headline, _VERDICTS[view.status])
     yield from _changes(view)
-    if view.totals.rows:
-        yield from _totals(view.totals)
+    yield from _totals(view.totals)
     yield from _causes(view)
     yield from _alarms(view)
     yield from _grid(view.grid)
@@ -65,7 +64,8 @@ def _totals(totals: Totals) -> Iterator[Table | Text]:
         worst = text_of(row.worst)
         worst.stylize(LEVELS.get(row.level, ""))
         table.add_row(name, change, sides(row.base, row.head), ways, worst)
-    yield table
+    if totals.rows:
+        yield table
     if totals.still:
         yield Text(f"no change on {', '.join(map(clean, totals.still))}", "dim")
 

@@ -44,12 +44,14 @@ class Totals:
     """All targets.
 
     Attributes:
-        rows: each target of which something changed; then all, where there are several.
+        rows: each target that something changed on; then all, where there are several. Empty where nothing changed.
         still: the short names of the other ones.
+        everything: the sum over all targets.
     """
 
     rows: tuple[Total, ...]
     still: tuple[str, ...]
+    everything: Total
 
 
 def totals(facts: Facts) -> Totals:
@@ -61,11 +63,13 @@ def totals(facts: Facts) -> Totals:
     news = worst_first(facts.report.verdict.news)
     worst: dict[str, Finding] = {}
     for finding in news:
-        worst.setdefault(finding.key.target, whole_of(finding, news))
+        if finding.key.target not in worst:
+            worst[finding.key.target] = whole_of(finding, news)
     moved = {target: deltas for target, deltas in found.items() if target in worst or not _is_still(deltas)}
     rows = tuple(_total(facts, target, deltas, worst.get(target)) for target, deltas in moved.items())
     still = tuple(facts.short[target] for target in found if target not in moved)
-    return Totals((*rows, everything(facts)) if len(found) > 1 else rows, still)
+    total = everything(facts)
+    return Totals((*rows, total) if rows and len(found) > 1 else rows, still, total)
 
 
 def _is_still(deltas: Sequence[CellDelta]) -> bool:
