@@ -11,7 +11,7 @@ from replacing import replace
 from strategies import snapshots
 
 from bot.core.rules.policy import judge
-from bot.core.values.snapshot import Cell, CellKey, Snapshot
+from bot.core.values.snapshot import Cell, CellKey, Failure, Snapshot
 from bot.core.values.verdict import Accepted, Finding, Status, Verdict
 from bot.core.values.whole_report import Report
 from bot.render.text.phrase import plain
@@ -194,3 +194,28 @@ def test_every_count_is_a_recount(base: Snapshot, head: Snapshot) -> None:
     assert (f"{(total.head or 0) - (total.base or 0):+,} B".replace("-", "−") in told) or not (total.head or 0) - (
         total.base or 0
     )
+
+
+VMVX = CellKey("bert_l4_f32_s128", "vmvx")
+
+
+def refused(key: CellKey, found: Cell) -> Cell:
+    return make.failed(found, "error") if key == VMVX else found
+
+
+def crashed(key: CellKey, found: Cell) -> Cell:
+    if key != VMVX:
+        return found
+    return replace(make.failed(found, "error"), failure=Failure("compile", "boom", signal="SIGSEGV"))
+
+
+def test_a_failure_of_another_kind_is_not_called_unchanged() -> None:
+    told = said(judged(refused, crashed))
+    assert "nothing changed" not in told and "1 broken on both sides in another way" in told
+    assert "in another way" not in said(judged(refused, refused))
+
+
+def test_a_state_that_the_rules_forbid_is_no_limit() -> None:
+    finding = Finding(VMVX, "fail", None, "states", "state", "broken", "failed → failed")
+    told = said(replace(judged(refused, refused), verdict=Verdict("fail", (finding,))))
+    assert told.startswith("❌ Code size: 1 cell in a state that the rules forbid")

@@ -187,7 +187,8 @@ def finding_words(facts: Facts, finding: Finding) -> Phrase:
 def _of_limit(finding: Finding) -> Iterator[Phrase]:
     yield phrase("allowed: up to ", clip(_spaced(finding.limit), _LIMIT_CHARS))
     if finding.allowed:
-        yield phrase(f", {100 * (finding.head or 0) / finding.allowed:,.1f} % of it")
+        share = 100 * (finding.head or 0) / finding.allowed
+        yield phrase(f", {f'{share:,.1f}' if round(share, 1) > 100 else '>100.0'} % of it")
 
 
 def allowed_words(limit: str) -> Phrase:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from bot.core.rules.delta import CellDelta
+from bot.core.rules.delta import CellDelta, outcome
 from bot.render.text.escape import clean, clip
 from bot.render.text.filters import plural, relative, signed
 from bot.render.text.phrase import Phrase, code, joined, phrase, strong
@@ -17,6 +17,7 @@ _REASONS, _REASON_CHARS = 2, 120
 _ALARMS = (
     ("newly-broken", "newly broken"),
     ("fail", "over its limit", "over their limit"),
+    ("forbidden", "in a state that the rules forbid"),
     ("broken-accepted", "newly broken, accepted"),
     ("accepted", "over its limit, accepted", "over their limit, accepted"),
     ("warn", "at a warning level"),
@@ -54,11 +55,12 @@ def _alarms(facts: Facts) -> Iterator[str]:
 
 def _kind(facts: Facts, delta: CellDelta, lost: bool) -> str:
     mark, worst = facts.mark(delta.key), facts.worst(delta.key)
-    if lost and worst is not None and worst.metric is None:
+    about_state = worst is not None and worst.metric is None
+    if lost and about_state:
         return "lost" if mark == "fail" else ""  # `_partly` has them
     if delta.state == "newly-broken":
         return "broken-accepted" if mark == "accepted" else "newly-broken"
-    return mark
+    return "forbidden" if about_state and mark == "fail" else mark
 
 
 def _accepted(facts: Facts) -> Iterator[Phrase]:
@@ -71,7 +73,7 @@ def _accepted(facts: Facts) -> Iterator[Phrase]:
 def _quiet(facts: Facts, total: Total) -> str:
     """Where there is no alarm: which way the code went."""
     if facts.count("changed", "same", "fixed"):
-        if not facts.count("changed", "fixed", "new", "removed"):
+        if not facts.count("changed", "fixed", "new", "removed") and not _otherwise(facts):
             return "no change seen" if _missing(facts) else "nothing changed"
         if total.larger or total.smaller:
             way = "smaller" if total.smaller and not total.larger else "larger" if not total.smaller else "changed"
@@ -114,6 +116,11 @@ def _net(total: Total) -> str:
     return "±0 in all" if base == head else f"{signed(head - base)} ({relative(base, head)}) in all"
 
 
+def _otherwise(facts: Facts) -> int:
+    """How many cells are broken on both sides, and not alike: refused on one, crashed on the other."""
+    return sum(outcome(delta.base) != outcome(delta.head) for delta in facts.states["broken"])
+
+
 def _ways(facts: Facts, total: Total) -> Iterator[tuple[int, str]]:
     identical = sum(delta.identical is True for delta in facts.states["same"])
     as_large = [delta for delta in facts.states["changed"] if delta.metrics["artifact_bytes"].change == 0]
@@ -122,6 +129,8 @@ def _ways(facts: Facts, total: Total) -> Iterator[tuple[int, str]]:
     yield len(as_large), "changed, as large as before"
     yield facts.count("fixed"), "newly compile"
     yield facts.count("new"), "new"
-    yield facts.count("broken"), "broken on both sides"
+    otherwise = _otherwise(facts)
+    yield facts.count("broken") - otherwise, "broken on both sides"
+    yield otherwise, "broken on both sides in another way"
     yield identical, "bit-identical"
     yield facts.count("same") - identical, "equal in every metric"
