@@ -63,7 +63,8 @@ def test_a_comment_and_a_summary_have_at_most_five_folds(name: str) -> None:
 def parts(report: Report) -> list[str]:
     """What has to be there, in this order."""
     moved = any(delta.state not in ("same", "broken", "unmeasured") for delta in report.deltas)
-    found = ["Code size: ", "What changed:", *(["all models, base → head"] if moved else [])]
+    both = any(delta.metrics["artifact_bytes"].change is not None for delta in report.deltas)
+    found = ["Code size: ", "What changed:", *(["all models, base → head"] if moved and both else [])]
     if report.root_causes:
         found.append("Root causes")
     if any(one.level == "fail" for one in report.verdict.news):

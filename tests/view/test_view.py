@@ -85,7 +85,8 @@ def test_what_was_compared() -> None:
     report = make.report(base, replace(head, models=changed, flags=("--a", "--b")))
     told = view(report).compared
     assert plain(told.suite) == (
-        "14 models on 8 targets; 1 with another text on head: vit_l4_f32_224; 1 only on head: extra"
+        "14 models on 8 targets; 1 with another text on head, by SHA-256: vit_l4_f32_224 5b76cc30 → other; "
+        "1 only on head: extra"
     )
     rows = {row.what: (plain(row.base), plain(row.head)) for row in told.rows}
     assert rows["flags"] == (" ".join(make.COMMON), "--a --b")

@@ -108,7 +108,11 @@ def _names(facts: Facts, model: str, target: str) -> tuple[Phrase, Phrase]:
 
 def pair_tables(facts: Facts, limits: Limits) -> Listing[Table]:
     """A table for every static and dynamic version of one model on one target; without `every` where one changed."""
-    found = [pair for pair in facts.report.overview.pairs if limits.every or pair.base != pair.head]
+    found = [
+        pair
+        for pair in facts.report.overview.pairs
+        if limits.every or (pair.base and pair.head and pair.base != pair.head)
+    ]
     shown = fair_in_order(found, lambda pair: pair.static, limits.overview // 4)
     return listing((_pair_table(facts, pair) for pair in shown), len(found), "pair of models")
 

@@ -66,6 +66,8 @@ def _totals(totals: Totals) -> Iterator[Table | Text]:
         table.add_row(name, change, sides(row.base, row.head), ways, worst)
     if totals.rows:
         yield table
+    if not totals.everything.cells and not totals.still:
+        yield Text("no artifact to compare: no cell was measured on both sides", "dim")
     if totals.still:
         yield Text(f"no change on {', '.join(map(clean, totals.still))}", "dim")
 

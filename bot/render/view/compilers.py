@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from bot.core.values.snapshot import CellKey, Snapshot
@@ -15,7 +15,7 @@ from bot.render.view.facts import NAME_LIMIT, Facts
 
 _VALUE_LIMIT = 300
 _COMMAND_LIMIT = 2_000
-_DIGEST_CHARS = 16
+_DIGEST_CHARS, _SHORT_DIGEST = 16, 8
 _REVISION_CHARS = 10
 _RULE_LIMIT = 120
 
@@ -101,18 +101,24 @@ def _suite(report: Report) -> Phrase:
     both = base.keys() & head.keys()
     targets = {*report.base.targets, *report.head.targets}
     said = f"{plural(len({*base, *head}), 'model')} on {plural(len(targets), 'target')}"
+    edited = {
+        name: f" {base[name][:_SHORT_DIGEST]} → {head[name][:_SHORT_DIGEST]}"
+        for name in sorted(both)
+        if base[name] != head[name]
+    }
     parts = [
-        _models("with another text on head", sorted(name for name in both if base[name] != head[name])),
-        _models("only on base", sorted(base.keys() - both)),
-        _models("only on head", sorted(head.keys() - both)),
+        _models("with another text on head, by SHA-256", edited),
+        _models("only on base", dict.fromkeys(sorted(base.keys() - both), "")),
+        _models("only on head", dict.fromkeys(sorted(head.keys() - both), "")),
     ]
     return joined([phrase(said), *(part for part in parts if part)], "; ")
 
 
-def _models(words: str, names: Sequence[str]) -> Phrase:
+def _models(words: str, names: Mapping[str, str]) -> Phrase:
+    """Name → what is said of it."""
     if not names:
         return ()
-    shown = joined([(code(clip(name, 48)),) for name in names[:5]], ", ")
+    shown = joined([phrase(code(clip(name, 48)), more) for name, more in [*names.items()][:5]], ", ")
     return phrase(f"{len(names):,} {words}: ", shown, " …" if len(names) > 5 else "")
 
 

@@ -12,7 +12,7 @@ from bot.render.text.escape import clip
 from bot.render.text.filters import superscript
 from bot.render.view.facts import MARKS, NAME_LIMIT, Facts, mark_of, rule_key
 
-_RULE_LIMIT = 48
+_RULE_LIMIT = 80
 _ACTUAL_LIMIT = 160
 
 
@@ -26,7 +26,7 @@ class MetricRow:
         mark: symbol of the finding, with the number of the rule's footnote; empty without one.
         note: that number.
         level: `fail`, `warn` or empty.
-        rule, limit: of the finding, as the configuration has them.
+        rule, limit: of the finding: the rule's name, and what is too much.
         actual: the finding's own words.
     """
 
@@ -61,9 +61,17 @@ def _said(facts: Facts, finding: Finding | None) -> dict[str, Any]:
         "note": number,
         "level": "" if finding.weight == "pass" else finding.weight,
         "rule": clip(finding.rule, _RULE_LIMIT),
-        "limit": clip(finding.limit, _RULE_LIMIT),
+        "limit": clip(rule_words(finding), _RULE_LIMIT),
         "actual": clip(finding.actual, _ACTUAL_LIMIT),
     }
+
+
+def rule_words(finding: Finding) -> str:
+    """What is too much: `more than 4KiB and more than 5%, both`; other kinds as the configuration has them."""
+    if finding.kind != "change":
+        return finding.limit
+    amounts = [f"more than {amount}" for amount in finding.limit.split(" and ")]
+    return f"{' and '.join(amounts)}{', both' if len(amounts) > 1 else ''}"
 
 
 def finding_row(facts: Facts, finding: Finding) -> MetricRow:

@@ -44,7 +44,8 @@ class Totals:
     """All targets.
 
     Attributes:
-        rows: each target that something changed on; then all, where there are several. Empty where nothing changed.
+        rows: each target that something changed on; then all, where there are several. Empty where nothing changed, or
+            no cell was measured on both sides.
         still: the short names of the other ones.
         everything: the sum over all targets.
     """
@@ -69,6 +70,8 @@ def totals(facts: Facts) -> Totals:
     rows = tuple(_total(facts, target, deltas, worst.get(target)) for target, deltas in moved.items())
     still = tuple(facts.short[target] for target in found if target not in moved)
     total = everything(facts)
+    if not total.cells:
+        rows = ()
     return Totals((*rows, total) if rows and len(found) > 1 else rows, still, total)
 
 
