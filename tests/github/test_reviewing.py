@@ -223,7 +223,9 @@ def test_a_model_that_only_head_cannot_compile_in_time_warns_with_the_limit(stag
     assert ran.code == 0 and ran.states == {"a on vmvx": "same", "b on vmvx": "unmeasured"}, ran.error
     assert ran.outputs["verdict"] == "warn" and stage.conclusions == ["neutral"]
     assert "1 of 2 cells compared: 1 timed out on head (not finished after 2 s" in stage.comments()[0]
-    assert stage.hub.check_runs[0]["output"]["title"].startswith("⚠️ Code size: no change seen · 1 of 2 cells compared")
+    assert stage.hub.check_runs[0]["output"]["title"].startswith(
+        "⚠️ Code size: 1 of 2 cells compared: 1 timed out on head"
+    )
 
 
 def test_a_repository_that_went_away_ends_the_run(stage: Stage) -> None:

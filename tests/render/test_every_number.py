@@ -29,7 +29,7 @@ def drawn(case: str) -> tuple[ReportRow, str]:
     made = everyday.report(case)
     text = b"".join(report_lines(made))
     screen = render_comment(made).partition("<details>")[0]
-    return report_of(text, "report.json", ""), screen.replace("\\", "").replace("\u00a0", " ")
+    return report_of(text, "report.json", ""), screen.replace("\\", "").replace("&nbsp;", " ")
 
 
 def short(report: ReportRow) -> dict[str, str]:

@@ -89,7 +89,7 @@ def test_a_reduction_that_lost_its_masks_names_the_operations(compared: Compared
     assert (largest["base"]["code_bytes"], largest["head"]["code_bytes"]) == (146344, 57406)
     assert "icmp" in largest["note"] and "select" in largest["note"]
     root = largest_root(report, "codegen")
-    assert "the operations before machine code differ" in root["what"] and "icmp" in root["what"]
+    assert "other operations before machine code" in root["what"] and "icmp" in root["what"]
 
 
 def test_spills_are_named_where_the_back_end_alone_differs_much(compared: Compared) -> None:
@@ -101,5 +101,5 @@ def test_spills_are_named_where_the_back_end_alone_differs_much(compared: Compar
     assert (largest["base"]["code_bytes"], largest["head"]["code_bytes"]) == (38060, 60508)
     assert "loads and stores of whole vector registers +993" in largest["note"]
     root = largest_root(report, "codegen")
-    assert "few operations before machine code differ" in root["what"] and "whole vector registers" in root["what"]
+    assert "few operations before it differ" in root["what"] and "whole vector registers" in root["what"]
     assert sum(each["bytes"]["absolute"] for each in report["root_causes"] if each["cause"] == "codegen") == 29312

@@ -78,10 +78,13 @@ _SAME_IR = "no count of operations before it differs"
 
 
 def _made(changes: Mapping[str, int]) -> str:
-    """Classes of instructions that changed most, and the first of what else is counted of them."""
+    """Classes of instructions that changed most, and what else is counted of them, most first."""
     classes = _signed({name: changes[name] for name in changes if name in CLASSES})
-    more = [f"{words} {changes[name]:+,}".replace("-", "−") for name, words in MORE if changes.get(name)]
-    return ", ".join(filter(None, (classes, *more[:1])))
+    counted = sorted(
+        ((name, words) for name, words in MORE if changes.get(name)), key=lambda one: -abs(changes[one[0]])
+    )
+    more = [f"{words} {changes[name]:+,}".replace("-", "−") for name, words in counted]
+    return ", ".join(filter(None, (classes, *more)))
 
 
 def _moved_counts(pairs: Counter[tuple[_Text, _Text]]) -> dict[str, int]:

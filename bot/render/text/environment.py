@@ -107,7 +107,7 @@ _MARKDOWN: Mapping[str, Callable[..., Any]] = {
     "code": _safe(escape.md_code),
     "cell": _safe(escape.md_cell),
     "clip": escape.clip,  # still to be escaped
-    "tight": lambda text: text.replace(" ", "\u00a0"),  # does not break into lines
+    "tight": lambda text: text.replace(" ", Markup("&nbsp;")),  # does not break into lines
     "fence": _safe(escape.md_fence),
     "html": _safe(escape.html_text),
     "link": _safe(escape.md_link),
