@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from threading import Lock
 from typing import Any, TypeVar
 
 import msgspec
@@ -16,7 +17,14 @@ _SHOWN_CHARACTERS = 200
 _CUT_OFF = "Input data was truncated"
 """The library's words for a text that ends too early."""
 _ENCODER = msgspec.json.Encoder(order="sorted")
-_decoder: Callable[[Any], msgspec.json.Decoder[Any]] = lru_cache(msgspec.json.Decoder)
+_made: Callable[[Any], msgspec.json.Decoder[Any]] = lru_cache(msgspec.json.Decoder)
+_ONE_AT_A_TIME = Lock()
+"""The library fills in what it knows of a type when it is first asked for; two threads that ask at once crash it."""
+
+
+def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
+    with _ONE_AT_A_TIME:
+        return _made(kind)
 
 
 class _Headed(msgspec.Struct):
@@ -62,6 +70,7 @@ def _no_json(error: Exception, text: bytes | str, size_bytes: int | None) -> str
 
 def converted(plain: Any, kind: type[_T], where: str) -> _T:
     """Do what `decoded` does, for plain values."""
+    _decoder(kind)
     try:
         return msgspec.convert(plain, kind)
     except msgspec.ValidationError as error:
