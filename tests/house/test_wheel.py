@@ -106,7 +106,7 @@ def test_it_compares_with_packaged_models_and_templates_where_there_is_no_checko
     cells = ("--model", MODEL, "--target", TARGET, "--cache", own_cache(tmp_path / "cache"))
     told = run(program, "compare", "--base", BASE, "--head", HEAD, *cells, cwd=here, codes=(0, 1))
     assert {path.name for path in (here / "out").iterdir()} == CONTRACT_FILES
-    assert f"Base IREE {BASE}" in told
+    assert f"compiler IREE {BASE}" in told
     assert set(json.loads((here / "out" / "head.json").read_text(encoding="utf-8"))["models"]) == {MODEL}
     comment = (here / "out" / "comment.md").read_text(encoding="utf-8")
     assert comment.startswith("<!--") and HEAD in comment
