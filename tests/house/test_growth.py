@@ -51,7 +51,7 @@ def test_no_test_reads_a_clock() -> None:
     found = [
         f"{path.name}:{line}" for path in files for line in clocks_read(ast.parse(path.read_text(encoding="utf-8")))
     ]
-    assert found == [], "count steps, or compare n with 2n: see growth.py"
+    assert found == [], "count steps, or compare n with 8n: see growth.py"
 
 
 @pytest.mark.parametrize(

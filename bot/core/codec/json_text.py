@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from bot.core.codec.kinds import mistaken
+from bot.core.codec.kinds import Headed, mistaken
 from bot.errors import InputError
 
 _T = TypeVar("_T")
@@ -25,10 +25,6 @@ _ONE_AT_A_TIME = Lock()
 def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
     with _ONE_AT_A_TIME:
         return _made(kind)
-
-
-class _Headed(msgspec.Struct):
-    schema: str = ""
 
 
 def canonical(value: Any) -> bytes:
@@ -81,7 +77,7 @@ def require_schema(
     text: bytes | str, schema: str, noun: str, where: str, hint: str, size_bytes: int | None = None
 ) -> None:
     """Raises InputError for text of another schema: its other fields are none that anybody has to look at."""
-    found = decoded(text, _Headed, where, hint, noun, size_bytes).schema
+    found = decoded(text, Headed, where, hint, noun, size_bytes).schema
     if found != schema:
         if other := mistaken(text, noun):
             raise InputError(other[0], where=where, hint=other[1])

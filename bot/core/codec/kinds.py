@@ -25,12 +25,14 @@ _SCHEMA_OF_YAML = re.compile(rb"^schema: *[\"']?(code-size-[a-z]+)/", re.MULTILI
 _YAML_HEAD_BYTES = 1 << 16
 
 
-class _Headed(msgspec.Struct):
+class Headed(msgspec.Struct):
+    """The fields by which a file says what it is."""
+
     schema: str = ""
     include: msgspec.Raw = msgspec.Raw()
 
 
-_decoder = msgspec.json.Decoder(_Headed)
+_decoder = msgspec.json.Decoder(Headed)
 
 
 def kind_of(text: bytes | str) -> str:

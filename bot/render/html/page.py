@@ -11,7 +11,7 @@ from bot.render.html.cell_tables import model_tables
 from bot.render.text.environment import drawn, load
 from bot.render.text.selection import Limits
 from bot.render.view.facts import build_facts
-from bot.render.view.view import build_view
+from bot.render.view.view import views
 
 _LIMITS = Limits(2_000, 1_000_000, 200, 40, 40, 2_000, 1, 500, 200, 200, 0, 0, 0, 600, every=True)
 TEMPLATE = "report.html.j2"
@@ -32,5 +32,5 @@ def html_pieces(report: Report, templates_dir: Path | None = None) -> Iterator[s
         TemplateError: a template does not work.
     """
     facts, template = build_facts(report), load(TEMPLATE, templates_dir)
-    view = build_view(report, _LIMITS, facts)
+    view = views(facts)(_LIMITS)
     yield from drawn(template, view=view, models=model_tables(facts), metrics=METRICS)

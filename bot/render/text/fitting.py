@@ -11,7 +11,7 @@ from bot.core.values.whole_report import Report
 from bot.render.text.environment import draw, load
 from bot.render.text.selection import Limits
 from bot.render.view.facts import build_facts
-from bot.render.view.view import build_view
+from bot.render.view.view import views
 
 
 def length(text: str) -> int:
@@ -46,9 +46,9 @@ def fitting(report: Report, document: Document, templates_dir: Path | None = Non
     Raises:
         TemplateError: a template does not work.
     """
-    facts, template = build_facts(report), load(document.template, templates_dir)
+    view, template = views(build_facts(report)), load(document.template, templates_dir)
     for limits in document.tiers:
-        text = draw(template, view=build_view(report, limits, facts), where=document.where, **document.values)
+        text = draw(template, view=view(limits), where=document.where, **document.values)
         document.check(text, str(template.filename))
         if document.fits(text):
             return text

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 
 from bot.core.rules.delta import CellDelta
+from bot.core.rules.spec import release_of
 from bot.core.values.explanation import UNATTRIBUTED
 from bot.core.values.model_counts import ModelEdit
 from bot.core.values.planned import LIFTED_LIMIT_FLAG
@@ -16,7 +17,6 @@ from bot.render.text.filters import plural, signed
 from bot.render.text.phrase import Phrase, code, joined, phrase
 from bot.render.view.facts import NAME_LIMIT, Facts, cells_phrase, is_over
 
-_RELEASE = re.compile(r"(?:iree-base-compiler==)?(\d+\.\d+\.\d+\S*)", re.ASCII)
 _FLAG_CHARS, _NAMES, _FLAGS = 100, 3, 4
 FlagChange = tuple[tuple[str, ...], tuple[str, ...]]
 """Flags that went, and flags that came."""
@@ -42,31 +42,31 @@ def compiler_name(compiler: CompilerInfo) -> Phrase:
     """A release as the user gave it, `IREE 3.13.0`; of any other SPEC the version, and the SPEC."""
     if not compiler.version and not compiler.spec:
         return phrase("not known")
-    if found := _RELEASE.fullmatch(compiler.spec):
-        return phrase(f"IREE {clip(found[1], 48)}")
+    if release := release_of(compiler.spec):
+        return phrase(f"IREE {clip(release, 48)}")
     spec = phrase(" (", code(clip(compiler.spec, 48)), ")") if compiler.spec else ()
     return phrase(f"IREE {clip(clean(compiler.version), 48)}", spec)
 
 
 def _flags(facts: Facts) -> Iterator[Phrase]:
+    found = {delta.key: _flag_change(delta) for delta in facts.report.deltas}
     groups: dict[FlagChange, list[CellKey]] = {}
-    compared = [delta for delta in facts.report.deltas if _commands(delta)]
-    for delta in compared:
-        groups.setdefault(_flag_change(delta), []).append(delta.key)
+    for key, change in found.items():
+        if change is not None:
+            groups.setdefault(change, []).append(key)
+    compared = [key for keys in groups.values() for key in keys]
     told = [(change, keys) for change, keys in groups.items() if any(change)]
     for change, keys in told[:_FLAGS]:
-        yield phrase(_flag_words(change), *_where(facts, keys, len(compared)))
+        yield phrase(_flag_words(change), *_where(facts, keys, compared))
     if len(told) > _FLAGS:
         yield phrase(f"{plural(len(told) - _FLAGS, 'more difference')} of flags")
 
 
-def _commands(delta: CellDelta) -> bool:
-    """True where both sides' commands are known and can be read."""
-    return _flags_of(delta.base) is not None and _flags_of(delta.head) is not None
-
-
-def _flag_change(delta: CellDelta) -> FlagChange:
-    base, head = _flags_of(delta.base) or (), _flags_of(delta.head) or ()
+def _flag_change(delta: CellDelta) -> FlagChange | None:
+    """None where a side's command is not known, or cannot be read."""
+    base, head = _flags_of(delta.base), _flags_of(delta.head)
+    if base is None or head is None:
+        return None
     known = {_renamed(flag) for flag in base}, {_renamed(flag) for flag in head}
     went = tuple(flag for flag in base if _renamed(flag) not in known[1])
     return went, tuple(flag for flag in head if _renamed(flag) not in known[0])
@@ -77,17 +77,25 @@ def _renamed(flag: str) -> str:
     return flag.replace("--iree-hip-", "--iree-rocm-", 1)
 
 
-def _flags_of(cell: Cell | None) -> list[str] | None:
+def _flags_of(cell: Cell | None) -> tuple[str, ...] | None:
     """Those of a command; the limit that is lifted where the stack gate refused a cell is the bot's own.
 
     None where there is no command, or none that can be read.
     """
+    flags = _flags_in(cell.command) if cell else None
+    if flags is None or not is_over(cell):
+        return flags
+    return tuple(flag for flag in flags if flag != LIFTED_LIMIT_FLAG)
+
+
+@lru_cache(maxsize=1)
+def _flags_in(command: str) -> tuple[str, ...] | None:
+    """Remembered, as both sides of a cell have most often the same command."""
     try:
-        words = shlex.split(cell.command) if cell else []
+        words = shlex.split(command)
     except ValueError:
         return None
-    flags = [word for word in words if word.startswith("--")]
-    return [flag for flag in flags if not (is_over(cell) and flag == LIFTED_LIMIT_FLAG)] if words else None
+    return tuple(word for word in words if word.startswith("--")) if words else None
 
 
 def _flag_words(change: FlagChange) -> Phrase:
@@ -106,12 +114,12 @@ def _flag_words(change: FlagChange) -> Phrase:
     return phrase("flag " if len(told) == 1 else "flags ", joined(told[:_FLAGS], ", "), more)
 
 
-def _where(facts: Facts, keys: Sequence[CellKey], compared: int) -> Phrase:
+def _where(facts: Facts, keys: Sequence[CellKey], compared: Sequence[CellKey]) -> Phrase:
     """On which targets or cells; nothing where it is all of them."""
-    if len(keys) == compared:
+    if len(keys) == len(compared):
         return ()
     targets = sorted({key.target for key in keys})
-    if len(keys) == sum(delta.key.target in targets and _commands(delta) for delta in facts.report.deltas):
+    if len(keys) == sum(key.target in targets for key in compared):
         return phrase(" on ", joined([(code(facts.short[target]),) for target in targets], ", "))
     return phrase(" for ", cells_phrase(facts, keys, _NAMES))
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from bot.core import selecting
 from bot.core.metrics import ARTIFACT_PARTS
-from bot.core.rules.delta import STATES, CellDelta
+from bot.core.rules.delta import STATES, CellDelta, outcome
 from bot.core.values.snapshot import Cell, CellKey
 from bot.core.values.verdict import Finding
 from bot.core.values.whole_report import Report
@@ -115,6 +115,11 @@ def rule_key(finding: Finding) -> RuleKey:
 def short_names(targets: Iterable[str], backends: Mapping[str, str]) -> dict[str, str]:
     """Target → its short name, as it is shown."""
     return {target: clip(short, NAME_LIMIT) for target, short in selecting.short_names(targets, backends).items()}
+
+
+def broken_alike(delta: CellDelta) -> bool:
+    """True where neither side compiles, and both end in the same way: not refused on one and crashed on the other."""
+    return delta.state == "broken" and outcome(delta.base) == outcome(delta.head)
 
 
 def figure_bytes(cell: Cell | None) -> int | None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from bot.core.rules.delta import CellDelta, outcome
+from bot.core.rules.delta import CellDelta
 from bot.render.text.escape import clean, clip
-from bot.render.text.filters import plural, relative, signed
+from bot.render.text.filters import change, plural
 from bot.render.text.phrase import Phrase, code, joined, phrase, strong
-from bot.render.view.facts import NAME_LIMIT, Facts
+from bot.render.view.facts import NAME_LIMIT, Facts, broken_alike
 from bot.render.view.totals import Total, everything
 
 _ICONS = {"pass": "✅", "warn": "⚠️", "fail": "❌", "unknown": "⚪"}
@@ -110,15 +110,14 @@ def _why(delta: CellDelta) -> str:
 
 def _net(total: Total) -> str:
     """What the changes of all cells that both sides measured add up to; empty where none has another size."""
-    if total.base is None or total.head is None or not (total.larger or total.smaller):
+    if not (total.larger or total.smaller):
         return ""
-    base, head = total.base, total.head
-    return "±0 in all" if base == head else f"{signed(head - base)} ({relative(base, head)}) in all"
+    return f"{change(total.base, total.head)} in all"
 
 
 def _otherwise(facts: Facts) -> int:
     """How many cells are broken on both sides, and not alike: refused on one, crashed on the other."""
-    return sum(outcome(delta.base) != outcome(delta.head) for delta in facts.states["broken"])
+    return sum(not broken_alike(delta) for delta in facts.states["broken"])
 
 
 def _ways(facts: Facts, total: Total) -> Iterator[tuple[int, str]]:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bot.core.metrics import METRIC_BY_ID
-from bot.core.rules.delta import CellDelta, MetricDelta, outcome
+from bot.core.rules.delta import CellDelta, MetricDelta
 from bot.core.values.verdict import Finding
 from bot.render.text.escape import clip
 from bot.render.text.filters import percent, relative, signed
 from bot.render.text.phrase import Phrase, code, phrase
-from bot.render.view.facts import MARKS, Facts, mark_of, whole_of, worst_first
+from bot.render.view.facts import MARKS, Facts, broken_alike, mark_of, whole_of, worst_first
 
 _NAME = 40
 
@@ -76,8 +76,7 @@ def totals(facts: Facts) -> Totals:
 
 
 def _is_still(deltas: Sequence[CellDelta]) -> bool:
-    alike = (delta.state == "broken" and outcome(delta.base) == outcome(delta.head) for delta in deltas)
-    return all(same or delta.state == "same" or delta.excused for same, delta in zip(alike, deltas, strict=True))
+    return all(delta.state == "same" or delta.excused or broken_alike(delta) for delta in deltas)
 
 
 def everything(facts: Facts) -> Total:
@@ -86,10 +85,9 @@ def everything(facts: Facts) -> Total:
 
 
 def _total(facts: Facts, target: str, deltas: Sequence[CellDelta], worst: Finding | None) -> Total:
-    total = _sum(facts.short[target], deltas)
     said = _worst(worst) if worst else _largest(deltas)
     level = worst.weight if worst and worst.weight != "pass" else ""
-    return Total(total.target, total.cells, total.base, total.head, total.larger, total.smaller, said, level)
+    return replace(_sum(facts.short[target], deltas), worst=said, level=level)
 
 
 def _sum(target: str, deltas: Sequence[CellDelta]) -> Total:

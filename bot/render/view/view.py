@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -93,15 +93,24 @@ class ReportView:
     left_out: tuple[str, ...]
 
 
-def build_view(report: Report, limits: Limits, facts: Facts | None = None) -> ReportView:
-    """Make the view of a report; `facts` saves working them out again for another size."""
-    facts = facts or build_facts(report)
-    parts = {**_first_screen(facts, limits), **_folds(facts, limits)}
-    return ReportView(**parts, left_out=tuple(_left_out(parts)))
+def build_view(report: Report, limits: Limits) -> ReportView:
+    """Make the view of a report in one size."""
+    return views(build_facts(report))(limits)
 
 
-def _first_screen(facts: Facts, limits: Limits) -> dict[str, Any]:
-    report, told = facts.report, roots(facts, limits)
+def views(facts: Facts) -> Callable[[Limits], ReportView]:
+    """What makes the view of a report in any size; what is the same in all of them is worked out once."""
+    alike = _alike(facts)
+
+    def view(limits: Limits) -> ReportView:
+        parts = {**alike, **_first_screen(facts, limits), **_folds(facts, limits)}
+        return ReportView(**parts, left_out=tuple(_left_out(parts)))
+
+    return view
+
+
+def _alike(facts: Facts) -> dict[str, Any]:
+    report = facts.report
     return {
         "status": report.verdict.status,
         "headline": headline(facts),
@@ -111,13 +120,23 @@ def _first_screen(facts: Facts, limits: Limits) -> dict[str, Any]:
         "changes": changes(facts),
         "compared": compared(report),
         "totals": totals(facts),
+        "ask": report.verdict.status == "fail" and bool(report.links or report.state_line),
+        "changed_cells": facts.count("changed"),
+        "broken_cells": facts.count("broken"),
+        "stack_limit_bytes": STACK_LIMIT_BYTES,
+        "costs": costs(facts),
+    }
+
+
+def _first_screen(facts: Facts, limits: Limits) -> dict[str, Any]:
+    told, said = roots(facts, limits), notes(facts.report, limits)
+    return {
         "roots": told,
         "held": held(facts, told),
         "alarms": alarms(facts, limits, partial(cause_of, facts, told)),
         "close": close(facts, limits, True),
-        "ask": report.verdict.status == "fail" and bool(report.links or report.state_line),
         "accepted": accepted(facts, limits),
-        "notes": (said := notes(report, limits)),
+        "notes": said,
         "loud": tuple(note for note in said if not note.startswith(ONCE)),
     }
 
@@ -129,7 +148,6 @@ def _folds(facts: Facts, limits: Limits) -> dict[str, Any]:
         "unmeasured": unmeasured(facts, limits),
         "unchanged": unchanged(facts, limits),
         "whys": whys(facts, limits),
-        "changed_cells": facts.count("changed"),
         "changed": changed(facts, limits),
         "settled": settled(facts, limits),
         "findings": _findings(facts, verdict.news, limits.findings),
@@ -137,13 +155,10 @@ def _folds(facts: Facts, limits: Limits) -> dict[str, Any]:
         "closer": close(facts, limits, False),
         "broken_newly": failures(facts, "newly-broken", limits),
         "broken": failures(facts, "broken", limits),
-        "broken_cells": facts.count("broken"),
         "over": over_limit(facts, limits),
-        "stack_limit_bytes": STACK_LIMIT_BYTES,
         **{name: table(facts, limits) for name, table in OVERVIEWS},
         "pairs": pair_tables(facts, limits),
         "commands": commands(facts, limits),
-        "costs": costs(facts),
     }
 
 
