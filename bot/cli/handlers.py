@@ -11,16 +11,16 @@ from pathlib import Path
 
 from bot.cli.doctor import examine
 from bot.cli.showing import TerminalShow, for_log
-from bot.commands.cache import prune
-from bot.commands.cache import show as shown_cache
-from bot.commands.calibrate import calibrate
 from bot.commands.compare import compare
-from bot.commands.init import init
-from bot.commands.listing import listed, table
 from bot.commands.measure import measure
-from bot.commands.merge import merge
-from bot.commands.plan import plan_shards
 from bot.commands.report import report
+from bot.commands.setup.cache import prune
+from bot.commands.setup.cache import show as shown_cache
+from bot.commands.setup.calibrate import calibrate
+from bot.commands.setup.init import init
+from bot.commands.setup.listing import listed, table
+from bot.commands.shards.merge import merge
+from bot.commands.shards.plan import plan_shards
 from bot.core.codec.json_text import canonical
 from bot.core.values.verdict import Verdict
 from bot.errors import InputError

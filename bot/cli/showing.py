@@ -12,7 +12,7 @@ from pathlib import Path
 from rich.console import Console
 
 from bot.commands.explain import explain
-from bot.commands.init import Started
+from bot.commands.setup.init import Started
 from bot.core.codec.report_json import report_lines
 from bot.core.values.whole_report import Report
 from bot.measurement.run import Progress

@@ -15,7 +15,7 @@ from places import ROOT
 from test_repository import git
 
 from bot.cli.main import main
-from bot.commands.init import PLACEHOLDER, WORKFLOWS, workflow
+from bot.commands.setup.init import PLACEHOLDER, WORKFLOWS, workflow
 from bot.inputs.config import Config, configs_dir, load_config
 from bot.inputs.requirements import pinned_compiler
 

@@ -1,4 +1,4 @@
-"""bot.compiler.caches.storage and bot.commands.cache: what leaves the cache, what stays, and what people are told."""
+"""bot.compiler.caches.storage and bot.commands.setup.cache: what leaves the cache, what stays, what people are told."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from fake_compiler import wait_until
 
-from bot.commands.cache import prune, show
+from bot.commands.setup.cache import prune, show
 from bot.compiler.caches.cell_cache import CellCache, TextStore, digest_of
 from bot.compiler.caches.storage import COMPLETE, entries, evict, hold
 from bot.core.values.snapshot import Cell, CellKey

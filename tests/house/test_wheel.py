@@ -20,7 +20,7 @@ from places import ROOT
 from test_end_to_end import BASE, CONTRACT_FILES, HEAD, own_cache
 
 from bot import __version__
-from bot.commands.init import WORKFLOWS
+from bot.commands.setup.init import WORKFLOWS
 
 SOURCES = ("bot", "configs", "templates", "tests", "pyproject.toml", "README.md", "LICENSE")
 """Of the checkout; the tests are there to be left out."""

@@ -1,4 +1,4 @@
-"""bot.commands.calibrate: which cells are compiled again, what their spread is, and the lines that come of it."""
+"""bot.commands.setup.calibrate: which cells are compiled again, what their spread is, and the lines that come of it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import yaml
 from fake_compiler import ROCM, TEMPLATES, VMVX, X86, FakeCompiler, cells_of, install, install_native, write_model
 
 from bot.cli.main import main
-from bot.commands.calibrate import FEW, NOISY, Spread, band_percent, calibrate, chosen, repeated, spreads
+from bot.commands.setup.calibrate import FEW, NOISY, Spread, band_percent, calibrate, chosen, repeated, spreads
 from bot.compiler.caches.cell_cache import CellCache, cell_key
 from bot.core.metrics import METRICS
 from bot.core.values.planned import Model, Target, plan
