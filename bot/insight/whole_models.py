@@ -75,6 +75,7 @@ def _counts(cell: Cell) -> FusionCounts | None:
         compute_bound_sites=found.count(True),
         memory_bound_sites=found.count(False),
         initializer_sites=len(program.sites) - len(steady),
+        **{name: cell.value(name) for name in ("executables", "fills", "copies")},
     )
 
 

@@ -7,19 +7,18 @@ and disagree, neither is believed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TypeVar
 
 from bot.core.metrics import ARTIFACT_PARTS, METRIC_IDS
 from bot.core.parts import CONSTANTS, EXECUTABLES, OTHER, TABLES, UNREAD, VM
 from bot.core.values.reading import ArtifactReading, EntryPoint, Measurement, Products, Reading
 from bot.core.values.snapshot import Dispatch
-from bot.errors import MalformedBinary
 from bot.readers.code.object_code import FunctionCode, function_codes
 from bot.readers.dispatches import Sources, merge_dispatches
 from bot.readers.formats.artifact import read_artifact
-from bot.readers.stack_usage import Frame, read_stack_usage
-from bot.readers.statistics import Statistics, read_statistics
+from bot.readers.parsed import Known, Parsed, listed_entries, parse
+from bot.readers.program_metrics import program_metrics
 
 T = TypeVar("T")
 
@@ -38,30 +37,6 @@ TOLD_APART = ("executable_bytes", "rodata_bytes")
 """Parts of the artifact that are known together or not at all."""
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
-    """A metric's value, or why it is None."""
-
-    value: int | None
-    reason: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Parsed:
-    """The products, each parsed or None; `reasons` then says why, by the product's name."""
-
-    products: Products
-    artifact: ArtifactReading | None
-    statistics: Statistics | None
-    frames: Mapping[str, Frame] | None
-    functions: Mapping[str, FunctionCode] | None
-    reasons: dict[str, str] = field(default_factory=dict)
-
-    def reason(self, product: str) -> str:
-        """Why a product is None."""
-        return self.reasons.get(product) or f"the compile left no {product.replace('_', ' ')}"
-
-
 def measure(
     products: Products,
     artifact_reader: Callable[[bytes], ArtifactReading] = read_artifact,
@@ -72,11 +47,11 @@ def measure(
     `reasons` has a line for each metric that is None; under `objects` and `unread` it tells of binaries that no
     reader could read, though every metric is known without them.
     """
-    parsed = _parse(products, artifact_reader, object_reader)
+    parsed = parse(products, artifact_reader, object_reader)
     dispatches = merge_dispatches(_sources(parsed))
     known = {
         **_artifact_metrics(parsed),
-        **_program_metrics(parsed),
+        **program_metrics(parsed),
         **_memory_metrics(parsed, dispatches),
         **{name: Known(getattr(products, name), "not measured") for name in ("compile_cpu_ms", "compile_peak_rss_kib")},
     }
@@ -100,36 +75,6 @@ def _parts(parsed: Parsed) -> dict[str, int]:
         if size:
             found[name] = found.get(name, 0) + size
     return found
-
-
-def _parse(
-    products: Products,
-    artifact_reader: Callable[[bytes], ArtifactReading],
-    object_reader: Callable[[bytes], Mapping[str, FunctionCode]],
-) -> Parsed:
-    reasons = dict(products.reasons)
-
-    def attempt(name: str, read: Callable[[], T]) -> T | None:
-        try:
-            return read()
-        except MalformedBinary as error:
-            reasons[name] = error.line
-            return None
-
-    stack_usage, statistics = products.stack_usage, products.statistics
-    artifact = attempt("artifact", lambda: artifact_reader(products.artifact))
-    if artifact and artifact.unread:
-        reasons["unread"] = "; ".join(artifact.unread)
-    return Parsed(
-        products=products,
-        artifact=artifact,
-        statistics=None if statistics is None else attempt("statistics", lambda: read_statistics(statistics)),
-        frames=None if stack_usage is None else attempt("stack_usage", lambda: read_stack_usage(stack_usage)),
-        functions=attempt(
-            "objects", lambda: {name: code for each in products.objects for name, code in object_reader(each).items()}
-        ),
-        reasons=reasons,
-    )
 
 
 def _sources(parsed: Parsed) -> Sources:
@@ -172,7 +117,7 @@ def _artifact_metrics(parsed: Parsed) -> dict[str, Known]:
 
 def _hidden(parsed: Parsed) -> str:
     """Why some executables may count as constants; empty where nothing says so."""
-    listed, (least, all_there_are) = _listed(parsed.artifact), _expected(parsed)
+    listed, (least, all_there_are) = listed_entries(parsed.artifact), _expected(parsed)
     if listed is None or listed >= least:
         return ""
     of_all = f"{listed} of {all_there_are} entry points"
@@ -186,45 +131,6 @@ def _expected(parsed: Parsed) -> tuple[int, str]:
         return len(program.entry_points), f"{len(program.entry_points)}"
     executables = (statistics.executables if statistics else None) or 0
     return executables, f"at least {executables}"
-
-
-def _program_metrics(parsed: Parsed) -> dict[str, Known]:
-    program, statistics = parsed.products.program, parsed.statistics
-
-    def of_program(name: str) -> Known:
-        return Known(None, parsed.reason("program")) if program is None else Known(getattr(program, name))
-
-    def counted(name: str) -> Known:
-        if statistics is None and parsed.products.statistics is not None:
-            return Known(None, parsed.reason("statistics"))
-        said = getattr(statistics, name) if statistics else None
-        return _agreed(of_program(name), said, "the compiler's statistics")
-
-    entry_points = of_program("entry_points")
-    if program is not None:
-        entry_points = Known(len(program.entry_points))
-    return {
-        **{name: of_program(name) for name in ("dispatch_regions", "linalg_ops", "memory_bound_sites")},
-        **{name: counted(name) for name in ("dispatch_sites", "executables")},
-        "entry_points": _agreed(entry_points, _listed(parsed.artifact), "the artifact"),
-    }
-
-
-def _agreed(of_program: Known, said: int | None, who: str) -> Known:
-    """What the program's IR and another source say, if they do not contradict each other."""
-    if said is None or of_program.value == said:
-        return of_program
-    if of_program.value is None:
-        return Known(said)
-    return Known(None, f"the program's IR has {of_program.value}, {who} {said}")
-
-
-def _listed(artifact: ArtifactReading | None) -> int | None:
-    """Entry points of the artifact; None unless all its executables list theirs (stripped CPU libraries do not)."""
-    if artifact is None or artifact.unread or not artifact.executables:
-        return None
-    listed = [len(reading.entry_points) for reading in artifact.executables]
-    return sum(listed) if all(listed) else None
 
 
 def _memory_metrics(parsed: Parsed, dispatches: tuple[Dispatch, ...]) -> dict[str, Known]:

@@ -45,6 +45,8 @@ def program_facts(answer: str) -> ProgramFacts:
     facts = _read(answer, ProgramFacts)
     _check_entry_points(facts)
     _check_phases(facts)
+    if facts.initializer_sites > facts.dispatch_sites:
+        raise MalformedBinary("more launches in initializers than there are", where=_WHERE)
     for site in facts.sites:
         _require_lines([site.entry_point])
         if site.component is not None:

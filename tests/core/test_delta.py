@@ -112,9 +112,7 @@ def test_only_unmeasured_cells_have_a_reason(base: Snapshot, head: Snapshot) -> 
         ({"artifact_digest": None}, "same"),
         ({"artifact_digest": "e" * 64}, "changed"),
         ({"metrics": {"artifact_bytes": 1001, "executables": 2}}, "changed"),
-        ({"metrics": {"artifact_bytes": 1000}}, "changed"),
         ({"metrics": {"artifact_bytes": 1000, "executables": None}}, "changed"),
-        ({"metrics": {"artifact_bytes": 1000, "executables": 2, "vm_bytes": 0}}, "changed"),
         ({"metrics": {"artifact_bytes": 1000, "executables": 2, "vm_bytes": None}}, "same"),
         ({"metrics": {"artifact_bytes": 1000, "executables": 2, "compile_cpu_ms": 5}}, "same"),
         ({"command": "another", "reasons": {"*": "another"}}, "same"),
@@ -123,6 +121,14 @@ def test_only_unmeasured_cells_have_a_reason(base: Snapshot, head: Snapshot) -> 
 def test_what_counts_as_a_change(status: str, changes: dict[str, object], state: str) -> None:
     base, head = with_cell(status=status), with_cell(status=status, **changes)
     assert state_of(base, head) == state_of(head, base) == state
+
+
+def test_a_metric_that_base_was_not_measured_with_is_no_change_and_one_that_head_lacks_is_lost() -> None:
+    fewer, more = (with_cell(metrics={"artifact_bytes": 1000, **others}) for others in ({}, {"fills": 5}))
+    later, lost = only(diff(fewer, more)), only(diff(more, fewer))
+    assert later and lost
+    assert (later.state, later.metrics["fills"].head) == ("same", None)
+    assert (lost.state, lost.metrics["fills"].base, lost.metrics["fills"].head) == ("changed", 5, None)
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ class FusionCounts(Record, frozen=True):
         compute_bound_sites, memory_bound_sites: dispatch sites of the steady state: those with a contraction,
             convolution or attention, and the others.
         initializer_sites: dispatch sites that run once.
+        executables, fills, copies: as the metrics of these names.
     """
 
     linalg_ops_before: Count | None
@@ -24,6 +25,9 @@ class FusionCounts(Record, frozen=True):
     compute_bound_sites: Count
     memory_bound_sites: Count
     initializer_sites: Count
+    executables: Count | None = None
+    fills: Count | None = None
+    copies: Count | None = None
 
 
 class Fusion(Record, frozen=True):

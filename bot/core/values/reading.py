@@ -139,6 +139,27 @@ class SourceText(Record, frozen=True):
     shown: str
 
 
+class Schedule(Record, frozen=True):
+    """What a program submits to the device and which memory it asks for, by its IR (`stream` phase).
+
+    Attributes:
+        fills, copies, awaits, submissions: how many there are in the program's text.
+        allocated_bytes: sum of all allocations of known size: what the compiler's statistics call transient memory.
+        variable_bytes: those kept in variables; None where a size is not known.
+        dynamic_buffers: buffers, inputs included, whose size only a run tells.
+        program_memory_bytes: the most that is held at once, of the other buffers; None where branches decide.
+    """
+
+    fills: Count
+    copies: Count
+    awaits: Count
+    submissions: Count
+    allocated_bytes: Count
+    variable_bytes: Count | None
+    dynamic_buffers: Count
+    program_memory_bytes: Count | None
+
+
 class ProgramFacts(Record, frozen=True):
     """What the target-independent IR of one model says.
 
@@ -153,6 +174,7 @@ class ProgramFacts(Record, frozen=True):
         sites: dispatch sites, in the program's order.
         arguments: scalar arguments of the entry points, over their sites.
         operations, places: as `bot.core.values.program.Program` has them; None and empty without the input's phase.
+        initializer_sites: launches that run once, when the module is loaded.
     """
 
     dispatch_regions: Count
@@ -166,6 +188,13 @@ class ProgramFacts(Record, frozen=True):
     arguments: tuple[Argument, ...] = ()
     operations: Annotated[Mapping[Operation, Count], msgspec.Meta(max_length=500)] | None = None
     places: Annotated[Mapping[str, Count], msgspec.Meta(max_length=1_001)] = {}
+    initializer_sites: Count = 0
+    schedule: Schedule | None = None
+
+    @property
+    def steady_sites(self) -> int:
+        """Launches that run each time that the program does."""
+        return self.dispatch_sites - self.initializer_sites
 
     @property
     def dispatch_sites(self) -> int:

@@ -17,11 +17,13 @@ if TYPE_CHECKING:
     from bot.readers.ir_worker.ir_bindings import parts_of
     from bot.readers.ir_worker.ir_contents import contents
     from bot.readers.ir_worker.ir_locations import component_of
+    from bot.readers.ir_worker.ir_memory import schedule
 else:
     import ir_kinds  # the script's own folder is first on sys.path
     from ir_bindings import parts_of
     from ir_contents import contents
     from ir_locations import component_of
+    from ir_memory import schedule
 
 Answer = dict[str, Any]
 ARGUMENT_VALUES = 16
@@ -130,8 +132,16 @@ class ProgramReader:
         ]
         if sites:
             raise ValueError(f"dispatch of {'::'.join(min(sites))}, which no stream.executable exports")
-        arguments = self._arguments(module, dispatches)
-        return {"executables": len(executables), "entry_points": entry_points, "arguments": arguments}
+        tops = self._children(module)
+        constants = self._constants(tops)
+        once = [top for top in tops if top.name == "util.initializer"]
+        return {
+            "executables": len(executables),
+            "entry_points": entry_points,
+            "arguments": self._arguments(dispatches, constants),
+            "initializer_sites": sum(len(self._collect(top, _DISPATCHES)) for top in once),
+            "schedule": _or_none(schedule, self.ir, tops, constants),
+        }
 
     def _entry_points(self, executable: Any) -> Iterator[Answer]:
         functions = {op.attributes["sym_name"].value: op for op in self._collect(executable, ("func.func",))}
@@ -148,20 +158,27 @@ class ProgramReader:
                 "bound_parts": [_hex(part) for part in parts_of(text)],
             }
 
-    def _arguments(self, module: Any, dispatches: list[Any]) -> list[Answer]:
+    def _arguments(self, dispatches: list[Any], constants: Mapping[Any, int | None]) -> list[Answer]:
         """Per entry point, in the order of their first launches, and argument."""
         passed: dict[tuple[str, int, str], list[Any]] = {}
         for op in dispatches:
             for index, (kind, value) in enumerate(_scalars(op)):
                 passed.setdefault((_entry_point(op)[-1], index, kind), []).append(value)
-        constants = self._constants(module) if passed else {}
         return [_argument(key, [constants.get(each) for each in values]) for key, values in passed.items()]
 
-    def _constants(self, module: Any) -> dict[Any, int | None]:
+    def _constants(self, tops: list[Any]) -> dict[Any, int | None]:
         """Result → value of all integer constants of the program outside of its executables."""
-        tops = [top for top in self._children(module) if top.name != "stream.executable"]
-        makers = [op for top in tops for op in self._collect(top, ("arith.constant",))]
+        outside = [top for top in tops if top.name != "stream.executable"]
+        makers = [op for top in outside for op in self._collect(top, ("arith.constant",))]
         return {op.results[0]: _integer(op.attributes["value"]) for op in makers}
+
+
+def _or_none(read: Callable[..., Answer], *what: Any) -> Answer | None:
+    """None where another release writes it otherwise: all else that is said of the program does not need it."""
+    try:
+        return read(*what)
+    except (ValueError, KeyError, IndexError):
+        return None
 
 
 def _generic(op: Any) -> str:

@@ -19,6 +19,9 @@ _FUSION = {
     "compute_bound_sites": "compute-bound sites",
     "memory_bound_sites": "memory-bound sites",
     "initializer_sites": "initializer sites",
+    "executables": "executables",
+    "fills": "fills",
+    "copies": "copies",
 }
 _FOLDED = {
     "regions": "regions",
@@ -28,7 +31,7 @@ _FOLDED = {
     "surplus_executables": "surplus executables, upper bound",
     "surplus_bytes": "surplus bytes, upper bound",
 }
-_ABOUT_FUSION = "Linalg operations, and the dispatch sites that fusion made of them. The same on every target."
+_ABOUT_FUSION = "Linalg operations, and what fusion made of them. The same on every target."
 _ABOUT_FOLDING = (
     "Executables of one family are identical, or equal but for what keeps them apart; all but the largest of each "
     "family are surplus, at most. Their bytes are whole executables on vulkan and metal, where each entry point has an "
