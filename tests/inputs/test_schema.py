@@ -137,7 +137,7 @@ def test_the_default_names_every_key_but_those_without_a_default() -> None:
 
 def test_every_keyword_that_can_fail_has_its_wording() -> None:
     silent = {"$ref", "$defs", "$schema", "title", "description", "examples", "patternErrorMessage"}
-    silent |= {"properties", "items", "propertyNames", "dependentSchemas", "maxLength"}
+    silent |= {"properties", "items", "propertyNames", "dependentSchemas", "if", "then", "maxLength"}
 
     def keywords(node: dict[str, Any]) -> Iterator[str]:
         for keyword, value in node.items():
