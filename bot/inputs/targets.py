@@ -1,4 +1,4 @@
-"""The targets of a configuration: packaged ones by name, or a mapping of backends, flags and what they are derived from."""
+"""The targets of a configuration: packaged ones by name, or a mapping with what each is made of or derived from."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
+from bot.core.selecting import near_or_known
 from bot.core.values.planned import Target
-from bot.inputs.yaml.schema_errors import did_you_mean
 from bot.inputs.yaml.yaml_file import YamlFile
 
 LONGEST_CHAIN = 16
@@ -97,8 +97,8 @@ class _Mapping:
         what = f"no target is called {wanted!r}"
         if wanted == name:
             what = f"extends itself: no packaged target is called {name!r}"
-        known = {*self._plain, *self.packaged} - {name}
-        raise self.file.error(("targets", name, "extends"), what, did_you_mean(wanted, known))
+        known = [other for other in dict.fromkeys((*self._plain, *self.packaged)) if other != name]
+        raise self.file.error(("targets", name, "extends"), what, near_or_known(wanted, known))
 
     def _refuse_endless(self, wanted: str, chain: tuple[str, ...]) -> None:
         if wanted in chain:

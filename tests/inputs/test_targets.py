@@ -109,7 +109,8 @@ CHAIN = "  t0: {backend: vmvx}\n" + "".join(f"  t{i}: {{extends: t{i - 1}}}\n" f
 BAD = {
     "no such target": (
         "  mine:\n    extends: llvm-cpu-x86\n",
-        "4: targets.mine.extends: no target is called 'llvm-cpu-x86' (did you mean 'llvm-cpu-x86_64'?)",
+        "4: targets.mine.extends: no target is called 'llvm-cpu-x86' (did you mean 'llvm-cpu-x86_64' or"
+        " 'llvm-cpu-aarch64' or 'llvm-cpu-riscv64'?)",
     ),
     "no such target, one of the file is near": (
         "  mine: {extends: bases}\n  base: {backend: vmvx}\n",

@@ -102,7 +102,7 @@ def _file(model: Model) -> str:
 
 def table(told: Models | Targets) -> str:
     """The list in columns; of a target's flags and why it is unsupported, what there is."""
-    lines: list[tuple[str, ...]]
+    lines: Sequence[tuple[str, ...]]
     if isinstance(told, Models):
         rows = [(m.name, f"{m.cells:,}", human(m.size_bytes), m.file) for m in told.models]
         lines = [("model", "cells", "size", "from"), *rows]
@@ -111,14 +111,13 @@ def table(told: Models | Targets) -> str:
     return "\n".join(_aligned([tuple(map(clean, line)) for line in lines]))
 
 
-def _target_lines(targets: Sequence[TargetRow]) -> list[tuple[str, ...]]:
+def _target_lines(targets: Sequence[TargetRow]) -> Sequence[tuple[str, ...]]:
     """A header and a line for each; what they were derived from is told where any was."""
-    derived = any(target.extends for target in targets)
-    each = [
-        (t.name, f"{t.cells:,}", t.short, *((t.extends,) if derived else ()), t.backend, t.unsupported or " ".join(t.flags))
-        for t in targets
+    rows = [
+        (t.name, f"{t.cells:,}", t.short, t.extends, t.backend, t.unsupported or " ".join(t.flags)) for t in targets
     ]
-    return [("target", "cells", "short name", *(("extends",) if derived else ()), "backend", "flags"), *each]
+    lines = [("target", "cells", "short name", "extends", "backend", "flags"), *rows]
+    return lines if any(target.extends for target in targets) else [(*line[:3], *line[4:]) for line in lines]
 
 
 def _aligned(lines: Sequence[tuple[str, ...]]) -> Iterator[str]:
