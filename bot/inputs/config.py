@@ -8,9 +8,8 @@ from __future__ import annotations
 import glob
 import json
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,6 +19,7 @@ from bot.core.values.planned import Target
 from bot.core.values.verdict import Status
 from bot.errors import ConfigError
 from bot.inputs.suites import check_noise, parse_noise, parse_pairs, parse_sections, read_manifest
+from bot.inputs.targets import parse_targets
 from bot.inputs.thresholds import parse_rules
 from bot.inputs.yaml.schema_errors import check_shape
 from bot.inputs.yaml.yaml_file import YamlFile, read_yaml
@@ -171,7 +171,7 @@ def load_config(path: Path | None = None, *, models: bool = True) -> Config:
         **plain,
         compiler=CompilerChoice(**file.data.get("compiler", {}) if path else {}),
         models=_models(source["models"]) if models else (),
-        targets=_targets(file, default),
+        targets=parse_targets(file, default),
         flags=tuple(source["flags"].data["flags"]),
         thresholds=rules,
         states={**default.data["states"], **file.data.get("states", {})},
@@ -221,31 +221,6 @@ def _models(file: YamlFile) -> tuple[Path, ...]:
                 what = f"{other} and {model} are both called {model.stem!r}"
                 raise file.error(("models", index), what, "rename one of them")
     return tuple(by_stem[stem] for stem in sorted(by_stem))
-
-
-def _defined(plain: Mapping[str, Mapping[str, Any]]) -> dict[str, Target]:
-    return {
-        name: Target(name, target["backend"], tuple(target.get("flags", ())), target.get("unsupported"))
-        for name, target in plain.items()
-    }
-
-
-def _targets(file: YamlFile, default: YamlFile) -> tuple[Target, ...]:
-    known = _defined(default.data["targets"])
-    wanted = file.data.get("targets", default.data["targets"])
-    if isinstance(wanted, dict):
-        _refuse_misspelled(file, wanted, {target.backend for target in known.values()})
-        return tuple(_defined(wanted).values())
-    return tuple(known[name] for name in wanted)
-
-
-def _refuse_misspelled(file: YamlFile, targets: Mapping[str, Mapping[str, Any]], known: Collection[str]) -> None:
-    """A backend may be a plugin's, of which nobody here knows; one that is nearly IREE's own is a mistake."""
-    for name, target in targets.items():
-        near = get_close_matches(target["backend"], known, n=1, cutoff=0.8)
-        if near and target["backend"] not in known:
-            what = f"no backend is called {target['backend']!r}"
-            raise file.error(("targets", name, "backend"), what, f"did you mean {near[0]!r}?")
 
 
 def _templates(file: YamlFile) -> Path | None:

@@ -83,7 +83,25 @@ def test_json_has_a_schema_and_the_configuration(capsys: pytest.CaptureFixture[s
         "flags": ["--iree-llvmcpu-target-cpu=x86-64-v3"],
         "cells": 2,
         "unsupported": "",
+        "extends": "",
     }
+
+
+def test_what_was_derived_is_told_with_all_its_flags(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    derived = "  x86_64-O3: {extends: llvm-cpu-x86_64, flags: [--iree-opt-level=O3]}\n  cuda: {extends: cuda}\n"
+    (repository / "code-size.yml").write_text(CONFIG + derived)
+    cpu = "--iree-llvmcpu-target-cpu=x86-64-v3"
+    assert told(capsys, "targets")[0].splitlines() == [
+        "target           cells  short name  extends          backend   flags",
+        "vmvx                 2  vmvx                         vmvx",
+        f"llvm-cpu-x86_64      2  x86_64                       llvm-cpu  {cpu}",
+        "hip                  0  hip                          rocm      needs a vendor's linker",
+        f"x86_64-O3            2  x86_64-O3   llvm-cpu-x86_64  llvm-cpu  {cpu} --iree-opt-level=O3",
+        "cuda                 2  cuda                         cuda      --iree-cuda-target=sm_80",
+    ]
+    listed = as_json(capsys, "targets")["targets"]
+    assert [row["extends"] for row in listed] == ["", "", "", "llvm-cpu-x86_64", ""]
+    assert listed[3]["flags"] == [cpu, "--iree-opt-level=O3"]
 
 
 def test_the_packaged_suite_is_listed_as_such(capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,7 +21,7 @@ from bot.compiler.sharing.front_halves import (
 )
 from bot.compiler.sharing.places import without_places
 from bot.core.values.planned import COMMON_FLAGS, LIFTED_LIMIT_FLAG, Model, PlannedCell, Target, plan
-from bot.inputs.config import load_config
+from bot.inputs.config import configs_dir, load_config
 
 
 def models(*sizes: int) -> list[Model]:
@@ -49,6 +49,18 @@ def test_every_default_cell_may_share() -> None:
 def test_a_flag_that_is_not_known_to_leave_the_front_half_alone_ends_sharing(flag: str, where: str) -> None:
     target = replace(X86, flags=(*X86.flags, flag)) if where == "target" else X86
     assert not may_share(PlannedCell(models(1)[0], target, (flag,) if where == "user" else ()))
+
+
+def test_derived_targets_share_with_others_of_the_same_flags_alone() -> None:
+    targets = load_config(configs_dir() / "wide.yml", models=False).targets
+    cells = plan(models(100), [target for target in targets if not target.unsupported])
+    alone = {cell.target.name for cell in cells if not may_share(cell)}
+    assert alone == {"llvm-cpu-x86_64-O2", "llvm-cpu-x86_64-O3", "llvm-cpu-x86_64-tiled"}
+    shares = [cell for cell in cells if may_share(cell)]
+    assert {front_flags(cell) for cell in shares} == {COMMON_FLAGS}
+    [group] = groups_of(shares)
+    derived = {"rocm-gfx950", "rocm-gfx1201", "cuda-sm_89", "vulkan-valhall4", "vulkan-rdna3"}
+    assert derived < {cell.target.name for cell in group.cells}
 
 
 def test_lifting_the_stack_gate_is_the_targets_own() -> None:

@@ -117,6 +117,9 @@ def test_what_the_schema_lists_is_what_the_code_knows() -> None:
         ("targets", ["vmvxx"], False),
         ("targets", {"mine": {"backend": "cuda"}}, True),
         ("targets", {"vmvx": {"backend": "cu da"}}, False),
+        ("targets", {"vmvx": {"extends": "vmvx"}}, True),
+        ("targets", {"mine": {"extends": "vmvx", "backend": "vmvx"}}, False),
+        ("targets", {"mine": {"flags": []}}, False),
         ("thresholds", [{"metrics": ["stack_*_bytes", "vm_bytes", "*_b?tes", "[ev]*"]}], True),
         ("thresholds", [{"metrics": ["artefact_bytes"]}], False),
         ("noise", {"compile_cpu_ms": "8%"}, True),
@@ -137,7 +140,7 @@ def test_the_default_names_every_key_but_those_without_a_default() -> None:
 
 def test_every_keyword_that_can_fail_has_its_wording() -> None:
     silent = {"$ref", "$defs", "$schema", "title", "description", "examples", "patternErrorMessage"}
-    silent |= {"properties", "items", "propertyNames", "dependentSchemas", "maxLength"}
+    silent |= {"properties", "items", "propertyNames", "dependentSchemas", "if", "then", "maxLength"}
 
     def keywords(node: dict[str, Any]) -> Iterator[str]:
         for keyword, value in node.items():

@@ -11,6 +11,7 @@ from bot.core.rules.delta import STATES
 from bot.core.values.snapshot import Cell, CellKey
 from bot.core.values.verdict import Accepted, Finding, Verdict
 from bot.core.values.whole_report import Report
+from bot.inputs.config import configs_dir, load_config
 from bot.render.markdown.comment import TIERS
 from bot.render.view.grid import GridCell
 
@@ -48,6 +49,23 @@ def test_too_many_targets_make_several_tables() -> None:
     assert len(blocks) > 2
     assert [name for block in blocks for name in block.headers] == sorted(targets)
     assert all(len(row.cells) == len(block.headers) for block in blocks for row in block.rows)
+
+
+def test_the_wide_suite_has_names_that_tell_targets_apart_in_tables_that_fit() -> None:
+    targets = load_config(configs_dir() / "wide.yml", models=False).targets
+    wide = {target.name: target.backend for target in targets if not target.unsupported}
+    head = make.snapshot("2", lambda _key, found: make.grown(found, artifact_bytes=30_000), targets=wide)
+    grid = view(make.report(make.snapshot("1", targets=wide), head)).grid
+    assert [" ".join(block.headers) for block in grid.blocks] == [
+        "cuda sm_89 aarch64 riscv64 x86_64 x86_64-O2 x86_64-O3",
+        "x86_64-tiled metal rocm gfx1201 gfx950 vmvx vulkan-rdna3",
+        "vulkan vulkan-valhall4",
+    ]
+    assert dict(grid.names)["gfx1201"] == "rocm-gfx1201"
+    for block in grid.blocks:
+        lines = zip(block.headers, *([cell.text for cell in row.cells] for row in block.rows), strict=True)
+        columns = sum(5 + max(map(len, texts)) for texts in lines)
+        assert 6 + max(len(row.model) for row in block.rows) * 5 // 4 + columns <= TIERS[0].grid_width
 
 
 def test_the_worst_models_are_drawn_where_there_is_no_room_for_all() -> None:

@@ -41,8 +41,10 @@ class TargetRow(Record, frozen=True):
 
     Attributes:
         short: what reports call it, and selectors may.
+        flags: all of them, with those that were inherited.
         cells: how many models are compiled for it.
         unsupported: why none is; empty where it is supported.
+        extends: the target that it was derived from; empty where it was not.
     """
 
     name: str
@@ -51,6 +53,7 @@ class TargetRow(Record, frozen=True):
     flags: tuple[str, ...]
     cells: Count
     unsupported: str = ""
+    extends: str = ""
 
 
 class Models(Record, frozen=True):
@@ -86,7 +89,7 @@ def listed(request: Request, cancel: Cancel) -> Listing:
     short = short_names((t.name for t in config.targets), {t.name: t.backend for t in config.targets})
     models = (ModelRow(m.name, _file(m), m.size_bytes, by_model[m.name]) for m in chosen.models)
     targets = (
-        TargetRow(t.name, short[t.name], t.backend, t.flags, by_target[t.name], t.unsupported or "")
+        TargetRow(t.name, short[t.name], t.backend, t.flags, by_target[t.name], t.unsupported or "", t.extends or "")
         for t in chosen.targets
     )
     name = request.config.as_posix() if request.config else None
@@ -99,14 +102,22 @@ def _file(model: Model) -> str:
 
 def table(told: Models | Targets) -> str:
     """The list in columns; of a target's flags and why it is unsupported, what there is."""
-    lines: list[tuple[str, ...]]
+    lines: Sequence[tuple[str, ...]]
     if isinstance(told, Models):
         rows = [(m.name, f"{m.cells:,}", human(m.size_bytes), m.file) for m in told.models]
         lines = [("model", "cells", "size", "from"), *rows]
     else:
-        each = [(t.name, f"{t.cells:,}", t.short, t.backend, t.unsupported or " ".join(t.flags)) for t in told.targets]
-        lines = [("target", "cells", "short name", "backend", "flags"), *each]
+        lines = _target_lines(told.targets)
     return "\n".join(_aligned([tuple(map(clean, line)) for line in lines]))
+
+
+def _target_lines(targets: Sequence[TargetRow]) -> Sequence[tuple[str, ...]]:
+    """A header and a line for each; what they were derived from is told where any was."""
+    rows = [
+        (t.name, f"{t.cells:,}", t.short, t.extends, t.backend, t.unsupported or " ".join(t.flags)) for t in targets
+    ]
+    lines = [("target", "cells", "short name", "extends", "backend", "flags"), *rows]
+    return lines if any(target.extends for target in targets) else [(*line[:3], *line[4:]) for line in lines]
 
 
 def _aligned(lines: Sequence[tuple[str, ...]]) -> Iterator[str]:

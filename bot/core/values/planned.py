@@ -46,12 +46,18 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A target backend with its flags; `unsupported` says why it cannot compile stand-alone."""
+    """A target backend with its flags.
+
+    Attributes:
+        unsupported: why it cannot compile stand-alone.
+        extends: the target that it was derived from, of which backend and flags have what was inherited.
+    """
 
     name: str
     backend: str
     flags: tuple[str, ...] = ()
     unsupported: str | None = None
+    extends: str | None = None
 
     @property
     def argv(self) -> tuple[str, ...]:
