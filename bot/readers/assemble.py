@@ -18,6 +18,8 @@ from bot.errors import MalformedBinary
 from bot.readers.code.object_code import FunctionCode, function_codes
 from bot.readers.dispatches import Sources, merge_dispatches
 from bot.readers.formats.artifact import read_artifact
+from bot.readers.formats.cubin import Module, read_assembled
+from bot.readers.registers import kernels, of_code_objects, of_machine_code
 from bot.readers.stack_usage import Frame, read_stack_usage
 from bot.readers.statistics import Statistics, read_statistics
 
@@ -55,6 +57,7 @@ class Parsed:
     statistics: Statistics | None
     frames: Mapping[str, Frame] | None
     functions: Mapping[str, FunctionCode] | None
+    modules: tuple[Module, ...] | None = None
     reasons: dict[str, str] = field(default_factory=dict)
 
     def reason(self, product: str) -> str:
@@ -78,6 +81,7 @@ def measure(
         **_artifact_metrics(parsed),
         **_program_metrics(parsed),
         **_memory_metrics(parsed, dispatches),
+        **_register_metrics(parsed, dispatches),
         **{name: Known(getattr(products, name), "not measured") for name in ("compile_cpu_ms", "compile_peak_rss_kib")},
     }
     reasons = {name: known[name].reason for name in METRIC_IDS if known[name].value is None}
@@ -116,7 +120,7 @@ def _parse(
             reasons[name] = error.line
             return None
 
-    stack_usage, statistics = products.stack_usage, products.statistics
+    stack_usage, statistics, assembled = products.stack_usage, products.statistics, products.assembled
     artifact = attempt("artifact", lambda: artifact_reader(products.artifact))
     if artifact and artifact.unread:
         reasons["unread"] = "; ".join(artifact.unread)
@@ -128,6 +132,7 @@ def _parse(
         functions=attempt(
             "objects", lambda: {name: code for each in products.objects for name, code in object_reader(each).items()}
         ),
+        modules=attempt("assembled", lambda: None if assembled is None else tuple(map(read_assembled, assembled))),
         reasons=reasons,
     )
 
@@ -140,6 +145,7 @@ def _sources(parsed: Parsed) -> Sources:
         in_artifact=tuple(entry for reading in readings for entry in _entries(reading)),
         strategies=parsed.products.strategies,
         operations=parsed.products.operations,
+        machine=kernels(parsed.modules or ()),
     )
     if parsed.products.backend != CPU:
         return sources
@@ -241,6 +247,16 @@ def _memory_metrics(parsed: Parsed, dispatches: tuple[Dispatch, ...]) -> dict[st
         "stack_alloca_bytes": stack_alloca,
         "workgroup_memory_max_bytes": _largest(parsed, dispatches, "workgroup_bytes", "artifact", NO_WORKGROUP_MEMORY),
     }
+
+
+def _register_metrics(parsed: Parsed, dispatches: tuple[Dispatch, ...]) -> dict[str, Known]:
+    backend, modules = parsed.products.backend, parsed.modules
+    unread = "" if parsed.artifact else parsed.reason("artifact")
+    told = {
+        **of_code_objects(backend, dispatches, unread or parsed.reasons.get("unread", "")),
+        **of_machine_code(backend, modules, parsed.reason("assembled")),
+    }
+    return {name: Known(value, reason) for name, (value, reason) in told.items()}
 
 
 def _largest(

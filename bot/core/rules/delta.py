@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from bot.core.comparable import comparable
 from bot.core.metrics import METRIC_BY_ID, METRIC_IDS
 from bot.core.record import Small
 from bot.core.rules.outcomes import Outcomes, as_outcome, known_outcomes
@@ -146,6 +147,7 @@ def diff_cell(base: Snapshot, head: Snapshot, key: CellKey, cells: tuple[Cell | 
 
     Where the compiler does not repeat itself, the cell is compared as the pair of outcomes that differ least.
     """
+    cells = comparable(*cells)
     outcomes = known_outcomes(base, head, key, cells)
     if any(len(each) > 1 for each in outcomes):
         return _noisy(base, head, key, cells, outcomes)
