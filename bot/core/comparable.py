@@ -1,8 +1,8 @@
 """Owns what of two cells may be held against each other: a figure counts only where both sides made it the same way.
 
 Machine code of cuda is the assembler's as much as the compiler's: figures of two versions of it, or of one side that
-had none, say nothing of the change. And a metric that base does not even name is younger than the program that measured
-base: it did not appear with the change.
+had none, say nothing of the change. And a metric that one side does not even name may be younger than the program
+that measured it: then it did not come or go with the change.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ FIRST = frozenset(
     ]
 )
 """Metrics that every version has measured."""
-TOO_OLD = "base was measured by a version of code-size-bot that did not measure it"
+TOO_OLD = "one side was measured by a version of code-size-bot that did not measure it"
 
 
 def comparable(base: Cell | None, head: Cell | None) -> tuple[Cell | None, Cell | None]:
@@ -48,8 +48,8 @@ def comparable(base: Cell | None, head: Cell | None) -> tuple[Cell | None, Cell 
     if base.assembler != head.assembler:
         why = f"not compared: base has {_made_by(base)}, head {_made_by(head)}"
         base, head = _without_machine_code(base, why), _without_machine_code(head, why)
-    young = head.metrics.keys() - base.metrics.keys() - FIRST
-    return base, _without(head, young, TOO_OLD) if young else head
+    young = (head.metrics.keys() ^ base.metrics.keys()) - FIRST
+    return (_without(base, young, TOO_OLD), _without(head, young, TOO_OLD)) if young else (base, head)
 
 
 def _made_by(cell: Cell) -> str:
