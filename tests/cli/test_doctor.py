@@ -52,7 +52,7 @@ def test_a_sound_machine_needs_no_mending(tmp_path: Path, capsys: pytest.Capture
     sound = examine(tmp_path / "cache", Cancel())
     found = rows(capsys.readouterr().out)
     assert list(found) == [
-        *("Python", "git", "pip", "package index", "onnx (optional)"),
+        *("Python", "git", "pip", "package index", "onnx (optional)", "ptxas (cuda)"),
         *("default suite", "configuration", "cache", "cores"),
     ]
     assert sound is all(mark == "ok" for mark, _ in found.values())

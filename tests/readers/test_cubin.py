@@ -109,7 +109,7 @@ def test_the_device_of_a_module(line: bytes) -> None:
 @pytest.mark.parametrize("line", [b"", b".target", b".target compute_80", b".target sm_80x9", b".target sm_80 --help"])
 def test_no_device_is_made_up(line: bytes) -> None:
     """It goes to the command line of the assembler."""
-    with pytest.raises(MalformedBinary, match="no .target"):
+    with pytest.raises(MalformedBinary, match=r"no \.target"):
         device_of(b".version 8.0\n" + line + b"\n.address_size 64")
 
 
