@@ -75,13 +75,13 @@ def test_other_backends_have_no_assembler() -> None:
 @pytest.mark.compiler
 def test_a_real_model_against_the_assembler_by_hand(compiler_root: Path, tmp_path: Path) -> None:
     """The dumped PTX, assembled here and read by pattern: another way to every figure."""
-    command = [compiler_root / "iree/compiler/_mlir_libs/iree-compile", "-", *planned().argv, "-o", "out.vmfb"]
+    command = [str(compiler_root / "iree/compiler/_mlir_libs/iree-compile"), "-", *planned().argv, "-o", "out.vmfb"]
     command += ["--iree-hal-dump-executable-binaries-to=bin"]
     with MODEL.open() as text:
         subprocess.run(command, stdin=text, cwd=tmp_path, check=True, capture_output=True)
     found = cell((tmp_path / "out.vmfb").read_bytes(), real())
     (ptx,) = (tmp_path / "bin").glob("*.ptx")
-    by_hand = [real().binary, "-v", "--gpu-name", "sm_80", "-o", "by_hand.cubin", ptx]
+    by_hand = [str(real().binary), "-v", "--gpu-name", "sm_80", "-o", "by_hand.cubin", str(ptx)]
     said = subprocess.run(by_hand, cwd=tmp_path, capture_output=True, text=True, check=True)
     printed = said.stdout + said.stderr
     assert found.value("registers_max") == max(map(int, re.findall(r"Used (\d+) registers", printed)))
