@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from bot.compiler.tools.ptxas import HOW_TO_GET_IT, installed
 from bot.compiler.tools.wheels import newest_release
 from bot.core.rules.spec import PROJECT
 from bot.errors import BotError
@@ -54,6 +55,12 @@ def _onnx() -> Check:
         return Check("onnx (optional)", "not installed; only .onnx models need it: pip install 'code-size-bot[onnx]'")
 
 
+def _ptxas() -> Check:
+    ptxas = installed()
+    need = f"not installed; only the machine code of cuda targets needs it: {HOW_TO_GET_IT}"
+    return Check("ptxas (cuda)", ptxas.version if ptxas else need)
+
+
 def _index(cancel: Cancel) -> Check:
     try:
         return Check("package index", f"has {PROJECT} {newest_release(cancel)}")
@@ -94,7 +101,7 @@ def _cache(cache: Path) -> Check:
 def examine(cache: Path, cancel: Cancel) -> bool:
     """Print one line a check; True where nothing has to be fixed."""
     suite = _loaded("default suite", None, "install the bot again")
-    fetching = (_python(), _git(cancel), _pip(cancel), _index(cancel), _onnx())
+    fetching = (_python(), _git(cancel), _pip(cancel), _index(cancel), _onnx(), _ptxas())
     checks = (*fetching, suite, _config(), _cache(cache), Check("cores", str(cores())))
     for check in checks:
         mark = "missing" if check.hint else "ok"

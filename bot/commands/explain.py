@@ -10,6 +10,7 @@ from rich.console import Console
 from bot.core.codec.report_json import report_of
 from bot.core.codec.report_rows import Numbers, ReportCell, ReportRow, Words
 from bot.core.metrics import METRIC_BY_ID, METRIC_IDS
+from bot.core.parts import metric_words
 from bot.core.rules.delta import MetricDelta
 from bot.core.selecting import matching, near_or_known, short_names
 from bot.core.values.explanation import DispatchDelta, Explanation
@@ -59,7 +60,8 @@ def _load(path: Path) -> ReportRow:
 def _told(report: ReportRow, model: str, target: str) -> Told:
     cells = {CellKey(cell.model, cell.target): cell for cell in report.cells}
     model = _chosen("model", model, [key.model for key in cells])
-    short = short_names({key.target for key in cells}, {**report.base.targets, **report.head.targets})
+    backends = {**report.base.targets, **report.head.targets}
+    short = short_names({key.target for key in cells}, backends)
     key = CellKey(model, _chosen("target", target, [key.target for key in cells if key.model == model], short))
     cell = cells[key]
     failures = {"base": cell.failure.base, "head": cell.failure.head}
@@ -71,11 +73,12 @@ def _told(report: ReportRow, model: str, target: str) -> Told:
         {side: failure.message if failure else "" for side, failure in failures.items()},
         _words(cell.command),
         {"base": report.base.compiler.version, "head": report.head.compiler.version},
-        tuple(_findings(report, key)),
+        tuple(_findings(report, key, backends.get(key.target, ""))),
         tuple(_metrics(cell)),
         _explanation(cell),
         cell.families,
         tuple((root.cause, root.what, root.bytes.net) for root in report.root_causes if key in root.cells),
+        backends.get(key.target, ""),
     )
 
 
@@ -106,11 +109,15 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:_NAMES_TOLD]) + (", …" if len(names) > _NAMES_TOLD else "")
 
 
-def _findings(report: ReportRow, key: CellKey) -> Iterable[tuple[str, str]]:
+def _findings(report: ReportRow, key: CellKey, backend: str) -> Iterable[tuple[str, str]]:
     for one in report.verdict.findings:
         if (one.model, one.target) == (key.model, key.target):
             metric = METRIC_BY_ID.get(one.metric or "")
-            said = f"{metric.label}: {one.actual}" if metric else f"{state_words(one.limit)}: {ends_words(one.actual)}"
+            said = (
+                f"{metric_words(metric, backend)}: {one.actual}"
+                if metric
+                else f"{state_words(one.limit)}: {ends_words(one.actual)}"
+            )
             yield one.level, f"{said} (rule {one.rule}: {one.limit})" if metric else f"{said} (rule {one.rule})"
 
 

@@ -58,6 +58,14 @@ METRICS: tuple[Metric, ...] = (
     Metric("vm_bytes", "VM bytecode", "bytes", "bytecode of the host program"),
     Metric("rodata_bytes", "constants", "bytes", "read-only data that is no executable"),
     Metric("unattributed_bytes", "unattributed", "bytes", "tables, padding and unknown formats"),
+    Metric("vgprs_max", "VGPRs", "count", "most vector registers of a rocm entry point, with accumulation registers"),
+    Metric("sgprs_max", "SGPRs", "count", "most scalar registers of a rocm entry point"),
+    Metric("agprs_max", "AGPRs", "count", "most accumulation registers of a rocm entry point"),
+    Metric("vgpr_spills", "VGPR spills", "count", "vector register spills, all rocm entry points together"),
+    Metric("sgpr_spills", "SGPR spills", "count", "scalar register spills, all rocm entry points together"),
+    Metric("registers_max", "registers", "count", "most registers of a cuda entry point, by ptxas"),
+    Metric("spill_bytes", "spills", "bytes", "bytes of spill stores and loads of all cuda functions, by ptxas"),
+    Metric("sass_bytes", "SASS", "bytes", "machine code that ptxas makes of the PTX text"),
     Metric("compile_cpu_ms", "compile CPU time", "ms", "user and system time of the compiling processes", exact=False),
     Metric(
         "compile_peak_rss_kib", "compile peak memory", "KiB", "largest resident set of a compiling process", exact=False

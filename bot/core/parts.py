@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bot.core.metrics import Metric
+
 VM, CONSTANTS, TABLES = "vm", "constants", "tables"
 """Bytecode of the host program; read-only data that is no executable; the artifact's own tables and padding."""
 EXECUTABLES = "executables/"
@@ -31,6 +33,19 @@ _WORDS = {
     "module": "what the kernels of a module share",
     "sources": "embedded sources",
 }
+
+TEXT_FORMS = {"cuda": "PTX text", "metal-spirv": "shader source"}
+"""Backend → what its artifacts hold in place of machine code: the device's own compiler makes that."""
+
+
+def code_words(words: str, backend: str) -> str:
+    """What the code of executables is called: `words`, but where it is text, by that text's name."""
+    return TEXT_FORMS.get(backend, words)
+
+
+def metric_words(metric: Metric, backend: str) -> str:
+    """What a metric of a cell is called: its label, but where it is the size of text."""
+    return code_words(metric.label, backend) if metric.id == "executable_bytes" else metric.label
 
 
 def part_words(name: str) -> str:

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from bot.compiler.caches.cell_cache import TextStore
 from bot.compiler.compiling import Compiled
+from bot.compiler.tools.ptxas import Assembler
 from bot.core.rules.lasting import is_local
 from bot.core.values.planned import PlannedCell
 from bot.core.values.program import Family, Program
@@ -18,6 +19,7 @@ from bot.core.values.snapshot import Cell, Failure
 from bot.errors import MalformedBinary
 from bot.insight.facts.describing import describe, shown_texts
 from bot.insight.facts.precision import kept_program
+from bot.measurement.assembling import machine_code
 from bot.readers.ir_facts import alloca_bytes, operations, program_facts, strategies
 
 _Fact = TypeVar("_Fact")
@@ -56,8 +58,9 @@ def told(answer: str | None, texts: TextStore | None = None) -> Told:
     return Told(facts, program, families)
 
 
-def products_of(compiled: Compiled, backend: str, program: Told) -> Products:
+def products_of(compiled: Compiled, backend: str, program: Told, assembler: Assembler | None = None) -> Products:
     """What a compile left behind, for the readers."""
+    assembled, not_assembled = machine_code(compiled.artifact, backend, assembler)
     allocas, no_allocas = _read(compiled.allocas, alloca_bytes)
     chosen, no_strategies = _read(compiled.strategies, strategies)
     consists, no_operations = _read(compiled.operations, operations)
@@ -66,6 +69,7 @@ def products_of(compiled: Compiled, backend: str, program: Told) -> Products:
         "allocas": no_allocas,
         "strategies": no_strategies,
         "operations": no_operations,
+        "assembled": not_assembled,
     }
     return Products(
         artifact=compiled.artifact,
@@ -77,6 +81,7 @@ def products_of(compiled: Compiled, backend: str, program: Told) -> Products:
         allocas=allocas,
         strategies=chosen,
         operations=consists,
+        assembled=assembled,
         compile_cpu_ms=compiled.cpu_ms,
         compile_peak_rss_kib=compiled.peak_rss_kib,
         reasons={**{name: reason for name, reason in unread.items() if reason}, **compiled.reasons},
@@ -84,11 +89,16 @@ def products_of(compiled: Compiled, backend: str, program: Told) -> Products:
 
 
 def cell_of(
-    planned: PlannedCell, result: Compiled | Failure, texts: TextStore | None = None, donor: str | None = None
+    planned: PlannedCell,
+    result: Compiled | Failure,
+    texts: TextStore | None = None,
+    donor: str | None = None,
+    assembler: Assembler | None = None,
 ) -> Cell:
     """The row of one cell, whatever happened to it.
 
     Args:
+        assembler: what makes machine code of PTX text; without one, that is not measured.
         donor: the target whose front half it was resumed from.
     """
     if isinstance(result, Failure):
@@ -97,7 +107,7 @@ def cell_of(
     from bot.readers.assemble import measure  # the formats' libraries: a report of known snapshots needs none of them
 
     program = told(result.program, texts)
-    products = products_of(result, planned.target.backend, program)
+    products = products_of(result, planned.target.backend, program, assembler)
     measurement = measure(products)
     local = {name: reason for name, reason in products.reasons.items() if is_local(reason)}
     # Executables of an unknown format leave gaps in a good measurement; only what is no module at all is a failure.
@@ -118,4 +128,5 @@ def cell_of(
         phases_ms=result.phases_ms,
         parts=measurement.parts,
         donor=donor,
+        assembler=assembler.name_for(planned.target.backend) if assembler else None,
     )

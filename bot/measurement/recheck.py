@@ -25,6 +25,7 @@ from bot.compiler.caches.cell_cache import cell_key
 from bot.compiler.compiling import Compiled
 from bot.compiler.schedule import run_all
 from bot.compiler.sharing.front_halves import front_flags
+from bot.compiler.tools.ptxas import Assembler, installed
 from bot.core.rules.delta import CellDelta, diff
 from bot.core.rules.outcomes import distinct
 from bot.core.rules.policy import judge
@@ -157,9 +158,10 @@ Runs = dict[CellKey, dict[int, Cell]]
 def _compiled(plan: SidePlan, wanted: Sequence[tuple[PlannedCell, int]], workshop: Workshop) -> Runs:
     """Compile the printed commands of these cells, each at one layout of memory."""
     runs: Runs = {cell.key: {} for cell, _ in wanted}
+    assembler = Assembler(workshop.cancel, workshop.timeout_seconds, installed())
 
     def finish(layout: int, planned: PlannedCell, result: Compiled | Failure, _donor: str | None) -> None:
-        runs[planned.key][layout] = cell_of(planned, result, workshop.texts)
+        runs[planned.key][layout] = cell_of(planned, result, workshop.texts, assembler=assembler)
 
     with temporary_directory("run-") as scratch, ExitStack() as stack:
         tasks = []

@@ -19,6 +19,7 @@ from bot.compiler.side import Finish, Side
 from bot.compiler.tools.bindings import Bindings
 from bot.compiler.tools.importing import Importer
 from bot.compiler.tools.probe import ask_device, known_measuring_options
+from bot.compiler.tools.ptxas import Assembler, installed
 from bot.compiler.tools.toolchain import Toolchain
 from bot.core.values.planned import COMMON_FLAGS, Model, PlannedCell, Target
 from bot.core.values.snapshot import Cell, CellKey, Failure, Snapshot, SourceInfo
@@ -98,6 +99,7 @@ class _Collector:
 
     def __init__(self, plans: Sequence[SidePlan], workshop: Workshop) -> None:
         self._workshop, self._lock = workshop, threading.Lock()
+        self._assembler = Assembler(workshop.cancel, workshop.timeout_seconds, installed())
         self.cells: dict[str, dict[CellKey, Cell]] = {plan.label: {} for plan in plans}
         self._wanted: dict[str, list[tuple[str, PlannedCell]]] = {}
         self._plans = {plan.label: plan for plan in plans}
@@ -142,7 +144,7 @@ class _Collector:
     def finish(self, label: str, planned: PlannedCell, result: Compiled | Failure, donor: str | None) -> None:
         """Measure, keep, and hand out one finished compile; a later one of the same cell takes its place."""
         plan = self._plans[label]
-        cell = cell_of(planned, result, self._workshop.texts, donor)
+        cell = cell_of(planned, result, self._workshop.texts, donor, self._assembler)
         self._keep(plan, planned, cell)
         key = cell_key(plan.toolchain.info.digest, planned)
         with self._lock:

@@ -19,6 +19,7 @@ from bot.readers.dispatches import Sources, merge_dispatches
 from bot.readers.formats.artifact import read_artifact
 from bot.readers.parsed import Known, Parsed, listed_entries, parse
 from bot.readers.program_metrics import program_metrics
+from bot.readers.registers import kernels, of_code_objects, of_machine_code
 
 T = TypeVar("T")
 
@@ -53,6 +54,7 @@ def measure(
         **_artifact_metrics(parsed),
         **program_metrics(parsed),
         **_memory_metrics(parsed, dispatches),
+        **_register_metrics(parsed, dispatches),
         **{name: Known(getattr(products, name), "not measured") for name in ("compile_cpu_ms", "compile_peak_rss_kib")},
     }
     reasons = {name: known[name].reason for name in METRIC_IDS if known[name].value is None}
@@ -85,6 +87,7 @@ def _sources(parsed: Parsed) -> Sources:
         in_artifact=tuple(entry for reading in readings for entry in _entries(reading)),
         strategies=parsed.products.strategies,
         operations=parsed.products.operations,
+        machine=kernels(parsed.modules or ()),
     )
     if parsed.products.backend != CPU:
         return sources
@@ -147,6 +150,16 @@ def _memory_metrics(parsed: Parsed, dispatches: tuple[Dispatch, ...]) -> dict[st
         "stack_alloca_bytes": stack_alloca,
         "workgroup_memory_max_bytes": _largest(parsed, dispatches, "workgroup_bytes", "artifact", NO_WORKGROUP_MEMORY),
     }
+
+
+def _register_metrics(parsed: Parsed, dispatches: tuple[Dispatch, ...]) -> dict[str, Known]:
+    backend, modules = parsed.products.backend, parsed.modules
+    unread = "" if parsed.artifact else parsed.reason("artifact")
+    told = {
+        **of_code_objects(backend, dispatches, unread or parsed.reasons.get("unread", "")),
+        **of_machine_code(backend, modules, parsed.reason("assembled")),
+    }
+    return {name: Known(value, reason) for name, (value, reason) in told.items()}
 
 
 def _largest(

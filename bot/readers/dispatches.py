@@ -17,6 +17,7 @@ from msgspec import structs
 from bot.core.values.reading import EntryPoint, ProgramFacts
 from bot.core.values.snapshot import Dispatch
 from bot.readers.code.object_code import FunctionCode
+from bot.readers.formats.cubin import MachineCode
 from bot.readers.stack_usage import Frame
 
 T = TypeVar("T")
@@ -35,6 +36,7 @@ class Sources:
         allocas: stack allocations of a CPU function; empty where no function allocates.
         strategies: function → the configuration that the compiler chose for it.
         operations: function → what its last IR before machine code consists of.
+        machine: kernel → what `ptxas` made of it.
     """
 
     program: ProgramFacts | None = None
@@ -44,6 +46,7 @@ class Sources:
     functions: Mapping[str, FunctionCode] = field(default_factory=dict)
     strategies: Mapping[str, str] | None = None
     operations: Mapping[str, str] | None = None
+    machine: Mapping[str, MachineCode] = field(default_factory=dict)
 
 
 def merge_dispatches(sources: Sources) -> tuple[Dispatch, ...]:
@@ -54,6 +57,7 @@ def merge_dispatches(sources: Sources) -> tuple[Dispatch, ...]:
     strategies = _by_name((sources.strategies or {}).items(), names)
     operations = _by_name((sources.operations or {}).items(), names)
     described = _by_name(entries, names)
+    machine = _by_name(sources.machine.items(), names)
     if sources.program is None:
         # Names may repeat here: each entry point is its own.
         pairs = list(zip(known, sources.in_artifact, strict=True))
@@ -61,10 +65,20 @@ def merge_dispatches(sources: Sources) -> tuple[Dispatch, ...]:
         pairs = [(each, described.get(each.name, EntryPoint(each.name))) for each in known]
     return tuple(
         structs.replace(
-            _dispatch(sources, each, said), strategy=strategies.get(each.name), operations=operations.get(each.name)
+            _dispatch(sources, each, said),
+            strategy=strategies.get(each.name),
+            operations=operations.get(each.name),
+            **_machine(machine.get(each.name)),
         )
         for each, said in pairs
     )
+
+
+def _machine(code: MachineCode | None) -> dict[str, int | None]:
+    """What fields of a dispatch `ptxas` tells of."""
+    if code is None:
+        return {}
+    return {"registers": code.registers, "spill_bytes": code.spill_bytes, "sass_bytes": code.sass_bytes}
 
 
 def _known(sources: Sources) -> list[Dispatch]:
@@ -92,6 +106,7 @@ def _dispatch(sources: Sources, known: Dispatch, said: EntryPoint) -> Dispatch:
         sgprs=said.sgprs,
         vgpr_spills=said.vgpr_spills,
         sgpr_spills=said.sgpr_spills,
+        agprs=said.agprs,
         code=function.code if function else said.code,
         executable_bytes=said.executable_bytes,
         instructions=function.instructions if function else said.instructions,

@@ -9,6 +9,7 @@ from typing import TypeVar
 from bot.core.values.reading import ArtifactReading, Products
 from bot.errors import MalformedBinary
 from bot.readers.code.object_code import FunctionCode
+from bot.readers.formats.cubin import Module, read_assembled
 from bot.readers.stack_usage import Frame, read_stack_usage
 from bot.readers.statistics import Statistics, read_statistics
 
@@ -32,6 +33,7 @@ class Parsed:
     statistics: Statistics | None
     frames: Mapping[str, Frame] | None
     functions: Mapping[str, FunctionCode] | None
+    modules: tuple[Module, ...] | None = None
     reasons: dict[str, str] = field(default_factory=dict)
 
     def reason(self, product: str) -> str:
@@ -54,7 +56,7 @@ def parse(
             reasons[name] = error.line
             return None
 
-    stack_usage, statistics = products.stack_usage, products.statistics
+    stack_usage, statistics, assembled = products.stack_usage, products.statistics, products.assembled
     artifact = attempt("artifact", lambda: artifact_reader(products.artifact))
     if artifact and artifact.unread:
         reasons["unread"] = "; ".join(artifact.unread)
@@ -66,6 +68,7 @@ def parse(
         functions=attempt(
             "objects", lambda: {name: code for each in products.objects for name, code in object_reader(each).items()}
         ),
+        modules=attempt("assembled", lambda: None if assembled is None else tuple(map(read_assembled, assembled))),
         reasons=reasons,
     )
 

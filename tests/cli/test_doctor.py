@@ -52,7 +52,7 @@ def test_a_sound_machine_needs_no_mending(tmp_path: Path, capsys: pytest.Capture
     sound = examine(tmp_path / "cache", Cancel())
     found = rows(capsys.readouterr().out)
     assert list(found) == [
-        *("Python", "git", "pip", "package index", "onnx (optional)"),
+        *("Python", "git", "pip", "package index", "onnx (optional)", "ptxas (cuda)"),
         *("default suite", "configuration", "cache", "cores"),
     ]
     assert sound is all(mark == "ok" for mark, _ in found.values())
@@ -105,3 +105,12 @@ def test_what_is_missing_is_said_with_its_mend(
     assert found["git"] == ("missing", "not found -> install git: without it the report cannot name commits")
     mark, text = found["cache"]
     assert mark == "missing" and text.endswith("-> choose another one with --cache or CODE_SIZE_CACHE")
+
+
+def test_a_machine_without_ptxas_is_sound_and_told_how_to_get_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bot.cli.doctor.installed", lambda: None)
+    examine(tmp_path / "cache", Cancel())
+    mark, found = rows(capsys.readouterr().out)["ptxas (cuda)"]
+    assert mark == "ok" and found.endswith("pip install 'code-size-bot[cuda]'")

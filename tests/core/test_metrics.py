@@ -11,7 +11,8 @@ from bot.core.metrics import ARTIFACT_PARTS, METRIC_BY_ID, METRIC_IDS, METRICS, 
 CONTRACT = """
     dispatch_sites dispatch_regions executables entry_points linalg_ops memory_bound_sites stack_max_bytes
     stack_alloca_bytes workgroup_memory_max_bytes artifact_bytes executable_bytes vm_bytes rodata_bytes
-    unattributed_bytes compile_cpu_ms compile_peak_rss_kib
+    unattributed_bytes compile_cpu_ms compile_peak_rss_kib vgprs_max sgprs_max agprs_max vgpr_spills sgpr_spills
+    registers_max spill_bytes sass_bytes
 """
 LATER = """
     steady_sites initializer_sites submissions awaits fills copies program_memory_bytes transient_memory_bytes

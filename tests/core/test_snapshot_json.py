@@ -145,7 +145,7 @@ def test_the_fields_are_those_of_the_contract() -> None:
     assert plain["source"].keys() == {"sha", "ref", "dirty"}
     contract = {"model", "target", "status", "metrics", "dispatches", "failure", "command"}
     further = {"artifact_digest", "reasons", "compiles", "others", "donor", "program", "families", "phases_ms"}
-    further |= {"parts"}
+    further |= {"parts", "assembler"}
     assert all(cell.keys() - contract == further for cell in plain["cells"])
     assert plain["cells"][0]["families"] == [{"kind": "constants", "members": ["e", "f"], "varying": ["i32: 1, 2"]}]
     assert plain["cells"][0]["failure"] is None

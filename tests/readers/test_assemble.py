@@ -15,6 +15,7 @@ from bot.core.metrics import ARTIFACT_PARTS, METRIC_IDS
 from bot.core.values.reading import ArtifactReading, EntryPoint, Measurement, Products, Reading
 from bot.readers.assemble import measure
 from bot.readers.ir_facts import alloca_bytes, program_facts
+from bot.readers.registers import OF_CODE_OBJECTS, OF_MACHINE_CODE, ONLY_AMD, ONLY_NVIDIA
 
 HERE = FIXTURES / "ir"
 ANSWERS = json.loads((HERE / "tiny.answers.json").read_text())
@@ -80,15 +81,20 @@ def test_a_real_cpu_cell() -> None:
         "awaits": 1,
         "fills": 0,
         "copies": 0,
-        "program_memory_bytes": 40_000,
+        "program_memory_bytes": 26_016,
         "transient_memory_bytes": 10_816,
         "variable_bytes": 0,
         "dynamic_buffers": 0,
         "constant_bytes": 0,
         "compile_cpu_ms": 120,
         "compile_peak_rss_kib": 90_000,
+        **dict.fromkeys((*OF_CODE_OBJECTS, *OF_MACHINE_CODE)),
     }
-    assert found.reasons == {"workgroup_memory_max_bytes": "the target has no workgroup memory"}
+    assert found.reasons == {
+        "workgroup_memory_max_bytes": "the target has no workgroup memory",
+        **dict.fromkeys(OF_CODE_OBJECTS, ONLY_AMD),
+        **dict.fromkeys(OF_MACHINE_CODE, ONLY_NVIDIA),
+    }
     matmul, _, _, conv = found.dispatches
     assert (matmul.kind, matmul.sites, matmul.stack_bytes, matmul.alloca_bytes) == ("matmul", 2, 8, 0)
     assert (conv.name, conv.stack_bytes, conv.stack_kind, conv.alloca_bytes) == (CONV, 8, "static", 128)

@@ -16,6 +16,7 @@ from pathlib import Path
 from bot.compiler.caches.storage import touch
 from bot.compiler.machine import processor
 from bot.compiler.tools.importing import importer_version
+from bot.compiler.tools.ptxas import assembler_of
 from bot.core.codec.digests import is_whole
 from bot.core.codec.json_text import canonical, decoded
 from bot.core.codec.snapshot_json import CellRow, Programs, cell_of, row_of
@@ -58,6 +59,7 @@ def cell_key(compiler_digest: str, cell: PlannedCell, donor: PlannedCell | None 
         donor.argv if donor else "",
         importer_version(cell.model),
         processor(cell.argv),
+        assembler_of(cell.target.backend),
     )
 
 

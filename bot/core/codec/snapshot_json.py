@@ -56,6 +56,7 @@ class CellRow(Record, frozen=True):
     families: tuple[Family, ...] = ()
     phases_ms: Mapping[str, Count] = {}
     parts: Mapping[str, Count] = {}
+    assembler: str | None = None
 
 
 class Side(Record, frozen=True):

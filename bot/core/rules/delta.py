@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from bot.core.comparable import comparable
 from bot.core.metrics import METRIC_BY_ID, METRIC_IDS
 from bot.core.record import Small
 from bot.core.rules.outcomes import Outcomes, as_outcome, known_outcomes
@@ -146,6 +147,7 @@ def diff_cell(base: Snapshot, head: Snapshot, key: CellKey, cells: tuple[Cell | 
 
     Where the compiler does not repeat itself, the cell is compared as the pair of outcomes that differ least.
     """
+    cells = comparable(*cells)
     outcomes = known_outcomes(base, head, key, cells)
     if any(len(each) > 1 for each in outcomes):
         return _noisy(base, head, key, cells, outcomes)
@@ -156,7 +158,6 @@ def _compared(base: Snapshot, head: Snapshot, key: CellKey, cells: tuple[Cell | 
     left, right = cells
     base_of, head_of = (cell.metrics.get if cell else _NOTHING.get for cell in cells)
     metrics = {id_: MetricDelta(id_, base_of(id_), head_of(id_)) for id_ in METRIC_IDS}
-    metrics |= {id_: MetricDelta(id_, None, None) for id_ in METRIC_IDS if _came_later(left, id_)}
     digests = [cell.artifact_digest if cell else None for cell in cells]
     identical = None if None in digests else digests[0] == digests[1]
     columns = (_column(base, key, left), _column(head, key, right))
@@ -165,14 +166,6 @@ def _compared(base: Snapshot, head: Snapshot, key: CellKey, cells: tuple[Cell | 
     if state == "compared":
         state = "same" if identical is not False and not exact_changes(metrics.values()) else "changed"
     return CellDelta(key, state, metrics, left, right, identical, reason, excused=columns in _ON_PURPOSE)
-
-
-def _came_later(base: Cell | None, id_: str) -> bool:
-    """True where the version of this program that measured base did not have the metric: that it is there is no change.
-
-    One that head does not have is lost all the same: an artifact must not be able to hide it.
-    """
-    return base is not None and base.measured and id_ not in base.metrics
 
 
 def _noisy(

@@ -37,6 +37,7 @@ class EntryPoint:
     code: str | None = None
     executable_bytes: int | None = None
     instructions: str | None = None
+    agprs: int | None = None
 
     def __post_init__(self) -> None:
         """Raise where a number is below zero or larger than any format has."""
@@ -208,6 +209,22 @@ class ProgramFacts(Record, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
+class PtxModule:
+    """One PTX module of an artifact: the device that it asks for (`sm_80`), and its text without a closing NUL."""
+
+    device: str
+    text: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Assembled:
+    """What `ptxas -v` made of one PTX module: the cubin, an ELF file with the machine code, and what it printed."""
+
+    cubin: bytes
+    said: str
+
+
+@dataclass(frozen=True, slots=True)
 class Products:
     """All that one finished compile left behind, for the readers.
 
@@ -223,6 +240,7 @@ class Products:
         operations: function → what its last IR before machine code consists of, as `bot.core.codec.counts` writes it;
             None with a reason in `reasons["operations"]`.
         compile_cpu_ms, compile_peak_rss_kib: of the processes that made the artifact, as the kernel counted them.
+        assembled: the PTX modules of a cuda artifact as machine code; None with a reason in `reasons["assembled"]`.
         reasons: product name → why it is missing.
     """
 
@@ -237,6 +255,7 @@ class Products:
     operations: Mapping[str, str] | None = None
     compile_cpu_ms: int | None = None
     compile_peak_rss_kib: int | None = None
+    assembled: tuple[Assembled, ...] | None = None
     reasons: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -49,12 +49,13 @@ class Dispatch(Record, frozen=True, omit_defaults=True):
         stack_kind: `static`, or `dynamic` where the frame grows at run time.
         alloca_bytes: sum of stack allocations, what the compiler's own gate checks.
         workgroup_bytes: workgroup (shared, threadgroup, group segment) memory.
-        vgprs, sgprs, vgpr_spills, sgpr_spills: register counts of AMD code objects.
+        vgprs, sgprs, vgpr_spills, sgpr_spills, agprs: register counts of AMD code objects.
         code: digest of the device code up to names (short: 4 characters, 24 bits); None where that is not known.
         strategy: the configuration that the compiler chose: pipeline, workgroup, tile and vector sizes.
         executable_bytes: of the executable in the artifact where each entry point has one of its own (vulkan, metal).
         operations: what its last IR before machine code consists of, as `bot.core.codec.counts` writes it.
         instructions: what its machine code consists of, likewise.
+        registers, spill_bytes, sass_bytes: registers, spill stores and loads, and machine code, as `ptxas` made them.
     """
 
     executable: str
@@ -75,6 +76,10 @@ class Dispatch(Record, frozen=True, omit_defaults=True):
     executable_bytes: Count | None = None
     operations: str | None = None
     instructions: str | None = None
+    agprs: Count | None = None
+    registers: Count | None = None
+    spill_bytes: Count | None = None
+    sass_bytes: Count | None = None
 
 
 class Failure(Record, frozen=True):
@@ -129,6 +134,7 @@ class Cell:
         families: what deduplication left behind.
         phases_ms: phase of the compiler → wall time that the single-threaded compile spent in it; varies.
         parts: every byte of the artifact under one name (`bot.core.parts`); empty where they are not known.
+        assembler: what made machine code of the artifact's PTX text, version and level; None without one.
     """
 
     key: CellKey
@@ -146,6 +152,7 @@ class Cell:
     families: tuple[Family, ...] = ()
     phases_ms: Mapping[str, int] = field(default_factory=dict)
     parts: Mapping[str, int] = field(default_factory=dict)
+    assembler: str | None = None
 
     @property
     def measured(self) -> bool:

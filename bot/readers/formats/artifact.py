@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from bot.core.values.reading import ArtifactReading, Reader, Reading
+from bot.core.values.reading import ArtifactReading, PtxModule, Reader, Reading
 from bot.errors import MalformedBinary
 from bot.readers.formats.elf import ElfReader
 from bot.readers.formats.executable import ExecutableReader
+from bot.readers.formats.executable import ptx_modules as modules_of
 from bot.readers.formats.hsaco import HsacoReader
 from bot.readers.formats.msl import MslReader
 from bot.readers.formats.ptx import PtxReader
@@ -52,6 +53,13 @@ def read_artifact(data: bytes) -> ArtifactReading:
         executables=readings,
         unread=(HIDDEN,) if hidden else unread,
     )
+
+
+def ptx_modules(data: bytes) -> tuple[PtxModule, ...]:
+    """All PTX modules of an artifact, in file order; raises `MalformedBinary`."""
+    container = ExecutableReader()
+    executables = [segment.of(data) for segment in sorted(parse_module(data).segments)]
+    return tuple(each for one in executables if container.accepts(one) for each in modules_of(one))
 
 
 def _read_all(data: bytes, segments: Iterable[Span]) -> tuple[tuple[Reading, ...], tuple[str, ...]]:

@@ -15,12 +15,12 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
-from bot.core.values.reading import EntryPoint, Reading
+from bot.core.values.reading import EntryPoint, PtxModule, Reading
 from bot.errors import MalformedBinary
 from bot.readers.formats.flatbuffer import IDENTIFIER_BYTES, OFFSET_BYTES, UINT32, Table, identifier, root_table
 from bot.readers.formats.hsaco import HsacoReader
 from bot.readers.formats.msl import MslReader
-from bot.readers.formats.ptx import read_ptx
+from bot.readers.formats.ptx import device_of, read_ptx
 from bot.readers.formats.spirv import WORD_BYTES, SpirvReader
 from bot.readers.spans import Span, label_sizes, require_disjoint, span_inside
 
@@ -86,6 +86,17 @@ class ExecutableReader:
             parts.update(module.reading.parts if module.reading else {})
         entries = _entry_points(layout, root, [modules[span] for span in spans])
         return Reading(layout.format, len(data), dict(parts), tuple(entries))
+
+
+def ptx_modules(data: bytes) -> tuple[PtxModule, ...]:
+    """The PTX modules of one executable, in its order; none for another format. Raises `MalformedBinary`."""
+    layout, root = _open(data, HEADER.size if _has_header(data) else 0)
+    if layout.format != "ptx":
+        return ()
+    spans = dict.fromkeys(filter(None, map(layout.module_span, root.tables("modules", layout.module))))
+    require_disjoint(spans, layout.format)
+    texts = (span.of(data).rstrip(b"\0") for span in spans)
+    return tuple(PtxModule(device_of(text), text) for text in texts)
 
 
 def _has_header(data: bytes) -> bool:

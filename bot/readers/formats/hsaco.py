@@ -40,8 +40,9 @@ FIELDS = {
     "sgprs": ".sgpr_count",
     "vgpr_spills": ".vgpr_spill_count",
     "sgpr_spills": ".sgpr_spill_count",
+    "agprs": ".agpr_count",
 }
-"""Field of an entry point → key in a kernel's metadata."""
+"""Field of an entry point → key in a kernel's metadata; accumulation registers only from gfx90a on."""
 
 
 class HsacoReader:

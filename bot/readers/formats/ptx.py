@@ -33,6 +33,7 @@ VARIABLE = re.compile(rb"\s*(?P<name>" + NAME + rb")\s*(?P<dimensions>(?:\[\s*(?
 IDENTIFIER = re.compile(NAME)
 OWN_VARIABLE = re.compile(rb"(?<!\.extern )\.(?:const|global|shared)\b[^=]*")
 """What a module says of a variable of its own before it says what is in it."""
+DEVICE = re.compile(rb"^[ \t]*\.target[ \t]+(sm_[0-9]{1,4}[a-z]?)[ \t]*(?:[,\r\n]|$)", re.MULTILINE)
 EXTENT = re.compile(rb"\[[^\]]*\]?")
 FUNCTION_ORDINAL = re.compile(rb"(?<=BB)\d+(?=_)|(?<=__local_depot)\d+")
 """What LLVM counts up over the functions of a module, in the names of labels and frames."""
@@ -112,6 +113,14 @@ def read_ptx(data: bytes, *, launch_known: bool = False) -> Reading:
     shareable = _fingerprints(named)
     entries = tuple(_entry_point(data, block, shared, shareable) for block in found if block.kind == "entry")
     return Reading("ptx", len(data), _parts(len(data), found), entries)
+
+
+def device_of(data: bytes) -> str:
+    """The device that a module asks for (`sm_80`); raises `MalformedBinary`."""
+    found = DEVICE.search(data[:MAGIC_WITHIN_BYTES])
+    if found is None:
+        raise MalformedBinary("no .target directive with a device", where="ptx")
+    return found[1].decode()
 
 
 def _parts(whole_bytes: int, found: Iterable[Block]) -> dict[str, int]:

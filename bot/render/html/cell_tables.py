@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from bot.core.metrics import METRICS, Metric
+from bot.core.parts import code_words
 from bot.core.rules.delta import STATES, CellDelta
 from bot.core.values.explanation import ComponentDelta, Explanation
 from bot.core.values.program import Argument
@@ -164,7 +165,12 @@ def _cell_table(facts: Facts, delta: CellDelta, room: _Left) -> CellTable | None
         return None
     pairs = [(left.get(name), right.get(name)) for name in names]
     columns = [number for number in NUMBERS if any(getattr(d, number[0], None) is not None for p in pairs for d in p)]
-    headers = ("entry point", "kind", *(label for _, label, _ in columns))
+    backend = facts.backends.get(delta.key.target, "")
+    headers = (
+        "entry point",
+        "kind",
+        *(code_words(label, backend) if label == "code" else label for _, label, _ in columns),
+    )
     rows = tuple(_row(*pair, columns) for pair in pairs)
     cell = delta.head or delta.base
     table = CellTable(facts.short[delta.key.target], _state(delta), headers, rows, cell.command if cell else "")

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bot.core.metrics import METRIC_BY_ID
+from bot.core.parts import code_words, metric_words
 from bot.core.rules.delta import MetricDelta
 from bot.core.values.explanation import DispatchDelta, Explanation
 from bot.core.values.program import Family
@@ -53,6 +54,7 @@ class Told:
         explanation: None where the report has none.
         families: of head.
         roots: the root causes that the cell has a part in: cause, what changed, and bytes over all cells.
+        backend: of the target; empty where the report does not say.
     """
 
     key: CellKey
@@ -67,6 +69,7 @@ class Told:
     explanation: Explanation | None
     families: tuple[Family, ...]
     roots: tuple[tuple[str | None, str, int], ...] = ()
+    backend: str = ""
 
 
 def print_cell(told: Told, console: Console) -> None:
@@ -81,7 +84,7 @@ def print_cell(told: Told, console: Console) -> None:
 
 def print_dispatch(told: Told, delta: DispatchDelta, console: Console) -> None:
     """Everything the report says of one dispatch of the cell."""
-    for part in (_title(told), *_dispatch_parts(delta)):
+    for part in (_title(told), *_dispatch_parts(delta, told.backend)):
         console.print(part)
 
 
@@ -102,8 +105,8 @@ def _cell_parts(told: Told) -> _Parts:
     if told.explanation is None and told.state == "changed":
         yield Text("\nthe report does not say why", "yellow")
     if told.explanation:
-        yield from _story(told.explanation, story(told.explanation, told.families, Room()))
-    yield from _metrics([metric for metric in told.metrics if metric.base != metric.head])
+        yield from _story(told.explanation, story(told.explanation, told.families, Room()), told.backend)
+    yield from _metrics([metric for metric in told.metrics if metric.base != metric.head], told.backend)
     yield from _roots(told)
     if told.families:
         yield Text("\nWhat deduplication left behind", "bold")
@@ -131,23 +134,25 @@ def _failures(told: Told) -> _Parts:
             yield Padding(Text("\n".join(lines), "dim"), (0, 0, 0, 4))
 
 
-def _metrics(changed: Sequence[MetricDelta]) -> _Parts:
+def _metrics(changed: Sequence[MetricDelta], backend: str) -> _Parts:
     table = table_of("Metrics that changed", "metric", "base → head", "change")
     for m in changed:
         about = METRIC_BY_ID[m.id]
-        table.add_row(about.label, sides(m.base, m.head, about.unit), change(m.base, m.head, about.unit))
+        table.add_row(
+            metric_words(about, backend), sides(m.base, m.head, about.unit), change(m.base, m.head, about.unit)
+        )
     if changed:
         yield table
 
 
-def _story(explanation: Explanation, view: Story) -> _Parts:
+def _story(explanation: Explanation, view: Story, backend: str) -> _Parts:
     """The sums first, then where they come from."""
     yield Text.assemble("\n", text_of(view.said), ".")
     yield from _falls(view)
     if view.dispatches:
         yield Text(f"\nDispatches that changed ({view.dispatches.total:,}; --dispatch NAME tells more)", "bold")
     for alike in _changes(explanation.dispatches):
-        yield from _change(alike)
+        yield from _change(alike, backend)
     if view.rest:
         yield Text(view.rest, "dim")
     yield from _components(view)
@@ -181,17 +186,23 @@ def _changes(dispatches: Sequence[DispatchDelta]) -> Sequence[Sequence[DispatchD
     return tuple(changes.values())
 
 
-def _change(alike: Sequence[DispatchDelta]) -> _Parts:
+def _change(alike: Sequence[DispatchDelta], backend: str) -> _Parts:
     """One change, and the dispatches that it is true of: blocks, as names are long and terminals narrow."""
     lines, known = [dispatch_line(delta) for delta in alike], [_grown(delta) for delta in alike]
     about = lines[0]
     sums = [plural(len(alike), "dispatch")] if len(alike) > 1 else []
-    sums += [f"code {signed(sum(filter(None, known)))}"] if len(alike) > 1 and None not in known else []
+    sums += (
+        [f"{code_words('code', backend)} {signed(sum(filter(None, known)))}"]
+        if len(alike) > 1 and None not in known
+        else []
+    )
     note = f": {about.note}" if about.note else ""
     yield Padding(Text.assemble((about.cause, "bold"), *(f", {part}" for part in sums), note), (0, 0, 0, 2))
     equal: list[str] = []
     for line in lines:
-        numbers = [f"{label} {number.text}" for label, number in line.numbers.items() if number.differs]
+        numbers = [
+            f"{_label(label, backend)} {number.text}" for label, number in line.numbers.items() if number.differs
+        ]
         if not numbers:
             equal.append(line.name)
             continue
@@ -202,6 +213,11 @@ def _change(alike: Sequence[DispatchDelta]) -> _Parts:
         yield Padding(Text.assemble(words, (", ".join(equal), "cyan")), (0, 0, 0, 4))
 
 
+def _label(label: str, backend: str) -> str:
+    """What a number of a dispatch is called there."""
+    return code_words(label, backend) if label == "code" else label
+
+
 def _grown(delta: DispatchDelta) -> int | None:
     """Head − base of its code, where what is there is known; a side without it has none."""
     sizes = [side.code_bytes if side else 0 for side in (delta.base, delta.head)]
@@ -209,7 +225,7 @@ def _grown(delta: DispatchDelta) -> int | None:
     return None if base is None or head is None else head - base
 
 
-def _dispatch_parts(delta: DispatchDelta) -> _Parts:
+def _dispatch_parts(delta: DispatchDelta, backend: str) -> _Parts:
     line, known = dispatch_line(delta), delta.head or delta.base
     kind = f" ({clean(known.kind)}, in {clean(known.executable)})" if known else ""
     yield Text.assemble("\n", (clean(delta.name), "bold cyan"), kind)
@@ -220,7 +236,7 @@ def _dispatch_parts(delta: DispatchDelta) -> _Parts:
     table = table_of("", "", "base → head")
     for label, number in line.numbers.items():
         if number.known:
-            table.add_row(label, number.text)
+            table.add_row(_label(label, backend), number.text)
     yield table
     for name, side in (("base", delta.base), ("head", delta.head)):
         if side and side.strategy:

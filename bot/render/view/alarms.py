@@ -139,7 +139,7 @@ def _alarm(facts: Facts, findings: Sequence[Finding], cause: str) -> Alarm:
     first = whole_of(findings[0], findings)
     said = finding_words(facts, first)
     others = [one for one in findings if one is not first and not _is_part(one, first)]
-    also = phrase(" · also ", ", ".join(map(_short, others[:_ALSO])), _more(others)) if others else ()
+    also = phrase(" · also ", ", ".join(_short(facts, one) for one in others[:_ALSO]), _more(others)) if others else ()
     head = facts.deltas[first.key].head
     once = " · compiled once" if head is not None and head.compiles == 1 else ""
     return Alarm(MARKS[mark_of(first)], first.weight, phrase(said, also, f" · {cause}" if cause else "", once))
@@ -153,16 +153,17 @@ def _more(others: Sequence[Finding]) -> str:
     return f" and {len(others) - _ALSO} more" if len(others) > _ALSO else ""
 
 
-def _short(finding: Finding) -> str:
+def _short(facts: Facts, finding: Finding) -> str:
     """`executables +2`."""
     if finding.metric is None:
         return finding.limit.replace("-", " ")
     metric = METRIC_BY_ID[finding.metric]
+    label = facts.label(metric, finding.key)
     if finding.kind == "limit":
-        return f"{metric.label} {amount(finding.head, metric.unit)}, over its limit"
+        return f"{label} {amount(finding.head, metric.unit)}, over its limit"
     if finding.head is None or finding.base is None:
-        return f"{metric.label} {amount(finding.head, metric.unit)}"
-    return f"{metric.label} {signed(finding.head - finding.base, metric.unit)}"
+        return f"{label} {amount(finding.head, metric.unit)}"
+    return f"{label} {signed(finding.head - finding.base, metric.unit)}"
 
 
 def finding_words(facts: Facts, finding: Finding) -> Phrase:
@@ -171,7 +172,7 @@ def finding_words(facts: Facts, finding: Finding) -> Phrase:
     if finding.metric is None:
         return phrase(cell, " ", state_words(facts.deltas[finding.key]))
     metric = METRIC_BY_ID[finding.metric]
-    about = phrase(f"{metric.label}, ", cell, ": ")
+    about = phrase(f"{facts.label(metric, finding.key)}, ", cell, ": ")
     if finding.head is None:
         return phrase(about, f"{amount(finding.base, metric.unit)} on base, not known any more")
     values = (
@@ -224,7 +225,11 @@ def _budget(facts: Facts, one: Budget) -> Phrase:
     shown = f"{share:.1f}" if one.head == one.limit or round(share, 1) < 100 else ">99.9"
     said = f": {one.head:,} of {amount(one.limit, metric.unit)}, {shown} %"
     return phrase(
-        f"{metric.label} of ", code(clip(one.key.model, NAME_LIMIT)), " on ", code(facts.short[one.key.target]), said
+        f"{facts.label(metric, one.key)} of ",
+        code(clip(one.key.model, NAME_LIMIT)),
+        " on ",
+        code(facts.short[one.key.target]),
+        said,
     )
 
 

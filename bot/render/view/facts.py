@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from bot.core import selecting
-from bot.core.metrics import ARTIFACT_PARTS
+from bot.core.metrics import ARTIFACT_PARTS, Metric
+from bot.core.parts import metric_words
 from bot.core.rules.delta import STATES, CellDelta, outcome
 from bot.core.values.snapshot import Cell, CellKey
 from bot.core.values.verdict import Finding
@@ -38,6 +39,7 @@ class Facts:
         short: target → the name for narrow columns; unique.
         rules: mark, rule and limit of the findings → a number for footnotes, from 1, the worst first.
         measured_targets, models: those that have a cell which is more than unmeasured.
+        backends: target → its backend.
     """
 
     report: Report
@@ -48,6 +50,11 @@ class Facts:
     measured_targets: frozenset[str]
     models: frozenset[str]
     rules: Mapping[RuleKey, int]
+    backends: Mapping[str, str]
+
+    def label(self, metric: Metric, key: CellKey) -> str:
+        """What a metric is called in a cell."""
+        return metric_words(metric, self.backends.get(key.target, ""))
 
     def mark(self, key: CellKey) -> str:
         """`fail`, `accepted`, `warn` or nothing: the worst finding of a cell, where accepted ones do not fail."""
@@ -84,7 +91,8 @@ def build_facts(report: Report) -> Facts:
     deltas = {delta.key: delta for delta in report.deltas}
     keys = dict.fromkeys(rule_key(finding) for finding in report.verdict.findings)
     rules = {key: number for number, key in enumerate(keys, 1)}
-    return Facts(report, states, dict(findings), deltas, short_names(targets, backends), measured, models, rules)
+    short = short_names(targets, backends)
+    return Facts(report, states, dict(findings), deltas, short, measured, models, rules, backends)
 
 
 def whole_of(finding: Finding, findings: Iterable[Finding]) -> Finding:

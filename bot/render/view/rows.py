@@ -22,7 +22,7 @@ class MetricRow:
 
     Attributes:
         target: the short name.
-        metric: the metric's label; empty where the state of the cell is meant.
+        metric: what the metric is called there; empty where the state of the cell is meant.
         mark: symbol of the finding, with the number of the rule's footnote; empty without one.
         note: that number.
         level: `fail`, `warn` or empty.
@@ -48,7 +48,7 @@ def metric_row(
     facts: Facts, key: CellKey, metric: Metric, values: tuple[int | None, int | None], finding: Finding | None
 ) -> MetricRow:
     """A row; `values` are base and head."""
-    names = (clip(key.model, NAME_LIMIT), facts.short[key.target], metric.label, metric.unit)
+    names = (clip(key.model, NAME_LIMIT), facts.short[key.target], facts.label(metric, key), metric.unit)
     return MetricRow(*names, *values, **_said(facts, finding))
 
 

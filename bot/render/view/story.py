@@ -28,8 +28,12 @@ NUMBERS = (
     ("workgroup_bytes", "workgroup memory", "bytes"),
     ("vgprs", "VGPRs", "count"),
     ("sgprs", "SGPRs", "count"),
+    ("agprs", "AGPRs", "count"),
     ("vgpr_spills", "VGPR spills", "count"),
     ("sgpr_spills", "SGPR spills", "count"),
+    ("registers", "registers", "count"),
+    ("spill_bytes", "spills", "bytes"),
+    ("sass_bytes", "SASS", "bytes"),
 )
 """The numbers of an entry point: field, label and unit."""
 

@@ -85,7 +85,7 @@ def everything(facts: Facts) -> Total:
 
 
 def _total(facts: Facts, target: str, deltas: Sequence[CellDelta], worst: Finding | None) -> Total:
-    said = _worst(worst) if worst else _largest(deltas)
+    said = _worst(facts, worst) if worst else _largest(deltas)
     level = worst.weight if worst and worst.weight != "pass" else ""
     return replace(_sum(facts.short[target], deltas), worst=said, level=level)
 
@@ -99,13 +99,15 @@ def _sum(target: str, deltas: Sequence[CellDelta]) -> Total:
     return Total(target, len(both), sum(base for base, _ in both), sum(head for _, head in both), larger, smaller)
 
 
-def _worst(finding: Finding) -> Phrase:
+def _worst(facts: Facts, finding: Finding) -> Phrase:
     """``❌ +66.5 % `m` ``; where it is not the artifact, of what."""
     mark = "💥" if finding.limit == "newly-broken" and not finding.accepted else MARKS[mark_of(finding)]
     if finding.metric is None:
         what = finding.limit.replace("-", " ")
     else:
-        label = "" if finding.metric == "artifact_bytes" else f"{METRIC_BY_ID[finding.metric].label} "
+        label = (
+            "" if finding.metric == "artifact_bytes" else f"{facts.label(METRIC_BY_ID[finding.metric], finding.key)} "
+        )
         what = f"{label}{_step(finding)}"
     return phrase(f"{mark} {what} ", code(clip(finding.key.model, _NAME)))
 

@@ -1,0 +1,70 @@
+"""Owns what of two cells may be held against each other: a figure counts only where both sides made it the same way.
+
+Machine code of cuda is the assembler's as much as the compiler's: figures of two versions of it, or of one side that
+had none, say nothing of the change. And a metric that base does not even name is younger than the program that measured
+it: it did not come with the change. One that head does not name is lost, as a snapshot must not be able to hide it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from msgspec import structs
+
+from bot.core.values.snapshot import Cell
+
+ASSEMBLED = ("registers_max", "spill_bytes", "sass_bytes")
+"""Metrics that the assembler makes, and fields of a dispatch that it makes."""
+OF_DISPATCH = ("registers", "spill_bytes", "sass_bytes")
+FIRST = frozenset(
+    [
+        "artifact_bytes",
+        "executable_bytes",
+        "vm_bytes",
+        "rodata_bytes",
+        "unattributed_bytes",
+        "executables",
+        "entry_points",
+        "dispatch_sites",
+        "dispatch_regions",
+        "memory_bound_sites",
+        "linalg_ops",
+        "stack_max_bytes",
+        "stack_alloca_bytes",
+        "workgroup_memory_max_bytes",
+        "compile_cpu_ms",
+        "compile_peak_rss_kib",
+    ]
+)
+"""Metrics that every version has measured."""
+TOO_OLD = "base was measured by a version of code-size-bot that did not measure it"
+
+
+def comparable(base: Cell | None, head: Cell | None) -> tuple[Cell | None, Cell | None]:
+    """Both cells, None in place of what cannot be compared, with its reason."""
+    if base is None or head is None or not (base.measured and head.measured):
+        return base, head
+    if base.assembler != head.assembler:
+        why = f"not compared: base has {_made_by(base)}, head {_made_by(head)}"
+        base, head = _without_machine_code(base, why), _without_machine_code(head, why)
+    young = head.metrics.keys() - base.metrics.keys() - FIRST
+    return (_without(base, young, TOO_OLD), _without(head, young, TOO_OLD)) if young else (base, head)
+
+
+def _made_by(cell: Cell) -> str:
+    return f"machine code of {cell.assembler}" if cell.assembler else "no machine code of an assembler"
+
+
+def _without_machine_code(cell: Cell, why: str) -> Cell:
+    unmade = dict.fromkeys(OF_DISPATCH)
+    dispatches = tuple(structs.replace(dispatch, **unmade) for dispatch in cell.dispatches)
+    return replace(_without(cell, ASSEMBLED, why), dispatches=dispatches)
+
+
+def _without(cell: Cell, names: Collection[str], why: str) -> Cell:
+    """The cell with None for these metrics, in all that its command gave."""
+    unknown = dict.fromkeys(names)
+    others = tuple(structs.replace(other, metrics={**other.metrics, **unknown}) for other in cell.others)
+    reasons = {**cell.reasons, **dict.fromkeys(names, why)}
+    return replace(cell, metrics={**cell.metrics, **unknown}, reasons=reasons, others=others)
