@@ -25,8 +25,9 @@ EXAMPLES = """examples:
   code-size-bot compare --base main.json --head dist/iree_base_compiler-3.14.0-cp311-cp311-linux_x86_64.whl
   code-size-bot report --base main.json --head head.json --out out
 
-SPEC is a release (3.13.0 or iree-base-compiler==3.13.0), a wheel file or a directory of wheels, an iree-compile
-binary, a virtual environment or build directory holding one, or (compare) a snapshot.json measured earlier.
+SPEC is a release (3.13.0, iree-base-compiler==3.13.0, the dated 3.14.0rc20261101), latest or nightly, a wheel file or a
+directory of wheels, an iree-compile binary, a virtual environment or build directory holding one, or (compare) a
+snapshot.json measured earlier. Nightly releases need compiler.find_links of a configuration, or PIP_FIND_LINKS.
 
 exit codes: 0 pass or warn, 1 the verdict is fail, 2 bad usage, configuration or input, 3 GitHub or network,
 4 a compiler could not be had, 5 no verdict: nothing could be compared, or an internal error, 130 interrupted

@@ -22,6 +22,7 @@ from bot.commands.setup.listing import listed, table
 from bot.commands.shards.merge import merge
 from bot.commands.shards.plan import plan_shards
 from bot.core.codec.json_text import canonical
+from bot.core.rules.sharding import agreed
 from bot.core.values.verdict import Verdict
 from bot.errors import InputError
 from bot.github.secrecy import hide_secrets
@@ -41,6 +42,7 @@ def _text(path: Path | None) -> str | None:
 
 
 def _request(arguments: argparse.Namespace, specs: dict[str, str | None], show: TerminalShow) -> Request:
+    plan, plan_at = _text(getattr(arguments, "plan", None)), str(getattr(arguments, "plan", None) or "")
     return Request(
         specs={side: spec for side, spec in specs.items() if spec},
         config=chosen_config(arguments.config, show.say),
@@ -50,8 +52,9 @@ def _request(arguments: argparse.Namespace, specs: dict[str, str | None], show: 
         cache=arguments.cache,
         out=getattr(arguments, "out", Path("out")),
         shard=getattr(arguments, "shard", (1, 1)),
-        plan=_text(getattr(arguments, "plan", None)),
-        plan_at=str(getattr(arguments, "plan", None) or ""),
+        plan=plan,
+        plan_at=plan_at,
+        releases=agreed(plan, plan_at) if plan else {},
     )
 
 

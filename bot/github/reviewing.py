@@ -103,7 +103,8 @@ def shards(services: Services) -> Matrix:
     with opened(services, _head(services)) as (_, head):
         cells = head.selected(services).cells
         store = store_of(services, head.config)
-        return matrix(cells, services.inputs.shards, nearest_costs(services, store, head))
+        costs = nearest_costs(services, store, head)
+        return matrix(cells, services.inputs.shards, costs, head.moving(services.cancel))
 
 
 def _head(services: Services) -> Wanted:
