@@ -13,6 +13,7 @@ from bot.cli.doctor import examine
 from bot.cli.showing import TerminalShow, for_log
 from bot.commands.compare import compare
 from bot.commands.measure import measure
+from bot.commands.pin_report import pin_report
 from bot.commands.report import report
 from bot.commands.setup.cache import prune
 from bot.commands.setup.cache import show as shown_cache
@@ -76,6 +77,11 @@ def _compare(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) 
     specs = {"base": arguments.base, "head": arguments.head, "both": arguments.compiler}
     request = replace(_request(arguments, specs, show), configs=configs, tried=tuple(arguments.flags))
     return _exit_code(compare(request, show, cancel))
+
+
+def _pin_report(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> int:
+    request = _request(arguments, {"base": arguments.old, "head": arguments.new}, show)
+    return _exit_code(pin_report(request, arguments.steps, show, cancel))
 
 
 def _measure(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> None:
@@ -144,6 +150,7 @@ def _action(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -
 HANDLERS: dict[str, Callable[[argparse.Namespace, TerminalShow, Cancel], int | None]] = {
     "init": _init,
     "compare": _compare,
+    "pin-report": _pin_report,
     "measure": _measure,
     "calibrate": _calibrate,
     "merge": _merge,

@@ -14,6 +14,7 @@ from pathlib import Path
 from bot.commands.publishing import publish
 from bot.core.rules.spec import Sought
 from bot.core.values.planned import SIDES
+from bot.core.values.snapshot import Snapshot
 from bot.core.values.verdict import Verdict
 from bot.core.values.whole_report import Baseline
 from bot.errors import UsageError
@@ -56,6 +57,21 @@ class _Side:
 
 def compare(request: Request, show: Show, cancel: Cancel) -> Verdict:
     """Measure both sides where they are not known yet, compare, judge, and write the report."""
+    found = both_sides(request, show, cancel)
+    return publish(request, found.rules, found.sides["base"], found.sides["head"], found.baseline, show)
+
+
+@dataclass(frozen=True, slots=True)
+class BothSides:
+    """Both sides measured or read, and what they are judged by."""
+
+    rules: Config
+    sides: Mapping[str, Snapshot]
+    baseline: Baseline
+
+
+def both_sides(request: Request, show: Show, cancel: Cancel) -> BothSides:
+    """Measure both sides where they are not known yet; raises where nobody names their compilers."""
     asked = _sides(request)
     require_writable(request.out)
     _require_compilers(request, asked)
@@ -63,8 +79,7 @@ def compare(request: Request, show: Show, cancel: Cancel) -> Verdict:
     plans = [_plan(side, one, request, show, cancel) for side, one in asked.items() if side not in known]
     rules = replace(asked["base"].config, timeout_seconds=asked["head"].config.timeout_seconds)
     sides = measured(plans, known, request, rules, show, cancel)
-    baseline = Baseline(asked["base"].rule, sides["base"].source.sha)
-    return publish(request, rules, sides["base"], sides["head"], baseline, show)
+    return BothSides(rules, sides, Baseline(asked["base"].rule, sides["base"].source.sha))
 
 
 def _plan(side: str, one: _Side, request: Request, show: Show, cancel: Cancel) -> SidePlan:

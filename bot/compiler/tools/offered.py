@@ -55,8 +55,9 @@ def newest(moving: str, places: Places, cancel: Cancel) -> str:
 
 
 def between(old: str, new: str, places: Places, cancel: Cancel) -> tuple[str, ...]:
-    """The releases strictly between two, the oldest first; pre-releases only where one of the two is one."""
-    ends = Version(old), Version(new)
-    dated = any(end.is_prerelease for end in ends)
-    found = (version for version in offered(places, cancel) if ends[0] < version < ends[1])
-    return tuple(str(version) for version in found if dated or not version.is_prerelease)
+    """The releases strictly between two, on the way from the one; pre-releases only where one of the two is one."""
+    first, last = sorted(ends := (Version(old), Version(new)))
+    dated = first.is_prerelease or last.is_prerelease
+    found = [version for version in offered(places, cancel) if first < version < last]
+    ordered = found if ends[0] == first else found[::-1]
+    return tuple(str(version) for version in ordered if dated or not version.is_prerelease)

@@ -110,6 +110,12 @@ def release_of(text: str) -> str | None:
         return None
 
 
+def release_in(shown: str) -> str | None:
+    """The same of what a snapshot tells of its SPEC: `nightly = iree-base-compiler==…` is the release that it was."""
+    moving, _, resolved = shown.rpartition(RESOLVED)
+    return release_of(resolved if moving in MOVING else shown)
+
+
 def requirement_of(line: str) -> str:
     """The requirement in a line of a requirements file, without what may follow it; empty where it has none."""
     return _AFTER.sub("", line, count=1).strip()
