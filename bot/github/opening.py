@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bot.compiler.repository import Repository, repository_of
 from bot.compiler.tools.offered import newest
-from bot.core.rules.spec import MOVING, Places, Sought, is_address, release_of
+from bot.core.rules.spec import MOVING, PROJECT, Places, Sought, is_address, release_of
 from bot.core.values.context import RunContext
 from bot.errors import BotError, ConfigError, InputError, Interrupted, UsageError
 from bot.github.services import Services
@@ -65,18 +65,25 @@ class Opened:
         if choice.requirements is not None:
             path = (self.tree / self.config_name).parent / choice.requirements
             _require_inside(self.tree, [path])
-            return sought_compiler(path, self.tree)
+            found = sought_compiler(path, self.tree)
+            return replace(found, notes=tuple(note.replace(f"{self.tree}/", "") for note in found.notes))
         if found := choice.head or choice.base:
             return Sought(found)
         hint = "pin it there: compiler: {requirements: FILE} or {head: SPEC}; or give the inputs base and head"
         what = "no compiler is named" if self.config_name else f"no compiler is named: {_LOOKED_FOR}"
         raise UsageError(what, where=self.config_name or CONFIG_NAMES[0], hint=hint)
 
-    def plan(self, side: str, services: Services, request: Request | None = None) -> SidePlan:
-        """The side, ready to be measured."""
-        request = request or services.request
+    @property
+    def places(self) -> Places:
+        """Where wheels are looked for, beside the index; raises as `sought` does."""
+        return self.sought.places + Places(self.config.compiler.find_links)
+
+    def plan(self, side: str, services: Services, request: Request | None = None, release: str = "") -> SidePlan:
+        """The side, ready to be measured; with another release in place of its own compiler, if one is named."""
+        request, show, cancel = request or services.request, services.show, services.cancel
         with _named_from_top(self.tree):
-            return prepare(side, self.sought, request, self.config, self.repository, services.show, services.cancel)
+            sought = Sought(f"{PROJECT}=={release}", self.places) if release else self.sought
+            return prepare(side, sought, request, self.config, self.repository, show, cancel)
 
     def moving(self, cancel: Cancel) -> dict[str, str]:
         """Its SPEC and the release that this is now, where it names another one from time to time."""
@@ -84,8 +91,7 @@ class Opened:
             sought = self.sought
         except (ConfigError, UsageError):  # whoever measures is told
             return {}
-        places = sought.places + Places(self.config.compiler.find_links)
-        return {sought.spec: newest(sought.spec, places, cancel)} if sought.spec in MOVING else {}
+        return {sought.spec: newest(sought.spec, self.places, cancel)} if sought.spec in MOVING else {}
 
     def selected(self, services: Services) -> Planned:
         """The models, targets and cells that this run looks at."""

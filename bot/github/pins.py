@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bot.compiler.caches.cell_cache import TextStore
-from bot.core.rules.spec import PROJECT, Places, Sought, release_in
+from bot.core.rules.spec import release_in
 from bot.core.values.whole_report import Report
 from bot.errors import BotError, Interrupted
 from bot.github.opening import Opened
 from bot.github.services import Services
 from bot.inputs.config import Config
 from bot.measurement.between import measure_between, offered_between, spread
-from bot.measurement.prepare import prepare
 from bot.measurement.run import SidePlan
 from bot.render.text.filters import plural
 from bot.render.view.changes import changes
@@ -38,18 +37,14 @@ def told_as_pin(made: Report, services: Services, head: Opened, rules: Config) -
 
 
 def _stepped(made: Report, ends: list[str], services: Services, head: Opened, rules: Config) -> Report:
-    places = head.sought.places + Places(head.config.compiler.find_links)
-    sides = {"base": made.base, "head": made.head}
-    between = offered_between(sides, places, services.cancel)
+    sides, show, cancel = {"base": made.base, "head": made.head}, services.show, services.cancel
+    between = offered_between(sides, head.places, cancel)
     names = spread(between, services.inputs.steps)
-    services.show.say(f"{plural(len(between), 'release')} between {ends[0]} and {ends[1]}, {len(names)} measured")
+    show.say(f"{plural(len(between), 'release')} between {ends[0]} and {ends[1]}, {len(names)} measured")
 
     def plan(release: str) -> SidePlan:
-        sought = Sought(f"{PROJECT}=={release}", places)
-        request, show, cancel = services.request, services.show, services.cancel
-        return prepare("head", sought, request, head.config, head.repository, show, cancel)
+        return head.plan("head", services, release=release)
 
-    show, cancel = services.show, services.cancel
     middle = measure_between(names, made.base, plan, services.request, rules, show, cancel)
     way = [(ends[0], made.base), *middle, (ends[1], made.head)]
     return stepped(made, way, between, rules, TextStore(services.request.cache).load)
