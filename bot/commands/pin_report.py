@@ -7,14 +7,15 @@ from dataclasses import replace
 
 from bot.commands.compare import BothSides, both_sides
 from bot.compiler.caches.cell_cache import TextStore
-from bot.core.rules.spec import PROJECT, Places, Sought, release_in
+from bot.compiler.tools.offered import offered
+from bot.core.rules.spec import MOVING, PROJECT, Places, Sought, release_in, release_of
 from bot.core.values.snapshot import Snapshot
 from bot.core.values.verdict import Verdict
 from bot.core.values.whole_report import Report
 from bot.errors import UsageError
 from bot.inputs.config import load_config
 from bot.measurement.between import Steps, measure_between, offered_between, spread
-from bot.measurement.prepare import Request, Show, prepare, repository_at
+from bot.measurement.prepare import Request, Show, is_snapshot, prepare, repository_at
 from bot.measurement.run import SidePlan
 from bot.render.markdown.comment import render_pin
 from bot.render.text.filters import plural
@@ -23,6 +24,8 @@ from bot.reporting.steps import stepped
 from bot.reporting.writing import write_report
 from bot.system.files import write_atomically
 from bot.system.processes import Cancel
+
+_OPTIONS = {"base": "--from", "head": "--to"}
 
 
 def pin_report(request: Request, most: Steps, show: Show, cancel: Cancel) -> Verdict:
@@ -34,6 +37,8 @@ def pin_report(request: Request, most: Steps, show: Show, cancel: Cancel) -> Ver
     Raises:
         UsageError: steps are wanted, and a side is no release.
     """
+    if most != 0:
+        _require_steps(request, cancel)
     found = both_sides(request, show, cancel)
     texts, sides = TextStore(request.cache).load, found.sides
     made = replace(reported(found.rules, sides["base"], sides["head"], found.baseline, texts), pin=True)
@@ -46,6 +51,19 @@ def pin_report(request: Request, most: Steps, show: Show, cancel: Cancel) -> Ver
     show.report(made, [*files, request.out / "pin.md"])
     require_verdict(made, request.out)
     return made.verdict
+
+
+def _require_steps(request: Request, cancel: Cancel) -> None:
+    """Find out before the two ends are measured that there can be no steps: no releases, or no list of them."""
+    for side, option in _OPTIONS.items():
+        spec = request.specs[side]
+        if spec not in MOVING and not is_snapshot(spec) and not release_of(spec):
+            raise _no_release(option)
+    offered(Places(load_config(request.config, models=False).compiler.find_links), cancel)
+
+
+def _no_release(option: str) -> UsageError:
+    return UsageError("is no release, so that there are none between", where=option, hint="leave out --steps")
 
 
 def _with_steps(made: Report, found: BothSides, request: Request, most: Steps, show: Show, cancel: Cancel) -> Report:
@@ -69,5 +87,4 @@ def _releases(sides: Mapping[str, Snapshot]) -> tuple[str, str]:
     found = {side: release_in(snapshot.compiler.spec) for side, snapshot in sides.items()}
     if found["base"] and found["head"]:
         return found["base"], found["head"]
-    option = "--from" if not found["base"] else "--to"
-    raise UsageError("is no release, so that there are none between", where=option, hint="leave out --steps")
+    raise _no_release(next(option for side, option in _OPTIONS.items() if not found[side]))

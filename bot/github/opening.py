@@ -65,8 +65,8 @@ class Opened:
         if choice.requirements is not None:
             path = (self.tree / self.config_name).parent / choice.requirements
             _require_inside(self.tree, [path])
-            found = sought_compiler(path, self.tree)
-            return replace(found, notes=tuple(note.replace(f"{self.tree}/", "") for note in found.notes))
+            pin = sought_compiler(path, self.tree)
+            return replace(pin, notes=tuple(note.replace(f"{self.tree}/", "") for note in pin.notes))
         if found := choice.head or choice.base:
             return Sought(found)
         hint = "pin it there: compiler: {requirements: FILE} or {head: SPEC}; or give the inputs base and head"
@@ -91,7 +91,8 @@ class Opened:
             sought = self.sought
         except (ConfigError, UsageError):  # whoever measures is told
             return {}
-        return {sought.spec: newest(sought.spec, self.places, cancel)} if sought.spec in MOVING else {}
+        with _named_from_top(self.tree):
+            return {sought.spec: newest(sought.spec, self.places, cancel)} if sought.spec in MOVING else {}
 
     def selected(self, services: Services) -> Planned:
         """The models, targets and cells that this run looks at."""

@@ -60,6 +60,8 @@ def test_every_release_between_is_a_step(home: Path, capsys: pytest.CaptureFixtu
     assert out.out.index("Releases between") < out.out.index("base → head")
     assert not pin.startswith("<!--") and "<details>" not in pin
     assert pin.index("**Releases between**") < pin.index("| target | change |")
+    page = (home / "out" / "report.html").read_text()
+    assert page.index("<h2>Root causes</h2>") < page.index("<h2>Releases between</h2>")
     line = next(line for line in pin.splitlines() if line.startswith("- **3\\.9.0 → 3.10.0**: "))
     assert f"+{sizes[1]:,} B" in line and "1 larger, 0 smaller" in line
 
@@ -104,6 +106,11 @@ def test_a_release_that_cannot_be_had_is_left_out(home: Path, capsys: pytest.Cap
 def test_what_is_no_release_has_none_between(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     wheel = str(home / "dist" / wheel_name("3.9.0"))
     assert run(wheel, "3.12.0") in (0, 1)
+    assert run(wheel, "3.12.0", "--out", "measured") in (0, 1)
+    capsys.readouterr()
+    for spec in (wheel, "measured/base.json"):
+        assert run("3.12.0", spec, "--steps", "2") == 2
+        assert "--to: is no release, so that there are none between" in capsys.readouterr().err
     assert run(wheel, "3.12.0", "--steps", "2") == 2
     assert "--from: is no release, so that there are none between (leave out --steps)" in capsys.readouterr().err
 

@@ -25,6 +25,7 @@ from bot.system.files import PART_PREFIX, make_directory, open_to_others, tempor
 from bot.system.processes import Cancel, Outcome, run
 
 _LARGEST_UNPACKED_BYTES = 4 << 30
+NIGHTLIES_HINT = "nightly releases are on a page of their own: name it as compiler.find_links or in PIP_FIND_LINKS"
 _INDEX = Places()
 _ANSWER_SECONDS = 3
 """How long the index may take to answer somebody who only asks whether it is there."""
@@ -90,9 +91,6 @@ def _unavailable(version: str, outcome: Outcome, places: Places) -> CompilerUnav
         return CompilerUnavailable("no such release for this machine and Python", where=where, hint=hint)
     what = f"could not be fetched: {reason(outcome)}"
     return CompilerUnavailable(what, where=where, hint=f"check the network and the index{more}")
-
-
-NIGHTLIES_HINT = "nightly releases are on a page of their own: name it as compiler.find_links or in PIP_FIND_LINKS"
 
 
 def reason(outcome: Outcome) -> str:
