@@ -31,6 +31,16 @@ def limit(text: str) -> int:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
+def steps(text: str) -> int | None:
+    """How many releases between two are looked at; None for all."""
+    from bot.inputs.units import parse_steps  # likewise
+
+    try:
+        return parse_steps(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
 def flags(text: str) -> tuple[str, ...]:
     """Compiler flags, quoted as in a shell."""
     from bot.inputs.flags import parse_flags  # likewise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from pathlib import Path
 
 from bot.compiler.tools.ptxas import HOW_TO_GET_IT, installed
 from bot.compiler.tools.wheels import newest_release
-from bot.core.rules.spec import PROJECT
+from bot.core.rules.spec import PROJECT, without_secrets
 from bot.errors import BotError
 from bot.inputs.config import CONFIG_NAMES, load_config
 from bot.render.text.filters import plural
@@ -69,6 +70,16 @@ def _index(cancel: Cancel) -> Check:
         return Check("package index", error.what, hint)
 
 
+def _links() -> Check:
+    """The pages that the environment gives pip, and those of the configuration here, in this order."""
+    try:
+        config = load_config(_here()).compiler.find_links
+    except BotError:  # told in a line of its own
+        config = ()
+    told = [without_secrets(link) for link in (*os.environ.get("PIP_FIND_LINKS", "").split(), *config)]
+    return Check("find-links", ", ".join(told) or "none: nightly releases need compiler.find_links or PIP_FIND_LINKS")
+
+
 def _loaded(what: str, path: Path | None, hint: str) -> Check:
     try:
         config = load_config(path)
@@ -78,9 +89,13 @@ def _loaded(what: str, path: Path | None, hint: str) -> Check:
     return Check(what, f"{path}: {found}" if path else found)
 
 
+def _here() -> Path | None:
+    return next((Path(name) for name in CONFIG_NAMES if Path(name).is_file()), None)
+
+
 def _config() -> Check:
     """The one that the action would take if this directory was the top of the repository."""
-    path = next((Path(name) for name in CONFIG_NAMES if Path(name).is_file()), None)
+    path = _here()
     if path is None:
         return Check("configuration", f"none here ({', '.join(CONFIG_NAMES)}): code-size-bot init writes one")
     return _loaded("configuration", path, "correct the file: nothing that needs it can run")
@@ -101,7 +116,7 @@ def _cache(cache: Path) -> Check:
 def examine(cache: Path, cancel: Cancel) -> bool:
     """Print one line a check; True where nothing has to be fixed."""
     suite = _loaded("default suite", None, "install the bot again")
-    fetching = (_python(), _git(cancel), _pip(cancel), _index(cancel), _onnx(), _ptxas())
+    fetching = (_python(), _git(cancel), _pip(cancel), _index(cancel), _links(), _onnx(), _ptxas())
     checks = (*fetching, suite, _config(), _cache(cache), Check("cores", str(cores())))
     for check in checks:
         mark = "missing" if check.hint else "ok"

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bot import __version__
-from bot.cli.argument_types import directory, flags, limit, path, positive, shard, spec
+from bot.cli.argument_types import directory, flags, limit, path, positive, shard, spec, steps
 from bot.cli.parsing import Parser
 from bot.system.defaults import cores, default_cache, default_limit
 
@@ -25,8 +25,9 @@ EXAMPLES = """examples:
   code-size-bot compare --base main.json --head dist/iree_base_compiler-3.14.0-cp311-cp311-linux_x86_64.whl
   code-size-bot report --base main.json --head head.json --out out
 
-SPEC is a release (3.13.0 or iree-base-compiler==3.13.0), a wheel file or a directory of wheels, an iree-compile
-binary, a virtual environment or build directory holding one, or (compare) a snapshot.json measured earlier.
+SPEC is a release (3.13.0, iree-base-compiler==3.13.0, the dated 3.14.0rc20261101), latest or nightly, a wheel file or a
+directory of wheels, an iree-compile binary, a virtual environment or build directory holding one, or (compare) a
+snapshot.json measured earlier. Nightly releases need compiler.find_links of a configuration, or PIP_FIND_LINKS.
 
 exit codes: 0 pass or warn, 1 the verdict is fail, 2 bad usage, configuration or input, 3 GitHub or network,
 4 a compiler could not be had, 5 no verdict: nothing could be compared, or an internal error, 130 interrupted
@@ -92,6 +93,20 @@ def _compare(parser: argparse.ArgumentParser) -> None:
     for side, rules in (("base", ", and the rules"), ("head", "")):
         text = f"models, targets and flags of the {side} side{rules} (default: --config)"
         parser.add_argument(f"--{side}-config", type=path, metavar="FILE", help=text)
+    _format(parser, "what report.json has, and nothing else,")
+    _out_directory(parser)
+    _selectors(parser)
+
+
+def _pin_report(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        f"{parser.description}. The root causes lead; with --steps the releases between are measured as well, and each "
+        "root cause is told with the step that has the very same. Writes pin.md beside the six files."
+    )
+    for option, name, text in (("from", "old", "pin before"), ("to", "new", "pin after")):
+        parser.add_argument(f"--{option}", dest=name, type=spec, required=True, metavar="SPEC", help=f"the {text}")
+    about = "releases between that are measured: all, none, or how many, spread evenly (default: none)"
+    parser.add_argument("--steps", type=steps, default=0, metavar="N", help=about)
     _format(parser, "what report.json has, and nothing else,")
     _out_directory(parser)
     _selectors(parser)
@@ -208,6 +223,11 @@ COMMANDS: dict[str, Command] = {
         "--base 3.13.0 --head 3.13.0 --flags='--iree-opt-level=O2' --model 'bert*'\n"
         "--compiler 3.13.0 --head-config edited.yml --format json",
         _compare,
+    ),
+    "pin-report": Command(
+        "tell what another release of the compiler does",
+        "--from 3.11.0 --to 3.13.0 --steps all --model 'mobilenet*'",
+        _pin_report,
     ),
     "measure": Command("measure one side into a snapshot", "--compiler 3.13.0 --out head.json --shard 1/4", _measure),
     "calibrate": Command(

@@ -13,6 +13,7 @@ from bot.cli.doctor import examine
 from bot.cli.showing import TerminalShow, for_log
 from bot.commands.compare import compare
 from bot.commands.measure import measure
+from bot.commands.pin_report import pin_report
 from bot.commands.report import report
 from bot.commands.setup.cache import prune
 from bot.commands.setup.cache import show as shown_cache
@@ -22,6 +23,7 @@ from bot.commands.setup.listing import listed, table
 from bot.commands.shards.merge import merge
 from bot.commands.shards.plan import plan_shards
 from bot.core.codec.json_text import canonical
+from bot.core.rules.sharding import agreed
 from bot.core.values.verdict import Verdict
 from bot.errors import InputError
 from bot.github.secrecy import hide_secrets
@@ -41,6 +43,7 @@ def _text(path: Path | None) -> str | None:
 
 
 def _request(arguments: argparse.Namespace, specs: dict[str, str | None], show: TerminalShow) -> Request:
+    plan, plan_at = _text(getattr(arguments, "plan", None)), str(getattr(arguments, "plan", None) or "")
     return Request(
         specs={side: spec for side, spec in specs.items() if spec},
         config=chosen_config(arguments.config, show.say),
@@ -50,8 +53,9 @@ def _request(arguments: argparse.Namespace, specs: dict[str, str | None], show: 
         cache=arguments.cache,
         out=getattr(arguments, "out", Path("out")),
         shard=getattr(arguments, "shard", (1, 1)),
-        plan=_text(getattr(arguments, "plan", None)),
-        plan_at=str(getattr(arguments, "plan", None) or ""),
+        plan=plan,
+        plan_at=plan_at,
+        releases=agreed(plan, plan_at) if plan else {},
     )
 
 
@@ -73,6 +77,11 @@ def _compare(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) 
     specs = {"base": arguments.base, "head": arguments.head, "both": arguments.compiler}
     request = replace(_request(arguments, specs, show), configs=configs, tried=tuple(arguments.flags))
     return _exit_code(compare(request, show, cancel))
+
+
+def _pin_report(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> int:
+    request = _request(arguments, {"base": arguments.old, "head": arguments.new}, show)
+    return _exit_code(pin_report(request, arguments.steps, show, cancel))
 
 
 def _measure(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> None:
@@ -141,6 +150,7 @@ def _action(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -
 HANDLERS: dict[str, Callable[[argparse.Namespace, TerminalShow, Cancel], int | None]] = {
     "init": _init,
     "compare": _compare,
+    "pin-report": _pin_report,
     "measure": _measure,
     "calibrate": _calibrate,
     "merge": _merge,

@@ -12,12 +12,14 @@ from functools import cache
 from pathlib import Path
 
 from bot.commands.publishing import publish
+from bot.core.rules.spec import Sought
 from bot.core.values.planned import SIDES
+from bot.core.values.snapshot import Snapshot
 from bot.core.values.verdict import Verdict
 from bot.core.values.whole_report import Baseline
 from bot.errors import UsageError
 from bot.inputs.config import Config, load_config
-from bot.inputs.requirements import pinned_compiler
+from bot.inputs.requirements import sought_compiler
 from bot.measurement.prepare import (
     Request,
     Show,
@@ -37,19 +39,39 @@ class _Side:
     """One side as it was asked for.
 
     Attributes:
-        spec: its compiler or snapshot; empty where nobody named one.
+        sought: its compiler or snapshot; the SPEC is empty where nobody named one.
         rule: how it was found, without directories.
         path: of its configuration; None for the packaged one.
     """
 
-    spec: str
+    sought: Sought
     rule: str
     path: Path | None
     config: Config
 
+    @property
+    def spec(self) -> str:
+        """What names its compiler or snapshot."""
+        return self.sought.spec
+
 
 def compare(request: Request, show: Show, cancel: Cancel) -> Verdict:
     """Measure both sides where they are not known yet, compare, judge, and write the report."""
+    found = both_sides(request, show, cancel)
+    return publish(request, found.rules, found.sides["base"], found.sides["head"], found.baseline, show)
+
+
+@dataclass(frozen=True, slots=True)
+class BothSides:
+    """Both sides measured or read, and what they are judged by."""
+
+    rules: Config
+    sides: Mapping[str, Snapshot]
+    baseline: Baseline
+
+
+def both_sides(request: Request, show: Show, cancel: Cancel) -> BothSides:
+    """Measure both sides where they are not known yet; raises where nobody names their compilers."""
     asked = _sides(request)
     require_writable(request.out)
     _require_compilers(request, asked)
@@ -57,15 +79,14 @@ def compare(request: Request, show: Show, cancel: Cancel) -> Verdict:
     plans = [_plan(side, one, request, show, cancel) for side, one in asked.items() if side not in known]
     rules = replace(asked["base"].config, timeout_seconds=asked["head"].config.timeout_seconds)
     sides = measured(plans, known, request, rules, show, cancel)
-    baseline = Baseline(asked["base"].rule, sides["base"].source.sha)
-    return publish(request, rules, sides["base"], sides["head"], baseline, show)
+    return BothSides(rules, sides, Baseline(asked["base"].rule, sides["base"].source.sha))
 
 
 def _plan(side: str, one: _Side, request: Request, show: Show, cancel: Cancel) -> SidePlan:
     """The side, ready to be measured; flags that are tried are the head's."""
     if side == "head":
         request = replace(request, flags=(*request.flags, *request.tried))
-    return prepare(side, one.spec, request, one.config, repository_at(one.path, cancel), show, cancel)
+    return prepare(side, one.sought, request, one.config, repository_at(one.path, cancel), show, cancel)
 
 
 def _sides(request: Request) -> dict[str, _Side]:
@@ -74,7 +95,7 @@ def _sides(request: Request) -> dict[str, _Side]:
     return {side: _Side(*_found(request, side, read(path), path), path, read(path)) for side, path in paths.items()}
 
 
-def _found(request: Request, side: str, config: Config, path: Path | None) -> tuple[str, str]:
+def _found(request: Request, side: str, config: Config, path: Path | None) -> tuple[Sought, str]:
     """A side's SPEC and how it was found: as an option says, else as its configuration does."""
     tries = _tries(request)
     other = request.specs.get("head" if side == "base" else "base", "")
@@ -82,13 +103,13 @@ def _found(request: Request, side: str, config: Config, path: Path | None) -> tu
     for name in (side, "both", *lends):
         if spec := request.specs.get(name):
             option = "--compiler" if name == "both" else f"--{name}"
-            return spec, f"{'snapshot' if is_snapshot(spec) else option} {Path(spec).name}"
+            return Sought(spec), f"{'snapshot' if is_snapshot(spec) else option} {Path(spec).name}"
     pins: Mapping[str, str | None] = {"base": config.compiler.base, "head": config.compiler.head}
     key = side if not tries else "head" if pins["head"] else "base"
     rule = f"compiler.{key} of the configuration"
     if config.compiler.requirements is not None:
-        return pinned_compiler((path.parent if path else Path()) / config.compiler.requirements), rule
-    return pins[key] or "", rule
+        return sought_compiler((path.parent if path else Path()) / config.compiler.requirements), rule
+    return Sought(pins[key] or ""), rule
 
 
 def _tries(request: Request) -> bool:

@@ -8,14 +8,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bot.compiler.repository import Repository, repository_of
-from bot.core.rules.spec import release_of
+from bot.compiler.tools.offered import newest
+from bot.core.rules.spec import MOVING, PROJECT, Places, Sought, is_address, release_of
 from bot.core.values.context import RunContext
 from bot.errors import BotError, ConfigError, InputError, Interrupted, UsageError
 from bot.github.services import Services
 from bot.inputs.config import CONFIG_NAMES, Config, config_in, load_config
-from bot.inputs.requirements import pinned_compiler
+from bot.inputs.requirements import sought_compiler
 from bot.measurement.prepare import Planned, Request, is_snapshot, planned, prepare
 from bot.measurement.run import SidePlan
+from bot.system.processes import Cancel
 
 _LOOKED_FOR = f"there is no {' and no '.join(CONFIG_NAMES)} at this commit"
 
@@ -55,26 +57,42 @@ class Opened:
     repository: Repository
 
     @property
-    def spec(self) -> str:
+    def sought(self) -> Sought:
         """The side's compiler: as given, or as its commit pins it; raises ConfigError or UsageError."""
         if self.wanted.spec:
-            return self.wanted.spec
+            return Sought(self.wanted.spec)
         choice = self.config.compiler
         if choice.requirements is not None:
             path = (self.tree / self.config_name).parent / choice.requirements
             _require_inside(self.tree, [path])
-            return pinned_compiler(path)
+            pin = sought_compiler(path, self.tree)
+            return replace(pin, notes=tuple(note.replace(f"{self.tree}/", "") for note in pin.notes))
         if found := choice.head or choice.base:
-            return found
+            return Sought(found)
         hint = "pin it there: compiler: {requirements: FILE} or {head: SPEC}; or give the inputs base and head"
         what = "no compiler is named" if self.config_name else f"no compiler is named: {_LOOKED_FOR}"
         raise UsageError(what, where=self.config_name or CONFIG_NAMES[0], hint=hint)
 
-    def plan(self, side: str, services: Services, request: Request | None = None) -> SidePlan:
-        """The side, ready to be measured."""
-        request = request or services.request
+    @property
+    def places(self) -> Places:
+        """Where wheels are looked for, beside the index; raises as `sought` does."""
+        return self.sought.places + Places(self.config.compiler.find_links)
+
+    def plan(self, side: str, services: Services, request: Request | None = None, release: str = "") -> SidePlan:
+        """The side, ready to be measured; with another release in place of its own compiler, if one is named."""
+        request, show, cancel = request or services.request, services.show, services.cancel
         with _named_from_top(self.tree):
-            return prepare(side, self.spec, request, self.config, self.repository, services.show, services.cancel)
+            sought = Sought(f"{PROJECT}=={release}", self.places) if release else self.sought
+            return prepare(side, sought, request, self.config, self.repository, show, cancel)
+
+    def moving(self, cancel: Cancel) -> dict[str, str]:
+        """Its SPEC and the release that this is now, where it names another one from time to time."""
+        try:
+            sought = self.sought
+        except (ConfigError, UsageError):  # whoever measures is told
+            return {}
+        with _named_from_top(self.tree):
+            return {sought.spec: newest(sought.spec, self.places, cancel)} if sought.spec in MOVING else {}
 
     def selected(self, services: Services) -> Planned:
         """The models, targets and cells that this run looks at."""
@@ -131,7 +149,7 @@ def _named(services: Services, text: str, side: str, own: Wanted) -> Wanted | No
     if is_snapshot(text):
         return Wanted(rule, snapshot=Path(text))
     insisted = text.startswith("ref:")
-    if not insisted and (release_of(text) or Path(text).exists()):
+    if not insisted and (text in MOVING or release_of(text) or Path(text).exists()):
         return replace(own, rule=f"{own.rule}, {rule}", spec=text)
     sha = services.git.resolve(text.removeprefix("ref:"))
     if sha is None:
@@ -185,7 +203,8 @@ def _load_inside(tree: Path, path: Path) -> Config:
     _require_inside(tree, [path])
     config = load_config(path)
     templates = [config.templates, *config.templates.rglob("*")] if config.templates else []
-    _require_inside(tree, [*config.models, *templates])
+    wheels = [Path(link) for link in config.compiler.find_links if not is_address(link)]
+    _require_inside(tree, [*config.models, *templates, *wheels])
     return config
 
 

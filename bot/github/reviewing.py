@@ -24,6 +24,7 @@ from bot.errors import BotError, InputError, Interrupted, UsageError
 from bot.github.baselines import nearest_costs, standing_for
 from bot.github.delivering import Destination, deliver, tell, told_if_broken
 from bot.github.opening import Opened, Wanted, judging_rules, opened, wanted_sides, workspace_rules
+from bot.github.pins import told_as_pin
 from bot.github.services import Services, store_of
 from bot.inputs.config import Config
 from bot.measurement.prepare import load_snapshot, measured, plan_digest, require_writable, say_failed
@@ -103,7 +104,8 @@ def shards(services: Services) -> Matrix:
     with opened(services, _head(services)) as (_, head):
         cells = head.selected(services).cells
         store = store_of(services, head.config)
-        return matrix(cells, services.inputs.shards, nearest_costs(services, store, head))
+        costs = nearest_costs(services, store, head)
+        return matrix(cells, services.inputs.shards, costs, head.moving(services.cancel))
 
 
 def _head(services: Services) -> Wanted:
@@ -134,6 +136,7 @@ def _compared(services: Services, base: Opened, head: Opened, rules: Config) -> 
     sides = _asked_twice(services, head, sides, judged_by) if services.inputs.parts else sides
     left = sides.get("base") or _nothing(base, sides["head"])
     made = reported(rules, left, sides["head"], found.baseline, TextStore(services.request.cache).load)
+    made = told_as_pin(made, services, head, rules)
     notes = (*made.notes, *found.notes, *_rules_note(base.config, head.config, services))
     return replace(made, notes=notes, broke=found.broke)
 

@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from bot.core.rules.sharding import agreed
 from bot.core.values.context import ActionInputs, RunContext
 from bot.errors import UsageError
 from bot.inputs.config import Config
@@ -62,6 +63,7 @@ class Services:
             jobs=self.inputs.jobs or cores(),
             cache=Path(self.inputs.cache) if self.inputs.cache else default_cache(),
             out=self.out,
+            releases=agreed(self.inputs.plan, "input plan") if self.inputs.plan else {},
         )
 
 

@@ -11,6 +11,7 @@ from bot.core.rules.delta import STATES
 from bot.core.values.context import ActionInputs
 from bot.errors import UsageError
 from bot.inputs.flags import parse_flags
+from bot.inputs.units import parse_steps
 
 COMMANDS = ("auto", "review", "post", "baseline", "plan", "measure")
 _MAX_PULL_REQUEST = (1 << 31) - 1
@@ -155,6 +156,13 @@ INPUTS: tuple[Input, ...] = (
     Input("shard", "For measure: which part of the plan, as I/N", "", _shard, "shard"),
     Input("plan", "For measure: the plan that shard is a part of, as plan printed it", "", str, "plan"),
     Input("parts", "Snapshots of all shards, files or globs, that together are the head side", "", _words, "parts"),
+    Input(
+        "steps",
+        "Where the pin alone is moved: releases between that are measured, too: all, none or a number (default: none)",
+        "",
+        parse_steps,
+        "steps",
+    ),
     Input("jobs", "Compiles side by side; empty: one per core", "", _count(_MAX_JOBS), "jobs"),
     Input("cache", "Directory of the cell and compiler cache, for actions/cache", "", _line, "cache"),
     Input(

@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from bot.core.codec.kinds import mistaken
 from bot.core.rules.policy import Ratio, Rule
+from bot.core.rules.spec import is_address, refused_link
 from bot.core.values.planned import Target
 from bot.core.values.verdict import Status
 from bot.errors import ConfigError
@@ -34,16 +35,18 @@ PACKAGED = Path("default")
 
 @dataclass(frozen=True, slots=True)
 class CompilerChoice:
-    """Where the compilers of the two sides come from; `requirements` excludes the other two.
+    """Where the compilers of the two sides come from; `requirements` excludes `base` and `head`.
 
     Attributes:
         base, head: a SPEC, as written; None where the file does not say.
         requirements: path in the repository of a requirements file to read on each side.
+        find_links: where wheels are looked for beside the index: HTTPS pages and directories.
     """
 
     base: str | None = None
     head: str | None = None
     requirements: str | None = None
+    find_links: tuple[str, ...] = ()
 
 
 Store = Literal["auto", "data-branch", "directory", "artifact"]
@@ -169,7 +172,7 @@ def load_config(path: Path | None = None, *, models: bool = True) -> Config:
     check_noise(source["thresholds"], rules, noise)
     return Config(
         **plain,
-        compiler=CompilerChoice(**file.data.get("compiler", {}) if path else {}),
+        compiler=_compiler(file) if path else CompilerChoice(),
         models=_models(source["models"]) if models else (),
         targets=parse_targets(file, default),
         flags=tuple(source["flags"].data["flags"]),
@@ -185,6 +188,25 @@ def load_config(path: Path | None = None, *, models: bool = True) -> Config:
 
 _PLAIN = ("timeout_seconds", "report_id", "comment", "fail_job")
 """Keys whose value means what it says."""
+
+
+def _compiler(file: YamlFile) -> CompilerChoice:
+    plain = dict(file.data.get("compiler", {}))
+    given = plain.pop("find_links", ())
+    links = (given,) if isinstance(given, str) else given
+    return CompilerChoice(**plain, find_links=tuple(_place(file, link) for link in links))
+
+
+def _place(file: YamlFile, link: str) -> str:
+    """A page as it is written, which is never told again when refused; a directory from this file's own."""
+    place = link if is_address(link) else str(file.path.parent / link)
+    why = refused_link(link)
+    if not is_address(link) and not Path(place).is_dir():
+        why = f"{link!r} is no directory"
+    if why:
+        hint = "name an HTTPS page or a directory; what needs a login belongs into PIP_FIND_LINKS of the environment"
+        raise file.error(("compiler", "find_links"), why, hint)
+    return place
 
 
 def _baseline(plain: Mapping[str, Any]) -> BaselineChoice:

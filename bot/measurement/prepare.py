@@ -5,17 +5,20 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Protocol
 
+import msgspec
+
 from bot.compiler.caches.cell_cache import CellCache, TextStore, cell_key, digest_of
 from bot.compiler.repository import Repository, repository_of
 from bot.compiler.tools.probe import in_its_words
-from bot.compiler.tools.toolchain import resolve
+from bot.compiler.tools.toolchain import Toolchain, resolve
 from bot.core.codec.snapshot_json import from_lines
 from bot.core.rules.sharding import assigned, shard
+from bot.core.rules.spec import RESOLVED, Places, Sought
 from bot.core.values.planned import SIDES, Model, PlannedCell, Target, narrowed, plan, select
 from bot.core.values.snapshot import Snapshot
 from bot.core.values.whole_report import Report
@@ -55,6 +58,7 @@ class Request:
         plan_at: where that text stands, for what is said of it.
         tried: flags for the cells of the head side alone.
         configs: side → a configuration of its own, in place of `config`; None is the packaged one.
+        releases: `latest` or `nightly` → the release that it is for all runners of a plan.
     """
 
     specs: dict[str, str] = field(default_factory=dict)
@@ -70,6 +74,7 @@ class Request:
     plan_at: str = ""
     tried: tuple[str, ...] = ()
     configs: Mapping[str, Path | None] = field(default_factory=dict)
+    releases: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,11 +130,11 @@ def repository_at(config: Path | None, cancel: Cancel) -> Repository:
 
 
 def prepare(
-    side: str, spec: str, request: Request, config: Config, repository: Repository, show: Show, cancel: Cancel
+    side: str, spec: str | Sought, request: Request, config: Config, repository: Repository, show: Show, cancel: Cancel
 ) -> SidePlan:
     """One side, ready to be measured: its compiler fetched, its options under the names which that compiler knows."""
     chosen = planned(request, config, repository)
-    toolchain = resolve(spec, request.cache, cancel, show.say)
+    toolchain = fetched(spec, request, config, show, cancel)
     cells = in_its_words(toolchain, chosen.cells, cancel)
     check_flags(side, toolchain, cells, cells[0].user_flags if cells else (), cancel)
     return SidePlan(
@@ -140,6 +145,18 @@ def prepare(
         models=chosen.models,
         targets=chosen.targets,
     )
+
+
+def fetched(spec: str | Sought, request: Request, config: Config, show: Show, cancel: Cancel) -> Toolchain:
+    """A side's compiler, from where it says that wheels are or its configuration does; raises CompilerUnavailable."""
+    sought = spec if isinstance(spec, Sought) else Sought(spec)
+    for note in sought.notes:
+        show.say(note)
+    name, places = request.releases.get(sought.spec, sought.spec), sought.places + Places(config.compiler.find_links)
+    found = resolve(name, request.cache, cancel, show.say, places)
+    if name == sought.spec:
+        return found
+    return replace(found, info=msgspec.structs.replace(found.info, spec=f"{sought.spec}{RESOLVED}{found.info.spec}"))
 
 
 def measured(

@@ -52,7 +52,7 @@ def test_a_sound_machine_needs_no_mending(tmp_path: Path, capsys: pytest.Capture
     sound = examine(tmp_path / "cache", Cancel())
     found = rows(capsys.readouterr().out)
     assert list(found) == [
-        *("Python", "git", "pip", "package index", "onnx (optional)", "ptxas (cuda)"),
+        *("Python", "git", "pip", "package index", "find-links", "onnx (optional)", "ptxas (cuda)"),
         *("default suite", "configuration", "cache", "cores"),
     ]
     assert sound is all(mark == "ok" for mark, _ in found.values())
@@ -114,3 +114,16 @@ def test_a_machine_without_ptxas_is_sound_and_told_how_to_get_it(
     examine(tmp_path / "cache", Cancel())
     mark, found = rows(capsys.readouterr().out)["ptxas (cuda)"]
     assert mark == "ok" and found.endswith("pip install 'code-size-bot[cuda]'")
+
+
+def test_the_pages_of_nightly_releases_are_told_without_anybody_s_login(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    examine(tmp_path / "cache", Cancel())
+    none = "none: nightly releases need compiler.find_links or PIP_FIND_LINKS"
+    assert rows(capsys.readouterr().out)["find-links"] == ("ok", none)
+    monkeypatch.setenv("PIP_FIND_LINKS", f"https://me:hunter2@links.example/a.html?token=hunter3 {tmp_path}")
+    page = "https://iree.dev/pip-release-links.html"
+    (tmp_path / "code-size.yml").write_text(f"schema: code-size-config/1\ncompiler: {{find_links: {page}}}\n")
+    examine(tmp_path / "cache", Cancel())
+    assert rows(capsys.readouterr().out)["find-links"] == ("ok", f"https://links.example/a.html, {tmp_path}, {page}")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.core.codec.json_text import canonical
-from bot.core.rules.sharding import assigned, deal, expected, known_costs, matrix, shard
+from bot.core.rules.sharding import agreed, assigned, deal, expected, known_costs, matrix, shard
 from bot.core.values.planned import Model, Target, plan
 from bot.core.values.snapshot import Cell, CellKey
 from bot.errors import InputError
@@ -112,3 +112,15 @@ def test_a_shard_of_the_plan_without_cells_has_none() -> None:
 def test_a_plan_without_shards_is_refused() -> None:
     with pytest.raises(InputError, match="is over no shards"):
         assigned(CELLS, '{"include": []}', 1, 1, "the plan")
+
+
+def test_a_plan_says_what_nightly_is_for_all_its_runners() -> None:
+    plain, moving = matrix(CELLS, 2), matrix(CELLS, 2, None, {"nightly": "3.14.0rc20261101"})
+    assert b"releases" not in canonical(plain) and agreed(canonical(plain).decode()) == {}
+    text = canonical(moving).decode()
+    assert agreed(text) == {"nightly": "3.14.0rc20261101"}
+    assert assigned(CELLS, text, 1, 2, "the plan") == shard(CELLS, 1, 2)
+    for wrong in ({"3.13.0": "3.14.0"}, {"nightly": "../evil"}, {"nightly": "evil.whl"}, {"nightly": 3}):
+        row = {"shard": "1/1", "cells": len(CELLS), "releases": wrong}
+        with pytest.raises(InputError, match="plan"):
+            agreed(json.dumps({"include": [row]}))

@@ -7,7 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from packaging.version import Version
 
-from bot.core.rules.spec import is_compiler, release_of, requirement_of
+from bot.core.rules.spec import (
+    Places,
+    is_compiler,
+    refused_link,
+    release_of,
+    requirement_of,
+    without_secrets,
+)
 
 
 @pytest.mark.parametrize(
@@ -88,3 +95,31 @@ def test_names_are_equal_whatever_their_case_and_separators() -> None:
     assert not any(
         map(is_compiler, ("", "iree-base-compilers==1", "my-iree-base-compiler==1", "-e iree-base-compiler"))
     )
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_a_place_or_refused_and_loses_its_secrets(text: str) -> None:
+    assert refused_link(f"https://{text}") or "@" not in text.partition("/")[0]
+    address = f"https://{text.replace('/', '').replace(' ', '')}@host/"
+    assert any(char.isspace() for char in address) or "@" not in without_secrets(address)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("at https://me:pw@host/x?token=1 and https://b/c", "at https://host/x and https://b/c"),
+        ("is it a?b=c and a@b", "is it a?b=c and a@b"),
+        ("https://host:8000/x@1?y", "https://host:8000/x@1"),
+    ],
+)
+def test_what_is_told_has_no_login(text: str, told: str) -> None:
+    assert without_secrets(text) == told
+
+
+def test_places_add_up_and_tell_themselves_apart() -> None:
+    page, folder = Places(("https://a/",)), Places(("dist",), no_index=True)
+    both = page + folder + page
+    assert both == Places(("https://a/", "dist"), no_index=True)
+    assert both.argv == ["--find-links=https://a/", "--find-links=dist", "--no-index"]
+    assert (Places().key, Places().changeable, page.changeable, both.changeable) == ("", False, False, True)
+    assert len({place.key for place in (Places(), page, folder, both, Places(("https://a/",), no_index=True))}) == 5

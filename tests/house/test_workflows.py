@@ -14,7 +14,7 @@ from places import ROOT
 WORKFLOWS = sorted((ROOT / "configs" / "workflows").glob("*.yml"))
 ACTION = ROOT / "action.yml"
 BOT = "OWNER/REPO@v1"
-EXPECTED = {"code-size.yml", "code-size-post.yml", "code-size-sharded.yml", "minimal.yml"}
+EXPECTED = {"code-size.yml", "code-size-post.yml", "code-size-sharded.yml", "code-size-pin.yml", "minimal.yml"}
 # Events with a token or a cache of the base repository, which a stranger can trigger.
 STRANGERS_WITH_TOKEN = {"issue_comment", "workflow_run"}
 MOST_PER_FORK_JOB = {"contents": "read", "pull-requests": "write", "checks": "write", "actions": "read"}
@@ -190,6 +190,7 @@ def test_only_main_and_pull_requests_write_the_cache() -> None:
     assert writers == {
         ("code-size.yml", "review"),
         ("code-size.yml", "baseline"),
+        ("code-size-pin.yml", "review"),
         ("code-size-sharded.yml", "measure"),
         ("code-size-sharded.yml", "report"),
     }

@@ -104,6 +104,33 @@ def test_requirements_replace_both_sides(load: Load) -> None:
     assert config.compiler == CompilerChoice(requirements="requirements.txt")
 
 
+@pytest.mark.parametrize("listed", [False, True])
+def test_places_of_wheels(load: Load, tmp_path: Path, listed: bool) -> None:
+    page = "https://iree.dev/pip-release-links.html"
+    (tmp_path / "wheels").mkdir()
+    text = f"[{page}, wheels]" if listed else page
+    found = load(SCHEMA + f"compiler: {{head: nightly, find_links: {text}}}\n").compiler
+    assert found.find_links == ((page, str(tmp_path / "wheels")) if listed else (page,))
+    also = load(SCHEMA + f"compiler: {{requirements: requirements.txt, find_links: {page}}}\n").compiler
+    assert also == CompilerChoice(requirements="requirements.txt", find_links=(page,))
+
+
+@pytest.mark.parametrize(
+    ("link", "why"),
+    [
+        ("http://iree.dev/links.html", "is neither an HTTPS page nor a directory"),
+        ("https://me:hunter2@iree.dev/links.html", "has credentials in it"),
+        ("https://iree.dev/links.html?token=hunter2", "has a query, which may be a credential"),
+        ("nowhere", "'nowhere' is no directory"),
+    ],
+)
+def test_a_place_of_wheels_that_is_refused(load: Load, link: str, why: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(SCHEMA + f"compiler:\n  find_links: '{link}'\n")
+    assert f"c.yml:3: compiler.find_links: {why} (name an HTTPS page or a directory; " in caught.value.line
+    assert "hunter2" not in caught.value.line
+
+
 def test_a_configuration_is_frozen(load: Load) -> None:
     with pytest.raises(FrozenInstanceError):
         load(SCHEMA).flags = ()  # type: ignore[misc]
@@ -230,7 +257,7 @@ BAD = {
     ),
     "a key that is like no other": (
         SCHEMA + "compiler: {q: 1}\n",
-        "2: compiler.q: unknown key (known: base, head, requirements)",
+        "2: compiler.q: unknown key (known: base, find_links, head, requirements)",
     ),
     "no schema": ("flags: []\n", "1: the key 'schema' is missing"),
     "another schema": (

@@ -14,6 +14,7 @@ from packaging.tags import platform_tags
 
 LIBRARIES = "iree/compiler/_mlir_libs"
 DIST_INFO = "iree_base_compiler-3.13.0.dist-info"
+RELEASE = "3.13.0"
 LIBRARY = b"\x7fELF the compiler library of 300 MB"
 PYTHON = f"cp{sys.version_info.major}{sys.version_info.minor}"
 HERE = next(iter(platform_tags()))
@@ -30,17 +31,18 @@ def record_row(path: str, data: bytes) -> str:
     return f"{path},sha256={digest},{len(data)}\n"
 
 
-def entries(fake: FakeCompiler, library: bytes = LIBRARY) -> dict[str, bytes]:
+def entries(fake: FakeCompiler, library: bytes = LIBRARY, version: str = RELEASE) -> dict[str, bytes]:
     """What the wheel of a fake holds, without its bindings."""
+    info = DIST_INFO.replace(RELEASE, version)
     files = {
         f"{LIBRARIES}/iree-compile": native_launcher(fake.binary),
         f"{LIBRARIES}/iree-lld": b"\x7fELF",
         f"{LIBRARIES}/libIREECompiler.so": library,
-        f"{DIST_INFO}/METADATA": b"Metadata-Version: 2.1\nName: iree-base-compiler\nVersion: 3.13.0\n",
-        f"{DIST_INFO}/WHEEL": b"Wheel-Version: 1.0\nGenerator: fake\nRoot-Is-Purelib: false\n",
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: iree-base-compiler\nVersion: {version}\n".encode(),
+        f"{info}/WHEEL": b"Wheel-Version: 1.0\nGenerator: fake\nRoot-Is-Purelib: false\n",
     }
     record = "".join(record_row(path, data) for path, data in files.items())
-    return {**files, f"{DIST_INFO}/RECORD": record.encode()}
+    return {**files, f"{info}/RECORD": record.encode()}
 
 
 def write_wheel(path: Path, files: Mapping[str, bytes]) -> Path:

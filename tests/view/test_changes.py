@@ -149,6 +149,11 @@ def test_a_cell_that_one_side_does_not_have_has_no_change_of_flags() -> None:
         (CompilerInfo("3.13.0rc20261016", "", "d", "wheels/x.whl"), "IREE 3.13.0rc20261016 (wheels/x.whl)"),
         (CompilerInfo("3.13.0.dev0+abc", "", "d", "../build"), "IREE 3.13.0.dev0+abc (../build)"),
         (CompilerInfo("3.13.0rc1", "", "d"), "IREE 3.13.0rc1"),
+        (
+            CompilerInfo("3.14.0", "", "d", "nightly = iree-base-compiler==3.14.0rc20261101"),
+            "IREE 3.14.0rc20261101 (nightly)",
+        ),
+        (CompilerInfo("3.13.0", "", "d", "mine = 3.12.0"), "IREE 3.13.0 (mine = 3.12.0)"),
         (CompilerInfo("", "", ""), "not known"),
     ],
 )

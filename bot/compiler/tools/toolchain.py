@@ -14,9 +14,10 @@ from pathlib import Path
 
 from bot.compiler.tools import wheels
 from bot.compiler.tools.identity import compiler_digest
+from bot.compiler.tools.offered import newest
 from bot.core.codec.kinds import mistaken
 from bot.core.rules.lasting import here
-from bot.core.rules.spec import PROJECT, release_of
+from bot.core.rules.spec import MOVING, PROJECT, RESOLVED, Places, release_of
 from bot.core.values.snapshot import CompilerInfo
 from bot.errors import CompilerUnavailable
 from bot.system.files import whole_or_nothing
@@ -35,6 +36,7 @@ _BINARY_PLACES = (
     "iree-compile",
 )
 _BINDINGS_PLACES = ("compiler/bindings/python", "python_packages/iree_compiler")
+_INDEX = Places()
 SPEC_HINT = "give a release such as 3.13.0, a wheel, an iree-compile binary, or a directory that holds one"
 
 
@@ -63,25 +65,25 @@ class _Found:
     shown: str
 
 
-def resolve(spec: str, cache: Path, cancel: Cancel, say: Callable[[str], None]) -> Toolchain:
+def resolve(spec: str, cache: Path, cancel: Cancel, say: Callable[[str], None], places: Places = _INDEX) -> Toolchain:
     """The compiler that `spec` names; raises CompilerUnavailable. `say` gets a line before anything slow."""
     cache = cache.absolute()  # compiles run in directories of their own
-    found = _locate(spec, cache, cancel, say)
+    found = _locate(spec, cache) or _locate_release(spec, cache, cancel, say, places)
     version, revision = _version(found.binary, spec, cancel)
     info = CompilerInfo(version, revision, compiler_digest(found.binary, found.bindings, cache), found.shown)
     bindings, reason = _bindings(found)
     return Toolchain(found.binary, info, _backends(found.binary, cancel), bindings, reason)
 
 
-def _locate(spec: str, cache: Path, cancel: Cancel, say: Callable[[str], None]) -> _Found:
+def _locate(spec: str, cache: Path) -> _Found | None:
+    """What a path names; None where there is nothing."""
     try:
-        found = _locate_path(Path(spec).expanduser(), cache) if spec.strip() else None
+        return _locate_path(Path(spec).expanduser(), cache) if spec.strip() else None
     except (RuntimeError, ValueError):  # `~nobody`, a null character
-        found = None
+        return None
     except OSError as error:
         what = f"cannot be read: {error.strerror or error}"
         raise CompilerUnavailable(what, where=spec[:200], hint=SPEC_HINT) from None
-    return found or _locate_release(spec, cache, cancel, say)
 
 
 def _locate_path(path: Path, cache: Path) -> _Found | None:
@@ -92,13 +94,17 @@ def _locate_path(path: Path, cache: Path) -> _Found | None:
     return _from_directory(path.resolve(), cache) if path.is_dir() else None
 
 
-def _locate_release(spec: str, cache: Path, cancel: Cancel, say: Callable[[str], None]) -> _Found:
-    release = release_of(spec)
+def _locate_release(spec: str, cache: Path, cancel: Cancel, say: Callable[[str], None], places: Places) -> _Found:
+    moving = spec.strip() if spec.strip() in MOVING else ""
+    release = newest(moving, places, cancel) if moving else release_of(spec)
     if release is None:
         where = spec[:200] if spec.strip() else "an empty SPEC"
         raise CompilerUnavailable("is no compiler: no such file, directory or release", where=where, hint=SPEC_HINT)
-    root = wheels.fetch_release(release, cache, cancel, say)
-    return _in_wheel(root, f"{PROJECT}=={release}")
+    shown = f"{PROJECT}=={release}"
+    if moving:
+        shown = f"{moving}{RESOLVED}{shown}"
+        say(shown)
+    return _in_wheel(wheels.fetch_release(release, cache, cancel, say, places), shown)
 
 
 def _in_wheel(root: Path, shown: str) -> _Found:

@@ -15,47 +15,55 @@ from pathlib import Path
 
 from packaging.tags import Tag, platform_tags
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+from packaging.version import Version
 
 from bot.compiler.caches.storage import COMPLETE, hold
 from bot.compiler.tools.identity import hashed
-from bot.core.rules.spec import PROJECT
+from bot.core.rules.spec import PROJECT, Places, without_secrets
 from bot.errors import CompilerUnavailable, OutputError
 from bot.system.files import PART_PREFIX, make_directory, open_to_others, temporary_directory
 from bot.system.processes import Cancel, Outcome, run
 
 _LARGEST_UNPACKED_BYTES = 4 << 30
+NIGHTLIES_HINT = "nightly releases are on a page of their own: name it as compiler.find_links or in PIP_FIND_LINKS"
+_INDEX = Places()
 _ANSWER_SECONDS = 3
 """How long the index may take to answer somebody who only asks whether it is there."""
 
 
-def release_home(version: str, cache: Path) -> Path:
-    """Where a release is unpacked: the index has other wheels for another Python, another machine or another libc."""
+def release_home(version: str, cache: Path, places: Places = _INDEX) -> Path:
+    """Where a release is unpacked: there are other wheels for another Python, machine or libc.
+
+    What came from a page that a pull request may have named is never taken for what the index has.
+    """
     python, machine = str(sysconfig.get_config_var("SOABI") or sys.implementation.cache_tag), platform.machine()
     here = python if machine in python else f"{python}-{machine}"
-    return cache / "toolchains" / f"{version}-{here}"
+    return cache / "toolchains" / "-".join(filter(None, (version, here, places.key)))
 
 
-def fetch_release(version: str, cache: Path, cancel: Cancel, say: Callable[[str], None]) -> Path:
-    """The unpacked wheel of a release, from the cache or the package index; raises CompilerUnavailable."""
-    home = release_home(version, cache)
-    if hold(home):
+def fetch_release(
+    version: str, cache: Path, cancel: Cancel, say: Callable[[str], None], places: Places = _INDEX
+) -> Path:
+    """The unpacked wheel of a release, from the cache or its places; raises CompilerUnavailable."""
+    home = release_home(version, cache, places)
+    if not places.changeable and hold(home):
         return home
     say(f"fetching {PROJECT}=={version}")
     with temporary_directory("wheel-") as scratch:
-        outcome = _download(version, scratch, cancel)
+        outcome = _download(version, scratch, cancel, places)
         found = sorted(scratch.glob("*.whl"))
         if not outcome.ok or not found:
-            raise _unavailable(version, outcome)
-        return _unpack_into(found[0], home)
+            raise _unavailable(version, outcome, places)
+        return unpack(found[0], cache) if places.changeable else _unpack_into(found[0], home)
 
 
-def _download(version: str, into: Path, cancel: Cancel) -> Outcome:
+def _download(version: str, into: Path, cancel: Cancel, places: Places) -> Outcome:
     argv = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--progress-bar=off"]
-    argv += ["--disable-pip-version-check", "--no-input", "-d", str(into), f"{PROJECT}=={version}"]
-    return run(argv, cancel=cancel, timeout_seconds=900, environment={**_for_pip(), "TMPDIR": str(into)})
+    argv += ["--disable-pip-version-check", "--no-input", *places.argv, "-d", str(into), f"{PROJECT}=={version}"]
+    return run(argv, cancel=cancel, timeout_seconds=900, environment={**for_pip(), "TMPDIR": str(into)})
 
 
-def _for_pip() -> dict[str, str]:
+def for_pip() -> dict[str, str]:
     """What of the environment says which index there is, and the way to it."""
     wanted = re.compile("PIP_.*|(?i:.*_proxy)")
     return {name: value for name, value in os.environ.items() if wanted.fullmatch(name)}
@@ -65,27 +73,32 @@ def newest_release(cancel: Cancel) -> str:
     """The newest release on the package index, in one short request; raises CompilerUnavailable."""
     argv = [sys.executable, "-m", "pip", "index", "versions", PROJECT, "--disable-pip-version-check", "--no-input"]
     argv += ["--only-binary=:all:", f"--timeout={_ANSWER_SECONDS}", "--retries=0"]
-    outcome = run(argv, cancel=cancel, timeout_seconds=2 * _ANSWER_SECONDS, environment=_for_pip())
+    outcome = run(argv, cancel=cancel, timeout_seconds=2 * _ANSWER_SECONDS, environment=for_pip())
     found = re.search(rf"^{PROJECT} \(([^)\s]+)\)", outcome.output, re.MULTILINE)
     if not outcome.ok or found is None:
-        raise CompilerUnavailable(f"no answer: {_reason(outcome)}", where="the package index")
+        raise CompilerUnavailable(f"no answer: {reason(outcome)}", where="the package index")
     return found[1]
 
 
-def _unavailable(version: str, outcome: Outcome) -> CompilerUnavailable:
+def _unavailable(version: str, outcome: Outcome, places: Places) -> CompilerUnavailable:
     where = f"{PROJECT}=={version}"
     listed = re.search(r"from versions: ([^)]*)\)", outcome.output)
+    dated = Version(version).is_prerelease and not places.find_links and not os.environ.get("PIP_FIND_LINKS")
+    more = f"; {NIGHTLIES_HINT}" if dated else ""
     if listed is not None and listed[1] not in ("", "none"):
         newest = ", ".join(listed[1].split(", ")[-4:])
-        return CompilerUnavailable("no such release for this machine and Python", where=where, hint=f"newest: {newest}")
-    what = f"could not be fetched: {_reason(outcome)}"
-    return CompilerUnavailable(what, where=where, hint="check the network and the index")
+        hint = f"newest: {newest}{more}"
+        return CompilerUnavailable("no such release for this machine and Python", where=where, hint=hint)
+    what = f"could not be fetched: {reason(outcome)}"
+    return CompilerUnavailable(what, where=where, hint=f"check the network and the index{more}")
 
 
-def _reason(outcome: Outcome) -> str:
+def reason(outcome: Outcome) -> str:
+    """Why pip gave up, in its own words without anybody's credentials."""
     lines = outcome.output.splitlines()
     errors = [line for line in lines if line.startswith("ERROR:")] or lines[-1:]
-    return errors[0].removeprefix("ERROR: ")[:200] if errors else "pip ended without a message"
+    told = errors[0].removeprefix("ERROR: ") if errors else "pip ended without a message"
+    return without_secrets(told)[:200]
 
 
 def _tags(wheel: Path) -> frozenset[Tag]:

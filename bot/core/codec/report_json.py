@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from msgspec import UNSET
+
 from bot.core.codec.json_text import decoded, require_schema
 from bot.core.codec.report_rows import (
     BudgetRow,
@@ -21,6 +23,7 @@ from bot.core.codec.report_rows import (
     ReportRow,
     RootRow,
     SideRow,
+    StepRow,
     TallyRow,
     VerdictRow,
     Words,
@@ -29,7 +32,7 @@ from bot.core.codec.snapshot_json import lines
 from bot.core.rules.delta import CellDelta
 from bot.core.values.explanation import Explanation
 from bot.core.values.model_counts import Folding
-from bot.core.values.root_cause import RootCause, Tally
+from bot.core.values.root_cause import RootCause, Step, Tally
 from bot.core.values.snapshot import Snapshot
 from bot.core.values.verdict import Budget, Finding
 from bot.core.values.whole_report import REPORT_SCHEMA, Report
@@ -70,6 +73,7 @@ def _head(report: Report) -> ReportRow:
         ),
         edits=report.edits,
         notes=(*broke, *report.notes),
+        steps=tuple(map(_step, report.steps)) or UNSET,
     )
 
 
@@ -140,7 +144,12 @@ def _root_cause(root: RootCause) -> RootRow:
         {target: _tally(tally) for target, tally in root.by_target.items()},
         ExampleRow(example.key.model, example.key.target, **rest),
         root.command,
+        UNSET if root.seen is None else root.seen,
     )
+
+
+def _step(step: Step) -> StepRow:
+    return StepRow(**{name: getattr(step, name) for name in StepRow.__struct_fields__})
 
 
 def _tally(tally: Tally) -> TallyRow:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from msgspec import UNSET, UnsetType
+
 from bot.core.record import Amount, Count, Record
 from bot.core.values.explanation import ComponentDelta, PartDelta
 from bot.core.values.model_counts import Fusion, ModelEdit, Pair
@@ -169,6 +171,21 @@ class RootRow(Record, frozen=True):
     by_target: Mapping[str, TallyRow]
     example: ExampleRow
     command: str
+    seen: tuple[str, ...] | UnsetType = UNSET
+
+
+class StepRow(Record, frozen=True):
+    """One step between the two compilers."""
+
+    base: str
+    head: str
+    skipped: Count
+    base_bytes: Count | None
+    head_bytes: Count | None
+    larger: Count
+    smaller: Count
+    broken: Count
+    causes: tuple[tuple[str, Amount], ...]
 
 
 class FoldRow(Record, frozen=True):
@@ -212,3 +229,4 @@ class ReportRow(Record, frozen=True):
     overview: OverviewRow = OverviewRow()
     edits: tuple[ModelEdit, ...] = ()
     notes: tuple[str, ...] = ()
+    steps: tuple[StepRow, ...] | UnsetType = UNSET

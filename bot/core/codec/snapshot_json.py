@@ -131,14 +131,15 @@ def rows_of(snapshot: Snapshot) -> SnapshotRow:
 
 
 def lines(record: Record, cells: Iterable[Record] | None = None) -> Iterator[bytes]:
-    """Canonical JSON of one object: sorted keys, a line for each field, cell and program.
+    """Canonical JSON of one object: sorted keys, a line for each field that is set, cell and program.
 
     So a change of one cell is one line in `git diff`.
 
     Args:
         cells: come one by one, in place of the record's own.
     """
-    for index, name in enumerate(sorted(record.__struct_fields__)):
+    names = (name for name in sorted(record.__struct_fields__) if getattr(record, name) is not msgspec.UNSET)
+    for index, name in enumerate(names):
         yield b"%c%s:" % (b"{,"[index > 0], canonical(name))
         value = getattr(record, name)
         if name == "cells":

@@ -9,6 +9,7 @@ import msgspec
 
 from bot.core.codec.json_text import decoded
 from bot.core.record import Count, Record
+from bot.core.rules.spec import MOVING
 from bot.core.values.planned import PlannedCell
 from bot.core.values.snapshot import Cell, CellKey
 from bot.errors import InputError, UsageError
@@ -65,6 +66,10 @@ def shard(cells: Sequence[PlannedCell], index: int, count: int) -> tuple[Planned
     return deal(cells, count)[index - 1]
 
 
+_Moving = Annotated[str, msgspec.Meta(pattern=rf"\A({'|'.join(MOVING)})\Z")]
+_Release = Annotated[str, msgspec.Meta(pattern=r"\A[0-9][0-9A-Za-z!.+]{0,60}\Z")]
+
+
 class Part(Record, frozen=True, omit_defaults=True):
     """One runner's part of a plan.
 
@@ -72,11 +77,13 @@ class Part(Record, frozen=True, omit_defaults=True):
         shard: `I/N`.
         cells: how many it has.
         assigned: model → targets, where the runner is told which cells these are.
+        releases: `latest` or `nightly` → the release that it was for who planned, and is for all runners.
     """
 
     shard: Annotated[str, msgspec.Meta(pattern=r"\A[1-9]\d{0,5}/[1-9]\d{0,5}\Z")]
     cells: Count
     assigned: dict[str, list[str]] | None = None
+    releases: dict[_Moving, _Release] | None = None
 
 
 class Matrix(Record, frozen=True):
@@ -85,14 +92,22 @@ class Matrix(Record, frozen=True):
     include: list[Part]
 
 
-def matrix(cells: Sequence[PlannedCell], count: int, known: Costs | None = None) -> Matrix:
+def matrix(
+    cells: Sequence[PlannedCell], count: int, known: Costs | None = None, releases: Mapping[str, str] | None = None
+) -> Matrix:
     """The shards as GitHub's `strategy.matrix`.
 
     Those dealt out by known costs name their cells, so that every runner measures its own, whatever it knows of costs.
     """
-    parts = enumerate(deal(cells, count, known), 1)
-    rows = (Part(f"{index}/{count}", len(part), _names(part) if known else None) for index, part in parts if part)
-    return Matrix(list(rows))
+    parts = [(index, part) for index, part in enumerate(deal(cells, count, known), 1) if part]
+    moving = dict(releases) if releases else None
+    return Matrix([Part(f"{i}/{count}", len(part), _names(part) if known else None, moving) for i, part in parts])
+
+
+def agreed(plan: str, where: str = "the plan") -> Mapping[str, str]:
+    """What `latest` and `nightly` are for all runners of a plan: a release each; empty where it does not say."""
+    found = decoded(plan, Matrix, where, "give what `plan --shards N` printed", "plan")
+    return {name: version for row in found.include for name, version in (row.releases or {}).items()}
 
 
 def _names(part: Sequence[PlannedCell]) -> dict[str, list[str]]:

@@ -1,20 +1,104 @@
-"""The grammar of what names a release of the compiler: a SPEC, a line of a requirements file, an action's input."""
+"""The grammar of what names a release of the compiler, and of where its wheels are looked for."""
 
 from __future__ import annotations
 
+import hashlib
 import re
+from dataclasses import dataclass, field
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 PROJECT = "iree-base-compiler"
+LATEST, NIGHTLY = "latest", "nightly"
+MOVING = (LATEST, NIGHTLY)
+"""SPECs that are another release from time to time: the newest one, and the newest of all with pre-releases."""
+RESOLVED = " = "
+"""Between such a SPEC and the release that it was: `nightly = iree-base-compiler==3.14.0rc20261101`."""
+_ADDRESS = re.compile(r"(https?)://([^\s/?#\\]*@)?(\[[0-9A-Fa-f:.]+\]|[^\s/?#\\@:]+)(?::[0-9]+)?([/?#][^\s\\]*)?")
+"""Scheme, credentials, host, and the rest."""
+_LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 
 # A tag may be called v3.13.0, a branch 3.13-fixes and a commit 4711: a bare version begins with a digit and has a dot.
 _BARE = re.compile(r"[0-9][0-9A-Za-z!_]*\.[0-9A-Za-z!_.+]*")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _AFTER = re.compile(r"(?:(?:^|\s)#|\s--?[a-z]|\s*\\\s*$).*")
 """Comment, options such as `--hash`, and the sign that the line goes on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where wheels are looked for, beside what the environment tells pip.
+
+    Attributes:
+        find_links: HTTPS pages and directories that name wheels, in order.
+        no_index: True where only those count, and not the index.
+    """
+
+    find_links: tuple[str, ...] = ()
+    no_index: bool = False
+
+    @property
+    def argv(self) -> list[str]:
+        """The options of pip that say so."""
+        return [*(f"--find-links={link}" for link in self.find_links), *["--no-index"] * self.no_index]
+
+    @property
+    def key(self) -> str:
+        """Tells these places from others in names of the cache; empty for the index alone."""
+        if not self.find_links and not self.no_index:
+            return ""
+        return hashlib.sha256("\0".join(self.argv).encode()).hexdigest()[:12]
+
+    @property
+    def changeable(self) -> bool:
+        """True where a directory of this machine counts: it may hold other bytes under the same name tomorrow."""
+        return not all(map(is_address, self.find_links))
+
+    def __add__(self, other: Places) -> Places:
+        """All places of both, each once."""
+        links = dict.fromkeys((*self.find_links, *other.find_links))
+        return Places(tuple(links), self.no_index or other.no_index)
+
+
+@dataclass(frozen=True, slots=True)
+class Sought:
+    """A compiler as a side asks for it.
+
+    Attributes:
+        spec: what names it.
+        notes: what is not taken of where it was asked for, a line each.
+    """
+
+    spec: str
+    places: Places = field(default_factory=Places)
+    notes: tuple[str, ...] = ()
+
+
+def is_address(link: str) -> bool:
+    """True for what is no path of this machine."""
+    return "://" in link or link.lower().startswith("file:")
+
+
+def refused_link(link: str) -> str:
+    """Why a place of wheels is not taken; empty for an HTTPS page without credentials, and for any path.
+
+    Plain HTTP is taken from this machine itself, as pip takes it.
+    """
+    if not is_address(link):
+        return ""
+    match = _ADDRESS.fullmatch(link)
+    if match is None or (match[1] == "http" and match[3] not in _LOOPBACK):
+        return "is neither an HTTPS page nor a directory"
+    if match[2] is not None:
+        return "has credentials in it"
+    return "has a query, which may be a credential" if "?" in (match[4] or "") else ""
+
+
+def without_secrets(text: str) -> str:
+    """Text with its addresses' credentials and queries left out."""
+    return re.sub(r"(://[^\s?]*)\?\S*", r"\1", re.sub(r"://[^/\s]*@", "://", text))
 
 
 def release_of(text: str) -> str | None:
@@ -24,6 +108,12 @@ def release_of(text: str) -> str | None:
         return str(Version(bare[0] if bare else _pinned(text)))
     except InvalidVersion:  # nothing, `3.13.*`, `3.13.x`
         return None
+
+
+def release_in(shown: str) -> str | None:
+    """The same of what a snapshot tells of its SPEC: `nightly = iree-base-compiler==…` is the release that it was."""
+    moving, _, resolved = shown.rpartition(RESOLVED)
+    return release_of(resolved if moving in MOVING else shown)
 
 
 def requirement_of(line: str) -> str:

@@ -114,6 +114,7 @@ class ActionInputs:
         pull_request: number of the pull request that a manual run reports to; None: job summary only.
         parts: files or globs of snapshots that together are the head side, measured by a matrix of runners.
         plan: what `plan --shards` printed, for `shard`.
+        steps: how many releases between two pins are measured; None: all.
     """
 
     command: str = "auto"
@@ -130,6 +131,7 @@ class ActionInputs:
     shard: str = ""
     plan: str = ""
     parts: tuple[str, ...] = ()
+    steps: int | None = 0
     jobs: int | None = None
     cache: str = ""
     out: str = ""

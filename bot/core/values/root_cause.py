@@ -55,6 +55,7 @@ class RootCause:
         by_target: the same for each target, sorted by name.
         by_cell: cell → the absolute change of its deltas in bytes.
         command: the command that makes the example's artifact on head, or on base where head has none.
+        seen: the steps between the two compilers whose own report has just this root cause; None: none was looked at.
     """
 
     cause: str | None
@@ -69,3 +70,32 @@ class RootCause:
     by_target: Mapping[str, Tally]
     by_cell: Mapping[CellKey, int]
     command: str
+    seen: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """From one release to a later one, on the way from base to head.
+
+    Attributes:
+        base, head: the releases.
+        skipped: how many releases between the two were not measured.
+        base_bytes, head_bytes: artifacts of the cells that both measured; None without such a cell.
+        larger, smaller, broken: how many cells grew, shrank and are newly refused.
+        causes: what and net bytes of the root causes with most bytes.
+    """
+
+    base: str
+    head: str
+    skipped: int
+    base_bytes: int | None
+    head_bytes: int | None
+    larger: int
+    smaller: int
+    broken: int
+    causes: tuple[tuple[str, int], ...]
+
+    @property
+    def name(self) -> str:
+        """`3.12.0 → 3.13.0`."""
+        return f"{self.base} → {self.head}"

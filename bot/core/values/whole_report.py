@@ -9,7 +9,7 @@ from bot.core.record import Count, Record
 from bot.core.rules.delta import CellDelta
 from bot.core.values.explanation import Explanation
 from bot.core.values.model_counts import ModelEdit, Overview
-from bot.core.values.root_cause import RootCause
+from bot.core.values.root_cause import RootCause, Step
 from bot.core.values.snapshot import CellKey, Snapshot
 from bot.core.values.verdict import Verdict
 
@@ -49,6 +49,8 @@ class Report:
         overview: what there is to say of whole models.
         root_causes: the deltas of all explained cells by what changed.
         edits: the models whose text changed, and those that one side alone has.
+        pin: True where it is asked what another release of the compiler does: root causes come first.
+        steps: the way from base to head over releases between them, in order; empty where none was measured.
     """
 
     base: Snapshot
@@ -67,3 +69,5 @@ class Report:
     overview: Overview = field(default_factory=Overview)
     root_causes: tuple[RootCause, ...] = ()
     edits: tuple[ModelEdit, ...] = ()
+    pin: bool = False
+    steps: tuple[Step, ...] = ()

@@ -32,6 +32,7 @@ TIERS = (
 _REPORT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 WHERE = "the job summary, report.html and report.json"
 TEMPLATE = "comment.md.j2"
+PIN_TEMPLATE = "pin.md.j2"
 BROKEN_TEMPLATE = "broken.md.j2"
 _BROKE_CHARS = 1_000
 _STATE_LINE = re.compile(r"<!-- code-size-bot-state:[A-Za-z0-9+/=:]+ -->")
@@ -61,6 +62,16 @@ def render_comment(report: Report, templates_dir: Path | None = None) -> str:
     values, check = {"marker": head, "links": report.links}, partial(_require_head, head)
     comment = Document(TEMPLATE, TIERS, lambda text: length(text) <= COMMENT_LIMIT, WHERE, values, check)
     return fitting(report, comment, templates_dir)
+
+
+def render_pin(report: Report, templates_dir: Path | None = None) -> str:
+    """The short form of a comment about two releases, to be posted by a person: without marker and folds.
+
+    Raises:
+        TemplateError: a template does not work.
+    """
+    short = Document(PIN_TEMPLATE, TIERS, lambda text: length(text) <= COMMENT_LIMIT, WHERE)
+    return fitting(report, short, templates_dir)
 
 
 def render_broken(report_id: str, what: str, links: Links, state_line: str = "") -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, islice
 
@@ -95,6 +95,16 @@ def _root_details(facts: Facts, root: RootCause) -> Iterator[Phrase]:
         yield joined(_by_target(facts, root), ", ")
     if root.total.deltas > 1 or root.example.dispatch:
         yield phrase("largest: ", _example(facts, root.example))
+    if root.seen is not None:
+        yield phrase(_seen(root.seen))
+
+
+def _seen(steps: Sequence[str]) -> str:
+    """In which steps the same root cause stands; no more is claimed of one that is made of several."""
+    if not steps:
+        return "not seen as such in a single step"
+    more = f" and {len(steps) - _NAMES} more" if len(steps) > _NAMES else ""
+    return f"{'first seen in' if len(steps) == 1 else 'in several steps:'} {', '.join(steps[:_NAMES])}{more}"
 
 
 def _by_target(facts: Facts, root: RootCause) -> Iterator[Phrase]:

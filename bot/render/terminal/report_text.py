@@ -35,8 +35,11 @@ def _parts(view: ReportView) -> Iterator[Text | Table | Padding]:
         yield Text(f"the analysis broke: {view.broke}", "bold red")
     yield text_of(view.headline, _VERDICTS[view.status])
     yield from _changes(view)
+    if view.pin:
+        yield from _causes(view)
     yield from _totals(view.totals)
-    yield from _causes(view)
+    if not view.pin:
+        yield from _causes(view)
     yield from _alarms(view)
     yield from _grid(view.grid)
     for group in view.unmeasured:
@@ -78,6 +81,15 @@ def _causes(view: ReportView) -> Iterator[Text | Padding]:
     for number, root in enumerate(view.roots, 1):
         yield Text.assemble(f"{number}. ", text_of(root.said))
         yield Padding(text_of(root.detail), (0, 0, 0, 3), style="dim")
+    yield from _steps(view)
+
+
+def _steps(view: ReportView) -> Iterator[Text | Padding]:
+    for number, step in enumerate(view.steps):
+        if not number:
+            yield Text("Releases between", "bold")
+        yield Text.assemble("- ", text_of(step.said))
+        yield Padding(text_of(step.detail), (0, 0, 0, 2), style="dim")
 
 
 def _alarms(view: ReportView) -> Iterator[Text]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from bot.core.rules.delta import CellDelta
-from bot.core.rules.spec import release_of
+from bot.core.rules.spec import RESOLVED, release_in
 from bot.core.values.explanation import UNATTRIBUTED
 from bot.core.values.model_counts import ModelEdit
 from bot.core.values.planned import LIFTED_LIMIT_FLAG
@@ -39,11 +39,15 @@ def _compilers(facts: Facts) -> Iterator[Phrase]:
 
 
 def compiler_name(compiler: CompilerInfo) -> Phrase:
-    """A release as the user gave it, `IREE 3.13.0`; of any other SPEC the version, and the SPEC."""
+    """A release as the user gave it, `IREE 3.13.0`; of any other SPEC the version, and the SPEC.
+
+    `latest` and `nightly` come with the release that they were.
+    """
     if not compiler.version and not compiler.spec:
         return phrase("not known")
-    if release := release_of(compiler.spec):
-        return phrase(f"IREE {clip(release, 48)}")
+    if release := release_in(compiler.spec):
+        moving = compiler.spec.rpartition(RESOLVED)[0]
+        return phrase(f"IREE {clip(release, 48)}", *(phrase(" (", code(clip(moving, 48)), ")") if moving else ()))
     spec = phrase(" (", code(clip(compiler.spec, 48)), ")") if compiler.spec else ()
     return phrase(f"IREE {clip(clean(compiler.version), 48)}", spec)
 

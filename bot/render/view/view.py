@@ -10,6 +10,7 @@ from typing import Any
 from bot.core.values.verdict import Finding
 from bot.core.values.whole_report import ONCE, Report
 from bot.render.reasons.model_tables import OVERVIEWS, pair_tables
+from bot.render.reasons.step_lines import step_lines
 from bot.render.reasons.why_lines import WhyCell, cause_of, held, roots, whys
 from bot.render.text.escape import clean, clip
 from bot.render.text.filters import plural
@@ -40,6 +41,8 @@ class ReportView:
         broke, resolved, untrusted: as in the report.
         changes: what is not the same on both sides: compilers, flags, models, targets.
         totals: a row for each target that something changed on, and one for all.
+        pin: as in the report.
+        steps: the releases between the two, where they were measured.
         roots: what changed, over all cells; `held`: how much of it is shown, in words.
         alarms: cells that broke a rule or are newly broken, worst first.
         close: values that grew and use most of a limit; `closer`: those that do and did not grow.
@@ -62,6 +65,8 @@ class ReportView:
     changes: tuple[Phrase, ...]
     compared: Compared
     totals: Totals
+    pin: bool
+    steps: Listing[Line]
     roots: Listing[Line]
     held: str
     alarms: Alarms
@@ -120,6 +125,7 @@ def _alike(facts: Facts) -> dict[str, Any]:
         "changes": changes(facts),
         "compared": compared(report),
         "totals": totals(facts),
+        "pin": report.pin,
         "ask": report.verdict.status == "fail" and bool(report.links or report.state_line),
         "changed_cells": facts.count("changed"),
         "broken_cells": facts.count("broken"),
@@ -132,6 +138,7 @@ def _first_screen(facts: Facts, limits: Limits) -> dict[str, Any]:
     told, said = roots(facts, limits), notes(facts.report, limits)
     return {
         "roots": told,
+        "steps": step_lines(facts, limits),
         "held": held(facts, told),
         "alarms": alarms(facts, limits, partial(cause_of, facts, told)),
         "close": close(facts, limits, True),
@@ -181,6 +188,7 @@ def _left_out(parts: dict[str, Any]) -> Iterator[str]:
 
 _COMPLETE = (
     "notes",
+    "steps",
     "accepted",
     "broken_newly",
     "findings",

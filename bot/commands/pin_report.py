@@ -1,0 +1,90 @@
+"""`pin-report`: what another release of the compiler does, and between which releases each root cause appeared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from bot.commands.compare import BothSides, both_sides
+from bot.compiler.caches.cell_cache import TextStore
+from bot.compiler.tools.offered import offered
+from bot.core.rules.spec import MOVING, PROJECT, Places, Sought, release_in, release_of
+from bot.core.values.snapshot import Snapshot
+from bot.core.values.verdict import Verdict
+from bot.core.values.whole_report import Report
+from bot.errors import UsageError
+from bot.inputs.config import load_config
+from bot.measurement.between import Steps, measure_between, offered_between, spread
+from bot.measurement.prepare import Request, Show, is_snapshot, prepare, repository_at
+from bot.measurement.run import SidePlan
+from bot.render.markdown.comment import render_pin
+from bot.render.text.filters import plural
+from bot.reporting.making import reported, require_verdict
+from bot.reporting.steps import stepped
+from bot.reporting.writing import write_report
+from bot.system.files import write_atomically
+from bot.system.processes import Cancel
+
+_OPTIONS = {"base": "--from", "head": "--to"}
+
+
+def pin_report(request: Request, most: Steps, show: Show, cancel: Cancel) -> Verdict:
+    """Compare two releases, and those between as far as they are wanted; writes the six files and `pin.md`.
+
+    Args:
+        most: how many releases between are measured; None for all, 0 for the two ends alone.
+
+    Raises:
+        UsageError: steps are wanted, and a side is no release.
+    """
+    if most != 0:
+        _require_steps(request, cancel)
+    found = both_sides(request, show, cancel)
+    texts, sides = TextStore(request.cache).load, found.sides
+    made = replace(reported(found.rules, sides["base"], sides["head"], found.baseline, texts), pin=True)
+    if most == 0:
+        show.say("releases between the two were not looked at: --steps all measures them")
+    else:
+        made = _with_steps(made, found, request, most, show, cancel)
+    files = write_report(made, found.rules.templates, request.out)
+    write_atomically(request.out / "pin.md", render_pin(made, found.rules.templates).encode())
+    show.report(made, [*files, request.out / "pin.md"])
+    require_verdict(made, request.out)
+    return made.verdict
+
+
+def _require_steps(request: Request, cancel: Cancel) -> None:
+    """Find out before the two ends are measured that there can be no steps: no releases, or no list of them."""
+    for side, option in _OPTIONS.items():
+        spec = request.specs[side]
+        if spec not in MOVING and not is_snapshot(spec) and not release_of(spec):
+            raise _no_release(option)
+    offered(Places(load_config(request.config, models=False).compiler.find_links), cancel)
+
+
+def _no_release(option: str) -> UsageError:
+    return UsageError("is no release, so that there are none between", where=option, hint="leave out --steps")
+
+
+def _with_steps(made: Report, found: BothSides, request: Request, most: Steps, show: Show, cancel: Cancel) -> Report:
+    config = load_config(request.config)
+    places, repository = Places(config.compiler.find_links), repository_at(request.config, cancel)
+    ends = _releases(found.sides)
+    between = offered_between(found.sides, places, cancel)
+    names = spread(between, most)
+    show.say(f"{plural(len(between), 'release')} between {ends[0]} and {ends[1]}, {len(names)} measured")
+
+    def plan(release: str) -> SidePlan:
+        sought = Sought(f"{PROJECT}=={release}")
+        return prepare("head", sought, request, config, repository, show, cancel)
+
+    middle = measure_between(names, found.sides["base"], plan, request, found.rules, show, cancel)
+    way = [(ends[0], found.sides["base"]), *middle, (ends[1], found.sides["head"])]
+    return stepped(made, way, between, found.rules, TextStore(request.cache).load)
+
+
+def _releases(sides: Mapping[str, Snapshot]) -> tuple[str, str]:
+    found = {side: release_in(snapshot.compiler.spec) for side, snapshot in sides.items()}
+    if found["base"] and found["head"]:
+        return found["base"], found["head"]
+    raise _no_release(next(option for side, option in _OPTIONS.items() if not found[side]))
