@@ -27,9 +27,9 @@ def awaited(services: Services, side: Opened, look: Callable[[], _Found | None])
     limit, sha, found = 60 * side.config.baseline.wait_minutes, side.wanted.sha, None
     if not limit:
         return None, ""
-    waited, pause = 0, _FIRST_PAUSE_SECONDS
+    waited, pause, run = 0, _FIRST_PAUSE_SECONDS, ""
     try:
-        while (run := _run(services, sha)) and waited < limit and found is None:
+        while found is None and waited < limit and (run := _run(services, sha)):
             services.show.say(f"waiting for the baseline of {sha[:10]}: {run}; {waited} of at most {limit} s waited")
             services.cancel.wait(min(pause, limit - waited))
             waited, pause = waited + min(pause, limit - waited), min(2 * pause, _LONGEST_PAUSE_SECONDS)

@@ -8,6 +8,7 @@ from pathlib import Path
 from bot.compiler.tools.wheels import only_fitting
 from bot.core.rules.spec import release_of
 from bot.errors import UsageError
+from bot.render.text.filters import plural
 
 SNAPSHOT = "snapshot.json"
 """The name under which a directory's snapshot is looked for."""
@@ -50,8 +51,8 @@ def _matched(pattern: str) -> str:
     meant = wheels or [path for path in found if path.suffix != ".whl"]
     if len(meant) == 1:
         return str(meant[0])
-    names = ", ".join(path.name for path in meant[:4]) + (" …" if len(meant) > 4 else "")
+    names = ", ".join(map(str, meant[:4])) + (" …" if len(meant) > 4 else "")
     if meant:
         raise UsageError(f"matches {len(meant)} paths: {names}", where=pattern, hint=_HINT)
-    what = f"matches {len(found)} wheels, and none of the compiler" if found else "matches no file"
+    what = f"matches {plural(len(found), 'wheel')}, and none of the compiler" if found else "matches no file"
     raise UsageError(what, where=pattern, hint=_HINT)

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from action_stage import MODEL, Ran, Stage
+from action_stage import MODEL, Ran, Stage, event
 from fake_github import FakeGitHub
 from fake_wheels import entries, wheel_name, write_wheel
 from github_runner import git
+from posting_stage import zipped
 from replacing import replace
 from test_reviewing import longer, tear
 
@@ -189,3 +190,50 @@ def test_a_pinned_compiler_is_known_and_needs_no_ancestor_with_another(stage: St
     ran = stage.pull(*stage.open_pull({"notes.txt": "one\n"}))
     assert (ran.report.baseline.distance, ran.report.baseline.between) == (1, None)
     assert '"between"' not in (ran.out / "report.json").read_text()
+
+
+def posted(stage: Stage, line: list[str], edit: dict[str, str] | None = None, compiler: str = "new") -> Ran:
+    """A fork's run without a word of its own, and the trusted half after it; `line` is main, oldest first."""
+    head, merge = stage.open_pull(edit or {"notes.txt": "one\n"})
+    stage.hub.add_pull(1, head, merge_sha=merge, base_sha=line[-1], head_repo="mallory/repo")
+    measured = stage.pull(head, merge, fork=True, head=wheel(stage, compiler))
+    assert measured.code == 0 and stage.comments() == [], measured.error
+    for older, sha in zip(["", *line], [*line, head], strict=False):
+        stage.hub.add_commit(sha, [older] if older else [])
+    stage.hub.add_commit(merge, [line[-1], head])
+    stage.hub.set_branch("main", line[-1])
+    files = {path.name: path.read_bytes() for path in measured.out.iterdir() if path.is_file()}
+    stage.hub.add_artifact(500, "code-size-default", zipped(files), head_sha=head, same_repository=False)
+    payload = event("workflow_run.completed")
+    run = payload["workflow_run"]
+    run.update(id=500, head_sha=head, head_branch="topic", event="pull_request", conclusion="success")
+    run["head_repository"].update(full_name="mallory/repo")
+    return stage.run("workflow_run", payload, line[-1], ref="refs/heads/main")
+
+
+def test_the_trusted_half_finds_the_ancestor_and_what_lies_between_itself(stage: Stage) -> None:
+    first = pushed(stage, main(stage))
+    base = stage.origin.push_main("Source", {"compiler/a.cpp": "2\n"})
+    ran = posted(stage, [first, base])
+    assert ran.code == 0 and ran.report.base.source.sha == first, ran.error
+    told = ran.report.baseline
+    assert told.distance == 1 and told.between and told.between.sources == 1 and "stored snapshot" in told.rule
+    assert "other commits" in ran.report.notes[0] and ran.report.untrusted
+    (body,) = stage.comments()
+    assert "between them: `compiler/` (1 file)" in body and " · may come from the 1 commit before the base" in body
+
+
+def test_the_trusted_half_compares_no_model_that_was_edited_since(stage: Stage) -> None:
+    stage.origin.commit("Begin", {"models/b.mlir": MODEL.format("b")})
+    first = pushed(stage, main(stage))
+    base = stage.origin.push_main("Edit", {"models/a.mlir": longer("a")})
+    ran = posted(stage, [first, base])
+    assert ran.code == 0 and ran.states == {"a on vmvx": "unmeasured", "b on vmvx": "changed"}, ran.error
+
+
+def test_the_same_compiler_on_both_sides_needs_no_word_of_what_lies_between(stage: Stage) -> None:
+    first = pushed(stage, main(stage))
+    base = stage.origin.push_main("Source", {"compiler/a.cpp": "2\n"})
+    ran = posted(stage, [first, base], {"models/a.mlir": longer("a")}, compiler="old")
+    assert ran.code == 0 and ran.report.base.source.sha == first, ran.error
+    assert ran.report.baseline.between is None
