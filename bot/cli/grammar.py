@@ -26,7 +26,8 @@ EXAMPLES = """examples:
   code-size-bot report --base main.json --head head.json --out out
 
 SPEC is a release (3.13.0 or iree-base-compiler==3.13.0), a wheel file or a directory of wheels, an iree-compile
-binary, a virtual environment or build directory holding one, or (compare) a snapshot.json measured earlier.
+binary, a virtual environment or build directory holding one, or (compare) a snapshot.json measured earlier, or a
+directory with one; a glob ('dist/*.whl') stands for the one path that it matches.
 
 exit codes: 0 pass or warn, 1 the verdict is fail, 2 bad usage, configuration or input, 3 GitHub or network,
 4 a compiler could not be had, 5 no verdict: nothing could be compared, or an internal error, 130 interrupted
