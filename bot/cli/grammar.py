@@ -27,7 +27,8 @@ EXAMPLES = """examples:
 
 SPEC is a release (3.13.0, iree-base-compiler==3.13.0, the dated 3.14.0rc20261101), latest or nightly, a wheel file or a
 directory of wheels, an iree-compile binary, a virtual environment or build directory holding one, or (compare) a
-snapshot.json measured earlier. Nightly releases need compiler.find_links of a configuration, or PIP_FIND_LINKS.
+snapshot.json measured earlier, or a directory with one; a glob ('dist/*.whl') stands for the one path that it matches.
+Nightly releases need compiler.find_links of a configuration, or PIP_FIND_LINKS.
 
 exit codes: 0 pass or warn, 1 the verdict is fail, 2 bad usage, configuration or input, 3 GitHub or network,
 4 a compiler could not be had, 5 no verdict: nothing could be compared, or an internal error, 130 interrupted

@@ -29,6 +29,7 @@ from bot.errors import InputError
 from bot.github.secrecy import hide_secrets
 from bot.inputs.config import chosen_config
 from bot.measurement.cache_limit import limit_of_environment, limited
+from bot.measurement.naming import named_file
 from bot.measurement.prepare import Request
 from bot.system.files import sweep_temporary
 from bot.system.processes import Cancel
@@ -45,7 +46,7 @@ def _text(path: Path | None) -> str | None:
 def _request(arguments: argparse.Namespace, specs: dict[str, str | None], show: TerminalShow) -> Request:
     plan, plan_at = _text(getattr(arguments, "plan", None)), str(getattr(arguments, "plan", None) or "")
     return Request(
-        specs={side: spec for side, spec in specs.items() if spec},
+        specs={side: named_file(spec) for side, spec in specs.items() if spec},
         config=chosen_config(arguments.config, show.say),
         models=tuple(arguments.model),
         targets=tuple(arguments.target),

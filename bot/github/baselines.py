@@ -32,7 +32,7 @@ def standing_for(services: Services, store: Store, side: Opened, digest: str | N
         return choose(left, report_id, sha, ancestors, digest, store.newest)
 
     while found := chosen():
-        if snapshot := _loaded(services, store, found.entry):
+        if snapshot := loaded(services, store, found.entry):
             return found, snapshot
         left.remove(found.entry)
     return None
@@ -67,10 +67,11 @@ def nearest_costs(services: Services, store: Store, side: Opened) -> Costs | Non
 
 def _whole(services: Services, store: Store, entries: Iterable[Entry]) -> Iterator[Snapshot]:
     """Those that can be read, one at a time."""
-    return (snapshot for entry in entries if (snapshot := _loaded(services, store, entry)))
+    return (snapshot for entry in entries if (snapshot := loaded(services, store, entry)))
 
 
-def _loaded(services: Services, store: Store, entry: Entry) -> Snapshot | None:
+def loaded(services: Services, store: Store, entry: Entry) -> Snapshot | None:
+    """One stored snapshot; None where it is damaged, which is said."""
     try:
         return store.load(entry)
     except InputError as error:

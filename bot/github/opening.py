@@ -15,6 +15,7 @@ from bot.errors import BotError, ConfigError, InputError, Interrupted, UsageErro
 from bot.github.services import Services
 from bot.inputs.config import CONFIG_NAMES, Config, config_in, load_config
 from bot.inputs.requirements import sought_compiler
+from bot.measurement.naming import named_file
 from bot.measurement.prepare import Planned, Request, is_snapshot, planned, prepare
 from bot.measurement.run import SidePlan
 from bot.system.processes import Cancel
@@ -138,19 +139,19 @@ def _of_dispatch(services: Services) -> tuple[Wanted, Wanted]:
 
 
 def _named(services: Services, text: str, side: str, own: Wanted) -> Wanted | None:
-    """A side that a person named: a snapshot, a release, a file, or else a git ref (`ref:` insists on that).
+    """A side that a person named: a snapshot, a release, a file or glob, else a git ref (`ref:` insists on that).
 
     Args:
         own: the side as the event has it; a compiler that is named takes its models and configuration.
     """
     if not text:
         return None
-    rule = f"input {side}: {text}"
-    if is_snapshot(text):
-        return Wanted(rule, snapshot=Path(text))
-    insisted = text.startswith("ref:")
-    if not insisted and (text in MOVING or release_of(text) or Path(text).exists()):
-        return replace(own, rule=f"{own.rule}, {rule}", spec=text)
+    rule, insisted = f"input {side}: {text}", text.startswith("ref:")
+    spec = text if insisted else named_file(text)
+    if is_snapshot(spec):
+        return Wanted(rule, snapshot=Path(spec))
+    if not insisted and (spec in MOVING or release_of(spec) or Path(spec).exists()):
+        return replace(own, rule=f"{own.rule}, {rule}", spec=spec)
     sha = services.git.resolve(text.removeprefix("ref:"))
     if sha is None:
         hint = "name a release, a file of this workspace, a snapshot.json, or a branch, tag or commit"

@@ -20,6 +20,7 @@ from bot.core.values.whole_report import Baseline, Report
 from bot.errors import BotError, InputError, Interrupted, NetworkError, UsageError
 from bot.github.baselines import stored_at
 from bot.github.delivering import Destination, as_bot_error, deliver, told_if_broken
+from bot.github.nearest import gap_note, with_gap
 from bot.github.opening import workspace_rules
 from bot.github.services import Services, store_of
 from bot.inputs.comment_commands import HELP
@@ -175,11 +176,15 @@ def _checked(services: Services, hub: Hub, about: PullInfo, run_id: int, config:
     """
     base, head = _snapshots(hub, run_id, config)
     sha = _merged_onto(hub, about, head.source.sha or "")
-    base, rule, notes = _trusted_base(services, hub, config, sha, base)
-    made = reported(config, base, head, Baseline(rule, sha, 0 if base.source.sha == sha else None))
+    partly = base.source.sha != sha and base.compiler.digest != head.compiler.digest
+    base, rule, notes = _trusted_base(services, hub, config, sha, base, partly)
+    baseline = Baseline(rule, sha, 0 if base.source.sha == sha else None)
+    if partly:
+        baseline = with_gap(services, config, baseline, base.source.sha or "")
+    made = reported(config, base, head, baseline)
     foreign = about.head_repository != services.context.repository
     broke = "" if base.compiler.digest else "No baseline: the pull request's own run found none"
-    return replace(made, untrusted=foreign, notes=(*made.notes, *notes), broke=broke)
+    return replace(made, untrusted=foreign, notes=(*gap_note(baseline), *made.notes, *notes), broke=broke)
 
 
 def _merged_onto(hub: Hub, about: PullInfo, merge: str) -> str:
@@ -221,18 +226,18 @@ def _snapshot(files: Mapping[str, bytes], name: str) -> Snapshot:
 
 
 def _trusted_base(
-    services: Services, hub: Hub, config: Config, sha: str, claimed: Snapshot
+    services: Services, hub: Hub, config: Config, sha: str, claimed: Snapshot, partly: bool
 ) -> tuple[Snapshot, str, tuple[str, ...]]:
     """A stored snapshot that is what the artifact says its base is; else the artifact's, if it is of the base commit.
 
-    The artifact's base may be an older commit that gives the same; then it must be in the store. Where that cannot be
-    read, a note says so.
+    The artifact's base may be an older commit that gives the same or, `partly`, gives some of the same cells; then it
+    must be in the store. Where that cannot be read, a note says so.
     """
     notes: tuple[str, ...] = ()
     rule, at = "first parent of the merge commit", claimed.source.sha or ""
     if at == sha or (_SHA.fullmatch(at) and is_ancestor(hub, at, sha)):
         try:
-            stored = _stored(services, config, at, claimed)
+            stored = _stored(services, config, at, claimed, partly)
         except Interrupted:
             raise
         except BotError as error:
@@ -245,11 +250,32 @@ def _trusted_base(
     return claimed, f"{rule}; measured by the pull request's own run", notes
 
 
-def _stored(services: Services, config: Config, sha: str, like: Snapshot) -> Snapshot | None:
-    """The stored snapshot of a commit with the compiler, flags, targets and models of another."""
+def _stored(services: Services, config: Config, sha: str, claimed: Snapshot, partly: bool) -> Snapshot | None:
+    """The stored snapshot of a commit with the compiler, flags, targets and models of another.
+
+    Args:
+        partly: whether those cells of it are enough whose models have the texts that the other says.
+    """
     store = store_of(services, config)
-    return stored_at(services, store, config.report_id, sha, lambda found: _what(found) == _what(like))
+
+    def is_like(found: Snapshot) -> bool:
+        return _how(found) == _how(claimed) if partly else _what(found) == _what(claimed)
+
+    found = stored_at(services, store, config.report_id, sha, is_like)
+    return _part(found, claimed) if found and partly else found
+
+
+def _part(stored: Snapshot, claimed: Snapshot) -> Snapshot:
+    """The stored cells that another snapshot says to have, planned as that was: what it leaves out is not measured."""
+    known, texts = {cell.key for cell in claimed.cells}, claimed.models
+    alike = {model for model, digest in stored.models.items() if texts.get(model) == digest}
+    cells = tuple(cell for cell in stored.cells if cell.key in known and cell.key.model in alike)
+    return replace(stored, cells=cells, models=texts, targets=claimed.targets)
+
+
+def _how(snapshot: Snapshot) -> tuple[object, ...]:
+    return snapshot.compiler.digest, snapshot.flags
 
 
 def _what(snapshot: Snapshot) -> tuple[object, ...]:
-    return snapshot.compiler.digest, snapshot.flags, snapshot.targets, snapshot.models
+    return *_how(snapshot), snapshot.targets, snapshot.models

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from bot.compiler.caches.cell_cache import TextStore
 from bot.core.codec.json_text import decoded
-from bot.core.rules.baseline import Entry
+from bot.core.rules.baseline import Choice, Entry
 from bot.core.rules.merging import merge_snapshots
 from bot.core.rules.policy import Rule
 from bot.core.rules.sharding import Matrix, assigned, matrix
@@ -23,9 +23,11 @@ from bot.core.values.whole_report import Baseline, Report
 from bot.errors import BotError, InputError, Interrupted, UsageError
 from bot.github.baselines import nearest_costs, standing_for
 from bot.github.delivering import Destination, deliver, tell, told_if_broken
+from bot.github.nearest import nearest
 from bot.github.opening import Opened, Wanted, judging_rules, opened, wanted_sides, workspace_rules
 from bot.github.pins import told_as_pin
 from bot.github.services import Services, store_of
+from bot.github.waiting import awaited
 from bot.inputs.config import Config
 from bot.measurement.prepare import load_snapshot, measured, plan_digest, require_writable, say_failed
 from bot.measurement.recheck import suspects
@@ -137,7 +139,7 @@ def _compared(services: Services, base: Opened, head: Opened, rules: Config) -> 
     left = sides.get("base") or _nothing(base, sides["head"])
     made = reported(rules, left, sides["head"], found.baseline, TextStore(services.request.cache).load)
     made = told_as_pin(made, services, head, rules)
-    notes = (*made.notes, *found.notes, *_rules_note(base.config, head.config, services))
+    notes = (*found.notes, *made.notes, *_rules_note(base.config, head.config, services))
     return replace(made, notes=notes, broke=found.broke)
 
 
@@ -164,7 +166,11 @@ class _Found:
 
 
 def _base(services: Services, base: Opened) -> _Found:
-    """In this order: a stored snapshot of the base itself, of its nearest ancestor that gives the same, a new one."""
+    """In this order: a stored snapshot of the base itself, of its nearest ancestor that gives the same, a new one.
+
+    Where nobody knows the base's compiler: of the base itself, also of a run that is going on, or of its nearest
+    ancestor whose models and flags are the same, and then with what lies between.
+    """
     wanted = base.wanted
     if wanted.snapshot:
         snapshot = load_snapshot(wanted.snapshot)
@@ -173,10 +179,10 @@ def _base(services: Services, base: Opened) -> _Found:
     notes: tuple[str, ...] = ()
     if wanted.spec is None:
         try:
-            store = store_of(services, base.config)
-            if found := standing_for(services, store, base, plan_digest(plan) if plan else None):
-                known, snapshot = found
-                return _Found(Baseline(f"{wanted.rule}; stored snapshot", wanted.sha, known.distance), snapshot)
+            found = _stored(services, base, plan)
+            if found.snapshot is not None:
+                return found
+            notes = found.notes
         except Interrupted:
             raise
         except BotError as error:
@@ -187,9 +193,29 @@ def _base(services: Services, base: Opened) -> _Found:
     return _Found(Baseline(wanted.rule, wanted.sha), notes=notes, broke=f"No baseline: {why}")
 
 
+def _stored(services: Services, base: Opened, plan: SidePlan | None) -> _Found:
+    """A stored snapshot; where the base cannot be measured here, after a wait for its own run. Or else none."""
+    wanted, store, digest = base.wanted, store_of(services, base.config), plan_digest(plan) if plan else None
+
+    def look() -> tuple[Choice, Snapshot] | None:
+        return standing_for(services, store, base, digest)
+
+    found, why_not = look(), ""
+    if found is None and plan is None:
+        found, why_not = awaited(services, base, look)
+    notes = (why_not,) if why_not else ()
+    if found:
+        known, snapshot = found
+        return _Found(Baseline(f"{wanted.rule}; stored snapshot", wanted.sha, known.distance), snapshot, notes=notes)
+    if wanted.unknown and (near := nearest(services, store, base)):
+        return _Found(near.baseline, near.snapshot, notes=(*near.notes, *notes))
+    return _Found(Baseline(wanted.rule, wanted.sha), notes=notes)
+
+
 def _plan_or_reason(services: Services, label: str, side: Opened) -> tuple[SidePlan | None, str]:
     if side.wanted.unknown:
-        return None, f"{side.wanted.unknown}, no snapshot of the base commit is stored, and no input names the base's"
+        lacks = "no snapshot of the base commit or of an ancestor like it is stored"
+        return None, f"{side.wanted.unknown}, {lacks}, and no input names the base's"
     try:
         return side.plan(label, services), ""
     except Interrupted:

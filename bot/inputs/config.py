@@ -61,12 +61,16 @@ class BaselineChoice:
         branch: of `data-branch`; a name without `refs/heads/`.
         directory: of `directory`; relative to where the program runs.
         ancestors: how many commits before the base are looked through.
+        wait_minutes: how long at most a run waits for the base commit's own, where it cannot measure the base itself.
+        compiler_paths: globs of the compiler's source in the repository, `*` being any text; empty: everything.
     """
 
     store: Store
     branch: str
     directory: Path
     ancestors: int
+    wait_minutes: int
+    compiler_paths: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +214,8 @@ def _place(file: YamlFile, link: str) -> str:
 
 
 def _baseline(plain: Mapping[str, Any]) -> BaselineChoice:
-    return BaselineChoice(**{**plain, "directory": Path(plain["directory"])})
+    paths = {"directory": Path(plain["directory"]), "compiler_paths": tuple(plain["compiler_paths"])}
+    return BaselineChoice(**{**plain, **paths})
 
 
 def _read(path: Path) -> YamlFile:

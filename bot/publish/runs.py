@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from bot.core.values.publication import ArtifactInfo
 from bot.publish.hub import Hub, explain
-from bot.publish.shapes import flag, number, optional, rows, text
+from bot.publish.shapes import flag, number, optional, rows, text, text_or_none
 from bot.system.retrying import Refused
 
 _DESCENDS = frozenset({"ahead", "identical"})
@@ -37,9 +37,29 @@ def newest_run(hub: Hub, head_sha: str, workflow_file: str | None) -> int | None
     """
     with explain(f"look for the runs of {head_sha[:12]}", "actions: read"):
         listed = hub.listed("actions/runs", "workflow_runs", head_sha=head_sha)
-        # GitHub does not promise an order; ids grow with time. The path can carry `@ref`.
-        files = ((number(one, "id"), text(one, "path").partition("@")[0].rpartition("/")[2]) for one in listed)
-        return max((run_id for run_id, file in files if workflow_file in {None, file}), default=None)
+        # GitHub does not promise an order; ids grow with time.
+        return max((number(one, "id") for one in listed if workflow_file in {None, _file(one)}), default=None)
+
+
+def unfinished_push(hub: Hub, sha: str, workflow_file: str) -> tuple[int, str] | None:
+    """The newest run of a workflow for the push of that commit which has not ended, and its status; None for none.
+
+    Args:
+        workflow_file: `code-size.yml`, without its folder.
+
+    Raises:
+        NetworkError: the runs cannot be read.
+    """
+    with explain(f"look for the runs of {sha[:12]}", "actions: read"):
+        listed = hub.listed("actions/runs", "workflow_runs", head_sha=sha, event="push")
+        mine = [one for one in listed if _file(one) == workflow_file]
+        found = ((number(one, "id"), text_or_none(one, "status") or "not known") for one in mine)
+        return max((one for one in found if one[1] != "completed"), default=None)
+
+
+def _file(run: Any) -> str:
+    """The name of its workflow's file; the path can carry `@ref`."""
+    return text(run, "path").partition("@")[0].rpartition("/")[2]
 
 
 def dispatch(hub: Hub, workflow_file: str, ref: str, inputs: Mapping[str, str]) -> None:

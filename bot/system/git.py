@@ -179,6 +179,13 @@ class Git:
                 return tuple(found[1:])
             step = min(2 * step, _LARGEST_STEP)
 
+    def touched(self, older: str, newer: str) -> list[str]:
+        """Paths of the files that are not the same at two commits; of a submodule its own path."""
+        self.ensure(older)
+        self.ensure(newer)
+        listed = self.text("diff-tree", "-r", "--name-only", "--no-renames", "-z", older, newer, "--")
+        return [path for path in listed.split("\0") if path]
+
     def _is_end(self, sha: str) -> bool:
         """True where history still ends there: the remote has no more of it than we."""
         return len(self.text("rev-list", "--first-parent", "--max-count=2", sha, "--").split()) < 2

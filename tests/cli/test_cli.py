@@ -310,6 +310,19 @@ def test_selectors_narrow_snapshots(bench: Bench, command: str) -> None:
     assert (found.code, found.line) == (2, "--target rocm: matches no target (known: cuda, vmvx)")
 
 
+def test_a_side_may_be_a_directory_or_a_glob(bench: Bench) -> None:
+    bench.write("dist-base/snapshot.json", BASE)
+    bench.write("head/snapshot.json", grown(50))
+    found = bench.run("compare", "--base", "dist-base", "--head", "h*/*.json")
+    assert found.code == 0 and from_json((bench.folder / "out/base.json").read_text()) == BASE
+    report = json.loads((bench.folder / "out/report.json").read_text())
+    assert report["baseline"]["rule"] == "snapshot snapshot.json"
+    found = bench.run("compare", "--base", "dist/*.whl", "--head", "head")
+    assert (found.code, found.line.partition(" (")[0]) == (2, "dist/*.whl: matches no file")
+    found = bench.run("measure", "--compiler", "*/snapshot.json", "--out", "x.json")
+    assert found.code == 2 and "matches 2 paths: dist-base/snapshot.json, head/snapshot.json" in found.line
+
+
 def test_a_glob_may_match_on_one_side_alone(bench: Bench) -> None:
     bench.write("head.json", plain_snapshot(("a", "vmvx", "ok"), ("c", "vmvx", "ok")))
     found = bench.run("report", "--base", "base.json", "--head", "head.json", "--model", "[ac]")

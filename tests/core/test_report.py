@@ -14,12 +14,13 @@ from replacing import replace
 from strategies import plain_snapshot, snapshots
 
 from bot.core.metrics import METRIC_IDS
+from bot.core.rules.baseline import between
 from bot.core.rules.delta import STATES, diff
 from bot.core.rules.policy import Amount, LevelSpec, Ratio, Rule, judge
 from bot.core.values.model_counts import ModelEdit
 from bot.core.values.snapshot import Snapshot
 from bot.core.values.verdict import Verdict
-from bot.core.values.whole_report import REPORT_SCHEMA, Baseline, Report
+from bot.core.values.whole_report import REPORT_SCHEMA, Baseline, Between, Report
 
 BASE = plain_snapshot(("a", "vmvx", "ok"), ("b", "vmvx", "ok"), ("c", "vmvx", "failed"))
 HEAD = plain_snapshot(("a", "vmvx", "ok"), ("b", "vmvx", "over-stack-limit"), ("d", "vmvx", "ok"))
@@ -49,6 +50,32 @@ def test_the_top_has_the_fields_of_the_contract() -> None:
     assert report["baseline"] == {"rule": "--base 3.11.0", "sha": "5" * 40, "distance": 2}
     assert report["verdict"].keys() == {"status", "findings", "budgets"}
     assert report["notes"] == ["a note"]
+
+
+def test_a_baseline_says_what_lies_between_only_where_that_is_known() -> None:
+    gap = between(["docs/a", "compiler/a", "compiler/b/c", "d"], ["compiler/*"])
+    made = Report(BASE, HEAD, replace(BASELINE, between=gap), (), Verdict("unknown"))
+    assert json.loads(report_to_json(made))["baseline"]["between"] == {
+        "folders": [{"folder": "compiler", "files": 2}, {"folder": "", "files": 1}, {"folder": "docs", "files": 1}],
+        "more": 0,
+        "files": 4,
+        "sources": 2,
+    }
+
+
+@pytest.mark.parametrize(
+    ("sources", "count"),
+    [([], 3), (["*"], 3), (["compiler/*"], 2), (["compiler/a.cpp", "*.md"], 2), (["Compiler/*"], 0), (["compiler"], 0)],
+)
+def test_globs_say_what_is_compiler_source(sources: list[str], count: int) -> None:
+    assert between(["compiler/a.cpp", "compiler/deep/b.td", "docs/a.md"], sources).sources == count
+
+
+def test_folders_of_what_lies_between_are_bounded() -> None:
+    gap = between((f"{number:04}/f" for number in range(5_000)), [])
+    assert [one.folder for one in gap.folders] == [f"{number:04}" for number in range(8)]
+    assert (gap.more, gap.files, gap.sources) == (4_992, 5_000, 5_000)
+    assert between([], []) == Between((), 0, 0, 0) == between([], ["*"])
 
 
 @pytest.mark.parametrize(("name", "snapshot"), [("base", BASE), ("head", HEAD)])

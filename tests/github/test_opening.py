@@ -159,6 +159,59 @@ def test_the_configuration_of_the_input_is_used_on_both_sides(stage: Stage) -> N
     assert ran.states == {"x on vmvx": "changed"}, ran.error
 
 
+# --- inputs that name files -------------------------------------------------------------------------------------------
+
+
+def built(stage: Stage, name: str, *versions: str) -> Path:
+    """A directory of wheels as a build leaves it: the compiler's, and another one."""
+    dist = stage.home / name
+    for version in versions:
+        fake = stage.compiler(f"{name}-{version}", [{"do": "differ"}] if name == "dist" else [], version=version)
+        write_wheel(dist / wheel_name(version), entries(fake, f"{name} {version}".encode()))
+    write_wheel(dist / "iree_base_runtime-3.13.0-py3-none-any.whl", {})
+    return dist
+
+
+def test_wheels_of_both_sides_by_a_directory_and_by_a_glob(stage: Stage) -> None:
+    stage.main(compiler=None)
+    base, head = built(stage, "dist-base", "3.12.0"), built(stage, "dist", "3.13.0")
+    pull = stage.open_pull({"notes.txt": "one\n"})
+    ran = stage.pull(*pull, base=str(base), head=f"{head}/*.whl")
+    assert ran.code == 0 and ran.states == {"a on vmvx": "changed"}, ran.error
+    assert (ran.report.base.compiler.version, ran.report.head.compiler.version) == ("3.12.0", "3.13.0")
+    assert ran.report.baseline.rule.endswith(f"input base: {base}; measured in this run")
+
+
+def test_a_directory_with_a_snapshot_is_a_side(stage: Stage) -> None:
+    stage.main()
+    pull = stage.open_pull({"models/a.mlir": MODEL.format("a") + "// longer\n"})
+    measured = stage.pull(*pull)
+    kept = stage.home / "dist-base"
+    kept.mkdir()
+    (measured.out / "base.json").rename(kept / "snapshot.json")
+    ran = stage.pull(*pull, base=str(kept))
+    assert ran.code == 0 and ran.states == {"a on vmvx": "changed"}, ran.error
+    assert ran.report.baseline.rule == f"input base: {kept}"
+
+
+def test_what_could_be_two_compilers_or_none_is_one_line_and_no_pass(stage: Stage) -> None:
+    stage.main()
+    two, none = built(stage, "two", "3.12.0", "3.13.0"), built(stage, "none")
+    pull = stage.open_pull({"notes.txt": "one\n"})
+    said = {
+        f"{two}": "two: several wheels fit this machine: iree_base_compiler-3.12.0",
+        f"{two}/*.whl": "*.whl: several wheels fit this machine: iree_base_compiler-3.12.0",
+        f"{none}": "none: holds no iree-compile and no iree_base_compiler wheel",
+        f"{none}/*.whl": f"{none}/*.whl: matches 1 wheel, and none of the compiler",
+    }
+    for head, line in said.items():
+        ran = stage.pull(*pull, head=head)
+        assert ran.code in (2, 4) and ran.error.startswith(line) and "\n" not in ran.error, ran.error
+        assert ran.outputs["verdict"] == "unknown" and "✅" not in "".join(stage.comments())
+    ran = stage.pull(*pull, base=str(none))
+    assert ran.code == 5 and ran.report.broke.startswith("No baseline: none: holds no iree-compile"), ran.error
+
+
 # --- what leaves the repository --------------------------------------------------------------------------------------
 
 

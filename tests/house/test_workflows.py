@@ -11,10 +11,15 @@ import pytest
 import yaml
 from places import ROOT
 
+from bot.core.rules.policy import any_match
+from bot.inputs.config import CompilerChoice, load_config
+
 WORKFLOWS = sorted((ROOT / "configs" / "workflows").glob("*.yml"))
 ACTION = ROOT / "action.yml"
 BOT = "OWNER/REPO@v1"
-EXPECTED = {"code-size.yml", "code-size-post.yml", "code-size-sharded.yml", "code-size-pin.yml", "minimal.yml"}
+EXPECTED = {"code-size.yml", "code-size-post.yml", "code-size-sharded.yml", "code-size-pin.yml", "iree-pkgci.yml"} | {
+    "minimal.yml"
+}
 # Events with a token or a cache of the base repository, which a stranger can trigger.
 STRANGERS_WITH_TOKEN = {"issue_comment", "workflow_run"}
 MOST_PER_FORK_JOB = {"contents": "read", "pull-requests": "write", "checks": "write", "actions": "read"}
@@ -23,6 +28,7 @@ FURTHER = {
     ("code-size.yml", "baseline"): {"contents": "write"},
     ("code-size.yml", "command"): {"actions": "write", "issues": "write"},
     ("code-size-sharded.yml", "store"): {"contents": "write"},
+    ("iree-pkgci.yml", "baseline"): {"contents": "write"},
 }
 
 
@@ -78,7 +84,7 @@ def test_no_pull_request_target_and_no_secrets(path: Path) -> None:
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
 def test_every_action_is_pinned_to_a_commit_with_its_version(path: Path) -> None:
-    lines = [line for line in path.read_text(encoding="utf-8").splitlines() if re.search(r"\buses:", line)]
+    lines = [line for line in path.read_text(encoding="utf-8").splitlines() if re.search(r"^[^#]*\buses:", line)]
     assert lines
     for line in lines:
         pinned = re.search(r"uses: [\w-]+/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$", line)
@@ -213,6 +219,41 @@ def test_a_lost_shard_stops_neither_the_others_nor_the_report() -> None:
         assert made[name]["needs"] == ["plan", "measure"]
         assert joins == f"{loads['path']}/*.json"
         assert loads["merge-multiple"] is True
+
+
+def pasted(begin: str) -> Any:
+    """YAML from the head comment of the packaging CI's workflow."""
+    lines = (ROOT / "configs/workflows/iree-pkgci.yml").read_text(encoding="utf-8").split("\n#\n")
+    (block,) = [part for part in lines if part.startswith(f"#   {begin}")]
+    return yaml.safe_load("\n".join(line.removeprefix("#") for line in block.splitlines()))
+
+
+def test_the_job_to_paste_grants_what_the_called_jobs_ask_for_and_no_more() -> None:
+    (job,) = pasted("code_size:").values()
+    asked = [one["permissions"] for one in of("iree-pkgci.yml")["jobs"].values()]
+    scopes = {scope for one in asked for scope in one}
+    assert job["permissions"] == {
+        scope: "write" if any(one.get(scope) == "write" for one in asked) else "read" for scope in scopes
+    }
+    assert "build_packages" in job["needs"] and job["uses"] == "./.github/workflows/pkgci_code_size.yml"
+
+
+def test_the_configuration_to_paste_is_one_and_names_no_compiler(tmp_path: Path) -> None:
+    (tmp_path / "code-size.yml").write_text(yaml.safe_dump(pasted("schema:")))
+    config = load_config(tmp_path / "code-size.yml")
+    assert config.compiler == CompilerChoice() and config.baseline.wait_minutes < 180
+    assert any_match(config.baseline.compiler_paths, "compiler/src/iree/compiler/API/MLIRInterop.cpp")
+    assert not any_match(config.baseline.compiler_paths, "docs/website/docs/index.md")
+
+
+def test_the_wheel_of_the_same_run_is_the_head_and_never_another_ones_baseline() -> None:
+    made = of("iree-pkgci.yml")
+    assert triggers(made) == {"workflow_call"} and set(made["on"]["workflow_call"]["inputs"]) == {"artifact_run_id"}
+    for name, job in made["jobs"].items():
+        (loads,) = [step["with"] for step in job["steps"] if "download" in step["uses"]]
+        (bot,) = [step["with"] for step in job["steps"] if step["uses"] == BOT]
+        assert loads["name"] == "linux_x86_64_release_packages" and bot["head"] == loads["path"], name
+        assert ("run-id" in loads) == (name == "review")
 
 
 def test_the_smallest_needs_three_lines_for_the_bot() -> None:

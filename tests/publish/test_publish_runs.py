@@ -8,7 +8,7 @@ import pytest
 from publishing import HEAD, World, opened
 
 from bot.core.values.publication import ArtifactInfo
-from bot.publish.runs import artifacts, dispatch, download, is_ancestor, newest_run, parents, rerun
+from bot.publish.runs import artifacts, dispatch, download, is_ancestor, newest_run, parents, rerun, unfinished_push
 
 WRITER = {"contents": "read", "actions": "write"}
 
@@ -52,6 +52,16 @@ def test_the_newest_run_of_a_commit(world: World) -> None:
     assert newest_run(world.hub, HEAD, "code-size.yml") == 9
     assert newest_run(world.hub, HEAD, "size.yml") is None
     assert newest_run(world.hub, "c" * 40, None) is None
+
+
+def test_the_push_run_that_has_not_ended(world: World) -> None:
+    file = ".github/workflows/pkgci.yml"
+    for run_id, status in ((5, "queued"), (7, "in_progress"), (9, "completed")):
+        world.github.add_run(run_id, HEAD, "push", status=status, conclusion=None, path=f"{file}@refs/heads/main")
+    world.github.add_run(11, HEAD, "push", status="in_progress", conclusion=None, path=".github/workflows/lint.yml")
+    world.github.add_run(12, HEAD, "pull_request", status="in_progress", conclusion=None, path=file)
+    assert unfinished_push(world.hub, HEAD, "pkgci.yml") == (7, "in_progress")
+    assert unfinished_push(world.hub, "c" * 40, "pkgci.yml") is None
 
 
 def test_a_workflow_is_started_with_its_inputs(world: World) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from html import unescape
+from math import ceil
 
 import pytest
 import report_factory as make
@@ -11,17 +12,22 @@ from replacing import replace
 from test_comment import PULLS, _leaves
 from test_terminal import printed
 
+from bot.core.rules.delta import diff
 from bot.core.rules.policy import Amount as Limit
 from bot.core.rules.policy import LevelSpec, Rule, judge
-from bot.core.values.whole_report import Report
+from bot.core.values.root_cause import Example, RootCause, Tally
+from bot.core.values.snapshot import Cell, CellKey
+from bot.core.values.whole_report import Baseline, Between, Report, Touched
 from bot.render.html.page import render_html
-from bot.render.markdown.comment import render_comment
+from bot.render.markdown.comment import is_wide, render_comment
 from bot.render.markdown.summary import render_summary
 
 FIXTURES = ("small", "many", "none", "usual", "broken", "broken_on_both", "no_baseline", "hostile", "why")
 REPORTS: dict[str, Report] = {name: getattr(make, name)() for name in (*FIXTURES, "explained_small")}
 REPORTS |= {f"pull {name}": report for name, report in PULLS.items()}
 WIDE = 4_000
+COLUMNS, LINES = 100, 60
+"""Characters of a line of a comment, and lines of a large screen."""
 
 
 def plain(text: str) -> str:
@@ -119,6 +125,55 @@ def test_a_budget_that_grew_is_after_the_alarms(place: str) -> None:
 def test_the_screen_is_short() -> None:
     for name, report in REPORTS.items():
         assert len(comment(report).strip().splitlines()) <= 60, name
+
+
+def integrated(models: int, changed: int) -> Report:
+    """A compiler that moved to a new LLVM: of `models` × 8 cells this many are larger, all for thirty reasons."""
+    names = tuple(f"model_{number:02}_f32_s128" for number in range(models))
+    keys = sorted(CellKey(name, target) for name in names for target in make.TARGETS)
+    moved = {key: 9_000 + 100 * number for number, key in enumerate(keys[:changed])}
+
+    def edit(key: CellKey, found: Cell) -> Cell:
+        return make.grown(found, artifact_bytes=moved[key], executable_bytes=moved[key]) if key in moved else found
+
+    base, head = make.snapshot("3.12.0", models=names), make.snapshot("3.13.0", edit, names)
+    deltas = diff(base, head)
+    gap = Between((Touched("compiler", 12), Touched("docs", 1)), 0, 13, 13)
+    notes = ("what changed may come from other commits: the baseline is 3 commits before the base",)
+    causes = tuple(_cause(number, list(moved)) for number in range(30))
+    found = Baseline("first parent of the merge commit", "b" * 40, 3, gap)
+    return Report(base, head, found, deltas, make.judged(deltas), notes=notes, root_causes=causes)
+
+
+def _cause(number: int, keys: list[CellKey]) -> RootCause:
+    size, targets = 1_000_000 - number, tuple(sorted({key.target for key in keys}))
+    total, models = Tally(400, size, 2 * size), tuple(sorted({key.model for key in keys}))
+    example = Example(keys[0], "main$async_dispatch_7_matmul_like_144x65x65x24_f32", "layer.0", 613, 13_344, 12_731, "")
+    by_target = dict.fromkeys(targets, total)
+    what, cells = f"cause number {number}: vector_common_parallel 1 → 8 (114), others (76)", tuple(keys)
+    shares = {key: size // len(keys) for key in keys}
+    return RootCause("strategy", what, targets, models, cells, 400, total, 1 / 30, example, by_target, shares, "true")
+
+
+@pytest.mark.parametrize("changed", [210, 320])
+def test_hundreds_of_changed_cells_are_one_screen_with_their_causes_on_it(changed: int) -> None:
+    report = integrated(40, changed)
+    text = render_comment(report)
+    screen = text.partition("<details>")[0]
+    lines = [re.sub(r"<[^>]+>|[`*\\]", "", line) for line in screen.splitlines()[1:]]
+    assert sum(max(1, ceil(len(line) / COLUMNS)) for line in lines if line) <= LINES
+    assert "cause number 0" in screen and "cause number 3" in screen and "| all | " in screen
+    assert f"**Over the limit** ({changed - 30} cells)" in screen and screen.count("- ❌") == 3
+    assert f"…and {changed - 33} more cells, and 30 cells at a warning level, in the fold of findings" in screen
+    assert "the job summary, report.html and report.json have everything" in text
+    assert len(text) < 65_536 and "…and 20 more models with less to see" in text
+
+
+def test_what_is_wide_is_told_by_the_cells_that_were_compared() -> None:
+    assert [is_wide(integrated(5, changed)) for changed in (20, 21)] == [False, True]
+    assert not is_wide(integrated(4, 32)), "32 cells are few enough to be told one by one"
+    few = render_comment(integrated(4, 32))
+    assert few.count("- ❌") == 6 and "largest: " in few.partition("<details>")[0]
 
 
 def test_what_is_known_is_in_a_fold() -> None:

@@ -105,6 +105,8 @@ class Stage:
     token: str
     runs: int = 0
     before_act: Callable[[], object] = lambda: None  # runs once the checkout is there
+    environ: dict[str, str] = field(default_factory=dict)  # what the runner sets besides
+    cancel: Callable[[], Cancel] = Cancel
 
     @classmethod
     def create(cls, home: Path, hub: FakeGitHub) -> Stage:
@@ -121,7 +123,7 @@ class Stage:
         return str(self.home / name / "bin" / "iree-compile")
 
     def config(self, fake: str = "one", **keys: Any) -> str:
-        """A configuration of one target, with baselines in a directory."""
+        """A configuration of one target, with baselines in a directory; a key that is None is left out."""
         plain = {
             "schema": "code-size-config/1",
             "compiler": {"head": self.spec(fake)},
@@ -130,7 +132,7 @@ class Stage:
             "baseline": {"store": "directory", "directory": str(self.home / "store")},
             **keys,
         }
-        return yaml.safe_dump(plain, sort_keys=False)
+        return yaml.safe_dump({key: value for key, value in plain.items() if value is not None}, sort_keys=False)
 
     def main(self, files: Files | None = None, **keys: Any) -> str:
         """The first commit of main: a configuration and model `a`."""
@@ -155,13 +157,13 @@ class Stage:
             git(workspace, "fetch", "-q", "--depth=1", "origin", sha)
             git(workspace, "checkout", "-q", "--detach", sha)
         (home / "event.json").write_text(json.dumps(payload))
-        environ = {**self._environ(home, event, sha, ref), **self._inputs(out, inputs)}
+        environ = {**self._environ(home, event, sha, ref), **self._inputs(out, inputs), **self.environ}
         news, printed, back = News(), io.StringIO(), Path.cwd()
         self.before_act()
         os.chdir(workspace)
         try:
             with redirect_stdout(printed):
-                code, error = act(environ, asked, news, Cancel()), ""
+                code, error = act(environ, asked, news, self.cancel()), ""
         except BotError as problem:
             code, error = problem.exit_code, problem.line
         finally:

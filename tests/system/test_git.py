@@ -298,3 +298,28 @@ def test_a_detached_commit_alone_has_no_default_branch(tmp_path: Path) -> None:
     git(tmp_path, "checkout", "--quiet", "--detach")
     git(tmp_path, "branch", "--quiet", "-D", "topic")
     assert Git(tmp_path, Cancel()).default_branch() == ""
+
+
+def test_the_files_that_differ_between_two_commits_whatever_their_names(tmp_path: Path) -> None:
+    top = tmp_path / "r"
+    top.mkdir()
+    git(top, "init", "--quiet", "--initial-branch=main")
+    shas = []
+    for number, names in enumerate((["same", "a b/c", "old\nname"], ["a b/c", "\u00fc/d"], ["a b/c"])):
+        for name in names:
+            (top / name).parent.mkdir(exist_ok=True)
+            (top / name).write_text(f"{number}\n")
+        (top / "old\nname").unlink(missing_ok=number > 0) if number == 1 else None
+        git(top, "add", "--all")
+        git(top, "commit", "--quiet", "--message=x")
+        shas.append(git(top, "rev-parse", "HEAD").strip())
+    mine = Git(top, Cancel())
+    assert mine.touched(shas[0], shas[1]) == ["a b/c", "old\nname", "\u00fc/d"]
+    assert mine.touched(shas[1], shas[0]) == mine.touched(shas[0], shas[1]) and mine.touched(shas[0], shas[0]) == []
+    with pytest.raises(InputError, match="neither here nor at origin"):
+        mine.touched("f" * 40, shas[0])
+
+
+def test_what_a_shallow_clone_lacks_is_fetched_to_say_what_differs(shallow: Git) -> None:
+    old, new = shallow.ancestors(shallow.text("rev-parse", "HEAD"), 60)[::59]
+    assert shallow.touched(old, new) == ["a.txt"]

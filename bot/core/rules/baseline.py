@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from msgspec import structs
 
 from bot.core.codec.digests import cut_dispatch, cut_program
+from bot.core.rules.policy import any_match
 from bot.core.values.program import Program
 from bot.core.values.snapshot import Cell, Snapshot
+from bot.core.values.whole_report import Between, Touched
 
 _SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -73,6 +76,23 @@ def choose(
             found = by_sha[sha]
             return Choice(found[0] if len(found) == 1 else newest(found), distance)
     return None
+
+
+_FOLDERS = 8
+
+
+def between(paths: Iterable[str], sources: Sequence[str]) -> Between:
+    """Paths of files that are not the same, by the folder at the top of the repository.
+
+    Args:
+        sources: globs of the compiler's source, `*` being any text; without any, every path is taken for it.
+    """
+    named = sorted(set(paths))
+    counts = Counter(path.partition("/")[0] if "/" in path else "" for path in named)
+    folders = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
+    told = tuple(Touched(folder, files) for folder, files in folders[:_FOLDERS])
+    source = sum(not sources or any_match(sources, path) for path in named)
+    return Between(told, len(folders) - len(told), len(named), source)
 
 
 def kept(snapshot: Snapshot) -> Snapshot:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from bot.core.record import Count, Record
+from bot.core.record import Count, Record, always
 from bot.core.rules.delta import CellDelta
 from bot.core.values.explanation import Explanation
 from bot.core.values.model_counts import ModelEdit, Overview
@@ -19,18 +19,43 @@ ONCE = "alarms that rest on a single compile of the head: "
 """What the note begins with that names them; each alarm's own line says so, too."""
 
 
-class Baseline(Record, frozen=True):
+class Touched(Record, frozen=True):
+    """A folder at the top of a repository (empty: the top itself), and how many files below it are not the same."""
+
+    folder: str
+    files: Count
+
+
+class Between(Record, frozen=True):
+    """What lies between the commit of a baseline and the base that it stands for, whose compiler nobody knows.
+
+    Attributes:
+        folders: those with the most files.
+        more: how many other folders there are.
+        files: how many files are not the same, in all.
+        sources: how many of these are source of the compiler.
+    """
+
+    folders: tuple[Touched, ...]
+    more: Count
+    files: Count
+    sources: Count
+
+
+class Baseline(Record, frozen=True, omit_defaults=True):
     """How the base side was found.
 
     Attributes:
         rule: in words (`--base 3.11.0`, `snapshot of the base commit`).
         sha: the base commit; None outside a repository.
         distance: how many commits the baseline is older than the base; None where that has no meaning.
+        between: what lies between the two; None where the baseline is known to be what the base gives.
     """
 
     rule: str
-    sha: str | None = None
-    distance: Count | None = None
+    sha: str | None = always(None)
+    distance: Count | None = always(None)
+    between: Between | None = None
 
 
 @dataclass(frozen=True, slots=True)

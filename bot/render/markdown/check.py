@@ -16,7 +16,7 @@ from bot.render.text.escape import clean, clip
 from bot.render.text.filters import plural
 from bot.render.text.fitting import Document, fitting, length
 from bot.render.text.phrase import plain
-from bot.render.view.alarms import finding_words
+from bot.render.view.alarms import doubt_of, finding_words
 from bot.render.view.facts import Facts, build_facts
 from bot.render.view.headline import headline
 
@@ -110,10 +110,11 @@ def _is_inside(path: str) -> bool:
 
 
 def _annotations(facts: Facts, config_path: str, paths: Mapping[str, str]) -> Iterator[Annotation]:
+    doubt = doubt_of(facts.report)
     for finding in facts.report.verdict.news:
         if finding.accepted is None and (place := _place(finding, config_path, paths)):
             path, line, title = place
-            message = clean(plain(finding_words(facts, finding)))
+            message = clean("; ".join(filter(None, (plain(finding_words(facts, finding)), doubt))))
             yield Annotation(path, line, _LEVELS[finding.level], title, message)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -29,6 +30,9 @@ TIERS = (
     Limits(12, _WIDTH, 2, 4, 6, 12, 12, 6, 2, 4),
     Limits(6, _WIDTH, 1, 2, 3, 4, 4, 3, 1, 2),
 )
+WIDE_TIERS = tuple(replace(tier, grid_models=min(tier.grid_models, 20), alarms=3, details=False) for tier in TIERS)
+"""Where nearly everything changed: what all of it has in common stays on one screen; each cell is on the page."""
+_MANY_CELLS = 40
 _REPORT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 WHERE = "the job summary, report.html and report.json"
 TEMPLATE = "comment.md.j2"
@@ -60,7 +64,8 @@ def render_comment(report: Report, templates_dir: Path | None = None) -> str:
     """
     head = _head(report.report_id, report.state_line)
     values, check = {"marker": head, "links": report.links}, partial(_require_head, head)
-    comment = Document(TEMPLATE, TIERS, lambda text: length(text) <= COMMENT_LIMIT, WHERE, values, check)
+    tiers = WIDE_TIERS if is_wide(report) else TIERS
+    comment = Document(TEMPLATE, tiers, lambda text: length(text) <= COMMENT_LIMIT, WHERE, values, check)
     return fitting(report, comment, templates_dir)
 
 
@@ -72,6 +77,12 @@ def render_pin(report: Report, templates_dir: Path | None = None) -> str:
     """
     short = Document(PIN_TEMPLATE, TIERS, lambda text: length(text) <= COMMENT_LIMIT, WHERE)
     return fitting(report, short, templates_dir)
+
+
+def is_wide(report: Report) -> bool:
+    """True where more than half of many cells changed, as when a compiler moves to a new LLVM."""
+    compared = [delta.state for delta in report.deltas if delta.state in ("same", "changed")]
+    return len(compared) >= _MANY_CELLS and 2 * compared.count("changed") > len(compared)
 
 
 def render_broken(report_id: str, what: str, links: Links, state_line: str = "") -> str:

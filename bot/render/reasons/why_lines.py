@@ -39,8 +39,12 @@ def roots(facts: Facts, limits: Limits) -> Listing[Line]:
     found = facts.report.root_causes
     sums = accumulate(root.share or 0 for root in found)
     holding = next((count for count, share in enumerate(sums, 1) if share >= _ENOUGH), len(found))
-    lines = (Line(_root_said(facts, root), joined(_root_details(facts, root), "; ")) for root in found)
+    lines = (Line(_root_said(facts, root), _root_detail(facts, root, limits)) for root in found)
     return listing(islice(lines, min(limits.causes, holding)), len(found), "root cause")
+
+
+def _root_detail(facts: Facts, root: RootCause, limits: Limits) -> Phrase:
+    return joined(_root_details(facts, root), "; ") if limits.details else ()
 
 
 def held(facts: Facts, shown: Listing[Line]) -> str:

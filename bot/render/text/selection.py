@@ -54,6 +54,7 @@ class Limits:
         whys: cells whose change is explained, each with `dispatches` rows in a table and `diff_lines` of a diff.
         overview: rows of what is said of whole models.
         every: True where what did not change is told, too.
+        details: False where a root cause is one sentence, without each target's part and its largest delta.
     """
 
     grid_models: int
@@ -71,6 +72,7 @@ class Limits:
     diff_lines: int = 0
     overview: int = 0
     every: bool = False
+    details: bool = True
 
 
 def fair(items: Sequence[T], group: Callable[[T], Hashable], limit: int) -> list[T]:

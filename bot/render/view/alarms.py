@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from bot.core.metrics import ARTIFACT_PARTS, METRIC_BY_ID
 from bot.core.rules.delta import CellDelta, outcome
 from bot.core.values.snapshot import CellKey
 from bot.core.values.verdict import Accepted, Budget, Finding
+from bot.core.values.whole_report import Report
 from bot.render.text.escape import clean, clip
-from bot.render.text.filters import amount, relative, sides, signed
+from bot.render.text.filters import amount, plural, relative, sides, signed
 from bot.render.text.phrase import Phrase, code, phrase
 from bot.render.text.selection import Limits, Listing, fair_in_order, listing
 from bot.render.view.facts import MARKS, NAME_LIMIT, Facts, cells_phrase, mark_of, whole_of, worst_first
@@ -74,8 +75,18 @@ def alarms(facts: Facts, limits: Limits, cause: Cause) -> Alarms:
     told = over or ([] if broken else list(found))
     shown = fair_in_order(told, lambda key: key.model, max(0, limits.alarms - len(broken)))
     lines = (*broken[: limits.alarms], *(_alarm(facts, found[key], cause(key)) for key in shown))
+    if doubt := doubt_of(facts.report):
+        lines = tuple(replace(line, said=phrase(line.said, f" · {doubt}")) for line in lines)
     cells = sum(line.cells for line in broken) + len(told)
     return Alarms(lines, cells, len(found) - len(told))
+
+
+def doubt_of(report: Report) -> str:
+    """What is to be said of every alarm where the baseline is an ancestor of the base, with another compiler."""
+    gap, distance = report.baseline.between, report.baseline.distance
+    if gap is None or not gap.sources:
+        return ""
+    return f"may come from the {plural(distance, 'commit')} before the base" if distance else "may be of other commits"
 
 
 def _by_cell(facts: Facts) -> dict[CellKey, list[Finding]]:

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from bot.core.values.snapshot import CellKey, Snapshot
-from bot.core.values.whole_report import ONCE, Report
-from bot.render.text.escape import clip
+from bot.core.values.whole_report import ONCE, Between, Report
+from bot.render.text.escape import clean, clip
 from bot.render.text.filters import plural
 from bot.render.text.phrase import Phrase, Span, code, joined, phrase
 from bot.render.text.selection import Limits, Listing, fair_in_order, first, listing
@@ -18,6 +18,7 @@ _COMMAND_LIMIT = 2_000
 _DIGEST_CHARS, _SHORT_DIGEST = 16, 8
 _REVISION_CHARS = 10
 _RULE_LIMIT = 120
+_FOLDERS, _FOLDER_CHARS = 4, 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,8 @@ def _commits(report: Report) -> Phrase:
     if not base or not head or base == head:
         return ()
     rule = f" ({clip(report.baseline.rule, _RULE_LIMIT)})"
-    return phrase("Base commit ", _short(base), rule, _age(report), ", head commit ", _short(head), ".")
+    then = ". Head commit " if report.baseline.between else ", head commit "
+    return phrase("Base commit ", _short(base), rule, _age(report), then, _short(head), ".")
 
 
 def _short(sha: str) -> Span:
@@ -66,10 +68,29 @@ def _short(sha: str) -> Span:
 
 def _age(report: Report) -> Phrase:
     """That the baseline is not of the base commit itself, where it is not."""
-    distance, measured = report.baseline.distance, report.base.source.sha
-    if not distance:
+    distance, between, measured = report.baseline.distance, report.baseline.between, report.base.source.sha
+    if not distance and between is None:
         return ()
-    return phrase(f", measured {plural(distance, 'commit')} before it", *(" at ", _short(measured)) if measured else ())
+    at = phrase(" at ", _short(measured)) if measured else ()
+    commits = plural(distance, "commit") if distance else "some commits"
+    gap = phrase("; ", gap_words(between)) if between else ()
+    return phrase(f", measured {commits} before it", at, gap)
+
+
+def gap_words(gap: Between) -> Phrase:
+    """``between them: `compiler/` (12 files), `docs/` (1 file), none of them compiler source``."""
+    if not gap.files:
+        return phrase("between them no file was touched")
+    told = gap.folders[:_FOLDERS]
+    named = [phrase(_folder(one.folder), f" ({plural(one.files, 'file')})") for one in told]
+    if rest := gap.files - sum(one.files for one in told):
+        named.append(phrase(plural(rest, "other file")))
+    source = "" if gap.sources == gap.files else f", {gap.sources or 'none'} of them compiler source"
+    return phrase("between them: ", joined(named, ", "), source)
+
+
+def _folder(name: str) -> Phrase:
+    return phrase(code(f"{clip(clean(name), _FOLDER_CHARS)}/")) if name else phrase("the top folder")
 
 
 _WHAT = ("compiler version", "compiler revision", "compiler SHA-256", "SPEC", "source commit", "source ref", "flags")

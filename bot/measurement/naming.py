@@ -1,0 +1,58 @@
+"""Owns which file is meant by the SPEC of a side that is a glob, or a directory with a snapshot in it."""
+
+from __future__ import annotations
+
+import glob
+from pathlib import Path
+
+from bot.compiler.tools.wheels import only_fitting
+from bot.core.rules.spec import release_of
+from bot.errors import UsageError
+from bot.render.text.filters import plural
+
+SNAPSHOT = "snapshot.json"
+"""The name under which a directory's snapshot is looked for."""
+_WILDCARDS = frozenset("*?[")
+_WHEELS = "iree_base_compiler-*.whl"
+_HINT = "name one wheel of iree-base-compiler, one snapshot.json, or a directory that holds one"
+
+
+def named_file(spec: str) -> str:
+    """The SPEC with a glob replaced by the one path that it matches, and a directory by the snapshot that it holds.
+
+    Of several wheels the compiler's counts, and of several of these the one for this machine. Any other SPEC is
+    returned as it is.
+
+    Raises:
+        UsageError: a glob matches nothing, or several things that could be meant.
+        CompilerUnavailable: of several wheels of the compiler none is for this machine, or more than one is.
+    """
+    is_glob = _WILDCARDS & set(spec) and release_of(spec) is None and not _exists(spec)
+    found = _matched(spec) if is_glob else spec
+    if not _exists(found) or not (Path(found) / SNAPSHOT).is_file():
+        return found
+    if any(Path(found).glob(_WHEELS)):
+        raise UsageError(f"holds a {SNAPSHOT} and a wheel of the compiler", where=found, hint="name one of them")
+    return str(Path(found) / SNAPSHOT)
+
+
+def _exists(spec: str) -> bool:
+    try:
+        return Path(spec).exists()
+    except (OSError, ValueError):  # too long, a null character
+        return False
+
+
+def _matched(pattern: str) -> str:
+    found = [Path(name) for name in sorted(glob.glob(pattern, recursive=True))]
+    wheels = [path for path in found if path.match(_WHEELS)]
+    if len(wheels) > 1:
+        return str(only_fitting(wheels, Path(pattern)))
+    meant = wheels or [path for path in found if path.suffix != ".whl"]
+    if len(meant) == 1:
+        return str(meant[0])
+    names = ", ".join(map(str, meant[:4])) + (" …" if len(meant) > 4 else "")
+    if meant:
+        raise UsageError(f"matches {len(meant)} paths: {names}", where=pattern, hint=_HINT)
+    what = f"matches {plural(len(found), 'wheel')}, and none of the compiler" if found else "matches no file"
+    raise UsageError(what, where=pattern, hint=_HINT)

@@ -1,0 +1,240 @@
+"""bot.github.nearest: the ancestor that stands for a base whose compiler nobody knows, and what is said of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from action_stage import MODEL, Ran, Stage, event
+from fake_github import FakeGitHub
+from fake_wheels import entries, wheel_name, write_wheel
+from github_runner import git
+from posting_stage import zipped
+from replacing import replace
+from test_reviewing import longer, tear
+
+RULES = [{"metrics": ["artifact_bytes"], "fail": "0%"}, {"metrics": ["*"]}]
+HEAD = "the head compiler is an input of this run"
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    """Each compiler is a wheel built at its commit: no configuration names one."""
+    with FakeGitHub("octo/repo") as hub:
+        stage = Stage.create(tmp_path, hub)
+        for name in ("old", "new"):
+            fake = stage.compiler(name, [{"do": "grow"}] if name == "new" else [])
+            library = f"the compiler {name}".encode()
+            write_wheel(tmp_path / name / "dist" / wheel_name(), entries(fake, library))
+        yield stage
+        hub.assert_contract()
+
+
+def wheel(stage: Stage, name: str) -> str:
+    return str(stage.home / name / "dist")
+
+
+def main(stage: Stage, **baseline: object) -> str:
+    store = {"store": "directory", "directory": str(stage.home / "store"), **baseline}
+    return stage.main({"compiler/a.cpp": "1\n"}, compiler=None, baseline=store, thresholds=RULES)
+
+
+def pushed(stage: Stage, sha: str) -> str:
+    assert stage.push(sha, head=wheel(stage, "old")).code == 0
+    return sha
+
+
+def reviewed(stage: Stage, files: dict[str, str | None] | None = None, compiler: str = "old") -> Ran:
+    return stage.pull(*stage.open_pull(files or {"notes.txt": "one\n"}), head=wheel(stage, compiler))
+
+
+def test_the_nearest_stored_ancestor_is_told_with_its_distance_and_what_lies_between(stage: Stage) -> None:
+    first = pushed(stage, main(stage))
+    stage.origin.push_main("Source", {"compiler/a.cpp": "2\n", "compiler/sub/b.cpp": "2\n"})
+    stage.origin.push_main("Words", {"docs/a.md": "2\n"})
+    base = stage.origin.push_main("Top", {"README.md": "3\n"})
+    ran = reviewed(stage, compiler="new")
+    assert ran.code == 0 and ran.report.broke == "", ran.error
+    told = ran.report.baseline
+    assert (told.sha, told.distance, ran.report.base.source.sha) == (base, 3, first)
+    words = "between them: compiler/ (2 files), the top folder (1 file), docs/ (1 file)"
+    note = f"what changed may come from other commits: the baseline is 3 commits before the base; {words}"
+    assert ran.report.notes[0] == note
+    (body,) = stage.comments()
+    screen = body.partition("<details>")[0]
+    assert f"measured 3 commits before it at `{first[:10]}`; between them: `compiler/` (2 files)" in screen
+    assert "Note: what changed may come from other commits" in screen
+    assert ran.states == {"a on vmvx": "changed"} and ran.outputs["verdict"] == "fail"
+    assert screen.count(" · may come from the 3 commits before the base") == 1, "the alarm"
+    assert "may come from the 3 commits before the base" in str(stage.hub.check_runs[0]["annotations"])
+    assert '"between":{"files":4,' in (ran.out / "report.json").read_text().replace(" ", "").replace("\n", "")
+
+
+def test_commits_that_touch_no_compiler_source_are_as_good_as_none(stage: Stage) -> None:
+    pushed(stage, main(stage, compiler_paths=["compiler/*", "third_party/*"]))
+    stage.origin.push_main("Words", {"docs/a.md": "2\n"})
+    ran = reviewed(stage, compiler="new")
+    assert ran.code == 0 and ran.report.baseline.distance == 1
+    (body,) = stage.comments()
+    assert "between them: `docs/` (1 file), none of them compiler source" in body
+    assert ran.report.notes == () or not any("other commits" in note for note in ran.report.notes)
+    assert "may come from" not in body and "Head commit" in body and ran.outputs["verdict"] == "fail"
+
+
+def test_what_was_touched_and_taken_back_is_not_told(stage: Stage) -> None:
+    pushed(stage, main(stage))
+    stage.origin.push_main("Source", {"compiler/a.cpp": "2\n"})
+    stage.origin.push_main("Back", {"compiler/a.cpp": "1\n"})
+    ran = reviewed(stage)
+    gap = ran.report.baseline.between
+    assert gap and (gap.folders, gap.files, gap.sources) == ((), 0, 0) and ran.report.baseline.distance == 2
+    assert not any("other commits" in note for note in ran.report.notes)
+    assert "between them no file was touched" in (ran.out / "comment.md").read_text()
+
+
+def test_the_base_commit_itself_comes_before_any_ancestor(stage: Stage) -> None:
+    pushed(stage, main(stage))
+    base = pushed(stage, stage.origin.push_main("Source", {"compiler/a.cpp": "2\n"}))
+    (entry,) = [one for one in stage.store.entries() if one.sha != base]
+    stage.store.save(replace(entry, sha=base), stage.store.load(entry))
+    ran = reviewed(stage)
+    assert (ran.report.baseline.distance, ran.report.baseline.between) == (0, None)
+
+
+def test_a_model_that_was_edited_since_is_not_compared_and_that_is_told(stage: Stage) -> None:
+    stage.origin.commit("Begin", {"models/b.mlir": MODEL.format("b")})
+    pushed(stage, main(stage))
+    stage.origin.push_main("Edit", {"models/a.mlir": longer("a")})
+    ran = reviewed(stage)
+    assert ran.code == 0 and ran.states == {"a on vmvx": "unmeasured", "b on vmvx": "same"}, ran.error
+    assert any("no such cell with the base's model and flags: a on vmvx" in note for note in ran.report.notes)
+    assert ran.outputs["verdict"] == "warn" and "1 of 2 cells compared: 1 not measured on base" in stage.comments()[0]
+
+
+OTHER_KEYS: dict[str, dict[str, Any]] = {
+    "the flags": {"flags": ["--iree-opt-level=O2"]},
+    "the flags of the target": {"targets": {"vmvx": {"backend": "vmvx", "flags": ["--iree-vmvx-skip"]}}},
+}
+
+
+@pytest.mark.parametrize("change", ["the model", *OTHER_KEYS])
+def test_nothing_comparable_is_unknown_and_no_pass(stage: Stage, change: str) -> None:
+    pushed(stage, main(stage))
+    store = {"store": "directory", "directory": str(stage.home / "store")}
+    keys = OTHER_KEYS.get(change)
+    configured = {"code-size.yml": stage.config(compiler=None, baseline=store, **keys)} if keys else {}
+    stage.origin.push_main("Change", configured or {"models/a.mlir": longer("a")})
+    ran = reviewed(stage)
+    assert ran.code == 5 and ran.outputs["verdict"] == "unknown" and stage.conclusions == ["failure"], ran.error
+    assert ran.report.broke.startswith(f"No baseline: {HEAD}, no snapshot of the base commit or of an ancestor like it")
+    assert set(ran.states.values()) == {"unmeasured"} and "✅" not in stage.comments()[0]
+
+
+def test_an_ancestor_further_than_configured_is_nothing_comparable(stage: Stage) -> None:
+    pushed(stage, main(stage, ancestors=1))
+    stage.origin.push_main("Words", {"docs/a.md": "1\n"})
+    stage.origin.push_main("Words", {"docs/a.md": "2\n"})
+    ran = reviewed(stage)
+    assert ran.code == 5 and ran.outputs["verdict"] == "unknown", ran.error
+
+
+def test_the_baseline_of_another_report_or_of_a_side_branch_is_none(stage: Stage) -> None:
+    first = main(stage)
+    git(stage.origin.work, "checkout", "-q", "-b", "side", first)
+    side = stage.origin.commit("Side", {"compiler/a.cpp": "3\n"})
+    git(stage.origin.work, "push", "-q", "origin", "side")
+    pushed(stage, first)
+    (entry,) = stage.store.entries()
+    snapshot = stage.store.load(entry)
+    (stage.home / "store" / "snapshots").rename(stage.home / "aside")
+    stage.store.save(replace(entry, sha=side), snapshot)
+    stage.store.save(replace(entry, report_id="other"), snapshot)
+    git(stage.origin.work, "checkout", "-q", "main")
+    stage.origin.push_main("Words", {"docs/a.md": "1\n"})
+    assert reviewed(stage).outputs["verdict"] == "unknown"
+
+
+def test_a_damaged_one_is_skipped_in_favour_of_an_older_one(stage: Stage) -> None:
+    first = pushed(stage, main(stage))
+    (good,) = stage.store.entries()
+    second = stage.origin.push_main("Words", {"docs/a.md": "1\n"})
+    stage.store.save(replace(good, sha=second), stage.store.load(good))
+    tear(stage, second)
+    stage.origin.push_main("Words", {"docs/a.md": "2\n"})
+    ran = reviewed(stage)
+    assert ran.code == 0 and ran.report.base.source.sha == first and ran.report.baseline.distance == 2, ran.error
+    assert "skipped a stored baseline that is damaged" in ran.said
+
+
+def test_names_of_folders_are_bounded_and_harmless(stage: Stage) -> None:
+    pushed(stage, main(stage))
+    names = ["<img src=x>", "a|b", "`**b", "x" * 200, "\x1b[31mred", "y", "z", "@octocat", "w"]
+    stage.origin.push_main("Odd", {f"{name}/f": "1\n" for name in names})
+    ran = reviewed(stage, compiler="new")
+    (body,) = stage.comments()
+    screen = body.partition("<details>")[0]
+    assert "<img" not in re.sub(r"`[^`]*`", "", screen) and r"\<img" in screen
+    assert "\x1b" not in screen and "x" * 40 not in screen and "5 other files" in screen
+    gap = ran.report.baseline.between
+    assert gap and len(gap.folders) == 8 and (gap.more, gap.files, gap.sources) == (1, 9, 9)
+
+
+def test_a_pinned_compiler_is_known_and_needs_no_ancestor_with_another(stage: Stage) -> None:
+    """Where the base can be measured, what lies between does not matter."""
+    one = stage.spec("old")
+    store = {"store": "directory", "directory": str(stage.home / "store")}
+    stage.push(stage.main({"compiler/a.cpp": "1\n"}, compiler={"head": one}, baseline=store))
+    stage.origin.push_main("Source", {"compiler/a.cpp": "2\n"})
+    ran = stage.pull(*stage.open_pull({"notes.txt": "one\n"}))
+    assert (ran.report.baseline.distance, ran.report.baseline.between) == (1, None)
+    assert '"between"' not in (ran.out / "report.json").read_text()
+
+
+def posted(stage: Stage, line: list[str], edit: dict[str, str] | None = None, compiler: str = "new") -> Ran:
+    """A fork's run without a word of its own, and the trusted half after it; `line` is main, oldest first."""
+    head, merge = stage.open_pull(edit or {"notes.txt": "one\n"})
+    stage.hub.add_pull(1, head, merge_sha=merge, base_sha=line[-1], head_repo="mallory/repo")
+    measured = stage.pull(head, merge, fork=True, head=wheel(stage, compiler))
+    assert measured.code == 0 and stage.comments() == [], measured.error
+    for older, sha in zip(["", *line], [*line, head], strict=False):
+        stage.hub.add_commit(sha, [older] if older else [])
+    stage.hub.add_commit(merge, [line[-1], head])
+    stage.hub.set_branch("main", line[-1])
+    files = {path.name: path.read_bytes() for path in measured.out.iterdir() if path.is_file()}
+    stage.hub.add_artifact(500, "code-size-default", zipped(files), head_sha=head, same_repository=False)
+    payload = event("workflow_run.completed")
+    run = payload["workflow_run"]
+    run.update(id=500, head_sha=head, head_branch="topic", event="pull_request", conclusion="success")
+    run["head_repository"].update(full_name="mallory/repo")
+    return stage.run("workflow_run", payload, line[-1], ref="refs/heads/main")
+
+
+def test_the_trusted_half_finds_the_ancestor_and_what_lies_between_itself(stage: Stage) -> None:
+    first = pushed(stage, main(stage))
+    base = stage.origin.push_main("Source", {"compiler/a.cpp": "2\n"})
+    ran = posted(stage, [first, base])
+    assert ran.code == 0 and ran.report.base.source.sha == first, ran.error
+    told = ran.report.baseline
+    assert told.distance == 1 and told.between and told.between.sources == 1 and "stored snapshot" in told.rule
+    assert "other commits" in ran.report.notes[0] and ran.report.untrusted
+    (body,) = stage.comments()
+    assert "between them: `compiler/` (1 file)" in body and " · may come from the 1 commit before the base" in body
+
+
+def test_the_trusted_half_compares_no_model_that_was_edited_since(stage: Stage) -> None:
+    stage.origin.commit("Begin", {"models/b.mlir": MODEL.format("b")})
+    first = pushed(stage, main(stage))
+    base = stage.origin.push_main("Edit", {"models/a.mlir": longer("a")})
+    ran = posted(stage, [first, base])
+    assert ran.code == 0 and ran.states == {"a on vmvx": "unmeasured", "b on vmvx": "changed"}, ran.error
+
+
+def test_the_same_compiler_on_both_sides_needs_no_word_of_what_lies_between(stage: Stage) -> None:
+    first = pushed(stage, main(stage))
+    base = stage.origin.push_main("Source", {"compiler/a.cpp": "2\n"})
+    ran = posted(stage, [first, base], {"models/a.mlir": longer("a")}, compiler="old")
+    assert ran.code == 0 and ran.report.base.source.sha == first, ran.error
+    assert ran.report.baseline.between is None
