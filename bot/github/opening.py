@@ -185,7 +185,8 @@ def _load_inside(tree: Path, path: Path) -> Config:
     _require_inside(tree, [path])
     config = load_config(path)
     templates = [config.templates, *config.templates.rglob("*")] if config.templates else []
-    _require_inside(tree, [*config.models, *templates])
+    suites = [path for module in config.suites for path in module.files]
+    _require_inside(tree, [*config.models, *suites, *templates])
     return config
 
 

@@ -252,4 +252,4 @@ def _stored(services: Services, config: Config, sha: str, like: Snapshot) -> Sna
 
 
 def _what(snapshot: Snapshot) -> tuple[object, ...]:
-    return snapshot.compiler.digest, snapshot.flags, snapshot.targets, snapshot.models
+    return snapshot.compiler.digest, snapshot.flags, snapshot.targets, snapshot.models, snapshot.only

@@ -21,6 +21,7 @@ from bot.core.values.verdict import Status
 from bot.errors import ConfigError
 from bot.inputs.suites import check_noise, parse_noise, parse_pairs, parse_sections, read_manifest
 from bot.inputs.thresholds import parse_rules
+from bot.inputs.torch_models.suite_modules import SuiteModule, suite_modules
 from bot.inputs.yaml.schema_errors import check_shape
 from bot.inputs.yaml.yaml_file import YamlFile, read_yaml
 from bot.system.files import whole_or_nothing
@@ -74,7 +75,8 @@ class Config:
         models: files with unique stems, sorted by stem; relative where the configuration's own path is.
         targets: in the order of the file.
         flags: appended for every cell.
-        thresholds: first match decides; the last is a catch-all.
+        suites: modules of suites, sorted by name: cells with a target of their own each.
+        thresholds: the suites' goldens, which stand beside them; then first match decides, and the last is a catch-all.
         states: every cell state → what it does to the verdict.
         templates: a directory that overrides packaged templates.
         report_id: names the comment that the report updates.
@@ -89,6 +91,7 @@ class Config:
     compiler: CompilerChoice
     models: tuple[Path, ...]
     targets: tuple[Target, ...]
+    suites: tuple[SuiteModule, ...]
     flags: tuple[str, ...]
     timeout_seconds: int
     thresholds: tuple[Rule, ...]
@@ -158,7 +161,8 @@ def load_config(path: Path | None = None, *, models: bool = True) -> Config:
     Raises ConfigError: one line that names file, line and key.
 
     Args:
-        models: False where the rules are wanted without the models, which need not be there; they are then ().
+        models: False where the rules are wanted without the models, which need not be there; they are then (), and the
+            goldens of a suite that is not there limit nothing.
     """
     default = _read(configs_dir() / "default.yml")
     file = default if path is None else _read(path)
@@ -167,13 +171,17 @@ def load_config(path: Path | None = None, *, models: bool = True) -> Config:
     pairs = read_manifest(configs_dir() / "models" / "suite.yml")
     rules, noise = parse_rules(source["thresholds"]), parse_noise(source["noise"])
     check_noise(source["thresholds"], rules, noise)
+    targets = _targets(file, default)
+    suites = suite_modules(file, {target.name for target in targets}, must_exist=models)
+    goldens = tuple(rule for module in suites for rule in module.rules)
     return Config(
         **plain,
         compiler=CompilerChoice(**file.data.get("compiler", {}) if path else {}),
-        models=_models(source["models"]) if models else (),
-        targets=_targets(file, default),
+        models=_models(source["models"]) if models and not (suites and "models" not in file.data) else (),
+        targets=targets,
+        suites=suites,
         flags=tuple(source["flags"].data["flags"]),
-        thresholds=rules,
+        thresholds=(*goldens, *rules),
         states={**default.data["states"], **file.data.get("states", {})},
         templates=_templates(file),
         baseline=_baseline({**default.data["baseline"], **file.data.get("baseline", {})}),

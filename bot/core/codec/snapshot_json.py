@@ -70,6 +70,7 @@ class Side(Record, frozen=True):
     backends: tuple[str, ...] = ()
     models: Mapping[str, str] = {}
     notes: tuple[str, ...] = ()
+    only: Mapping[str, str] = {}
 
 
 class SnapshotRow(Side, frozen=True, kw_only=True):
@@ -94,6 +95,8 @@ _NUMBERS = ("stack_bytes", "alloca_bytes", "workgroup_bytes", "executable_bytes"
 """What dispatches have in common with others, here and on the other side."""
 
 _AS_THEY_ARE = tuple(name for name in CellRow.__struct_fields__ if name not in ("model", "target", "program"))
+_SELDOM = frozenset({"only"})
+"""Left out where they are empty, so that a snapshot without a suite is what it always was."""
 _SIDE = tuple(name for name in SnapshotRow.__struct_fields__ if name not in ("schema", "cells", "programs"))
 
 
@@ -137,7 +140,8 @@ def lines(record: Record, cells: Iterable[Record] | None = None) -> Iterator[byt
     Args:
         cells: come one by one, in place of the record's own.
     """
-    for index, name in enumerate(sorted(record.__struct_fields__)):
+    fields = (name for name in sorted(record.__struct_fields__) if name not in _SELDOM or getattr(record, name))
+    for index, name in enumerate(fields):
         yield b"%c%s:" % (b"{,"[index > 0], canonical(name))
         value = getattr(record, name)
         if name == "cells":

@@ -32,6 +32,7 @@ def merge_snapshots(parts: Sequence[tuple[str, Snapshot]]) -> Snapshot:
         cells=tuple(cells[key] for key in sorted(cells)),
         targets=_united("targets", parts),
         models=_united("models", parts),
+        only=_united("only", parts),
         notes=tuple(sorted({note for _, part in parts for note in part.notes})),
     )
 
@@ -43,7 +44,7 @@ def _require_one_run(name: str, part: Snapshot, first_name: str, first: Snapshot
             raise InputError(f"has a different {what} than {first_name}", where=name, hint=_HINT)
 
 
-def _united(what: Literal["models", "targets"], parts: Sequence[tuple[str, Snapshot]]) -> dict[str, str]:
+def _united(what: Literal["models", "targets", "only"], parts: Sequence[tuple[str, Snapshot]]) -> dict[str, str]:
     united: dict[str, str] = {}
     for name, part in parts:
         for key, value in getattr(part, what).items():
