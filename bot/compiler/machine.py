@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import platform
@@ -95,10 +96,8 @@ def _memory_words(ending: Outcome) -> str:
 def memory_kib() -> int | None:
     """What compiles may use at most: the machine's memory, or less where its control group has a limit."""
     limits = [_number(path) for path in _GROUP_LIMITS]
-    try:
+    with contextlib.suppress(OSError, ValueError):
         limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    except (OSError, ValueError):
-        pass
     return min((limit for limit in limits if limit), default=0) // 1024 or None
 
 

@@ -21,7 +21,7 @@ from bot.core.values.verdict import Status
 from bot.errors import ConfigError
 from bot.inputs.suites import check_noise, parse_noise, parse_pairs, parse_sections, read_manifest
 from bot.inputs.thresholds import parse_rules
-from bot.inputs.torch_models.suite_modules import SuiteModule, suite_modules
+from bot.inputs.torch_models.suite_modules import SuiteModule, require_own_names, suite_modules
 from bot.inputs.yaml.schema_errors import check_shape
 from bot.inputs.yaml.yaml_file import YamlFile, read_yaml
 from bot.system.files import whole_or_nothing
@@ -174,10 +174,12 @@ def load_config(path: Path | None = None, *, models: bool = True) -> Config:
     targets = _targets(file, default)
     suites = suite_modules(file, {target.name for target in targets}, must_exist=models)
     goldens = tuple(rule for module in suites for rule in module.rules)
+    found = _models(source["models"]) if models and not (suites and "models" not in file.data) else ()
+    require_own_names(file, suites, found)
     return Config(
         **plain,
         compiler=CompilerChoice(**file.data.get("compiler", {}) if path else {}),
-        models=_models(source["models"]) if models and not (suites and "models" not in file.data) else (),
+        models=found,
         targets=targets,
         suites=suites,
         flags=tuple(source["flags"].data["flags"]),

@@ -1,4 +1,4 @@
-"""New figures for the goldens of a suite's files: nothing else in the file changes, not a byte; and the patch of that."""
+"""New figures for the goldens of a suite's files, where not a byte of the file changes beside them; and the patch."""
 
 from __future__ import annotations
 

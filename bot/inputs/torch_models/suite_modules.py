@@ -177,7 +177,7 @@ def _mlir(top: Path, path: Path, written: Any) -> str | Path:
 
 
 def _goldens(top: Path, modules: Collection[str], paths: Iterable[Path]) -> dict[str, tuple[Golden, ...]]:
-    """Module → its goldens, of one key the smallest first: where several files have one, all of their tests must pass."""
+    """Module → its goldens, the smallest first: where several files limit the same, all of their tests must pass."""
     found: dict[str, list[Golden]] = {}
     for path in paths:
         data, text = _read(path)
