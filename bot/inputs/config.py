@@ -172,7 +172,7 @@ def load_config(path: Path | None = None, *, models: bool = True) -> Config:
     rules, noise = parse_rules(source["thresholds"]), parse_noise(source["noise"])
     check_noise(source["thresholds"], rules, noise)
     targets = _targets(file, default)
-    suites = suite_modules(file, {target.name for target in targets}, must_exist=models)
+    suites = suite_modules(file, {*default.data["targets"], *(target.name for target in targets)}, must_exist=models)
     goldens = tuple(rule for module in suites for rule in module.rules)
     found = _models(source["models"]) if models and not (suites and "models" not in file.data) else ()
     require_own_names(file, suites, found)

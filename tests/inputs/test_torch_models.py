@@ -11,6 +11,7 @@ from bot.errors import ConfigError
 from bot.inputs.config import Config, load_config
 from bot.inputs.torch_models.suite_target import suite_target
 
+X86 = "llvm-cpu-x86_64-x86-64-v3"
 DIGEST = "0123456789abcdef" * 4
 
 
@@ -155,7 +156,7 @@ def test_flags_that_name_no_device_or_several_are_refused(flags: list[str], said
         ("{torch_models: suite, max_size: 5ms}", "code-size.yml:2: suites[0].max_size: '5ms' does not fit"),
         ("{torch_models: suite, sha256: {x: abc}}", "code-size.yml:2: suites[0].sha256.x: 'abc' does not fit"),
         (f"{{torch_models: suite, sha256: {{x: '{DIGEST}'}}}}", "code-size.yml:2: suites[0].sha256.x: no module is"),
-        ("{modules: ['*']}", "code-size.yml:2: suites[0]: 'torch_models' is missing"),
+        ("{modules: ['*']}", "code-size.yml:2: suites[0]: the key 'torch_models' is missing"),
     ],
 )
 def test_a_wrong_entry_is_told_with_its_line(tmp_path: Path, entry: str, said: str) -> None:

@@ -116,6 +116,15 @@ def suite_modules(file: YamlFile, taken: Collection[str], *, must_exist: bool = 
     return tuple(found[name] for name in sorted(found))
 
 
+def require_own_names(file: YamlFile, modules: Iterable[SuiteModule], models: Iterable[Path]) -> None:
+    """Raise ConfigError where a model of the configuration is called like a module."""
+    own = {model.stem: model for model in models}
+    for module in modules:
+        if module.name in own:
+            what = f"{module.file} and {own[module.name]} are both called {module.name!r}"
+            raise file.error(("suites",), what, "rename one of them")
+
+
 def _suite(file: YamlFile, index: int, plain: Mapping[str, Any], taken: Collection[str]) -> Iterator[SuiteModule]:
     at = ("suites", index)
     top = file.path.parent / plain["torch_models"]
