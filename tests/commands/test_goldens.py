@@ -1,4 +1,4 @@
-"""`goldens`: a patch that changes the figures and nothing else, with a cause for each, and no further one when applied."""
+"""`goldens`: a patch that changes the figures and nothing else, with a cause for each; applied, there is no other."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def made(home: Path) -> Made:
 
 
 @pytest.fixture
-def goldens(home: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> Goldens:
+def goldens(capfdbinary: pytest.CaptureFixture[bytes]) -> Goldens:
     """Exit code, standard output and standard error."""
 
     def run(*arguments: str) -> tuple[int, str, str]:
@@ -125,7 +125,7 @@ def test_figures_of_other_flags_are_not_taken(made: Made, goldens: Goldens) -> N
     assert code == 5 and not text and "no golden was measured (a/cpu.json: golden_dispatch_count: measured with" in err
 
 
-def test_figures_under_an_option_s_older_name_are_taken(home: Path, made: Made, goldens: Goldens) -> None:
+def test_figures_under_an_option_s_older_name_are_taken(made: Made, goldens: Goldens) -> None:
     path = made(hip=(6, 1))
     path.write_text(path.read_text().replace("--iree-rocm-target", "--iree-hip-target"))
     assert "a/hip.json: golden_binary_size 2000 -> 1\n" in goldens()[1]
