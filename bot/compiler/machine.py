@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from bot.core.rules.lasting import here
+from bot.core.rules.lasting import RAN_OUT, here
 from bot.errors import CompilerUnavailable
 from bot.system.files import no_room
 from bot.system.processes import Outcome
@@ -85,7 +85,7 @@ def _memory_words(ending: Outcome) -> str:
     """
     if not _NO_MEMORY.search(ending.output) and ending.signal != "SIGKILL":
         return ""
-    certain = "memory ran out" if _NO_MEMORY.search(ending.output) else "memory ran out, most likely"
+    certain = RAN_OUT if _NO_MEMORY.search(ending.output) else f"{RAN_OUT}, most likely"
     held = f"the compiler held {_size(ending.peak_rss_kib)}" if ending.peak_rss_kib else ""
     total_kib = memory_kib()
     has = f"this machine has {_size(total_kib)}" if total_kib else ""

@@ -13,7 +13,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from bot.compiler.caches.storage import touch
-from bot.core.rules.lasting import here
 from bot.core.values.planned import Model, PlannedCell
 from bot.errors import BotError, InputError, Interrupted
 from bot.inputs.torch_models.suite_modules import SuiteModule
@@ -69,7 +68,7 @@ def _fetched(model: Model, module: SuiteModule, folder: Path, say: Callable[[str
     except Interrupted:
         raise
     except BotError as error:
-        return replace(model, missing=here(error.line))
+        return replace(model, missing=f"not fetched: {error.line}")
     return replace(model, path=str(path), digest=path.stem, size_bytes=path.stat().st_size)
 
 

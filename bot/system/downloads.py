@@ -17,8 +17,8 @@ from urllib.parse import SplitResult, urljoin, urlsplit
 
 import requests
 import urllib3
-from requests.utils import DEFAULT_CA_BUNDLE_PATH, select_proxy
-from urllib3.exceptions import HTTPError, ProtocolError
+from requests.utils import DEFAULT_CA_BUNDLE_PATH, get_auth_from_url, prepend_scheme_if_needed, select_proxy
+from urllib3.exceptions import HTTPError, ProtocolError, ProxySchemeUnknown
 
 from bot.errors import NetworkError
 from bot.system.retrying import BoundedRetry, Refused
@@ -65,11 +65,11 @@ def pieces(
         finally:
             response.close()
     except Refused as refused:
-        raise _error(url, f"cannot be fetched: the server answers {refused.args[0]}") from None
+        raise _error(url, f"the server answers {refused.args[0]}") from None
     except ProtocolError as error:
         raise _error(url, f"broke off before its end: {_words(error)}", "run it again") from None
-    except (HTTPError, OSError) as error:
-        raise _error(url, f"cannot be fetched: {_words(error)}") from None
+    except (HTTPError, ProxySchemeUnknown, OSError) as error:
+        raise _error(url, _words(error)) from None
 
 
 def _error(url: str, what: str, hint: str = "") -> NetworkError:
@@ -109,7 +109,7 @@ def _answer(url: str, at: str, private: frozenset[str], retry: BoundedRetry) -> 
     )
     if answer.status >= 300 and answer.status not in _REDIRECTS:
         answer.close()
-        raise _error(url, f"cannot be fetched: the server answers {answer.status}")
+        raise _error(url, f"the server answers {answer.status}")
     return answer
 
 
@@ -120,7 +120,7 @@ def _parts(url: str, at: str) -> SplitResult:
         host, _ = parts.hostname, parts.port
     except ValueError:
         parts, host = SplitResult("", "", "", "", ""), None
-    if parts.scheme != "https" or not host or "@" in parts.netloc:
+    if parts.scheme != "https" or not host or "@" in parts.netloc or not parts.netloc.isascii():
         raise _error(url, f"{told}is no https address", "name a host, no user, and no other protocol")
     return parts
 
@@ -137,8 +137,16 @@ def _pool(url: str, at: str, parts: SplitResult, private: frozenset[str]) -> Any
     }
     address = _address(url, host, port, private, resolves=not proxy)
     if proxy:
-        return urllib3.ProxyManager(proxy, **tls).connection_from_host(host, port, "https")
+        return _proxied(proxy, tls).connection_from_host(host, port, "https")
     return urllib3.HTTPSConnectionPool(address, port, server_hostname=host, assert_hostname=host, **tls)
+
+
+def _proxied(proxy: str, tls: dict[str, Any]) -> urllib3.ProxyManager:
+    """The proxy as the environment names it: with or without `http://`, a user and a password."""
+    address = prepend_scheme_if_needed(proxy, "http")
+    user, password = get_auth_from_url(address)
+    headers = urllib3.make_headers(proxy_basic_auth=f"{user}:{password}") if user else None
+    return urllib3.ProxyManager(address, proxy_headers=headers, **tls)
 
 
 def _address(url: str, host: str, port: int, private: frozenset[str], *, resolves: bool) -> str:
@@ -146,15 +154,16 @@ def _address(url: str, host: str, port: int, private: frozenset[str], *, resolve
     flags = 0 if resolves else socket.AI_NUMERICHOST
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=flags)
-    except OSError as error:
+    except (OSError, UnicodeError) as error:
         if not resolves:
             return host
-        raise _error(url, f"cannot be fetched: {host[:100]} is not known: {error.strerror}") from None
+        why = getattr(error, "strerror", None) or "no name of a host"
+        raise _error(url, f"{host[:100]} is not known: {why}") from None
     addresses = [str(address[4][0]) for address in found]
     for address in addresses:
         if not is_allowed(address, is_private=host in private):
-            what = f"is not fetched: {host[:100]} is {address}, which is no public address"
-            raise _error(url, what, "set CODE_SIZE_PRIVATE_HOSTS to hosts of your own network")
+            what = f"{host[:100]} is {address}, which is" if host != address else f"{host} is"
+            raise _error(url, f"{what} no public address", "set CODE_SIZE_PRIVATE_HOSTS to hosts of your own network")
     return addresses[0]
 
 
@@ -168,7 +177,7 @@ def is_allowed(address: str, *, is_private: bool = False) -> bool:
     ip = _inner(ipaddress.ip_address(address.partition("%")[0]))
     if ip.is_multicast or ip.is_unspecified or ip.is_link_local or ip == _PLATFORM:
         return False
-    return ip.is_global or (is_private and (ip.is_private or ip.is_loopback))
+    return ip.is_global or is_private
 
 
 def _inner(ip: _Address) -> _Address:

@@ -21,12 +21,8 @@ Goldens = Callable[..., tuple[int, str, str]]
 Made = Callable[..., Path]
 
 
-def git(home: Path, *words: str, text: str | None = None) -> str:
-    done = subprocess.run(
-        ["git", "-C", str(home), *words], input=text and text.encode(), capture_output=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.decode()
+def git(home: Path, *words: str, text: str = "") -> None:
+    subprocess.run(["git", "-C", home, *words], input=text.encode(), capture_output=True, check=True)
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from bot.cli.main import main
 from bot.core.codec.snapshot_json import from_json
 from bot.core.rules.delta import diff
 from bot.core.rules.lasting import lasts
+from bot.core.rules.merging import unmeasured_models
 from bot.core.values.planned import COMMON_FLAGS
 from bot.core.values.snapshot import Cell, CellKey, Snapshot
 
@@ -126,11 +127,14 @@ def test_a_digest_that_is_expected_is_held(home: Path, site: Site, measured: Mea
 
 
 BROKEN = {
-    "missing": (Page(status=404), "cannot be fetched: the server answers 404"),
+    "missing": (Page(status=404), "the server answers 404"),
     "cut": (Page(b"func", missing_bytes=9), "broke off before its end"),
     "empty": (Page(b""), "is empty"),
     "large": (Page(b"x" * 3000), "has 3,000 bytes, and 2,048 are allowed"),
-    "inside": (Page(status=301, headers={"Location": "https://169.254.169.254/"}), "which is no public address"),
+    "inside": (
+        Page(status=301, headers={"Location": "https://169.254.169.254/"}),
+        "169.254.169.254 is no public address",
+    ),
     "plain": (Page(status=301, headers={"Location": "http://localhost/"}), "which is no https address"),
 }
 
@@ -145,7 +149,7 @@ def test_what_cannot_be_had_is_a_row_and_the_others_go_on(home: Path, site: Site
         row = cell(snapshot, f"a-{name}")
         assert row.status == "failed" and row.failure is not None and row.failure.stage == "fetch"
         assert said in row.failure.message and "\n" not in row.failure.message and not lasts(row)
-        assert f"failed: a-{name} on suite-vmvx: on this machine: " in err
+        assert f"failed: a-{name} on suite-vmvx: not fetched: " in err
     assert list(snapshot.models) == ["a-here"] and len(snapshot.only) == len(BROKEN) + 1
 
 
@@ -158,6 +162,7 @@ def test_a_model_that_could_not_be_fetched_says_nothing_of_the_compiler(
     for sides in ((whole, without), (without, whole)):
         (delta,) = (delta for delta in diff(*sides) if delta.key == FIRST)
         assert delta.state == "unmeasured" and "the server answers 404" in delta.reason
+        assert not unmeasured_models(*sides)
     assert {delta.state for delta in diff(whole, whole)} == {"same"}
     assert {delta.key for delta in diff(whole, whole)} == whole.planned
 

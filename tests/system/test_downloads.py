@@ -72,28 +72,31 @@ def test_a_redirect_to_anything_but_https_is_refused(site: Site, to: str) -> Non
     assert said.startswith(f"redirects to {to}, which is no https address")
 
 
-@pytest.mark.parametrize("url", ["http://localhost/a.mlir", "https:///a.mlir", "https://[::1/a", "a.mlir"])
+@pytest.mark.parametrize(
+    "url",
+    ["http://localhost/a.mlir", "https:///a.mlir", "https://[::1/a", "a.mlir", "https://a:99999/", "https://\u4f8b/a"],
+)
 def test_an_address_that_is_not_https_is_refused_before_anything_is_asked(url: str) -> None:
     assert refusal(url).startswith("is no https address")
 
 
 def test_a_redirect_to_a_host_inside_is_refused(site: Site) -> None:
     said = refusal(site.put("/a.mlir", redirect("https://169.254.169.254/latest/meta-data/")))
-    assert said.startswith("is not fetched: 169.254.169.254 is 169.254.169.254, which is no public address")
+    assert said.startswith("169.254.169.254 is no public address")
 
 
 def test_a_host_of_this_machine_must_be_named(site: Site) -> None:
     url = site.put("/a.mlir", Page(TEXT))
-    assert "which is no public address" in refusal(url, private=())
-    assert "which is no public address" in refusal(url.replace("localhost", "127.0.0.1"))
+    assert "no public address" in refusal(url, private=())
+    assert "no public address" in refusal(url.replace("localhost", "127.0.0.1"))
     assert not site.asked
 
 
 def test_a_proxy_does_not_make_an_inner_address_an_outer_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
     monkeypatch.delenv("NO_PROXY", raising=False)
-    assert "which is no public address" in refusal("https://10.0.0.1/a.mlir")
-    assert refusal("https://example.invalid/a.mlir").startswith("cannot be fetched: ")
+    assert "no public address" in refusal("https://10.0.0.1/a.mlir")
+    assert "Unable to connect to proxy" in refusal("https://example.invalid/a.mlir")
 
 
 def test_a_certificate_of_another_host_is_refused(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,7 +124,7 @@ def test_a_file_that_does_not_tell_its_size_is_refused_where_it_is_too_large(sit
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 410, 500, 304])
 def test_what_is_not_there_is_told_with_its_status(site: Site, status: int) -> None:
     said = refusal(site.put("/a.mlir", Page(b"no", status)))
-    assert said == f"cannot be fetched: the server answers {status}"
+    assert said == f"the server answers {status}"
 
 
 def test_a_server_that_is_busy_is_asked_again(site: Site) -> None:
@@ -134,10 +137,17 @@ def test_a_packed_answer_is_refused(site: Site) -> None:
     assert refusal(url) == "is sent in a packed form that was not asked for"
 
 
-def test_a_host_that_nobody_knows_is_told() -> None:
-    assert refusal("https://no-such-host.invalid/a.mlir").startswith(
-        "cannot be fetched: no-such-host.invalid is not known"
-    )
+@pytest.mark.parametrize("host", ["no-such-host.invalid", "a..b", "x" * 70, "a b"])
+def test_a_host_that_nobody_knows_is_told(host: str) -> None:
+    assert refusal(f"https://{host}/a.mlir").startswith(f"{host} is not known: ")
+
+
+@pytest.mark.parametrize("proxy", ["socks5://127.0.0.1:9", "127.0.0.1:9", "http://user:word@127.0.0.1:9"])
+def test_a_proxy_that_cannot_be_used_is_told(proxy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", proxy)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    said = refusal("https://example.invalid/a.mlir")
+    assert said and "word" not in said
 
 
 def test_a_server_that_is_gone_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,7 +179,7 @@ def test_a_public_address_is_allowed(address: str) -> None:
 @pytest.mark.parametrize("address", INNER)
 def test_an_inner_address_is_for_those_who_name_the_host(address: str) -> None:
     assert not is_allowed(address)
-    assert is_allowed(address, is_private=True) or address == "100.64.0.1"
+    assert is_allowed(address, is_private=True)
 
 
 @pytest.mark.parametrize("address", NEVER)

@@ -22,7 +22,7 @@ from bot.system.processes import Cancel, run
 
 _IMPORTER = "iree.compiler.tools.import_onnx"
 _MISSING = here("needs the onnx package: pip install 'code-size-bot[onnx]'")
-_REMOVED = here("the fetched model was removed from the cache while the run went on: run it again")
+_REMOVED = "not fetched: the model was removed from the cache while the run went on (run it again)"
 _MACHINES = re.compile(r"(\w+\.)*(ImportError|ModuleNotFoundError|MemoryError|OSError|\w*(File|Permission)\w*Error)\b")
 """Exceptions of the importer that say nothing of the model."""
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
-from bot.core.values.snapshot import Cell, CellKey, Snapshot
+from bot.core.values.snapshot import UNFETCHED, Cell, CellKey, Snapshot
 from bot.errors import InputError
 
 _HINT = "merge the shards of one run"
@@ -68,6 +68,7 @@ def unmeasured_models(base: Snapshot, head: Snapshot) -> tuple[str, ...]:
     measured = {cell.key.model for cell in cells if cell.measured}
     words: dict[str, str] = {}
     for cell in cells:
-        if cell.key.model not in measured and cell.failure and cell.status != "unsupported":
+        is_tried = cell.status != "unsupported" and cell.failure is not None and cell.failure.stage != UNFETCHED
+        if cell.key.model not in measured and cell.failure and is_tried:
             words.setdefault(cell.key.model, cell.failure.message.partition("\n")[0])
     return tuple(f"{model} compiles on no target: {word}" for model, word in sorted(words.items()))

@@ -222,8 +222,8 @@ class Snapshot:
 
     def plans(self, key: CellKey) -> bool:
         """True for a cell that was to be measured."""
-        if key.model in self.only or key.target in self.only.values():
-            return self.only.get(key.model) == key.target
+        if key.model in self.only:
+            return self.only[key.model] == key.target
         return key.model in self.models and key.target in self.targets
 
     def __post_init__(self) -> None:
