@@ -17,7 +17,7 @@ from urllib.parse import SplitResult, urljoin, urlsplit
 
 import requests
 import urllib3
-from requests.utils import DEFAULT_CA_BUNDLE_PATH, get_auth_from_url, prepend_scheme_if_needed, select_proxy
+from requests.utils import DEFAULT_CA_BUNDLE_PATH, get_auth_from_url, select_proxy
 from urllib3.exceptions import HTTPError, ProtocolError, ProxySchemeUnknown
 
 from bot.errors import NetworkError
@@ -143,7 +143,7 @@ def _pool(url: str, at: str, parts: SplitResult, private: frozenset[str]) -> Any
 
 def _proxied(proxy: str, tls: dict[str, Any]) -> urllib3.ProxyManager:
     """The proxy as the environment names it: with or without `http://`, a user and a password."""
-    address = prepend_scheme_if_needed(proxy, "http")
+    address = proxy if "://" in proxy else f"http://{proxy}"
     user, password = get_auth_from_url(address)
     headers = urllib3.make_headers(proxy_basic_auth=f"{user}:{password}") if user else None
     return urllib3.ProxyManager(address, proxy_headers=headers, **tls)
