@@ -85,7 +85,8 @@ def _loaded(what: str, path: Path | None, hint: str) -> Check:
         config = load_config(path)
     except BotError as error:
         return Check(what, error.line, hint)
-    found = f"{plural(len(config.models), 'model')}, {plural(len(config.targets), 'target')}"
+    suites = f", {plural(len(config.suites), 'module')} of suites" if config.suites else ""
+    found = f"{plural(len(config.models), 'model')}, {plural(len(config.targets), 'target')}{suites}"
     return Check(what, f"{path}: {found}" if path else found)
 
 

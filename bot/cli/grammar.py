@@ -150,6 +150,18 @@ def _report(parser: argparse.ArgumentParser) -> None:
     _out_directory(parser)
 
 
+def _goldens(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        f"{parser.description}: text for a commit message, and below it a patch for `git apply`. With --base each "
+        "value that changes has its cause. A value that cannot be measured stays, and is listed."
+    )
+    about = "compiler, or snapshot measured with this configuration, whose values the goldens are to be"
+    parser.add_argument("--head", type=spec, required=True, metavar="SPEC", help=about)
+    parser.add_argument("--base", type=spec, metavar="SPEC", help="the same of the side that causes are told against")
+    parser.add_argument("--out", type=path, metavar="FILE", help="where to write it (default: standard output)")
+    _selectors(parser)
+
+
 def _explain(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("report", type=path, metavar="report.json", help="what a compare has written")
     parser.add_argument(
@@ -238,6 +250,11 @@ COMMANDS: dict[str, Command] = {
     ),
     "merge": Command("join the snapshots of shards", "part-1.json part-2.json --out head.json", _merge),
     "report": Command("compare two snapshots", "--base base.json --head head.json --out out", _report),
+    "goldens": Command(
+        "print the golden files of the configuration's suites with the measured values",
+        "--head 3.13.0 --base 3.12.0 --config code-size.yml --out goldens.patch",
+        _goldens,
+    ),
     "explain": Command(
         "tell why one cell changed",
         "out/report.json --model bert_l4_f32_s128 --target x86_64 --dispatch main_dispatch_4",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
@@ -12,6 +13,7 @@ from pathlib import Path
 from bot.cli.doctor import examine
 from bot.cli.showing import TerminalShow, for_log
 from bot.commands.compare import compare
+from bot.commands.goldens import goldens
 from bot.commands.measure import measure
 from bot.commands.pin_report import pin_report
 from bot.commands.report import report
@@ -30,8 +32,8 @@ from bot.github.secrecy import hide_secrets
 from bot.inputs.config import chosen_config
 from bot.measurement.cache_limit import limit_of_environment, limited
 from bot.measurement.naming import named_file
-from bot.measurement.prepare import Request
-from bot.system.files import sweep_temporary
+from bot.measurement.prepare import Request, require_writable
+from bot.system.files import sweep_temporary, write_atomically
 from bot.system.processes import Cancel
 
 
@@ -104,6 +106,20 @@ def _report(arguments: argparse.Namespace, show: TerminalShow, _cancel: Cancel) 
     return _exit_code(report(request, arguments.base, arguments.head, show))
 
 
+def _goldens(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> None:
+    out: Path | None = arguments.out
+    arguments.out = Path("out")
+    if out:
+        require_writable(out.parent)
+    text = goldens(_request(arguments, {"base": arguments.base, "head": arguments.head}, show), show, cancel)
+    if out is None:
+        sys.stdout.buffer.write(for_log(text).encode())
+        sys.stdout.flush()
+    else:
+        write_atomically(out, text.encode())
+        show.say(f"wrote {out}")
+
+
 def _explain(arguments: argparse.Namespace, show: TerminalShow, _cancel: Cancel) -> None:
     show.explain(arguments)
 
@@ -156,6 +172,7 @@ HANDLERS: dict[str, Callable[[argparse.Namespace, TerminalShow, Cancel], int | N
     "calibrate": _calibrate,
     "merge": _merge,
     "report": _report,
+    "goldens": _goldens,
     "explain": _explain,
     "plan": _plan,
     **dict.fromkeys(("models", "targets"), _listed),

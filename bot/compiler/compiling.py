@@ -26,7 +26,7 @@ from bot.system.processes import Cancel, Meter, Outcome, run
 
 _ARTIFACT = "out.vmfb"
 _STARTED = "started"
-_CPU = "--iree-hal-target-backends=llvm-cpu"
+_CPU = frozenset({"--iree-hal-target-backends=llvm-cpu", "--iree-hal-local-target-device-backends=llvm-cpu"})
 _PLACES = "--mlir-print-debuginfo"
 """Keeps the model's own names in the phases. Not asked of a resumed half: its larger dumps would only cost."""
 _PROGRAM_PHASES = {
@@ -214,7 +214,7 @@ def _collect(kit: Kit, argv: Sequence[str], directory: Path, outcome: Outcome, f
         stack_usage=_text(directory / "stack-usage.txt"),
         statistics=front.statistics if front else _text(directory / "statistics.json"),
         program=front.program if front else _program(kit, directory),
-        allocas=_asked(kit, "allocas", directory, _LOWERED) if _CPU in argv else None,
+        allocas=_asked(kit, "allocas", directory, _LOWERED) if not _CPU.isdisjoint(argv) else None,
         strategies=_asked(kit, "strategies", directory, "9.executable-configurations"),
         operations=_asked(kit, "operations", directory, _LOWERED),
         cpu_ms=outcome.cpu_ms + (front.cpu_ms if front else 0),

@@ -93,7 +93,7 @@ def failure(ending: Outcome, timeout_seconds: float, stage: str = "compile") -> 
     shared = _SHARED.search(ending.output)
     return Failure(
         stage=stage,
-        message=blamed(message, ending.output),
+        message=blamed(message, ending),
         exit_code=ending.exit_code,
         signal=ending.signal,
         figure_bytes=int(shared[1]) if shared else stack_figure_bytes(ending.output),

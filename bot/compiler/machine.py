@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import platform
@@ -10,7 +11,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from bot.core.rules.lasting import here
+from bot.core.rules.lasting import RAN_OUT, here
 from bot.errors import CompilerUnavailable
 from bot.system.files import no_room
 from bot.system.processes import Outcome
@@ -21,8 +22,10 @@ _NO_ROOM = re.compile(r"No space left on device|Disk quota exceeded", re.IGNOREC
 _NOT_STARTED = re.compile(r"error while loading shared libraries: (.{1,200})")
 _INCOMPLETE = "check that its files are complete"
 _KIND = re.compile(r"(model name|flags|Features|CPU part|isa|uarch)\s*:")
+_NO_MEMORY = re.compile(r"out of memory|std::bad_alloc|Cannot allocate memory", re.IGNORECASE)
+_GROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 _OTHERS = re.compile(
-    r"out of memory|std::bad_alloc|Cannot allocate memory|Too many open files|Read-only file system"
+    r"Too many open files|Read-only file system"
     r"|Resource temporarily unavailable|Input/output error|Stale file handle|Permission denied",
     re.IGNORECASE,
 )
@@ -68,6 +71,43 @@ def processor(argv: Sequence[str]) -> str:
     return "\n".join((platform.machine(), platform.processor(), *sorted(kinds)))
 
 
-def blamed(message: str, output: str) -> str:
-    """The message of a failure, marked where it is the machine that refused."""
-    return here(message) if _OTHERS.search(output) else message
+def blamed(message: str, ending: Outcome) -> str:
+    """The message of a failure, marked where it is the machine that refused, and with the memory where that ran out."""
+    if words := _memory_words(ending):
+        return here(f"{words}: {message}")
+    return here(message) if _OTHERS.search(ending.output) else message
+
+
+def _memory_words(ending: Outcome) -> str:
+    """That memory ran out, and how much there was; empty where nothing says so.
+
+    The kernel ends the largest process of a machine that is out of memory with SIGKILL, and tells it nothing.
+    """
+    if not _NO_MEMORY.search(ending.output) and ending.signal != "SIGKILL":
+        return ""
+    certain = RAN_OUT if _NO_MEMORY.search(ending.output) else f"{RAN_OUT}, most likely"
+    held = f"the compiler held {_size(ending.peak_rss_kib)}" if ending.peak_rss_kib else ""
+    total_kib = memory_kib()
+    has = f"this machine has {_size(total_kib)}" if total_kib else ""
+    told = ", ".join(part for part in (held, has) if part)
+    return f"{certain} ({told})" if told else certain
+
+
+def memory_kib() -> int | None:
+    """What compiles may use at most: the machine's memory, or less where its control group has a limit."""
+    limits = [_number(path) for path in _GROUP_LIMITS]
+    with contextlib.suppress(OSError, ValueError):
+        limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    return min((limit for limit in limits if limit), default=0) // 1024 or None
+
+
+def _number(path: str) -> int | None:
+    """A limit in bytes; None where there is none (`max`), or no such control group."""
+    try:
+        return int(Path(path).read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return None
+
+
+def _size(kib: int) -> str:
+    return f"{kib / (1 << 20):.1f} GiB" if kib >= 1 << 20 else f"{kib / 1024:.0f} MiB"

@@ -205,7 +205,8 @@ def _load_inside(tree: Path, path: Path) -> Config:
     config = load_config(path)
     templates = [config.templates, *config.templates.rglob("*")] if config.templates else []
     wheels = [Path(link) for link in config.compiler.find_links if not is_address(link)]
-    _require_inside(tree, [*config.models, *templates, *wheels])
+    suites = [path for module in config.suites for path in module.files]
+    _require_inside(tree, [*config.models, *suites, *templates, *wheels])
     return config
 
 

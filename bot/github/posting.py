@@ -270,7 +270,7 @@ def _part(stored: Snapshot, claimed: Snapshot) -> Snapshot:
     known, texts = {cell.key for cell in claimed.cells}, claimed.models
     alike = {model for model, digest in stored.models.items() if texts.get(model) == digest}
     cells = tuple(cell for cell in stored.cells if cell.key in known and cell.key.model in alike)
-    return replace(stored, cells=cells, models=texts, targets=claimed.targets)
+    return replace(stored, cells=cells, models=texts, targets=claimed.targets, only=claimed.only)
 
 
 def _how(snapshot: Snapshot) -> tuple[object, ...]:
@@ -278,4 +278,4 @@ def _how(snapshot: Snapshot) -> tuple[object, ...]:
 
 
 def _what(snapshot: Snapshot) -> tuple[object, ...]:
-    return *_how(snapshot), snapshot.targets, snapshot.models
+    return *_how(snapshot), snapshot.targets, snapshot.models, snapshot.only

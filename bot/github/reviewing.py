@@ -260,7 +260,7 @@ def _lost(services: Services, head: Opened, merged: Snapshot) -> list[str]:
 def _nothing(base: Opened, head: Snapshot) -> Snapshot:
     """The base of which nothing is known: every cell of the head is planned there, and unmeasured."""
     source = SourceInfo(base.wanted.sha)
-    return Snapshot(CompilerInfo("", "", ""), source, (), targets=head.targets, models=head.models)
+    return Snapshot(CompilerInfo("", "", ""), source, (), targets=head.targets, models=head.models, only=head.only)
 
 
 def _rules_note(base: Config, head: Config, services: Services) -> Sequence[str]:

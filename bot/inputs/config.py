@@ -22,6 +22,7 @@ from bot.errors import ConfigError
 from bot.inputs.suites import check_noise, parse_noise, parse_pairs, parse_sections, read_manifest
 from bot.inputs.targets import parse_targets
 from bot.inputs.thresholds import parse_rules
+from bot.inputs.torch_models.suite_modules import SuiteModule, require_own_names, suite_modules
 from bot.inputs.yaml.schema_errors import check_shape
 from bot.inputs.yaml.yaml_file import YamlFile, read_yaml
 from bot.system.files import whole_or_nothing
@@ -81,7 +82,8 @@ class Config:
         models: files with unique stems, sorted by stem; relative where the configuration's own path is.
         targets: in the order of the file.
         flags: appended for every cell.
-        thresholds: first match decides; the last is a catch-all.
+        suites: modules of suites, sorted by name: cells with a target of their own each.
+        thresholds: the suites' goldens, which stand beside them; then first match decides, and the last is a catch-all.
         states: every cell state → what it does to the verdict.
         templates: a directory that overrides packaged templates.
         report_id: names the comment that the report updates.
@@ -96,6 +98,7 @@ class Config:
     compiler: CompilerChoice
     models: tuple[Path, ...]
     targets: tuple[Target, ...]
+    suites: tuple[SuiteModule, ...]
     flags: tuple[str, ...]
     timeout_seconds: int
     thresholds: tuple[Rule, ...]
@@ -165,7 +168,8 @@ def load_config(path: Path | None = None, *, models: bool = True) -> Config:
     Raises ConfigError: one line that names file, line and key.
 
     Args:
-        models: False where the rules are wanted without the models, which need not be there; they are then ().
+        models: False where the rules are wanted without the models, which need not be there; they are then (), and the
+            goldens of a suite that is not there limit nothing.
     """
     default = _read(configs_dir() / "default.yml")
     file = default if path is None else _read(path)
@@ -174,13 +178,19 @@ def load_config(path: Path | None = None, *, models: bool = True) -> Config:
     pairs = read_manifest(configs_dir() / "models" / "suite.yml")
     rules, noise = parse_rules(source["thresholds"]), parse_noise(source["noise"])
     check_noise(source["thresholds"], rules, noise)
+    targets = parse_targets(file, default)
+    suites = suite_modules(file, {*default.data["targets"], *(target.name for target in targets)}, must_exist=models)
+    goldens = tuple(rule for module in suites for rule in module.rules)
+    found = _models(source["models"]) if models and not (suites and "models" not in file.data) else ()
+    require_own_names(file, suites, found)
     return Config(
         **plain,
         compiler=_compiler(file) if path else CompilerChoice(),
-        models=_models(source["models"]) if models else (),
-        targets=parse_targets(file, default),
+        models=found,
+        targets=targets,
+        suites=suites,
         flags=tuple(source["flags"].data["flags"]),
-        thresholds=rules,
+        thresholds=(*goldens, *rules),
         states={**default.data["states"], **file.data.get("states", {})},
         templates=_templates(file),
         baseline=_baseline({**default.data["baseline"], **file.data.get("baseline", {})}),

@@ -15,7 +15,7 @@ from bot.core.rules.lasting import is_local
 from bot.core.values.planned import PlannedCell
 from bot.core.values.program import Family, Program
 from bot.core.values.reading import Products, ProgramFacts
-from bot.core.values.snapshot import Cell, Failure
+from bot.core.values.snapshot import UNFETCHED, Cell, Failure
 from bot.errors import MalformedBinary
 from bot.insight.facts.describing import describe, shown_texts
 from bot.insight.facts.precision import kept_program
@@ -86,6 +86,13 @@ def products_of(compiled: Compiled, backend: str, program: Told, assembler: Asse
         compile_peak_rss_kib=compiled.peak_rss_kib,
         reasons={**{name: reason for name, reason in unread.items() if reason}, **compiled.reasons},
     )
+
+
+def hindered_cell(planned: PlannedCell) -> Cell:
+    """The row of a cell of which it is known, before any compile, that there is nothing to compile."""
+    if planned.target.unsupported:
+        return Cell(planned.key, "unsupported", failure=Failure("target", planned.target.unsupported))
+    return Cell(planned.key, "failed", failure=Failure(UNFETCHED, planned.model.missing))
 
 
 def cell_of(

@@ -26,6 +26,7 @@ from bot.errors import InputError, OutputError
 from bot.inputs.config import Config
 from bot.measurement.recheck import recheck
 from bot.measurement.run import Progress, SidePlan, Workshop, check_flags, measure_sides
+from bot.measurement.suite_cells import only, suite_cells, with_models
 from bot.system.files import is_writable
 from bot.system.processes import Cancel
 
@@ -79,23 +80,51 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What a request selects: models, targets, and its shard of their cells."""
+    """What a request selects: models, targets, and its shard of their cells.
+
+    Attributes:
+        models, targets: with those of suites; what is the target of several modules stands there without their flags.
+        only: model of a suite → its target.
+    """
 
     models: tuple[Model, ...]
     targets: tuple[Target, ...]
     cells: tuple[PlannedCell, ...]
+    only: Mapping[str, str] = field(default_factory=dict)
 
 
 def planned(request: Request, config: Config, repository: Repository) -> Planned:
     """The models, targets and cells that a request selects of a configuration."""
-    models = load_models(config.models, repository.top)
-    models, targets = select(models, config.targets, model_globs=request.models, target_globs=request.targets)
-    cells = plan(models, targets, (*config.flags, *request.flags))
+    top = repository.top.resolve() if repository.top else None
+    models, targets = load_models(config.models, repository.top), config.targets
+    suite = suite_cells(config.suites, request.flags, lambda path: _load_model(path, top))
+    models, targets, suite = _selected(models, targets if models or not suite else (), suite, request)
+    product = plan(models, targets, (*config.flags, *request.flags))
+    cells = tuple(sorted((*product, *suite), key=lambda cell: cell.key))
     if request.plan is None:
         cells = shard(cells, *request.shard)
     else:
         cells = assigned(cells, request.plan, *request.shard, where=request.plan_at or "the plan")
-    return Planned(models, targets, cells)
+    models += tuple(cell.model for cell in suite)
+    return Planned(models, (*targets, *_targets_of(suite)), cells, only(suite))
+
+
+def _selected(
+    models: tuple[Model, ...], targets: tuple[Target, ...], suite: tuple[PlannedCell, ...], request: Request
+) -> tuple[tuple[Model, ...], tuple[Target, ...], tuple[PlannedCell, ...]]:
+    """What the request's selectors leave of a configuration's models, targets and suites."""
+    every = (*models, *(cell.model for cell in suite)), (*targets, *_targets_of(suite))
+    left = select(*every, model_globs=request.models, target_globs=request.targets)
+    names = [{one.name for one in kept} for kept in left]
+    models = tuple(model for model in models if model.name in names[0])
+    targets = tuple(target for target in targets if target.name in names[1])
+    suite = tuple(cell for cell in suite if cell.key.model in names[0] and cell.key.target in names[1])
+    return (models, targets, suite) if models and targets else ((), (), suite)
+
+
+def _targets_of(suite: Sequence[PlannedCell]) -> tuple[Target, ...]:
+    by_name = {cell.target.name: cell.target for cell in suite}
+    return tuple(replace(by_name[name], flags=()) for name in sorted(by_name))
 
 
 def load_models(paths: Sequence[Path], top: Path | None) -> tuple[Model, ...]:
@@ -135,15 +164,19 @@ def prepare(
     """One side, ready to be measured: its compiler fetched, its options under the names which that compiler knows."""
     chosen = planned(request, config, repository)
     toolchain = fetched(spec, request, config, show, cancel)
-    cells = in_its_words(toolchain, chosen.cells, cancel)
-    check_flags(side, toolchain, cells, cells[0].user_flags if cells else (), cancel)
+    cells = with_models(chosen.cells, config.suites, request.cache.absolute(), show.say, cancel)
+    cells = in_its_words(toolchain, cells, cancel)
+    check_flags(side, toolchain, cells, max((cell.user_flags for cell in cells), key=len, default=()), cancel)
+    at_hand = {cell.model.name: cell.model for cell in cells}
     return SidePlan(
         label=side,
         toolchain=toolchain,
         cells=cells,
         source=repository.source,
-        models=chosen.models,
+        models=tuple(at_hand.get(model.name, model) for model in chosen.models),
         targets=chosen.targets,
+        only=chosen.only,
+        flags=request.flags if chosen.only else None,
     )
 
 

@@ -92,7 +92,7 @@ class _Room:
     """What may still be compiled again."""
 
     def __init__(self, plans: Sequence[SidePlan]) -> None:
-        cells = [cell for plan in plans for cell in plan.cells if not cell.target.unsupported]
+        cells = [cell for plan in plans for cell in plan.cells if not cell.hindered]
         self._left, self._few = LARGEST_SHARE * sum(cell.cost for cell in cells), FEW
 
     def admit(self, plans: Sequence[SidePlan], sides: Sides, keys: Iterable[CellKey], times: int) -> frozenset[CellKey]:
@@ -120,7 +120,7 @@ def _planned(plans: Sequence[SidePlan], sides: Sides, keys: Iterable[CellKey]) -
     for plan in plans:
         known = {cell.key: cell for cell in sides[plan.label].cells if cell.key in wanted}
         for cell in plan.cells:
-            if cell.key in known and not cell.target.unsupported:
+            if cell.key in known and not cell.hindered:
                 yield cell, known[cell.key]
 
 

@@ -24,7 +24,7 @@ from bot.compiler.tools.toolchain import Toolchain
 from bot.core.values.planned import COMMON_FLAGS, Model, PlannedCell, Target
 from bot.core.values.snapshot import Cell, CellKey, Failure, Snapshot, SourceInfo
 from bot.errors import UsageError
-from bot.measurement.cell import cell_of
+from bot.measurement.cell import cell_of, hindered_cell
 from bot.system.files import temporary_directory
 from bot.system.processes import Cancel, Meter
 
@@ -39,6 +39,8 @@ class SidePlan:
     Attributes:
         label: `base` or `head`.
         cells: what this run measures: all cells of the models on the targets, or the shard's part of them.
+        only: model of a suite → the one target that it is planned for.
+        flags: what all cells have, those of suites as well; None where there is no suite: then what the first one has.
     """
 
     label: str
@@ -47,6 +49,8 @@ class SidePlan:
     source: SourceInfo
     models: tuple[Model, ...] = ()
     targets: tuple[Target, ...] = ()
+    only: Mapping[str, str] = field(default_factory=dict)
+    flags: tuple[str, ...] | None = None
 
 
 class Progress(Watcher, Protocol):
@@ -108,9 +112,8 @@ class _Collector:
                 self._admit(plan, cell)
 
     def _admit(self, plan: SidePlan, planned: PlannedCell) -> None:
-        if planned.target.unsupported:
-            failure = Failure("target", planned.target.unsupported)
-            self.cells[plan.label][planned.key] = Cell(planned.key, "unsupported", failure=failure)
+        if planned.hindered:
+            self.cells[plan.label][planned.key] = hindered_cell(planned)
             return
         key = cell_key(plan.toolchain.info.digest, planned)
         if key not in self._wanted and (known := self._known(plan, planned, key)) is not None:
@@ -137,7 +140,7 @@ class _Collector:
         """Tell the progress how much there is to do."""
         missing = [wanted[0][1] for wanted in self._wanted.values()]
         known = (cell for cells in self.cells.values() for cell in cells.values())
-        cached = sum(cell.status != "unsupported" for cell in known)
+        cached = sum(bool(cell.command) for cell in known)
         waiting = sum(len(wanted) for wanted in self._wanted.values())
         self._workshop.progress.plan(cached + waiting, cached, sum(cell.cost for cell in missing))
 
@@ -229,11 +232,12 @@ def _snapshot(plan: SidePlan, cells: dict[CellKey, Cell], notes: Sequence[str]) 
         compiler=plan.toolchain.info,
         source=plan.source,
         cells=tuple(cells[key] for key in sorted(cells)),
-        flags=plan.cells[0].flags if plan.cells else COMMON_FLAGS,
+        flags=plan.flags if plan.flags is not None else plan.cells[0].flags if plan.cells else COMMON_FLAGS,
         targets={target.name: target.backend for target in plan.targets},
         backends=plan.toolchain.backends,
-        models={model.name: model.digest for model in plan.models},
+        models={model.name: model.digest for model in plan.models if model.digest},
         notes=tuple(sorted(set(notes))),
+        only=plan.only,
     )
 
 
@@ -244,14 +248,16 @@ def check_flags(
 
     An option of a single target is not refused: its cells fail with that reason, the others go on.
     """
-    if not cells:
-        return
-    with temporary_directory("run-") as scratch:
-        unknown = ask_device(toolchain, cells[0].flags, scratch, cancel).unknown
-    if unknown is None:
-        return
+    for flags in dict.fromkeys(cell.flags for cell in cells):
+        with temporary_directory("run-") as scratch:
+            unknown = ask_device(toolchain, flags, scratch, cancel).unknown
+        if unknown is not None:
+            raise _unknown_option(side, toolchain, unknown, user_flags)
+
+
+def _unknown_option(side: str, toolchain: Toolchain, unknown: str, user_flags: Sequence[str]) -> UsageError:
     mine = any(flag.partition("=")[0] == unknown for flag in user_flags)
-    raise UsageError(
+    return UsageError(
         f"the {side} compiler ({toolchain.info.spec}, {toolchain.info.version}) does not know the option {unknown}",
         where="flags" if mine else "every cell",
         hint="remove it, or compare releases that both know it" if mine else "compare newer releases",

@@ -8,7 +8,7 @@ from pathlib import Path
 from bot.core.rules.delta import CellDelta, diff
 from bot.core.rules.merging import nothing_in_common, unmeasured_models
 from bot.core.rules.policy import judge
-from bot.core.values.snapshot import Snapshot
+from bot.core.values.snapshot import UNFETCHED, Snapshot
 from bot.core.values.verdict import Verdict
 from bot.core.values.whole_report import ONCE, Baseline, Report
 from bot.errors import NoVerdict
@@ -70,7 +70,8 @@ def _notes(base: Snapshot, head: Snapshot, deltas: Sequence[CellDelta]) -> tuple
 def _once(head: Snapshot, verdict: Verdict) -> tuple[str, ...]:
     """Which alarms rest on a single compile of the head: repeating has its price, so that not all are repeated."""
     alarming = dict.fromkeys(finding.key for finding in verdict.news)
-    single = {cell.key for cell in head.cells if cell.compiles == 1 and cell.status in _REPEATABLE}
+    compiled = (cell for cell in head.cells if not (cell.failure and cell.failure.stage == UNFETCHED))
+    single = {cell.key for cell in compiled if cell.compiles == 1 and cell.status in _REPEATABLE}
     once = [str(key) for key in alarming if key in single]
     if not once:
         return ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from bot.compiler.diagnostics import (
     trim,
     unknown_option,
 )
+from bot.compiler.machine import memory_kib
 from bot.core.values.snapshot import Failure
 from bot.system.processes import Cancel, Outcome, run
 
@@ -171,6 +173,56 @@ def test_silence() -> None:
     assert failed(exit_code=3).message == "exit code 3 without a message"
     assert failed(exit_code=None, signal="SIGSEGV").message == "ended by SIGSEGV"
     assert failure(EXITED, 90.0, "import").stage == "import"
+
+
+@pytest.mark.parametrize(
+    ("ending", "said"),
+    [
+        ({"signal": "SIGKILL"}, r"memory ran out, most likely \(this machine has [\d.]+ GiB\): ended by SIGKILL"),
+        (
+            {"signal": "SIGKILL", "peak_rss_kib": 15 << 19},
+            r"memory ran out, most likely \(the compiler held 7\.5 GiB, this machine has .*\): ended by SIGKILL",
+        ),
+        (
+            {"signal": "SIGABRT", "output": "terminate called after throwing an instance of 'std::bad_alloc'"},
+            r"memory ran out \(this machine has [\d.]+ GiB\): ended by SIGABRT\nterminate called .*",
+        ),
+        (
+            {"exit_code": 1, "output": "LLVM ERROR: out of memory", "peak_rss_kib": 900 << 10},
+            r"memory ran out \(the compiler held 900 MiB, this machine has .*\): LLVM ERROR: out of memory",
+        ),
+    ],
+)
+def test_a_model_that_needs_more_memory_than_there_is(ending: dict[str, Any], said: str) -> None:
+    found = failed(**{"exit_code": None, **ending})
+    assert re.fullmatch(f"on this machine: {said}", found.message), found.message
+    assert (found.stage, found.signal) == ("compile", ending.get("signal"))
+
+
+def test_the_machine_has_no_more_than_its_control_group(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    whole = memory_kib()
+    for text, limit in (("max\n", whole), (f"{512 << 20}\n", 512 << 10), ("9223372036854771712\n", whole)):
+        (tmp_path / "memory.max").write_text(text)
+        monkeypatch.setattr("bot.compiler.machine._GROUP_LIMITS", (str(tmp_path / "memory.max"), "nowhere"))
+        assert whole is not None and memory_kib() == (min(limit or whole, whole) if limit else whole)
+
+
+_GREEDY = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
+try:
+    bytearray(2 << 30)
+except MemoryError:
+    sys.exit("LLVM ERROR: out of memory")
+"""
+
+
+def test_a_compiler_that_takes_all_memory_says_so(tmp_path: Path) -> None:
+    """A real process that its limit refuses more, and one that is killed as the kernel does it."""
+    greedy = run([sys.executable, "-c", _GREEDY], cancel=Cancel())
+    assert failure(greedy, 90.0).message.startswith("on this machine: memory ran out (")
+    killed = run([sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"], cancel=Cancel(), cwd=tmp_path)
+    assert failure(killed, 90.0).message.endswith("): ended by SIGKILL")
 
 
 @given(st.text())

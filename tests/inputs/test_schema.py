@@ -93,7 +93,7 @@ def test_the_configuration_has_the_keys_of_the_schema() -> None:
     assert {field.name for field in fields(CompilerChoice)} == properties("properties", "compiler")
     assert {field.name for field in fields(BaselineChoice)} == properties("properties", "baseline")
     assert properties("properties", "pairs", "items") == {"static", "dynamic"}
-    assert {field.name for field in fields(Target)} - {"name"} == properties(*target)
+    assert {field.name for field in fields(Target)} - {"name", "whole"} == properties(*target)
     assert properties("properties", "states") == set(STATES) == set(DEFAULT_STATES)
     assert properties("$defs", "rule") == {"name", "metrics", "models", "targets", "warn", "fail", "limit"}
     assert properties("$defs", "level") == {"absolute", "relative", "limit"}

@@ -76,7 +76,7 @@ def calibrate(request: Request, runs: int, show: Show, cancel: Cancel) -> list[s
 
 def chosen(cells: Sequence[PlannedCell], *, everything: bool) -> tuple[PlannedCell, ...]:
     """All cells that can be compiled, or the cheapest few of them, of as many targets and models as there are."""
-    rest = [cell for cell in cells if not cell.target.unsupported]
+    rest = [cell for cell in cells if not cell.hindered]
     if everything:
         return tuple(rest)
     few: list[PlannedCell] = []

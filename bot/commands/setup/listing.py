@@ -26,13 +26,13 @@ class ModelRow(Record, frozen=True):
 
     Attributes:
         file: as reports name it; PACKAGED for a model that comes with the program.
-        size_bytes: of the file.
+        size_bytes: of the file; None for one that is fetched when it is measured.
         cells: how many targets it is compiled for.
     """
 
     name: str
     file: str
-    size_bytes: Count
+    size_bytes: Count | None
     cells: Count
 
 
@@ -86,14 +86,19 @@ def listed(request: Request, cancel: Cancel) -> Listing:
     chosen = planned(request, config, repository_at(request.config, cancel))
     compiled = [cell.key for cell in chosen.cells if not cell.target.unsupported]
     by_model, by_target = Counter(key.model for key in compiled), Counter(key.target for key in compiled)
-    short = short_names((t.name for t in config.targets), {t.name: t.backend for t in config.targets})
-    models = (ModelRow(m.name, _file(m), m.size_bytes, by_model[m.name]) for m in chosen.models)
+    named = {target.name: target.backend for target in (*config.targets, *chosen.targets)}
+    short = short_names(named, named)
+    models = (ModelRow(m.name, _file(m), m.size_bytes if m.digest else None, by_model[m.name]) for m in chosen.models)
     targets = (
         TargetRow(t.name, short[t.name], t.backend, t.flags, by_target[t.name], t.unsupported or "", t.extends or "")
         for t in chosen.targets
     )
     name = request.config.as_posix() if request.config else None
     return Listing(Models(name, tuple(models)), Targets(name, tuple(targets)))
+
+
+def _size(size_bytes: int | None) -> str:
+    return "not fetched" if size_bytes is None else human(size_bytes)
 
 
 def _file(model: Model) -> str:
@@ -104,7 +109,7 @@ def table(told: Models | Targets) -> str:
     """The list in columns; of a target's flags and why it is unsupported, what there is."""
     lines: Sequence[tuple[str, ...]]
     if isinstance(told, Models):
-        rows = [(m.name, f"{m.cells:,}", human(m.size_bytes), m.file) for m in told.models]
+        rows = [(m.name, f"{m.cells:,}", _size(m.size_bytes), m.file) for m in told.models]
         lines = [("model", "cells", "size", "from"), *rows]
     else:
         lines = _target_lines(told.targets)

@@ -27,6 +27,7 @@ KINDS = {
     "digests": "digests",
     "shared": "front halves",
     "proofs": "proofs",
+    "models": "fetched models",
 }
 """Folders of the cache → what is in them; what else is there, such as baselines, never leaves."""
 _COMPILERS = "toolchains"

@@ -16,12 +16,13 @@ from bot.compiler.diagnostics import failure, trim
 from bot.compiler.tools.toolchain import Toolchain
 from bot.core.rules.lasting import here
 from bot.core.values.planned import Model
-from bot.core.values.snapshot import Failure
+from bot.core.values.snapshot import UNFETCHED, Failure
 from bot.system.files import temporary_directory
 from bot.system.processes import Cancel, run
 
 _IMPORTER = "iree.compiler.tools.import_onnx"
 _MISSING = here("needs the onnx package: pip install 'code-size-bot[onnx]'")
+_REMOVED = "not fetched: the model was removed from the cache while the run went on (run it again)"
 _MACHINES = re.compile(r"(\w+\.)*(ImportError|ModuleNotFoundError|MemoryError|OSError|\w*(File|Permission)\w*Error)\b")
 """Exceptions of the importer that say nothing of the model."""
 
@@ -49,6 +50,8 @@ class Importer:
     def source(self, model: Model) -> Path | Failure:
         """The file to feed to the compiler; a Failure where the model cannot be imported."""
         path = Path(model.path)
+        if model.url and not path.is_file():
+            return Failure(UNFETCHED, _REMOVED)
         if path.suffix != ".onnx":
             return path
         with self._lock:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
@@ -137,7 +137,7 @@ class Assembler:
         lines = [line.strip() for line in said.splitlines() if line.strip()]
         first = next((line for line in lines if "error" in line or "fatal" in line), lines[0] if lines else "")
         detail = f": {first[:_REFUSAL_CHARS]}" if first else f" without a word, exit code {outcome.exit_code}"
-        return blamed(f"ptxas refuses the PTX text{detail}", said)
+        return blamed(f"ptxas refuses the PTX text{detail}", replace(outcome, output=said))
 
 
 class _Said:

@@ -71,6 +71,7 @@ class Side(Record, frozen=True):
     backends: tuple[str, ...] = ()
     models: Mapping[str, str] = {}
     notes: tuple[str, ...] = ()
+    only: Mapping[str, str] = {}
 
 
 class SnapshotRow(Side, frozen=True, kw_only=True):
@@ -95,6 +96,8 @@ _NUMBERS = ("stack_bytes", "alloca_bytes", "workgroup_bytes", "executable_bytes"
 """What dispatches have in common with others, here and on the other side."""
 
 _AS_THEY_ARE = tuple(name for name in CellRow.__struct_fields__ if name not in ("model", "target", "program"))
+_SELDOM = frozenset({"only"})
+"""Left out where they are empty, so that a snapshot without a suite is what it always was."""
 _SIDE = tuple(name for name in SnapshotRow.__struct_fields__ if name not in ("schema", "cells", "programs"))
 
 
@@ -138,7 +141,7 @@ def lines(record: Record, cells: Iterable[Record] | None = None) -> Iterator[byt
     Args:
         cells: come one by one, in place of the record's own.
     """
-    names = (name for name in sorted(record.__struct_fields__) if getattr(record, name) is not msgspec.UNSET)
+    names = (name for name in sorted(record.__struct_fields__) if _is_told(record, name))
     for index, name in enumerate(names):
         yield b"%c%s:" % (b"{,"[index > 0], canonical(name))
         value = getattr(record, name)
@@ -150,6 +153,11 @@ def lines(record: Record, cells: Iterable[Record] | None = None) -> Iterator[byt
         else:
             yield canonical(value) + b"\n"
     yield b"}\n"
+
+
+def _is_told(record: Record, name: str) -> bool:
+    value = getattr(record, name)
+    return value is not msgspec.UNSET and (name not in _SELDOM or bool(value))
 
 
 def _piled(brackets: bytes, entries: Iterable[bytes]) -> Iterator[bytes]:

@@ -9,7 +9,7 @@ from bot.core.comparable import comparable
 from bot.core.metrics import METRIC_BY_ID, METRIC_IDS
 from bot.core.record import Small
 from bot.core.rules.outcomes import Outcomes, as_outcome, known_outcomes
-from bot.core.values.snapshot import Cell, CellKey, Metrics, Outcome, Snapshot
+from bot.core.values.snapshot import UNFETCHED, Cell, CellKey, Metrics, Outcome, Snapshot
 
 STATES = ("newly-broken", "changed", "new", "removed", "fixed", "broken", "unmeasured", "same")
 STATES_BY_NEWS = ("same", "changed", "broken", "fixed", "new", "removed", "newly-broken", "unmeasured")
@@ -73,7 +73,8 @@ class CellDelta:
 
 # What the compiler does with the printed command on either side decides the state. `over` is refused like `failed`,
 # but measured: only there do both sides of a refusal have numbers to compare. What is not listed is `unmeasured`: a
-# timeout, too, as nobody knows what the compiler would have made of the cell with more time.
+# timeout, too, as nobody knows what the compiler would have made of the cell with more time; and a model that could not
+# be fetched.
 _STATE: dict[tuple[str, str], str] = {
     ("ok", "ok"): "compared",
     ("over", "over"): "compared",
@@ -107,9 +108,12 @@ _ON_PURPOSE = frozenset(
 
 def _column(snapshot: Snapshot, key: CellKey, cell: Cell | None) -> str:
     if cell is not None:
-        return _COLUMN.get(cell.status, cell.status)
-    planned = key.model in snapshot.models and key.target in snapshot.targets
-    return "lost" if planned else "absent"
+        return UNFETCHED if _is_unfetched(cell) else _COLUMN.get(cell.status, cell.status)
+    return "lost" if snapshot.plans(key) else "absent"
+
+
+def _is_unfetched(cell: Cell) -> bool:
+    return cell.failure is not None and cell.failure.stage == UNFETCHED
 
 
 def outcome(cell: Cell | None) -> str:
@@ -125,7 +129,7 @@ def _reason(base: Cell | None, head: Cell | None) -> str:
     sides = {"head": head, "base": base}
     cells = [cell for cell in sides.values() if cell is not None]
     for cell in cells:
-        if cell.status == "unsupported" and cell.failure is not None:
+        if cell.failure is not None and (cell.status == "unsupported" or _is_unfetched(cell)):
             return cell.failure.message
     if lost := [name for name, cell in sides.items() if cell is None]:
         return f"not measured on {lost[0] if cells else 'either side'}"
@@ -212,9 +216,5 @@ def diff(base: Snapshot, head: Snapshot) -> tuple[CellDelta, ...]:
     """All cells of both sides, sorted by key; what was planned and has no cell is `unmeasured`."""
     left = {cell.key: cell for cell in base.cells}
     right = {cell.key: cell for cell in head.cells}
-    keys = left.keys() | right.keys() | _planned(base) | _planned(head)
+    keys = left.keys() | right.keys() | base.planned | head.planned
     return tuple(diff_cell(base, head, key, (left.get(key), right.get(key))) for key in sorted(keys))
-
-
-def _planned(snapshot: Snapshot) -> set[CellKey]:
-    return {CellKey(model, target) for model in snapshot.models for target in snapshot.targets}

@@ -1,14 +1,16 @@
 """What a measurement says of the machine it was made on, and not of the compiler, the model and the flags.
 
-Such a reason begins with HERE, wherever it is shown. A cell that has one, or that a timeout or a signal ended, is
-reported and never kept: another machine, another Python or a later hour would say something else.
+Such a reason begins with HERE, wherever it is shown. A cell that has one, that a timeout or a signal ended, or that was
+not fetched is reported and never kept: another machine, another Python or a later hour would say something else.
 """
 
 from __future__ import annotations
 
-from bot.core.values.snapshot import Cell
+from bot.core.values.snapshot import UNFETCHED, Cell
 
 HERE = "on this machine: "
+RAN_OUT = "memory ran out"
+"""In the first line of the reason where a compile needed more memory than there was."""
 
 
 def here(reason: str) -> str:
@@ -24,6 +26,6 @@ def is_local(reason: str) -> bool:
 def lasts(cell: Cell) -> bool:
     """True where the cell says nothing but what its compiler, its model and its flags decide."""
     failure = cell.failure
-    if failure and (failure.stage == "timeout" or failure.signal is not None or is_local(failure.message)):
+    if failure and (failure.stage in ("timeout", UNFETCHED) or failure.signal is not None or is_local(failure.message)):
         return False
     return not any(map(is_local, cell.reasons.values()))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
-from bot.core.values.snapshot import Cell, CellKey, Snapshot
+from bot.core.values.snapshot import UNFETCHED, Cell, CellKey, Snapshot
 from bot.errors import InputError
 
 _HINT = "merge the shards of one run"
@@ -32,6 +32,7 @@ def merge_snapshots(parts: Sequence[tuple[str, Snapshot]]) -> Snapshot:
         cells=tuple(cells[key] for key in sorted(cells)),
         targets=_united("targets", parts),
         models=_united("models", parts),
+        only=_united("only", parts),
         notes=tuple(sorted({note for _, part in parts for note in part.notes})),
     )
 
@@ -43,7 +44,7 @@ def _require_one_run(name: str, part: Snapshot, first_name: str, first: Snapshot
             raise InputError(f"has a different {what} than {first_name}", where=name, hint=_HINT)
 
 
-def _united(what: Literal["models", "targets"], parts: Sequence[tuple[str, Snapshot]]) -> dict[str, str]:
+def _united(what: Literal["models", "targets", "only"], parts: Sequence[tuple[str, Snapshot]]) -> dict[str, str]:
     united: dict[str, str] = {}
     for name, part in parts:
         for key, value in getattr(part, what).items():
@@ -67,6 +68,7 @@ def unmeasured_models(base: Snapshot, head: Snapshot) -> tuple[str, ...]:
     measured = {cell.key.model for cell in cells if cell.measured}
     words: dict[str, str] = {}
     for cell in cells:
-        if cell.key.model not in measured and cell.failure and cell.status != "unsupported":
+        is_tried = cell.status != "unsupported" and cell.failure is not None and cell.failure.stage != UNFETCHED
+        if cell.key.model not in measured and cell.failure and is_tried:
             words.setdefault(cell.key.model, cell.failure.message.partition("\n")[0])
     return tuple(f"{model} compiles on no target: {word}" for model, word in sorted(words.items()))

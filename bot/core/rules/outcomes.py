@@ -12,6 +12,8 @@ from dataclasses import replace
 from bot.core.values.planned import LIFTED_LIMIT_FLAG
 from bot.core.values.snapshot import Cell, CellKey, Outcome, Snapshot
 
+_TARGET_OPTIONS = ("--iree-hal-target-backends=", "--iree-hal-target-device=")
+
 Outcomes = tuple[tuple[Outcome, ...], tuple[Outcome, ...]]
 """Of base and head: what was measured first, then what differed from it; empty where a side does not have the cell."""
 
@@ -46,7 +48,7 @@ def _same_command(base: Snapshot, head: Snapshot, key: CellKey, cells: tuple[Cel
 def _flags(cell: Cell) -> str:
     """The command without the model's path, and without what lifts the stack gate; empty where it names no target."""
     command = cell.command.partition(" < ")[0].replace(f" {LIFTED_LIMIT_FLAG}", "")
-    return command if "--iree-hal-target-backends=" in command else ""
+    return command if any(option in command for option in _TARGET_OPTIONS) else ""
 
 
 def as_outcome(cell: Cell | None, outcome: Outcome | None) -> Cell | None:

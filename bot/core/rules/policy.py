@@ -2,27 +2,25 @@
 
 In prose:
 
-* Thresholds are ordered rules. For each cell and metric the first rule decides whose metric, model and target
-  globs (case counts) all match; the rules below it are not looked at, whatever it says.
-* A rule has up to two levels, `warn` and `fail`. A level is exceeded where its change or its limit is
-  exceeded. The change is exceeded when head − base is greater than `absolute` and greater than `relative`
-  times the base; where only one of the two is given, that one decides. The limit is exceeded when the head
-  value is greater than `limit`. Greater means strictly greater: growth of exactly 4 KiB does not exceed
-  `4KiB`.
+* Thresholds are ordered rules. For each cell and metric the first rule decides whose metric, model and target globs
+  (case counts) all match; the rules below it are not looked at, whatever it says.
+* A rule has up to two levels, `warn` and `fail`. A level is exceeded where its change or its limit is exceeded. The
+  change is exceeded when head − base is greater than `absolute` and greater than `relative` times the base; where only
+  one of the two is given, that one decides. The limit is exceeded when the head value is greater than `limit`. Greater
+  means strictly greater: growth of exactly 4 KiB does not exceed `4KiB`.
 * Growth from zero exceeds every relative level: there is no base that would make it small. Where the base is
   not known there is no change to judge, only the limit: so a new cell is held to limits alone.
 * Where the compiler does not repeat itself, a cell is judged by the pair that differs least of all that the two
   commands gave: the largest base and the smallest head. What exceeds a level even so is a finding.
-* Values are judged wherever head was measured, also in cells that are newly broken or broken by the stack
-  gate. Shrinking is never a finding.
+* Values are judged wherever head was measured, also in cells that the stack gate broke. Shrinking is never a finding.
 * A finding that base had, too, is `known`, and does nothing to the verdict: a limit that base exceeded by as much or
   more, and a cell that is broken on both sides alike.
-* `fail` wins over `warn`, and within a level the limit over the change: a cell has one finding per metric at
-  most.
+* `fail` wins over `warn`, and within a level the limit over the change: one finding per metric of a cell at most.
+* A golden of a suite is a limit beside the rules: where it is kept, the next rule decides as if it was not there.
 * A metric that repeated compiles do not repeat (time, memory) is judged only where the configuration gives its noise
   band, a share of the base: then its growth must be greater than the band as well as than the level. A limit is
   held as it is written. Without a band such a metric is never judged, whatever the rule says.
-* A value that was known on base and is not known on a measured head is a `warn` of its own kind, `unknown`.
+* A value that was known on base and is not on a measured head is a `warn` of its own kind, `unknown`.
 * A rule without levels only informs: nothing it decides is ever a finding.
 * The state of a cell can be a finding too: by default a newly broken cell fails; a removed one warns, and so does one
   that was planned and not measured: lost, or timed out. One that is not measured on purpose, as its target cannot be
@@ -117,6 +115,7 @@ class Rule:
     Attributes:
         metrics, models, targets: globs; the rule matches where one of each does.
         line: line of the configuration at which it stands.
+        beside: where it finds nothing, the next rule that matches decides, too.
     """
 
     name: str
@@ -126,6 +125,7 @@ class Rule:
     warn: LevelSpec | None = None
     fail: LevelSpec | None = None
     line: int | None = None
+    beside: bool = False
 
     def levels(self) -> tuple[tuple[Level, LevelSpec], ...]:
         """The levels given, worst first."""
@@ -198,9 +198,11 @@ def _judge_cell(
     if delta.head is None or not delta.head.measured:
         return
     for id_, metric in delta.judged.items():
-        rule = next((rule for rule in by_metric.get(id_, ()) if rule.matches_cell(delta.key)), None)
-        if rule is not None:
-            yield from _judge_metric(delta, metric, rule, bands[id_])
+        for rule in (rule for rule in by_metric.get(id_, ()) if rule.matches_cell(delta.key)):
+            judged = list(_judge_metric(delta, metric, rule, bands[id_]))
+            yield from judged
+            if not rule.beside or any(isinstance(one, Finding) for one in judged):
+                break
 
 
 def _judge_states(deltas: Sequence[CellDelta], states: Mapping[str, Status]) -> Iterator[Finding]:

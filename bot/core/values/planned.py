@@ -33,8 +33,10 @@ class Model:
         name: the file's stem.
         path: where to read it.
         shown: the path to print: relative to the repository or to the configuration.
-        digest: SHA-256 (hex) of its bytes.
+        digest: SHA-256 (hex) of its bytes; empty where they are not at hand.
         size_bytes: of the file, the first guess at what it costs to compile.
+        url: where its bytes are fetched from; empty for a file that is here.
+        missing: why they cannot be had; empty where they can, or were not wanted yet.
     """
 
     name: str
@@ -42,6 +44,8 @@ class Model:
     shown: str
     digest: str
     size_bytes: int
+    url: str = ""
+    missing: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,8 @@ class Target:
     Attributes:
         unsupported: why it cannot compile stand-alone.
         extends: the target that it was derived from, of which backend and flags have what was inherited.
+        whole: True where the flags name the backend themselves and the house adds none: they are those of one module of
+            a suite, whose figures are only comparable if nothing else is on the command line.
     """
 
     name: str
@@ -58,16 +64,17 @@ class Target:
     flags: tuple[str, ...] = ()
     unsupported: str | None = None
     extends: str | None = None
+    whole: bool = False
 
     @property
     def argv(self) -> tuple[str, ...]:
         """The backend's option and its flags."""
-        return (f"--iree-hal-target-backends={self.backend}", *self.flags)
+        return self.flags if self.whole else (f"--iree-hal-target-backends={self.backend}", *self.flags)
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedCell:
-    """One cell to be measured; `user_flags` are the configuration's for every cell, in order."""
+    """One cell to be measured; `user_flags` are the user's, in order: for a suite's cell those of this run alone."""
 
     model: Model
     target: Target
@@ -81,12 +88,21 @@ class PlannedCell:
     @property
     def argv(self) -> tuple[str, ...]:
         """All flags of the cell, without program, input and output; the user's come last, and so have the last word."""
-        return (*COMMON_FLAGS, *self.target.argv, *self.user_flags)
+        return (*self._common, *self.target.argv, *self.user_flags)
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """The flags that every cell of its run has."""
-        return (*COMMON_FLAGS, *self.user_flags)
+        """The flags that every cell of its kind has."""
+        return (*self._common, *self.user_flags)
+
+    @property
+    def _common(self) -> tuple[str, ...]:
+        return () if self.target.whole else COMMON_FLAGS
+
+    @property
+    def hindered(self) -> bool:
+        """True where it is known, before any compile, that there is nothing to compile."""
+        return bool(self.target.unsupported or self.model.missing)
 
     @property
     def cost(self) -> float:
@@ -103,6 +119,8 @@ class PlannedCell:
         extra = (LIFTED_LIMIT_FLAG,) if lifted else ()
         words = ("iree-compile", "-", *self.argv, *extra, "-o", f"{self.model.name}.vmfb")
         source = self.model.shown
+        if self.model.url:
+            return f"curl -fsSL {shlex.quote(self.model.url)} | {shlex.join(words)}"
         if not source.endswith(".onnx"):
             return f"{shlex.join(words)} < {shlex.quote(source)}"
         imported = shlex.quote(f"{self.model.name}.mlir")
@@ -156,6 +174,7 @@ def _narrowed(side: Snapshot, models: set[str], targets: set[str]) -> Snapshot:
         cells=tuple(cell for cell in side.cells if cell.key.model in models and cell.key.target in targets),
         models={name: digest for name, digest in side.models.items() if name in models},
         targets={name: backend for name, backend in side.targets.items() if name in targets},
+        only={model: target for model, target in side.only.items() if model in models and target in targets},
     )
 
 

@@ -21,6 +21,9 @@ STATUSES = ("ok", "over-stack-limit", "failed", "timeout", "unsupported")
 """Ways a cell can end; the first two carry measurements."""
 MEASURED = frozenset({"ok", "over-stack-limit"})
 
+UNFETCHED = "fetch"
+"""The stage of a failure that says nothing of the compiler: the model was not there to be compiled."""
+
 Status = Annotated[str, msgspec.Meta(pattern=rf"\A({'|'.join(STATUSES)})\Z")]
 Metrics = Mapping[str, "Count | None"]
 
@@ -86,7 +89,7 @@ class Failure(Record, frozen=True):
     """Why a cell has no (ordinary) artifact.
 
     Attributes:
-        stage: `compile`, `read`, `import`, `option`, `stack-limit`, `timeout` or `target`.
+        stage: `compile`, `read`, `import`, `fetch`, `option`, `stack-limit`, `timeout` or `target`.
         message: the first diagnostics or the reason, trimmed, without IR dumps.
         exit_code: of the compiler; None where it did not exit by itself.
         signal: its name (`SIGSEGV`) where one ended the compiler.
@@ -203,6 +206,7 @@ class Snapshot:
         targets: target name → its backend's name, for all targets of the plan.
         backends: target backends the compiler registers, named by a target or not; empty where it did not say.
         models: model name → SHA-256 (hex) of its text; says which suite this is.
+        only: model → the one target that it is planned for. All others are planned for all targets but these.
         notes: facts about the whole run that a reader should know (sharing turned off, a lost shard).
     """
 
@@ -214,6 +218,20 @@ class Snapshot:
     backends: tuple[str, ...] = ()
     models: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    only: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def planned(self) -> frozenset[CellKey]:
+        """The cells that were to be measured; a shard has but some of them."""
+        models, targets = self.models.keys() - self.only.keys(), self.targets.keys() - set(self.only.values())
+        product = {CellKey(model, target) for model in models for target in targets}
+        return frozenset(product | {CellKey(*pair) for pair in self.only.items()})
+
+    def plans(self, key: CellKey) -> bool:
+        """True for a cell that was to be measured."""
+        if key.model in self.only:
+            return self.only[key.model] == key.target
+        return key.model in self.models and key.target in self.targets
 
     def __post_init__(self) -> None:
         """Raise ValueError where cells are out of order or there twice."""

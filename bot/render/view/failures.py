@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bot.core.rules.delta import CellDelta
+from bot.core.rules.lasting import RAN_OUT, is_local
 from bot.core.values.snapshot import Cell, CellKey
 from bot.render.text.escape import clean_block, clip
 from bot.render.text.filters import amount, plural
@@ -29,6 +30,7 @@ _STAGES = {
     "compile": "does not compile",
     "read": "artifact cannot be read",
     "import": "cannot be imported",
+    "fetch": "model not fetched",
     "option": "compiler does not know an option",
     "stack-limit": "over the stack limit",
     "timeout": "timed out",
@@ -116,6 +118,8 @@ def failure_words(*cells: Cell | None) -> Phrase:
     if not failures:
         return phrase("failed without a message")
     failure = failures[0]
+    if RAN_OUT in failure.first_line and is_local(failure.message):
+        return phrase("the compiler ran out of memory")
     if failure.signal:
         return phrase("compiler crashed (", code(clip(failure.signal, 32)), ")")
     figures = [one.figure_bytes for one in failures if one.figure_bytes is not None]

@@ -1,0 +1,207 @@
+"""One file over HTTPS as pieces of bytes: bounded in size, time and redirects, and from hosts of the public internet.
+
+The address may be a stranger's. So every name is resolved before anything is connected, every address that it has must
+be public, the connection goes to the address that was looked at, and each redirect begins anew. Behind a proxy the
+proxy resolves names, and what it lets through is its owner's to say. Plain HTTP is never spoken.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+import time
+from collections.abc import Callable, Collection, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import SplitResult, urljoin, urlsplit
+
+import requests
+import urllib3
+from requests.utils import DEFAULT_CA_BUNDLE_PATH, get_auth_from_url, select_proxy
+from urllib3.exceptions import HTTPError, ProtocolError, ProxySchemeUnknown
+
+from bot.errors import NetworkError
+from bot.system.retrying import BoundedRetry, Refused
+
+MOST_REDIRECTS = 5
+TIMEOUT_SECONDS = 30.0
+"""For connecting, and for each silence."""
+WHOLE_SECONDS = 1800.0
+"""For all pieces together."""
+_CHUNK_BYTES = 1 << 16
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_SHOWN_CHARACTERS = 200
+_Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+_PLATFORM = ipaddress.ip_address("168.63.129.16")
+"""A public address that within Azure is the machine's own host ("What is IP address 168.63.129.16?", Azure's pages)."""
+
+
+def shown(url: str) -> str:
+    """The address for people: without its query, which may hold a signature."""
+    return url.partition("?")[0][:_SHOWN_CHARACTERS]
+
+
+def pieces(
+    url: str,
+    most_bytes: int,
+    check: Callable[[], None],
+    *,
+    private: Collection[str] = (),
+    retry: BoundedRetry | None = None,
+) -> Iterator[bytes]:
+    """What is at an address, piece by piece; raises NetworkError, in one line, for everything that is not all of it.
+
+    Args:
+        check: is asked between pieces whether to go on.
+        private: names of hosts that may have addresses of a private network, or of this machine.
+        retry: how often to ask again; an answer that has begun and breaks off is an error at once.
+    """
+    deadline = time.monotonic() + WHOLE_SECONDS
+    try:
+        response = _followed(url, frozenset(private), retry or BoundedRetry(2, max_wait_seconds=60.0))
+        try:
+            yield from _body(response, url, most_bytes, check, deadline)
+        finally:
+            response.close()
+    except Refused as refused:
+        raise _error(url, f"the server answers {refused.args[0]}") from None
+    except ProtocolError as error:
+        raise _error(url, f"broke off before its end: {_words(error)}", "run it again") from None
+    except (HTTPError, ProxySchemeUnknown, OSError) as error:
+        raise _error(url, _words(error)) from None
+
+
+def _error(url: str, what: str, hint: str = "") -> NetworkError:
+    return NetworkError(what, where=shown(url), hint=hint)
+
+
+def _words(error: Exception) -> str:
+    """The innermost reason, without the object that it happened to."""
+    reason = getattr(error, "reason", None)
+    if isinstance(reason, Exception):
+        return _words(reason)
+    return str(error.args[0] if error.args else error).rpartition(">: ")[2][:_SHOWN_CHARACTERS]
+
+
+def _followed(url: str, private: frozenset[str], retry: BoundedRetry) -> urllib3.BaseHTTPResponse:
+    """The answer that is no redirect."""
+    at = url
+    for _ in range(MOST_REDIRECTS + 1):
+        response = _answer(url, at, private, retry)
+        if response.status not in _REDIRECTS:
+            return response
+        response.close()
+        at = urljoin(at, response.headers.get("Location", ""))
+    raise _error(url, f"redirects more than {MOST_REDIRECTS} times")
+
+
+def _answer(url: str, at: str, private: frozenset[str], retry: BoundedRetry) -> urllib3.BaseHTTPResponse:
+    parts = _parts(url, at)
+    answer: urllib3.BaseHTTPResponse = _pool(url, at, parts, private).urlopen(
+        "GET",
+        f"{parts.path or '/'}{'?' if parts.query else ''}{parts.query}",
+        headers={"Host": parts.netloc, "User-Agent": "code-size-bot", "Accept-Encoding": "identity"},
+        retries=retry,
+        redirect=False,
+        preload_content=False,
+        timeout=urllib3.Timeout(TIMEOUT_SECONDS),
+    )
+    if answer.status >= 300 and answer.status not in _REDIRECTS:
+        answer.close()
+        raise _error(url, f"the server answers {answer.status}")
+    return answer
+
+
+def _parts(url: str, at: str) -> SplitResult:
+    told = "" if at == url else f"redirects to {shown(at)}, which "
+    try:
+        parts = urlsplit(at)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        parts, host = SplitResult("", "", "", "", ""), None
+    if parts.scheme != "https" or not host or "@" in parts.netloc or not parts.netloc.isascii():
+        raise _error(url, f"{told}is no https address", "name a host, no user, and no other protocol")
+    return parts
+
+
+def _pool(url: str, at: str, parts: SplitResult, private: frozenset[str]) -> Any:
+    """Connections to the host of an address: to one that was looked at, or to the proxy of this environment."""
+    host, port = parts.hostname or "", parts.port or 443
+    settings = requests.Session().merge_environment_settings(at, {}, True, None, None)
+    proxy, trusted = select_proxy(at, settings["proxies"]), settings["verify"]
+    authorities = trusted if isinstance(trusted, str) else DEFAULT_CA_BUNDLE_PATH
+    tls: dict[str, Any] = {
+        "cert_reqs": "CERT_REQUIRED",
+        "ca_cert_dir" if Path(authorities).is_dir() else "ca_certs": authorities,
+    }
+    address = _address(url, host, port, private, resolves=not proxy)
+    if proxy:
+        return _proxied(proxy, tls).connection_from_host(host, port, "https")
+    return urllib3.HTTPSConnectionPool(address, port, server_hostname=host, assert_hostname=host, **tls)
+
+
+def _proxied(proxy: str, tls: dict[str, Any]) -> urllib3.ProxyManager:
+    """The proxy as the environment names it: with or without `http://`, a user and a password."""
+    address = proxy if "://" in proxy else f"http://{proxy}"
+    user, password = get_auth_from_url(address)
+    headers = urllib3.make_headers(proxy_basic_auth=f"{user}:{password}") if user else None
+    return urllib3.ProxyManager(address, proxy_headers=headers, **tls)
+
+
+def _address(url: str, host: str, port: int, private: frozenset[str], *, resolves: bool) -> str:
+    """Where to connect to: the first address of the host, if all of them are allowed."""
+    flags = 0 if resolves else socket.AI_NUMERICHOST
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=flags)
+    except (OSError, UnicodeError) as error:
+        if not resolves:
+            return host
+        why = getattr(error, "strerror", None) or "no name of a host"
+        raise _error(url, f"{host[:100]} is not known: {why}") from None
+    addresses = [str(address[4][0]) for address in found]
+    for address in addresses:
+        if not is_allowed(address, is_private=host in private):
+            what = f"{host[:100]} is {address}, which is" if host != address else f"{host} is"
+            raise _error(url, f"{what} no public address", "set CODE_SIZE_PRIVATE_HOSTS to hosts of your own network")
+    return addresses[0]
+
+
+def is_allowed(address: str, *, is_private: bool = False) -> bool:
+    """True for an address that a stranger may make this machine connect to.
+
+    Args:
+        is_private: the owner of this machine allowed the host: a private network and this machine are right as well;
+            addresses of a single link, such as 169.254.169.254, which tells cloud machines their secrets, never are.
+    """
+    ip = _inner(ipaddress.ip_address(address.partition("%")[0]))
+    if ip.is_multicast or ip.is_unspecified or ip.is_link_local or ip == _PLATFORM:
+        return False
+    return ip.is_global or is_private
+
+
+def _inner(ip: _Address) -> _Address:
+    """The IPv4 address that an IPv6 one stands for, where it stands for one."""
+    if isinstance(ip, ipaddress.IPv6Address):
+        translated = ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF) if ip in _NAT64 else None
+        return ip.ipv4_mapped or ip.sixtofour or translated or ip
+    return ip
+
+
+def _body(
+    response: urllib3.BaseHTTPResponse, url: str, most_bytes: int, check: Callable[[], None], deadline: float
+) -> Iterator[bytes]:
+    too_large = f"has more than {most_bytes:,} bytes"
+    if response.headers.get("Content-Encoding", "identity").lower() != "identity":
+        raise _error(url, "is sent in a packed form that was not asked for")
+    if (told := response.headers.get("Content-Length", "")).isdecimal() and int(told) > most_bytes:
+        raise _error(url, f"has {int(told):,} bytes, and {most_bytes:,} are allowed", "raise max_size of the suite")
+    got = 0
+    for piece in response.stream(_CHUNK_BYTES, decode_content=False):
+        check()
+        got += len(piece)
+        if got > most_bytes:
+            raise _error(url, too_large, "raise max_size of the suite")
+        if time.monotonic() > deadline:
+            raise _error(url, f"takes longer than {WHOLE_SECONDS:,.0f} s")
+        yield piece
