@@ -12,8 +12,8 @@ from bot.core.rules.spec import release_of
 from bot.core.values.context import RunContext
 from bot.errors import BotError, ConfigError, InputError, Interrupted, UsageError
 from bot.github.services import Services
-from bot.inputs.config import CONFIG_NAMES, Config, config_in, load_config
-from bot.inputs.requirements import pinned_compiler
+from bot.inputs.config import CONFIG_NAMES, Config, config_in, is_packaged, load_config
+from bot.inputs.requirements import pinned_compiler, requirements_file
 from bot.measurement.prepare import Planned, Request, is_snapshot, planned, prepare
 from bot.measurement.run import SidePlan
 
@@ -61,7 +61,7 @@ class Opened:
             return self.wanted.spec
         choice = self.config.compiler
         if choice.requirements is not None:
-            path = (self.tree / self.config_name).parent / choice.requirements
+            path = requirements_file(choice.requirements, self.tree, (self.tree / self.config_name).parent)
             _require_inside(self.tree, [path])
             return pinned_compiler(path)
         if found := choice.head or choice.base:
@@ -185,7 +185,8 @@ def _load_inside(tree: Path, path: Path) -> Config:
     _require_inside(tree, [path])
     config = load_config(path)
     templates = [config.templates, *config.templates.rglob("*")] if config.templates else []
-    _require_inside(tree, [*config.models, *templates])
+    own = [model for model in config.models if not is_packaged(model)]
+    _require_inside(tree, [*own, *templates])
     return config
 
 

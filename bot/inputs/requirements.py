@@ -26,6 +26,12 @@ def pinned_compiler(path: Path) -> str:
     return f"{PROJECT}=={release}"
 
 
+def requirements_file(name: str, top: Path, config_folder: Path) -> Path:
+    """The file that `compiler: {requirements: …}` names: below the repository's top, else beside the configuration."""
+    places = (config_folder,) if ".." in Path(name).parts else (top, config_folder)
+    return next((place / name for place in places if (place / name).is_file()), places[0] / name)
+
+
 def asks_for_compiler(path: Path) -> bool:
     """Whether the file names the compiler at all; raises ConfigError where it cannot be read."""
     return bool(_asked(path))

@@ -100,6 +100,24 @@ def test_a_base_without_configuration_is_measured_with_the_heads(stage: Stage) -
     assert "has no code-size.yml" in ran.report.baseline.rule
 
 
+def test_a_configuration_without_models_measures_the_packaged_suite(stage: Stage) -> None:
+    plain = stage.config()
+    stage.main({"code-size.yml": plain.replace("models:\n- models/*.mlir\n", "")})
+    ran = stage.pull(*stage.open_pull({"notes.txt": "one\n"}), models="mobilenet_v1_f32_224")
+    assert ran.code == 0 and ran.states == {"mobilenet_v1_f32_224 on vmvx": "same"}, ran.error
+
+
+def test_a_requirements_file_is_named_from_the_top_of_the_repository(stage: Stage) -> None:
+    """As the README has it: the configuration is in .github, and the pin is not."""
+    install_release(stage, "3.12.0")
+    text = stage.config(compiler={"requirements": "requirements.txt"}, models=["../models/*.mlir"])
+    files = {".github/code-size.yml": text, "code-size.yml": None, "requirements.txt": "iree-base-compiler==3.12.0\n"}
+    stage.main()
+    stage.origin.push_main("Elsewhere", files)
+    ran = stage.pull(*stage.open_pull({"notes.txt": "one\n"}))
+    assert ran.code == 0 and ran.report.head.compiler.version == "3.12.0", ran.error
+
+
 def test_a_pin_of_no_release_is_named_as_the_repository_has_it(stage: Stage) -> None:
     pinned = {"compiler": {"requirements": "pins/requirements.txt"}}
     stage.main({"pins/requirements.txt": "iree-base-compiler>=3\n"}, **pinned)
