@@ -153,13 +153,13 @@ def deliver_broken(error: BotError, services: Services, to: Destination) -> None
     known = _recalled(problems, hub, to) if hub else None
     acceptances = known.acceptances if known else ()
     state = CommentState(to.head_sha, to.run_id, alarming=True, acceptances=acceptances)
-    body = render_broken(to.config.report_id, error.line, _links(services), encode(state) if to.head_sha else "")
+    body = render_broken(to.config.report_id, error, _links(services), encode(state) if to.head_sha else "")
     if services.summary:
         write_summary(services.summary, body)
     if hub:
         url = _attempt(problems, lambda: _publish(hub, body, to, create=True, services=services)) if known else None
         tell(services, {"comment-url": url or ""})
-        broken = broken_check(to.config.report_id, error.line, services.context.run_url)
+        broken = broken_check(to.config.report_id, error, services.context.run_url)
         _attempt(problems, lambda: _check(hub, broken, to, services))
     if problems:
         services.show.say(_together(problems).line)

@@ -12,12 +12,11 @@ from bot.core.rules.spec import release_of
 from bot.core.values.context import RunContext
 from bot.errors import BotError, ConfigError, InputError, Interrupted, UsageError
 from bot.github.services import Services
-from bot.inputs.config import CONFIG_NAMES, Config, config_in, is_packaged, load_config
+from bot.github.starting import config_named, require_configuration
+from bot.inputs.config import Config, is_packaged, load_config
 from bot.inputs.requirements import pinned_compiler, requirements_file
 from bot.measurement.prepare import Planned, Request, is_snapshot, planned, prepare
 from bot.measurement.run import SidePlan
-
-_LOOKED_FOR = f"there is no {' and no '.join(CONFIG_NAMES)} at this commit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +65,9 @@ class Opened:
             return pinned_compiler(path)
         if found := choice.head or choice.base:
             return found
-        hint = "pin it there: compiler: {requirements: FILE} or {head: SPEC}; or give the inputs base and head"
-        what = "no compiler is named" if self.config_name else f"no compiler is named: {_LOOKED_FOR}"
-        raise UsageError(what, where=self.config_name or CONFIG_NAMES[0], hint=hint)
+        pin = "pin it there: compiler: {requirements: FILE} or {head: SPEC}; or " if self.config_name else ""
+        where = self.config_name or "the packaged configuration"
+        raise UsageError("no compiler is named", where=where, hint=f"{pin}give the inputs base and head")
 
     def plan(self, side: str, services: Services, request: Request | None = None) -> SidePlan:
         """The side, ready to be measured."""
@@ -148,9 +147,9 @@ def opened(services: Services, head: Wanted, base: Wanted | None = None) -> Iter
     """
     with ExitStack() as stack:
         right = _open(services, stack, head)
-        if services.inputs.config and not right.config_name:
-            hint = f"correct the input config; without it, {' and '.join(CONFIG_NAMES)} are looked for"
-            raise ConfigError("does not exist at this commit", where=services.inputs.config, hint=hint)
+        if not right.config_name:
+            is_named = bool(head.spec or head.snapshot)
+            require_configuration(services.inputs.config, right.tree, services.cancel, is_named=is_named)
         if base is None:
             yield right, right
         elif base.sha == head.sha:
@@ -169,16 +168,9 @@ def _or_head(base: Opened, head: Opened) -> Opened:
 def _open(services: Services, stack: ExitStack, wanted: Wanted) -> Opened:
     tree = stack.enter_context(services.git.worktree(wanted.sha or services.context.sha))
     stack.enter_context(_named_from_top(tree))
-    name = _config_name(services, tree)
+    name = config_named(services.inputs.config, tree)
     config = _load_inside(tree, tree / name) if name else load_config()
     return Opened(wanted, config, name, tree, repository_of(tree, services.cancel))
-
-
-def _config_name(services: Services, top: Path) -> str:
-    """The configuration's path from `top`; empty where there is none."""
-    if named := services.inputs.config:
-        return named if (top / named).is_file() else ""
-    return config_in(top)
 
 
 def _load_inside(tree: Path, path: Path) -> Config:
@@ -203,9 +195,8 @@ def _named_from_top(tree: Path) -> Iterator[None]:
     try:
         yield
     except BotError as error:
-        texts = (error.what, error.where, error.hint)
-        what, where, hint = (text.replace(f"{tree}/", "").replace(str(tree), "the repository") for text in texts)
-        raise type(error)(what, where=where, hint=hint) from None
+        error.rename(lambda text: text.replace(f"{tree}/", "").replace(str(tree), "the repository"))
+        raise
 
 
 def workspace_rules(services: Services) -> tuple[Config, str]:
@@ -215,7 +206,7 @@ def workspace_rules(services: Services) -> tuple[Config, str]:
     is as good as none here.
     """
     top = Path(services.git.directory)
-    name = _config_name(services, top)
+    name = config_named(services.inputs.config, top)
     try:
         return load_config(top / name if name else None, models=False), name
     except ConfigError as error:
@@ -232,7 +223,7 @@ def judging_rules(services: Services) -> tuple[Config, str]:
         base = wanted_sides(services)[0].sha if services.context.pull else ""
         if base:
             with services.git.worktree(base) as tree, _named_from_top(tree):
-                if name := _config_name(services, tree):
+                if name := config_named(services.inputs.config, tree):
                     _require_inside(tree, [tree / name])
                     return load_config(tree / name, models=False), name
     except Interrupted:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -56,8 +57,13 @@ def _reviewed(services: Services) -> int:
 def baseline(services: Services) -> int:
     """Measure the pushed commit and store it, unless what is stored already would give the same."""
     require_writable(services.out)
-    with told_if_broken(services, lambda: Destination(None, "", services.context.run_id, *workspace_rules(services))):
+    with _told_here(services):
         return _stored_baseline(services)
+
+
+def _told_here(services: Services) -> AbstractContextManager[None]:
+    """What breaks within is told in the job summary: there is no pull request, or another job reports to it."""
+    return told_if_broken(services, lambda: Destination(None, "", services.context.run_id, *workspace_rules(services)))
 
 
 def _stored_baseline(services: Services) -> int:
@@ -86,7 +92,7 @@ def part(services: Services) -> None:
     """Measure one shard of the head into `head-I-of-N.json`."""
     require_writable(services.out)
     index, count = _shard(services.inputs.shard)
-    with opened(services, _head(services)) as (_, head):
+    with _told_here(services), opened(services, _head(services)) as (_, head):
         request = replace(services.request, shard=(index, count), plan=services.inputs.plan or None)
         plan = head.plan("head", services, request)
         snapshot = measured([plan], {}, request, head.config, services.show, services.cancel)["head"]
@@ -100,7 +106,7 @@ def shards(services: Services) -> Matrix:
     """The matrix of a sharded run, dealt out by the costs of the nearest stored snapshot."""
     if services.inputs.shards is None:
         raise UsageError("is missing", where="input shards", hint="say how many runners measure")
-    with opened(services, _head(services)) as (_, head):
+    with _told_here(services), opened(services, _head(services)) as (_, head):
         cells = head.selected(services).cells
         store = store_of(services, head.config)
         return matrix(cells, services.inputs.shards, nearest_costs(services, store, head))

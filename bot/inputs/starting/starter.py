@@ -17,8 +17,9 @@ _TEXT_CHARS = 20_000
 """Of a starter that is shown: GitHub's comments hold 65,536, and names of files may be anything."""
 
 _CONFIG = """\
-# What code-size-bot measures in this repository, and what it lets through: written by `code-size-bot init`, for you to
-# change. A key that is left out has its packaged default; what is commented out below is an example of it.
+# What code-size-bot measures in this repository, and what it lets through: a beginning, for you
+# to change. A key that is left out has its packaged default; what is commented out below is an
+# example of it.
 schema: code-size-config/1
 
 {compiler}
@@ -32,9 +33,9 @@ schema: code-size-config/1
 # Compiler flags for every cell, beside those of its target.
 # flags: [--iree-opt-level=O2]
 
-# How much may grow. For each cell and metric the FIRST rule that matches decides, so special cases come first and a
-# rule for everything comes last. A level is exceeded by growth beyond `absolute` and `relative` (both), or by a value
-# above `limit`.
+# How much may grow. For each cell and metric the FIRST rule that matches decides, so special
+# cases come first and a rule for everything comes last. A level is exceeded by growth beyond
+# `absolute` and `relative` (both), or by a value above `limit`.
 # thresholds:
 #   - name: code size
 #     metrics: [artifact_bytes, executable_bytes]
@@ -44,25 +45,28 @@ schema: code-size-config/1
 #     metrics: ["*"]
 #     warn: 10%
 
-# `always` comments also where nothing changed; `fail_job: true` makes the job red where the verdict is fail.
+# `always` comments also where nothing changed; `fail_job: true` makes the job red where the
+# verdict is fail.
 # comment: always
 # fail_job: true
 """
 _PINNED = """\
-# The compiler of a commit is the release that this file pins there, so that a pull request which changes the pin shows
-# what the other release does to the code. It pinned {compiler} when this was written.
+# The compiler of a commit is the release that this file pins there, so that a pull request which
+# changes the pin shows what the other release does to the code. It pinned
+# {compiler} when this was written.
 compiler: {{requirements: {pin}}}"""
 _UNPINNED = """\
-# The compiler of every commit: a release that code-size-bot knows, as no requirements or constraints file and no
-# pyproject.toml here pins iree-base-compiler. Name yours; better, pin it in such a file and write
-# {{requirements: FILE}}.
+# The compiler of every commit: a release that code-size-bot knows, as no requirements or
+# constraints file and no pyproject.toml here pins iree-base-compiler. Name yours; better, pin it
+# in such a file and write {{requirements: FILE}}.
 compiler: {{head: {compiler}}}"""
 _MODELS = """\
 # Globs relative to this file. Models are .mlir or .mlirbc; weights do not belong into them.
 models:
 {globs}"""
 _NO_MODELS = """\
-# No model was found here, so that the packaged suite is measured. Globs are relative to this file.
+# No model was found here, so that the packaged suite is measured. Globs are relative to this
+# file.
 # models: ["models/*.mlir"]"""
 
 
