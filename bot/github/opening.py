@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -45,6 +46,7 @@ class Opened:
     Attributes:
         config_name: path of the configuration in the repository; empty for the packaged one.
         tree: the commit's files, while it is open.
+        borrows: the head, where this is a base without a configuration: then it is the head's, for this side's files.
     """
 
     wanted: Wanted
@@ -52,12 +54,21 @@ class Opened:
     config_name: str
     tree: Path
     repository: Repository
+    borrows: Opened | None = None
 
     @property
     def spec(self) -> str:
         """The side's compiler: as given, or as its commit pins it; raises ConfigError or UsageError."""
         if self.wanted.spec:
             return self.wanted.spec
+        try:
+            return self._pinned()
+        except ConfigError:
+            if self.borrows is None:
+                raise
+            return self.borrows.spec
+
+    def _pinned(self) -> str:
         choice = self.config.compiler
         if choice.requirements is not None:
             path = requirements_file(choice.requirements, self.tree, (self.tree / self.config_name).parent)
@@ -143,7 +154,7 @@ def _named(services: Services, text: str, side: str, own: Wanted) -> Wanted | No
 def opened(services: Services, head: Wanted, base: Wanted | None = None) -> Iterator[tuple[Opened, Opened]]:
     """Check out each side's commit beside the workspace, and read its configuration there; gives base and head.
 
-    A base commit without the configuration file is opened with the head's files: it is what the change introduces.
+    A base commit without a configuration has the head's, which the change brings, for those models that base has.
     """
     with ExitStack() as stack:
         right = _open(services, stack, head)
@@ -155,14 +166,19 @@ def opened(services: Services, head: Wanted, base: Wanted | None = None) -> Iter
         elif base.sha == head.sha:
             yield replace(right, wanted=base), right
         else:
-            yield _or_head(_open(services, stack, base), right), right
+            yield _under_heads(_open(services, stack, base), right), right
 
 
-def _or_head(base: Opened, head: Opened) -> Opened:
+def _under_heads(base: Opened, head: Opened) -> Opened:
+    """A base without a configuration: its own files, as far as the head's configuration is about them."""
     if base.config_name or not head.config_name or not base.wanted.sha:
         return base
-    rule = f"{base.wanted.rule}; it has no {head.config_name}, so models and flags are the head's"
-    return replace(head, wanted=replace(base.wanted, rule=rule))
+    rule = f"{base.wanted.rule}; it has no {head.config_name}, so the head's says what of it is measured"
+    names = (os.path.relpath(model, head.tree) for model in head.config.models if not is_packaged(model))
+    models = tuple(base.tree / name for name in names if (base.tree / name).is_file())
+    _require_inside(base.tree, models)
+    wanted, config = replace(base.wanted, rule=rule), replace(head.config, models=models)
+    return replace(base, wanted=wanted, config=config, config_name=head.config_name, borrows=head)
 
 
 def _open(services: Services, stack: ExitStack, wanted: Wanted) -> Opened:

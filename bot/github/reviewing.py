@@ -20,7 +20,7 @@ from bot.core.rules.merging import merge_snapshots
 from bot.core.rules.policy import Rule
 from bot.core.rules.sharding import Matrix, assigned, matrix
 from bot.core.values.snapshot import CompilerInfo, Snapshot, SourceInfo
-from bot.core.values.whole_report import Baseline, Report
+from bot.core.values.whole_report import Adoption, Baseline, Report
 from bot.errors import BotError, InputError, Interrupted, UsageError
 from bot.github.baselines import nearest_costs, standing_for
 from bot.github.delivering import Destination, deliver, tell, told_if_broken
@@ -31,7 +31,7 @@ from bot.measurement.prepare import load_snapshot, measured, plan_digest, requir
 from bot.measurement.recheck import suspects
 from bot.measurement.run import SidePlan
 from bot.render.text.filters import plural
-from bot.reporting.making import reported
+from bot.reporting.making import adopting, reported
 from bot.reporting.writing import write_snapshot
 from bot.store.artifact_store import ArtifactStore, artifact_name, file_name
 from bot.store.entries import pack
@@ -141,7 +141,10 @@ def _compared(services: Services, base: Opened, head: Opened, rules: Config) -> 
     left = sides.get("base") or _nothing(base, sides["head"])
     made = reported(rules, left, sides["head"], found.baseline, TextStore(services.request.cache).load)
     notes = (*made.notes, *found.notes, *_rules_note(base.config, head.config, services))
-    return replace(made, notes=notes, broke=found.broke)
+    made = replace(made, notes=notes, broke=found.broke)
+    if base.borrows is None or services.context.pull is None:
+        return made
+    return adopting(made, Adoption(head.config_name, rules.thresholds, rules.comment == "always"))
 
 
 def _asked_twice(services: Services, head: Opened, sides: dict[str, Snapshot], rules: Config) -> dict[str, Snapshot]:
@@ -187,10 +190,16 @@ def _base(services: Services, base: Opened) -> _Found:
             services.show.say(notes[0])
     if plan:
         return _Found(Baseline(f"{wanted.rule}; measured in this run", wanted.sha), plan=plan, notes=notes)
+    if base.borrows:
+        return _Found(
+            Baseline(wanted.rule, wanted.sha), notes=(*notes, *([f"base is not measured: {why}"] if why else []))
+        )
     return _Found(Baseline(wanted.rule, wanted.sha), notes=notes, broke=f"No baseline: {why}")
 
 
 def _plan_or_reason(services: Services, label: str, side: Opened) -> tuple[SidePlan | None, str]:
+    if side.borrows and not side.config.models:
+        return None, ""
     if side.wanted.unknown:
         return None, f"{side.wanted.unknown}, no snapshot of the base commit is stored, and no input names the base's"
     try:
@@ -235,9 +244,12 @@ def _lost(services: Services, head: Opened, merged: Snapshot) -> list[str]:
 
 
 def _nothing(base: Opened, head: Snapshot) -> Snapshot:
-    """The base of which nothing is known: every cell of the head is planned there, and unmeasured."""
-    source = SourceInfo(base.wanted.sha)
-    return Snapshot(CompilerInfo("", "", ""), source, (), targets=head.targets, models=head.models)
+    """The base of which nothing is known: every cell of the head is planned there, and unmeasured.
+
+    One without a configuration has planned none.
+    """
+    models = {} if base.borrows else head.models
+    return Snapshot(CompilerInfo("", "", ""), SourceInfo(base.wanted.sha), (), targets=head.targets, models=models)
 
 
 def _rules_note(base: Config, head: Config, services: Services) -> Sequence[str]:

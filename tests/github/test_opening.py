@@ -91,15 +91,6 @@ def test_a_model_that_is_renamed_is_removed_and_new(stage: Stage) -> None:
     assert (ran.outputs["removed"], ran.outputs["new"], ran.outputs["same"]) == ("1", "1", "1")
 
 
-def test_a_base_without_configuration_is_measured_with_the_heads(stage: Stage) -> None:
-    main = stage.origin.push_main("Nothing yet", {"README.md": "# Hello\n"})
-    files = {"code-size.yml": stage.config(), "models/a.mlir": MODEL.format("a")}
-    ran = stage.pull(*stage.open_pull(files))
-    assert ran.code == 0, ran.error
-    assert ran.states == {"a on vmvx": "same"} and ran.report.baseline.sha == main
-    assert "has no code-size.yml" in ran.report.baseline.rule
-
-
 def test_a_configuration_without_models_measures_the_packaged_suite(stage: Stage) -> None:
     plain = stage.config()
     stage.main({"code-size.yml": plain.replace("models:\n- models/*.mlir\n", "")})

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from bot.core.record import Count, Record
 from bot.core.rules.delta import CellDelta
+from bot.core.rules.policy import Rule
 from bot.core.values.explanation import Explanation
 from bot.core.values.model_counts import ModelEdit, Overview
 from bot.core.values.root_cause import RootCause
@@ -34,6 +35,21 @@ class Baseline(Record, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
+class Adoption:
+    """That the change under review brings the configuration, which base has not.
+
+    Attributes:
+        file: the configuration's path in the repository; empty where it is not known.
+        rules: the thresholds that are in force from now on; empty where they are not known.
+        always: True where every pull request gets a comment.
+    """
+
+    file: str
+    rules: tuple[Rule, ...] = ()
+    always: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """Everything there is to say about one comparison.
 
@@ -49,6 +65,7 @@ class Report:
         overview: what there is to say of whole models.
         root_causes: the deltas of all explained cells by what changed.
         edits: the models whose text changed, and those that one side alone has.
+        adoption: None where base has a configuration.
     """
 
     base: Snapshot
@@ -67,3 +84,4 @@ class Report:
     overview: Overview = field(default_factory=Overview)
     root_causes: tuple[RootCause, ...] = ()
     edits: tuple[ModelEdit, ...] = ()
+    adoption: Adoption | None = None
