@@ -143,7 +143,10 @@ def _named(services: Services, text: str, side: str, own: Wanted) -> Wanted | No
     insisted = text.startswith("ref:")
     if not insisted and (release_of(text) or Path(text).exists()):
         return replace(own, rule=f"{own.rule}, {rule}", spec=text)
-    sha = services.git.resolve(text.removeprefix("ref:"))
+    try:
+        sha = services.git.resolve(text.removeprefix("ref:"))
+    except InputError as error:
+        raise UsageError(error.what, where=f"input {side}", hint=error.hint) from None
     if sha is None:
         hint = "name a release, a file of this workspace, a snapshot.json, or a branch, tag or commit"
         raise UsageError(f"{text!r} is neither a SPEC nor a git ref", where=f"input {side}", hint=hint)

@@ -303,6 +303,18 @@ def test_an_unknown_ref_is_one_line(stage: Stage) -> None:
     assert "\n" not in ran.error and ran.summary
 
 
+@pytest.mark.parametrize("side", ["base", "head"])
+@pytest.mark.parametrize("prefix", ["", "ref:"])
+def test_a_shortened_commit_is_refused_with_how_to_get_all_of_it(stage: Stage, side: str, prefix: str) -> None:
+    first, _ = history(stage)
+    ran = stage.dispatch(**{side: f"{prefix}{first[:9]}"})
+    assert ran.code == 2 and ran.error == (
+        f"input {side}: '{first[:9]}' is a shortened commit, and others can begin the same "
+        f"(give all of it, which `git rev-parse {first[:9]}` prints where you work, or name a branch or tag)"
+    )
+    assert "shortened commit" in ran.summary
+
+
 def test_the_first_commit_has_no_parent(stage: Stage) -> None:
     stage.main()
     ran = stage.dispatch()

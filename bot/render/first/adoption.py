@@ -165,6 +165,6 @@ def _level(spec: LevelSpec | None) -> Phrase:
 
 def _amounts(spec: LevelSpec) -> Iterator[str]:
     if spec.change_text:
-        yield f"growth of {spec.change_text}"
+        yield "any growth" if spec.change_text == "0" else f"growth of {spec.change_text}"
     if spec.limit is not None:
         yield f"a value of {spec.limit.text}"
