@@ -149,7 +149,7 @@ def deliver_broken(error: BotError, services: Services, to: Destination) -> None
     """Say on the pull request, as far as possible, that there is no report and why; never raises NetworkError."""
     problems: list[NetworkError] = []
     hub = _writable(services, to)
-    tell(services, {"verdict": "unknown", "report-path": str(services.out)})
+    tell(services, {"verdict": "unknown", "report-path": services.report_path})
     known = _recalled(problems, hub, to) if hub else None
     acceptances = known.acceptances if known else ()
     state = CommentState(to.head_sha, to.run_id, alarming=True, acceptances=acceptances)
@@ -265,7 +265,7 @@ def _tell_actions(final: Report, services: Services, to: Destination, check: Che
     told = {
         "verdict": final.verdict.status,
         "findings": str(len(final.verdict.news)),
-        "report-path": str(services.out),
+        "report-path": services.report_path,
     }
     tell(services, told | {state: str(counts[state]) for state in STATES})
     if services.outputs and services.context.read_only:

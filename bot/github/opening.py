@@ -139,10 +139,10 @@ def _named(services: Services, text: str, side: str, own: Wanted) -> Wanted | No
         return None
     rule = f"input {side}: {text}"
     if is_snapshot(text):
-        return Wanted(rule, snapshot=Path(text))
+        return Wanted(rule, snapshot=services.at(text))
     insisted = text.startswith("ref:")
-    if not insisted and (release_of(text) or Path(text).exists()):
-        return replace(own, rule=f"{own.rule}, {rule}", spec=text)
+    if not insisted and (spec := named_compiler(services, text)):
+        return replace(own, rule=f"{own.rule}, {rule}", spec=spec)
     try:
         sha = services.git.resolve(text.removeprefix("ref:"))
     except InputError as error:
@@ -151,6 +151,14 @@ def _named(services: Services, text: str, side: str, own: Wanted) -> Wanted | No
         hint = "name a release, a file of this workspace, a snapshot.json, or a branch, tag or commit"
         raise UsageError(f"{text!r} is neither a SPEC nor a git ref", where=f"input {side}", hint=hint)
     return Wanted(rule, sha)
+
+
+def named_compiler(services: Services, text: str) -> str:
+    """The SPEC of a release or of a file in the workspace; empty for anything else."""
+    if not text or release_of(text):
+        return text
+    path = services.at(text)
+    return str(path) if path.exists() else ""
 
 
 @contextmanager

@@ -11,7 +11,6 @@ import glob
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from bot.compiler.caches.cell_cache import TextStore
 from bot.core.codec.json_text import decoded
@@ -24,7 +23,7 @@ from bot.core.values.whole_report import Adoption, Baseline, Report
 from bot.errors import BotError, InputError, Interrupted, UsageError
 from bot.github.baselines import nearest_costs, standing_for
 from bot.github.delivering import Destination, deliver, tell, told_if_broken
-from bot.github.opening import Opened, Wanted, judging_rules, opened, wanted_sides, workspace_rules
+from bot.github.opening import Opened, Wanted, judging_rules, named_compiler, opened, wanted_sides, workspace_rules
 from bot.github.services import Services, store_of
 from bot.inputs.config import Config
 from bot.measurement.prepare import load_snapshot, measured, plan_digest, require_writable, say_failed
@@ -117,7 +116,8 @@ def _head(services: Services) -> Wanted:
 
 
 def _pushed(services: Services) -> Wanted:
-    return Wanted("the pushed commit", services.context.sha, services.inputs.head or None)
+    head = services.inputs.head
+    return Wanted("the pushed commit", services.context.sha, named_compiler(services, head) or head or None)
 
 
 def _shard(text: str) -> tuple[int, int]:
@@ -224,7 +224,9 @@ def _joined(services: Services, head: Opened) -> Snapshot | None:
     """The head as a matrix of runners measured it; None where it was not."""
     if not services.inputs.parts:
         return None
-    paths = sorted({Path(name) for pattern in services.inputs.parts for name in glob.glob(pattern, recursive=True)})
+    top, patterns = services.git.directory, services.inputs.parts
+    names = {name for pattern in patterns for name in glob.glob(pattern, root_dir=top, recursive=True)}
+    paths = sorted(services.at(name) for name in names)
     if not paths:
         raise InputError("match no file", where="input parts", hint="every shard is lost: see the matrix' jobs")
     merged = merge_snapshots([(path.name, load_snapshot(path)) for path in paths])

@@ -330,3 +330,38 @@ def test_the_inputs_of_a_pull_request_name_snapshots_and_compilers(stage: Stage)
     assert ran.report.baseline.sha == main and "first parent of the merge commit" in ran.report.baseline.rule
     ran = stage.pull(head, merge, base=str(ran.out / "head.json"))
     assert ran.code == 0 and ran.report.base.compiler.version == "3.14.0", ran.error
+
+
+# --- paths -----------------------------------------------------------------------------------------------------------
+
+
+def test_paths_are_the_workspaces_wherever_the_program_runs(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a Docker action it runs in the workspace; by another way to start it that need not be so."""
+    first, _ = history(stage)
+    whole = stage.dispatch(base=first)
+    elsewhere = stage.home / "elsewhere"
+    elsewhere.mkdir()
+
+    def prepare() -> None:
+        workspace = stage.home / f"run-{stage.runs}" / "workspace"
+        (workspace / "parts").mkdir()
+        (workspace / "parts/head.json").write_bytes((whole.out / "head.json").read_bytes())
+        (workspace / "before.json").write_bytes((whole.out / "base.json").read_bytes())
+        monkeypatch.setattr("os.chdir", lambda _path: None)
+
+    stage.before_act = prepare
+    monkeypatch.chdir(elsewhere)
+    ran = stage.dispatch(base="before.json", parts="parts/*.json", out="reports/one", cache="kept")
+    workspace = stage.home / f"run-{stage.runs}" / "workspace"
+    assert ran.code == 0 and ran.states == {"a on vmvx": "changed"}, ran.error
+    assert (workspace / "reports/one/report.json").is_file() and ran.outputs["report-path"] == "reports/one"
+    assert not list(elsewhere.iterdir())
+
+
+def test_the_report_s_directory_is_told_as_later_steps_name_it(stage: Stage) -> None:
+    first, _ = history(stage)
+    before = stage.dispatch(base=first)
+    names = {"base": str(before.out / "base.json"), "head": str(before.out / "head.json")}
+    assert stage.dispatch(**names, out="").outputs["report-path"] == "code-size-report"
+    assert stage.dispatch(**names, out="./deep/er/").outputs["report-path"] == "deep/er"
+    assert before.outputs["report-path"] == str(before.out), "it was named from outside of the workspace"
