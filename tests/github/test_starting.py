@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from action_stage import MARKER, MODEL, Ran, Stage
@@ -25,7 +26,7 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
         yield stage
 
 
-def without(stage: Stage, files: dict[str, str] | None = None, **inputs: str) -> Ran:
+def without(stage: Stage, files: dict[str, str] | None = None, **inputs: Any) -> Ran:
     """A pull request in a repository that has no configuration."""
     stage.origin.push_main("Models", files if files is not None else {**PIN, **MODELS})
     return stage.pull(*stage.open_pull({"notes.txt": "one\n"}), **inputs)
@@ -60,7 +61,7 @@ def test_it_is_said_in_one_line_with_a_starter_and_is_bad_configuration(stage: S
 @pytest.mark.parametrize(("given", "file"), [("", "code-size.yml"), (".github/code-size.yml", ".github/code-size.yml")])
 def test_a_starter_that_is_committed_works(stage: Stage, given: str, file: str) -> None:
     install_release(stage, "3.12.0")
-    inputs = {"config": given} if given else {}
+    inputs: dict[str, Any] = {"config": given} if given else {}
     ran = without(stage, **inputs)
     name, text = starter(ran.summary)
     assert ran.code == 2 and name == file
@@ -83,7 +84,7 @@ def test_a_starter_without_models_and_pin_works_and_says_what_it_takes(stage: St
 
 def test_the_packaged_suite_can_be_asked_for(stage: Stage) -> None:
     stage.compiler("two", [{"do": "differ"}])
-    only = {"models": "mobilenet_v1_f32_224", "targets": "vmvx", "config": "default"}
+    only: dict[str, Any] = {"models": "mobilenet_v1_f32_224", "targets": "vmvx", "config": "default"}
     ran = without(stage, base=stage.spec("one"), head=stage.spec("two"), **only)
     assert ran.code == 0 and ran.states == {"mobilenet_v1_f32_224 on vmvx": "changed"}, ran.error
     ran = stage.pull(*stage.open_pull({"notes.txt": "two\n"}, 2), **only)
