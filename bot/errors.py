@@ -6,6 +6,7 @@ program, which `InternalError.of` puts into one line.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import TracebackType
 
 
@@ -24,6 +25,11 @@ class BotError(Exception):
         self.what, self.where, self.hint = what, where, hint
         super().__init__(self.line)
 
+    def rename(self, said: Callable[[str], str]) -> None:
+        """Say it with other names, in place: what a subclass knows beside the words is kept."""
+        self.what, self.where, self.hint = said(self.what), said(self.where), said(self.hint)
+        self.args = (self.line,)
+
     @property
     def line(self) -> str:
         """The message as one line."""
@@ -39,6 +45,29 @@ class UsageError(BotError):
 
 class ConfigError(BotError):
     """A configuration file that cannot be accepted; `where` is `file:line: key`."""
+
+
+class NotConfigured(ConfigError):
+    """No configuration where one is needed.
+
+    Args:
+        file: where to put one.
+        starter: its text, fitted to the repository.
+        found: what it was made of, one line each.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        where: str = "",
+        hint: str = "",
+        file: str = "",
+        starter: str = "",
+        found: tuple[str, ...] = (),
+    ) -> None:
+        self.file, self.starter, self.found = file, starter, found
+        super().__init__(what, where=where, hint=hint)
 
 
 class InputError(BotError):

@@ -6,6 +6,7 @@ side's configuration has the rules, and a compiler that is named for one side is
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -18,8 +19,8 @@ from bot.core.values.snapshot import Snapshot
 from bot.core.values.verdict import Verdict
 from bot.core.values.whole_report import Baseline
 from bot.errors import UsageError
-from bot.inputs.config import Config, load_config
-from bot.inputs.requirements import sought_compiler
+from bot.inputs.config import Config, load_config, top_above
+from bot.inputs.requirements import requirements_file, sought_compiler
 from bot.measurement.prepare import (
     Request,
     Show,
@@ -108,7 +109,9 @@ def _found(request: Request, side: str, config: Config, path: Path | None) -> tu
     key = side if not tries else "head" if pins["head"] else "base"
     rule = f"compiler.{key} of the configuration"
     if config.compiler.requirements is not None:
-        return sought_compiler((path.parent if path else Path()) / config.compiler.requirements), rule
+        here = path.parent if path else Path()
+        top = Path(os.path.relpath(top_above(here)))
+        return sought_compiler(requirements_file(config.compiler.requirements, top, here)), rule
     return Sought(pins[key] or ""), rule
 
 

@@ -149,17 +149,17 @@ def deliver_broken(error: BotError, services: Services, to: Destination) -> None
     """Say on the pull request, as far as possible, that there is no report and why; never raises NetworkError."""
     problems: list[NetworkError] = []
     hub = _writable(services, to)
-    tell(services, {"verdict": "unknown", "report-path": str(services.out)})
+    tell(services, {"verdict": "unknown", "report-path": services.report_path})
     known = _recalled(problems, hub, to) if hub else None
     acceptances = known.acceptances if known else ()
     state = CommentState(to.head_sha, to.run_id, alarming=True, acceptances=acceptances)
-    body = render_broken(to.config.report_id, error.line, _links(services), encode(state) if to.head_sha else "")
+    body = render_broken(to.config.report_id, error, _links(services), encode(state) if to.head_sha else "")
     if services.summary:
         write_summary(services.summary, body)
     if hub:
         url = _attempt(problems, lambda: _publish(hub, body, to, create=True, services=services)) if known else None
         tell(services, {"comment-url": url or ""})
-        broken = broken_check(to.config.report_id, error.line, services.context.run_url)
+        broken = broken_check(to.config.report_id, error, services.context.run_url)
         _attempt(problems, lambda: _check(hub, broken, to, services))
     if problems:
         services.show.say(_together(problems).line)
@@ -265,7 +265,7 @@ def _tell_actions(final: Report, services: Services, to: Destination, check: Che
     told = {
         "verdict": final.verdict.status,
         "findings": str(len(final.verdict.news)),
-        "report-path": str(services.out),
+        "report-path": services.report_path,
     }
     tell(services, told | {state: str(counts[state]) for state in STATES})
     if services.outputs and services.context.read_only:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -13,14 +14,13 @@ from bot.core.rules.spec import MOVING, PROJECT, Places, Sought, is_address, rel
 from bot.core.values.context import RunContext
 from bot.errors import BotError, ConfigError, InputError, Interrupted, UsageError
 from bot.github.services import Services
-from bot.inputs.config import CONFIG_NAMES, Config, config_in, load_config
-from bot.inputs.requirements import sought_compiler
+from bot.github.starting import config_named, require_configuration
+from bot.inputs.config import Config, is_packaged, load_config
+from bot.inputs.requirements import requirements_file, sought_compiler
 from bot.measurement.naming import named_file
 from bot.measurement.prepare import Planned, Request, is_snapshot, planned, prepare
 from bot.measurement.run import SidePlan
 from bot.system.processes import Cancel
-
-_LOOKED_FOR = f"there is no {' and no '.join(CONFIG_NAMES)} at this commit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +49,7 @@ class Opened:
     Attributes:
         config_name: path of the configuration in the repository; empty for the packaged one.
         tree: the commit's files, while it is open.
+        borrows: the head, where this is a base without a configuration: then it is the head's, for this side's files.
     """
 
     wanted: Wanted
@@ -56,23 +57,32 @@ class Opened:
     config_name: str
     tree: Path
     repository: Repository
+    borrows: Opened | None = None
 
     @property
     def sought(self) -> Sought:
         """The side's compiler: as given, or as its commit pins it; raises ConfigError or UsageError."""
         if self.wanted.spec:
             return Sought(self.wanted.spec)
+        try:
+            return self._pinned()
+        except ConfigError:
+            if self.borrows is None:
+                raise
+            return self.borrows.sought
+
+    def _pinned(self) -> Sought:
         choice = self.config.compiler
         if choice.requirements is not None:
-            path = (self.tree / self.config_name).parent / choice.requirements
+            path = requirements_file(choice.requirements, self.tree, (self.tree / self.config_name).parent)
             _require_inside(self.tree, [path])
             pin = sought_compiler(path, self.tree)
             return replace(pin, notes=tuple(note.replace(f"{self.tree}/", "") for note in pin.notes))
         if found := choice.head or choice.base:
             return Sought(found)
-        hint = "pin it there: compiler: {requirements: FILE} or {head: SPEC}; or give the inputs base and head"
-        what = "no compiler is named" if self.config_name else f"no compiler is named: {_LOOKED_FOR}"
-        raise UsageError(what, where=self.config_name or CONFIG_NAMES[0], hint=hint)
+        there = "pin it there: compiler: {requirements: FILE} or {head: SPEC}; or " if self.config_name else ""
+        where = self.config_name or "the packaged configuration"
+        raise UsageError("no compiler is named", where=where, hint=f"{there}give the inputs base and head")
 
     @property
     def places(self) -> Places:
@@ -147,57 +157,68 @@ def _named(services: Services, text: str, side: str, own: Wanted) -> Wanted | No
     if not text:
         return None
     rule, insisted = f"input {side}: {text}", text.startswith("ref:")
-    spec = text if insisted else named_file(text)
+    if is_snapshot(text):
+        return Wanted(rule, snapshot=services.at(text))
+    spec = "" if insisted else named_compiler(services, text)
     if is_snapshot(spec):
         return Wanted(rule, snapshot=Path(spec))
-    if not insisted and (spec in MOVING or release_of(spec) or Path(spec).exists()):
+    if spec:
         return replace(own, rule=f"{own.rule}, {rule}", spec=spec)
-    sha = services.git.resolve(text.removeprefix("ref:"))
+    try:
+        sha = services.git.resolve(text.removeprefix("ref:"))
+    except InputError as error:
+        raise UsageError(error.what, where=f"input {side}", hint=error.hint) from None
     if sha is None:
         hint = "name a release, a file of this workspace, a snapshot.json, or a branch, tag or commit"
         raise UsageError(f"{text!r} is neither a SPEC nor a git ref", where=f"input {side}", hint=hint)
     return Wanted(rule, sha)
 
 
+def named_compiler(services: Services, text: str) -> str:
+    """The SPEC of a release or of a file in the workspace, also by a glob; empty for anything else."""
+    if not text or text in MOVING or release_of(text):
+        return text
+    path = named_file(str(services.at(text)))
+    return path if Path(path).exists() else ""
+
+
 @contextmanager
 def opened(services: Services, head: Wanted, base: Wanted | None = None) -> Iterator[tuple[Opened, Opened]]:
     """Check out each side's commit beside the workspace, and read its configuration there; gives base and head.
 
-    A base commit without the configuration file is opened with the head's files: it is what the change introduces.
+    A base commit without a configuration has the head's, which the change brings, for those models that base has.
     """
     with ExitStack() as stack:
         right = _open(services, stack, head)
-        if services.inputs.config and not right.config_name:
-            hint = f"correct the input config; without it, {' and '.join(CONFIG_NAMES)} are looked for"
-            raise ConfigError("does not exist at this commit", where=services.inputs.config, hint=hint)
+        if not right.config_name:
+            is_named = bool(head.spec or head.snapshot)
+            require_configuration(services.inputs.config, right.tree, services.cancel, is_named=is_named)
         if base is None:
             yield right, right
         elif base.sha == head.sha:
             yield replace(right, wanted=base), right
         else:
-            yield _or_head(_open(services, stack, base), right), right
+            yield _under_heads(_open(services, stack, base), right), right
 
 
-def _or_head(base: Opened, head: Opened) -> Opened:
+def _under_heads(base: Opened, head: Opened) -> Opened:
+    """A base without a configuration: its own files, as far as the head's configuration is about them."""
     if base.config_name or not head.config_name or not base.wanted.sha:
         return base
-    rule = f"{base.wanted.rule}; it has no {head.config_name}, so models and flags are the head's"
-    return replace(head, wanted=replace(base.wanted, rule=rule))
+    rule = f"{base.wanted.rule}; it has no {head.config_name}, so the head's says what of it is measured"
+    names = (os.path.relpath(model, head.tree) for model in head.config.models if not is_packaged(model))
+    models = tuple(base.tree / name for name in names if (base.tree / name).is_file())
+    _require_inside(base.tree, models)
+    wanted, config = replace(base.wanted, rule=rule), replace(head.config, models=models, suites=())
+    return replace(base, wanted=wanted, config=config, config_name=head.config_name, borrows=head)
 
 
 def _open(services: Services, stack: ExitStack, wanted: Wanted) -> Opened:
     tree = stack.enter_context(services.git.worktree(wanted.sha or services.context.sha))
     stack.enter_context(_named_from_top(tree))
-    name = _config_name(services, tree)
+    name = config_named(services.inputs.config, tree)
     config = _load_inside(tree, tree / name) if name else load_config()
     return Opened(wanted, config, name, tree, repository_of(tree, services.cancel))
-
-
-def _config_name(services: Services, top: Path) -> str:
-    """The configuration's path from `top`; empty where there is none."""
-    if named := services.inputs.config:
-        return named if (top / named).is_file() else ""
-    return config_in(top)
 
 
 def _load_inside(tree: Path, path: Path) -> Config:
@@ -206,7 +227,8 @@ def _load_inside(tree: Path, path: Path) -> Config:
     templates = [config.templates, *config.templates.rglob("*")] if config.templates else []
     wheels = [Path(link) for link in config.compiler.find_links if not is_address(link)]
     suites = [path for module in config.suites for path in module.files]
-    _require_inside(tree, [*config.models, *suites, *templates, *wheels])
+    own = [model for model in config.models if not is_packaged(model)]
+    _require_inside(tree, [*own, *suites, *templates, *wheels])
     return config
 
 
@@ -223,9 +245,8 @@ def _named_from_top(tree: Path) -> Iterator[None]:
     try:
         yield
     except BotError as error:
-        texts = (error.what, error.where, error.hint)
-        what, where, hint = (text.replace(f"{tree}/", "").replace(str(tree), "the repository") for text in texts)
-        raise type(error)(what, where=where, hint=hint) from None
+        error.rename(lambda text: text.replace(f"{tree}/", "").replace(str(tree), "the repository"))
+        raise
 
 
 def workspace_rules(services: Services) -> tuple[Config, str]:
@@ -235,7 +256,7 @@ def workspace_rules(services: Services) -> tuple[Config, str]:
     is as good as none here.
     """
     top = Path(services.git.directory)
-    name = _config_name(services, top)
+    name = config_named(services.inputs.config, top)
     try:
         return load_config(top / name if name else None, models=False), name
     except ConfigError as error:
@@ -252,7 +273,7 @@ def judging_rules(services: Services) -> tuple[Config, str]:
         base = wanted_sides(services)[0].sha if services.context.pull else ""
         if base:
             with services.git.worktree(base) as tree, _named_from_top(tree):
-                if name := _config_name(services, tree):
+                if name := config_named(services.inputs.config, tree):
                     _require_inside(tree, [tree / name])
                     return load_config(tree / name, models=False), name
     except Interrupted:

@@ -16,7 +16,7 @@ from bot.core.values.comment_state import decode
 from bot.core.values.context import CommandRequest
 from bot.core.values.publication import CommentState
 from bot.core.values.snapshot import Snapshot
-from bot.core.values.whole_report import Baseline, Report
+from bot.core.values.whole_report import Adoption, Baseline, Report
 from bot.errors import BotError, InputError, Interrupted, NetworkError, UsageError
 from bot.github.baselines import stored_at
 from bot.github.delivering import Destination, as_bot_error, deliver, told_if_broken
@@ -31,7 +31,7 @@ from bot.publish.pulls import PullInfo, may_write, open_pulls_with_head, pull
 from bot.publish.runs import artifacts, dispatch, download, is_ancestor, newest_run, parents, rerun
 from bot.render.markdown.comment import marker
 from bot.render.text.escape import md_code
-from bot.reporting.making import reported
+from bot.reporting.making import adopting, reported
 from bot.store.unzip import read_zip
 
 _FILES = ("base.json", "head.json", "report.json", "comment.md", "summary.md", "report.html")
@@ -183,8 +183,12 @@ def _checked(services: Services, hub: Hub, about: PullInfo, run_id: int, config:
         baseline = with_gap(services, config, baseline, base.source.sha or "")
     made = reported(config, base, head, baseline)
     foreign = about.head_repository != services.context.repository
-    broke = "" if base.compiler.digest else "No baseline: the pull request's own run found none"
-    return replace(made, untrusted=foreign, notes=(*gap_note(baseline), *made.notes, *notes), broke=broke)
+    made = replace(made, untrusted=foreign, notes=(*gap_note(baseline), *made.notes, *notes))
+    if base.compiler.digest:
+        return made
+    if not base.models and not workspace_rules(services)[1]:
+        return adopting(made, Adoption(""))
+    return replace(made, broke="No baseline: the pull request's own run found none")
 
 
 def _merged_onto(hub: Hub, about: PullInfo, merge: str) -> str:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from bot.compiler.caches.cell_cache import TextStore
 from bot.core.codec.json_text import decoded
@@ -19,12 +19,12 @@ from bot.core.rules.merging import merge_snapshots
 from bot.core.rules.policy import Rule
 from bot.core.rules.sharding import Matrix, assigned, matrix
 from bot.core.values.snapshot import CompilerInfo, Snapshot, SourceInfo
-from bot.core.values.whole_report import Baseline, Report
+from bot.core.values.whole_report import Adoption, Baseline, Report
 from bot.errors import BotError, InputError, Interrupted, UsageError
 from bot.github.baselines import nearest_costs, standing_for
 from bot.github.delivering import Destination, deliver, tell, told_if_broken
 from bot.github.nearest import nearest
-from bot.github.opening import Opened, Wanted, judging_rules, opened, wanted_sides, workspace_rules
+from bot.github.opening import Opened, Wanted, judging_rules, named_compiler, opened, wanted_sides, workspace_rules
 from bot.github.pins import told_as_pin
 from bot.github.services import Services, store_of
 from bot.github.waiting import awaited
@@ -33,7 +33,7 @@ from bot.measurement.prepare import load_snapshot, measured, plan_digest, requir
 from bot.measurement.recheck import suspects
 from bot.measurement.run import SidePlan
 from bot.render.text.filters import plural
-from bot.reporting.making import reported
+from bot.reporting.making import adopting, reported
 from bot.reporting.writing import write_snapshot
 from bot.store.artifact_store import ArtifactStore, artifact_name, file_name
 from bot.store.entries import pack
@@ -59,8 +59,13 @@ def _reviewed(services: Services) -> int:
 def baseline(services: Services) -> int:
     """Measure the pushed commit and store it, unless what is stored already would give the same."""
     require_writable(services.out)
-    with told_if_broken(services, lambda: Destination(None, "", services.context.run_id, *workspace_rules(services))):
+    with _told_here(services):
         return _stored_baseline(services)
+
+
+def _told_here(services: Services) -> AbstractContextManager[None]:
+    """What breaks within is told in the job summary: there is no pull request, or another job reports to it."""
+    return told_if_broken(services, lambda: Destination(None, "", services.context.run_id, *workspace_rules(services)))
 
 
 def _stored_baseline(services: Services) -> int:
@@ -89,7 +94,7 @@ def part(services: Services) -> None:
     """Measure one shard of the head into `head-I-of-N.json`."""
     require_writable(services.out)
     index, count = _shard(services.inputs.shard)
-    with opened(services, _head(services)) as (_, head):
+    with _told_here(services), opened(services, _head(services)) as (_, head):
         request = replace(services.request, shard=(index, count), plan=services.inputs.plan or None)
         plan = head.plan("head", services, request)
         snapshot = measured([plan], {}, request, head.config, services.show, services.cancel)["head"]
@@ -103,7 +108,7 @@ def shards(services: Services) -> Matrix:
     """The matrix of a sharded run, dealt out by the costs of the nearest stored snapshot."""
     if services.inputs.shards is None:
         raise UsageError("is missing", where="input shards", hint="say how many runners measure")
-    with opened(services, _head(services)) as (_, head):
+    with _told_here(services), opened(services, _head(services)) as (_, head):
         cells = head.selected(services).cells
         store = store_of(services, head.config)
         costs = nearest_costs(services, store, head)
@@ -115,7 +120,8 @@ def _head(services: Services) -> Wanted:
 
 
 def _pushed(services: Services) -> Wanted:
-    return Wanted("the pushed commit", services.context.sha, services.inputs.head or None)
+    head = services.inputs.head
+    return Wanted("the pushed commit", services.context.sha, named_compiler(services, head) or head or None)
 
 
 def _shard(text: str) -> tuple[int, int]:
@@ -140,7 +146,10 @@ def _compared(services: Services, base: Opened, head: Opened, rules: Config) -> 
     made = reported(rules, left, sides["head"], found.baseline, TextStore(services.request.cache).load)
     made = told_as_pin(made, services, head, rules)
     notes = (*found.notes, *made.notes, *_rules_note(base.config, head.config, services))
-    return replace(made, notes=notes, broke=found.broke)
+    made = replace(made, notes=notes, broke=found.broke)
+    if base.borrows is None or services.context.pull is None:
+        return made
+    return adopting(made, Adoption(head.config_name, rules.thresholds, rules.comment == "always"))
 
 
 def _asked_twice(services: Services, head: Opened, sides: dict[str, Snapshot], rules: Config) -> dict[str, Snapshot]:
@@ -190,6 +199,10 @@ def _base(services: Services, base: Opened) -> _Found:
             services.show.say(notes[0])
     if plan:
         return _Found(Baseline(f"{wanted.rule}; measured in this run", wanted.sha), plan=plan, notes=notes)
+    if base.borrows:
+        return _Found(
+            Baseline(wanted.rule, wanted.sha), notes=(*notes, *([f"base is not measured: {why}"] if why else []))
+        )
     return _Found(Baseline(wanted.rule, wanted.sha), notes=notes, broke=f"No baseline: {why}")
 
 
@@ -213,6 +226,8 @@ def _stored(services: Services, base: Opened, plan: SidePlan | None) -> _Found:
 
 
 def _plan_or_reason(services: Services, label: str, side: Opened) -> tuple[SidePlan | None, str]:
+    if side.borrows and not side.config.models:
+        return None, ""
     if side.wanted.unknown:
         lacks = "no snapshot of the base commit or of an ancestor like it is stored"
         return None, f"{side.wanted.unknown}, {lacks}, and no input names the base's"
@@ -238,7 +253,9 @@ def _joined(services: Services, head: Opened) -> Snapshot | None:
     """The head as a matrix of runners measured it; None where it was not."""
     if not services.inputs.parts:
         return None
-    paths = sorted({Path(name) for pattern in services.inputs.parts for name in glob.glob(pattern, recursive=True)})
+    top, patterns = services.git.directory, services.inputs.parts
+    names = {name for pattern in patterns for name in glob.glob(pattern, root_dir=top, recursive=True)}
+    paths = sorted(services.at(name) for name in names)
     if not paths:
         raise InputError("match no file", where="input parts", hint="every shard is lost: see the matrix' jobs")
     merged = merge_snapshots([(path.name, load_snapshot(path)) for path in paths])
@@ -258,9 +275,12 @@ def _lost(services: Services, head: Opened, merged: Snapshot) -> list[str]:
 
 
 def _nothing(base: Opened, head: Snapshot) -> Snapshot:
-    """The base of which nothing is known: every cell of the head is planned there, and unmeasured."""
-    source = SourceInfo(base.wanted.sha)
-    return Snapshot(CompilerInfo("", "", ""), source, (), targets=head.targets, models=head.models, only=head.only)
+    """The base of which nothing is known: every cell of the head is planned there, and unmeasured.
+
+    One without a configuration has planned none.
+    """
+    models, source = {} if base.borrows else head.models, SourceInfo(base.wanted.sha)
+    return Snapshot(CompilerInfo("", "", ""), source, (), targets=head.targets, models=models, only=head.only)
 
 
 def _rules_note(base: Config, head: Config, services: Services) -> Sequence[str]:

@@ -48,10 +48,21 @@ class Services:
     summary: Path | None = None
     on_actions: bool = False
 
+    def at(self, text: str) -> Path:
+        """A path that a person wrote, relative to the workspace, as it can be opened from here."""
+        path = self.git.directory / text
+        return Path(text) if self.git.directory.resolve() == Path.cwd().resolve() else path
+
     @property
     def out(self) -> Path:
         """Where the six files go."""
-        return Path(self.inputs.out or "code-size-report")
+        return self.at(self.inputs.out or "code-size-report")
+
+    @property
+    def report_path(self) -> str:
+        """The same as later steps of the job have to name it: a container has its workspace at another place."""
+        top, out = self.git.directory.resolve(), self.out.resolve()
+        return out.relative_to(top).as_posix() if out.is_relative_to(top) else str(self.out)
 
     @property
     def request(self) -> Request:
@@ -61,7 +72,7 @@ class Services:
             targets=self.inputs.targets,
             flags=self.inputs.flags,
             jobs=self.inputs.jobs or cores(),
-            cache=Path(self.inputs.cache) if self.inputs.cache else default_cache(),
+            cache=self.at(self.inputs.cache) if self.inputs.cache else default_cache(),
             out=self.out,
             releases=agreed(self.inputs.plan, "input plan") if self.inputs.plan else {},
         )
@@ -91,7 +102,7 @@ def _data_branch(services: Services, config: Config) -> Store:
 
 
 def _directory(services: Services, config: Config) -> Store:
-    return DirectoryStore(config.baseline.directory or services.request.cache / "baselines", write_atomically)
+    return DirectoryStore(services.at(str(config.baseline.directory)), write_atomically)
 
 
 def _artifact(services: Services, _config: Config) -> Store:

@@ -18,6 +18,7 @@ _MAX_ARGUMENT = 200
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _ARGUMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/=+-]*")
 _COMMIT = re.compile(r"[0-9a-fA-F]{40}(?:[0-9a-fA-F]{24})?")
+_SHORTENED = re.compile(r"[0-9a-fA-F]{4,39}")
 _OF_PULL = re.compile(r"(?:^|/)pull/", re.IGNORECASE)
 # Keyboards of telephones write these where a quotation mark was typed.
 _CURLY = re.compile(r"[\u201c\u201e\u2018](.*)[\u201d\u201c\u2019]")
@@ -91,6 +92,12 @@ def _check_side(side: str, word: str) -> None:
     if _COMMIT.fullmatch(word):
         # GitHub serves the commits of forks from the repository they were forked from.
         raise _Problem(f"{side} is a commit, which may be a fork's: name a release, a branch or a tag")
+    if _SHORTENED.fullmatch(word):
+        raise _Problem(
+            f"{side} looks like a shortened commit, and anybody can make another one that begins the same: name a "
+            "release, a branch or a tag (refs/heads/NAME or refs/tags/NAME where it looks like this); a run that is "
+            "started by hand takes a whole commit, as `git rev-parse` prints it"
+        )
     if _OF_PULL.search(word):
         # Refs of pull requests hold the code of forks, and this run's token may write.
         raise _Problem(f"{side} is a ref of a pull request, which is not measured with a token that may write")

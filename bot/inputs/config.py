@@ -123,6 +123,11 @@ def configs_dir() -> Path:
     raise ConfigError("the packaged default.yml is missing", hint="install the bot again")
 
 
+def is_packaged(model: Path) -> bool:
+    """True for a model of the packaged suite, which a configuration without models has."""
+    return model.resolve().is_relative_to(configs_dir().resolve())
+
+
 def config_in(folder: Path) -> str:
     """The configuration's path below a folder; empty where there is none."""
     return next((name for name in CONFIG_NAMES if (folder / name).is_file()), "")
@@ -130,10 +135,19 @@ def config_in(folder: Path) -> str:
 
 def find_config(here: Path) -> Path | None:
     """The configuration of a folder, else of the nearest above it in its repository; relative to the folder."""
-    above = [here, *here.parents]
-    top = next((number for number, folder in enumerate(above, 1) if (folder / ".git").exists()), 1)
-    found = (folder / name for folder in above[:top] if (name := config_in(folder)))
+    found = (folder / name for folder in _up_to_top(here) if (name := config_in(folder)))
     return next((Path(os.path.relpath(path, here)) for path in found), None)
+
+
+def _up_to_top(here: Path) -> list[Path]:
+    """The folder and those above it in its repository; itself alone where there is no repository."""
+    above = [here, *here.parents]
+    return above[: next((number for number, folder in enumerate(above, 1) if (folder / ".git").exists()), 1)]
+
+
+def top_above(folder: Path) -> Path:
+    """The top of the repository that holds a folder; the folder itself where there is none."""
+    return _up_to_top(folder.resolve())[-1]
 
 
 def chosen_config(given: Path | None, say: Callable[[str], None]) -> Path | None:
@@ -245,8 +259,17 @@ def _matches(file: YamlFile, index: int, pattern: str) -> list[Path]:
     models = [root / name for name in found if name.endswith(MODEL_SUFFIXES) and (root / name).is_file()]
     if not models:
         what = f"{pattern!r} matches no model ({', '.join(MODEL_SUFFIXES)}) in {root}"
-        raise file.error(("models", index), what, "globs are relative to this file")
+        raise file.error(("models", index), what, f"globs are relative to this file{_meant(root, pattern)}")
     return models
+
+
+def _meant(root: Path, pattern: str) -> str:
+    """How to write a glob that was meant from the repository's top, as it matches there; empty where it does not."""
+    top = top_above(root)
+    if root.resolve() == top or os.path.isabs(pattern):
+        return ""
+    there = any(name.endswith(MODEL_SUFFIXES) for name in glob.iglob(pattern, root_dir=top, recursive=True))
+    return f": write {os.path.relpath(top, root.resolve())}/{pattern}" if there else ""
 
 
 def _models(file: YamlFile) -> tuple[Path, ...]:

@@ -59,6 +59,12 @@ def sought_compiler(path: Path, top: Path | None = None) -> Sought:
     return Sought(f"{PROJECT}=={release}", places, tuple(found.notes))
 
 
+def requirements_file(name: str, top: Path, config_folder: Path) -> Path:
+    """The file that `compiler: {requirements: …}` names: below the repository's top, else beside the configuration."""
+    places = (config_folder,) if ".." in Path(name).parts else (top, config_folder)
+    return next((place / name for place in places if (place / name).is_file()), places[0] / name)
+
+
 def asks_for_compiler(path: Path) -> bool:
     """Whether the file itself names the compiler at all; raises ConfigError where it cannot be read."""
     return any(is_compiler(text) for _, text in _requirements(path))

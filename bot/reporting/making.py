@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from bot.core.rules.delta import CellDelta, diff
 from bot.core.rules.merging import nothing_in_common, unmeasured_models
 from bot.core.rules.policy import judge
 from bot.core.values.snapshot import UNFETCHED, Snapshot
-from bot.core.values.verdict import Verdict
-from bot.core.values.whole_report import ONCE, Baseline, Report
+from bot.core.values.verdict import Verdict, VerdictStatus, status_of
+from bot.core.values.whole_report import ONCE, Adoption, Baseline, Report
 from bot.errors import NoVerdict
 from bot.inputs.config import Config
 from bot.insight.edits import model_edits
@@ -38,6 +39,24 @@ def reported(config: Config, base: Snapshot, head: Snapshot, baseline: Baseline,
         overview=overview(base, head, config.pairs),
         edits=model_edits(base, head, config.sections),
     )
+
+
+def adopting(made: Report, brought: Adoption) -> Report:
+    """The report of a change that brings the configuration: what base had no say in does not fail it.
+
+    Without a single cell that was compared it does not pass either: it warns, so that nobody takes it for a comparison.
+    """
+    compared = {delta.key for delta in made.deltas if delta.base is not None}
+    told = [one if one.key in compared else replace(one, level="warn") for one in made.verdict.findings]
+    findings = tuple(sorted(told, key=lambda one: (one.known, one.level == "warn")))
+    status: VerdictStatus = status_of(findings) if any(one.state in _JUDGED for one in made.deltas) else "warn"
+    if not any(cell.measured for cell in made.head.cells):
+        status = "unknown"
+    verdict = replace(made.verdict, status=status, findings=findings)
+    return replace(made, verdict=verdict, adoption=brought)
+
+
+_JUDGED = frozenset({"same", "changed", "fixed"})
 
 
 def require_verdict(made: Report, out: Path) -> None:

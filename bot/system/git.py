@@ -42,6 +42,10 @@ _ENVIRONMENT = {
 }
 _FETCH = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head")
 _SHA = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_SHORTENED = re.compile(r"(?:.*-g)?[0-9a-f]{4,39}", re.IGNORECASE | re.ASCII)
+"""What git may take for the beginning of a commit's id: by itself, or at the end of what `git describe` prints."""
+_SHOWN_CHARS = 80
+_SUFFIX = re.compile(r"[~^@:]")
 _UNREACHABLE = re.compile(r"unable to access|Could not read from remote|Could not resolve|Connection|timed out")
 _FIRST_STEP, _LARGEST_STEP = 50, 3200  # commits a deepening fetch asks for: doubled until it is enough
 
@@ -99,14 +103,27 @@ class Git:
     def resolve(self, ref: str) -> str | None:
         """The full SHA of the commit that `ref` names here, else at origin (and then fetched); None for no such ref.
 
-        Raises InputError for what cannot be a ref, NetworkError where origin does not answer.
+        Raises InputError for what cannot be a ref and for a shortened commit; NetworkError where origin is silent.
         """
         if not ref or ref.startswith("-") or not ref.isprintable() or " " in ref:
-            raise InputError(f"{ref[:80]!r} is no git ref", hint="name a commit, a branch or a tag")
-        if found := self._local(ref):
+            raise InputError(f"{ref[:_SHOWN_CHARS]!r} is no git ref", hint="name a commit, a branch or a tag")
+        if not self._is_shortened(ref) and (found := self._local(ref)):
             return found
         sha = ref if _SHA.fullmatch(ref) else self._advertised(ref)
-        return self._local(sha) if sha and self._fetch(sha) else None
+        if sha is None and self._is_shortened(ref):
+            name = _SUFFIX.split(ref)[0][:_SHOWN_CHARS]
+            hint = f"give all of it, which `git rev-parse {name}` prints where you work, or name a branch or tag"
+            raise InputError(f"{ref[:_SHOWN_CHARS]!r} is a shortened commit, and others can begin the same", hint=hint)
+        return sha and (self._local(sha) or (self._local(sha) if self._fetch(sha) else None))
+
+    def _is_shortened(self, ref: str) -> bool:
+        """True for what git would take for the beginning of a commit's id, as anybody can make one that begins so."""
+        name = _SUFFIX.split(ref)[0]
+        return bool(_SHORTENED.fullmatch(name)) and not self._is_ref(name)
+
+    def _is_ref(self, name: str) -> bool:
+        outcome = self("rev-parse", "--verify", "--quiet", "--symbolic-full-name", "--end-of-options", name)
+        return outcome.ok and outcome.output.strip().startswith("refs/")
 
     def _local(self, ref: str) -> str | None:
         outcome = self("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")

@@ -222,7 +222,7 @@ def test_a_configuration_keeps_its_place(place: Place) -> None:
     assert not (place.top / "code-size.yml").exists()
     config = place.config(".github/code-size.yml")
     assert [path.resolve() for path in config.models] == [place.top / "models/a.mlir"]
-    assert config.compiler.requirements == "../requirements.txt"
+    assert config.compiler.requirements == "requirements.txt"
 
 
 def test_a_place_that_cannot_be_written_is_one_line(place: Place) -> None:

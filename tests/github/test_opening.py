@@ -91,13 +91,22 @@ def test_a_model_that_is_renamed_is_removed_and_new(stage: Stage) -> None:
     assert (ran.outputs["removed"], ran.outputs["new"], ran.outputs["same"]) == ("1", "1", "1")
 
 
-def test_a_base_without_configuration_is_measured_with_the_heads(stage: Stage) -> None:
-    main = stage.origin.push_main("Nothing yet", {"README.md": "# Hello\n"})
-    files = {"code-size.yml": stage.config(), "models/a.mlir": MODEL.format("a")}
-    ran = stage.pull(*stage.open_pull(files))
-    assert ran.code == 0, ran.error
-    assert ran.states == {"a on vmvx": "same"} and ran.report.baseline.sha == main
-    assert "has no code-size.yml" in ran.report.baseline.rule
+def test_a_configuration_without_models_measures_the_packaged_suite(stage: Stage) -> None:
+    plain = stage.config()
+    stage.main({"code-size.yml": plain.replace("models:\n- models/*.mlir\n", "")})
+    ran = stage.pull(*stage.open_pull({"notes.txt": "one\n"}), models="mobilenet_v1_f32_224")
+    assert ran.code == 0 and ran.states == {"mobilenet_v1_f32_224 on vmvx": "same"}, ran.error
+
+
+def test_a_requirements_file_is_named_from_the_top_of_the_repository(stage: Stage) -> None:
+    """As the README has it: the configuration is in .github, and the pin is not."""
+    install_release(stage, "3.12.0")
+    text = stage.config(compiler={"requirements": "requirements.txt"}, models=["../models/*.mlir"])
+    files = {".github/code-size.yml": text, "code-size.yml": None, "requirements.txt": "iree-base-compiler==3.12.0\n"}
+    stage.main()
+    stage.origin.push_main("Elsewhere", files)
+    ran = stage.pull(*stage.open_pull({"notes.txt": "one\n"}))
+    assert ran.code == 0 and ran.report.head.compiler.version == "3.12.0", ran.error
 
 
 def test_a_pin_of_no_release_is_named_as_the_repository_has_it(stage: Stage) -> None:
@@ -123,14 +132,9 @@ def test_an_empty_model_is_named_as_the_repository_has_it(stage: Stage) -> None:
 def test_without_a_configuration_no_compiler_is_made_up(stage: Stage) -> None:
     stage.origin.push_main("Nothing yet", {"README.md": "# Hello\n"})
     pull = stage.open_pull({"notes.txt": "one\n"})
-    ran = stage.pull(*pull)
-    assert ran.code == 2 and ran.error == (
-        ".github/code-size.yml: no compiler is named: "
-        "there is no .github/code-size.yml and no code-size.yml at this commit "
-        "(pin it there: compiler: {requirements: FILE} or {head: SPEC}; or give the inputs base and head)"
-    )
-    assert "no compiler is named" in stage.comments()[0] and stage.conclusions == ["failure"]
     one = stage.spec("one")
+    ran = stage.pull(*pull, models="mobilenet_v1_f32_224", targets="vmvx", base=one)
+    assert ran.code == 2 and ran.error.startswith("there is no .github/code-size.yml and no code-size.yml"), ran.error
     ran = stage.pull(*pull, models="mobilenet_v1_f32_224", targets="vmvx", base=one, head=one)
     assert ran.code == 0 and ran.states == {"mobilenet_v1_f32_224 on vmvx": "same"}, ran.error
 
@@ -147,8 +151,7 @@ def test_the_configuration_of_the_input_has_to_be_there(stage: Stage) -> None:
     stage.main()
     ran = stage.pull(*stage.open_pull({"notes.txt": "one\n"}), config="ci/size.yml")
     assert ran.code == 2 and ran.error == (
-        "ci/size.yml: does not exist at this commit "
-        "(correct the input config; without it, .github/code-size.yml and code-size.yml are looked for)"
+        "ci/size.yml: does not exist at this commit (write config: code-size.yml, which is there)"
     )
     assert "ci/size.yml" in stage.comments()[0]
 
@@ -378,6 +381,18 @@ def test_an_unknown_ref_is_one_line(stage: Stage) -> None:
     assert "\n" not in ran.error and ran.summary
 
 
+@pytest.mark.parametrize("side", ["base", "head"])
+@pytest.mark.parametrize("prefix", ["", "ref:"])
+def test_a_shortened_commit_is_refused_with_how_to_get_all_of_it(stage: Stage, side: str, prefix: str) -> None:
+    first, _ = history(stage)
+    ran = stage.dispatch(**{side: f"{prefix}{first[:9]}"})
+    assert ran.code == 2 and ran.error == (
+        f"input {side}: '{first[:9]}' is a shortened commit, and others can begin the same "
+        f"(give all of it, which `git rev-parse {first[:9]}` prints where you work, or name a branch or tag)"
+    )
+    assert "shortened commit" in ran.summary
+
+
 def test_the_first_commit_has_no_parent(stage: Stage) -> None:
     stage.main()
     ran = stage.dispatch()
@@ -393,3 +408,38 @@ def test_the_inputs_of_a_pull_request_name_snapshots_and_compilers(stage: Stage)
     assert ran.report.baseline.sha == main and "first parent of the merge commit" in ran.report.baseline.rule
     ran = stage.pull(head, merge, base=str(ran.out / "head.json"))
     assert ran.code == 0 and ran.report.base.compiler.version == "3.14.0", ran.error
+
+
+# --- paths -----------------------------------------------------------------------------------------------------------
+
+
+def test_paths_are_the_workspaces_wherever_the_program_runs(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a Docker action it runs in the workspace; by another way to start it that need not be so."""
+    first, _ = history(stage)
+    whole = stage.dispatch(base=first)
+    elsewhere = stage.home / "elsewhere"
+    elsewhere.mkdir()
+
+    def prepare() -> None:
+        workspace = stage.home / f"run-{stage.runs}" / "workspace"
+        (workspace / "parts").mkdir()
+        (workspace / "parts/head.json").write_bytes((whole.out / "head.json").read_bytes())
+        (workspace / "before.json").write_bytes((whole.out / "base.json").read_bytes())
+        monkeypatch.setattr("os.chdir", lambda _path: None)
+
+    stage.before_act = prepare
+    monkeypatch.chdir(elsewhere)
+    ran = stage.dispatch(base="before.json", parts="parts/*.json", out="reports/one", cache="kept")
+    workspace = stage.home / f"run-{stage.runs}" / "workspace"
+    assert ran.code == 0 and ran.states == {"a on vmvx": "changed"}, ran.error
+    assert (workspace / "reports/one/report.json").is_file() and ran.outputs["report-path"] == "reports/one"
+    assert not list(elsewhere.iterdir())
+
+
+def test_the_report_s_directory_is_told_as_later_steps_name_it(stage: Stage) -> None:
+    first, _ = history(stage)
+    before = stage.dispatch(base=first)
+    names = {"base": str(before.out / "base.json"), "head": str(before.out / "head.json")}
+    assert stage.dispatch(**names, out="").outputs["report-path"] == "code-size-report"
+    assert stage.dispatch(**names, out="./deep/er/").outputs["report-path"] == "deep/er"
+    assert before.outputs["report-path"] == str(before.out), "it was named from outside of the workspace"

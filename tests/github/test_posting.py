@@ -169,6 +169,17 @@ def test_a_base_that_the_run_did_not_find_is_said_to_be_missing(stage: Stage) ->
     assert ran.outputs["verdict"] == "unknown"
 
 
+def test_a_fork_that_brings_the_configuration_has_its_first_report(stage: Stage) -> None:
+    (stage.workspace / "code-size.yml").unlink()
+    nothing = Snapshot(CompilerInfo("", "", ""), SourceInfo(BASE), ())
+    stage.upload(sides(nothing, side(MERGE)))
+    ran = stage.post()
+    assert (ran.code, ran.error, ran.outputs["verdict"]) == (0, "", "warn") and stage.conclusions == ["neutral"]
+    assert "🆕 **Code size is measured from now on: 1 model on 1 target, 100,000 B**" in stage.body
+    assert "brings a configuration. The base commit has none" in stage.body and "Thresholds in force" not in stage.body
+    assert "own workflow run; this report cannot check its numbers" in stage.body
+
+
 def test_a_damaged_baseline_is_skipped_and_is_no_news(stage: Stage) -> None:
     path = stage.home / "store" / path_of(Entry("default", BASE, "0" * 64))
     path.parent.mkdir(parents=True)
@@ -373,6 +384,16 @@ def test_help_and_what_is_no_command(stage: Stage) -> None:
     assert told.startswith("Comments of people with write access") and "/code-size accept" in told
     assert refused.startswith("unknown command, known are") and "everyone" not in refused and told in refused
     assert [one["content"] for one in stage.hub.reactions] == ["+1", "confused"]
+
+
+def test_help_starts_no_program_and_asks_little(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the shortest job costs once its image is there."""
+    started: list[object] = []
+    monkeypatch.setattr(subprocess.Popen, "__init__", lambda *given, **_named: started.append(given))
+    before = len(stage.hub.traffic)
+    assert stage.comment("alice", "/code-size help").code == 0
+    asked = [(one["method"], one["path"].rpartition("/")[2]) for one in stage.hub.traffic[before:]]
+    assert started == [] and len(asked) <= 4, asked
 
 
 def test_rerun_repeats_the_run_of_the_report(failing: Stage) -> None:

@@ -20,7 +20,7 @@ WRITES = {
     ("code-size-post.yml", "post"): {"pull-requests", "checks"},
     ("code-size.yml", "review"): {"pull-requests", "checks"},
     ("code-size.yml", "baseline"): {"contents"},
-    ("code-size.yml", "manual"): {"pull-requests", "checks"},
+    ("code-size.yml", "manual"): {"pull-requests"},
     ("code-size.yml", "command"): {"pull-requests", "checks", "issues", "actions"},
     ("release.yml", "image"): {"packages", "id-token", "attestations"},
     ("release.yml", "pypi"): {"id-token"},

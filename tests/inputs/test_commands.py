@@ -187,3 +187,16 @@ def test_help_has_an_example_of_every_command_and_each_is_one() -> None:
     parsed = [parse_command(example) for example in examples]
     assert [one.name for one in parsed if one] == ["rerun", "compare", "accept", "help"]
     assert not any(one.problem for one in parsed if one)
+
+
+@pytest.mark.parametrize("word", ["dead", "abc1234", "ABC1234", "20261016", "f" * 39])
+def test_shortened_commits_are_refused_with_the_way_out(word: str) -> None:
+    for arguments, side in ((f"{word} main", "BASE"), (f"main {word}", "HEAD")):
+        command = parse_command(f"/code-size compare {arguments}")
+        assert command is not None and command.name == "help"
+        assert command.problem.startswith(f"{side} looks like a shortened commit") and word not in command.problem
+        assert "`git rev-parse`" in command.problem and "refs/tags/NAME" in command.problem
+    assert parse_command(f"/code-size compare refs/tags/{word} main") == Command(
+        "compare", (f"refs/tags/{word}", "main")
+    )
+    assert parse_command("/code-size compare abc.1 f00d-x") == Command("compare", ("abc.1", "f00d-x"))

@@ -491,6 +491,20 @@ def test_bad(load: Load, tmp_path: Path, name: str) -> None:
     assert caught.value.exit_code == 2
 
 
+def test_a_glob_that_was_meant_from_the_top_of_the_repository(tmp_path: Path) -> None:
+    models(tmp_path, ".git/x.mlir", "models/a.mlir", ".github/notes.txt")
+    path = tmp_path / ".github/code-size.yml"
+    path.write_text(SCHEMA + "models: [models/*.mlir]\n", encoding="utf-8")
+    with pytest.raises(ConfigError) as caught:
+        load_config(path)
+    assert caught.value.line.endswith("(globs are relative to this file: write ../models/*.mlir)")
+    path.write_text(SCHEMA + "models: [../models/*.mlir]\n", encoding="utf-8")
+    assert [model.name for model in load_config(path).models] == ["a.mlir"]
+    path.write_text(SCHEMA + "models: [elsewhere/*.mlir]\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"\(globs are relative to this file\)"):
+        load_config(path)
+
+
 def test_not_utf8(tmp_path: Path) -> None:
     path = tmp_path / "c.yml"
     path.write_bytes(SCHEMA.encode() + b"# caf\xe9\n")

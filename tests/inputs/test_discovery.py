@@ -1,4 +1,4 @@
-"""bot.inputs.discovery: which files of a repository are models, which one pins the compiler, and why others are not."""
+"""bot.inputs.starting.discovery: which files are models, which one pins the compiler, and why others are not."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from test_repository import git
 
-from bot.inputs.discovery import MOST_BYTES, MOST_MODELS, Found, discover
+from bot.inputs.starting.discovery import MOST_BYTES, MOST_MODELS, Found, discover
 from bot.system.git import Git
 from bot.system.processes import Cancel
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bot.errors import ConfigError
-from bot.inputs.requirements import asks_for_compiler, pinned_compiler
+from bot.inputs.requirements import asks_for_compiler, pinned_compiler, requirements_file
 
 PIN = "iree-base-compiler==3.13.0"
 
@@ -132,3 +132,16 @@ def test_a_project_file_without_one_pin_is_refused(tmp_path: Path, text: str, wo
         pinned_compiler(path)
     assert caught.value.line.removeprefix(str(path)).startswith(words)
     assert asks_for_compiler(path) is ("pins no" not in words)
+
+
+def test_the_file_is_named_from_the_top_of_the_repository_or_beside_the_configuration(tmp_path: Path) -> None:
+    beside = tmp_path / "repo" / "ci"
+    beside.mkdir(parents=True)
+    (tmp_path / "pins.txt").write_text("outside\n")
+    top = tmp_path / "repo"
+    assert requirements_file("pins.txt", top, beside) == top / "pins.txt", "where there is none, errors name this one"
+    (beside / "pins.txt").write_text("beside\n")
+    assert requirements_file("pins.txt", top, beside) == beside / "pins.txt"
+    (top / "pins.txt").write_text("top\n")
+    assert requirements_file("pins.txt", top, beside) == top / "pins.txt"
+    assert requirements_file("../pins.txt", top, beside) == beside / "../pins.txt"

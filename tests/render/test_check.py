@@ -14,6 +14,7 @@ from bot.core.values.publication import CheckRun
 from bot.core.values.snapshot import CellKey
 from bot.core.values.verdict import Verdict
 from bot.core.values.whole_report import Report
+from bot.errors import BotError
 from bot.render.markdown.check import (
     ANNOTATIONS_LIMIT,
     CHECK_SUMMARY_LIMIT,
@@ -181,11 +182,11 @@ def test_any_command_is_survived(command: str) -> None:
 
 
 def test_an_analysis_that_broke_at_once_fails() -> None:
-    made = broken_check("default", "no MLIR\n@octocat" + "x" * 900, RUN[0][1])
+    made = broken_check("default", BotError("no MLIR\n@octocat" + "x" * 900), RUN[0][1])
     assert (made.name, made.conclusion, made.annotations) == ("code size", "failure", ())
     assert (
         made.title.startswith("Code size: not known, the analysis broke: no MLIR @octocatx") and len(made.title) == 255
     )
     assert made.summary.startswith("⚠️ **Code size: not known** — the analysis broke: `no MLIR @octocatx")
     assert f"[workflow run](<{RUN[0][1]}>)" in made.summary and "<!--" not in made.summary
-    assert "workflow run" not in broken_check("nightly", "x", "").summary
+    assert "workflow run" not in broken_check("nightly", BotError("x"), "").summary

@@ -22,7 +22,7 @@ from bot.core.values.publication import CommentState
 from bot.core.values.snapshot import Snapshot, SourceInfo
 from bot.core.values.verdict import Verdict
 from bot.core.values.whole_report import Baseline, Report
-from bot.errors import InputError, TemplateError
+from bot.errors import BotError, InputError, TemplateError
 from bot.render.markdown.comment import COMMENT_LIMIT, TIERS, marker, render_broken, render_comment
 from bot.render.text.environment import templates_dir
 from bot.render.text.fitting import length
@@ -217,20 +217,20 @@ def test_a_huge_report_with_a_long_state_fits() -> None:
 
 
 def test_an_analysis_that_broke_at_once_says_so() -> None:
-    text = render_broken("default", "models/a.mlir: no MLIR\n@octocat <b> `x`", RUN, STATE)
+    text = render_broken("default", BotError("models/a.mlir: no MLIR\n@octocat <b> `x`"), RUN, STATE)
     assert text == (
         f"{MARKER}\n{STATE}\n"
         "⚠️ **Code size: not known** — the analysis broke: ``models/a.mlir: no MLIR @octocat <b> `x` ``\n\n"
         "Nothing was compared, so nothing is known to be right or wrong.\n\n"
         "<sub>[workflow run](<https://github.com/octo/repo/actions/runs/7>)</sub>\n"
     ).replace("``models", "`` models")
-    assert "`no reason is known`" in render_broken("nightly", "", ())
-    assert length(render_broken("default", "@" * 100_000, ())) < 2_000
+    assert "`no reason is known`" in render_broken("nightly", BotError(""), ())
+    assert length(render_broken("default", BotError("@" * 100_000), ())) < 2_000
 
 
 @pytest.mark.parametrize("words", make.HOSTILE)
 def test_what_broke_is_harmless(words: str) -> None:
-    assert_harmless(render_broken("default", words, ((words, words),)))
+    assert_harmless(render_broken("default", BotError(words), ((words, words),)))
 
 
 def test_the_first_sentence_says_what_matters() -> None:

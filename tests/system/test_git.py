@@ -85,6 +85,30 @@ def test_no_such_ref(shallow: Git) -> None:
     assert shallow.resolve("nothing") is None
 
 
+@pytest.mark.parametrize("form", ["{:.4}", "{:.7}", "{:.12}", "{:.39}", "{:.7}~1", "{:.7}^{{commit}}", "v1-3-g{:.8}"])
+def test_a_shortened_commit_is_refused_although_it_is_here(origin: Path, tmp_path: Path, form: str) -> None:
+    full = cloned(origin, tmp_path / "full")
+    sha = line_of(origin)[3]
+    short = form.format(sha)
+    for ref in (short, short.replace(sha[:4], sha[:4].upper())):
+        with pytest.raises(InputError, match=r"is a shortened commit.*git rev-parse"):
+            full.resolve(ref)
+    assert full.resolve(sha) == sha and full.resolve(f"{sha}~1") == line_of(origin)[4]
+
+
+def test_a_branch_or_tag_that_looks_like_a_commit_is_what_it_is(origin: Path, tmp_path: Path) -> None:
+    theirs = tmp_path / "theirs.git"
+    git(origin, "clone", "--quiet", "--bare", f"file://{origin}", str(theirs))
+    first, second, third = line_of(origin)[:3]
+    for ref, at in ((f"refs/heads/{first[:8]}", second), ("refs/tags/20261016", third), ("refs/heads/face", third)):
+        git(theirs, "update-ref", ref, at)
+    for options in ((), ("--depth=1",)):
+        here = cloned(theirs, tmp_path / f"here{len(options)}", *options)
+        assert here.resolve(first[:8]) == second, "the branch, not the commit that begins the same"
+        assert here.resolve("20261016") == here.resolve("face") == third
+        assert here.resolve("refs/tags/20261016") == third
+
+
 @pytest.mark.parametrize("limit", [0, 1, 49, 50, 51, 129, 500])
 def test_a_shallow_clone_is_deepened_as_far_as_needed(shallow: Git, origin: Path, limit: int) -> None:
     expected = line_of(origin)

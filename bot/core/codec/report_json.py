@@ -52,9 +52,10 @@ def report_of(text: bytes | str, where: str, hint: str) -> ReportRow:
 
 
 def _head(report: Report) -> ReportRow:
-    """All but the cells; what broke is the first of the notes."""
+    """All but the cells; what broke is the first of the notes, and that base has no configuration the next."""
     verdict = report.verdict
     broke = (f"the analysis broke: {report.broke}",) if report.broke else ()
+    first = ("base has no configuration: code size is measured from now on",) if report.adoption else ()
     overview = report.overview
     return ReportRow(
         REPORT_SCHEMA,
@@ -72,7 +73,7 @@ def _head(report: Report) -> ReportRow:
             overview.pairs,
         ),
         edits=report.edits,
-        notes=(*broke, *report.notes),
+        notes=(*broke, *first, *report.notes),
         steps=tuple(map(_step, report.steps)) or UNSET,
     )
 

@@ -79,7 +79,8 @@ def _seen(finding: Finding) -> Seen:
 def accept(verdict: Verdict, acceptances: Sequence[Acceptance]) -> Verdict:
     """The verdict after all acceptances: accepted findings stay, named as such, and do not fail any more."""
     findings = tuple(_accepted(finding, acceptances) for finding in verdict.findings)
-    return replace(verdict, status="unknown" if verdict.status == "unknown" else status_of(findings), findings=findings)
+    stands = verdict.status == "unknown" or findings == verdict.findings
+    return replace(verdict, status=verdict.status if stands else status_of(findings), findings=findings)
 
 
 def _accepted(finding: Finding, acceptances: Sequence[Acceptance]) -> Finding:

@@ -3,7 +3,7 @@
 In prose:
 
 * A comment that is there already is always updated: it must not go on saying what is not so any more.
-* Where the configuration says `always`, there is always a comment.
+* Where the configuration says `always`, there is always a comment; and where the change brings the configuration.
 * Otherwise there is one where there is news. News is:
   - something broke: the analysis itself, or what the report or the head side (and not base, too) notes;
   - a finding that does not stand, that is, neither one that base had (`known`) nor the state of a cell that ended on
@@ -38,7 +38,7 @@ def wants_comment(report: Report, previous: CommentState | None, always: bool) -
             be read, give an empty one.
         always: the configuration's `comment: always`.
     """
-    if previous is not None or always or alarms(report) or report.notes:
+    if previous is not None or always or report.adoption or alarms(report) or report.notes:
         return True
     return bool(set(report.head.notes) - set(report.base.notes)) or any(map(_has_news, report.deltas))
 

@@ -110,7 +110,7 @@ class ActionInputs:
     Attributes:
         command: `auto` (what the event asks for) or a command of the program.
         author: login under which the token writes, where it is a GitHub App's, which may not ask for it.
-        base, head: a SPEC, a git ref or a snapshot; empty: from the configuration of that side's commit.
+        base, head: a SPEC, a git ref or a snapshot; empty: the commit of that side as the event has it.
         pull_request: number of the pull request that a manual run reports to; None: job summary only.
         parts: files or globs of snapshots that together are the head side, measured by a matrix of runners.
         plan: what `plan --shards` printed, for `shard`.

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from bot.core.record import Count, Record, always
 from bot.core.rules.delta import CellDelta
+from bot.core.rules.policy import Rule
 from bot.core.values.explanation import Explanation
 from bot.core.values.model_counts import ModelEdit, Overview
 from bot.core.values.root_cause import RootCause, Step
@@ -59,6 +60,21 @@ class Baseline(Record, frozen=True, omit_defaults=True):
 
 
 @dataclass(frozen=True, slots=True)
+class Adoption:
+    """That the change under review brings the configuration, which base has not.
+
+    Attributes:
+        file: the configuration's path in the repository; empty where it is not known.
+        rules: the thresholds that are in force from now on; empty where they are not known.
+        always: True where every pull request gets a comment.
+    """
+
+    file: str
+    rules: tuple[Rule, ...] = ()
+    always: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """Everything there is to say about one comparison.
 
@@ -76,6 +92,7 @@ class Report:
         edits: the models whose text changed, and those that one side alone has.
         pin: True where it is asked what another release of the compiler does: root causes come first.
         steps: the way from base to head over releases between them, in order; empty where none was measured.
+        adoption: None where base has a configuration.
     """
 
     base: Snapshot
@@ -96,3 +113,4 @@ class Report:
     edits: tuple[ModelEdit, ...] = ()
     pin: bool = False
     steps: tuple[Step, ...] = ()
+    adoption: Adoption | None = None

@@ -10,6 +10,7 @@ from pathlib import Path
 from bot.core.values.publication import Annotation, AnnotationLevel, CheckRun, Conclusion
 from bot.core.values.verdict import Finding
 from bot.core.values.whole_report import Report
+from bot.errors import BotError, NotConfigured
 from bot.render.markdown.comment import TIERS, WHERE, draw_broken
 from bot.render.markdown.summary import TEMPLATE
 from bot.render.text.escape import clean, clip
@@ -65,16 +66,17 @@ def check_run(
     )
 
 
-def broken_check(report_id: str, what: str, url: str) -> CheckRun:
+def broken_check(report_id: str, error: BotError, url: str) -> CheckRun:
     """The check run of an analysis that broke before there was a report.
 
     Args:
-        what: what broke, in one line.
+        error: what broke.
         url: of the run; empty where there is none.
     """
-    title = clip(clean(f"Code size: not known, the analysis broke: {what}"), _TITLE_CHARS)
+    why = "there is no configuration" if isinstance(error, NotConfigured) else f"the analysis broke: {error.line}"
+    title = clip(clean(f"Code size: not known, {why}"), _TITLE_CHARS)
     links = [("workflow run", url)] if url else []
-    return CheckRun(check_name(report_id), "failure", title, draw_broken(what, links))
+    return CheckRun(check_name(report_id), "failure", title, draw_broken(error, links))
 
 
 def check_name(report_id: str) -> str:

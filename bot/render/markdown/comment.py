@@ -11,7 +11,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from bot.core.values.whole_report import Report
-from bot.errors import InputError, TemplateError
+from bot.errors import BotError, InputError, NotConfigured, TemplateError
 from bot.render.text.environment import draw, load
 from bot.render.text.escape import clean, clip
 from bot.render.text.fitting import Document, fitting, length
@@ -38,7 +38,9 @@ WHERE = "the job summary, report.html and report.json"
 TEMPLATE = "comment.md.j2"
 PIN_TEMPLATE = "pin.md.j2"
 BROKEN_TEMPLATE = "broken.md.j2"
+STARTER_TEMPLATE = "starter.md.j2"
 _BROKE_CHARS = 1_000
+_FOUND_LINES, _FOUND_CHARS = 24, 200
 _STATE_LINE = re.compile(r"<!-- code-size-bot-state:[A-Za-z0-9+/=:]+ -->")
 Links = Sequence[tuple[str, str]]
 """Label and URL."""
@@ -85,20 +87,24 @@ def is_wide(report: Report) -> bool:
     return len(compared) >= _MANY_CELLS and 2 * compared.count("changed") > len(compared)
 
 
-def render_broken(report_id: str, what: str, links: Links, state_line: str = "") -> str:
+def render_broken(report_id: str, error: BotError, links: Links, state_line: str = "") -> str:
     """The comment of an analysis that broke before there was a report.
 
     Args:
-        what: what broke, in one line.
+        error: what broke; of a missing configuration the starter is drawn.
         links: label and URL; only https is drawn as a link.
         state_line: what the comment remembers, from the comment before.
     """
-    return draw_broken(what, links, _head(report_id, state_line))
+    return draw_broken(error, links, _head(report_id, state_line))
 
 
-def draw_broken(what: str, links: Links, marker: str = "") -> str:
+def draw_broken(error: BotError, links: Links, marker: str = "") -> str:
     """The words of an analysis that broke, for the comment and the check run."""
-    told = clip(clean(what), _BROKE_CHARS) or "no reason is known"
+    if isinstance(error, NotConfigured):
+        found = [clip(clean(line), _FOUND_CHARS) for line in error.found[:_FOUND_LINES]]
+        values = {"file": clip(clean(error.file), _FOUND_CHARS), "starter": error.starter, "found": found}
+        return draw(load(STARTER_TEMPLATE, None), **values, links=links, marker=marker)
+    told = clip(clean(error.line), _BROKE_CHARS) or "no reason is known"
     return draw(load(BROKEN_TEMPLATE, None), what=told, links=links, marker=marker)
 
 

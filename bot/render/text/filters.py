@@ -24,6 +24,11 @@ def human(size_bytes: int | None) -> str:
     return f"{size:,.1f} {unit}"
 
 
+def kib(size_bytes: int | None) -> str:
+    """A size under a header that says KiB: `82.0`; `n/a` for None."""
+    return UNKNOWN if size_bytes is None else f"{size_bytes / 1024:,.1f}"
+
+
 def signed(change: int | None, unit: str = "bytes") -> str:
     """A difference with its sign and unit: `+33,552 B`; `±0` for none, `n/a` for None."""
     if not change:

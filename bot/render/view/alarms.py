@@ -117,7 +117,9 @@ def _newly_broken(facts: Facts, group: Sequence[CellDelta]) -> Alarm:
     words, cells = failure_words(*(delta.head for delta in group)), cells_phrase(facts, [d.key for d in group], _NAMES)
     level = next((level for level in ("fail", "warn") if level in marks), "")
     mark = "☑️" if marks == {"accepted"} else "💥"
-    return Alarm(mark, level, phrase("newly broken: ", cells, ": ", words, _error(group)), len(group))
+    at_first = facts.report.adoption and all(delta.base is None for delta in group)
+    said = "broken from the start: " if at_first else "newly broken: "
+    return Alarm(mark, level, phrase(said, cells, ": ", words, _error(group)), len(group))
 
 
 def _dead(facts: Facts) -> Iterator[Alarm]:

@@ -108,7 +108,7 @@ def build_grid(facts: Facts, limits: Limits) -> Grid:
     marks = {mark for row in rows for cell in row.cells for mark in cell.marks}
     names = tuple((facts.short[t], clip(t, NAME_LIMIT)) for t in drawn if facts.short[t] != clip(t, NAME_LIMIT))
     return Grid(
-        blocks=tuple(_blocks([facts.short[target] for target in drawn], rows, limits.grid_width)),
+        blocks=tuple(blocks([facts.short[target] for target in drawn], rows, limits.grid_width)),
         models=listing(models, len(every), "model"),
         legend=tuple(entry for key, entry in _LEGEND.items() if key in marks),
         names=names,
@@ -156,7 +156,7 @@ def _by(facts: Facts, delta: CellDelta) -> Iterator[str]:
         yield _METRICS.get(worst.metric or "", "other")
 
 
-def _blocks(headers: Sequence[str], rows: Sequence[GridRow], width: int) -> Iterator[Block]:
+def blocks(headers: Sequence[str], rows: Sequence[GridRow], width: int) -> Iterator[Block]:
     """Cut the columns into tables of at most `width` small characters, with room for borders and padding."""
     first = 6 + max((len(row.model) for row in rows), default=0) * 5 // 4
     start, used = 0, first

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from bot.core.rules.delta import CellDelta
+from bot.render.first.adoption import measured_words
 from bot.render.text.escape import clean, clip
 from bot.render.text.filters import change, plural
 from bot.render.text.phrase import Phrase, code, joined, phrase, strong
@@ -27,6 +28,8 @@ _ALARMS = (
 
 def headline(facts: Facts) -> Phrase:
     """``❌ **Code size: 2 cells over their limit** · −123 B (−0.1 %) in all · 10 larger, 16 smaller``."""
+    if facts.report.adoption and facts.report.verdict.status != "unknown":
+        return _adopting(facts)
     status, total = facts.report.verdict.status, everything(facts)
     icon = "⚪" if facts.report.broke and status == "pass" else _ICONS[status]
     alarming, partly, net = list(_alarms(facts)), _partly(facts), _net(total)
@@ -42,6 +45,21 @@ def headline(facts: Facts) -> Phrase:
     ways = ", ".join(f"{count:,} {words}" for count, words in _ways(facts, total) if count)
     told = [*map(phrase, alarming), *_accepted(facts), *map(phrase, filter(None, (partly, net, ways)))]
     return phrase(icon, " ", strong(f"Code size: {said}"), *(phrase(" · ", one) for one in told))
+
+
+def _adopting(facts: Facts) -> Phrase:
+    """``🆕 **Code size is measured from now on: …** · 2 cells do not compile · 4 cells compared with base: …``."""
+    total, new = everything(facts), [delta for delta in facts.report.deltas if delta.base is None and delta.head]
+    icon = "❌" if facts.report.verdict.status == "fail" else "🆕"
+    broken = sum(not delta.head.measured for delta in new if delta.head and delta.head.status != "unsupported")
+    over = sum(bool(facts.mark(delta.key)) for delta in new if delta.head and delta.head.measured)
+    told = [f"{plural(broken, 'cell')} {'does' if broken == 1 else 'do'} not compile"] if broken else []
+    told += [f"{plural(over, 'cell')} over a limit from the start"] if over else []
+    if both := facts.count("same", "changed", "fixed"):
+        ways = ", ".join(f"{count:,} {words}" for count, words in _ways(facts, total) if count and words != "new")
+        told.append(f"{plural(both, 'cell')} compared with base: {ways}")
+    said = (phrase(" · ", one) for one in told)
+    return phrase(icon, " ", strong(f"Code size is {measured_words(facts)}"), *said)
 
 
 def _alarms(facts: Facts) -> Iterator[str]:

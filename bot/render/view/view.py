@@ -9,6 +9,7 @@ from typing import Any
 
 from bot.core.values.verdict import Finding
 from bot.core.values.whole_report import ONCE, Report
+from bot.render.first.adoption import AdoptionView, adoption
 from bot.render.reasons.model_tables import OVERVIEWS, pair_tables
 from bot.render.reasons.step_lines import step_lines
 from bot.render.reasons.why_lines import WhyCell, cause_of, held, roots, whys
@@ -49,6 +50,7 @@ class ReportView:
         ask: True where there is something to accept, and a pull request to do it on.
         accepted: by whom and why, with their findings.
         notes: what else a reader should know; `loud`: those that no other line says.
+        adoption: what is measured from now on; None where base was measured already.
         grid: the state of every cell.
         whys: changed cells with all that is known of why.
         findings: those of this change; `known`: those that base had.
@@ -75,6 +77,7 @@ class ReportView:
     accepted: Listing[AcceptedGroup]
     notes: Listing[str]
     loud: tuple[str, ...]
+    adoption: AdoptionView | None
     grid: Grid
     unmeasured: Listing[ReasonGroup]
     unchanged: Unchanged
@@ -151,6 +154,7 @@ def _first_screen(facts: Facts, limits: Limits) -> dict[str, Any]:
 def _folds(facts: Facts, limits: Limits) -> dict[str, Any]:
     verdict = facts.report.verdict
     return {
+        "adoption": adoption(facts, limits),
         "grid": build_grid(facts, limits),
         "unmeasured": unmeasured(facts, limits),
         "unchanged": unchanged(facts, limits),

@@ -1,0 +1,1 @@
+"""The first report of a repository, as values to lay out."""

@@ -1,0 +1,191 @@
+"""Each job of the workflows ready to copy may do what it does and no more, by what it really asks GitHub for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import action_stage
+import posting_stage
+import pytest
+from action_stage import MODEL
+from fake_github import FakeGitHub
+from github_runner import git
+from test_workflows import WORKFLOWS, jobs
+
+# What GitHub's pages on permissions say of the calls that the bot makes; {} is for any one part of the path. Where a
+# pull request is asked for as an issue, either of two will do, and the job has the one of pull requests.
+CALLS: tuple[tuple[str, str, str], ...] = (
+    ("GET", "", ""),
+    ("GET", "/user", ""),
+    ("GET", "/collaborators/{}/permission", ""),
+    ("GET", "/pulls", "pull-requests: read"),
+    ("GET", "/pulls/{}", "pull-requests: read"),
+    ("GET", "/issues/{}/comments", "pull-requests: read"),
+    ("POST", "/issues/{}/comments", "pull-requests: write"),
+    ("PATCH", "/issues/comments/{}", "pull-requests: write"),
+    ("DELETE", "/issues/comments/{}", "pull-requests: write"),
+    ("GET", "/issues/{}/labels", "pull-requests: read"),
+    ("GET", "/issues/{}/events", "pull-requests: read"),
+    ("POST", "/issues/comments/{}/reactions", "issues: write"),
+    ("POST", "/check-runs", "checks: write"),
+    ("PATCH", "/check-runs/{}", "checks: write"),
+    ("GET", "/commits/{}/check-runs", "checks: read"),
+    ("GET", "/commits/{}", "contents: read"),
+    ("GET", "/compare/{}", "contents: read"),
+    ("GET", "/actions/artifacts", "actions: read"),
+    ("GET", "/actions/artifacts/{}", "actions: read"),
+    ("GET", "/actions/artifacts/{}/zip", "actions: read"),
+    ("GET", "/actions/runs", "actions: read"),
+    ("GET", "/actions/runs/{}", "actions: read"),
+    ("GET", "/actions/runs/{}/artifacts", "actions: read"),
+    ("POST", "/actions/runs/{}/rerun", "actions: write"),
+    ("GET", "/actions/workflows/{}", "actions: read"),
+    ("POST", "/actions/workflows/{}/dispatches", "actions: write"),
+)
+DEAREST = ("read", "write")
+GROWN = MODEL.format("a") + "// longer\n" * 400
+BRANCH: dict[str, Any] = {"baseline": {"store": "auto", "branch": "sizes"}}
+ARTIFACT: dict[str, Any] = {"baseline": {"store": "artifact"}}
+
+
+def needed(exchange: Mapping[str, Any]) -> str:
+    """The permission that one request needs; empty where any token will do."""
+    below = str(exchange["path"]).removeprefix("/repos/octo/repo")
+    for method, pattern, permission in CALLS:
+        if method == exchange["method"] and re.fullmatch(pattern.replace("{}", "[^/]+"), below):
+            return permission
+    raise AssertionError(f"{exchange['method']} {below} is not among the calls whose permission is known")
+
+
+def joined(permissions: Iterable[str]) -> dict[str, str]:
+    """Scope → the most that is needed."""
+    found: dict[str, str] = {}
+    for scope, access in (one.split(": ") for one in permissions if one):
+        found[scope] = max(access, found.get(scope, "read"), key=DEAREST.index)
+    return found
+
+
+def _baselines(stage: action_stage.Stage) -> str:
+    """Where the branch of stored baselines stands."""
+    return git(stage.origin.bare, "for-each-ref", "refs/heads/sizes")
+
+
+class Seen:
+    """What the runs of one job asked for: every job checks out the repository, and git reads it."""
+
+    def __init__(self) -> None:
+        self.needs = {"contents: read"}
+
+    @contextmanager
+    def measuring(self, **keys: Any) -> Iterator[tuple[action_stage.Stage, str]]:
+        """A stage with a first commit on main that was measured and stored; what comes then is seen."""
+        with TemporaryDirectory() as home, FakeGitHub("octo/repo") as hub:
+            stage = action_stage.Stage.create(Path(home), hub)
+            stage.compiler("one")
+            main = stage.main({"models/b.mlir": MODEL.format("b")}, **keys)
+            assert stage.push(main).code == 0
+            start, tip = len(hub.traffic), _baselines(stage)
+            yield stage, main
+            self.needs |= set(map(needed, hub.traffic[start:]))
+            if _baselines(stage) != tip:
+                self.needs.add("contents: write")
+
+    @contextmanager
+    def posting(self) -> Iterator[posting_stage.Stage]:
+        """A stage for the trusted runs."""
+        with TemporaryDirectory() as home, posting_stage.Stage.opened(Path(home)) as stage:
+            stage.save(posting_stage.side(posting_stage.BASE))
+            stage.grown()
+            yield stage
+            self.needs |= set(map(needed, stage.hub.traffic))
+
+
+def reviewed(seen: Seen, *stores: dict[str, Any]) -> None:
+    """A pull request that fails, gets another commit, and the label of somebody."""
+    for store in stores:
+        with seen.measuring(**store, states={"changed": "fail"}) as (stage, _):
+            head, merge = stage.open_pull({"models/a.mlir": GROWN})
+            assert stage.pull(head, merge).report.verdict.status == "fail"
+            stage.hub.add_label(1, "code-size-approved", by="alice")
+            assert stage.pull(head, merge).report.verdict.status == "warn"
+
+
+def review(seen: Seen) -> None:
+    reviewed(seen, BRANCH, ARTIFACT)
+
+
+def smallest(seen: Seen) -> None:
+    reviewed(seen, BRANCH)
+
+
+def stored(seen: Seen) -> None:
+    for store in (BRANCH, ARTIFACT):
+        with seen.measuring(**store) as (stage, _):
+            sha = stage.origin.push_main("More", {"models/a.mlir": GROWN})
+            assert stage.push(sha).code == 0
+
+
+def by_hand(seen: Seen) -> None:
+    for store in (BRANCH, ARTIFACT):
+        with seen.measuring(**store) as (stage, main):
+            stage.hub.add_pull(1, main)
+            stage.origin.push_main("More", {"models/a.mlir": GROWN})
+            assert stage.dispatch(base=main, pull_request="1").outputs["comment-url"]
+
+
+def planned(seen: Seen) -> None:
+    for store in (BRANCH, ARTIFACT):
+        with seen.measuring(**store) as (stage, _):
+            assert stage.pull(*stage.open_pull({"models/a.mlir": GROWN}), command="plan", shards="2").code == 0
+
+
+def part(seen: Seen) -> None:
+    for store in (BRANCH, ARTIFACT):
+        with seen.measuring(**store) as (stage, _):
+            assert stage.pull(*stage.open_pull({"models/a.mlir": GROWN}), command="measure", shard="1/2").code == 0
+
+
+def posted(seen: Seen) -> None:
+    with seen.posting() as stage:
+        assert stage.post().code == 0 and stage.conclusions == ["failure"]
+        stage.hub.add_label(posting_stage.NUMBER, "code-size-approved", by="alice")
+        assert stage.post().code == 0
+
+
+def commanded(seen: Seen) -> None:
+    with seen.posting() as stage:
+        assert stage.post().code == 0
+        for words in ("help", "rerun", "compare 3.12.0 3.13.0", 'accept "for speed"'):
+            assert stage.comment("alice", f"/code-size {words}").error == "", words
+
+
+JOBS: dict[tuple[str, str], Callable[[Seen], None]] = {
+    ("minimal.yml", "review"): smallest,
+    ("code-size.yml", "review"): review,
+    ("code-size.yml", "baseline"): stored,
+    ("code-size.yml", "manual"): by_hand,
+    ("code-size.yml", "command"): commanded,
+    ("code-size-post.yml", "post"): posted,
+    ("code-size-sharded.yml", "plan"): planned,
+    ("code-size-sharded.yml", "measure"): part,
+    ("code-size-sharded.yml", "report"): review,
+    ("code-size-sharded.yml", "store"): stored,
+}
+
+
+def test_every_job_of_every_workflow_is_here() -> None:
+    ours = {(file, name) for file, name, job in jobs() if any("OWNER/REPO@" in step["uses"] for step in job["steps"])}
+    assert set(JOBS) <= ours and {path.name for path in WORKFLOWS} >= {file for file, _ in JOBS}
+
+
+@pytest.mark.parametrize(("file", "name"), list(JOBS), ids=lambda one: str(one))
+def test_a_job_has_the_permissions_that_it_uses_and_no_others(file: str, name: str) -> None:
+    (granted,) = [job["permissions"] for at, job_name, job in jobs() if (at, job_name) == (file, name)]
+    seen = Seen()
+    JOBS[file, name](seen)
+    assert granted == joined(seen.needs)
