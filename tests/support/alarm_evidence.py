@@ -200,8 +200,8 @@ def alarms(work: Work) -> Section:
             found += judged(work, one)
     about = (
         f"Suite {work.suite}, thresholds of `configs/default.yml`; flags and edits with IREE {PAIR[1]}. An alarm is "
-        "true where the printed commands of both sides, run anew, give figures that break the rule: by the compiler's own "
-        "tools where a metric has such a source, else by measuring the cell alone, from an empty cache."
+        "true where the printed commands of both sides, run anew, give figures that break the rule: by the compiler's "
+        "own tools where a metric has such a source, else by measuring the cell alone, from an empty cache."
     )
     heading = "## What alarms at the default thresholds"
     return Section([heading, "", about, "", *lines(cells, found)], not any(one.answer == "false" for one in found))
