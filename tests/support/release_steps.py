@@ -110,7 +110,7 @@ def steps(work: Work) -> Section:
         f"Suite {work.suite}. Bytes are those of artifacts that both sides have; what moved counts growth and "
         "shrinking alike. The share of a root cause is that of `report.json`: of all bytes that its causes moved."
     )
-    return Section(["## Each step between releases", "", about, "", *lines(told), *broken], not broken)
+    return Section(["## Each step between releases", "", about, "", *lines(told), "", *broken], not broken)
 
 
 if __name__ == "__main__":
