@@ -7,7 +7,6 @@ that is done begins anew the next time.
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -36,13 +35,12 @@ START = "# Evidence\n"
 
 def made(part: str, work: Work, out: Path) -> bool:
     """Make a part and write it into the page; whether all of it is as it should be."""
-    began = time.monotonic()
     section = PARTS[part](work)
     page = out.read_text(encoding="utf-8") if out.is_file() else START
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(written(page, part, section.lines, tuple(PARTS)), encoding="utf-8")
     work.done(part)
-    work.say(f"{part}: {'as it should be' if section.sound else 'LOOK AT IT'}, {time.monotonic() - began:,.0f} s")
+    work.say(f"{part}: {'as it should be' if section.sound else 'LOOK AT IT'}")
     return section.sound
 
 
