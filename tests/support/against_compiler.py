@@ -34,7 +34,6 @@ from evidence_work import PAIR, Section, Work, alone, home_of, plain, require
 from bot.core.codec.snapshot_json import from_json
 from bot.core.values.snapshot import Cell
 
-ARCHITECTURE = "sm_80"
 TRIES = 6
 SHOWN = 40
 EXECUTABLES = "executables/"
@@ -107,7 +106,7 @@ def of_ptx(cell: Cell, seen: Compiled) -> Iterator[Compared]:
     entries: list[str] = []
     modules = device_files(seen.folder, ".ptx")
     for path in modules:
-        names, complaint = assembled(path, ARCHITECTURE)
+        names, complaint = assembled(path)
         entries += names
         yield Compared("ptxas", "modules that are assembled", f"{cell.key}, {path.name}", "", complaint[:300])
     if modules:

@@ -117,9 +117,12 @@ def function_bytes(path: Path) -> dict[str, int]:
 # ptxas and spirv-val
 
 
-def assembled(path: Path, architecture: str) -> tuple[list[str], str]:
+def assembled(path: Path) -> tuple[list[str], str]:
     """Entry points that `ptxas` compiled, and its complaint where it refused the module."""
-    command = (tool("ptxas"), f"-arch={architecture}", "-v", str(path), "-o", "/dev/null")
+    target = re.search(r"^\.target (sm_\w+)", path.read_text(encoding="utf-8"), re.MULTILINE)
+    if target is None:
+        return [], "it names no target"
+    command = (tool("ptxas"), f"-arch={target[1]}", "-v", str(path), "-o", "/dev/null")
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     said = done.stdout + done.stderr
     return re.findall(r"Compiling entry function '(\S+)'", said), said.strip() if done.returncode else ""
