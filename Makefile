@@ -77,8 +77,13 @@ lock: ## write requirements.txt anew: the image's packages with their hashes (Py
 bench: $(VENV)/.installed ## speed against the plain loop of the same compiles, over all models: ten minutes
 	PYTHONPATH=tests/support $(BIN)/python -m bench --config $(CONFIG_full)
 
-evidence: $(VENV)/.installed ## docs/evidence.md anew: reports from two empty caches, every printed command; an hour
-	PYTHONPATH=tests/support $(BIN)/python -m evidence
+# SUITE is `quick` by itself; evidence is of all models unless the command line says otherwise.
+EVIDENCE_SUITE = $(if $(filter command line,$(origin SUITE)),$(SUITE),full)
+EVIDENCE_WORDS = $(addprefix --part ,$(PART)) --suite $(EVIDENCE_SUITE) $(if $(RELEASES),--releases '$(RELEASES)')
+
+evidence: $(VENV)/.installed ## docs/evidence.md anew, hours (PART=steps: that part; RELEASES=3.12.0,3.13.0; SUITE=quick)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,evidence]'
+	PYTHONPATH=tests/support $(BIN)/python -m evidence $(EVIDENCE_WORDS)
 
 clean: ## remove the virtual environment and the outputs (the cache stays)
 	rm -rf $(VENV) $(OUT)

@@ -1,0 +1,211 @@
+"""Every alarm of the default thresholds over release steps, flags and edits, judged: `python -m alarm_evidence`.
+
+An alarm is true where the printed commands of both sides, run anew in a shell, give figures that break the rule by the
+same measure: growth above what the level allowed, a value above the limit, a command that fails on head alone. The
+figures are those of the compiler's own tools where a metric has such a source (`compiler_figures`), else those of the
+cell measured alone, from an empty cache and so without any shared half. An alarm that these do not bear out is false.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import tempfile
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from alarm_sources import Comparison, of_edits, of_flags, of_steps
+from compiler_figures import STATISTICS, Compiled, compiled
+from evidence_page import table
+from evidence_work import PAIR, Section, Work, alone, home_of, plain, require
+from repeat_evidence import name_of
+
+from bot.core.codec.snapshot_json import from_json
+from bot.core.values.planned import LIFTED_LIMIT_FLAG, SIDES
+
+SECOND_SOURCE = frozenset(
+    {*STATISTICS, "artifact_bytes", "executable_bytes", "vm_bytes", "rodata_bytes", "unattributed_bytes"}
+)
+Answer = Literal["true", "false", "not judged"]
+
+
+@dataclass(frozen=True)
+class Anew:
+    """A side of a cell, run anew.
+
+    Attributes:
+        ran: whether the printed command gave an artifact, at the compiler's own limits.
+        figures: metric → value; None is not known.
+    """
+
+    ran: bool
+    figures: Mapping[str, int | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Alarm:
+    """A finding with its judgement."""
+
+    kind: str
+    comparison: str
+    cell: str
+    level: str
+    what: str
+    answer: Answer
+    said: str
+
+
+def answered(finding: Mapping[str, Any], base: Anew, head: Anew) -> tuple[Answer, str]:
+    """Whether what was run anew bears a finding out, and what it gave."""
+    if finding["kind"] == "state":
+        if finding["limit"] != "newly-broken":
+            return "not judged", f"{finding['limit']}: there are no two commands to run"
+        return _as(base.ran and not head.ran), f"base {_ran(base)}, head {_ran(head)}"
+    old, new = (side.figures.get(finding["metric"]) for side in (base, head))
+    said = f"anew {_shown(old)} → {_shown(new)}"
+    if finding["kind"] == "unknown":
+        return _as(old is not None and new is None), said
+    if new is None or (finding["kind"] == "change" and old is None):
+        return "false", said
+    value = new if finding["kind"] == "limit" else new - (old or 0)
+    return _as(value > finding["allowed"]), said
+
+
+def _as(borne_out: bool) -> Answer:
+    return "true" if borne_out else "false"
+
+
+def _ran(side: Anew) -> str:
+    return "gives an artifact" if side.ran else "fails"
+
+
+def _shown(value: int | None) -> str:
+    return "n/a" if value is None else f"{value:,}"
+
+
+# Run anew.
+
+
+def figures_of(seen: Compiled, metrics: Iterable[str], measured: Mapping[str, int | None]) -> dict[str, int | None]:
+    """Each metric by its second source where it has one."""
+    return {name: seen.figures.get(name, measured.get(name)) for name in metrics}
+
+
+def anew(work: Work, one: Comparison, cell: Mapping[str, Any], side: str, metrics: set[str]) -> Anew:
+    """Run the printed command of a side; measure the cell alone for what only the bot can read."""
+    command, binary = cell["command"][side], work.binary(one.compilers[side])
+    if not command:
+        return Anew(False)
+    home = home_of(command, one.homes[side])
+    with tempfile.TemporaryDirectory(prefix="alarm-") as name:
+        (Path(name) / "gated").mkdir()
+        (Path(name) / "whole").mkdir()
+        seen = compiled(command, binary, home, Path(name) / "whole")
+        limited = command.replace(LIFTED_LIMIT_FLAG, "")
+        ran = seen.ran if limited == command else compiled(limited, binary, home, Path(name) / "gated").ran
+        rest = measured_alone(work, one, cell, side, Path(name)) if metrics - SECOND_SOURCE else {}
+        return Anew(ran, figures_of(seen, metrics, rest))
+
+
+def measured_alone(
+    work: Work, one: Comparison, cell: Mapping[str, Any], side: str, scratch: Path
+) -> Mapping[str, int | None]:
+    """The metrics of a cell that is measured by itself, from an empty cache."""
+    out = scratch / "alone.json"
+    words = ["measure", "--compiler", one.compilers[side], "--jobs", "1", "--out", str(out), *one.words[side]]
+    words += [f"--model={cell['model']}", f"--target={cell['target']}"]
+    require(replace(work, selectors=()).program(words, scratch, work.empty_cache(scratch)), words)
+    (found,) = from_json(out.read_text(encoding="utf-8")).cells
+    return found.metrics
+
+
+def judged(work: Work, one: Comparison) -> list[Alarm]:
+    """Every alarm of a comparison, cells side by side."""
+    report = one.report()
+    findings: defaultdict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    for finding in report["verdict"]["findings"]:
+        if not finding["known"]:
+            findings[name_of(finding)].append(finding)
+    cells = [cell for cell in report["cells"] if name_of(cell) in findings]
+    with ThreadPoolExecutor(work.jobs) as pool:
+        found = pool.map(lambda cell: of_cell(work, one, cell, findings[name_of(cell)]), cells)
+        return [alarm for alarms in found for alarm in alarms]
+
+
+def of_cell(work: Work, one: Comparison, cell: Mapping[str, Any], findings: Sequence[Mapping[str, Any]]) -> list[Alarm]:
+    """The alarms of a cell. What was judged is kept, so that an interrupted run goes on behind it."""
+    asked = json.dumps([one.name, name_of(cell), cell["command"], findings], sort_keys=True)
+    kept = work.folder("alarms", "judged") / f"{hashlib.sha256(asked.encode()).hexdigest()}.json"
+    if not kept.is_file():
+        work.say(f"{one.name}: {len(findings)} alarms of {name_of(cell)}")
+        partly = kept.with_suffix(".part")
+        partly.write_text(json.dumps(answers(work, one, cell, findings)), encoding="utf-8")
+        partly.replace(kept)
+    alarms = []
+    for finding, (answer, said) in zip(findings, json.loads(kept.read_text(encoding="utf-8")), strict=True):
+        what = f"{finding['metric'] or finding['limit']} {finding['actual']}"
+        alarms.append(Alarm(one.kind, one.name, name_of(cell), finding["level"], what, answer, said))
+    return alarms
+
+
+def answers(
+    work: Work, one: Comparison, cell: Mapping[str, Any], findings: Sequence[Mapping[str, Any]]
+) -> list[tuple[Answer, str]]:
+    """Both sides of a cell run anew, and what that says of its alarms."""
+    metrics = {finding["metric"] for finding in findings if finding["metric"]}
+    try:
+        base, head = (anew(work, one, cell, side, metrics) for side in SIDES)
+    except (OSError, ValueError, subprocess.CalledProcessError) as error:
+        return [("not judged", f"{type(error).__name__}: {error}"[:200]) for _ in findings]
+    return [answered(finding, base, head) for finding in findings]
+
+
+# What is told.
+
+
+def count_row(words: Sequence[str], cells: int, found: Sequence[Alarm]) -> list[str]:
+    """A line of the table: alarms by level and by judgement."""
+    levels, answers = Counter(one.level for one in found), Counter(one.answer for one in found)
+    counts = (cells, levels["fail"], levels["warn"], answers["true"], answers["false"], answers["not judged"])
+    return [*words, *(f"{count:,}" for count in counts)]
+
+
+def lines(cells: Mapping[tuple[str, str], int], found: Sequence[Alarm]) -> Iterator[str]:
+    """Counts for each comparison and for all, and every alarm that is not true by its name."""
+    rows = []
+    for (kind, name), count in cells.items():
+        own = [one for one in found if (one.kind, one.comparison) == (kind, name)]
+        rows.append(count_row([kind, f"`{name}`" if kind == "flags" else plain(name)], count, own))
+    rows.append(count_row(["**all**", f"{len(cells)} comparisons"], sum(cells.values()), found))
+    head = ["kind", "comparison", "cells", "fail", "warn", "true", "false", "not judged"]
+    yield from (*table(head, rows, left=2), "")
+    for answer in ("false", "not judged"):
+        for one in (one for one in found if one.answer == answer):
+            where = f"{plain(one.comparison)}, `{one.cell}`"
+            yield f"- {answer}: {where}: {one.level}, {plain(one.what)}; {plain(one.said)}"
+
+
+def alarms(work: Work) -> Section:
+    """The section of the page."""
+    cells: dict[tuple[str, str], int] = {}
+    found: list[Alarm] = []
+    for source in (of_steps, of_flags, of_edits):
+        for one in source(work):
+            cells[one.kind, one.name] = len(one.report()["cells"])
+            found += judged(work, one)
+    about = (
+        f"Suite {work.suite}, thresholds of `configs/default.yml`; flags and edits with IREE {PAIR[1]}. An alarm is "
+        "true where the printed commands of both sides, run anew, give figures that break the rule: by the compiler's "
+        "own tools where a metric has such a source, else by measuring the cell alone, from an empty cache."
+    )
+    heading = "## What alarms at the default thresholds"
+    return Section([heading, "", about, "", *lines(cells, found)], not any(one.answer == "false" for one in found))
+
+
+if __name__ == "__main__":
+    raise SystemExit(alone(alarms, __doc__))

@@ -1,0 +1,117 @@
+"""What alarms are looked for in: release steps, flags that change something, and edits of models; each a comparison."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import release_steps
+from evidence_work import PAIR, Work
+from model_edits import EDITS, Edit
+
+from bot.core.values.planned import SIDES
+
+WANTED = 10
+"""Flags that change something; of the others only that they change nothing is told."""
+FLAGS = (
+    "--iree-opt-level=O1",
+    "--iree-opt-level=O2",
+    "--iree-opt-level=O3",
+    "--iree-opt-data-tiling",
+    "--iree-dispatch-creation-data-tiling",
+    "--iree-dispatch-creation-enable-aggressive-fusion=false",
+    "--iree-dispatch-creation-fuse-multi-use=false",
+    "--iree-opt-const-eval=false",
+    "--iree-opt-const-expr-hoisting=false",
+    "--iree-stream-partitioning-favor=debug",
+    "--iree-hal-link-executables=false",
+    "--iree-llvmcpu-enable-ukernels=all",
+    "--iree-opt-generalize-matmul",
+    "--iree-scheduling-optimize-bindings=false",
+)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two sides that were compared.
+
+    Attributes:
+        kind: `release steps`, `flags` or `edits`.
+        out: the report's directory.
+        compilers: side → release.
+        words: side → what `measure` needs beside the compiler to measure that side.
+        homes: side → where the printed paths may be relative to.
+    """
+
+    kind: str
+    name: str
+    out: Path
+    compilers: Mapping[str, str]
+    words: Mapping[str, Sequence[str]]
+    homes: Mapping[str, Path]
+
+    def report(self) -> Mapping[str, Any]:
+        """Its `report.json`."""
+        found: Mapping[str, Any] = json.loads((self.out / "report.json").read_text(encoding="utf-8"))
+        return found
+
+
+def of_steps(work: Work) -> Iterator[Comparison]:
+    """The steps between releases."""
+    config = ["--config", str(work.config)]
+    for step in release_steps.compared(work, "alarms"):
+        if step.out is None:
+            work.say(f"{step.name} was not compared: {step.problem}")
+            continue
+        homes, words = dict.fromkeys(SIDES, work.config.parent), {"base": config, "head": config}
+        compilers = {"base": step.base, "head": step.head}
+        yield Comparison("release steps", step.name, step.out, compilers, words, homes)
+
+
+def of_flags(work: Work) -> Iterator[Comparison]:
+    """A flag on head alone, until enough of them have changed a cell."""
+    changing = 0
+    for number, flag in enumerate(FLAGS):
+        if changing == WANTED:
+            return
+        out = work.folder("alarms") / f"flag-{number}"
+        try:
+            work.compared(out, "--base", PAIR[1], "--head", PAIR[1], f"--flags={flag}")
+        except ValueError as error:
+            work.say(f"{flag} was not compared: {error}")
+            continue
+        config = ["--config", str(work.config)]
+        words = {"base": config, "head": [*config, f"--flags={flag}"]}
+        homes = dict.fromkeys(SIDES, work.config.parent)
+        one = Comparison("flags", flag, out, dict.fromkeys(SIDES, PAIR[1]), words, homes)
+        if any(cell["state"] not in ("same", "broken", "unmeasured") for cell in one.report()["cells"]):
+            changing += 1
+            yield one
+
+
+def of_edits(work: Work, edits: Sequence[Edit] = EDITS) -> Iterator[Comparison]:
+    """A model before and after each edit, on all targets."""
+    for number, edit in enumerate(edits):
+        home = work.folder("alarms", f"edit-{number}")
+        configs = {side: written(home / side, edit.model, text) for side, text in zip(SIDES, edit.texts, strict=True)}
+        out = work.folder("alarms") / f"edited-{number}"
+        pair = [f"--{side}-config={path}" for side, path in configs.items()]
+        replace(work, selectors=work.targets).compared(out, "--compiler", PAIR[1], *pair)
+        words = {side: ["--config", str(path)] for side, path in configs.items()}
+        homes = {side: path.parent for side, path in configs.items()}
+        name = f"{edit.model}: {edit.name}"
+        yield Comparison("edits", name, out, dict.fromkeys(SIDES, PAIR[1]), words, homes)
+
+
+def written(home: Path, name: str, text: str) -> Path:
+    """A configuration of one model."""
+    shutil.rmtree(home, ignore_errors=True)
+    (home / "models").mkdir(parents=True)
+    (home / "models" / f"{name}.mlir").write_text(text, encoding="utf-8")
+    config = {"schema": "code-size-config/1", "models": ["models/*.mlir"]}
+    (home / "code-size.yml").write_text(json.dumps(config), encoding="utf-8")
+    return home / "code-size.yml"

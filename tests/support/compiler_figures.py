@@ -1,0 +1,160 @@
+"""What tools that are not the bot say of the artifact of a printed command, and of what the compiler dumps with it.
+
+The dumps leave the artifact as it is; the caller checks that by its digest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cause_evidence import DUMPS, listing
+from cause_reading import executable_bytes
+
+STATISTICS = {
+    "dispatch_sites": ("execution", "dispatch-count"),
+    "executables": ("executable", "executable-count"),
+    "fills": ("execution", "fill-count"),
+    "copies": ("execution", "copy-count"),
+    "submissions": ("execution", "submission-count"),
+    "awaits": ("synchronization", "await-count"),
+    "transient_memory_bytes": ("execution", "transient-memory-size"),
+    "constant_bytes": ("global", "constant-size"),
+}
+"""Metric → where `stream-aggregate` of the compiler's statistics has it."""
+TOOLS = ("readelf", "ptxas", "spirv-val")
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """What a printed command gave.
+
+    Attributes:
+        folder: has the artifact as `a.vmfb` and the dumps; nothing of it where the command failed.
+        figures: metric → the value by the tool that `TOOL_OF` names.
+    """
+
+    folder: Path
+    digest: str = ""
+    figures: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def ran(self) -> bool:
+        """Whether the command gave an artifact."""
+        return bool(self.digest)
+
+
+def tool_of(metric: str) -> str:
+    """Who says a figure."""
+    return "the compiler's statistics" if metric in STATISTICS else "iree-dump-module"
+
+
+def compiled(command: str, binary: Path, home: Path, folder: Path) -> Compiled:
+    """Run a printed command in a shell with dumps, and read what it gave."""
+    dumps = [f"{name}={folder / str(number)}" for number, name in enumerate(DUMPS)]
+    dumps += [f"--iree-hal-dump-executable-intermediates-to={folder / '2'}"] * ("llvm-cpu" in command)
+    dumps += ["--iree-scheduling-dump-statistics-format=json"]
+    dumps += [f"--iree-scheduling-dump-statistics-file={folder / 'statistics.json'}"]
+    line = command.replace("iree-compile -", f"{binary} - {' '.join(dumps)}", 1)
+    line = re.sub(r"-o \S+\.vmfb", f"-o {folder / 'a.vmfb'}", line, count=1)
+    done = subprocess.run(["sh", "-c", line], cwd=home, capture_output=True, check=False)
+    artifact = folder / "a.vmfb"
+    if done.returncode or not artifact.is_file():
+        return Compiled(folder)
+    return Compiled(folder, hashlib.sha256(artifact.read_bytes()).hexdigest(), dict(figures(folder)))
+
+
+def figures(folder: Path) -> Iterator[tuple[str, int]]:
+    """Metrics that have a second source, and what that says."""
+    yield from segments(folder)
+    statistics = folder / "statistics.json"
+    totals = json.loads(statistics.read_text(encoding="utf-8"))["stream-aggregate"] if statistics.is_file() else {}
+    for metric, (group, key) in STATISTICS.items():
+        if isinstance(value := totals.get(group, {}).get(key), int):
+            yield metric, value
+
+
+def segments(folder: Path) -> Iterator[tuple[str, int]]:
+    """The artifact's parts: by `iree-dump-module`, and which segments are executables by the IR of the VM phase."""
+    told, whole = listing(folder / "a.vmfb"), (folder / "a.vmfb").stat().st_size
+    bytecode = re.search(r"^ *Bytecode: (\d+) bytes", told, re.MULTILINE)
+    data = sum(map(int, re.findall(r"^ *\.rodata\[ *\d+\] +\w+ +(\d+) bytes", told, re.MULTILINE)))
+    host = int(bytecode[1]) if bytecode else 0
+    (vm,) = (path for path in (folder / "0").iterdir() if path.name.split(".")[-2] == "vm")
+    executables = executable_bytes(vm.read_text(encoding="utf-8"))
+    yield from (("artifact_bytes", whole), ("vm_bytes", host), ("executable_bytes", executables))
+    yield from (("rodata_bytes", data - executables), ("unattributed_bytes", whole - host - data))
+
+
+def device_files(folder: Path, *suffixes: str) -> list[Path]:
+    """The compiler's own dumps of device code."""
+    return sorted(path for path in folder.rglob("*") if path.suffix in suffixes)
+
+
+# readelf
+
+
+def section_bytes(path: Path, name: str) -> int:
+    """The size of a section by `readelf`; 0 without it."""
+    rows = re.findall(r"\] (\S+) +[A-Z_]+ +[0-9a-f]+ [0-9a-f]+ ([0-9a-f]+) ", output("readelf", "-SW", str(path)))
+    return sum(int(size, 16) for section, size in rows if section == name)
+
+
+def function_bytes(path: Path) -> dict[str, int]:
+    """Function → its size by `readelf`; one that two symbol tables have counts once."""
+    rows = re.findall(r"^ *\d+: [0-9a-f]+ +(\d+) FUNC .* (\S+)$", output("readelf", "-sW", str(path)), re.MULTILINE)
+    return {name: int(size) for size, name in rows}
+
+
+# ptxas and spirv-val
+
+
+def assembled(path: Path) -> tuple[list[str], str]:
+    """Entry points that `ptxas` compiled, and its complaint where it refused the module."""
+    target = re.search(r"^\.target (sm_\w+)", path.read_text(encoding="utf-8"), re.MULTILINE)
+    if target is None:
+        return [], "it names no target"
+    command = (tool("ptxas"), f"-arch={target[1]}", "-v", str(path), "-o", "/dev/null")
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    said = done.stdout + done.stderr
+    return re.findall(r"Compiling entry function '(\S+)'", said), said.strip() if done.returncode else ""
+
+
+def invalid(path: Path) -> str:
+    """What `spirv-val` complains of in a module, numbers left out; empty where it takes it."""
+    command = (tool("spirv-val"), "--target-env", "vulkan1.3", str(path))
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if not done.returncode:
+        return ""
+    first = (done.stdout + done.stderr).strip().partition("\n")[0]
+    return re.sub(r"\d+", "N", first) or f"exit code {done.returncode}"
+
+
+def output(name: str, *words: str) -> str:
+    """What a tool prints; raises CalledProcessError where it fails."""
+    return subprocess.run((tool(name), *words), capture_output=True, text=True, check=True).stdout
+
+
+def tool(name: str) -> str:
+    """A tool beside this Python, in a package that brings it, or on PATH; raises FileNotFoundError."""
+    if found := next(filter(None, (shutil.which(name, path=str(place)) for place in places())), None):
+        return found
+    raise FileNotFoundError(f"{name} is not here")
+
+
+def places() -> Iterator[Path]:
+    """Where programs of Python packages are, those of CUDA and of SPIR-V tools too; then PATH."""
+    for path in map(Path, sys.path):
+        yield path / "nvidia" / "cuda_nvcc" / "bin"
+        yield path / "cmeel.prefix" / "bin"
+    yield Path(sys.executable).parent
+    for path in map(Path, os.get_exec_path()):
+        yield path

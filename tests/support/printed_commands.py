@@ -1,0 +1,212 @@
+"""The printed command of every cell, run by a shell as anyone would, against what was reported."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import subprocess
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import cause_evidence
+from evidence_work import PAIR, Section, Work, alone, home_of
+from places import ROOT
+
+from bot.compiler.diagnostics import failure
+from bot.compiler.sharing.places import without_places
+from bot.core.codec.snapshot_json import from_json
+from bot.core.values.planned import SIDES
+from bot.core.values.snapshot import Cell, Snapshot
+from bot.system.processes import Outcome
+
+SMALL = ("tests/fixtures/binaries/dense.mlir", "tests/fixtures/e2e/models/embedding_norm.mlir")
+FLAGS = (
+    "--iree-opt-level=O0",
+    "--iree-opt-level=O1",
+    "--iree-opt-level=O2",
+    "--iree-opt-level=O3",
+    "--iree-opt-data-tiling",
+    "--iree-dispatch-creation-data-tiling",
+    "--iree-opt-aggressively-propagate-transposes",
+    "--iree-opt-outer-dim-concat=false",
+    "--iree-opt-const-eval=false",
+    "--iree-opt-const-expr-hoisting=false",
+    "--iree-opt-numeric-precision-reduction",
+    "--iree-opt-strip-assertions",
+    "--iree-opt-generalize-matmul",
+    "--iree-dispatch-creation-enable-aggressive-fusion=false",
+    "--iree-dispatch-creation-enable-fuse-horizontal-contractions",
+    "--iree-dispatch-creation-fuse-multi-use=false",
+    "--iree-dispatch-creation-enable-split-reduction",
+    "--iree-dispatch-creation-element-wise-fuse-multi-reduction=false",
+    "--iree-dispatch-creation-enable-early-trunc-fusion",
+    "--iree-dispatch-creation-enable-aggressive-reshape-movement",
+    "--iree-flow-inline-constants-max-byte-length=0",
+    "--iree-flow-inline-constants-max-byte-length=64",
+    "--iree-stream-partitioning-favor=debug",
+    "--iree-stream-partitioning-favor=max-concurrency",
+    "--iree-stream-partitioning-favor=min-peak-memory",
+    "--iree-stream-emulate-memset",
+    "--iree-stream-affinity-solver-max-iterations=1",
+    "--iree-scheduling-optimize-bindings=false",
+    "--iree-global-opt-enable-early-materialization=false",
+    "--iree-util-zero-fill-elided-attrs",
+    "--iree-hal-indirect-command-buffers=false",
+    "--iree-hal-memoization=false",
+    "--iree-hal-link-executables=false",
+    "--iree-hal-substitute-executable-configuration=",
+    "--iree-execution-model=async-internal",
+    "--iree-execution-model=async-external",
+    "--iree-vm-target-index-bits=64",
+    "--iree-vm-target-extension-f64",
+    "--iree-global-opt-propagate-transposes=false",
+    "--iree-llvmcpu-use-fast-min-max-ops",
+    "--iree-llvmcpu-enable-ukernels=all",
+    "--iree-llvmcpu-loop-unrolling",
+    "--iree-codegen-llvmgpu-use-vector-distribution=false",
+    "--iree-global-opt-data-tiling",
+)
+
+
+@dataclass(frozen=True)
+class Checked:
+    """One printed command, run once more.
+
+    Attributes:
+        outcome: `equal`; `noise` (what the cell names as another outcome, or comes now and then); `other`.
+    """
+
+    where: str
+    outcome: str
+    said: str = ""
+
+
+@dataclass(frozen=True)
+class Side:
+    """Reported cells, and how to run their commands.
+
+    Attributes:
+        home: the directory that the printed paths are relative to.
+    """
+
+    name: str
+    snapshot: Snapshot
+    binary: Path
+    home: Path
+
+
+def ran(cell: Cell, side: Side, target: Path) -> tuple[str, str]:
+    """What a shell makes of the printed command: the artifact's digest, or the first diagnostics."""
+    line = cell.command.replace("iree-compile -", f"{side.binary} -", 1)
+    line = line.replace(f"-o {cell.key.model}.vmfb", f"-o {target}")
+    done = subprocess.run(["sh", "-c", line], cwd=side.home, capture_output=True, text=True, check=False)
+    if done.returncode == 0:
+        digest = hashlib.sha256(target.read_bytes()).hexdigest()
+        target.unlink()
+        return digest, ""
+    outcome = Outcome(done.returncode, None, False, without_places(done.stderr), 0, None)
+    return "", failure(outcome, 0).message
+
+
+def check(number: int, cell: Cell, side: Side, scratch: Path) -> Checked:
+    """The printed command against the cell; one that gives something else is asked a few times more."""
+    where = f"{side.name} {cell.key}"
+    wanted = (cell.artifact_digest or "", "" if cell.measured or not cell.failure else cell.failure.message)
+    known = {other.artifact_digest or "" for other in cell.others}
+    seen = []
+    for _ in range(6):
+        seen.append(ran(cell, side, scratch / f"{number}.vmfb"))
+        if seen[-1] == wanted:
+            return Checked(where, "equal" if len(seen) == 1 else "noise", f"after {len(seen)} runs")
+        if seen[-1][0] in known:
+            return Checked(where, "noise", "an outcome that the cell names")
+    return Checked(where, "other", f"reported {wanted}, gave {seen[-1]}")
+
+
+def checked(work: Work, sides: Iterable[Side]) -> list[Checked]:
+    """All cells of these sides, a compile per core."""
+    asked = [(cell, side) for side in sides for cell in side.snapshot.cells if cell.command]
+    work.say(f"{len(asked)} printed commands")
+    with tempfile.TemporaryDirectory(prefix="evidence-") as name, ThreadPoolExecutor(work.jobs) as pool:
+        return list(pool.map(lambda number: check(number, *asked[number], Path(name)), range(len(asked))))
+
+
+def sides_of(work: Work, part: str) -> tuple[Path, list[Side]]:
+    """The report of the two releases of PAIR, and its sides."""
+    out = work.compared(work.folder(part) / "out", "--base", PAIR[0], "--head", PAIR[1])
+    sides = []
+    for name, release in zip(SIDES, PAIR, strict=True):
+        found = from_json((out / f"{name}.json").read_text(encoding="utf-8"))
+        command = next(cell.command for cell in found.cells if cell.command)
+        sides.append(Side(name, found, work.binary(release), home_of(command, work.config.parent)))
+    return out, sides
+
+
+def variations(work: Work, home: Path) -> Iterator[Side]:
+    """Small models under one further flag each, measured by the program; a flag that the release lacks is left out."""
+    (home / "models").mkdir(parents=True, exist_ok=True)
+    for name in SMALL:
+        shutil.copy(ROOT / name, home / "models")
+    binary = work.binary(PAIR[1])
+    for number, flag in enumerate(FLAGS):
+        config, out = home / f"{number}.yml", home / f"{number}.json"
+        config.write_text(json.dumps({"schema": "code-size-config/1", "models": ["models/*.mlir"], "flags": [flag]}))
+        words = ["measure", "--compiler", str(binary), "--config", str(config), "--out", str(out)]
+        work.say(f"{number + 1} of {len(FLAGS)}: {flag}")
+        if replace(work, selectors=work.targets).program(words, home).wait() == 0:
+            yield Side(flag, from_json(out.read_text(encoding="utf-8")), binary, home)
+
+
+def table(found: Sequence[Checked]) -> list[str]:
+    """Counts, and a line for each command that gave something else."""
+    counts = Counter(one.outcome for one in found)
+    lines = [f"{len(found)} commands: {counts['equal']} gave what was reported at once"]
+    lines[0] += f", {counts['noise']} now and then (noise), {counts['other']} something else."
+    lines += [f"- {one.outcome}: `{one.where}` ({one.said[:300]})" for one in found if one.outcome != "equal"]
+    return lines
+
+
+def sound(found: Iterable[Checked]) -> bool:
+    """Whether each command gave what was reported, or what the compiler gives now and then."""
+    return all(one.outcome != "other" for one in found)
+
+
+def commands(work: Work) -> Section:
+    """The cells of two releases."""
+    _, sides = sides_of(work, "commands")
+    found = checked(work, sides)
+    shared = Counter(cell.donor is not None for side in sides for cell in side.snapshot.cells if cell.measured)
+    told = f"{shared[True]} measured cells were resumed from a shared front half, {shared[False]} compiled directly."
+    heading = "## The printed command gives the reported cell"
+    about = f"IREE {PAIR[0]} and {PAIR[1]}, suite {work.suite}. {told}"
+    return Section([heading, "", about, *table(found)], sound(found))
+
+
+def flags(work: Work) -> Section:
+    """Small models under flags, most of which no cell may share a front half under."""
+    sides = list(variations(work, work.folder("flags")))
+    found = checked(work, sides)
+    about = f"{len(sides)} of {len(FLAGS)} flags that {PAIR[1]} knows, two small models, all targets."
+    return Section(["## Under further flags", "", about, *table(found)], sound(found))
+
+
+def causes(work: Work) -> Section:
+    """The headline of every changed cell beside a judgement that shares nothing with the bot."""
+    out, (base, head) = sides_of(work, "causes")
+    report = json.loads((out / "report.json").read_text(encoding="utf-8"))
+    judged = cause_evidence.table(report, base.binary, head.binary, work.jobs)
+    about = (
+        f"IREE {PAIR[0]} → {PAIR[1]}, suite {work.suite}. Each headline of that comparison beside the same judged from "
+        "IR and device code by `tests/support/cause_evidence.py`, which shares no code with the bot, and its share of "
+        "all bytes that moved in the cell."
+    )
+    return Section(["## The cause that is told is the cause of the change", "", about, "", *judged])
+
+
+if __name__ == "__main__":
+    raise SystemExit(alone(commands, __doc__))

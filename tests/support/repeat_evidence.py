@@ -1,0 +1,217 @@
+"""The same comparison twice, and a compiler against itself from machines that differ: nothing may be found.
+
+`python -m repeat_evidence` compares the second release of PAIR with itself: a side that was measured with one job is
+the base of runs from other folders, with caches of their own, on other numbers of processors and with less memory.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from evidence_page import table
+from evidence_work import PAIR, Machine, Section, Work, alone, home_of, require
+from printed_commands import Side, ran
+
+from bot.core.codec.snapshot_json import from_json
+from bot.core.metrics import METRICS
+from bot.core.values.snapshot import Cell, Snapshot
+
+TIMES = frozenset({"compile_cpu_ms", "compile_peak_rss_kib", "phases_ms"})
+EXACT = frozenset(metric.id for metric in METRICS if metric.exact)
+RUNS = 12
+"""Of a command whose cell differed: that often it must be asked before it is believed that it always says the same."""
+SHOWN = 40
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a compiler is held against itself."""
+
+    words: str
+    folder: str
+    jobs: int
+    machine: Machine | None = None
+
+
+BASE = Place("where the base was measured", "one", 1)
+PLACES = (
+    Place("another folder and cache, 2 jobs", "another/folder", 2),
+    Place("a third, 1 processor, 8 GiB of memory a process", "a/third/folder", 1, Machine(1, 8 << 30)),
+    Place("a fourth, 5 jobs side by side", "fourth", 5),
+)
+
+
+def without_times(value: Any) -> Any:
+    """The JSON value without what differs from run to run by nature."""
+    if isinstance(value, dict):
+        return {name: without_times(found) for name, found in value.items() if name not in TIMES}
+    return [without_times(item) for item in value] if isinstance(value, list) else value
+
+
+def differing(one: Path, other: Path) -> Iterator[str]:
+    """Where two JSON files differ beside times, as paths into them."""
+    left, right = (without_times(json.loads(path.read_bytes())) for path in (one, other))
+    yield from _differing(left, right, one.name)
+
+
+def _differing(one: Any, other: Any, path: str) -> Iterator[str]:
+    if isinstance(one, dict) and isinstance(other, dict):
+        for name in sorted({*one, *other}):
+            yield from _differing(one.get(name), other.get(name), f"{path}.{name}")
+    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        for index, pair in enumerate(zip(one, other, strict=True)):
+            yield from _differing(*pair, f"{path}[{index}]")
+    elif one != other:
+        yield f"{path}: {str(one)[:80]} | {str(other)[:80]}"
+
+
+def same(work: Work) -> Section:
+    """One comparison from two empty caches at the same time, with one job and with two."""
+    runs, outs = [], []
+    for jobs, folder in ((1, "one"), (2, "another/folder")):
+        home = work.folder("same", folder)
+        words = ["compare", "--base", PAIR[0], "--head", PAIR[1], "--jobs", str(jobs), "--out", str(home / "out")]
+        runs.append(work.program(words, home, work.empty_cache(home)))
+        outs.append(home / "out")
+    work.say(f"{PAIR[0]} → {PAIR[1]} in two places at once")
+    codes = [run.wait() for run in runs]
+    found = [] if len(set(codes)) == 1 else [f"exit codes {codes}"]
+    for name in ("base.json", "head.json", "report.json"):
+        found += differing(outs[0] / name, outs[1] / name)
+    about = (
+        f"IREE {PAIR[0]} → {PAIR[1]}, suite {work.suite}, from two empty caches, with 1 and 2 jobs, in two folders, at "
+        "the same time. Beside times and memory, `base.json`, `head.json` and `report.json` differ in "
+    )
+    told = f"{len(found)} places:" if found else "nothing."
+    lines = ["## The same comparison gives the same report", "", about + told]
+    return Section([*lines, *(f"- `{line}`" for line in found[:SHOWN])], not found)
+
+
+# A compiler against itself.
+
+
+@dataclass(frozen=True)
+class Held:
+    """A report of a compiler against itself.
+
+    Attributes:
+        differing: `MODEL on TARGET` → what of the cell is not the same.
+        findings: `MODEL on TARGET` of each alarm.
+    """
+
+    words: str
+    states: Mapping[str, int]
+    differing: Mapping[str, str]
+    findings: Sequence[str]
+
+
+def name_of(row: Mapping[str, Any]) -> str:
+    """A cell as the page calls it."""
+    return f"{row['model']} on {row['target']}"
+
+
+def difference(cell: Mapping[str, Any]) -> str:
+    """What is not the same in a cell of a report; empty where all of it is."""
+    if cell["state"] in ("same", "broken"):
+        told = [f"{cell[name]['base']} | {cell[name]['head']}" for name in ("status", "failure") if unlike(cell[name])]
+        told += ["the artifacts are other bytes"] * (cell["identical"] is False)
+        told += [name for name, one in cell["metrics"].items() if name in EXACT and unlike(one)]
+        return ", ".join(told)
+    excused = cell["state"] == "unmeasured" and set(cell["status"].values()) == {"unsupported"}
+    return "" if excused else cell["state"]
+
+
+def unlike(pair: Mapping[str, Any]) -> bool:
+    """Whether the two sides of a pair are not equal."""
+    return bool(pair["base"] != pair["head"])
+
+
+def held(words: str, report: Mapping[str, Any]) -> Held:
+    """What a report says of two sides that are one."""
+    excused = [cell["state"] == "unmeasured" and not difference(cell) for cell in report["cells"]]
+    named = zip(report["cells"], excused, strict=True)
+    states = Counter("unsupported" if one else cell["state"] for cell, one in named)
+    found = {name_of(cell): difference(cell) for cell in report["cells"]}
+    alarms = [name_of(one) for one in report["verdict"]["findings"] if not one["known"]]
+    return Held(words, states, {name: told for name, told in found.items() if told}, alarms)
+
+
+def measured(work: Work) -> Snapshot:
+    """The compiler's cells, measured with one job in a cache of its own."""
+    home = work.folder("noise", BASE.folder)
+    words = ["measure", "--compiler", PAIR[1], "--jobs", str(BASE.jobs), "--out", str(home / "base.json")]
+    work.say(f"{PAIR[1]}: {BASE.words}")
+    require(work.program(words, home, work.empty_cache(home)), words)
+    return from_json((home / "base.json").read_text(encoding="utf-8"))
+
+
+def against(work: Work, place: Place, base: str) -> tuple[Held, Snapshot]:
+    """The same compiler measured in another place and compared with the base side, as a pull request does it."""
+    home = work.folder("noise", place.folder)
+    words = ["compare", "--base", base, "--head", PAIR[1], "--jobs", str(place.jobs), "--out", str(home / "out")]
+    work.say(f"{PAIR[1]} against itself: {place.words}")
+    require(work.program(words, home, work.empty_cache(home), place.machine), words)
+    report = json.loads((home / "out" / "report.json").read_text(encoding="utf-8"))
+    return held(place.words, report), from_json((home / "out" / "head.json").read_text(encoding="utf-8"))
+
+
+def unrepeated(cell: Cell, side: Side, runs: int = RUNS) -> bool:
+    """Whether the printed command alone, run again and again, gives more than one artifact or message."""
+    seen = set()
+    with tempfile.TemporaryDirectory(prefix="evidence-") as name:
+        for _ in range(runs):
+            seen.add(ran(cell, side, Path(name) / "a.vmfb"))
+            if len(seen) > 1:
+                return True
+    return False
+
+
+def told(names: Iterable[str], noisy: Mapping[str, str]) -> Iterator[str]:
+    """A line for each cell that differed somewhere, or was seen to give several artifacts."""
+    for name in sorted({*names, *noisy}):
+        yield f"- {'noise' if name in noisy else 'difference'}: `{name}`{noisy.get(name, '')}"
+
+
+def noise_lines(found: Sequence[Held], noisy: Mapping[str, str]) -> tuple[list[str], bool]:
+    """The table, the cells by name, and whether all that differed is the compiler's own."""
+    rows = []
+    for one in found:
+        counts = [str(one.states.get(state, 0)) for state in ("same", "broken", "unsupported")]
+        unsure = sum(name in noisy for name in one.differing)
+        rows.append([one.words, *counts, str(len(one.differing) - unsure), str(unsure), str(len(one.findings))])
+    head = ["head measured", "same", "broken alike", "unsupported", "differ without noise", "noise", "alarms"]
+    names = {name for one in found for name in (*one.differing, *one.findings)}
+    return [*table(head, rows), "", *told(names, noisy)], names <= set(noisy)
+
+
+def noise(work: Work, places: Sequence[Place] = PLACES, repeats: Callable[[Cell, Side], bool] = unrepeated) -> Section:
+    """A compiler against itself from all places; what differs is asked by its printed command alone."""
+    base = measured(work)
+    path = str(work.folder("noise", BASE.folder) / "base.json")
+    again = Place("the same place and cache, both sides", BASE.folder, BASE.jobs)
+    seen = [against(work, again, PAIR[1]), *(against(work, place, path) for place in places)]
+    side = Side("base", base, work.binary(PAIR[1]), work.config.parent)
+    noisy = {str(cell.key): " (an outcome that its cell names)" for _, one in seen for cell in one.cells if cell.others}
+    names = {name for one, _ in seen for name in (*one.differing, *one.findings)} - set(noisy)
+    for cell in base.cells:
+        if str(cell.key) in names and cell.command:
+            work.say(f"{cell.key} differs: its command is run up to {RUNS} times")
+            home = home_of(cell.command, side.home)
+            if repeats(cell, Side(side.name, base, side.binary, home)):
+                noisy[str(cell.key)] = " (its printed command alone gives several outcomes)"
+    lines, sound = noise_lines([one for one, _ in seen], noisy)
+    about = (
+        f"IREE {PAIR[1]}, suite {work.suite}: measured with 1 job, and compared with what it gives elsewhere. A cell "
+        "is noise where its printed command alone, run in a shell, does not repeat itself."
+    )
+    return Section(["## A compiler against itself gives nothing", "", about, "", *lines], sound)
+
+
+if __name__ == "__main__":
+    raise SystemExit(alone(noise, __doc__))
