@@ -1,13 +1,13 @@
 """Owns what of two cells may be held against each other: a figure counts only where both sides made it the same way.
 
 Machine code of cuda is the assembler's as much as the compiler's: figures of two versions of it, or of one side that
-had none, say nothing of the change. And a metric that base does not even name is younger than the program that measured
-it: it did not come with the change. One that head does not name is lost, as a snapshot must not be able to hide it.
+had none, say nothing of the change. And a metric that one side does not even name is younger than the program that
+measured it: it did not come or go with the change. `other_version` says so, as nothing must be able to hide a figure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from msgspec import structs
@@ -38,7 +38,7 @@ FIRST = frozenset(
     ]
 )
 """Metrics that every version has measured."""
-TOO_OLD = "base was measured by a version of code-size-bot that did not measure it"
+TOO_OLD = "one side was measured by a version of code-size-bot that did not measure it"
 
 
 def comparable(base: Cell | None, head: Cell | None) -> tuple[Cell | None, Cell | None]:
@@ -48,8 +48,19 @@ def comparable(base: Cell | None, head: Cell | None) -> tuple[Cell | None, Cell 
     if base.assembler != head.assembler:
         why = f"not compared: base has {_made_by(base)}, head {_made_by(head)}"
         base, head = _without_machine_code(base, why), _without_machine_code(head, why)
-    young = head.metrics.keys() - base.metrics.keys() - FIRST
+    young = (head.metrics.keys() ^ base.metrics.keys()) - FIRST
     return (_without(base, young, TOO_OLD), _without(head, young, TOO_OLD)) if young else (base, head)
+
+
+def other_version(base: Iterable[Cell], head: Iterable[Cell]) -> str:
+    """Which metrics are not compared because one side does not name them; empty where there are none."""
+    left, right = ({id_ for cell in side if cell.measured for id_ in cell.metrics} for side in (base, head))
+    lacking = {side: sorted(ids - FIRST) for side, ids in (("base", right - left), ("head", left - right))}
+    if not (left and right):
+        return ""
+    words = "was measured by another version of this program, without"
+    told = [f"{side} {words} {', '.join(ids)}" for side, ids in lacking.items() if ids]
+    return f"not compared: {'; '.join(told)}" if told else ""
 
 
 def _made_by(cell: Cell) -> str:

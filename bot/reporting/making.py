@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from bot.core.comparable import other_version
 from bot.core.rules.delta import CellDelta, diff
 from bot.core.rules.merging import nothing_in_common, unmeasured_models
 from bot.core.rules.policy import judge
@@ -83,7 +84,7 @@ def _notes(base: Snapshot, head: Snapshot, deltas: Sequence[CellDelta]) -> tuple
         for delta in deltas
         if delta.unstable and delta.state != "same"
     )
-    return (*unmeasured_models(base, head), *unstable)
+    return (*filter(None, [other_version(base.cells, head.cells)]), *unmeasured_models(base, head), *unstable)
 
 
 def _once(head: Snapshot, verdict: Verdict) -> tuple[str, ...]:

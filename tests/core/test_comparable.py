@@ -5,7 +5,7 @@ from __future__ import annotations
 from replacing import replace
 from strategies import plain_snapshot
 
-from bot.core.comparable import ASSEMBLED, FIRST, TOO_OLD, comparable
+from bot.core.comparable import ASSEMBLED, FIRST, TOO_OLD, comparable, other_version
 from bot.core.metrics import METRIC_IDS
 from bot.core.rules.delta import diff
 from bot.core.rules.policy import LevelSpec, Ratio, Rule, judge
@@ -53,12 +53,16 @@ def test_outcomes_of_other_compiles_lose_it_too() -> None:
     assert base is not None and base.others[0].metrics["sass_bytes"] is None
 
 
-def test_a_metric_that_the_version_which_measured_base_did_not_have_did_not_come() -> None:
+def test_a_metric_of_a_later_version_did_not_come_or_go_and_the_report_says_so() -> None:
     old, new = replace(made(None), metrics=OLD), replace(made(None), metrics={**OLD, "vgprs_max": 42})
-    (delta,) = diff(side(old), side(new))
-    assert (delta.metrics["vgprs_max"].base, delta.metrics["vgprs_max"].head) == (None, None)
-    assert delta.state == "same" and judge([delta], RULES).findings == ()
-    assert delta.head is not None and delta.head.reasons["vgprs_max"] == TOO_OLD
+    for (base, head), lacking in (((old, new), "base"), ((new, old), "head")):
+        (delta,) = diff(side(base), side(head))
+        assert (delta.metrics["vgprs_max"].base, delta.metrics["vgprs_max"].head) == (None, None)
+        assert delta.state == "same" and judge([delta], RULES).findings == ()
+        assert delta.head is not None and delta.head.reasons["vgprs_max"] == TOO_OLD
+        said = f"not compared: {lacking} was measured by another version of this program, without vgprs_max"
+        assert other_version([base], [head]) == said
+    assert other_version([new], [new]) == other_version([], [new]) == ""
 
 
 def test_a_value_that_is_lost_or_won_still_counts() -> None:

@@ -125,14 +125,6 @@ def test_what_counts_as_a_change(status: str, changes: dict[str, object], state:
     assert state_of(base, head) == state_of(head, base) == state
 
 
-def test_a_metric_that_base_was_not_measured_with_is_no_change_and_one_that_head_lacks_is_lost() -> None:
-    fewer, more = (with_cell(metrics={"artifact_bytes": 1000, **others}) for others in ({}, {"fills": 5}))
-    later, lost = only(diff(fewer, more)), only(diff(more, fewer))
-    assert later and lost
-    assert (later.state, later.metrics["fills"].head) == ("same", None)
-    assert (lost.state, lost.metrics["fills"].base, lost.metrics["fills"].head) == ("changed", 5, None)
-
-
 @pytest.mark.parametrize(
     ("base", "head", "identical"),
     [("d", "d", True), ("d", "e", False), ("d", None, None), (None, "d", None), (None, None, None)],

@@ -64,7 +64,16 @@ DISTRIBUTION = {
 # compiler's bindings by name, once it knows where they are.
 SCRIPT, SIBLINGS = (
     "bot.readers.ir_worker.ir_worker",
-    ("ir_bindings", "ir_contents", "ir_kinds", "ir_locations", "ir_operations", "ir_program", "ir_strategies"),
+    (
+        "ir_bindings",
+        "ir_contents",
+        "ir_kinds",
+        "ir_locations",
+        "ir_memory",
+        "ir_operations",
+        "ir_program",
+        "ir_strategies",
+    ),
 )
 
 SOURCES = {
