@@ -16,6 +16,7 @@ EXIT_CODES = {
     "BotError": 2,
     "UsageError": 2,
     "ConfigError": 2,
+    "NotConfigured": 2,
     "InputError": 2,
     "OutputError": 2,
     "MalformedBinary": 2,
