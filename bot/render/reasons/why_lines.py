@@ -56,7 +56,7 @@ def held(facts: Facts, shown: Listing[Line]) -> str:
 
 
 def cause_of(facts: Facts, shown: Listing[Line], key: CellKey) -> str:
-    """`cause 2 (93 % of its change)`: the root cause with most of a cell's bytes; in words where it is not shown."""
+    """`cause 2 (93 % of the artifact's change)`: the root cause with most of a cell's bytes; in words where it is not shown."""
     sizes = [(root.by_cell.get(key, 0), -place) for place, root in enumerate(facts.report.root_causes, 1)]
     size, place = max(sizes, default=(0, 0))
     if not size:
@@ -67,7 +67,7 @@ def cause_of(facts: Facts, shown: Listing[Line], key: CellKey) -> str:
         if -place <= len(shown.items)
         else f"largest part: {clean(root.what.partition(', with ')[0], _SHORT_WHAT)}"
     )
-    return f"{named} ({100 * size // sum(size for size, _ in sizes)} % of its change)"
+    return f"{named} ({100 * size // sum(size for size, _ in sizes)} % of the artifact's change)"
 
 
 def _root_said(facts: Facts, root: RootCause) -> Phrase:
