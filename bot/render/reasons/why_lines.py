@@ -56,7 +56,7 @@ def held(facts: Facts, shown: Listing[Line]) -> str:
 
 
 def cause_of(facts: Facts, shown: Listing[Line], key: CellKey) -> str:
-    """`cause 2 (93 % of the artifact's change)`: the root cause with most of a cell's bytes; in words where it is not shown."""
+    """`cause 2 (93 % of the artifact's change)`: the one with most of a cell's bytes, in words if not shown."""
     sizes = [(root.by_cell.get(key, 0), -place) for place, root in enumerate(facts.report.root_causes, 1)]
     size, place = max(sizes, default=(0, 0))
     if not size:

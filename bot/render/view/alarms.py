@@ -169,7 +169,7 @@ def _more(others: Sequence[Finding]) -> str:
 def _short(facts: Facts, finding: Finding) -> str:
     """`executables +2`."""
     if finding.metric is None:
-        return finding.limit.replace("-", " ")
+        return clean(finding.limit).replace("-", " ")
     metric = METRIC_BY_ID[finding.metric]
     label = facts.label(metric, finding.key)
     if finding.kind == "limit":

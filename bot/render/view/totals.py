@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from bot.core.metrics import METRIC_BY_ID
 from bot.core.rules.delta import CellDelta, MetricDelta
 from bot.core.values.verdict import Finding
-from bot.render.text.escape import clip
+from bot.render.text.escape import clean, clip
 from bot.render.text.filters import percent, relative, signed
 from bot.render.text.phrase import Phrase, code, phrase
 from bot.render.view.facts import MARKS, Facts, broken_alike, mark_of, whole_of, worst_first
@@ -103,7 +103,7 @@ def _worst(facts: Facts, finding: Finding) -> Phrase:
     """``❌ +66.5 % `m` ``; where it is not the artifact, of what."""
     mark = "💥" if finding.limit == "newly-broken" and not finding.accepted else MARKS[mark_of(finding)]
     if finding.metric is None:
-        what = finding.limit.replace("-", " ")
+        what = clean(finding.limit).replace("-", " ")
     else:
         label = (
             "" if finding.metric == "artifact_bytes" else f"{facts.label(METRIC_BY_ID[finding.metric], finding.key)} "
