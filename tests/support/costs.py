@@ -49,7 +49,7 @@ def rows(suite: str, cores_used: int) -> Iterator[str]:
             wall, cpu = run(config, folder, cores_used)
             cells = megabytes(folder / "cache", skip="toolchains")
             compiler = megabytes(folder / "cache" / "toolchains")
-            yield f"| {suite}, {what} | {wall:.1f} | {cpu:.1f} | {cells:,.0f} | {compiler:,.0f} |"
+            yield f"| {suite}, {what} | {wall:.2f} | {cpu:.2f} | {cells:,.0f} | {compiler:,.0f} |"
 
 
 def main() -> None:
