@@ -193,6 +193,12 @@ def test_noise_names_all_that_was_seen_on_each_side() -> None:
     )
 
 
+def test_artifacts_of_one_size_are_told_as_such() -> None:
+    one = with_cell(artifact_digest="a" * 64, others=(Outcome("ok", {"artifact_bytes": 1000}, "b" * 64),))
+    found = only(diff(one, with_cell(artifact_digest="c" * 64)))
+    assert found and found.noise == "not deterministic: the same command gives on base 2 artifacts of 1,000 B"
+
+
 def test_a_refusal_that_always_comes_is_not_hidden_by_noise() -> None:
     assert compared(gave(310, 246), gave(None)).state == "newly-broken"
     assert compared(gave(310, 246), gave(310, status="over-stack-limit")).state == "newly-broken"
