@@ -6,12 +6,11 @@ stands before a patch, so that the same text is a commit message.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bot.compiler.tools.probe import RENAMED
+from bot.compiler.tools.probe import flags_of
 from bot.core.values.explanation import Explanation
 from bot.core.values.planned import Model, PlannedCell
 from bot.core.values.snapshot import Cell, CellKey, Snapshot
@@ -25,7 +24,6 @@ from bot.render.text.escape import clean
 from bot.reporting.making import reported
 from bot.system.processes import Cancel
 
-_NEW_NAME = dict(RENAMED)
 _WHY_CHARACTERS = 300
 
 
@@ -91,21 +89,13 @@ def _number(module: SuiteModule, golden: Golden, cell: Cell | None) -> tuple[int
         return None, "not measured"
     if cell.status != "ok":
         return None, cell.failure.first_line if cell.failure else cell.status
-    if _flags(cell.command) != _flags(PlannedCell(Model("", "", "", "", 0), module.target).command()):
+    if flags_of(cell.command) != flags_of(PlannedCell(Model("", "", "", "", 0), module.target).command()):
         return None, "measured with other flags than the module's"
     metric = METRIC_OF[golden.key]
     numbers = [outcome.metrics.get(metric) for outcome in (cell.outcome, *cell.others) if outcome.status == "ok"]
     if None in numbers:
         return None, cell.reasons.get(metric, "not known")
     return max(number for number in numbers if number is not None), ""
-
-
-def _flags(command: str) -> list[str]:
-    """The flags of a printed command, under their newest names."""
-    words = shlex.split(command)
-    options = words[words.index("-") + 1 : len(words) - 1 - words[::-1].index("-o")] if "-" in words else []
-    parts = (word.partition("=") for word in options)
-    return [f"{_NEW_NAME.get(name, name)}{equals}{value}" for name, equals, value in parts]
 
 
 def _explained(config: Config, sides: Mapping[str, Snapshot]) -> Mapping[CellKey, Explanation]:

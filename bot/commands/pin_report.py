@@ -14,11 +14,10 @@ from bot.core.values.verdict import Verdict
 from bot.core.values.whole_report import Report
 from bot.errors import UsageError
 from bot.inputs.config import load_config
-from bot.measurement.between import Steps, measure_between, offered_between, spread
+from bot.measurement.between import Steps, way_between
 from bot.measurement.prepare import Request, Show, is_snapshot, prepare, repository_at
 from bot.measurement.run import SidePlan
 from bot.render.markdown.comment import render_pin
-from bot.render.text.filters import plural
 from bot.reporting.making import reported, require_verdict
 from bot.reporting.steps import stepped
 from bot.reporting.writing import write_report
@@ -69,22 +68,17 @@ def _no_release(option: str) -> UsageError:
 def _with_steps(made: Report, found: BothSides, request: Request, most: Steps, show: Show, cancel: Cancel) -> Report:
     config = load_config(request.config)
     places, repository = Places(config.compiler.find_links), repository_at(request.config, cancel)
-    ends = _releases(found.sides)
-    between = offered_between(found.sides, places, cancel)
-    names = spread(between, most)
-    show.say(f"{plural(len(between), 'release')} between {ends[0]} and {ends[1]}, {len(names)} measured")
+    _require_releases(found.sides)
 
     def plan(release: str) -> SidePlan:
         sought = Sought(f"{PROJECT}=={release}")
         return prepare("head", sought, request, config, repository, show, cancel)
 
-    middle = measure_between(names, found.sides["base"], plan, request, found.rules, show, cancel)
-    way = [(ends[0], found.sides["base"]), *middle, (ends[1], found.sides["head"])]
-    return stepped(made, way, between, found.rules, TextStore(request.cache).load)
+    way, offered = way_between(found.sides, most, places, plan, request, found.rules, show, cancel)
+    return stepped(made, way, offered, found.rules, TextStore(request.cache).load)
 
 
-def _releases(sides: Mapping[str, Snapshot]) -> tuple[str, str]:
-    found = {side: release_in(snapshot.compiler.spec) for side, snapshot in sides.items()}
-    if found["base"] and found["head"]:
-        return found["base"], found["head"]
-    raise _no_release(next(option for side, option in _OPTIONS.items() if not found[side]))
+def _require_releases(sides: Mapping[str, Snapshot]) -> None:
+    for side, option in _OPTIONS.items():
+        if release_in(sides[side].compiler.spec) is None:
+            raise _no_release(option)

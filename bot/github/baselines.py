@@ -49,10 +49,7 @@ def stored_at(
 def nearest_costs(services: Services, store: Store, side: Opened) -> Costs | None:
     """What the cells cost in the nearest stored snapshot, whatever that was measured with; None without any."""
     try:
-        at: dict[str, list[Entry]] = {}
-        for entry in store.entries():
-            if entry.report_id == side.config.report_id:
-                at.setdefault(entry.sha, []).append(entry)
+        at = by_commit(store, side.config.report_id)
         if not at:
             return None
         line = (side.wanted.sha, *services.git.ancestors(side.wanted.sha, side.config.baseline.ancestors))
@@ -63,6 +60,15 @@ def nearest_costs(services: Services, store: Store, side: Opened) -> Costs | Non
     except BotError as error:
         services.show.say(f"cells are spread by size, as stored costs could not be read: {error.line}")
         return None
+
+
+def by_commit(store: Store, report_id: str) -> dict[str, list[Entry]]:
+    """Commit → what is stored of it under this report id."""
+    at: dict[str, list[Entry]] = {}
+    for entry in store.entries():
+        if entry.report_id == report_id:
+            at.setdefault(entry.sha, []).append(entry)
+    return at
 
 
 def _whole(services: Services, store: Store, entries: Iterable[Entry]) -> Iterator[Snapshot]:

@@ -6,18 +6,17 @@ may be of the commits in between; these are told with it.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from msgspec import structs
 
-from bot.compiler.tools.probe import OTHER_NAME
+from bot.compiler.tools.probe import flags_of
 from bot.core.rules.baseline import Entry, between
 from bot.core.values.planned import PlannedCell
 from bot.core.values.snapshot import Cell, Snapshot
 from bot.core.values.whole_report import Baseline
-from bot.github.baselines import loaded
+from bot.github.baselines import by_commit, loaded
 from bot.github.opening import Opened
 from bot.github.services import Services
 from bot.inputs.config import Config
@@ -63,10 +62,7 @@ def nearest(services: Services, store: Store, side: Opened) -> Nearest | None:
 
 def _stored(services: Services, store: Store, side: Opened) -> Iterator[tuple[Entry, Snapshot]]:
     """Those of the base's ancestors, nearest first, of one commit the newest first."""
-    at: dict[str, list[Entry]] = {}
-    for entry in store.entries():
-        if entry.report_id == side.config.report_id:
-            at.setdefault(entry.sha, []).append(entry)
+    at = by_commit(store, side.config.report_id)
     left = _MOST_LOADED
     ancestors = services.git.ancestors(side.wanted.sha, side.config.baseline.ancestors) if at else ()
     for sha in ancestors:
@@ -94,22 +90,7 @@ def _is_alike(cell: Cell, found: Snapshot, planned: PlannedCell) -> bool:
     if cell.status == "unsupported" or planned.target.unsupported:
         return cell.status == "unsupported" and bool(planned.target.unsupported)
     lifted = cell.status == "over-stack-limit"
-    return _flags(cell.command) == _flags(planned.command(lifted=lifted))
-
-
-def _flags(command: str) -> list[str]:
-    """The compiler's, each by one of its names: without the input, which may have another folder."""
-    try:
-        words = shlex.split(command)
-    except ValueError:
-        return []
-    start = words.index("iree-compile") + 1 if "iree-compile" in words else len(words)
-    return [_one_name(word) for word in words[start : words.index("-o", start) if "-o" in words[start:] else None]]
-
-
-def _one_name(flag: str) -> str:
-    name, equals, value = flag.partition("=")
-    return f"{min(name, OTHER_NAME.get(name, name))}{equals}{value}"
+    return flags_of(cell.command) == flags_of(planned.command(lifted=lifted))
 
 
 def _others(chosen: Planned, snapshot: Snapshot) -> tuple[str, ...]:

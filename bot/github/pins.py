@@ -11,9 +11,8 @@ from bot.errors import BotError, Interrupted
 from bot.github.opening import Opened
 from bot.github.services import Services
 from bot.inputs.config import Config
-from bot.measurement.between import measure_between, offered_between, spread
+from bot.measurement.between import way_between
 from bot.measurement.run import SidePlan
-from bot.render.text.filters import plural
 from bot.render.view.changes import changes
 from bot.render.view.facts import build_facts
 from bot.reporting.steps import stepped
@@ -29,22 +28,18 @@ def told_as_pin(made: Report, services: Services, head: Opened, rules: Config) -
         return made
     pinned = replace(made, pin=True)
     try:
-        return _stepped(pinned, [end or "" for end in ends], services, head, rules)
+        return _stepped(pinned, services, head, rules)
     except Interrupted:
         raise
     except BotError as error:
         return replace(pinned, notes=(*pinned.notes, f"releases between the two were not measured: {error.line}"))
 
 
-def _stepped(made: Report, ends: list[str], services: Services, head: Opened, rules: Config) -> Report:
+def _stepped(made: Report, services: Services, head: Opened, rules: Config) -> Report:
     sides, show, cancel = {"base": made.base, "head": made.head}, services.show, services.cancel
-    between = offered_between(sides, head.places, cancel)
-    names = spread(between, services.inputs.steps)
-    show.say(f"{plural(len(between), 'release')} between {ends[0]} and {ends[1]}, {len(names)} measured")
 
     def plan(release: str) -> SidePlan:
         return head.plan("head", services, release=release)
 
-    middle = measure_between(names, made.base, plan, services.request, rules, show, cancel)
-    way = [(ends[0], made.base), *middle, (ends[1], made.head)]
-    return stepped(made, way, between, rules, TextStore(services.request.cache).load)
+    way, offered = way_between(sides, services.inputs.steps, head.places, plan, services.request, rules, show, cancel)
+    return stepped(made, way, offered, rules, TextStore(services.request.cache).load)

@@ -11,19 +11,11 @@ from bot.errors import CompilerUnavailable, UsageError
 from bot.inputs.config import Config
 from bot.measurement.prepare import Request, Show, measured
 from bot.measurement.run import SidePlan
+from bot.render.text.filters import plural
 from bot.system.processes import Cancel
 
 Steps = int | None
 """How many of them are looked at; None for all."""
-
-
-def offered_between(sides: Mapping[str, Snapshot], places: Places, cancel: Cancel) -> tuple[str, ...]:
-    """The releases strictly between base and head, in this order; empty where a side is no release.
-
-    Raises CompilerUnavailable where there is no list of releases.
-    """
-    ends = [release_in(sides[side].compiler.spec) for side in ("base", "head")]
-    return between(ends[0], ends[1], places, cancel) if ends[0] and ends[1] else ()
 
 
 def spread(names: Sequence[str], most: Steps) -> tuple[str, ...]:
@@ -33,7 +25,7 @@ def spread(names: Sequence[str], most: Steps) -> tuple[str, ...]:
     return tuple(names[(number + 1) * (len(names) + 1) // (most + 1) - 1] for number in range(most))
 
 
-def measure_between(
+def _measure_between(
     names: Sequence[str],
     base: Snapshot,
     plan: Callable[[str], SidePlan],
@@ -57,3 +49,33 @@ def measure_between(
             continue
         found.append((name, measured([ready], {"base": before}, request, rules, show, cancel)["head"]))
     return found
+
+
+Way = list[tuple[str, Snapshot]]
+"""Releases and their snapshots, from base to head."""
+
+
+def way_between(
+    sides: Mapping[str, Snapshot],
+    most: Steps,
+    places: Places,
+    plan: Callable[[str], SidePlan],
+    request: Request,
+    rules: Config,
+    show: Show,
+    cancel: Cancel,
+) -> tuple[Way, tuple[str, ...]]:
+    """The way from base to head over the releases that are looked at, and all that are offered between the two.
+
+    Args:
+        sides: both of a release (`release_in`).
+        plan: a release → the side, ready to be measured, as `head`.
+
+    Raises CompilerUnavailable where there is no list of releases.
+    """
+    first, last = (release_in(sides[side].compiler.spec) or "" for side in ("base", "head"))
+    offered = between(first, last, places, cancel)
+    names = spread(offered, most)
+    show.say(f"{plural(len(offered), 'release')} between {first} and {last}, {len(names)} measured")
+    middle = _measure_between(names, sides["base"], plan, request, rules, show, cancel)
+    return [(first, sides["base"]), *middle, (last, sides["head"])], offered

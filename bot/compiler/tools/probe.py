@@ -8,6 +8,7 @@ all other options of the default configuration have one name.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -145,3 +146,21 @@ def _known_name(flag: str, known: Callable[[str], bool]) -> str:
         return flag
     other = f"{OTHER_NAME[option]}{equals}{value}"
     return other if known(other) else flag
+
+
+def flags_of(command: str) -> list[str]:
+    """What a printed command gives the compiler, each option by one of its names; empty for what cannot be read.
+
+    Without the file of the input, which may have another folder, and that of the output.
+    """
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return []
+    start = words.index("iree-compile") + 1 if "iree-compile" in words else len(words)
+    return [_one_name(word) for word in words[start : words.index("-o", start) if "-o" in words[start:] else None]]
+
+
+def _one_name(flag: str) -> str:
+    name, equals, value = flag.partition("=")
+    return f"{min(name, OTHER_NAME.get(name, name))}{equals}{value}"
