@@ -1,0 +1,1 @@
+"""What folding executables gave, as values."""
