@@ -206,6 +206,24 @@ def compile_front(kit: Kit, argv: Sequence[str], source: Source, *, measuring: b
         )
 
 
+def compile_to(kit: Kit, argv: Sequence[str], source: Source) -> str | Failure:
+    """The text that the compile ends with, of flags that end it before there is an artifact."""
+    with temporary_directory("cell-", kit.scratch) as directory:
+        outcome = _invoke(kit, argv, source, directory, measuring=False)
+        text = _text(directory / _ARTIFACT)
+        return text if outcome.ok and text is not None else failure(outcome, kit.timeout_seconds)
+
+
+def artifact_of(kit: Kit, argv: Sequence[str], source: Source, out: Path) -> Failure | None:
+    """Write the artifact, and measure nothing; the failure where there is none."""
+    with temporary_directory("cell-", kit.scratch) as directory:
+        outcome = _invoke(kit, argv, source, directory, measuring=False)
+        if not outcome.ok or not (directory / _ARTIFACT).is_file():
+            return failure(outcome, kit.timeout_seconds)
+        out.write_bytes((directory / _ARTIFACT).read_bytes())
+        return None
+
+
 def _collect(kit: Kit, argv: Sequence[str], directory: Path, outcome: Outcome, front: Front | None) -> Compiled:
     peaks = (outcome.peak_rss_kib, front.peak_rss_kib if front else None)
     compiled = Compiled(

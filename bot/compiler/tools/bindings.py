@@ -27,11 +27,11 @@ class Bindings:
         self._worker: Worker | None = None
         self._lock = threading.Lock()
 
-    def ask(self, operation: str, **paths: str) -> str | None:
+    def ask(self, operation: str, **fields: object) -> str | None:
         """The worker's answer as JSON text (`{"error": …}` included); None where there are no bindings."""
         if self._root is None:
             return None
-        request = json.dumps({"op": operation, **paths})
+        request = json.dumps({"op": operation, **fields})
         with self._lock:
             worker = self._started()
             answer = worker.ask(request, self._cancel, self._timeout_seconds) if worker else None

@@ -1,0 +1,46 @@
+"""Owns which executables of a program could become one, level by level."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from fold_members import EXECUTABLE, LEVELS, Member, Unfit, member_of
+
+Groups = dict[str, list[list[str]]]
+
+
+def read(module: Any) -> tuple[dict[str, Member], dict[str, str]]:
+    """The executables by name that have the form that fusion gives, and why the others have not."""
+    members: dict[str, Member] = {}
+    unfit: dict[str, str] = {}
+    for op in list(module.body.operations):
+        if op.operation.name != EXECUTABLE:
+            continue
+        try:
+            member = member_of(op.operation)
+            members[member.name] = member
+        except Unfit as error:
+            unfit[op.operation.attributes["sym_name"].value] = str(error)
+    return members, unfit
+
+
+def partition(members: Iterable[Member], level: str) -> list[list[Member]]:
+    """All members, those of one key together, in the program's order."""
+    found: dict[Any, list[Member]] = {}
+    for member in members:
+        found.setdefault(member.key(LEVELS[level]), []).append(member)
+    return list(found.values())
+
+
+def classes(members: Sequence[Member], free: frozenset[str]) -> int:
+    """How many kinds there are of executables, where what is free does not count."""
+    return len({member.key(free) for member in members})
+
+
+def groups(members: Sequence[Member]) -> Groups:
+    """Level → names of the executables that could become one there; groups of two and more."""
+    return {
+        level: [[member.name for member in group] for group in partition(members, level) if len(group) > 1]
+        for level in LEVELS
+    }

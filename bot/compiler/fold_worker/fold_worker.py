@@ -1,0 +1,95 @@
+"""Folds executables of a program at the end of the flow phase, with the compiler's own MLIR bindings.
+
+A stand-alone script (`python fold_worker.py WHEEL_ROOT`) that answers all that `bot/readers/ir_worker/ir_worker.py` does,
+and beside that, one JSON object per line:
+
+    {"op": "groups", "flow": PATH}
+        → {"entries": {executable: its entry point}, "unfit": {executable: why it cannot be folded},
+           "groups": {"identical", "constants", "offsets", "static-shapes": [[executable, two or more]]}: executables
+           that differ in nothing but what the level and those before it allow,
+           "classes": {"constants", "shapes", "both": how many kinds of executables there are where that is erased}}
+    {"op": "fold", "flow": PATH, "out": PATH, "groups": [[executable]]}
+        → {"folded": [{"members": [executable], "operands": [type]}],
+           "left": [{"members": [executable], "why": text}], "executables": how many there are now}:
+           `out` has the program with each group made one, verified; where nothing was folded, the very text of `flow`
+    a program that does not verify → {"error": "one line with the operation that broke"}
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+sys.path.append(str(Path(__file__).resolve().parents[2] / "readers" / "ir_worker"))
+
+if TYPE_CHECKING:
+    from bot.compiler.fold_worker.fold_groups import classes, groups, read
+    from bot.compiler.fold_worker.fold_members import LEVELS, SHAPES_ALONE, Unfit
+    from bot.compiler.fold_worker.fold_rewrite import executables, fold
+    from bot.readers.ir_worker import ir_worker
+else:
+    import ir_worker
+    from fold_groups import classes, groups, read
+    from fold_members import LEVELS, SHAPES_ALONE, Unfit
+    from fold_rewrite import executables, fold
+
+Answer = dict[str, Any]
+
+
+class Folder(ir_worker.Worker):
+    """Answers what the reader of IR does, and folds."""
+
+    def __init__(self, ir: Any) -> None:
+        super().__init__(ir)
+        self.answers.update(groups=self.groups, fold=self.fold)
+
+    def groups(self, request: Answer) -> Answer:
+        """Which executables could become one."""
+        module = self._load(request["flow"])
+        members, unfit = read(module)
+        every = list(members.values())
+        erased = {"constants": LEVELS["constants"], "shapes": SHAPES_ALONE, "both": LEVELS["static-shapes"]}
+        return {
+            "entries": {member.name: member.entry for member in every},
+            "unfit": unfit,
+            "groups": groups(every),
+            "classes": {name: classes(every, free) + len(unfit) for name, free in erased.items()},
+        }
+
+    def fold(self, request: Answer) -> Answer:
+        """Make each group one, and write the program."""
+        text = Path(request["flow"]).read_bytes()
+        module = self._module(text)
+        folded, left = [], []
+        for names in request["groups"]:
+            members, unfit = read(module)
+            try:
+                group = [_member(members, unfit, name) for name in names]
+                folded.append({"members": names, "operands": fold(self.ir, module, group)})
+            except Unfit as error:
+                left.append({"members": names, "why": str(error)})
+        if folded:
+            _verify(self.ir, module)
+        out = module.operation.get_asm(enable_debug_info=True).encode() if folded else text
+        Path(request["out"]).write_bytes(out)
+        return {"folded": folded, "left": left, "executables": executables(module)}
+
+
+def _member(members: Answer, unfit: Answer, name: str) -> Any:
+    if name not in members:
+        raise Unfit(f"{name}: {unfit.get(name, 'the program has no such executable')}")
+    return members[name]
+
+
+def _verify(ir: Any, module: Any) -> None:
+    """Raises with the operation that broke."""
+    try:
+        module.operation.verify()
+    except ir.MLIRError as error:
+        raise ValueError("; ".join(str(one.message) for one in error.error_diagnostics[:3])) from None
+
+
+if __name__ == "__main__":
+    ir_worker.Worker = Folder
+    sys.exit(ir_worker.main(sys.argv[1]))

@@ -1,0 +1,106 @@
+"""A program at the end of the flow phase: how it is had, which of its executables could become one, and making them so.
+
+What is asked is answered by `fold_worker`, beside the compiler's own bindings; its answers are checked here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from bot.compiler.compiling import Kit, Source, compile_to
+from bot.compiler.sharing.front_halves import missing_resource
+from bot.compiler.tools.bindings import Bindings
+from bot.core.codec.json_text import decoded
+from bot.core.record import Count, Name, Record
+from bot.core.values.snapshot import Failure
+from bot.errors import InputError, MalformedBinary
+
+FOLD_WORKER = Path(__file__).parent / "fold_worker" / "fold_worker.py"
+"""Run as a script, under the compiler's own bindings; never imported here."""
+FLOW_OPTIONS = ("--compile-to=flow", "--mlir-print-debuginfo")
+"""The places are kept: what is resumed from a text without them is not always the artifact of the whole compile."""
+RESUME = "--compile-from=flow"
+_WHERE = "folding"
+_Answer = TypeVar("_Answer", bound=Record)
+
+Group = tuple[str, ...]
+"""Names of executables that could become one, in the program's order."""
+
+
+class Classes(Record, frozen=True):
+    """How many kinds of executables a program has, where constants, shapes and offsets, or both say nothing."""
+
+    constants: Count
+    shapes: Count
+    both: Count
+
+
+class Groups(Record, frozen=True):
+    """Which executables of a program could become one.
+
+    Attributes:
+        entries: executable → its entry point.
+        unfit: executables that are not of the form that fusion gives → why.
+        groups: level (`identical`, `constants`, `offsets`, `static-shapes`) → groups of two and more.
+    """
+
+    entries: Mapping[Name, Name]
+    unfit: Mapping[Name, str]
+    groups: Mapping[str, tuple[tuple[Name, ...], ...]]
+    classes: Classes
+
+
+class FoldedGroup(Record, frozen=True):
+    """Executables that were made one, and the types of the operands that this took."""
+
+    members: tuple[Name, ...]
+    operands: tuple[str, ...]
+
+
+class LeftGroup(Record, frozen=True):
+    """Executables that could not be made one."""
+
+    members: tuple[Name, ...]
+    why: Name
+
+
+class Rewritten(Record, frozen=True):
+    """What became of the groups that were asked for."""
+
+    folded: tuple[FoldedGroup, ...]
+    left: tuple[LeftGroup, ...]
+    executables: Count
+
+
+def flow_of(kit: Kit, argv: Sequence[str], source: Source, out: Path) -> Failure | None:
+    """Write the program at the end of the flow phase; what is wrong where it cannot be had, or not be read again."""
+    text = compile_to(kit, (*argv, *FLOW_OPTIONS), source)
+    if isinstance(text, Failure):
+        return text
+    if lost := missing_resource(text):
+        return Failure("read", f"this compiler writes the program without its constant {lost}")
+    out.write_text(text, encoding="utf-8")
+    return None
+
+
+def groups_of(bindings: Bindings, flow: Path) -> Groups:
+    """Raises MalformedBinary where the program cannot be read."""
+    return _read(bindings.ask("groups", flow=str(flow)), Groups, bindings)
+
+
+def rewritten(bindings: Bindings, flow: Path, groups: Sequence[Group], out: Path) -> Rewritten:
+    """Write the program with each group made one; raises MalformedBinary, with what broke, where it does not verify."""
+    return _read(bindings.ask("fold", flow=str(flow), out=str(out), groups=groups), Rewritten, bindings)
+
+
+def _read(answer: str | None, kind: type[_Answer], bindings: Bindings) -> _Answer:
+    if answer is None:
+        raise MalformedBinary(bindings.reason or "this compiler has no MLIR bindings", where=_WHERE)
+    try:
+        if error := decoded(answer, dict[str, object], _WHERE).get("error"):
+            raise MalformedBinary(str(error)[:500], where=_WHERE)
+        return decoded(answer, kind, _WHERE)
+    except InputError as error:
+        raise MalformedBinary(error.what, where=_WHERE) from None

@@ -1,0 +1,110 @@
+"""Whether folded programs still give what they gave, and how fast: groups that fail that are not folded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from bot.compiler.compiling import Source, artifact_of
+from bot.compiler.folding import Group
+from bot.core.folds.fold_values import LeftFamily, Price
+from bot.errors import MalformedBinary
+from bot.measurement.folds.attempts import Attempt
+from bot.measurement.folds.cell_audit import Audited, Shop
+from bot.measurement.folds.searching import kinds_of
+from bot.measurement.running.comparing import Equality
+from bot.measurement.running.pricing import within
+from bot.measurement.running.runner import Runner
+from bot.measurement.running.runtime import Runtime
+from bot.readers.interfaces import interface
+from bot.system.processes import Cancel
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """What runs the artifacts of one cell."""
+
+    shop: Shop
+    runner: Runner
+    before: Path
+
+    def artifact(self, attempt: Attempt) -> Path | str:
+        """The artifact of an attempt, or why there is none."""
+        out = attempt.program.with_suffix(".vmfb")
+        if not out.is_file():
+            source = Source(attempt.planned.model.name, attempt.program)
+            if failed := artifact_of(self.shop.kit, attempt.planned.argv, source, out):
+                return failed.first_line
+        return out
+
+    def equal(self, attempt: Attempt) -> Equality:
+        """Whether an attempt gives the outputs of the printed command's artifact."""
+        after = self.artifact(attempt)
+        return Equality(None, after) if isinstance(after, str) else self.runner.outputs_equal(self.before, after)
+
+    def price(self, attempt: Attempt) -> Price | str:
+        """What an attempt costs in run time."""
+        after = self.artifact(attempt)
+        return after if isinstance(after, str) else self.runner.price(self.before, after)
+
+
+def bench_of(shop: Shop, one: Audited, runtime: Runtime, data: Path, cancel: Cancel) -> Bench | str:
+    """What runs this cell here, or why nothing does."""
+    if one.attempts is None or one.source is None:
+        return one.failure
+    answer = shop.folding.ask("interface", flow=str(one.attempts.flow))
+    if answer is None:
+        return shop.folding.reason or "this compiler has no MLIR bindings"
+    try:
+        runner = Runner(runtime, interface(answer), data, cancel)
+    except MalformedBinary as error:
+        return str(error)
+    if runner.reason is not None:
+        return runner.reason
+    before = one.attempts.flow.with_suffix(".before.vmfb")
+    failed = artifact_of(shop.kit, one.planned.argv, Source(one.planned.model.name, one.source), before)
+    return failed.first_line if failed else Bench(shop, runner, before)
+
+
+def differing(bench: Bench, one: Audited, groups: Sequence[Group]) -> dict[Group, str]:
+    """Which groups, each folded alone, give other outputs, and how; all of them where only together they do."""
+    if one.attempts is None:
+        return {}
+    found = {group: bench.equal(one.attempts.at([group])) for group in groups}
+    alone = {group: told.equal_note for group, told in found.items() if told.equal is False}
+    return alone or dict.fromkeys(groups, "not alone, but together with the others")
+
+
+def affordable(
+    bench: Bench, one: Audited, max_slowdown: float
+) -> tuple[Attempt | None, tuple[LeftFamily, ...], Price | str]:
+    """The groups that are worth their price, those that are not and why, and the price of those that are."""
+    if one.kept is None or one.attempts is None or one.groups is None:
+        return None, (), one.failure
+    price = bench.price(one.kept)
+    if isinstance(price, str) or within(price, max_slowdown):
+        return one.kept, (), price
+    prices = {group: bench.price(one.attempts.at([group])) for group in one.kept.groups}
+    cheap = [group for group, told in prices.items() if not isinstance(told, str) and within(told, max_slowdown)]
+    kinds = kinds_of(one.groups)
+    left = tuple(
+        LeftFamily(kinds[group], group, _too_dear(told, max_slowdown))
+        for group, told in prices.items()
+        if group not in cheap
+    )
+    kept = one.attempts.at(cheap)
+    return kept, left, bench.price(kept) if cheap else "nothing is left that is worth its price"
+
+
+def _too_dear(price: Price | str, max_slowdown: float) -> str:
+    if isinstance(price, str):
+        return f"its price is not known: {price}"
+    sure = "it is" if within(price, max_slowdown) is False else "it may be"
+    interval = f"{price.ratio:.3f} times the run time, from {price.low:.3f} to {price.high:.3f}"
+    return f"{sure} slower by more than {max_slowdown:.1%}: {interval}"
+
+
+def without(one: Audited, kept: Attempt | None, left: Sequence[LeftFamily]) -> Audited:
+    """The cell with more that is left, and other groups kept where these are given."""
+    return replace(one, kept=kept or one.kept, left=(*one.left, *left))
