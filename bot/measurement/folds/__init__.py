@@ -1,0 +1,1 @@
+"""Fold audits: from models and a compiler to what folding them saves and costs."""
