@@ -31,6 +31,16 @@ def limit(text: str) -> int:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
+def share(text: str) -> float:
+    """A percentage, as a share of one."""
+    from bot.inputs.units import parse_share  # likewise
+
+    try:
+        return parse_share(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
 def steps(text: str) -> int | None:
     """How many releases between two are looked at; None for all."""
     from bot.inputs.units import parse_steps  # likewise

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bot import __version__
-from bot.cli.argument_types import directory, flags, limit, path, positive, shard, spec, steps
+from bot.cli.argument_types import directory, flags, limit, path, positive, shard, share, spec, steps
 from bot.cli.parsing import Parser
 from bot.system.defaults import cores, default_cache, default_limit
 
@@ -71,8 +71,8 @@ def _selectors(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cache-limit", type=limit, metavar="SIZE", help=f"{about} {_default_limit()}")
 
 
-def _out_directory(parser: argparse.ArgumentParser) -> None:
-    text = "where the six files go (default: %(default)s)"
+def _out_directory(parser: argparse.ArgumentParser, files: str = "the six files") -> None:
+    text = f"where {files} go (default: %(default)s)"
     parser.add_argument("--out", type=path, default=Path("out"), metavar="DIR", help=text)
 
 
@@ -159,6 +159,23 @@ def _goldens(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--head", type=spec, required=True, metavar="SPEC", help=about)
     parser.add_argument("--base", type=spec, metavar="SPEC", help="the same of the side that causes are told against")
     parser.add_argument("--out", type=path, metavar="FILE", help="where to write it (default: standard output)")
+    _selectors(parser)
+
+
+def _fold(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        f"{parser.description}. Executables that deduplication left apart are made one, with what they differ in as "
+        "operands; the result is compiled, and on the CPU run and timed beside the original. Writes fold.json, fold.md "
+        "and the folded modules. What is not equal, or has no gain, is left and listed: that is no failure."
+    )
+    about = "the compiler (default: compiler.head of the configuration)"
+    parser.add_argument("--compiler", type=spec, metavar="SPEC", help=about)
+    about = "the most run time that a fold may cost, such as 1%% (default: every fold with gain is kept)"
+    parser.add_argument("--max-slowdown", type=share, metavar="PERCENT", help=about)
+    about = "compile only: outputs are not compared, and nothing is timed"
+    parser.add_argument("--no-run", action="store_true", help=about)
+    _tried(parser, "for every cell")
+    _out_directory(parser, "the files")
     _selectors(parser)
 
 
@@ -254,6 +271,12 @@ COMMANDS: dict[str, Command] = {
         "print the golden files of the configuration's suites with the measured values",
         "--head 3.13.0 --base 3.12.0 --config code-size.yml --out goldens.patch",
         _goldens,
+    ),
+    "fold": Command(
+        "fold what deduplication left apart, and tell what that saves and costs",
+        "--compiler 3.13.0 --model 'mobilenet_v1*' --target x86_64 --out out\n"
+        "--compiler 3.13.0 --model 'mobilebert*int8*' --max-slowdown 1% --out out",
+        _fold,
     ),
     "explain": Command(
         "tell why one cell changed",

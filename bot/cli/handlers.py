@@ -13,6 +13,7 @@ from pathlib import Path
 from bot.cli.doctor import examine
 from bot.cli.showing import TerminalShow, for_log
 from bot.commands.compare import compare
+from bot.commands.fold import fold
 from bot.commands.goldens import goldens
 from bot.commands.measure import measure
 from bot.commands.pin_report import pin_report
@@ -25,6 +26,7 @@ from bot.commands.setup.listing import listed, table
 from bot.commands.shards.merge import merge
 from bot.commands.shards.plan import plan_shards
 from bot.core.codec.json_text import canonical
+from bot.core.folds.fold_options import FoldOptions
 from bot.core.rules.sharding import agreed
 from bot.core.values.verdict import Verdict
 from bot.errors import InputError
@@ -120,6 +122,12 @@ def _goldens(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) 
         show.say(f"wrote {out}")
 
 
+def _fold(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> None:
+    request = _request(arguments, {"head": arguments.compiler}, show)
+    options = FoldOptions(arguments.max_slowdown, not arguments.no_run)
+    fold(replace(request, flags=tuple(arguments.flags)), options, show, cancel)
+
+
 def _explain(arguments: argparse.Namespace, show: TerminalShow, _cancel: Cancel) -> None:
     show.explain(arguments)
 
@@ -173,6 +181,7 @@ HANDLERS: dict[str, Callable[[argparse.Namespace, TerminalShow, Cancel], int | N
     "merge": _merge,
     "report": _report,
     "goldens": _goldens,
+    "fold": _fold,
     "explain": _explain,
     "plan": _plan,
     **dict.fromkeys(("models", "targets"), _listed),

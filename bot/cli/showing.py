@@ -14,9 +14,11 @@ from rich.console import Console
 from bot.commands.explain import explain
 from bot.commands.setup.init import Started
 from bot.core.codec.report_json import report_lines
+from bot.core.folds.fold_values import FoldAudit
 from bot.core.values.whole_report import Report
 from bot.measurement.run import Progress
 from bot.publish.actions import log_safe
+from bot.render.terminal.fold_text import print_folds
 from bot.render.terminal.progress import MeasureProgress
 from bot.render.terminal.report_text import print_report
 
@@ -34,6 +36,10 @@ def print_json(report: Report) -> None:
     sys.stdout.flush()
 
 
+def _written(files: Sequence[Path]) -> str:
+    return f"written to {files[0].parent}: {', '.join(file.name for file in files)}"
+
+
 class TerminalShow:
     """Progress and news on standard error, the report on standard output: drawn, or `as_json`."""
 
@@ -47,7 +53,7 @@ class TerminalShow:
 
     def report(self, report: Report, files: Sequence[Path]) -> None:
         """The outcome, and where it was written."""
-        written = f"written to {files[0].parent}: {', '.join(file.name for file in files)}"
+        written = _written(files)
         if self._as_json:
             print_json(report)
             self.say(written)
@@ -56,6 +62,14 @@ class TerminalShow:
             if not self._quiet:
                 print_report(report, self._out)
             self._out.print(written, markup=False, highlight=False, soft_wrap=True)
+        print(for_log(told.get()), end="", flush=True)
+
+    def folded(self, audit: FoldAudit, files: Sequence[Path]) -> None:
+        """What a fold audit found, and where it was written."""
+        with self._out.capture() as told:
+            if not self._quiet:
+                print_folds(audit, self._out)
+            self._out.print(_written(files), markup=False, highlight=False, soft_wrap=True)
         print(for_log(told.get()), end="", flush=True)
 
     def explain(self, arguments: argparse.Namespace) -> None:

@@ -105,14 +105,22 @@ def _found(request: Request, side: str, config: Config, path: Path | None) -> tu
         if spec := request.specs.get(name):
             option = "--compiler" if name == "both" else f"--{name}"
             return Sought(spec), f"{'snapshot' if is_snapshot(spec) else option} {Path(spec).name}"
-    pins: Mapping[str, str | None] = {"base": config.compiler.base, "head": config.compiler.head}
-    key = side if not tries else "head" if pins["head"] else "base"
-    rule = f"compiler.{key} of the configuration"
+    key = side if not tries else "head" if config.compiler.head else "base"
+    return pinned(config, path, key), f"compiler.{key} of the configuration"
+
+
+def pinned(config: Config, path: Path | None, side: str) -> Sought:
+    """A side's compiler as a configuration names it; the SPEC is empty where it does not.
+
+    Args:
+        path: of the configuration; None for the packaged one.
+    """
     if config.compiler.requirements is not None:
         here = path.parent if path else Path()
         top = Path(os.path.relpath(top_above(here)))
-        return sought_compiler(requirements_file(config.compiler.requirements, top, here)), rule
-    return Sought(pins[key] or ""), rule
+        return sought_compiler(requirements_file(config.compiler.requirements, top, here))
+    pins: Mapping[str, str | None] = {"base": config.compiler.base, "head": config.compiler.head}
+    return Sought(pins[side] or "")
 
 
 def _tries(request: Request) -> bool:

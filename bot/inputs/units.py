@@ -87,6 +87,16 @@ def parse_ratio(written: str) -> Ratio:
     return Ratio(number / 100, written)
 
 
+def parse_share(text: str) -> float:
+    """A percentage such as `1%` as a share (0.01); raises ValueError, which tells a bare number how it is written."""
+    number, unit = _split(text)
+    if not unit:
+        raise ValueError(f"{text!r} is no percentage: write {float(number if number >= 1 else number * 100):g}%")
+    if unit != "%":
+        raise ValueError(f"{text!r} is no percentage, such as 1%")
+    return float(number / 100)
+
+
 def parse_steps(text: str) -> int | None:
     """How many releases between two are looked at: `all` is None, `none` 0; ValueError for anything else."""
     if text in ("all", "none"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import fold_factory as folds
 import pytest
 import report_factory as make
 from json_texts import report_to_json, to_json
@@ -12,12 +13,14 @@ from strategies import plain_snapshot
 
 from bot.cli.main import main
 from bot.compiler.tools.toolchain import SPEC_HINT
+from bot.core.codec.fold_json import fold_lines
 from bot.core.codec.kinds import kind_of
 
 SNAPSHOT = to_json(plain_snapshot(("a", "vmvx", "ok")))
 FILES = {
     "base.json": SNAPSHOT,
     "report.json": report_to_json(make.explained_small()),
+    "fold.json": b"".join(fold_lines(folds.small())).decode(),
     "plan.json": '{"include":[{"cells":1,"shard":"1/1"}]}\n',
     "comment.md": "<!-- code-size-bot:default -->\n<!-- code-size-bot-state:1:eJyLBgABFQC5 -->\n",
     "code-size.yml": "# ours\nschema: code-size-config/1\ntargets: [vmvx]\n",
@@ -52,6 +55,7 @@ def said(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest
     [
         ("base.json", "snapshot"),
         ("report.json", "report"),
+        ("fold.json", "fold audit"),
         ("plan.json", "plan"),
         ("comment.md", "comment"),
         ("code-size.yml", "configuration"),

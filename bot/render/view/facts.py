@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from bot.core import selecting
 from bot.core.metrics import ARTIFACT_PARTS, Metric
@@ -27,6 +28,22 @@ RuleKey = tuple[str, str, str]
 
 NAME_LIMIT = 64
 """Longer names of models and targets lose their middle."""
+
+
+class Naming(Protocol):
+    """What cells are named by, with the attributes of Facts."""
+
+    @property
+    def short(self) -> Mapping[str, str]:
+        """Target → the name for narrow columns."""
+
+    @property
+    def measured_targets(self) -> frozenset[str]:
+        """Those of which `every target` is said."""
+
+    @property
+    def models(self) -> frozenset[str]:
+        """Those of which `every model` is said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +168,7 @@ def by_model(keys: Iterable[CellKey]) -> dict[str, list[str]]:
     return models
 
 
-def cells_phrase(facts: Facts, keys: Sequence[CellKey], limit: int) -> Phrase:
+def cells_phrase(facts: Naming, keys: Sequence[CellKey], limit: int) -> Phrase:
     """Cells in words, with about `limit` names: `` `bert`, `vit` on `cuda`, `rocm`; `gpt2` on `cuda`; 7 more cells ``.
 
     Models with the same targets are taken together.
@@ -166,7 +183,7 @@ def cells_phrase(facts: Facts, keys: Sequence[CellKey], limit: int) -> Phrase:
         who = (
             phrase("every model") if everywhere else joined([(code(clip(model, NAME_LIMIT)),) for model in shown], ", ")
         )
-        parts.append(phrase(who, " on ", _targets_phrase(facts, where[: max(1, limit)])))
+        parts.append(phrase(who, " on ", targets_phrase(facts, where[: max(1, limit)])))
         told, room = told + len(shown) * min(len(where), max(1, limit)), room - len(shown) - len(where) + 1
         if room <= 0:
             break
@@ -174,7 +191,8 @@ def cells_phrase(facts: Facts, keys: Sequence[CellKey], limit: int) -> Phrase:
     return joined([*parts, *([phrase(plural(rest, "more cell"))] if rest else [])], "; ")
 
 
-def _targets_phrase(facts: Facts, targets: Sequence[str]) -> Phrase:
+def targets_phrase(facts: Naming, targets: Sequence[str]) -> Phrase:
+    """Targets in words."""
     if len(targets) > 1 and set(targets) == facts.measured_targets:
         return phrase("every target")
     return joined([(code(facts.short[target]),) for target in targets], ", ")

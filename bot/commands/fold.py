@@ -1,0 +1,75 @@
+"""`fold`: make one of the executables that deduplication left apart, and tell what that saves and what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Protocol
+
+from bot.commands.compare import pinned
+from bot.core.folds.fold_options import FoldOptions
+from bot.core.folds.fold_values import FoldAudit
+from bot.errors import NoVerdict, UsageError
+from bot.inputs.config import Config, load_config
+from bot.measurement.folds.auditing import audited
+from bot.measurement.prepare import Request, Show, require_writable
+from bot.reporting.writing import write_folds
+from bot.system.processes import Cancel
+
+_HINT_CHARACTERS = 200
+
+
+class FoldShow(Show, Protocol):
+    """What the story tells, its outcome included."""
+
+    def folded(self, audit: FoldAudit, files: Sequence[Path]) -> None:
+        """What a fold audit found, and where it was written."""
+
+
+def fold(request: Request, options: FoldOptions, show: FoldShow, cancel: Cancel) -> FoldAudit:
+    """Fold what the request selects, and write `fold.json` and `fold.md` to `request.out`.
+
+    What folding breaks is left unfolded and listed in the audit.
+
+    Raises:
+        UsageError: nobody names a compiler, or a price is set that nothing is timed for.
+        NoVerdict: no cell could be measured; the files are written all the same.
+    """
+    if options.max_slowdown is not None and not options.run:
+        what = "needs run times, and with --no-run there are none"
+        raise UsageError(what, where="--max-slowdown", hint="leave out one of the two")
+    config = load_config(request.config)
+    require_writable(request.out)
+    request, config = _with_compiler(request, config, show)
+    audit = audited(request, config, options, show, cancel)
+    show.folded(audit, write_folds(audit, config.templates, request.out))
+    _require_measured(audit, request.out)
+    return audit
+
+
+def _with_compiler(request: Request, config: Config, show: Show) -> tuple[Request, Config]:
+    """The request with a compiler; the configuration with the places of wheels that its requirements file names."""
+    if request.specs.get("head"):
+        return request, config
+    sought = pinned(config, request.config, "head")
+    if not sought.spec:
+        hint = "give --compiler SPEC, such as --compiler 3.13.0, or a --config that names compiler.head"
+        raise UsageError("no compiler is named", hint=hint)
+    for note in sought.notes:
+        show.say(note)
+    if sought.places.no_index:
+        show.say(f"--no-index of {config.compiler.requirements} is not followed here: the index counts as well")
+    links = tuple(dict.fromkeys((*sought.places.find_links, *config.compiler.find_links)))
+    config = replace(config, compiler=replace(config.compiler, find_links=links))
+    return replace(request, specs={**request.specs, "head": sought.spec}), config
+
+
+def _require_measured(audit: FoldAudit, out: Path) -> None:
+    """Without a single artifact there is nothing that the audit says."""
+    if any(cell.artifact_bytes.before is not None for cell in audit.cells):
+        return
+    count = len(audit.cells)
+    what = f"{audit.cells[0].model} on {audit.cells[0].target} was not" if count == 1 else f"none of {count} cells was"
+    reason = next((cell.note for cell in audit.cells if cell.note), "")
+    raise NoVerdict(f"nothing to fold: {what} measured", where=str(out / "fold.json"), hint=reason[:_HINT_CHARACTERS])
