@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from fold_members import EXECUTABLE, LEVELS, Member, Unfit, member_of
+if TYPE_CHECKING:
+    from bot.compiler.fold_worker.fold_members import EXECUTABLE, LEVELS, Member, Unfit, member_of
+else:
+    from fold_members import EXECUTABLE, LEVELS, Member, Unfit, member_of
 
 Groups = dict[str, list[list[str]]]
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from fold_members import EXECUTABLE, Member, Slot, Unfit, inner
-from fold_shapes import Shapes
+if TYPE_CHECKING:
+    from bot.compiler.fold_worker.fold_members import EXECUTABLE, Member, Slot, Unfit, inner
+    from bot.compiler.fold_worker.fold_shapes import Shapes
+else:
+    from fold_members import EXECUTABLE, Member, Slot, Unfit, inner
+    from fold_shapes import Shapes
 
 DISPATCH = "flow.dispatch"
 _WORKLOAD, _ARGUMENTS = 0, 1
@@ -52,9 +56,8 @@ def fold(ir: Any, module: Any, group: Sequence[Member]) -> list[str]:
         shapes.check()
         places = argument_places(sites)
         Rewriting(ir, group[0], varying).representative(places, shapes)
-        for member, ops in sites.items():
-            at = [one.name for one in group].index(member)
-            for op in ops:
+        for at, member in enumerate(group):
+            for op in sites[member.name]:
                 _rewrite_site(ir, op, group[0], varying, at)
     for member in group[1:]:
         member.executable.erase()
@@ -63,7 +66,7 @@ def fold(ir: Any, module: Any, group: Sequence[Member]) -> list[str]:
 
 def sites_of(module: Any, group: Sequence[Member]) -> Mapping[str, list[Any]]:
     """Member → its dispatch sites; raises Unfit where something else names a member."""
-    wanted = {member.name: [] for member in group}
+    wanted: dict[str, list[Any]] = {member.name: [] for member in group}
     for op in inner(module.operation):
         if op.name == DISPATCH:
             names = [str(entry).split("::")[0].removeprefix("@").strip('"') for entry in op.attributes["entry_points"]]
@@ -81,7 +84,7 @@ def argument_places(sites: Mapping[str, Sequence[Any]]) -> int:
         raise Unfit("its sites pass different numbers of operands")
     if not found or not all(sites.values()):
         raise Unfit("an executable is launched nowhere")
-    return found.pop()
+    return int(found.pop())
 
 
 def columns(ir: Any, group: Sequence[Member]) -> list[Varying]:
@@ -96,7 +99,7 @@ def columns(ir: Any, group: Sequence[Member]) -> list[Varying]:
 
 def _plain(slot: Slot) -> str:
     """The value; that of an index without its type, so that a constant and a dimension can be told equal."""
-    return slot.value.removesuffix(" : index")
+    return str(slot.value).removesuffix(" : index")
 
 
 def _type_name(slot: Slot) -> str:
@@ -129,7 +132,7 @@ class Rewriting:
         """Give the function its new arguments, behind the operands that sites pass, and use them."""
         block = self.member.function.regions[0].blocks[0]
         arguments, moved = self._arguments(block, places)
-        first = list(block.operations)[0].operation
+        first = next(iter(block.operations)).operation
         with self.ir.InsertionPoint(first):
             values = [self._value(one.type, argument) for one, argument in zip(self.varying, arguments, strict=True)]
         for one, value in zip(self.varying, values, strict=True):

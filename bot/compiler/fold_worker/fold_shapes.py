@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from fold_members import DYNAMIC, SHAPE, Member, Slot, Unfit
+if TYPE_CHECKING:
+    from bot.compiler.fold_worker.fold_members import DYNAMIC, SHAPE, Member, Slot, Unfit
+else:
+    from fold_members import DYNAMIC, SHAPE, Member, Slot, Unfit
 
 _ORDINAL = "iree_tensor_ext.dispatch.workload.ordinal"
 _TIE = "flow.dispatch.tie_shape"
@@ -55,7 +58,7 @@ class Shapes:
 
     def _of_any_shape(self, slot: Slot) -> bool:
         if not any(slot.place[0] == result for result in slot.op.results):
-            return slot.op == self._member.function
+            return bool(slot.op == self._member.function)
         return slot.op.name in _OPERATIONS or slot.op.name.startswith(_OF_ANY_SHAPE)
 
     def _count(self) -> Any:

@@ -1,7 +1,7 @@
 """Folds executables of a program at the end of the flow phase, with the compiler's own MLIR bindings.
 
-A stand-alone script (`python fold_worker.py WHEEL_ROOT`) that answers all that `bot/readers/ir_worker/ir_worker.py` does,
-and beside that, one JSON object per line:
+A stand-alone script (`python fold_worker.py WHEEL_ROOT`) that answers all that `bot/readers/ir_worker/ir_worker.py`
+does, and beside that, one JSON object per line:
 
     {"op": "groups", "flow": PATH}
         → {"entries": {executable: its entry point}, "unfit": {executable: why it cannot be folded},
@@ -91,5 +91,4 @@ def _verify(ir: Any, module: Any) -> None:
 
 
 if __name__ == "__main__":
-    ir_worker.Worker = Folder
-    sys.exit(ir_worker.main(sys.argv[1]))
+    sys.exit(ir_worker.main(sys.argv[1], Folder))

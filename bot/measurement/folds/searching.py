@@ -34,7 +34,6 @@ class Kept:
 
 def search(found: Groups, attempt: Try, banned: Collection[Group] = ()) -> Kept:
     """The groups that make the artifact smaller, of those that compile; `attempt` compiles and measures."""
-    kinds = kinds_of(found)
     tried: list[Attempt] = [attempt(NOTHING)]
     left: list[LeftFamily] = []
     for level in FOLD_KINDS:
@@ -43,9 +42,11 @@ def search(found: Groups, attempt: Try, banned: Collection[Group] = ()) -> Kept:
             working, failed = compiling(asked, attempt)
             left += [LeftFamily(level, group, why) for group, why in failed.items()]
             tried.append(working)
-    chosen, without_gain = choose(found, tried, kinds)
-    best = _smallest([attempt(chosen), *tried])
-    return Kept(best, (*_news(left, best), *_unfolded(found, best, tried, without_gain, left, banned)))
+    kept, without = gaining(choices(found, tried), attempt)
+    kinds = kinds_of(found)
+    left += [LeftFamily(kinds[group], group, why) for group, why in without.items()]
+    folded = {name for group in kept.groups for name in group}
+    return Kept(kept, tuple(one for one in left if not folded.issuperset(one.members)))
 
 
 def kinds_of(found: Groups) -> Mapping[Group, str]:
@@ -95,29 +96,84 @@ def _named(groups: Sequence[Group], tried: Attempt) -> list[Group]:
     return named if len(named) < len(groups) else []
 
 
-def choose(
-    found: Groups, tried: Sequence[Attempt], kinds: Mapping[Group, str]
-) -> tuple[list[Group], dict[Group, str]]:
-    """Of each set of executables that could become one, the attempt that makes their code smallest; and what gained
-    nothing.
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Executables that could be one, and the ways to fold them, that with the smallest code first.
+
+    Attributes:
+        apart_bytes: of their code as they are; None where it is not known.
+        ways: groups, and the bytes of code that are left.
+    """
+
+    members: Group
+    apart_bytes: int | None
+    ways: tuple[tuple[int | None, tuple[Group, ...]], ...]
+
+    @property
+    def is_clear(self) -> bool:
+        """True where less than half of the code is left: then the artifact is smaller, whatever surrounds the code."""
+        left_bytes = self.ways[0][0]
+        return self.apart_bytes is not None and left_bytes is not None and 2 * left_bytes < self.apart_bytes
+
+    @property
+    def hopeless(self) -> str:
+        """Why no way is worth a compile of its own; empty where one may be."""
+        left_bytes = self.ways[0][0]
+        if self.apart_bytes is None or left_bytes is None or left_bytes < self.apart_bytes:
+            return ""
+        return f"it saves nothing: {self.apart_bytes:,} B of code apart, {left_bytes:,} B folded"
+
+
+def choices(found: Groups, tried: Sequence[Attempt]) -> list[Choice]:
+    """The widest groups that compile, with what the attempts say of them.
 
     Args:
         tried: the first with nothing folded.
     """
-    widest = _disjoint([group for one in tried for group in one.groups])
     sizes = [_sizes(one.cell) for one in tried]
-    chosen: list[Group] = []
-    without: dict[Group, str] = {}
-    for members in widest:
+    made = []
+    for members in _disjoint([group for one in tried for group in one.groups]):
         entries = [found.entries[name] for name in members]
         amounts = [_amount(size, entries) for size in sizes]
-        known = [(amount, at) for at, amount in enumerate(amounts) if amount is not None]
-        best = min(known)[1] if known else len(tried) - 1
-        chosen += [group for group in tried[best].groups if set(group) <= set(members)]
-        if best == 0:
-            after = min((amount for amount, at in known if at), default=None)
-            without[members] = f"it saves nothing: {amounts[0]:,} B of code apart, {after:,} B as one"
-    return chosen, without
+        inside = [tuple(group for group in one.groups if set(group) <= set(members)) for one in tried]
+        ways = dict.fromkeys(zip(amounts[1:], inside[1:], strict=True))
+        ordered = sorted((way for way in ways if way[1]), key=lambda way: (way[0] is None, way[0] or 0))
+        made.append(Choice(members, amounts[0], tuple(ordered)))
+    return made
+
+
+def gaining(found: Sequence[Choice], attempt: Try) -> tuple[Attempt, dict[Group, str]]:
+    """The attempt with the ways that make the artifact smaller, and what the others give.
+
+    What clearly does is taken at once; each of the others is compiled beside what is kept by then.
+    """
+    clear = [one for one in found if one.is_clear]
+    kept, without = attempt([group for one in clear for group in one.ways[0][1]]), {}
+    doubtful = [one for one in found if one not in clear]
+    if not kept.cell.measured:
+        kept, doubtful = attempt(NOTHING), list(found)
+    for one in sorted(doubtful, key=lambda one: (one.apart_bytes is None, -(one.apart_bytes or 0), one.members)):
+        if why := one.hopeless:
+            without[one.members] = why
+            continue
+        better = _better(one, kept, attempt)
+        if isinstance(better, str):
+            without[one.members] = better
+        else:
+            kept = better
+    return kept, without
+
+
+def _better(one: Choice, kept: Attempt, attempt: Try) -> Attempt | str:
+    """The first way that makes the artifact smaller than it is, or what the best of them gives."""
+    tried = [attempt([*kept.groups, *groups]) for _, groups in one.ways]
+    sizes = [(with_it.artifact_bytes, at) for at, with_it in enumerate(tried) if with_it.artifact_bytes is not None]
+    if not sizes or kept.artifact_bytes is None:
+        return "it does not compile beside the others"
+    size, at = min(sizes)
+    if size < kept.artifact_bytes:
+        return tried[at]
+    return f"the artifact gets no smaller: {kept.artifact_bytes:,} B without it, {size:,} B with it"
 
 
 def _disjoint(groups: Sequence[Group]) -> list[Group]:
@@ -149,34 +205,3 @@ def _amount(sizes: Mapping[str, int | None], entries: Sequence[str]) -> int | No
 
 def _spelled(name: str) -> str:
     return UNSPEAKABLE.sub("_", name)
-
-
-def _smallest(tried: Sequence[Attempt]) -> Attempt:
-    """The smallest artifact; of several the one with most folded."""
-    measured = [one for one in tried if one.artifact_bytes is not None]
-    return min(measured or tried[-1:], key=lambda one: (one.artifact_bytes or 0, -sum(map(len, one.groups))))
-
-
-def _news(left: Sequence[LeftFamily], best: Attempt) -> list[LeftFamily]:
-    """What failed at one level, unless all of it was folded at another."""
-    folded = {name for group in best.groups for name in group}
-    return [one for one in left if not folded.issuperset(one.members)]
-
-
-def _unfolded(
-    found: Groups,
-    best: Attempt,
-    tried: Sequence[Attempt],
-    without_gain: Mapping[Group, str],
-    failed: Sequence[LeftFamily],
-    banned: Collection[Group],
-) -> list[LeftFamily]:
-    """Groups of which no part is folded and nothing was said yet."""
-    kinds = kinds_of(found)
-    told = {name for one in failed for name in one.members} | {name for group in best.groups for name in group}
-    larger = f"the artifact gets no smaller than {tried[0].artifact_bytes or 0:,} B"
-    return [
-        LeftFamily(kinds[group], group, without_gain.get(group, larger))
-        for group in _disjoint([group for one in tried for group in one.groups])
-        if group not in banned and told.isdisjoint(group)
-    ]

@@ -193,7 +193,7 @@ def _bindings(root: str) -> Any:
     return bindings
 
 
-def main(root: str) -> int:
+def main(root: str, worker_of: Callable[[Any], Worker] = Worker) -> int:
     """Serve until standard input ends; 1 where the bindings cannot be imported."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # whatever a library prints must not end up between the answers
@@ -202,7 +202,7 @@ def main(root: str) -> int:
         print(json.dumps(answer), file=answers, flush=True)
 
     try:
-        worker = Worker(_bindings(root))
+        worker = worker_of(_bindings(root))
     except Exception as error:
         say({"error": _one_line(error)})
         return 1
