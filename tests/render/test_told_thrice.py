@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 from html import unescape
 
+import everyday
 import pytest
 import report_factory as make
 from json_texts import report_to_json
@@ -14,9 +15,12 @@ from rich.console import Console
 
 from bot.commands.explain import explain
 from bot.core.values.explanation import PartDelta
-from bot.core.values.whole_report import Report
+from bot.core.values.snapshot import Cell, Outcome, Snapshot
+from bot.core.values.whole_report import Baseline, Report
+from bot.inputs.config import load_config
 from bot.render.html.page import render_html
 from bot.render.markdown.comment import render_comment
+from bot.reporting.making import reported
 
 FALLS = {"codegen": -120, "host": 900, "strategy": 32_772}
 PARTS = (PartDelta("host", "VM [bytecode]", 1_000), PartDelta("host", "constants", -100))
@@ -24,9 +28,9 @@ REPORT = make.explained_small()
 
 
 def fallen(report: Report) -> Report:
-    """The report with a change by cause, in another order than by size, as a file has it."""
+    """The report with a change by cause, in another order than by size, as a file has it; of a first compile."""
     ((key, known),) = report.explanations.items()
-    return replace(report, explanations={key: replace(known, waterfall=FALLS, parts=PARTS)})
+    return replace(report, explanations={key: replace(known, waterfall=FALLS, parts=PARTS, first_compiles=True)})
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +48,8 @@ def drawn(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 @pytest.mark.parametrize(
     "said",
     [
-        "; the sides first differ in configuration.",
+        "; the sides first differ in configuration; the compiler does not repeat itself here, with the same sizes and "
+        "counts each time: cause and parts are those of each side's first compile.",
         "24 other dispatches did not change; 2 other dispatches have the same numbers, and what the program binds ",
         "What deduplication left behind",
         "constants keep 6 executables apart",
@@ -70,3 +75,32 @@ def test_the_largest_part_of_the_change_comes_first(drawn: list[str]) -> None:
     )
     assert table.format(",") in page
     assert table.format("") in terminal
+
+
+def unrepeated(side: Snapshot, digest: str, grown_bytes: int = 0) -> Snapshot:
+    """The side as measured with a compiler that gave other bytes the second time, of so many more."""
+
+    def again(cell: Cell) -> Cell:
+        metrics = {**cell.metrics, "artifact_bytes": (cell.value("artifact_bytes") or 0) + grown_bytes}
+        other = Outcome(cell.status, metrics, digest * 64)
+        return replace(cell, compiles=2, others=(other,)) if cell.measured else cell
+
+    return replace(side, cells=tuple(map(again, side.cells)))
+
+
+def test_what_does_not_repeat_itself_has_its_root_causes_and_says_of_which_compiles_they_are() -> None:
+    base, head = everyday.sides("two_releases")
+    plain, config = everyday.report("two_releases"), load_config(models=False)
+    made = reported(config, unrepeated(base, "a"), unrepeated(head, "b"), Baseline("a test", None))
+    assert [root.total for root in made.root_causes] == [root.total for root in plain.root_causes]
+    assert any(note.endswith("cause and parts are those of each side's first compile") for note in made.notes)
+    comment = render_comment(made)
+    assert "B (first compiles)" in comment and "(first compiles)" not in render_comment(plain)
+
+
+def test_where_the_sizes_vary_no_cause_is_told() -> None:
+    base, head = everyday.sides("two_releases")
+    made = reported(load_config(models=False), unrepeated(base, "a", 8), head, Baseline("a test", None))
+    stable = {delta.key for delta in made.deltas if not delta.unstable}
+    assert set(made.explanations) <= stable and "first compile" not in render_comment(made)
+    assert any(note.endswith("; judged by the pair that differs least") for note in made.notes)

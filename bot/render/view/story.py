@@ -177,9 +177,19 @@ def reason(explanation: Explanation) -> Phrase:
 
 
 def said(explanation: Explanation) -> Phrase:
-    """The same, and the first phase: ``**strategy** in `encoder`: …; the sides first differ in configuration``."""
+    """The same, and the first phase: ``**strategy** in `encoder`: …; the sides first differ in configuration``.
+
+    And of which compiles all this is, where the compiler does not repeat itself.
+    """
     first = clip(clean(explanation.phase), 40) if explanation.phase else ""
-    return phrase(reason(explanation), f"; the sides first differ in {first}" if first else "")
+    differ = f"; the sides first differ in {first}" if first else ""
+    return phrase(reason(explanation), differ, f"; {_FIRST_COMPILES}" if explanation.first_compiles else "")
+
+
+_FIRST_COMPILES = (
+    "the compiler does not repeat itself here, with the same sizes and counts each time: "
+    "cause and parts are those of each side's first compile"
+)
 
 
 def rest(explanation: Explanation) -> str:
