@@ -6,6 +6,7 @@ import io
 import re
 from dataclasses import replace
 from html import unescape
+from pathlib import Path
 
 import everyday
 import pytest
@@ -35,8 +36,11 @@ def fallen(report: Report) -> Report:
 
 @pytest.fixture(scope="module")
 def drawn(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    return words_of(fallen(REPORT), tmp_path_factory.mktemp("told") / "report.json")
+
+
+def words_of(report: Report, path: Path) -> list[str]:
     """The words of each place, without marks, on one line."""
-    report, path = fallen(REPORT), tmp_path_factory.mktemp("told") / "report.json"
     path.write_text(report_to_json(report), encoding="utf-8")
     out = io.StringIO()
     explain(path, "mobilenet", "*x86*", None, Console(file=out, width=400, color_system=None))
@@ -65,6 +69,19 @@ def drawn(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 )
 def test_all_three_say(drawn: list[str], said: str) -> None:
     assert [said in re.sub(r" ([;.,:)])", r"\1", text) for text in drawn] == [True] * 3
+
+
+@pytest.mark.parametrize(
+    ("backend", "words"), [("cuda", "PTX text"), ("metal-spirv", "shader source"), ("vmvx", "code"), ("", "code")]
+)
+def test_code_has_the_name_of_what_the_target_holds(tmp_path: Path, backend: str, words: str) -> None:
+    targets = {**REPORT.head.targets, "llvm-cpu-x86_64": backend}
+    base, head = (replace(side, targets=targets) for side in (REPORT.base, REPORT.head))
+    comment, page, terminal = words_of(replace(REPORT, base=base, head=head), tmp_path / "report.json")
+    assert f"dispatch component {words} stack frame" in comment
+    assert f" component {words} stack frame what differs" in page
+    assert f"in encoder.layer.1.attention: {words} 2,001 → 3,990 B, stack frame" in terminal
+    assert [f"dispatch sites {words}, base → head" in text for text in (comment, page, terminal)] == [True] * 3
 
 
 def test_the_largest_part_of_the_change_comes_first(drawn: list[str]) -> None:

@@ -143,7 +143,7 @@ def whys(facts: Facts, limits: Limits) -> Listing[WhyCell]:
     shown = []
     for key in fair_in_order(keys, lambda key: key.model, limits.whys):
         head = facts.deltas[key].head
-        told = story(explained[key], head.families if head else (), room)
+        told = story(explained[key], head.families if head else (), room, facts.backends.get(key.target, ""))
         shown.append(WhyCell(clip(key.model, NAME_LIMIT), facts.short[key.target], told))
     return listing(shown, len(keys), "explained cell")
 
