@@ -136,9 +136,10 @@ def of_ptx(cell: Cell, seen: Compiled) -> Iterator[Compared]:
         yield Compared("ptxas", "modules that are assembled", f"{cell.key}, {path.name}", "", made.complaint[:300])
     if not modules or any(made.complaint for made in modules.values()):
         return
-    registers = {same(name): count for made in modules.values() for name, count in made.registers.items()}
+    said = [(same(name), count) for made in modules.values() for name, count in made.registers.items()]
+    names, registers = sorted(name for name, _ in said), dict(said)
     told = " ".join(sorted(same(one.name) for one in cell.dispatches))
-    yield Compared("ptxas", "names of all entry points", str(cell.key), told, " ".join(sorted(registers)))
+    yield Compared("ptxas", "names of all entry points", str(cell.key), told, " ".join(names))
     yield of_metric("ptxas", cell, "registers_max", max(registers.values(), default=None))
     yield of_metric("ptxas", cell, "spill_bytes", sum(made.spill_bytes for made in modules.values()))
     for one in cell.dispatches:
@@ -151,9 +152,9 @@ def of_sass(cell: Cell, seen: Compiled) -> Iterator[Compared]:
     modules, cubins = (device_files(seen.folder, suffix) for suffix in (".ptx", ".cubin"))
     if not cubins or len(cubins) != len(modules):
         return
-    who = "readelf, of what ptxas makes"
-    yield of_metric(who, cell, "sass_bytes", sum(size for path in cubins for size in machine_code(path).values()))
-    sizes = {same(name): size for path in cubins for name, size in machine_code(path).items()}
+    who, code = "readelf, of what ptxas makes", [one for path in cubins for one in machine_code(path).items()]
+    yield of_metric(who, cell, "sass_bytes", sum(size for _, size in code))
+    sizes = {same(name): size for name, size in code}
     for one in cell.dispatches:
         where, other = f"{cell.key}, {one.name}", sizes.get(same(one.name))
         yield Compared(who, "machine code of an entry point", where, written(one.sass_bytes), written(other))

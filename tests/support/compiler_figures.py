@@ -169,9 +169,9 @@ def assembled(path: Path) -> Assembled:
     if done.returncode:
         return Assembled(complaint=said.strip() or f"exit code {done.returncode}")
     _, *told = re.split(r"Compiling entry function '(\S+)'", said)
-    used = {name: re.findall(r"Used (\d+) registers", text) for name, text in zip(told[::2], told[1::2], strict=True)}
+    used = [(name, re.search(r"Used (\d+) registers", text)) for name, text in zip(told[::2], told[1::2], strict=True)]
     spilled = re.findall(r"(\d+) bytes spill (?:stores|loads)", said)
-    return Assembled({name: int(counts[0]) for name, counts in used.items()}, sum(map(int, spilled)))
+    return Assembled({name: int(count[1]) for name, count in used if count}, sum(map(int, spilled)))
 
 
 def invalid(path: Path) -> str:
