@@ -137,6 +137,7 @@ def _explanation(cell: ReportCell) -> Explanation | None:
         unchanged=cell.unchanged or 0,
         rebased=cell.rebased or 0,
         short_digests=cell.short_digests,
+        first_compiles=cell.first_compiles,
         components=cell.components,
         waterfall=cell.waterfall,
         parts=cell.parts,

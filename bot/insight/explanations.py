@@ -53,7 +53,7 @@ def changed_models(base: Snapshot, head: Snapshot) -> frozenset[str]:
 def _changed(deltas: Sequence[CellDelta]) -> Iterator[CellDelta]:
     for delta in deltas:
         told = _measured(delta) or broken(delta.base, delta.head) is not None
-        if told and delta.state not in _UNCHANGED and not delta.unstable:  # what does not repeat itself has no cause
+        if told and delta.state not in _UNCHANGED and delta.explainable:
             yield delta
 
 
@@ -66,7 +66,8 @@ def _story(delta: CellDelta, same_model: bool, sections: Sections, texts: Texts)
     told = explain(delta, same_model, texts, lambda dispatch, cell: component_of(dispatch, cell, names))
     if not _measured(delta):
         return told
-    return replace(told, components=components(delta, sections), tree=tree(delta, sections))
+    found, levels = components(delta, sections), tree(delta, sections)
+    return replace(told, components=found, tree=levels, first_compiles=delta.unstable)
 
 
 def headlined(told: Explanation, delta: CellDelta, only_model: bool = False) -> Explanation:

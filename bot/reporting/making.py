@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +10,8 @@ from bot.core.comparable import other_version
 from bot.core.rules.delta import CellDelta, diff
 from bot.core.rules.merging import nothing_in_common, unmeasured_models
 from bot.core.rules.policy import judge
-from bot.core.values.snapshot import UNFETCHED, Snapshot
+from bot.core.values.explanation import Explanation
+from bot.core.values.snapshot import UNFETCHED, CellKey, Snapshot
 from bot.core.values.verdict import Verdict, VerdictStatus, status_of
 from bot.core.values.whole_report import ONCE, Adoption, Baseline, Report
 from bot.errors import NoVerdict
@@ -34,7 +35,7 @@ def reported(config: Config, base: Snapshot, head: Snapshot, baseline: Baseline,
         deltas=deltas,
         verdict=verdict,
         report_id=config.report_id,
-        notes=(*_notes(base, head, deltas), *_once(head, verdict)),
+        notes=(*_notes(base, head, deltas, told), *_once(head, verdict)),
         explanations=told,
         root_causes=root_causes(deltas, told, changed_models(base, head)),
         overview=overview(base, head, config.pairs),
@@ -77,14 +78,20 @@ def no_verdict(made: Report, out: Path) -> NoVerdict:
     return NoVerdict(f"{what}, no cell could be measured on either side", where=where, hint=hint)
 
 
-def _notes(base: Snapshot, head: Snapshot, deltas: Sequence[CellDelta]) -> tuple[str, ...]:
+def _notes(
+    base: Snapshot, head: Snapshot, deltas: Sequence[CellDelta], told: Mapping[CellKey, Explanation]
+) -> tuple[str, ...]:
     """What a reader must not miss beside the cells themselves."""
     unstable = (
-        f"{delta.key}: {delta.noise}; judged by the pair that differs least"
+        f"{delta.key}: {delta.noise}; {_OF_FIRST if delta.key in told and told[delta.key].first_compiles else _LEAST}"
         for delta in deltas
         if delta.unstable and delta.state != "same"
     )
     return (*filter(None, [other_version(base.cells, head.cells)]), *unmeasured_models(base, head), *unstable)
+
+
+_LEAST = "judged by the pair that differs least"
+_OF_FIRST = "all sizes and counts are the same each time, cause and parts are those of each side's first compile"
 
 
 def _once(head: Snapshot, verdict: Verdict) -> tuple[str, ...]:

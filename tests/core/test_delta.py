@@ -12,7 +12,7 @@ from strategies import plain_snapshot, snapshots, values
 
 from bot.core.metrics import METRIC_IDS
 from bot.core.rules.delta import STATES, CellDelta, MetricDelta, diff, exact_changes
-from bot.core.values.snapshot import STATUSES, Cell, CellKey, Failure, Outcome, Snapshot
+from bot.core.values.snapshot import STATUSES, Cell, CellKey, Dispatch, Failure, Outcome, Snapshot
 
 KEY = CellKey("bert", "vmvx")
 COLUMNS = (*STATUSES, "absent", "lost")
@@ -197,6 +197,42 @@ def test_artifacts_of_one_size_are_told_as_such() -> None:
     one = with_cell(artifact_digest="a" * 64, others=(Outcome("ok", {"artifact_bytes": 1000}, "b" * 64),))
     found = only(diff(one, with_cell(artifact_digest="c" * 64)))
     assert found and found.noise == "not deterministic: the same command gives on base 2 artifacts of 1,000 B"
+
+
+@pytest.mark.parametrize(
+    ("metrics", "status", "repeat"),
+    [
+        ({}, "ok", True),
+        ({"compile_cpu_ms": 9}, "ok", True),
+        ({"artifact_bytes": 1001}, "ok", False),
+        ({"executables": 3}, "ok", False),
+        ({"executables": None}, "ok", False),
+        ({"vm_bytes": 4}, "ok", False),
+        ({}, "over-stack-limit", False),
+    ],
+)
+def test_other_bytes_of_the_same_numbers_are_compared_as_the_first_compiles(
+    metrics: dict[str, int | None], status: str, repeat: bool
+) -> None:
+    known = {"artifact_bytes": 1000, "executables": 2}
+    others = tuple(Outcome(status, {**known, **metrics}, digest * 64) for digest in "ab")
+    base = with_cell(metrics=known, dispatches=(Dispatch("e", "f"),), artifact_digest="c" * 64, others=others)
+    head = with_cell(metrics={**known, "executables": 4}, artifact_digest="d" * 64)
+    for sides in ((base, head), (head, base)):
+        found = only(diff(sides[0], elsewhere(sides[1])))
+        assert found and found.unstable and (found.numbers_repeat, found.explainable) == (repeat, repeat)
+        if repeat:
+            assert (found.base, found.head) == (sides[0].cells[0], sides[1].cells[0])
+
+
+def test_other_bytes_alone_may_be_the_compiler_s_own_doing() -> None:
+    base = with_cell(artifact_digest="a" * 64, others=(Outcome("ok", {"artifact_bytes": 1000}, "b" * 64),))
+    base = replace(base, cells=(replace(base.cells[0], metrics={"artifact_bytes": 1000}),))
+    head = with_cell(metrics={"artifact_bytes": 1000}, artifact_digest="c" * 64)
+    found = only(diff(base, elsewhere(head)))
+    assert found and (found.state, found.numbers_repeat, found.explainable) == ("changed", True, False)
+    stable = only(diff(head, elsewhere(with_cell(metrics={"artifact_bytes": 1000}, artifact_digest="a" * 64))))
+    assert stable and (stable.state, stable.numbers_repeat, stable.explainable) == ("changed", False, True)
 
 
 def test_a_refusal_that_always_comes_is_not_hidden_by_noise() -> None:

@@ -92,7 +92,7 @@ def test_a_cell_has_the_fields_of_the_contract_and_what_a_reader_needs_beside_th
     contract = {"model", "target", "state", "metrics", "cause", "dispatches"}
     beside = {"identical", "reason", "status", "failure", "command"}
     beside |= {"first", "why", "unchanged", "rebased", "components", "families", "tree", "arguments", "phases_ms"}
-    beside |= {"short_digests", "waterfall", "parts", "renamed_bytes"}
+    beside |= {"short_digests", "first_compiles", "waterfall", "parts", "renamed_bytes"}
     assert all(cell.keys() == contract | beside for cell in cells.values())
     assert {name: cell["state"] for name, cell in cells.items()} == {
         "a": "same",

@@ -6,7 +6,9 @@ import io
 import re
 from dataclasses import replace
 from html import unescape
+from pathlib import Path
 
+import everyday
 import pytest
 import report_factory as make
 from json_texts import report_to_json
@@ -14,9 +16,12 @@ from rich.console import Console
 
 from bot.commands.explain import explain
 from bot.core.values.explanation import PartDelta
-from bot.core.values.whole_report import Report
+from bot.core.values.snapshot import Cell, Outcome, Snapshot
+from bot.core.values.whole_report import Baseline, Report
+from bot.inputs.config import load_config
 from bot.render.html.page import render_html
 from bot.render.markdown.comment import render_comment
+from bot.reporting.making import reported
 
 FALLS = {"codegen": -120, "host": 900, "strategy": 32_772}
 PARTS = (PartDelta("host", "VM [bytecode]", 1_000), PartDelta("host", "constants", -100))
@@ -24,15 +29,18 @@ REPORT = make.explained_small()
 
 
 def fallen(report: Report) -> Report:
-    """The report with a change by cause, in another order than by size, as a file has it."""
+    """The report with a change by cause, in another order than by size, as a file has it; of a first compile."""
     ((key, known),) = report.explanations.items()
-    return replace(report, explanations={key: replace(known, waterfall=FALLS, parts=PARTS)})
+    return replace(report, explanations={key: replace(known, waterfall=FALLS, parts=PARTS, first_compiles=True)})
 
 
 @pytest.fixture(scope="module")
 def drawn(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    return words_of(fallen(REPORT), tmp_path_factory.mktemp("told") / "report.json")
+
+
+def words_of(report: Report, path: Path) -> list[str]:
     """The words of each place, without marks, on one line."""
-    report, path = fallen(REPORT), tmp_path_factory.mktemp("told") / "report.json"
     path.write_text(report_to_json(report), encoding="utf-8")
     out = io.StringIO()
     explain(path, "mobilenet", "*x86*", None, Console(file=out, width=400, color_system=None))
@@ -44,7 +52,8 @@ def drawn(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 @pytest.mark.parametrize(
     "said",
     [
-        "; the sides first differ in configuration.",
+        "; the sides first differ in configuration; the compiler does not repeat itself here, with the same sizes and "
+        "counts each time: cause and parts are those of each side's first compile.",
         "24 other dispatches did not change; 2 other dispatches have the same numbers, and what the program binds ",
         "What deduplication left behind",
         "constants keep 6 executables apart",
@@ -62,6 +71,19 @@ def test_all_three_say(drawn: list[str], said: str) -> None:
     assert [said in re.sub(r" ([;.,:)])", r"\1", text) for text in drawn] == [True] * 3
 
 
+@pytest.mark.parametrize(
+    ("backend", "words"), [("cuda", "PTX text"), ("metal-spirv", "shader source"), ("vmvx", "code"), ("", "code")]
+)
+def test_code_has_the_name_of_what_the_target_holds(tmp_path: Path, backend: str, words: str) -> None:
+    targets = {**REPORT.head.targets, "llvm-cpu-x86_64": backend}
+    base, head = (replace(side, targets=targets) for side in (REPORT.base, REPORT.head))
+    comment, page, terminal = words_of(replace(REPORT, base=base, head=head), tmp_path / "report.json")
+    assert f"dispatch component {words} stack frame" in comment
+    assert f" component {words} stack frame what differs" in page
+    assert f"in encoder.layer.1.attention: {words} 2,001 → 3,990 B, stack frame" in terminal
+    assert [f"dispatch sites {words}, base → head" in text for text in (comment, page, terminal)] == [True] * 3
+
+
 def test_the_largest_part_of_the_change_comes_first(drawn: list[str]) -> None:
     comment, page, terminal = drawn
     assert "By cause: strategy +32,772 B, VM [bytecode] +1,000 B, codegen −120 B, constants −100 B." in comment
@@ -70,3 +92,32 @@ def test_the_largest_part_of_the_change_comes_first(drawn: list[str]) -> None:
     )
     assert table.format(",") in page
     assert table.format("") in terminal
+
+
+def unrepeated(side: Snapshot, digest: str, grown_bytes: int = 0) -> Snapshot:
+    """The side as measured with a compiler that gave other bytes the second time, of so many more."""
+
+    def again(cell: Cell) -> Cell:
+        metrics = {**cell.metrics, "artifact_bytes": (cell.value("artifact_bytes") or 0) + grown_bytes}
+        other = Outcome(cell.status, metrics, digest * 64)
+        return replace(cell, compiles=2, others=(other,)) if cell.measured else cell
+
+    return replace(side, cells=tuple(map(again, side.cells)))
+
+
+def test_what_does_not_repeat_itself_has_its_root_causes_and_says_of_which_compiles_they_are() -> None:
+    base, head = everyday.sides("two_releases")
+    plain, config = everyday.report("two_releases"), load_config(models=False)
+    made = reported(config, unrepeated(base, "a"), unrepeated(head, "b"), Baseline("a test", None))
+    assert [root.total for root in made.root_causes] == [root.total for root in plain.root_causes]
+    assert any(note.endswith("cause and parts are those of each side's first compile") for note in made.notes)
+    comment = render_comment(made)
+    assert "B (first compiles)" in comment and "(first compiles)" not in render_comment(plain)
+
+
+def test_where_the_sizes_vary_no_cause_is_told() -> None:
+    base, head = everyday.sides("two_releases")
+    made = reported(load_config(models=False), unrepeated(base, "a", 8), head, Baseline("a test", None))
+    stable = {delta.key for delta in made.deltas if not delta.unstable}
+    assert set(made.explanations) <= stable and "first compile" not in render_comment(made)
+    assert any(note.endswith("; judged by the pair that differs least") for note in made.notes)

@@ -1,8 +1,9 @@
 """The figures of a snapshot against the compiler's own tools, over all cells: `python -m against_compiler`.
 
 The printed command of each cell is run once more with dumps. `iree-dump-module` has the artifact's parts, the
-compiler's statistics the counts of the schedule, `readelf` sections and functions of CPU and AMD code. `ptxas`
-assembles the PTX and `spirv-val` looks at the SPIR-V: they say whether these are what they are taken for.
+compiler's statistics the counts of the schedule, `readelf` sections and functions of CPU and AMD code, `llvm-readelf`
+the registers of AMD kernels. `ptxas` assembles the PTX, and says what its machine code takes, which `readelf` measures.
+`spirv-val` looks at the SPIR-V, whether it is what it is taken for.
 """
 
 from __future__ import annotations
@@ -10,13 +11,14 @@ from __future__ import annotations
 import subprocess
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 from cause_reading import DISPATCH, same
 from compiler_figures import (
+    NOTES,
     TOOLS,
     Compiled,
     assembled,
@@ -24,6 +26,8 @@ from compiler_figures import (
     device_files,
     function_bytes,
     invalid,
+    kernels,
+    machine_code,
     section_bytes,
     tool,
     tool_of,
@@ -75,9 +79,17 @@ Found = Compared | Unread
 def of_figures(cell: Cell, seen: Compiled) -> Iterator[Compared]:
     """The metrics that have a second source."""
     for metric, value in seen.figures.items():
-        known = cell.value(metric)
-        said = "n/a" if known is None else f"{known:,}"
-        yield Compared(tool_of(metric), f"`{metric}`", str(cell.key), said, f"{value:,}")
+        yield of_metric(tool_of(metric), cell, metric, value)
+
+
+def of_metric(who: str, cell: Cell, metric: str, value: int | None) -> Compared:
+    """A metric of the cell."""
+    return Compared(who, f"`{metric}`", str(cell.key), written(cell.value(metric)), written(value))
+
+
+def written(*values: int | None) -> str:
+    """Numbers as text."""
+    return " ".join("n/a" if value is None else f"{value:,}" for value in values)
 
 
 def of_elf(cell: Cell, seen: Compiled) -> Iterator[Compared]:
@@ -91,8 +103,8 @@ def of_elf(cell: Cell, seen: Compiled) -> Iterator[Compared]:
     sizes = functions(device_files(seen.folder, ".o", ".hsaco"))
     for one in cell.dispatches:
         size, other = one.code_bytes, sizes.get(same(one.name))
-        said = ["n/a" if value is None else f"{value:,}" for value in (size, other)]
-        yield Compared("readelf", "code of a dispatch function", f"{cell.key}, {one.name}", said[0], said[1])
+        where = f"{cell.key}, {one.name}"
+        yield Compared("readelf", "code of a dispatch function", where, written(size), written(other))
 
 
 def functions(paths: Iterable[Path]) -> dict[str, int]:
@@ -101,17 +113,51 @@ def functions(paths: Iterable[Path]) -> dict[str, int]:
     return {same(name): size for name, size in found.items() if DISPATCH.search(name)}
 
 
+def of_notes(cell: Cell, seen: Compiled) -> Iterator[Compared]:
+    """Registers and spills of AMD kernels: of the cell, and of each dispatch function."""
+    objects = device_files(seen.folder, ".hsaco")
+    if not objects:
+        return
+    found = {same(name): one for path in objects for name, one in kernels(path).items()}
+    for metric, (key, take) in NOTES.items():
+        known = [one[key] for one in found.values() if key in one]
+        yield of_metric("llvm-readelf", cell, metric, take(known) if known and len(known) == len(found) else None)
+    for one in cell.dispatches:
+        told = (one.vgprs, one.sgprs, one.agprs, one.vgpr_spills, one.sgpr_spills)
+        other = [found.get(same(one.name), {}).get(key) for key, _ in NOTES.values()]
+        where = f"{cell.key}, {one.name}"
+        yield Compared("llvm-readelf", "registers and spills of a kernel", where, written(*told), written(*other))
+
+
 def of_ptx(cell: Cell, seen: Compiled) -> Iterator[Compared]:
-    """Each PTX module assembled, and the entry points that `ptxas` saw in all of them."""
-    entries: list[str] = []
-    modules = device_files(seen.folder, ".ptx")
-    for path in modules:
-        names, complaint = assembled(path)
-        entries += names
-        yield Compared("ptxas", "modules that are assembled", f"{cell.key}, {path.name}", "", complaint[:300])
-    if modules:
-        told, other = sorted(one.name for one in cell.dispatches), sorted(entries)
-        yield Compared("ptxas", "names of all entry points", str(cell.key), " ".join(told), " ".join(other))
+    """Each PTX module assembled, and what `ptxas` says of its functions."""
+    modules = {path: assembled(path) for path in device_files(seen.folder, ".ptx")}
+    for path, made in modules.items():
+        yield Compared("ptxas", "modules that are assembled", f"{cell.key}, {path.name}", "", made.complaint[:300])
+    if not modules or any(made.complaint for made in modules.values()):
+        return
+    said = [(same(name), count) for made in modules.values() for name, count in made.registers.items()]
+    names, registers = sorted(name for name, _ in said), dict(said)
+    told = " ".join(sorted(same(one.name) for one in cell.dispatches))
+    yield Compared("ptxas", "names of all entry points", str(cell.key), told, " ".join(names))
+    yield of_metric("ptxas", cell, "registers_max", max(registers.values(), default=None))
+    yield of_metric("ptxas", cell, "spill_bytes", sum(made.spill_bytes for made in modules.values()))
+    for one in cell.dispatches:
+        where, other = f"{cell.key}, {one.name}", registers.get(same(one.name))
+        yield Compared("ptxas", "registers of an entry point", where, written(one.registers), written(other))
+
+
+def of_sass(cell: Cell, seen: Compiled) -> Iterator[Compared]:
+    """The machine code that `ptxas` made: all of it, and that of each dispatch function."""
+    modules, cubins = (device_files(seen.folder, suffix) for suffix in (".ptx", ".cubin"))
+    if not cubins or len(cubins) != len(modules):
+        return
+    who, code = "readelf, of what ptxas makes", [one for path in cubins for one in machine_code(path).items()]
+    yield of_metric(who, cell, "sass_bytes", sum(size for _, size in code))
+    sizes = {same(name): size for name, size in code}
+    for one in cell.dispatches:
+        where, other = f"{cell.key}, {one.name}", sizes.get(same(one.name))
+        yield Compared(who, "machine code of an entry point", where, written(one.sass_bytes), written(other))
 
 
 def of_spirv(cell: Cell, seen: Compiled) -> Iterator[Compared]:
@@ -144,11 +190,21 @@ def of_cell(cell: Cell, binary: Path, home: Path, missing: Iterable[str]) -> lis
 def all_of(cell: Cell, seen: Compiled, missing: set[str]) -> Iterator[Found]:
     """What each tool that is here says of a cell."""
     yield from of_figures(cell, seen)
-    for name, compare in (("readelf", of_elf), ("ptxas", of_ptx), ("spirv-val", of_spirv)):
+    for compare, tools in COMPARED.items():
         try:
-            yield from compare(cell, seen) if name not in missing else ()
+            yield from compare(cell, seen) if missing.isdisjoint(tools) else ()
         except subprocess.CalledProcessError as error:
-            yield Unread(str(cell.key), f"{name} ended with exit code {error.returncode}")
+            yield Unread(str(cell.key), f"{Path(error.cmd[0]).name} ended with exit code {error.returncode}")
+
+
+COMPARED: Mapping[Callable[[Cell, Compiled], Iterator[Compared]], tuple[str, ...]] = {
+    of_elf: ("readelf",),
+    of_notes: ("llvm-readelf",),
+    of_ptx: ("ptxas",),
+    of_sass: ("ptxas", "readelf"),
+    of_spirv: ("spirv-val",),
+}
+"""What is compared, in this order → the tools that it needs; `of_sass` reads what `of_ptx` made."""
 
 
 def lines(found: Sequence[Found], missing: dict[str, str]) -> Iterator[str]:

@@ -12,10 +12,12 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+import yaml
 from cause_evidence import DUMPS, listing
 from cause_reading import executable_bytes
 
@@ -30,7 +32,15 @@ STATISTICS = {
     "constant_bytes": ("global", "constant-size"),
 }
 """Metric → where `stream-aggregate` of the compiler's statistics has it."""
-TOOLS = ("readelf", "ptxas", "spirv-val")
+NOTES: Mapping[str, tuple[str, Callable[[Iterable[int]], int]]] = {
+    "vgprs_max": (".vgpr_count", max),
+    "sgprs_max": (".sgpr_count", max),
+    "agprs_max": (".agpr_count", max),
+    "vgpr_spills": (".vgpr_spill_count", sum),
+    "sgpr_spills": (".sgpr_spill_count", sum),
+}
+"""Metric → the key in a kernel's metadata, and what is taken of all kernels."""
+TOOLS = ("readelf", "llvm-readelf", "ptxas", "spirv-val")
 
 
 @dataclass(frozen=True)
@@ -104,8 +114,13 @@ def device_files(folder: Path, *suffixes: str) -> list[Path]:
 
 def section_bytes(path: Path, name: str) -> int:
     """The size of a section by `readelf`; 0 without it."""
+    return sum(size for section, size in sections(path) if section == name)
+
+
+def sections(path: Path) -> list[tuple[str, int]]:
+    """All sections with their sizes by `readelf`."""
     rows = re.findall(r"\] (\S+) +[A-Z_]+ +[0-9a-f]+ [0-9a-f]+ ([0-9a-f]+) ", output("readelf", "-SW", str(path)))
-    return sum(int(size, 16) for section, size in rows if section == name)
+    return [(section, int(size, 16)) for section, size in rows]
 
 
 def function_bytes(path: Path) -> dict[str, int]:
@@ -114,18 +129,49 @@ def function_bytes(path: Path) -> dict[str, int]:
     return {name: int(size) for size, name in rows}
 
 
+def machine_code(cubin: Path) -> dict[str, int]:
+    """Function → the size of its section of machine code by `readelf`."""
+    return {name.removeprefix(".text."): size for name, size in sections(cubin) if name.startswith(".text.")}
+
+
+def kernels(path: Path) -> dict[str, dict[str, Any]]:
+    """Kernel → its metadata in an AMD code object, as `llvm-readelf` prints it."""
+    told = output("llvm-readelf", "--notes", str(path)).partition("---\n")[2].partition("\n...")[0]
+    return {str(one[".name"]): one for one in (yaml.safe_load(told) or {}).get("amdhsa.kernels", ())}
+
+
 # ptxas and spirv-val
 
 
-def assembled(path: Path) -> tuple[list[str], str]:
-    """Entry points that `ptxas` compiled, and its complaint where it refused the module."""
+@dataclass(frozen=True)
+class Assembled:
+    """What `ptxas` says of a module.
+
+    Attributes:
+        registers: entry point → how many it takes, for all that were compiled.
+        spill_bytes: of all functions, stores and loads.
+        complaint: why it refused the module; empty where it did not.
+    """
+
+    registers: Mapping[str, int] = field(default_factory=dict)
+    spill_bytes: int = 0
+    complaint: str = ""
+
+
+def assembled(path: Path) -> Assembled:
+    """Let `ptxas` compile a module; the machine code is then beside it, as `.cubin`."""
     target = re.search(r"^\.target (sm_\w+)", path.read_text(encoding="utf-8"), re.MULTILINE)
     if target is None:
-        return [], "it names no target"
-    command = (tool("ptxas"), f"-arch={target[1]}", "-v", str(path), "-o", "/dev/null")
+        return Assembled(complaint="it names no target")
+    command = (tool("ptxas"), f"-arch={target[1]}", "-v", str(path), "-o", str(path.with_suffix(".cubin")))
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     said = done.stdout + done.stderr
-    return re.findall(r"Compiling entry function '(\S+)'", said), said.strip() if done.returncode else ""
+    if done.returncode:
+        return Assembled(complaint=said.strip() or f"exit code {done.returncode}")
+    _, *told = re.split(r"Compiling entry function '(\S+)'", said)
+    used = [(name, re.search(r"Used (\d+) registers", text)) for name, text in zip(told[::2], told[1::2], strict=True)]
+    spilled = re.findall(r"(\d+) bytes spill (?:stores|loads)", said)
+    return Assembled({name: int(count[1]) for name, count in used if count}, sum(map(int, spilled)))
 
 
 def invalid(path: Path) -> str:

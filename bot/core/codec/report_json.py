@@ -102,7 +102,7 @@ def _cell(delta: CellDelta, explanation: Explanation | None) -> ReportCell:
 
 _AS_THEY_ARE = (
     *("cause", "why", "waterfall", "parts", "unchanged", "rebased", "renamed_bytes", "short_digests"),
-    *("components", "tree"),
+    *("first_compiles", "components", "tree"),
 )
 
 

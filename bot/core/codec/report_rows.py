@@ -89,6 +89,7 @@ class ReportCell(Record, frozen=True):
     rebased: Count | None = None
     renamed_bytes: Amount = 0
     short_digests: bool = False
+    first_compiles: bool = False
     components: tuple[ComponentDelta, ...] = ()
     tree: tuple[ComponentDelta, ...] = ()
     arguments: tuple[Argument, ...] = ()

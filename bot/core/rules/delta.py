@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from bot.core.comparable import comparable
 from bot.core.metrics import METRIC_BY_ID, METRIC_IDS
 from bot.core.record import Small
-from bot.core.rules.outcomes import Outcomes, as_outcome, known_outcomes
+from bot.core.rules.outcomes import Outcomes, as_outcome, known_outcomes, numbers_repeat
 from bot.core.values.snapshot import UNFETCHED, Cell, CellKey, Metrics, Outcome, Snapshot
 
 STATES = ("newly-broken", "changed", "new", "removed", "fixed", "broken", "unmeasured", "same")
@@ -44,6 +44,7 @@ class CellDelta:
         base, head: the cells themselves; None where that side does not have the cell.
         reason: why the cell is unmeasured; empty otherwise.
         noise: how the compiler does not repeat itself here; empty where nothing shows that.
+        numbers_repeat: True where there is noise, but each side always ended alike and with the same exact metrics.
         innocent: metric id → its smallest growth over all that the sides' commands gave; only where there is noise.
         excused: True where it is unmeasured on purpose: the configuration says of its target that it cannot be compiled
             stand-alone, and base has nothing either.
@@ -57,6 +58,7 @@ class CellDelta:
     identical: bool | None = None
     reason: str = ""
     noise: str = ""
+    numbers_repeat: bool = False
     innocent: Mapping[str, MetricDelta] = field(default_factory=dict)
     excused: bool = False
 
@@ -64,6 +66,15 @@ class CellDelta:
     def unstable(self) -> bool:
         """True where the compiler does not repeat itself: then `innocent` is what can be held against the head."""
         return bool(self.noise)
+
+    @property
+    def explainable(self) -> bool:
+        """True where why the first compiles differ is why all do: by the same numbers, and by some.
+
+        Where the compiler does not repeat itself, other bytes alone may be its doing as well as the change's.
+        """
+        moved = self.state != "changed" or bool(exact_changes(self.metrics.values()))
+        return not self.unstable or (self.numbers_repeat and moved)
 
     @property
     def judged(self) -> Mapping[str, MetricDelta]:
@@ -181,8 +192,9 @@ def _noisy(
         for left in outcomes[0] or (None,)
         for right in outcomes[1] or (None,)
     ]
+    least = replace(min(pairs, key=_distance), identical=None, noise=_noise(outcomes))
     innocent = {id_: _innocent(pairs, id_) for id_ in METRIC_IDS}
-    return replace(min(pairs, key=_distance), identical=None, noise=_noise(outcomes), innocent=innocent)
+    return replace(least, numbers_repeat=numbers_repeat(outcomes), innocent=innocent)
 
 
 def _distance(delta: CellDelta) -> tuple[int, int]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from bot.core.metrics import METRICS
 from bot.core.values.planned import LIFTED_LIMIT_FLAG
 from bot.core.values.snapshot import Cell, CellKey, Outcome, Snapshot
 
@@ -24,6 +25,15 @@ def distinct(outcomes: Iterable[Outcome]) -> tuple[Outcome, ...]:
     for outcome in outcomes:
         first.setdefault((outcome.status, outcome.artifact_digest), outcome)
     return tuple(first.values())
+
+
+def numbers_repeat(outcomes: Outcomes) -> bool:
+    """True where all outcomes of a side ended alike and agree in every exact metric, on both sides."""
+    return all(len(set(map(_numbers, side))) <= 1 for side in outcomes)
+
+
+def _numbers(outcome: Outcome) -> tuple[object, ...]:
+    return outcome.status, *(outcome.metrics.get(metric.id) for metric in METRICS if metric.exact)
 
 
 def known_outcomes(base: Snapshot, head: Snapshot, key: CellKey, cells: tuple[Cell | None, Cell | None]) -> Outcomes:

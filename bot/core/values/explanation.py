@@ -118,6 +118,8 @@ class Explanation:
         tree: all components down to the model's own names, as in the head (as in the base without one).
         short_digests: True where code or IR was compared by short digests: what did not change, did not as far as they
             and the numbers beside them tell.
+        first_compiles: True where the compiler does not repeat itself: its exact metrics are those of every compile
+            seen, and all that is told here is of each side's first.
         waterfall: cause, or `unknown`, → bytes; sums to the change of the artifact. Without those of 0.
         parts: what of it is no dispatch's code, largest change first.
     """
@@ -132,6 +134,7 @@ class Explanation:
     components: tuple[ComponentDelta, ...] = ()
     tree: tuple[ComponentDelta, ...] = field(default=())
     short_digests: bool = False
+    first_compiles: bool = False
     waterfall: Mapping[str, int] = field(default_factory=dict)
     parts: tuple[PartDelta, ...] = ()
 

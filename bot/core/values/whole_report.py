@@ -86,7 +86,8 @@ class Report:
         links: label and URL, for the end of the comment; only https is ever drawn as a link.
         untrusted: True where the pull request's own run measured, so that a hostile one could have made up the numbers.
         broke: what broke in the analysis, in one line; empty where nothing did. The report is then incomplete.
-        explanations: why a cell changed; every cell that both sides measured and that is not the same has one.
+        explanations: why a cell changed; every cell that both sides measured and that is not the same has one, unless
+            the compiler gives other numbers each time.
         overview: what there is to say of whole models.
         root_causes: the deltas of all explained cells by what changed.
         edits: the models whose text changed, and those that one side alone has.

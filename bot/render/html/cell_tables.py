@@ -174,7 +174,7 @@ def _cell_table(facts: Facts, delta: CellDelta, room: _Left) -> CellTable | None
     rows = tuple(_row(*pair, columns) for pair in pairs)
     cell = delta.head or delta.base
     table = CellTable(facts.short[delta.key.target], _state(delta), headers, rows, cell.command if cell else "")
-    table = _explained(table, delta, explanation) if explanation else table
+    table = _explained(table, delta, explanation, backend) if explanation else table
     room.stories -= table.story_size
     return table
 
@@ -188,7 +188,7 @@ def _row(base: Dispatch | None, head: Dispatch | None, columns: Sequence[tuple[s
     return clip(name, 100) + only, clip(kind, 40), *values
 
 
-def _explained(table: CellTable, delta: CellDelta, explanation: Explanation) -> CellTable:
+def _explained(table: CellTable, delta: CellDelta, explanation: Explanation, backend: str) -> CellTable:
     head = delta.head or delta.base
     arguments = head.program.arguments if head and head.program else ()
     names = {part.name for part in explanation.tree}
@@ -196,7 +196,7 @@ def _explained(table: CellTable, delta: CellDelta, explanation: Explanation) -> 
     phases = sorted({*base, *now}, key=lambda name: (_order(name), name))
     return replace(
         table,
-        story=story(explanation, head.families if head else (), _ROOM),
+        story=story(explanation, head.families if head else (), _ROOM, backend),
         tree=_rows((_component_row(part, names) for part in explanation.tree), len(explanation.tree), "component"),
         arguments=_rows(map(_argument_row, arguments), len(arguments), "argument"),
         phases=_rows((_phase_row(name, base, now) for name in phases), len(phases), "phase"),

@@ -130,7 +130,9 @@ def _example(facts: Facts, one: Example) -> Phrase:
         return phrase(signed(one.change_bytes), cell)
     size = sides(one.base_bytes, one.head_bytes)
     shown = signed(one.change_bytes) if UNKNOWN in size or one.base_bytes == one.head_bytes else size
-    return phrase(code(clip(one.dispatch, NAME_LIMIT)), place, cell, f" {shown}")
+    told = facts.report.explanations.get(one.key)
+    once = " (first compiles)" if told and told.first_compiles else ""
+    return phrase(code(clip(one.dispatch, NAME_LIMIT)), place, cell, f" {shown}{once}")
 
 
 def whys(facts: Facts, limits: Limits) -> Listing[WhyCell]:
@@ -141,7 +143,7 @@ def whys(facts: Facts, limits: Limits) -> Listing[WhyCell]:
     shown = []
     for key in fair_in_order(keys, lambda key: key.model, limits.whys):
         head = facts.deltas[key].head
-        told = story(explained[key], head.families if head else (), room)
+        told = story(explained[key], head.families if head else (), room, facts.backends.get(key.target, ""))
         shown.append(WhyCell(clip(key.model, NAME_LIMIT), facts.short[key.target], told))
     return listing(shown, len(keys), "explained cell")
 

@@ -105,7 +105,8 @@ def _cell_parts(told: Told) -> _Parts:
     if told.explanation is None and told.state == "changed":
         yield Text("\nthe report does not say why", "yellow")
     if told.explanation:
-        yield from _story(told.explanation, story(told.explanation, told.families, Room()), told.backend)
+        view = story(told.explanation, told.families, Room(), told.backend)
+        yield from _story(told.explanation, view, told.backend)
     yield from _metrics([metric for metric in told.metrics if metric.base != metric.head], told.backend)
     yield from _roots(told)
     if told.families:
@@ -170,7 +171,7 @@ def _falls(view: Story) -> _Parts:
 
 def _components(view: Story) -> _Parts:
     if view.components:
-        sizes = ("dispatch sites", "code, base → head", "stack frame, base → head")
+        sizes = ("dispatch sites", f"{view.code}, base → head", "stack frame, base → head")
         table = table_of("Components that moved", "component", *sizes)
         for part in view.components:
             table.add_row(Text(part.name, "cyan"), part.sites, part.code, part.stack)

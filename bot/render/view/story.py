@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+from bot.core.parts import code_words
 from bot.core.values.explanation import UNATTRIBUTED, ComponentDelta, DispatchDelta, Explanation
 from bot.core.values.program import Family
 from bot.render.text.escape import clean, clip
@@ -113,6 +114,7 @@ class Story:
 
     Attributes:
         cause: in one or two words.
+        code: what the code of a dispatch is called on the cell's target.
         said: cause, place, phase and why as a sentence without its full stop.
         rest: how many entry points did not change, in words; may be empty.
         falls: the change of the artifact by cause, the largest first, and their sum.
@@ -124,6 +126,7 @@ class Story:
     """
 
     cause: str
+    code: str
     said: Phrase
     rest: str
     falls: Listing[Fall]
@@ -136,11 +139,12 @@ class Story:
     families: Listing[Phrase]
 
 
-def story(explanation: Explanation, families: Sequence[Family], room: Room) -> Story:
-    """Everything there is to say of one explained cell."""
+def story(explanation: Explanation, families: Sequence[Family], room: Room, backend: str) -> Story:
+    """Everything there is to say of one explained cell; `backend`: of its target, empty where that is not known."""
     dispatches, moved = explanation.dispatches, explanation.components
     return Story(
         cause_words(explanation.cause),
+        code_words("code", backend),
         said(explanation),
         rest(explanation),
         listing(_falls(explanation), len(explanation.waterfall), "cause"),
@@ -177,9 +181,19 @@ def reason(explanation: Explanation) -> Phrase:
 
 
 def said(explanation: Explanation) -> Phrase:
-    """The same, and the first phase: ``**strategy** in `encoder`: …; the sides first differ in configuration``."""
+    """The same, and the first phase: ``**strategy** in `encoder`: …; the sides first differ in configuration``.
+
+    And of which compiles all this is, where the compiler does not repeat itself.
+    """
     first = clip(clean(explanation.phase), 40) if explanation.phase else ""
-    return phrase(reason(explanation), f"; the sides first differ in {first}" if first else "")
+    differ = f"; the sides first differ in {first}" if first else ""
+    return phrase(reason(explanation), differ, f"; {_FIRST_COMPILES}" if explanation.first_compiles else "")
+
+
+_FIRST_COMPILES = (
+    "the compiler does not repeat itself here, with the same sizes and counts each time: "
+    "cause and parts are those of each side's first compile"
+)
 
 
 def rest(explanation: Explanation) -> str:
