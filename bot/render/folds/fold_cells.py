@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from bot.core.folds.fold_values import FAILED, BeforeAfter, Bound, FoldCell, Price
+from bot.core.folds.fold_values import FAILED, BeforeAfter, FoldCell, Price
 from bot.render.folds.fold_sums import FOLDED, FoldFacts
 from bot.render.text.escape import clean, clip
 from bot.render.text.filters import UNKNOWN, amount, plural, relative, signed, superscript
@@ -83,8 +83,8 @@ def _table(model: str, rows: Sequence[Row], total: int) -> Table:
 
 
 def _row(facts: FoldFacts, cell: FoldCell, footnotes: Footnotes, bound: bool) -> Row:
-    most = cell.bound or Bound(0, None)
-    ways = _way(cell.executables, most.executables if cell.bound else None), _way(cell.artifact_bytes, most.size_bytes)
+    surplus = (cell.bound.executables, cell.bound.size_bytes) if cell.bound else (None, None)
+    ways = _way(cell.executables, surplus[0]), _way(cell.artifact_bytes, surplus[1])
     executables, artifact = (" → ".join(way if bound else (way[0], way[2])) for way in ways)
     outputs, price = _ran(cell, footnotes)
     told = (phrase(text) for text in (executables, artifact, _change(cell.artifact_bytes)))
