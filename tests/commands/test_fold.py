@@ -11,6 +11,7 @@ from pathlib import Path
 import fold_factory as make
 import pytest
 from replacing import replace
+from report_factory import HOSTILE
 
 from bot.cli.main import main
 from bot.core.codec.fold_json import fold_of
@@ -174,6 +175,6 @@ def test_a_runner_of_actions_takes_no_name_for_a_command(
     asked: Asked, fold: Ran, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
-    asked.audit = make.hostile(("::error::taken", "##[error]taken", *make.HOSTILE))
+    asked.audit = make.hostile(("::error::taken", "##[error]taken", *HOSTILE))
     out = fold("--config", "c.yml")[1]
     assert not [line for line in out.splitlines() if line.lstrip().startswith("::") or "##[" in line]

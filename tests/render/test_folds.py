@@ -12,6 +12,7 @@ from fold_strategies import audits
 from golden_files import check_golden
 from hypothesis import given, settings
 from replacing import replace
+from report_factory import HOSTILE, TARGETS
 from rich.cells import cell_len
 from rich.console import Console
 from test_comment import assert_harmless
@@ -161,7 +162,7 @@ def test_resuming_alone_is_told_apart_from_folding() -> None:
 
 def test_one_reason_over_all_targets_is_one_line() -> None:
     why = LeftFamily("constants", ("main_dispatch_1", "main_dispatch_2", "main_dispatch_3"), "i64 is not legal here")
-    cells = [replace(cell("m", target), left=(why,)) for target in sorted(make.TARGETS)]
+    cells = [replace(cell("m", target), left=(why,)) for target in sorted(TARGETS)]
     text = of(*cells)
     line = "- **3 executables in 1 family** (constants): i64 is not legal here: `m` on every target"
     assert text.count("i64 is not legal here") == 1 and line in text
@@ -229,6 +230,6 @@ def test_the_terminal_has_the_same_sentences_and_the_reasons() -> None:
 
 
 def test_data_brings_no_sequences_to_the_terminal() -> None:
-    text = printed(make.hostile((*make.HOSTILE, "[bold red]markup[/]", "\x1b]0;title\x07")), 200)
+    text = printed(make.hostile((*HOSTILE, "[bold red]markup[/]", "\x1b]0;title\x07")), 200)
     assert not [char for char in text if not char.isprintable() and char != "\n"]
     assert "[bold red]markup[/]" in text
