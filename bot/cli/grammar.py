@@ -135,7 +135,10 @@ def _fold(parser: argparse.ArgumentParser) -> None:
     )
     about = "the compiler (default: compiler.head of the configuration)"
     parser.add_argument("--compiler", type=spec, metavar="SPEC", help=about)
-    about = "the most run time that a fold may cost, such as 1%% (default: every fold with gain is kept)"
+    about = (
+        "the most run time that a fold may cost, such as 1%% "
+        "(default: fold.max_slowdown of the configuration, else every fold with gain is kept)"
+    )
     parser.add_argument("--max-slowdown", type=share, metavar="PERCENT", help=about)
     about = "compile only: outputs are not compared, and nothing is timed"
     parser.add_argument("--no-run", action="store_true", help=about)

@@ -114,7 +114,7 @@ def test_a_requirements_file_names_the_compiler_and_where_its_wheels_are(asked: 
     request, config, _ = asked.asked[0]
     assert request.specs == {"head": "iree-base-compiler==3.12.0"}
     assert config.compiler.find_links == ("https://example.com/wheels",)
-    assert said == "--no-index of r.txt is not followed here: the index counts as well"
+    assert said == "--no-index of the requirements file is not followed here: the index counts as well"
 
 
 @pytest.mark.parametrize(
@@ -178,3 +178,20 @@ def test_a_runner_of_actions_takes_no_name_for_a_command(
     asked.audit = make.hostile(("::error::taken", "##[error]taken", *HOSTILE))
     out = fold("--config", "c.yml")[1]
     assert not [line for line in out.splitlines() if line.lstrip().startswith("::") or "##[" in line]
+
+
+def test_the_price_of_the_configuration_counts_where_no_other_is_named(asked: Asked, fold: Ran) -> None:
+    Path("c.yml").write_text(CONFIG + "fold: {max_slowdown: 2%}\n")
+    for words in ((), ("--max-slowdown", "1%"), ("--no-run",)):
+        assert fold("--config", "c.yml", *words)[0] == 0
+    assert [options for *_, options in asked.asked] == [
+        FoldOptions(0.02),
+        FoldOptions(0.01),
+        FoldOptions(None, run=False),
+    ]
+
+
+def test_a_price_that_is_none_is_one_line_that_names_its_place(asked: Asked, fold: Ran) -> None:
+    Path("c.yml").write_text(CONFIG + "fold: {max_slowdown: 0.01}\n")
+    code, _, last = fold("--config", "c.yml")
+    assert code == 2 and last.startswith("code-size-bot: c.yml:5: fold.max_slowdown: ") and asked.asked == []

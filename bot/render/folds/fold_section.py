@@ -10,7 +10,7 @@ from bot.render.folds.fold_cells import ABOUT_CELLS, Footnotes, cell_tables, oth
 from bot.render.folds.fold_sums import FoldFacts, sentences
 from bot.render.folds.fold_tables import folded_table, left_lines, model_table
 from bot.render.text.environment import draw, load
-from bot.render.text.escape import clip
+from bot.render.text.escape import clean, clip, md_text
 from bot.render.text.phrase import Phrase, code, phrase
 from bot.render.text.selection import Listing
 from bot.render.text.text_tables import Table
@@ -20,6 +20,7 @@ FOLD_LIMIT_BYTES = 256 * 1024
 """A quarter of what GitHub takes as the summary of one step, in UTF-8: the report before it needs room, too."""
 TEMPLATE = "fold.md.j2"
 _COMMAND_LIMIT = 2_000
+_WHY_LIMIT = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +104,11 @@ def render_folds(audit: FoldAudit, templates_dir: Path | None = None) -> str:
     if templates_dir is None:
         raise AssertionError(f"the smallest {TEMPLATE} is too large")
     return render_folds(audit)
+
+
+def not_made(why: str) -> str:
+    """What stands in the section's place where there is no audit; `why` is one line."""
+    return f"**Fold audit: not made**: {md_text(clip(clean(why), _WHY_LIMIT))}\n"
 
 
 def _reproduction(audit: FoldAudit) -> Reproduction | None:
