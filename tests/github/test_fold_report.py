@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import fold_factory as make
 import pytest
@@ -51,7 +52,7 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
         yield stage
 
 
-def by_hand(stage: Stage, **keys: object) -> Ran:
+def by_hand(stage: Stage, **keys: Any) -> Ran:
     """A run by hand, of a second commit against the first."""
     stage.main(**keys)
     stage.origin.push_main("Second", {"models/a.mlir": MODEL.format("a") + "// longer\n"})

@@ -129,6 +129,11 @@ def test_what_is_not_known_is_in_no_sum_and_not_zero() -> None:
     assert "1,000 → n/a → 600" in of(replace(cell(), bound=Bound(4, None)))
 
 
+def test_a_bound_that_did_not_hold_is_not_called_one() -> None:
+    assert "1,000 → ≥500 → 600" in of(cell())
+    assert "1,000 → 700 → 600" in of(replace(cell(), bound=Bound(4, 300)))
+
+
 def test_outputs_that_differ_are_told_and_added_to_nothing() -> None:
     wrong = replace(cell("b", before=5000), equal=False, equal_note="3 of 8 elements differ")
     text = of(cell("a"), wrong)
