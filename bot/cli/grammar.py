@@ -1,6 +1,6 @@
 """The command line's grammar: commands, options, defaults and help texts with examples.
 
-Help, version and mistakes are told by this file alone, so it imports next to nothing.
+Help, version and mistakes are told by this file and the few that it imports, so these import next to nothing.
 """
 
 from __future__ import annotations
@@ -10,9 +10,20 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bot import __version__
-from bot.cli.argument_types import directory, flags, limit, path, positive, shard, share, spec, steps
+from bot.cli.argument_types import directory, limit, path, positive, shard, share, spec, steps
 from bot.cli.parsing import Parser
-from bot.system.defaults import cores, default_cache, default_limit
+from bot.cli.shared_options import (
+    CACHE_HELP,
+    SHORT_NAMES,
+    add_config,
+    add_flags,
+    add_format,
+    add_globs,
+    add_out,
+    add_selectors,
+    limit_told,
+)
+from bot.system.defaults import default_cache
 
 SIDES = ("base", "head")
 
@@ -33,52 +44,6 @@ Nightly releases need compiler.find_links of a configuration, or PIP_FIND_LINKS.
 exit codes: 0 pass or warn, 1 the verdict is fail, 2 bad usage, configuration or input, 3 GitHub or network,
 4 a compiler could not be had, 5 no verdict: nothing could be compared, or an internal error, 130 interrupted
 """
-_CACHE_HELP = "cells and compilers (default: %(default)s)"
-_CONFIG_HELP = (
-    "configuration, or `default` for the packaged suite (default: .github/code-size.yml or code-size.yml, here or "
-    "above in the repository, else the packaged suite)"
-)
-_SHORT = "short names as in reports are understood"
-
-
-def _default_limit() -> str:
-    """For the help; as a default of argparse's own it would be read before any mistake is told."""
-    return f"(default: {default_limit()})".replace("%", "%%")
-
-
-def _globs(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--model", action="append", default=[], metavar="GLOB", help="only these models; repeatable")
-    about = f"only these targets; repeatable, and {_SHORT}: x86_64 is llvm-cpu-x86_64"
-    parser.add_argument("--target", action="append", default=[], metavar="GLOB", help=about)
-
-
-def _config(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--config", type=path, metavar="FILE", help=_CONFIG_HELP)
-
-
-def _format(parser: argparse.ArgumentParser, json: str) -> None:
-    about = f"json: {json} on standard output (default: %(default)s)"
-    parser.add_argument("--format", choices=("text", "json"), default="text", help=about)
-
-
-def _selectors(parser: argparse.ArgumentParser) -> None:
-    _config(parser)
-    _globs(parser)
-    jobs = "compiles side by side (default: %(default)s)"
-    parser.add_argument("--jobs", type=positive, default=cores(), metavar="N", help=jobs)
-    parser.add_argument("--cache", type=directory, default=default_cache(), metavar="DIR", help=_CACHE_HELP)
-    about = "size limit of the cache after the run; what was unused for the longest time is removed first"
-    parser.add_argument("--cache-limit", type=limit, metavar="SIZE", help=f"{about} {_default_limit()}")
-
-
-def _out_directory(parser: argparse.ArgumentParser, files: str = "the six files") -> None:
-    text = f"where {files} go (default: %(default)s)"
-    parser.add_argument("--out", type=path, default=Path("out"), metavar="DIR", help=text)
-
-
-def _tried(parser: argparse.ArgumentParser, where: str) -> None:
-    about = f"more compiler flags {where}, quoted as in a shell; repeatable: --flags='--iree-opt-level=O2'"
-    parser.add_argument("--flags", type=flags, action="extend", default=[], metavar="FLAGS", help=about)
 
 
 def _compare(parser: argparse.ArgumentParser) -> None:
@@ -90,13 +55,13 @@ def _compare(parser: argparse.ArgumentParser) -> None:
         text = f"compiler or snapshot of the {side} side (default: compiler.{side} of the configuration)"
         parser.add_argument(f"--{side}", type=spec, metavar="SPEC", help=text)
     parser.add_argument("--compiler", type=spec, metavar="SPEC", help="compiler of a side that is not named")
-    _tried(parser, "for the head side alone")
+    add_flags(parser, "for the head side alone")
     for side, rules in (("base", ", and the rules"), ("head", "")):
         text = f"models, targets and flags of the {side} side{rules} (default: --config)"
         parser.add_argument(f"--{side}-config", type=path, metavar="FILE", help=text)
-    _format(parser, "what report.json has, and nothing else,")
-    _out_directory(parser)
-    _selectors(parser)
+    add_format(parser, "what report.json has, and nothing else,")
+    add_out(parser)
+    add_selectors(parser)
 
 
 def _pin_report(parser: argparse.ArgumentParser) -> None:
@@ -108,9 +73,9 @@ def _pin_report(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(f"--{option}", dest=name, type=spec, required=True, metavar="SPEC", help=f"the {text}")
     about = "releases between that are measured: all, none, or how many, spread evenly (default: none)"
     parser.add_argument("--steps", type=steps, default=0, metavar="N", help=about)
-    _format(parser, "what report.json has, and nothing else,")
-    _out_directory(parser)
-    _selectors(parser)
+    add_format(parser, "what report.json has, and nothing else,")
+    add_out(parser)
+    add_selectors(parser)
 
 
 def _measure(parser: argparse.ArgumentParser) -> None:
@@ -119,8 +84,8 @@ def _measure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--shard", type=shard, default=(1, 1), metavar="I/N", help="measure only part I of N")
     about = "what `plan --shards N` printed; without it, cells are spread by the models' sizes"
     parser.add_argument("--plan", type=path, metavar="FILE", help=about)
-    _tried(parser, "for every cell")
-    _selectors(parser)
+    add_flags(parser, "for every cell")
+    add_selectors(parser)
 
 
 def _calibrate(parser: argparse.ArgumentParser) -> None:
@@ -131,7 +96,7 @@ def _calibrate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--compiler", type=spec, required=True, metavar="SPEC", help="the compiler")
     about = "compiles of each cell, at least 2 (default: %(default)s)"
     parser.add_argument("--runs", type=positive, default=5, metavar="N", help=about)
-    _selectors(parser)
+    add_selectors(parser)
 
 
 def _merge(parser: argparse.ArgumentParser) -> None:
@@ -142,12 +107,12 @@ def _merge(parser: argparse.ArgumentParser) -> None:
 def _report(parser: argparse.ArgumentParser) -> None:
     for side in SIDES:
         parser.add_argument(f"--{side}", type=path, required=True, metavar="FILE", help=f"snapshot of the {side} side")
-    _config(parser)
-    _globs(parser)
+    add_config(parser)
+    add_globs(parser)
     texts = "where the IR of both sides may be kept, for differences (default: %(default)s)"
     parser.add_argument("--cache", type=directory, default=default_cache(), metavar="DIR", help=texts)
-    _format(parser, "what report.json has, and nothing else,")
-    _out_directory(parser)
+    add_format(parser, "what report.json has, and nothing else,")
+    add_out(parser)
 
 
 def _goldens(parser: argparse.ArgumentParser) -> None:
@@ -159,7 +124,7 @@ def _goldens(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--head", type=spec, required=True, metavar="SPEC", help=about)
     parser.add_argument("--base", type=spec, metavar="SPEC", help="the same of the side that causes are told against")
     parser.add_argument("--out", type=path, metavar="FILE", help="where to write it (default: standard output)")
-    _selectors(parser)
+    add_selectors(parser)
 
 
 def _fold(parser: argparse.ArgumentParser) -> None:
@@ -170,13 +135,16 @@ def _fold(parser: argparse.ArgumentParser) -> None:
     )
     about = "the compiler (default: compiler.head of the configuration)"
     parser.add_argument("--compiler", type=spec, metavar="SPEC", help=about)
-    about = "the most run time that a fold may cost, such as 1%% (default: every fold with gain is kept)"
+    about = (
+        "the most run time that a fold may cost, such as 1%% "
+        "(default: fold.max_slowdown of the configuration, else every fold with gain is kept)"
+    )
     parser.add_argument("--max-slowdown", type=share, metavar="PERCENT", help=about)
     about = "compile only: outputs are not compared, and nothing is timed"
     parser.add_argument("--no-run", action="store_true", help=about)
-    _tried(parser, "for every cell")
-    _out_directory(parser, "the files")
-    _selectors(parser)
+    add_flags(parser, "for every cell")
+    add_out(parser, "the files")
+    add_selectors(parser)
 
 
 def _explain(parser: argparse.ArgumentParser) -> None:
@@ -184,7 +152,7 @@ def _explain(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--model", required=True, metavar="M", help="the cell's model: its name, its beginning, or a glob"
     )
-    parser.add_argument("--target", required=True, metavar="T", help=f"the cell's target: likewise; {_SHORT}")
+    parser.add_argument("--target", required=True, metavar="T", help=f"the cell's target: likewise; {SHORT_NAMES}")
     about = "only this dispatch, with all that is known of it: its name as it is shown, its beginning, or a glob"
     parser.add_argument("--dispatch", metavar="D", help=about)
 
@@ -193,14 +161,14 @@ def _plan(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--shards", type=positive, required=True, metavar="N", help="how many")
     about = "an earlier snapshot: spread the cells by what each cost to compile then"
     parser.add_argument("--costs", type=path, metavar="FILE", help=about)
-    _selectors(parser)
+    add_selectors(parser)
 
 
 def _listed(parser: argparse.ArgumentParser) -> None:
     parser.description = f"{parser.description}, as far as the configuration has them"
-    _config(parser)
-    _globs(parser)
-    _format(parser, "the same as JSON")
+    add_config(parser)
+    add_globs(parser)
+    add_format(parser, "the same as JSON")
 
 
 def _completion(parser: argparse.ArgumentParser) -> None:
@@ -219,15 +187,15 @@ def _init(parser: argparse.ArgumentParser) -> None:
 
 
 def _doctor(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--cache", type=directory, default=default_cache(), metavar="DIR", help=_CACHE_HELP)
+    parser.add_argument("--cache", type=directory, default=default_cache(), metavar="DIR", help=CACHE_HELP)
 
 
 def _cache(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--cache", type=directory, default=default_cache(), metavar="DIR", help=_CACHE_HELP)
+    parser.add_argument("--cache", type=directory, default=default_cache(), metavar="DIR", help=CACHE_HELP)
     about = "remove what was unused for the longest time until the rest is within the limit; what a run uses now stays"
     parser.add_argument("--prune", action="store_true", help=about)
     about = "with --prune: what may stay, such as 2GiB, or 0B for nothing"
-    parser.add_argument("--limit", type=limit, metavar="SIZE", help=f"{about} {_default_limit()}")
+    parser.add_argument("--limit", type=limit, metavar="SIZE", help=f"{about} {limit_told()}")
 
 
 _IN_WORKFLOW = "   # in a workflow: uses: OWNER/REPO@v1, with: {{command: {}}}"

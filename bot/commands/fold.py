@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
@@ -12,6 +11,7 @@ from bot.core.folds.fold_options import FoldOptions
 from bot.core.folds.fold_values import FoldAudit
 from bot.errors import NoVerdict, UsageError
 from bot.inputs.config import Config, load_config
+from bot.measurement.folds.asking import asked
 from bot.measurement.folds.auditing import audited
 from bot.measurement.prepare import Request, Show, require_writable
 from bot.reporting.writing import write_folds
@@ -42,6 +42,8 @@ def fold(request: Request, options: FoldOptions, show: FoldShow, cancel: Cancel)
     config = load_config(request.config)
     require_writable(request.out)
     request, config = _with_compiler(request, config, show)
+    if options.run and options.max_slowdown is None and config.fold:
+        options = config.fold
     audit = audited(request, config, options, show, cancel)
     show.folded(audit, write_folds(audit, config.templates, request.out))
     _require_measured(audit, request.out)
@@ -49,20 +51,14 @@ def fold(request: Request, options: FoldOptions, show: FoldShow, cancel: Cancel)
 
 
 def _with_compiler(request: Request, config: Config, show: Show) -> tuple[Request, Config]:
-    """The request with a compiler; the configuration with the places of wheels that its requirements file names."""
+    """The request and the configuration, with the compiler that the latter names where the former does not."""
     if request.specs.get("head"):
         return request, config
     sought = pinned(config, request.config, "head")
     if not sought.spec:
         hint = "give --compiler SPEC, such as --compiler 3.13.0, or a --config that names compiler.head"
         raise UsageError("no compiler is named", hint=hint)
-    for note in sought.notes:
-        show.say(note)
-    if sought.places.no_index:
-        show.say(f"--no-index of {config.compiler.requirements} is not followed here: the index counts as well")
-    links = tuple(dict.fromkeys((*sought.places.find_links, *config.compiler.find_links)))
-    config = replace(config, compiler=replace(config.compiler, find_links=links))
-    return replace(request, specs={**request.specs, "head": sought.spec}), config
+    return asked(request, config, sought, show.say)
 
 
 def _require_measured(audit: FoldAudit, out: Path) -> None:

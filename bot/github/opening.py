@@ -92,7 +92,7 @@ class Opened:
     def plan(self, side: str, services: Services, request: Request | None = None, release: str = "") -> SidePlan:
         """The side, ready to be measured; with another release in place of its own compiler, if one is named."""
         request, show, cancel = request or services.request, services.show, services.cancel
-        with _named_from_top(self.tree):
+        with named_from_top(self.tree):
             sought = Sought(f"{PROJECT}=={release}", self.places) if release else self.sought
             return prepare(side, sought, request, self.config, self.repository, show, cancel)
 
@@ -102,7 +102,7 @@ class Opened:
             sought = self.sought
         except (ConfigError, UsageError):  # whoever measures is told
             return {}
-        with _named_from_top(self.tree):
+        with named_from_top(self.tree):
             return {sought.spec: newest(sought.spec, self.places, cancel)} if sought.spec in MOVING else {}
 
     def selected(self, services: Services) -> Planned:
@@ -215,7 +215,7 @@ def _under_heads(base: Opened, head: Opened) -> Opened:
 
 def _open(services: Services, stack: ExitStack, wanted: Wanted) -> Opened:
     tree = stack.enter_context(services.git.worktree(wanted.sha or services.context.sha))
-    stack.enter_context(_named_from_top(tree))
+    stack.enter_context(named_from_top(tree))
     name = config_named(services.inputs.config, tree)
     config = _load_inside(tree, tree / name) if name else load_config()
     return Opened(wanted, config, name, tree, repository_of(tree, services.cancel))
@@ -240,7 +240,7 @@ def _require_inside(tree: Path, paths: Iterable[Path]) -> None:
 
 
 @contextmanager
-def _named_from_top(tree: Path) -> Iterator[None]:
+def named_from_top(tree: Path) -> Iterator[None]:
     """Errors name files as the repository has them: the directory is another one in every run, and gone by then."""
     try:
         yield
@@ -272,7 +272,7 @@ def judging_rules(services: Services) -> tuple[Config, str]:
     try:
         base = wanted_sides(services)[0].sha if services.context.pull else ""
         if base:
-            with services.git.worktree(base) as tree, _named_from_top(tree):
+            with services.git.worktree(base) as tree, named_from_top(tree):
                 if name := config_named(services.inputs.config, tree):
                     _require_inside(tree, [tree / name])
                     return load_config(tree / name, models=False), name

@@ -23,6 +23,7 @@ from bot.core.values.whole_report import Adoption, Baseline, Report
 from bot.errors import BotError, InputError, Interrupted, UsageError
 from bot.github.baselines import nearest_costs, standing_for
 from bot.github.delivering import Destination, deliver, tell, told_if_broken
+from bot.github.folds.fold_report import tell_folds
 from bot.github.nearest import nearest
 from bot.github.opening import Opened, Wanted, judging_rules, named_compiler, opened, wanted_sides, workspace_rules
 from bot.github.pins import told_as_pin
@@ -53,14 +54,18 @@ def _reviewed(services: Services) -> int:
     with opened(services, head, base) as (left, right):
         judge = left if services.context.pull else right
         made = _compared(services, left, right, judge.config)
-        return deliver(made, services, Destination.of(services, judge.config, judge.config_name))
+        code = deliver(made, services, Destination.of(services, judge.config, judge.config_name))
+        tell_folds(services, right)
+        return code
 
 
 def baseline(services: Services) -> int:
     """Measure the pushed commit and store it, unless what is stored already would give the same."""
     require_writable(services.out)
-    with _told_here(services):
-        return _stored_baseline(services)
+    with _told_here(services), opened(services, _pushed(services)) as (_, head):
+        _store(services, head)
+        tell_folds(services, head)
+        return 0
 
 
 def _told_here(services: Services) -> AbstractContextManager[None]:
@@ -68,26 +73,24 @@ def _told_here(services: Services) -> AbstractContextManager[None]:
     return told_if_broken(services, lambda: Destination(None, "", services.context.run_id, *workspace_rules(services)))
 
 
-def _stored_baseline(services: Services) -> int:
-    with opened(services, _pushed(services)) as (_, head):
-        plan = head.plan("head", services)
-        entry = Entry(head.config.report_id, services.context.sha, plan_digest(plan))
-        store = store_of(services, head.config)
-        if found := standing_for(services, store, head, entry.digest):
-            known = found[0]
-            older = f"{plural(known.distance, 'commit')} older" if known.distance else "of that very commit"
-            services.show.say(f"nothing to measure: {known.entry.sha[:10]} ({older}) gives the same")
-            return 0
-        snapshot = _whole(services, head, plan)
-        write_snapshot(services.out / "head.json", snapshot)
-        if isinstance(store, ArtifactStore):
-            path = services.out / "baseline" / file_name(entry)
-            write_atomically(path, pack(snapshot))
-            services.show.say(f"wrote {path}")
-            tell(services, {"baseline-artifact": artifact_name(entry)})
-        else:
-            services.show.say("stored" if store.save(entry, snapshot) else "was stored already")
-    return 0
+def _store(services: Services, head: Opened) -> None:
+    plan = head.plan("head", services)
+    entry = Entry(head.config.report_id, services.context.sha, plan_digest(plan))
+    store = store_of(services, head.config)
+    if found := standing_for(services, store, head, entry.digest):
+        known = found[0]
+        older = f"{plural(known.distance, 'commit')} older" if known.distance else "of that very commit"
+        services.show.say(f"nothing to measure: {known.entry.sha[:10]} ({older}) gives the same")
+        return
+    snapshot = _whole(services, head, plan)
+    write_snapshot(services.out / "head.json", snapshot)
+    if isinstance(store, ArtifactStore):
+        path = services.out / "baseline" / file_name(entry)
+        write_atomically(path, pack(snapshot))
+        services.show.say(f"wrote {path}")
+        tell(services, {"baseline-artifact": artifact_name(entry)})
+    else:
+        services.show.say("stored" if store.save(entry, snapshot) else "was stored already")
 
 
 def part(services: Services) -> None:

@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from bot.core.codec.kinds import mistaken
+from bot.core.folds.fold_options import FoldOptions
 from bot.core.rules.policy import Ratio, Rule
 from bot.core.rules.spec import is_address, refused_link
 from bot.core.values.planned import Target
 from bot.core.values.verdict import Status
 from bot.errors import ConfigError
-from bot.inputs.suites import check_noise, parse_noise, parse_pairs, parse_sections, read_manifest
+from bot.inputs.suites import check_noise, parse_fold, parse_noise, parse_pairs, parse_sections, read_manifest
 from bot.inputs.targets import parse_targets
 from bot.inputs.thresholds import parse_rules
 from bot.inputs.torch_models.suite_modules import SuiteModule, require_own_names, suite_modules
@@ -93,6 +94,7 @@ class Config:
         sections: name and glob of parts of the models; the first that matches decides.
         pairs: a model with static and the same with dynamic shapes; they need not be among the models.
         noise: inexact metric → what share of itself it varies by; only metrics in it are judged.
+        fold: how folds are judged; None where no report is to have a fold audit.
     """
 
     compiler: CompilerChoice
@@ -111,6 +113,7 @@ class Config:
     sections: tuple[tuple[str, str], ...]
     pairs: tuple[tuple[str, str], ...]
     noise: Mapping[str, Ratio]
+    fold: FoldOptions | None = None
 
 
 def configs_dir() -> Path:
@@ -211,6 +214,7 @@ def load_config(path: Path | None = None, *, models: bool = True) -> Config:
         sections=parse_sections(source["components"]),
         pairs=parse_pairs(file, pairs),
         noise=noise,
+        fold=parse_fold(file),
     )
 
 

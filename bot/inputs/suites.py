@@ -1,4 +1,4 @@
-"""What a configuration says about models together: sections, pairs, bands of noise.
+"""What a configuration says about models together: sections, pairs, bands of noise, the price of folds.
 
 Pairs that a configuration leaves out are those of the default suite's manifest, `models/suite.yml`.
 """
@@ -11,12 +11,13 @@ from typing import Any
 
 import yaml
 
+from bot.core.folds.fold_options import FoldOptions
 from bot.core.metrics import METRICS
 from bot.core.rules.coverage import Coverage, metrics_of
 from bot.core.rules.globs import covers
 from bot.core.rules.policy import Ratio, Rule
 from bot.errors import ConfigError
-from bot.inputs.units import parse_ratio
+from bot.inputs.units import parse_ratio, parse_share
 from bot.inputs.yaml.yaml_file import YamlFile
 
 Pairs = tuple[tuple[str, str], ...]
@@ -70,6 +71,17 @@ def parse_noise(file: YamlFile) -> dict[str, Ratio]:
         except ValueError as error:
             raise file.error(("noise", id_), str(error)) from error
     return found
+
+
+def parse_fold(file: YamlFile) -> FoldOptions | None:
+    """How folds are judged; None where the file does not ask for any. Raises ConfigError for what is no share."""
+    if "fold" not in file.data:
+        return None
+    written = file.data["fold"].get("max_slowdown")
+    try:
+        return FoldOptions(None if written is None else parse_share(written))
+    except ValueError as error:
+        raise file.error(("fold", "max_slowdown"), str(error)) from error
 
 
 def check_noise(file: YamlFile, rules: Sequence[Rule], noise: Mapping[str, Ratio]) -> None:

@@ -26,6 +26,7 @@ COMMANDS = (
     "measure",
     "calibrate",
     "explain",
+    "fold",
     "merge",
     "report",
     "plan",

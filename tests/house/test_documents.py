@@ -23,7 +23,9 @@ from bot.inputs.config import load_config, load_schema
 README = ROOT / "README.md"
 DOCS = ROOT / "docs"
 ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
-QUESTIONS = ("alternatives", "comment", "configuration", "evidence", "forks", "github", "metrics", "speed", "why")
+QUESTIONS = (
+    *("alternatives", "comment", "configuration", "evidence", "fold", "forks", "github", "metrics", "speed", "why"),
+)
 README_LINES = 150
 ALL_PAGES = pytest.mark.parametrize("page", PAGES, ids=name_of)
 FOLDERS = "bot|configs|tests|docs|core|readers|inputs|insight|render"

@@ -20,6 +20,7 @@ GRAMMAR = {
     "bot.cli.grammar",
     "bot.cli.main",
     "bot.cli.parsing",
+    "bot.cli.shared_options",
     "bot.errors",
     "bot.system",
     "bot.system.defaults",

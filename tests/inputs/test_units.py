@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bot.core.metrics import Unit
 from bot.core.rules.policy import Amount, Dimension, Ratio
-from bot.inputs.units import parse_amount, parse_ratio
+from bot.inputs.units import parse_amount, parse_ratio, parse_share
 
 
 @pytest.mark.parametrize(
@@ -98,3 +98,11 @@ def test_amounts_that_do_not_fit_a_metric(amount: str, unit: Unit, message: str)
 def test_decimals_are_exact(quarters: int) -> None:
     written = f"{quarters // 4}.{quarters % 4 * 25:02d}KiB"
     assert parse_amount(written).value == quarters * 256
+
+
+def test_a_share_is_written_as_a_percentage() -> None:
+    assert [parse_share(text) for text in ("1%", "0%", "1.5 %", "150%")] == [0.01, 0.0, 0.015, 1.5]
+    told = {"0.01": "write 1%", "0.005": "write 0.5%", "2": "write 2%", "0": "write 0%", "1ms": "such as 1%"}
+    for wrong, hint in told.items():
+        with pytest.raises(ValueError, match=f"is no percentage.* {hint}$"):
+            parse_share(wrong)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from bot.core.folds.fold_values import FAILED, BeforeAfter, Bound, FoldCell, Price
+from bot.core.folds.fold_values import FAILED, BeforeAfter, FoldCell, Price
 from bot.render.folds.fold_sums import FOLDED, FoldFacts
 from bot.render.text.escape import clean, clip
 from bot.render.text.filters import UNKNOWN, amount, plural, relative, signed, superscript
@@ -17,9 +17,10 @@ from bot.render.view.facts import NAME_LIMIT
 _HEADERS = ("target", "executables", "artifact, B", "change", "outputs", "run time")
 ABOUT_CELLS = (
     "Executables and bytes: before → at best → folded. At best, with ≥, all but the largest executable of each family "
-    "would be gone: the upper bound of what could be saved, reckoned before anything was folded. Change: of the "
-    "artifact, folded against before. Run time: folded / before, median of pairs that were run one after the other; in "
-    "brackets the interval that holds the true median with 95 % probability."
+    "would be gone: the upper bound of what could be saved, reckoned beforehand from families and device code. It has "
+    "no ≥ where folding did better. Change: of the artifact, folded against before. Run time: folded / before, median "
+    "of pairs that were run one after the other; in brackets the interval that holds the true median with 95 % "
+    "probability."
 )
 _NOTE_LIMIT = 300
 _REASONS = {
@@ -83,8 +84,8 @@ def _table(model: str, rows: Sequence[Row], total: int) -> Table:
 
 
 def _row(facts: FoldFacts, cell: FoldCell, footnotes: Footnotes, bound: bool) -> Row:
-    most = cell.bound or Bound(0, None)
-    ways = _way(cell.executables, most.executables if cell.bound else None), _way(cell.artifact_bytes, most.size_bytes)
+    surplus = (cell.bound.executables, cell.bound.size_bytes) if cell.bound else (None, None)
+    ways = _way(cell.executables, surplus[0]), _way(cell.artifact_bytes, surplus[1])
     executables, artifact = (" → ".join(way if bound else (way[0], way[2])) for way in ways)
     outputs, price = _ran(cell, footnotes)
     told = (phrase(text) for text in (executables, artifact, _change(cell.artifact_bytes)))
@@ -93,9 +94,10 @@ def _row(facts: FoldFacts, cell: FoldCell, footnotes: Footnotes, bound: bool) ->
 
 
 def _way(both: BeforeAfter, surplus: int | None) -> tuple[str, str, str]:
-    """`156`, `≥113`, `117`; in the middle what is left without the surplus."""
+    """`156`, `≥113`, `117`; in the middle what is left without the surplus, without ≥ where less is left in fact."""
     least = None if both.before is None or surplus is None else both.before - surplus
-    at_best = UNKNOWN if least is None or least < 0 else f"≥{least:,}"
+    mark = "≥" if both.after is None or least is None or least <= both.after else ""
+    at_best = UNKNOWN if least is None or least < 0 else f"{mark}{least:,}"
     return amount(both.before, "count"), at_best, amount(both.after, "count")
 
 
@@ -135,9 +137,10 @@ def _line(facts: FoldFacts, state: str, note: str, found: Sequence[FoldCell], na
 
 def _where(facts: FoldFacts, found: Sequence[FoldCell], names: int) -> Phrase:
     """A whole target that was never measured is named as such."""
-    targets = {cell.target for cell in found}
-    if len(targets) == 1 and not targets & facts.measured_targets and len(found) > 1:
-        return phrase("all models on ", name_cell(facts.short[found[0].target]))
+    target = found[0].target
+    of_target = [cell for cell in facts.audit.cells if cell.target == target]
+    if list(found) == of_target and len(found) > 1 and target not in facts.measured_targets:
+        return phrase("every model on ", name_cell(facts.short[target]))
     return facts.cells(found, names)
 
 

@@ -10,7 +10,7 @@ from bot.render.folds.fold_cells import ABOUT_CELLS, Footnotes, cell_tables, oth
 from bot.render.folds.fold_sums import FoldFacts, sentences
 from bot.render.folds.fold_tables import folded_table, left_lines, model_table
 from bot.render.text.environment import draw, load
-from bot.render.text.escape import clip
+from bot.render.text.escape import clean, clip, md_text
 from bot.render.text.phrase import Phrase, code, phrase
 from bot.render.text.selection import Listing
 from bot.render.text.text_tables import Table
@@ -20,6 +20,7 @@ FOLD_LIMIT_BYTES = 256 * 1024
 """A quarter of what GitHub takes as the summary of one step, in UTF-8: the report before it needs room, too."""
 TEMPLATE = "fold.md.j2"
 _COMMAND_LIMIT = 2_000
+_WHY_LIMIT = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +106,11 @@ def render_folds(audit: FoldAudit, templates_dir: Path | None = None) -> str:
     return render_folds(audit)
 
 
+def not_made(why: str) -> str:
+    """What stands in the section's place where there is no audit; `why` is one line."""
+    return f"**Fold audit: not made**: {md_text(clip(clean(why), _WHY_LIMIT))}\n"
+
+
 def _reproduction(audit: FoldAudit) -> Reproduction | None:
     """Of the cell that shrank most, where the outputs are equal; or were not run, if there is none."""
     made = [cell for cell in audit.cells if cell.command and cell.module and cell.equal is not False]
@@ -112,5 +118,6 @@ def _reproduction(audit: FoldAudit) -> Reproduction | None:
         return None
     best = min(made, key=lambda cell: (cell.equal is None, cell.artifact_bytes.change or 0))
     model, target, module = (code(clip(name, NAME_LIMIT)) for name in (best.model, best.target, best.module))
-    about = phrase(model, " on ", target, " is made of ", module, ", which lies beside ", code("fold.json"), ":")
+    made = phrase("The folded artifact of ", model, " on ", target, " is made of ", module)
+    about = phrase(made, ", in the directory of ", code("fold.json"), ":")
     return Reproduction(about, best.command if len(best.command) <= _COMMAND_LIMIT else "")

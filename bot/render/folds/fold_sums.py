@@ -62,7 +62,8 @@ def sentences(facts: FoldFacts) -> tuple[Phrase, ...]:
     differing = [cell for cell in folded if cell.equal is False]
     summed = [cell for cell in folded if cell.equal is not False]
     nothing = "no fold kept the outputs as they are" if differing else "nothing was folded"
-    told = [_headline(summed, len(facts.audit.cells), nothing), _outputs(summed), *_differing(facts, differing)]
+    told = [_headline(summed, len(facts.audit.cells), nothing), _outputs(summed)]
+    told += _differing(facts, differing, "more cell" if summed else "cell")
     return tuple(filter(None, [*told, _share(facts.audit.models), _rest(facts), _price(facts.audit), _made(facts)]))
 
 
@@ -118,9 +119,9 @@ def _outputs(summed: Sequence[FoldCell]) -> Phrase:
     return phrase(said, f": {_sum(sizes, 'bytes')}.", f" {rest:,} not run." if rest else "")
 
 
-def _differing(facts: FoldFacts, cells: Sequence[FoldCell]) -> Iterator[Phrase]:
+def _differing(facts: FoldFacts, cells: Sequence[FoldCell], noun: str) -> Iterator[Phrase]:
     if cells:
-        count = f"⚠️ outputs differ in {plural(len(cells), 'cell')}"
+        count = f"⚠️ outputs differ in {plural(len(cells), noun)}"
         yield phrase(strong(count), ", in none of these sums: ", facts.cells(cells, _NAMED), ".")
 
 

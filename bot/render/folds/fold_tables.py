@@ -24,10 +24,10 @@ _MODEL_HEADERS = (
     *("folded", "% away"),
 )
 _ABOUT_MODELS = (
-    "Executables that are left of a model's dispatch regions, and what share of the regions is folded away, in percent. "
-    "Not inlined: compiled, with no constant inlined into a dispatch. Shapes erased: kinds of those that differ in more "
-    "than static shapes. Constants, both erased: kinds of today's that differ in more than values of constants, or than "
-    "either. Kinds are counted, not compiled. Folded: compiled, on the target with the fewest."
+    "Executables that are left of a model's dispatch regions, and the percentage of the regions that is folded away. "
+    "Not inlined: compiled, with no constant inlined into a dispatch. Shapes erased: kinds of those that differ in "
+    "more than static shapes. Constants, both erased: kinds of today's that differ in more than values of constants, "
+    "or than either. Kinds are counted, not compiled. Folded: compiled, on the target with the fewest."
 )
 _KINDS = {"identical": "nothing: identical", "static-shapes": "static shapes"}
 _Same = tuple[str, FoldedFamily]

@@ -38,7 +38,7 @@ def _parts(view: FoldView) -> _Parts:
     yield from _more(view.cells)
     yield from _lines("", view.notes)
     yield from _lines("Cells without a row", view.others)
-    yield from _lines("What resuming alone changes, with nothing folded", view.resumed)
+    yield from _lines("Resuming alone, with nothing folded, changes the artifact", view.resumed)
     yield from _lines("Families that were left, and why", view.left)
 
 

@@ -1,0 +1,1 @@
+"""Fold audits of runs on GitHub."""

@@ -1,0 +1,197 @@
+"""`fold`: what it asks for, what it writes and says, and that an audit is no verdict."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import fold_factory as make
+import pytest
+from replacing import replace
+from report_factory import HOSTILE
+
+from bot.cli.main import main
+from bot.core.codec.fold_json import fold_of
+from bot.core.folds.fold_options import FoldOptions
+from bot.core.folds.fold_values import FoldAudit
+from bot.inputs.config import Config
+from bot.measurement.prepare import Request
+from bot.render.folds.fold_section import render_folds
+
+CONFIG = "schema: code-size-config/1\ncompiler: {head: 3.13.0}\nmodels: ['suite/*.mlir']\ntargets: [vmvx, cuda]\n"
+
+
+@dataclass
+class Asked:
+    """What the story asked of the work that it is told about, and what comes of that."""
+
+    audit: FoldAudit
+    asked: list[tuple[Request, Config, FoldOptions]] = field(default_factory=list)
+
+    def __call__(self, request: Request, config: Config, options: FoldOptions, *_rest: object) -> FoldAudit:
+        self.asked.append((request, config, options))
+        return self.audit
+
+
+@pytest.fixture
+def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Asked]:
+    """In a directory with a model and a configuration."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CODE_SIZE_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "suite").mkdir()
+    (tmp_path / "suite/small.mlir").write_text("module {}\n")
+    (tmp_path / "c.yml").write_text(CONFIG)
+    before, found = signal.getsignal(signal.SIGTERM), Asked(make.small())
+    monkeypatch.setattr("bot.commands.fold.audited", found)
+    yield found
+    signal.signal(signal.SIGTERM, before)
+
+
+Ran = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def fold(capsys: pytest.CaptureFixture[str]) -> Ran:
+    """Exit code, standard output, and the last line on standard error."""
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        try:
+            code = main(("fold", *arguments))
+        except SystemExit as ended:
+            code = int(ended.code or 0)
+        out, err = capsys.readouterr()
+        return code, out, (err.splitlines() or [""])[-1]
+
+    return run
+
+
+def test_it_writes_both_files_and_prints_the_tables(asked: Asked, fold: Ran) -> None:
+    code, out, _ = fold("--config", "c.yml", "--out", "deep/out")
+    assert code == 0
+    assert fold_of(Path("deep/out/fold.json").read_bytes()) == asked.audit
+    assert Path("deep/out/fold.md").read_text(encoding="utf-8") == render_folds(asked.audit)
+    assert "Fold audit: 3 of 6 cells folded" in " ".join(out.split())
+    assert out.splitlines()[-1] == "written to deep/out: fold.json, fold.md"
+
+
+def test_the_same_audit_gives_the_same_files(asked: Asked, fold: Ran) -> None:
+    assert [fold("--config", "c.yml", "--out", out)[0] for out in ("one", "two")] == [0, 0]
+    assert len(asked.asked) == 2
+    for name in ("fold.json", "fold.md"):
+        assert Path("one", name).read_bytes() == Path("two", name).read_bytes()
+
+
+def test_quiet_says_only_where_the_files_are(asked: Asked, fold: Ran) -> None:
+    assert fold("-q", "--config", "c.yml") == (0, "written to out: fold.json, fold.md\n", "")
+    assert len(asked.asked) == 1
+
+
+def test_what_is_asked_for_arrives(asked: Asked, fold: Ran) -> None:
+    rest = ("--model", "s*", "--target", "vmvx", "--flags", "--a --b", "--max-slowdown", "1.5%", "--jobs", "3")
+    assert fold("--config", "c.yml", "--compiler", "3.12.0", *rest)[0] == 0
+    request, config, options = asked.asked[0]
+    assert (request.specs, request.models, request.targets) == ({"head": "3.12.0"}, ("s*",), ("vmvx",))
+    assert (request.flags, request.jobs, request.out) == (("--a", "--b"), 3, Path("out"))
+    assert options == FoldOptions(0.015, run=True)
+    assert [model.name for model in config.models] == ["small.mlir"]
+
+
+def test_without_options_every_fold_counts_and_the_head_of_the_configuration_compiles(asked: Asked, fold: Ran) -> None:
+    fold("--config", "c.yml")
+    request, _, options = asked.asked[0]
+    assert request.specs == {"head": "3.13.0"} and options == FoldOptions(None, run=True)
+    fold("--config", "c.yml", "--no-run")
+    assert asked.asked[1][2] == FoldOptions(None, run=False)
+
+
+def test_a_requirements_file_names_the_compiler_and_where_its_wheels_are(asked: Asked, fold: Ran) -> None:
+    Path("c.yml").write_text(CONFIG.replace("{head: 3.13.0}", "{requirements: r.txt}"))
+    Path("r.txt").write_text("-f https://example.com/wheels\n--no-index\niree-base-compiler==3.12.0\n")
+    _, _, said = fold("--config", "c.yml")
+    request, config, _ = asked.asked[0]
+    assert request.specs == {"head": "iree-base-compiler==3.12.0"}
+    assert config.compiler.find_links == ("https://example.com/wheels",)
+    assert said == "--no-index of the requirements file is not followed here: the index counts as well"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--max-slowdown", "0.01"], "argument --max-slowdown: '0.01' is no percentage: write 1%"),
+        (["--max-slowdown", "2"], "argument --max-slowdown: '2' is no percentage: write 2%"),
+        (["--max-slowdown", "1MiB"], "argument --max-slowdown: '1MiB' is no percentage, such as 1%"),
+        (["--max-slowdown", "any"], "argument --max-slowdown: 'any' is no number with a unit"),
+        (["--max-slowdwon", "1%"], "(did you mean --max-slowdown?)"),
+        (
+            ["--config", "c.yml", "--max-slowdown", "1%", "--no-run"],
+            "--max-slowdown: needs run times, and with --no-run there are none (leave out one of the two)",
+        ),
+        (
+            ["--config", "default"],
+            "no compiler is named (give --compiler SPEC, such as --compiler 3.13.0, or a --config that names compiler",
+        ),
+        (["--compiler", ""], "the SPEC is empty"),
+        (["--config", "c.yml", "--out", "c.yml"], "c.yml: cannot be written to"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_what_is_wrong_is_one_line_before_anything_is_folded(
+    asked: Asked, fold: Ran, arguments: list[str], words: str
+) -> None:
+    code, out, last = fold(*arguments)
+    assert (code, out) == (2, "") and words in last
+    assert asked.asked == []
+
+
+def test_outputs_that_differ_are_no_failure(asked: Asked, fold: Ran) -> None:
+    assert any(cell.equal is False for cell in asked.audit.cells)
+    assert fold("--config", "c.yml")[0] == 0
+
+
+def test_where_nothing_was_measured_the_files_are_written_and_it_ends_with_5(asked: Asked, fold: Ran) -> None:
+    asked.audit = make.unmeasured()
+    code, out, last = fold("--config", "c.yml")
+    assert code == 5 and "written to out: fold.json, fold.md" in out
+    where = "code-size-bot: out/fold.json: "
+    assert last == f"{where}nothing to fold: none of 2 cells was measured (error: unknown option)"
+    assert len(json.loads(Path("out/fold.json").read_text())["cells"]) == 2
+    asked.audit = replace(asked.audit, cells=asked.audit.cells[:1])
+    last = fold("--config", "c.yml")[2]
+    assert last == f"{where}nothing to fold: bert on cuda was not measured (error: unknown option)"
+    asked.audit = replace(asked.audit, cells=())
+    assert fold("--config", "c.yml")[0] == 5
+
+
+def test_cells_with_nothing_to_fold_are_an_answer(asked: Asked, fold: Ran) -> None:
+    asked.audit = make.nothing()
+    code, out, _ = fold("--config", "c.yml")
+    assert code == 0 and "Fold audit: nothing was folded in 16 cells" in out
+
+
+def test_a_runner_of_actions_takes_no_name_for_a_command(
+    asked: Asked, fold: Ran, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    asked.audit = make.hostile(("::error::taken", "##[error]taken", *HOSTILE))
+    out = fold("--config", "c.yml")[1]
+    assert not [line for line in out.splitlines() if line.lstrip().startswith("::") or "##[" in line]
+
+
+def test_the_price_of_the_configuration_counts_where_no_other_is_named(asked: Asked, fold: Ran) -> None:
+    Path("c.yml").write_text(CONFIG + "fold: {max_slowdown: 2%}\n")
+    for words in ((), ("--max-slowdown", "1%"), ("--no-run",)):
+        assert fold("--config", "c.yml", *words)[0] == 0
+    assert [options for *_, options in asked.asked] == [
+        FoldOptions(0.02),
+        FoldOptions(0.01),
+        FoldOptions(None, run=False),
+    ]
+
+
+def test_a_price_that_is_none_is_one_line_that_names_its_place(asked: Asked, fold: Ran) -> None:
+    Path("c.yml").write_text(CONFIG + "fold: {max_slowdown: 0.01}\n")
+    code, _, last = fold("--config", "c.yml")
+    assert code == 2 and last.startswith("code-size-bot: c.yml:5: fold.max_slowdown: ") and asked.asked == []

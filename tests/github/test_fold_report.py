@@ -1,0 +1,132 @@
+"""bot.github.folds: the audit of a run by hand or on a schedule, where the configuration asks; no pull request's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import fold_factory as make
+import pytest
+from action_stage import MODEL, Ran, Stage
+from fake_github import FakeGitHub
+
+from bot.core.codec.fold_json import fold_of
+from bot.core.folds.fold_options import FoldOptions
+from bot.core.folds.fold_values import FoldAudit
+from bot.errors import BotError, InputError, Interrupted
+from bot.inputs.config import Config
+from bot.measurement.prepare import Request
+
+FILES = {"fold.json", "fold.md"}
+
+
+@dataclass
+class Audits:
+    """What was asked of the work that is not done here; `broken` is raised in its place."""
+
+    asked: list[tuple[Request, Config, FoldOptions]] = field(default_factory=list)
+    broken: Exception | None = None
+
+    def __call__(self, request: Request, config: Config, options: FoldOptions, *_rest: object) -> FoldAudit:
+        self.asked.append((request, config, options))
+        assert request.config is not None and request.config.is_file(), "the commit's files are at hand"
+        if self.broken:
+            raise self.broken
+        return make.small()
+
+
+@pytest.fixture
+def audits(monkeypatch: pytest.MonkeyPatch) -> Audits:
+    found = Audits()
+    monkeypatch.setattr("bot.github.folds.fold_report.audited", found)
+    return found
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    with FakeGitHub("octo/repo") as hub:
+        stage = Stage.create(tmp_path, hub)
+        stage.compiler("one")
+        yield stage
+
+
+def by_hand(stage: Stage, **keys: Any) -> Ran:
+    """A run by hand, of a second commit against the first."""
+    stage.main(**keys)
+    stage.origin.push_main("Second", {"models/a.mlir": MODEL.format("a") + "// longer\n"})
+    return stage.dispatch()
+
+
+def on_schedule(stage: Stage, sha: str) -> Ran:
+    return stage.run("schedule", {"schedule": "0 3 * * 0"}, sha, ref="refs/heads/main")
+
+
+def test_a_run_by_hand_ends_with_the_audit_of_its_head(stage: Stage, audits: Audits) -> None:
+    ran = by_hand(stage, fold={"max_slowdown": "1.5%"})
+    assert ran.code == 0, ran.error
+    ((request, config, options),) = audits.asked
+    assert options == FoldOptions(0.015, run=True)
+    assert request.specs == {"head": stage.spec("one")} and [path.name for path in config.models] == ["a.mlir"]
+    assert fold_of((ran.out / "fold.json").read_bytes()) == make.small()
+    section = (ran.out / "fold.md").read_text(encoding="utf-8")
+    assert ran.summary.endswith(section) and (ran.out / "summary.md").read_text(encoding="utf-8").endswith(section)
+    assert ran.summary.index("Code size: ") < ran.summary.index("Fold audit: ")
+    assert "Fold audit" not in (ran.out / "comment.md").read_text(encoding="utf-8")
+
+
+def test_without_the_key_there_is_none(stage: Stage, audits: Audits) -> None:
+    ran = by_hand(stage)
+    assert ran.code == 0 and audits.asked == [] and "Fold audit" not in ran.summary
+    assert not FILES & {path.name for path in ran.out.iterdir()}
+
+
+def test_a_pull_request_and_a_push_never_have_one(stage: Stage, audits: Audits) -> None:
+    main = stage.main(fold={})
+    assert stage.push(main).code == 0
+    ran = stage.pull(*stage.open_pull({"models/a.mlir": MODEL.format("a") + "// longer\n"}))
+    assert ran.code == 0 and ran.states == {"a on vmvx": "changed"}
+    assert audits.asked == [] and "Fold audit" not in ran.summary
+
+
+def test_a_schedule_has_one_even_where_the_baseline_is_stored_already(stage: Stage, audits: Audits) -> None:
+    main = stage.main(fold={})
+    for runs in (1, 2):
+        ran = on_schedule(stage, main)
+        assert ran.code == 0, ran.error
+        assert len(audits.asked) == runs and audits.asked[-1][2] == FoldOptions()
+        assert "**Fold audit: 3 of 6 cells folded**" in ran.summary
+    assert "nothing to measure" in ran.said and {path.name for path in ran.out.iterdir()} >= FILES
+
+
+@pytest.mark.parametrize(
+    ("broken", "words"),
+    [
+        (InputError("is *odd* <b>", where="a.mlir"), r"a.mlir: is \*odd\* \<b\>"),
+        (ValueError("of the program"), "a fault of the program, not of what it was given: ValueError"),
+    ],
+)
+def test_an_audit_that_breaks_takes_nothing_from_the_report(
+    stage: Stage, audits: Audits, broken: Exception, words: str
+) -> None:
+    audits.broken = broken
+    ran = by_hand(stage, fold={})
+    assert ran.code == 0 and ran.states == {"a on vmvx": "changed"}
+    assert words in ran.summary.partition("**Fold audit: not made**: ")[2] and "no fold audit: " in ran.said
+    assert "Code size: " in ran.summary and not FILES & {path.name for path in ran.out.iterdir()}
+
+
+def test_an_interrupted_audit_ends_the_run(stage: Stage, audits: Audits) -> None:
+    audits.broken = Interrupted("ended by SIGTERM")
+    ran = by_hand(stage, fold={})
+    assert ran.code == Interrupted.exit_code != BotError.exit_code and "ended by SIGTERM" in ran.error
+
+
+def test_a_head_that_is_a_snapshot_has_none(stage: Stage, audits: Audits) -> None:
+    stage.main(fold={})
+    stage.origin.push_main("Second", {"notes.txt": "one\n"})
+    first = stage.dispatch()
+    assert len(audits.asked) == 1
+    ran = stage.dispatch(base=str(first.out / "base.json"), head=str(first.out / "head.json"))
+    assert ran.code == 0 and len(audits.asked) == 1, ran.error

@@ -1,0 +1,240 @@
+"""The fold audit as a section: exact sums that say over what, every reason told, n/a never 0, and harmless."""
+
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+
+import fold_factory as make
+import pytest
+from fold_strategies import audits
+from golden_files import check_golden
+from hypothesis import given, settings
+from replacing import replace
+from report_factory import HOSTILE, TARGETS
+from rich.cells import cell_len
+from rich.console import Console
+from test_comment import assert_harmless
+
+from bot.core.folds.fold_values import BeforeAfter, Bound, FoldAudit, FoldCell, FoldModel, LeftFamily, Price
+from bot.errors import TemplateError
+from bot.render.folds.fold_section import FOLD_LIMIT_BYTES, render_folds
+from bot.render.terminal.fold_text import print_folds
+
+ONE = next(cell for cell in make.small().cells if cell.state == "folded")
+
+
+def of(*cells: FoldCell, **changes: object) -> str:
+    """The section of an audit of these cells."""
+    return render_folds(replace(make.small(), models=(), cells=cells, **changes))
+
+
+def cell(model: str = "m", target: str = "vmvx", before: int | None = 1000, after: int | None = 600) -> FoldCell:
+    """A folded cell of 10 executables that became 7."""
+    sizes = BeforeAfter(before, after)
+    return replace(
+        ONE,
+        model=model,
+        target=target,
+        executables=BeforeAfter(10, 7),
+        artifact_bytes=sizes,
+        resumed_bytes=before,
+        bound=Bound(4, 500),
+        left=(),
+    )
+
+
+def printed(audit: FoldAudit, width: int = 100) -> str:
+    out = io.StringIO()
+    print_folds(audit, Console(file=out, width=width, legacy_windows=False))
+    return out.getvalue()
+
+
+# The section.
+
+
+def test_golden() -> None:
+    check_golden("small.fold.md", render_folds(make.small()))
+
+
+@pytest.mark.parametrize("name", ["small", "many", "nothing", "unmeasured", "hostile"])
+def test_it_is_harmless_whatever_the_names_are(name: str) -> None:
+    text = render_folds(getattr(make, name)())
+    assert_harmless(text)
+    assert text.startswith("**Fold audit: ")
+
+
+@given(audits())
+@settings(max_examples=40)
+def test_any_audit_can_be_shown(audit: FoldAudit) -> None:
+    assert_harmless(render_folds(audit))
+    lines = printed(audit, 80).splitlines()
+    assert max(map(cell_len, lines)) <= 80
+
+
+def test_it_says_what_is_nowhere_known() -> None:
+    text = render_folds(make.unmeasured())
+    assert text.startswith("**Fold audit: nothing was folded in 2 cells**")
+    assert "2 cells were not measured." in text
+    assert "- **Not measured** (2 cells): `bert` on `cuda`, `vmvx`: error: unknown option" in text
+    assert "Every fold with gain was kept, whatever its price." in text
+    assert not re.search(r"\| <sub>\**0\**</sub>", text)
+
+
+def test_it_fits_by_leaving_out_and_says_how_much() -> None:
+    models = tuple(f"model_{number:04}_int8_tosa" for number in range(400))
+    audit = make.audit(models)
+    text = render_folds(audit)
+    assert len(text.encode()) <= FOLD_LIMIT_BYTES
+    assert "more models" in text
+    long = "`|*<&#@" * 400
+    cells = [replace(one, equal_note=f"{long}{at}", note=f"{long}{at}") for at, one in enumerate(audit.cells)]
+    cells = [replace(one, left=(LeftFamily("constants", ("a", "b"), f"{at}{long}"),)) for at, one in enumerate(cells)]
+    assert len(render_folds(replace(audit, cells=tuple(cells))).encode()) <= FOLD_LIMIT_BYTES
+
+
+def test_a_template_of_the_user_goes_first_and_a_broken_one_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "fold.md.j2").write_text("{{ view.said|length }} sentences")
+    assert render_folds(make.small(), tmp_path) == "7 sentences\n"
+    (tmp_path / "fold.md.j2").write_text("{{ view. }}")
+    with pytest.raises(TemplateError, match=r"fold\.md\.j2:1"):
+        render_folds(make.small(), tmp_path)
+
+
+# Sums.
+
+
+def test_the_sums_are_those_of_the_cells_that_are_named() -> None:
+    audit = make.many()
+    folded = [one for one in audit.cells if one.state == "folded" and one.equal is not False]
+    before, after = (sum(getattr(one.artifact_bytes, side) for one in folded) for side in ("before", "after"))
+    counts = [sum(getattr(one.executables, side) for one in folded) for side in ("before", "after")]
+    first = render_folds(audit).splitlines()[0]
+    assert f"{len(folded)} of {len(audit.cells)} cells folded" in first
+    assert f"artifacts {before:,} → {after:,} B" in first
+    assert f"executables {counts[0]:,} → {counts[1]:,}" in first
+    assert f"added up over these {len(folded)} cells" in first
+
+
+def test_what_is_not_known_is_in_no_sum_and_not_zero() -> None:
+    half = replace(cell("b", before=900, after=None), executables=BeforeAfter(10, 7))
+    first, *_ = of(cell("a"), half).splitlines()
+    assert first == (
+        "**Fold audit: 2 of 2 cells folded**: artifacts 1,000 → 600 B (−40.0 %) over 1 cell; "
+        "executables 20 → 14 (−30.0 %) over 2 cells."
+    )
+    assert "10 → ≥6 → 7</sub> | <sub>900 → ≥400 → n/a</sub> | <sub>n/a</sub>" in of(half)
+    assert "10 → n/a → 7</sub> | <sub>1,000 → n/a → 600" in of(replace(cell(), bound=None))
+    assert "1,000 → n/a → 600" in of(replace(cell(), bound=Bound(4, None)))
+
+
+def test_a_bound_that_did_not_hold_is_not_called_one() -> None:
+    assert "1,000 → ≥500 → 600" in of(cell())
+    assert "1,000 → 700 → 600" in of(replace(cell(), bound=Bound(4, 300)))
+
+
+def test_outputs_that_differ_are_told_and_added_to_nothing() -> None:
+    wrong = replace(cell("b", before=5000), equal=False, equal_note="3 of 8 elements differ")
+    text = of(cell("a"), wrong)
+    assert "1 of 2 cells folded**: artifacts 1,000 → 600 B" in text
+    assert "- **⚠️ outputs differ in 1 more cell**, in none of these sums: `b` on `vmvx`." in text
+    assert "<sub>**⚠️ differ²**</sub>" in text
+    assert "- <sub>² 3 of 8 elements differ</sub>" in text
+    assert of(wrong).startswith("**Fold audit: no fold kept the outputs as they are in 1 cell**.")
+
+
+def test_outputs_and_price_that_are_not_known_say_why() -> None:
+    idle = replace(cell(), equal=None, equal_note="not a target of this machine", price=None, price_note="")
+    text = of(idle, machine="", max_slowdown=None)
+    assert "None of them was run: nothing is known of outputs and price." in text
+    assert "<sub>not run¹</sub> | <sub>n/a¹</sub>" in text
+    assert "- <sub>¹ not a target of this machine</sub>" in text
+    assert "Run on" not in text
+    ran = replace(idle, equal=True, equal_note="bit by bit", price_note="too short to be timed")
+    assert "<sub>equal¹</sub> | <sub>n/a²</sub>" in of(ran)
+    timed = replace(ran, price=Price(1000, 1020, 21, 1.02, 1.0, 1.05), price_note="")
+    assert r"<sub>1\.02 \[1.00, 1.05\]</sub>" in of(timed)
+
+
+def test_resuming_alone_is_told_apart_from_folding() -> None:
+    moved = replace(cell("a"), resumed_bytes=984)
+    text = of(moved, replace(cell("b"), resumed_bytes=984), cell("c"), replace(cell("d"), resumed_bytes=None))
+    assert "**Resuming alone**" in text
+    assert "- −16 B: `a`, `b` on `vmvx`" in text
+    assert "Resuming alone" not in of(cell("c"))
+
+
+def test_one_reason_over_all_targets_is_one_line() -> None:
+    why = LeftFamily("constants", ("main_dispatch_1", "main_dispatch_2", "main_dispatch_3"), "i64 is not legal here")
+    cells = [replace(cell("m", target), left=(why,)) for target in sorted(TARGETS)]
+    text = of(*cells)
+    line = "- **3 executables in 1 family** (constants): i64 is not legal here: `m` on every target"
+    assert text.count("i64 is not legal here") == 1 and line in text
+
+
+def test_families_that_were_folded_are_told_once_with_their_targets() -> None:
+    cells = [replace(cell("m", target), folded=make.families("m")) for target in ("cuda", "rocm", "vmvx")]
+    cells[2] = replace(cells[2], folded=())
+    rows = [line for line in of(*cells).splitlines() if "2 × `index`" in line]
+    assert len(rows) == 1 and "every target but `vmvx`" in rows[0] and "static shapes" in rows[0]
+
+
+# Models.
+
+
+def test_today_and_then_stand_beside_the_regions() -> None:
+    known = FoldModel("a", 200, 90, 80, 60, 50, 40, 30)
+    unknown = FoldModel("b", 100, 70, None, None, None, None, None)
+    text = render_folds(replace(make.small(), models=(known, unknown)))
+    numbers = "200</sub> | <sub>90</sub> | <sub>**55\\.0**</sub> | <sub>80</sub> | <sub>60</sub> | <sub>50</sub>"
+    assert f"| <sub>`a`</sub> | <sub>{numbers} | <sub>40</sub> | <sub>30</sub> | <sub>**85\\.0**</sub> |" in text
+    rest = " | ".join(["<sub>n/a</sub>"] * 5)
+    row = f"<sub>100</sub> | <sub>70</sub> | <sub>**30\\.0**</sub> | {rest} | <sub>**n/a**</sub> |"
+    assert f"| <sub>`b`</sub> | {row}" in text
+    assert "Of 200 dispatch regions of 1 model, 55.0 % are folded away today, and **85\\.0 %** with folding." in text
+
+
+# How it is made.
+
+
+def test_the_command_is_that_of_the_cell_that_shrank_most_with_equal_outputs() -> None:
+    cells = (
+        replace(cell("a", after=900), command="iree-compile a", module="folded/a.mlir", equal=True),
+        replace(cell("b", after=10), command="iree-compile b", module="folded/b.mlir", equal=None),
+        replace(cell("c", after=5), command="iree-compile c", module="folded/c.mlir", equal=False),
+    )
+    assert "```sh\niree-compile a\n```" in of(*cells) and "`folded/a.mlir`" in of(*cells)
+    assert "```sh\niree-compile b\n```" in of(*cells[1:])
+    assert "How to reproduce" not in of(*cells[2:])
+    text = of(replace(cells[0], command="x" * 5000))
+    assert "```" not in text and "The commands of all cells are in fold.json." in text
+
+
+# On a terminal.
+
+
+@pytest.mark.parametrize("width", [60, 80, 120, 200])
+@pytest.mark.parametrize("name", ["small", "many", "hostile", "nothing", "unmeasured"])
+def test_no_line_of_a_terminal_is_too_wide(name: str, width: int) -> None:
+    assert max(map(cell_len, printed(getattr(make, name)(), width).splitlines())) <= width
+
+
+def test_the_terminal_has_the_same_sentences_and_the_reasons() -> None:
+    text = " ".join(printed(make.many(), 300).split())
+    for words in (
+        "Fold audit: 93 of 126 cells folded: artifacts ",
+        "⚠️ outputs differ in 1 more cell, in none of these sums: whisper_tiny_encoder_f32 on llvm-cpu-x86_64.",
+        "% are folded away today, and ",
+        "Nothing to fold (16 cells): jax_mlp_train_step_f32, mobilenet_v2_f32_224 on ",
+        "Resuming alone, with nothing folded, changes the artifact −16 B: ",
+        f"72 executables in 2 families (constants): {make.LEGALISE}: ",
+        "more cells, in the files",
+    ):
+        assert words in text, words
+
+
+def test_data_brings_no_sequences_to_the_terminal() -> None:
+    text = printed(make.hostile((*HOSTILE, "[bold red]markup[/]", "\x1b]0;title\x07")), 200)
+    assert not [char for char in text if not char.isprintable() and char != "\n"]
+    assert "[bold red]markup[/]" in text
