@@ -78,7 +78,9 @@ def values(rng: np.random.Generator, tensor: Any, count: int) -> bytes:
     """
     bits = integer_bits(tensor["element"])
     if bits is None:
-        return bytes(floats(rng, tensor, count).astype(float_type(tensor["element"])).tobytes())
+        if (kind := float_type(tensor["element"])) is None:
+            raise TypeError(f"no random {tensor['element']} is made")
+        return bytes(floats(rng, tensor, count).astype(kind).tobytes())
     if bits == 1:
         return rng.integers(0, 2, count, dtype=np.uint8).tobytes()
     if tensor["role"] == "bias":

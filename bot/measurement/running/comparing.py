@@ -35,7 +35,7 @@ def judged(outputs: Sequence[Output], elements: Sequence[str], inputs: str) -> E
         said = mute[0] if mute else "the program has no output"
         return Equality(None, f"nothing to compare: {said}, {inputs}")
     untold = sum(map(bool, mute))
-    beside = f"; {untold} of {len(mute)} outputs say nothing, as {next(filter(None, mute))}" if untold else ""
+    beside = f"; {untold} of {len(mute)} outputs proved nothing: {next(filter(None, mute))}" if untold else ""
     return Equality(True, f"{_agreement(outputs, elements)} {inputs}{beside}")
 
 

@@ -49,8 +49,8 @@ def execute(
     ended = started(argv, feed, cancel, timeout_seconds)
     if isinstance(ended, Stopped):
         return ended
-    lost = next((file.name for file in files if not file.is_file()), None)
-    return Stopped(f"gave no output {lost}") if lost else files
+    lost = [number for number, file in enumerate(files) if not file.is_file()]
+    return Stopped(f"gave no output {lost[0]}") if lost else files
 
 
 def calling(artifact: Path, feed: Feed, draw: int) -> list[str]:

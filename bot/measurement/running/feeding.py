@@ -71,9 +71,7 @@ def called(interface: Interface) -> tuple[Function, bool] | str:
     """The function to run and whether it takes tensors of any size, or the reason why there is none."""
     if len(interface.functions) != 1:
         names = ", ".join(each.name for each in interface.functions[:4])
-        return (
-            f"the program has {len(interface.functions)} public functions{f' ({names}, …)' if names else ''}, not one"
-        )
+        return f"which of {len(interface.functions)} public functions to run is not known{names and f': {names}'}"
     function = interface.functions[0]
     types = [parsed(text) for text in function.arguments]
     for number, (text, tensor) in enumerate(zip(function.arguments, types, strict=True)):
@@ -96,7 +94,7 @@ def feed(
     if isinstance(narrow, str) or isinstance(wide, str):
         return str(narrow)
     runs = [(draw, narrow) for draw in range(draws if function.arguments else 1)]
-    runs += [(len(runs), wide)] if wide != narrow else []
+    runs[1:1] = [(len(runs), wide)] if wide != narrow else []
     files: dict[str, _File] = {}
     flags = tuple((f"--function={function.name}", *_flags(function, run, dynamic, files)) for run in runs)
     if reason := _written(files, directory, cancel):
@@ -191,6 +189,9 @@ def _written(files: Mapping[str, _File], directory: Path, cancel: Cancel) -> str
         ]
         if reason := fill(request, directory, cancel) if missing else None:
             return reason
+        for name, each in missing.items():
+            if (parts / name).stat().st_size != each.size_bytes:
+                return here("random data came out in another size than they should have")
         for name in missing:
             os.replace(parts / name, directory / name)
     return None

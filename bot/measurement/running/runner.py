@@ -6,6 +6,8 @@ trust the artifacts. They see no secret, but they can read what this user can.
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from bot.core.folds.fold_values import Price
@@ -24,6 +26,9 @@ DYNAMIC_SIZES = (16, 64, 128, 1)
 """What dimensions are made that are not fixed: the first of these with which the artifact before runs."""
 DRAWS = 3
 PAIRS = 12
+LONG_SECONDS = 120
+"""When that much time has gone, nothing is repeated that need not be."""
+_FEWEST_DRAWS = 2
 _SHORTEST_SECONDS = 0.2
 """How long each process of a pair repeats the function, at least."""
 
@@ -44,6 +49,7 @@ class Runner:
         *,
         timeout_seconds: float = 600,
         draws: int = DRAWS,
+        long_seconds: float = LONG_SECONDS,
     ) -> None:
         """Prepare it.
 
@@ -52,10 +58,12 @@ class Runner:
             directory: where the random data are kept, about as large as the parameters; programs with the same
                 parameters share them, and nobody removes them.
             timeout_seconds: for each run.
-            draws: random inputs.
+            draws: random inputs; a quantised program gets one more, with other parameters.
+            long_seconds: after which neither draws nor pairs are added to the fewest that there must be.
         """
         self._runtime, self._interface, self._directory = runtime, interface, directory
         self._cancel, self._timeout_seconds, self._draws = cancel, timeout_seconds, draws
+        self._long_seconds = long_seconds
         self._called = called(interface)
         self._feeds: dict[Path, Feed | str] = {}
         self.reason = refusal(interface.targets, runtime, cancel)
@@ -69,7 +77,7 @@ class Runner:
             return Equality(None, fed)
         with temporary_directory("outputs-", self._directory) as outputs:
             pairs: list[list[tuple[str, str]]] = []
-            for draw in range(len(fed.draws)):
+            for draw in self._unless_long(len(fed.draws), _FEWEST_DRAWS):
                 ran = self._both(before, after, fed, draw, outputs / str(draw))
                 if isinstance(ran, Equality):
                     return ran
@@ -98,12 +106,20 @@ class Runner:
         if isinstance(fed, str):
             return fed
         times: list[tuple[float, float]] = []
-        for number in range(pairs + 1):
+        for number in self._unless_long(pairs + 1, FEWEST_PAIRS + 1):
             pair = self._pair(before, after, fed, is_swapped=number % 2 == 1)
             if isinstance(pair, str):
                 return pair
             times.append(pair)
         return priced(times[1:])
+
+    def _unless_long(self, most: int, fewest: int) -> Iterator[int]:
+        """Count up to `most`, or only to `fewest` where that takes long."""
+        start = time.monotonic()
+        for number in range(most):
+            if number >= fewest and time.monotonic() - start > self._long_seconds:
+                return
+            yield number
 
     def _feed(self, before: Path) -> Feed | str:
         """What the artifact before runs on, found out once for each."""
@@ -154,10 +170,10 @@ class Runner:
         order = [(before, "before"), (after, "after")]
         times: dict[str, float] = {}
         for artifact, name in reversed(order) if is_swapped else order:
-            time = self._timed(artifact, fed)
-            if isinstance(time, str):
-                return f"the artifact {name} folding {time}"
-            times[name] = time
+            timed = self._timed(artifact, fed)
+            if isinstance(timed, str):
+                return f"the artifact {name} folding {timed}"
+            times[name] = timed
         return times["before"], times["after"]
 
     def _timed(self, artifact: Path, fed: Feed) -> float | str:
@@ -168,8 +184,8 @@ class Runner:
             ended = started(argv, fed, self._cancel, self._timeout_seconds, stdout=report)
             if isinstance(ended, Stopped):
                 return ended.why
-            time = microseconds(report.read_bytes())
-            return here(f"was not timed: {time}") if isinstance(time, str) else time
+            timed = microseconds(report.read_bytes())
+            return here(f"was not timed: {timed}") if isinstance(timed, str) else timed
 
 
 def _inputs(fed: Feed, count: int) -> str:

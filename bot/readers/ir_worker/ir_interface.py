@@ -135,5 +135,5 @@ def _targets(ir: Any, module: Any) -> list[dict[str, Any]]:
         backends = list(_TARGET.finditer(said := str(op.attributes["initial_value"])))
         for match, after in zip(backends, [*backends[1:], None], strict=True):
             features = _FEATURES.search(said, match.end(), after.start() if after else len(said))
-            found[match[1], match[2], tuple(features[1].split(",")) if features else ()] = None
+            found[match[1], match[2], tuple(filter(None, features[1].split(","))) if features else ()] = None
     return [{"backend": backend, "format": form, "features": list(has)} for backend, form, has in found]
