@@ -14,6 +14,7 @@ from bot.compiler.tools.wheels import newest_release
 from bot.core.rules.spec import PROJECT, without_secrets
 from bot.errors import BotError
 from bot.inputs.config import CONFIG_NAMES, load_config
+from bot.measurement.running import runtime
 from bot.render.text.filters import plural
 from bot.system.defaults import cores
 from bot.system.files import write_atomically
@@ -60,6 +61,12 @@ def _ptxas() -> Check:
     ptxas = installed()
     need = f"not installed; only the machine code of cuda targets needs it: {HOW_TO_GET_IT}"
     return Check("ptxas (cuda)", ptxas.version if ptxas else need)
+
+
+def _runtime() -> Check:
+    found = runtime.installed()
+    need = f"not installed; only running artifacts needs it: {runtime.HOW_TO_GET_IT}"
+    return Check("runtime (run)", found.version if found else need)
 
 
 def _index(cancel: Cancel) -> Check:
@@ -117,7 +124,7 @@ def _cache(cache: Path) -> Check:
 def examine(cache: Path, cancel: Cancel) -> bool:
     """Print one line a check; True where nothing has to be fixed."""
     suite = _loaded("default suite", None, "install the bot again")
-    fetching = (_python(), _git(cancel), _pip(cancel), _index(cancel), _links(), _onnx(), _ptxas())
+    fetching = (_python(), _git(cancel), _pip(cancel), _index(cancel), _links(), _onnx(), _ptxas(), _runtime())
     checks = (*fetching, suite, _config(), _cache(cache), Check("cores", str(cores())))
     for check in checks:
         mark = "missing" if check.hint else "ok"

@@ -42,7 +42,7 @@ def program_facts(answer: str) -> ProgramFacts:
     Raises:
         MalformedBinary: with the worker's own error, or with what is wrong in its answer.
     """
-    facts = _read(answer, ProgramFacts)
+    facts = read_answer(answer, ProgramFacts)
     _check_entry_points(facts)
     _check_phases(facts)
     if facts.initializer_sites > facts.dispatch_sites:
@@ -65,7 +65,7 @@ def alloca_bytes(answer: str) -> dict[str, int]:
     Raises:
         MalformedBinary: as above, and where a function's allocations have no constant size.
     """
-    sizes = _read(answer, _Allocas).functions
+    sizes = read_answer(answer, _Allocas).functions
     if unknown := sorted(name for name, size in sizes.items() if size is None):
         raise MalformedBinary(f"the stack allocations of {unknown[0]} have no constant size", where=_WHERE)
     return {name: size for name, size in sizes.items() if size is not None}
@@ -77,7 +77,7 @@ def strategies(answer: str) -> dict[str, str]:
     Raises:
         MalformedBinary: with the worker's own error, or with what is wrong in its answer.
     """
-    functions = _read(answer, _Strategies).functions
+    functions = read_answer(answer, _Strategies).functions
     _require_lines(functions.values())
     return functions
 
@@ -90,11 +90,11 @@ def operations(answer: str) -> dict[str, str]:
     Raises:
         MalformedBinary: with the worker's own error, or with what is wrong in its answer.
     """
-    functions = _read(answer, _Operations).functions
+    functions = read_answer(answer, _Operations).functions
     return {name: counts_text(counts) for name, counts in functions.items() if counts is not None}
 
 
-def _read(answer: str, kind: type[_Answer]) -> _Answer:
+def read_answer(answer: str, kind: type[_Answer]) -> _Answer:
     """An answer says why it is none, or has all fields of its kind."""
     try:
         fields = decoded(answer, dict[str, msgspec.Raw], _WHERE)

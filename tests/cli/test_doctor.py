@@ -53,6 +53,7 @@ def test_a_sound_machine_needs_no_mending(tmp_path: Path, capsys: pytest.Capture
     found = rows(capsys.readouterr().out)
     assert list(found) == [
         *("Python", "git", "pip", "package index", "find-links", "onnx (optional)", "ptxas (cuda)"),
+        "runtime (run)",
         *("default suite", "configuration", "cache", "cores"),
     ]
     assert sound is all(mark == "ok" for mark, _ in found.values())
@@ -114,6 +115,15 @@ def test_a_machine_without_ptxas_is_sound_and_told_how_to_get_it(
     examine(tmp_path / "cache", Cancel())
     mark, found = rows(capsys.readouterr().out)["ptxas (cuda)"]
     assert mark == "ok" and found.endswith("pip install 'code-size-bot[cuda]'")
+
+
+def test_a_machine_without_a_runtime_is_sound_and_told_how_to_get_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bot.measurement.running.runtime.installed", lambda: None)
+    examine(tmp_path / "cache", Cancel())
+    mark, found = rows(capsys.readouterr().out)["runtime (run)"]
+    assert mark == "ok" and found.endswith("pip install 'code-size-bot[run]'")
 
 
 def test_the_pages_of_nightly_releases_are_told_without_anybody_s_login(

@@ -22,11 +22,15 @@ and, from WHEEL_ROOT, `iree.compiler.ir`; nothing of the bot. One JSON object pe
         → {"functions": {entry point: {operation: count}, null where several have the name}}
     {"op": "strategies", "executable_configurations": PATH}
         → {"functions": {name: one line}}, the functions that the compiler configured
+    {"op": "interface", "flow": PATH}
+        → {"functions": [{"name", "arguments": [type], "results": [type]}],
+           "parameters": [{"scope", "key", "type"}],
+           "targets": [{"backend", "format", "features": [text]}]}
     anything that goes wrong → {"error": "one line"}; the worker lives until its input ends
 
 The files are those of `--dump-compilation-phases-to`: `1.input`, `4.global-optimization`, `5.dispatch-creation`,
 `6.flow`, `7.stream`, `9.executable-configurations`, `10.executable-targets`. The fields mean what they mean in
-`bot.core.values.reading` and `bot.core.values.program`.
+`bot.core.values.reading` and `bot.core.values.program`, those of `interface` in `bot.readers.interfaces`.
 """
 
 from __future__ import annotations
@@ -43,11 +47,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bot.readers.ir_worker import ir_kinds
+    from bot.readers.ir_worker.ir_interface import interface
     from bot.readers.ir_worker.ir_operations import operations
     from bot.readers.ir_worker.ir_program import ProgramReader
     from bot.readers.ir_worker.ir_strategies import strategies
 else:
     import ir_kinds  # the script's own folder is first on sys.path
+    from ir_interface import interface
     from ir_operations import operations
     from ir_program import ProgramReader
     from ir_strategies import strategies
@@ -68,6 +74,7 @@ class Worker:
             "allocas": lambda request: self.allocas(request["executable_targets"]),
             "operations": lambda request: {"functions": operations(_read(request["executable_targets"]))},
             "strategies": lambda request: self.strategies(request["executable_configurations"]),
+            "interface": lambda request: interface(ir, self._load(request["flow"])),
         }
 
     def answer(self, line: str) -> Answer:

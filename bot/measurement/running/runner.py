@@ -1,0 +1,195 @@
+"""Two artifacts of one program, run on this machine: whether they give the same, and which of them is faster.
+
+The artifacts are run as they are: machine code that a compiler made of a model. Whoever does not trust the two does not
+trust the artifacts. They see no secret, but they can read what this user can.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from bot.core.folds.fold_values import Price
+from bot.core.rules.lasting import here
+from bot.measurement.running.arrays import compare
+from bot.measurement.running.comparing import Equality, judged
+from bot.measurement.running.executing import Stopped, calling, execute, started
+from bot.measurement.running.feeding import Feed, called, feed
+from bot.measurement.running.pricing import FEWEST_PAIRS, microseconds, priced
+from bot.measurement.running.runtime import Runtime, refusal
+from bot.readers.interfaces import Interface
+from bot.system.files import temporary_directory
+from bot.system.processes import Cancel
+
+DYNAMIC_SIZES = (16, 64, 128, 1)
+"""What dimensions are made that are not fixed: the first of these with which the artifact before runs."""
+DRAWS = 3
+PAIRS = 12
+LONG_SECONDS = 120
+"""When that much time has gone, nothing is repeated that need not be."""
+_FEWEST_DRAWS = 2
+_SHORTEST_SECONDS = 0.2
+"""How long each process of a pair repeats the function, at least."""
+
+
+class Runner:
+    """Runs artifacts of one program on one machine.
+
+    Attributes:
+        reason: why none of them can be run; None where they can, as far as is known before.
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        interface: Interface,
+        directory: Path,
+        cancel: Cancel,
+        *,
+        timeout_seconds: float = 600,
+        draws: int = DRAWS,
+        long_seconds: float = LONG_SECONDS,
+    ) -> None:
+        """Prepare it.
+
+        Args:
+            interface: of the program at the end of the flow phase, for the target of the artifacts.
+            directory: where the random data are kept, about as large as the parameters; programs with the same
+                parameters share them, and nobody removes them.
+            timeout_seconds: for each run.
+            draws: random inputs; a quantised program gets one more, with other parameters.
+            long_seconds: after which neither draws nor pairs are added to the fewest that there must be.
+        """
+        self._runtime, self._interface, self._directory = runtime, interface, directory
+        self._cancel, self._timeout_seconds, self._draws = cancel, timeout_seconds, draws
+        self._long_seconds = long_seconds
+        self._called = called(interface)
+        self._feeds: dict[Path, Feed | str] = {}
+        self.reason = refusal(interface.targets, runtime, cancel)
+        if self.reason is None and isinstance(self._called, str):
+            self.reason = self._called
+
+    def outputs_equal(self, before: Path, after: Path) -> Equality:
+        """Whether both give the same on the same random inputs and parameters."""
+        fed = self._feed(before)
+        if isinstance(fed, str):
+            return Equality(None, fed)
+        with temporary_directory("outputs-", self._directory) as outputs:
+            pairs: list[list[tuple[str, str]]] = []
+            for draw in self._unless_long(len(fed.draws), _FEWEST_DRAWS):
+                ran = self._both(before, after, fed, draw, outputs / str(draw))
+                if isinstance(ran, Equality):
+                    return ran
+                pairs += [ran] if ran is not None else []
+            asked = [
+                {"element": element, "draws": [pair[number] for pair in pairs]}
+                for number, element in enumerate(fed.results)
+            ]
+            compared = compare(asked, outputs, self._cancel)
+        if isinstance(compared, str):
+            return Equality(None, compared)
+        return judged(compared, fed.results, _inputs(fed, len(pairs)))
+
+    def price(self, before: Path, after: Path, pairs: int = PAIRS) -> Price | str:
+        """Their times, or the reason why there are none.
+
+        A pair is two processes, one after the other, of which the first is now this artifact and then that; the first
+        pair of all only warms up.
+
+        Args:
+            pairs: at least FEWEST_PAIRS, or ValueError.
+        """
+        if pairs < FEWEST_PAIRS:
+            raise ValueError(f"{pairs} pairs, of at least {FEWEST_PAIRS}")
+        fed = self._feed(before)
+        if isinstance(fed, str):
+            return fed
+        times: list[tuple[float, float]] = []
+        for number in self._unless_long(pairs + 1, FEWEST_PAIRS + 1):
+            pair = self._pair(before, after, fed, is_swapped=number % 2 == 1)
+            if isinstance(pair, str):
+                return pair
+            times.append(pair)
+        return priced(times[1:])
+
+    def _unless_long(self, most: int, fewest: int) -> Iterator[int]:
+        """Count up to `most`, or only to `fewest` where that takes long."""
+        start = time.monotonic()
+        for number in range(most):
+            if number >= fewest and time.monotonic() - start > self._long_seconds:
+                return
+            yield number
+
+    def _feed(self, before: Path) -> Feed | str:
+        """What the artifact before runs on, found out once for each."""
+        if before not in self._feeds:
+            self._feeds[before] = self._found(before)
+        return self._feeds[before]
+
+    def _found(self, before: Path) -> Feed | str:
+        if self.reason is not None or isinstance(self._called, str):
+            return self.reason or str(self._called)
+        function, is_dynamic = self._called
+        first = ""
+        for size in DYNAMIC_SIZES if is_dynamic else (None,):
+            fed = feed(self._interface, function, size, self._draws, self._directory, self._cancel)
+            if isinstance(fed, str) or not is_dynamic:
+                return fed
+            with temporary_directory("outputs-", self._directory) as outputs:
+                tried = self._execute(before, fed, 0, outputs)
+            if not isinstance(tried, Stopped) or not tried.is_refused:
+                return fed
+            first = first or f"the artifact before folding {tried.why} (dynamic dimensions: {size})"
+        return first
+
+    def _execute(self, artifact: Path, fed: Feed, draw: int, outputs: Path) -> list[Path] | Stopped:
+        return execute(self._runtime, artifact, fed, draw, outputs, self._cancel, self._timeout_seconds)
+
+    def _both(
+        self, before: Path, after: Path, fed: Feed, draw: int, outputs: Path
+    ) -> list[tuple[str, str]] | Equality | None:
+        """The files of one draw, before and after for each output; or the verdict where one artifact does not run.
+
+        None where it is the one before that refuses these data, and did not refuse those of the first draw.
+        """
+        files: list[list[Path]] = []
+        for artifact, name in ((before, "before"), (after, "after")):
+            (outputs / name).mkdir(parents=True)
+            ran = self._execute(artifact, fed, draw, outputs / name)
+            if isinstance(ran, Stopped):
+                if name == "before" and draw and ran.is_own:
+                    return None
+                is_broken = name == "after" and ran.is_own
+                why = f"the artifact {name} folding {ran.why}, {_inputs(fed, draw + 1)}"
+                return Equality(False if is_broken else None, why)
+            files.append(ran)
+        return [(str(left), str(right)) for left, right in zip(*files, strict=True)]
+
+    def _pair(self, before: Path, after: Path, fed: Feed, *, is_swapped: bool) -> tuple[float, float] | str:
+        order = [(before, "before"), (after, "after")]
+        times: dict[str, float] = {}
+        for artifact, name in reversed(order) if is_swapped else order:
+            timed = self._timed(artifact, fed)
+            if isinstance(timed, str):
+                return f"the artifact {name} folding {timed}"
+            times[name] = timed
+        return times["before"], times["after"]
+
+    def _timed(self, artifact: Path, fed: Feed) -> float | str:
+        with temporary_directory("report-", self._directory) as directory:
+            report = directory / "report.json"
+            how = ["--benchmark_format=json", f"--benchmark_min_time={_SHORTEST_SECONDS}s"]
+            argv = [self._runtime.benchmark_module, *calling(artifact, fed, 0), *how]
+            ended = started(argv, fed, self._cancel, self._timeout_seconds, stdout=report)
+            if isinstance(ended, Stopped):
+                return ended.why
+            timed = microseconds(report.read_bytes())
+            return here(f"was not timed: {timed}") if isinstance(timed, str) else timed
+
+
+def _inputs(fed: Feed, count: int) -> str:
+    what = ("input", "inputs") if fed.has_inputs else ("set of parameters", "sets of parameters")
+    return f"on {count} random {what[count != 1]}" + (
+        f" with dynamic dimensions of {fed.dynamic}" if fed.dynamic else ""
+    )

@@ -1,0 +1,182 @@
+"""bot.measurement.running.feeding: random data as files, the same in every run, with room for them or not at all."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from small_disk import small_disk
+
+from bot.core.rules.lasting import is_local
+from bot.measurement.running import feeding
+from bot.measurement.running.feeding import Feed, called, feed
+from bot.readers.interfaces import Function, Interface, Parameter
+from bot.system.processes import Cancel
+
+KINDS = {"f32": np.float32, "f16": np.float16, "f64": np.float64, "i8": np.int8, "ui8": np.uint8, "i16": np.int16,
+         "i32": np.int32, "si64": np.int64, "i1": np.uint8}  # fmt: skip
+
+
+def program(*arguments: str, parameters: tuple[Parameter, ...] = ()) -> Interface:
+    return Interface((Function("main", arguments, ("tensor<4xf32>", "i32", "!hal.buffer")),), parameters, ())
+
+
+def parameter(key: str, kind: str, scope: str = "model") -> Parameter:
+    return Parameter(scope, key, kind)
+
+
+def fed(interface: Interface, home: Path, dynamic: int | None = None, draws: int = 2) -> Feed | str:
+    return feed(interface, interface.functions[0], dynamic, draws, home, Cancel())
+
+
+def files(found: Feed | str, kind: str, draw: int = 0) -> list[Path]:
+    """Those that a draw is told of."""
+    assert not isinstance(found, str), found
+    flags = [flag for flag in found.draws[draw] if flag.startswith(f"--{kind}=")]
+    return [found.directory / flag.partition("@" if kind == "input" else "model=")[2] for flag in flags]
+
+
+def tensors(path: Path) -> Iterator[tuple[str, bytes]]:
+    """What is in a file of parameters: read by the format's rules, not by ours."""
+    data = path.read_bytes()
+    start = 8 + int.from_bytes(data[:8], "little")
+    for key, each in json.loads(data[8:start]).items():
+        low, high = each["data_offsets"]
+        assert each["shape"] == [high - low]
+        yield key, data[start + low : start + high]
+
+
+def values(home: Path, kind: str) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """Those of a parameter of this type, as numbers."""
+    found = fed(program(parameters=(parameter("x", kind),)), home)
+    ((_, data),) = tensors(files(found, "parameters")[0])
+    element = kind.strip("tensor<>").rpartition("x")[2]
+    return np.frombuffer(data, KINDS[element]).astype(np.float64)
+
+
+def test_the_program_is_told_all_that_it_takes(tmp_path: Path) -> None:
+    asked = program(
+        "tensor<2x?xf32>", "i32", "tensor<f64>", "!hal.buffer_view", "f32",
+        parameters=(parameter("a", "tensor<3xf32>"), parameter("b", "tensor<f32>", "")),
+    )  # fmt: skip
+    found = fed(asked, tmp_path, dynamic=5)
+    assert not isinstance(found, str)
+    assert found.results == ("f32", "i32", "") and found.dynamic == 5 and found.has_inputs
+    first, second = found.draws
+    function, model, bare, *inputs = (flag.partition("=")[2] for flag in first)
+    assert function == "main" and model.startswith("model=parameters-") and bare.startswith("parameters-")
+    assert [each.partition("@")[0] for each in inputs][::2] == ["2x5xf32=", "f64=", inputs[4]]
+    assert inputs[1] in ("0", "1") and inputs[3] == "1xi8=0" and abs(float(inputs[4])) < 2
+    assert first[:3] == second[:3] and first[3] != second[3], "other inputs, the same parameters"
+    assert files(found, "input")[0].stat().st_size == 2 * 5 * 4
+
+
+def test_the_same_every_time_and_written_once(tmp_path: Path) -> None:
+    asked = program("tensor<9xf32>", parameters=(parameter("a", "tensor<300xf32>"), parameter("b", "tensor<300xf32>")))
+    first = fed(asked, tmp_path / "one")
+    other = fed(asked, tmp_path / "other")
+    for kind in ("input", "parameters"):
+        for mine, theirs in zip(files(first, kind), files(other, kind), strict=True):
+            assert mine.name == theirs.name and mine.read_bytes() == theirs.read_bytes()
+    (kept,) = files(first, "parameters")
+    before = kept.stat().st_mtime_ns
+    fed(asked, tmp_path / "one")
+    assert kept.stat().st_mtime_ns == before
+    assert len(dict(tensors(kept))) == len({data for _, data in tensors(kept)}) == 2, "no tensor is another's"
+    assert {path.suffix for path in (tmp_path / "one").iterdir()} == {".bin", ".safetensors"}
+
+
+@pytest.mark.parametrize("kind", ["i32", "si64"])
+def test_what_may_be_an_index_is_0_or_1(tmp_path: Path, kind: str) -> None:
+    assert set(values(tmp_path, f"tensor<50x20x{kind}>")) == {0, 1}
+
+
+@pytest.mark.parametrize(("kind", "low", "high"), [("i8", -128, 127), ("ui8", 0, 255), ("i1", 0, 1)])
+def test_small_integers_take_all_their_values(tmp_path: Path, kind: str, low: int, high: int) -> None:
+    assert set(values(tmp_path, f"tensor<100x100x{kind}>")) == set(range(low, high + 1))
+
+
+@pytest.mark.parametrize("kind", ["f32", "f16", "f64"])
+def test_weights_keep_the_size_of_what_they_are_multiplied_with(tmp_path: Path, kind: str) -> None:
+    found = values(tmp_path, f"tensor<64x8x3x3x{kind}>")
+    assert abs(found.mean()) < 0.02 and found.std() == pytest.approx((2 / 72) ** 0.5, rel=0.1)
+
+
+def test_variances_and_scales_are_positive(tmp_path: Path) -> None:
+    found = values(tmp_path, "tensor<5000xf32>")
+    assert found.min() >= 0.5 and found.max() < 1.5 and found.std() > 0.2
+
+
+def test_a_tensor_of_many_chunks_is_whole(tmp_path: Path) -> None:
+    found = values(tmp_path, "tensor<1500001xf32>")
+    assert found.size == 1500001 and len(set(found[:1000]) & set(found[1 << 20 : (1 << 20) + 1000])) < 10
+
+
+def test_a_quantised_program_is_run_with_wide_biases_too(tmp_path: Path) -> None:
+    asked = (parameter("w", "tensor<4x4xi8>"), parameter("bias", "tensor<400xi32>"), parameter("i", "tensor<4x4xi32>"))
+    found = fed(program("tensor<4xi8>", parameters=asked), tmp_path)
+    (narrow,), (wide,), (last,) = (files(found, "parameters", draw) for draw in range(3))
+    assert narrow == last != wide
+    first, second = dict(tensors(narrow)), dict(tensors(wide))
+    assert first["w"] == second["w"] and first["i"] == second["i"]
+    assert set(np.frombuffer(first["bias"], np.int32)) == {0, 1}
+    assert np.frombuffer(second["bias"], np.int32).std() == pytest.approx(1 << 17, rel=0.2)
+
+
+def test_without_arguments_there_is_one_run(tmp_path: Path) -> None:
+    found = fed(program(parameters=(parameter("a", "tensor<3xf32>"),)), tmp_path, draws=5)
+    assert not isinstance(found, str) and len(found.draws) == 1 and not found.has_inputs
+
+
+@pytest.mark.parametrize(
+    ("kind", "key", "said"),
+    [
+        ("tensor<?xf32>", "a", "the parameter 'a' is a tensor<?xf32>, of which no random one is made"),
+        ("tensor<3xcomplex<f32>>", "a", "is a tensor<3xcomplex<f32>>"),
+        ("tensor<3x!quant.any>", "a", "of which no random one is made"),
+        ("tensor<3xf32>", 'a"b', "has a name that no file of parameters can have"),
+        ("tensor<3xf32>", "a\nb", "has a name that no file of parameters can have"),
+        ("tensor<999999999999x999999xf32>", "a", "the random data take "),
+    ],
+)
+def test_parameters_that_cannot_be_made(tmp_path: Path, kind: str, key: str, said: str) -> None:
+    found = fed(program(parameters=(parameter(key, kind),)), tmp_path)
+    assert isinstance(found, str) and said in found
+    assert not list(tmp_path.iterdir())
+
+
+def test_one_name_of_two_types_is_refused(tmp_path: Path) -> None:
+    two = (parameter("a", "tensor<3xf32>"), parameter("a", "tensor<4xf32>"))
+    assert fed(program(parameters=two), tmp_path) == "the parameter 'a' has two types"
+
+
+def test_an_element_that_numpy_does_not_have_is_a_reason(tmp_path: Path) -> None:
+    found = fed(program("tensor<3xf4E2M1FN>"), tmp_path)
+    assert isinstance(found, str) and "no random f4E2M1FN is made" in found
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("text", ["tensor<3xcomplex<f32>>", "!hal.fence", "!hal.buffer", "tensor<2x!hal.buffer>"])
+def test_arguments_that_cannot_be_made(text: str) -> None:
+    assert called(program("i32", text)) == f"argument 1 of main is a {text}, of which no random one is made"
+
+
+def test_which_function_to_run_must_be_known() -> None:
+    assert called(Interface((), (), ())) == "which of 0 public functions to run is not known"
+    assert called(program("tensor<1x?xi32>")) == (program("tensor<1x?xi32>").functions[0], True)
+
+
+def test_a_full_disk_is_told_before_anything_is_written(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk") as disk:
+        found = fed(program("tensor<4xf32>"), disk)
+        assert isinstance(found, str) and is_local(found) and "that are free for them" in found
+        assert not list(disk.iterdir())
+
+
+def test_less_memory_than_the_parameters_need_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feeding, "memory_kib", lambda: 1 << 10)
+    found = fed(program(parameters=(parameter("a", "tensor<1000000xf32>"),)), tmp_path)
+    assert found == "on this machine: to run it takes about 7 MiB of memory, of 1 MiB that there are"

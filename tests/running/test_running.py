@@ -1,0 +1,324 @@
+"""bot.measurement.running.runner: real artifacts, run by the real runtime; and a runtime that is none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from ir_child import Child
+from replacing import replace
+from small_programs import SmallPrograms
+
+from bot.core.rules.lasting import is_local
+from bot.errors import Interrupted
+from bot.measurement.running import runtime as module
+from bot.measurement.running.runner import DYNAMIC_SIZES, Runner
+from bot.measurement.running.runtime import MISSING, Runtime, installed, machine
+from bot.readers.interfaces import CompiledFor, Function, Interface
+from bot.system.processes import Cancel
+
+pytestmark = pytest.mark.compiler
+
+INTEGERS = """
+util.global private @w = #flow.parameter.named<"model"::"w"> : tensor<4x8xi8>
+func.func @main(%x: tensor<8xi8>) -> (tensor<4xi32>, tensor<8xi8>) {{
+  %zero = arith.constant dense<{offset}> : tensor<4xi32>
+  %w = util.global.load @w : tensor<4x8xi8>
+  %0 = linalg.generic {{
+      indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j)>, affine_map<(i, j) -> (i)>],
+      iterator_types = ["parallel", "reduction"]}}
+      ins(%w, %x : tensor<4x8xi8>, tensor<8xi8>) outs(%zero : tensor<4xi32>) {{
+    ^bb0(%a: i8, %b: i8, %sum: i32):
+      %1 = arith.extsi %a : i8 to i32
+      %2 = arith.extsi %b : i8 to i32
+      %3 = arith.muli %1, %2 : i32
+      %4 = arith.addi %sum, %3 : i32
+      linalg.yield %4 : i32
+  }} -> tensor<4xi32>
+  %5 = arith.addi %x, %x : tensor<8xi8>
+  return %0, %5 : tensor<4xi32>, tensor<8xi8>
+}}
+"""
+FLOATS = """
+func.func @main(%x: tensor<?x3xf32>) -> tensor<?x3xf32> {{
+  %c0 = arith.constant 0 : index
+  %n = tensor.dim %x, %c0 : tensor<?x3xf32>
+  %e = tensor.empty(%n) : tensor<?x3xf32>
+  %0 = linalg.generic {{
+      indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]}}
+      ins(%x : tensor<?x3xf32>) outs(%e : tensor<?x3xf32>) {{
+    ^bb0(%a: f32, %b: f32):
+      %c = arith.constant {factor} : f32
+      %1 = {operation} %a, %c : f32
+      linalg.yield %1 : f32
+  }} -> tensor<?x3xf32>
+  return %0 : tensor<?x3xf32>
+}}
+"""
+CONSTANT = """
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {{
+  %0 = arith.constant dense<{value}> : tensor<4xf32>
+  return %0 : tensor<4xf32>
+}}
+"""
+LOOP = """
+func.func @main(%x: tensor<8xi8>) -> (tensor<4xi32>, tensor<8xi8>) {
+  %c0 = arith.constant 0 : index
+  %first = tensor.extract %x[%c0] : tensor<8xi8>
+  %start = arith.extsi %first : i8 to i32
+  %0 = scf.while (%i = %start) : (i32) -> i32 {
+    %c1000 = arith.constant 1000 : i32
+    %always = arith.cmpi slt, %i, %c1000 : i32
+    scf.condition(%always) %i : i32
+  } do {
+  ^bb0(%i: i32):
+    %c2 = arith.constant 2 : i32
+    %next = arith.remsi %i, %c2 : i32
+    scf.yield %next : i32
+  }
+  %1 = tensor.from_elements %0, %0, %0, %0 : tensor<4xi32>
+  return %1, %x : tensor<4xi32>, tensor<8xi8>
+}
+"""
+WRITES = "--output=@*) echo 12345 > ${each#*@}"
+"""What a runtime does for an output, in a fake one."""
+
+
+def fake_runtime(home: Path, program: str, *cases: str, after: str = "") -> Runtime:
+    """A runtime of which one program is a script that looks at its arguments, each by itself."""
+    path = home / program
+    path.write_text("#!/bin/sh\nfor each; do case $each in\n" + ";;\n".join(cases) + f";;\nesac; done\n{after}\n")
+    path.chmod(0o755)
+    return Runtime(home, "1.2.3")
+
+
+@pytest.fixture(scope="module")
+def runtime() -> Runtime:
+    found = installed()
+    if found is None:
+        pytest.skip("the extra run is not installed")
+    return found
+
+
+@pytest.fixture(scope="module")
+def programs(compiler_root: Path, worker: Child, tmp_path_factory: pytest.TempPathFactory) -> SmallPrograms:
+    return SmallPrograms(compiler_root, worker, tmp_path_factory.mktemp("programs"))
+
+
+@pytest.fixture
+def runner(runtime: Runtime, tmp_path: Path) -> Callable[[Interface], Runner]:
+    return lambda interface: Runner(runtime, interface, tmp_path / "data", Cancel(), timeout_seconds=60)
+
+
+@pytest.fixture(scope="module")
+def integers(programs: SmallPrograms) -> tuple[Interface, Path]:
+    source = INTEGERS.format(offset=0)
+    return programs.interface("integers", source), programs.artifact("integers", source)
+
+
+@pytest.mark.parametrize("target", ["here", "vmvx"])
+def test_a_program_and_one_of_another_constant(
+    programs: SmallPrograms, runner: Callable[[Interface], Runner], target: str
+) -> None:
+    source = INTEGERS.format(offset=0)
+    one = programs.artifact("zero", source, target)
+    other = programs.artifact("one", INTEGERS.format(offset=1), target)
+    running = runner(programs.interface("zero", source, target))
+    assert running.reason is None
+    assert running.outputs_equal(one, one) == (True, "bit-equal on 3 random inputs")
+    equal, note = running.outputs_equal(one, other)
+    assert equal is False and note == "output 0 differs in 4 of 4 values, on 3 random inputs"
+
+
+def test_floats_may_differ_in_their_last_bits_only(
+    programs: SmallPrograms, runner: Callable[[Interface], Runner]
+) -> None:
+    def made(name: str, operation: str, factor: str) -> Path:
+        return programs.artifact(name, FLOATS.format(operation=operation, factor=factor))
+
+    before = made("divided", "arith.divf", "3.0")
+    running = runner(programs.interface("divided", FLOATS.format(operation="arith.divf", factor="3.0")))
+    equal, note = running.outputs_equal(before, made("multiplied", "arith.mulf", "0.33333334"))
+    assert equal is True and note.startswith("largest difference ")
+    assert note.endswith("of the largest magnitude where 0.0001 is allowed, "
+                         "on 3 random inputs with dynamic dimensions of 16")  # fmt: skip
+    equal, note = running.outputs_equal(before, made("wrong", "arith.mulf", "0.334"))
+    assert equal is False and "by up to 0.002 of its largest magnitude where 0.0001 is allowed" in note
+
+
+def test_equal_constants_prove_nothing_and_different_ones_do(
+    programs: SmallPrograms, runner: Callable[[Interface], Runner]
+) -> None:
+    one, other = (programs.artifact(f"constant{value}", CONSTANT.format(value=value)) for value in (2.0, 3.0))
+    running = runner(programs.interface("constant", CONSTANT.format(value=2.0)))
+    said = "nothing to compare: all values are one constant, on 3 random inputs"
+    assert running.outputs_equal(one, one) == (None, said)
+    assert running.outputs_equal(one, other).equal is False
+    nan = programs.artifact("nan", CONSTANT.format(value="0x7FC00000"))
+    assert running.outputs_equal(nan, nan) == (None, said.replace("all values are one constant", "no value is finite"))
+
+
+def test_one_that_never_ends_is_not_equal(
+    programs: SmallPrograms, runtime: Runtime, integers: tuple[Interface, Path], tmp_path: Path
+) -> None:
+    interface, before = integers
+    running = Runner(runtime, interface, tmp_path, Cancel(), timeout_seconds=2)
+    loop = programs.artifact("loop", LOOP)
+    equal, note = running.outputs_equal(before, loop)
+    assert equal is False and note == "the artifact after folding did not end within 2 s, on 1 random input"
+    equal, note = running.outputs_equal(loop, before)
+    assert equal is None and note.startswith("the artifact before folding did not end within 2 s")
+    assert running.price(before, loop, 6) == "the artifact after folding did not end within 2 s"
+    assert [path for path in tmp_path.iterdir() if path.is_dir()] == [], "nothing but data is left"
+
+
+def test_what_is_no_artifact_is_refused_in_the_runtime_s_words(
+    runner: Callable[[Interface], Runner], integers: tuple[Interface, Path], tmp_path: Path
+) -> None:
+    interface, good = integers
+    broken = tmp_path / "broken.vmfb"
+    broken.write_bytes(good.read_bytes()[:-4096])
+    equal, note = runner(interface).outputs_equal(good, broken)
+    assert equal is False and note.startswith("the artifact after folding was refused: ") and "\n" not in note
+    assert runner(interface).outputs_equal(broken, good).equal is None
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        ("there", "a processor of kind "),
+        ("bulldozer", "the processor has no "),
+        ("cuda", "cuda code needs its device"),
+    ],
+)
+def test_what_this_machine_cannot_run_is_not_run(
+    programs: SmallPrograms, runner: Callable[[Interface], Runner], target: str, said: str
+) -> None:
+    source = INTEGERS.format(offset=0)
+    running = runner(programs.interface("elsewhere", source, target))
+    artifact = programs.home / "never looked at"
+    equal, note = running.outputs_equal(artifact, artifact)
+    assert (equal, note) == (None, running.reason) == (None, running.price(artifact, artifact, 6))
+    assert said in note and is_local(note)
+
+
+def test_one_that_crashes_where_the_other_runs_is_not_equal(integers: tuple[Interface, Path], tmp_path: Path) -> None:
+    runtime = fake_runtime(tmp_path, "iree-run-module", WRITES, "*bad*) kill -SEGV $$")
+    running = Runner(runtime, integers[0], tmp_path / "data", Cancel())
+    good, bad = tmp_path / "good", tmp_path / "bad"
+    assert running.outputs_equal(good, good).equal is True
+    said = "folding was ended by SIGSEGV, on 1 random input"
+    assert running.outputs_equal(good, bad) == (False, f"the artifact after {said}")
+    assert running.outputs_equal(bad, good) == (None, f"the artifact before {said}")
+
+
+@pytest.mark.parametrize(
+    ("ends", "said"),
+    [
+        ("kill -ILL $$", "was ended by SIGILL: this processor lacks an instruction"),
+        ("kill -KILL $$", "was ended by SIGKILL: memory ran out, most likely"),
+        ("echo 'x.c:1: RESOURCE_EXHAUSTED; no'; exit 1", "was refused: RESOURCE_EXHAUSTED; no"),
+    ],
+)
+def test_what_the_machine_cannot_do_says_nothing_of_the_artifact(
+    integers: tuple[Interface, Path], tmp_path: Path, ends: str, said: str
+) -> None:
+    runtime = fake_runtime(tmp_path, "iree-run-module", WRITES, f"*bad*) {ends}")
+    running = Runner(runtime, integers[0], tmp_path / "data", Cancel())
+    equal, note = running.outputs_equal(tmp_path / "good", tmp_path / "bad")
+    assert equal is None and said in note
+
+
+def test_one_without_all_of_its_outputs_is_not_equal(integers: tuple[Interface, Path], tmp_path: Path) -> None:
+    runtime = fake_runtime(tmp_path, "iree-run-module", "*bad*) exit 0", WRITES)
+    running = Runner(runtime, integers[0], tmp_path / "data", Cancel())
+    equal, note = running.outputs_equal(tmp_path / "good", tmp_path / "bad")
+    assert equal is False and note.startswith("the artifact after folding gave no output 0, ")
+
+
+def test_a_runtime_that_cannot_be_started_is_a_reason(integers: tuple[Interface, Path], tmp_path: Path) -> None:
+    running = Runner(Runtime(tmp_path, "1"), integers[0], tmp_path / "data", Cancel())
+    equal, note = running.outputs_equal(tmp_path, tmp_path)
+    assert equal is None and is_local(note) and "the runtime cannot be started" in note
+
+
+def test_sizes_that_the_program_refuses_are_followed_by_others(
+    programs: SmallPrograms, runner: Callable[[Interface], Runner]
+) -> None:
+    source = FLOATS.format(operation="arith.mulf", factor="3.0").replace(
+        "  %e =", f"  %size = arith.constant {DYNAMIC_SIZES[2]} : index\n  %fits = arith.cmpi eq, %n, %size : index\n"
+        '  cf.assert %fits, "another size was wanted"\n  %e =')  # fmt: skip
+    picky = programs.artifact("picky", source)
+    running = runner(programs.interface("picky", source))
+    said = f"bit-equal on 3 random inputs with dynamic dimensions of {DYNAMIC_SIZES[2]}"
+    assert running.outputs_equal(picky, picky) == (True, said)
+
+
+def test_the_price_is_of_pairs(runner: Callable[[Interface], Runner], integers: tuple[Interface, Path]) -> None:
+    interface, artifact = integers
+    price = runner(interface).price(artifact, artifact, 6)
+    assert not isinstance(price, str)
+    assert price.pairs == 6 and price.low <= price.ratio <= price.high
+    with pytest.raises(ValueError, match="5 pairs"):
+        runner(interface).price(artifact, artifact, 5)
+
+
+def test_pairs_alternate_and_the_first_only_warms_up(integers: tuple[Interface, Path], tmp_path: Path) -> None:
+    counted = 'echo "{\\"benchmarks\\": [{\\"real_time\\": $(wc -l < ../ran), \\"time_unit\\": \\"ms\\"}]}"'
+    runtime = fake_runtime(tmp_path, "iree-benchmark-module", "--module=*) echo ${each##*/} >> ../ran", after=counted)
+    running = Runner(runtime, integers[0], tmp_path / "data", Cancel(), long_seconds=0)
+    price = running.price(tmp_path / "a", tmp_path / "b", 9)
+    assert (tmp_path / "ran").read_text().split() == ["a", "b", "b", "a"] * 3 + ["a", "b"], "the fewest pairs there are"
+    assert not isinstance(price, str) and (price.pairs, price.before_us, price.after_us) == (6, 8500, 8500)
+
+
+NO_TIME = '{"benchmarks": [{"real_time": 0, "time_unit": "s"}]}'
+
+
+@pytest.mark.parametrize("said", ["nothing", '{"benchmarks": []}', NO_TIME])
+def test_a_report_that_is_none_is_a_reason(integers: tuple[Interface, Path], tmp_path: Path, said: str) -> None:
+    runtime = fake_runtime(tmp_path, "iree-benchmark-module", "x) y", after=f"echo '{said}'")
+    price = Runner(runtime, integers[0], tmp_path / "data", Cancel()).price(tmp_path, tmp_path, 6)
+    assert isinstance(price, str) and "was not timed: " in price
+
+
+def test_it_ends_with_the_run(runtime: Runtime, integers: tuple[Interface, Path], tmp_path: Path) -> None:
+    cancel = Cancel()
+    running = Runner(runtime, integers[0], tmp_path, cancel)
+    cancel.set()
+    with pytest.raises(Interrupted):
+        running.outputs_equal(integers[1], integers[1])
+
+
+def test_programs_that_nobody_knows_how_to_call_are_not_run(
+    runner: Callable[[Interface], Runner], integers: tuple[Interface, Path]
+) -> None:
+    interface = integers[0]
+    two = (*interface.functions, Function("step", (), ()))
+    assert runner(replace(interface, functions=two)).reason == (
+        "which of 2 public functions to run is not known: main, step"
+    )
+    fenced = (Function("main", ("!hal.fence",), ()),)
+    assert runner(replace(interface, functions=fenced)).reason == (
+        "argument 0 of main is a !hal.fence, of which no random one is made"
+    )
+    targets = (*interface.targets, CompiledFor("vmvx", "vmvx-bytecode-fb", ()))
+    assert runner(replace(interface, targets=targets)).reason == (
+        "the program is compiled for 2 targets, and can be run on one"
+    )
+
+
+def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PACKAGE", "no-such-package-of-anyone")
+    installed.cache_clear()
+    try:
+        assert installed() is None and "pip install 'code-size-bot[run]'" in MISSING and is_local(MISSING)
+    finally:
+        installed.cache_clear()
+
+
+def test_the_machine_is_told_in_one_line(runtime: Runtime) -> None:
+    told = machine(runtime)
+    assert told.endswith(f", {runtime.name}") and "\n" not in told and runtime.name.startswith("iree-base-runtime ")
