@@ -18,7 +18,7 @@ CONSTANT = "arith.constant"
 DYNAMIC = -(1 << 63)
 """ShapedType::kDynamic."""
 SHAPE = re.compile(r"\b(tensor|vector|memref)<((?:(?:[0-9]+|\?)x)+)")
-_NAMES = frozenset({"sym_name", "function_ref", "function_type", "operandSegmentSizes", "resultSegmentSizes"})
+_NAMES = frozenset({"sym_name", "function_ref", "function_type"})
 """Attributes that are names of the executable, or follow from what else is compared."""
 _ARRAYS = {
     "static_offsets": "offset",
@@ -147,8 +147,6 @@ class _Reading:
             if name in _ARRAYS:
                 yield name, self._array(op, name)
             elif name not in _NAMES:
-                yield name, str(op.attributes[name])
-            elif name.endswith("SegmentSizes"):
                 yield name, str(op.attributes[name])
 
     def _array(self, op: Any, name: str) -> str:

@@ -118,6 +118,6 @@ def _reproduction(audit: FoldAudit) -> Reproduction | None:
         return None
     best = min(made, key=lambda cell: (cell.equal is None, cell.artifact_bytes.change or 0))
     model, target, module = (code(clip(name, NAME_LIMIT)) for name in (best.model, best.target, best.module))
-    made = phrase("The folded artifact of ", model, " on ", target, " is made of ", module)
-    about = phrase(made, ", in the directory of ", code("fold.json"), ":")
+    where = (", in the directory of ", code("fold.json"), ":")
+    about = phrase("The folded artifact of ", model, " on ", target, " is made of ", module, *where)
     return Reproduction(about, best.command if len(best.command) <= _COMMAND_LIMIT else "")
