@@ -17,7 +17,7 @@ from bot.core.record import Count, Name, Record
 from bot.core.values.snapshot import Failure
 from bot.errors import InputError, MalformedBinary
 
-FOLD_WORKER = Path(__file__).parent / "fold_worker" / "fold_worker.py"
+FOLD_WORKER = Path(__file__).parents[1] / "readers" / "fold_worker" / "fold_worker.py"
 """Run as a script, under the compiler's own bindings; never imported here."""
 FLOW_OPTIONS = ("--compile-to=flow", "--mlir-print-debuginfo")
 """The places are kept: what is resumed from a text without them is not always the artifact of the whole compile."""

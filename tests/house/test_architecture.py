@@ -60,28 +60,19 @@ DISTRIBUTION = {
     "markupsafe": "Jinja2",
     "iree": None,
 }
-# A script that runs in an interpreter of its own, without the bot: it imports its siblings by their bare names, and the
-# compiler's bindings by name, once it knows where they are.
-SCRIPT, SIBLINGS = (
-    "bot.readers.ir_worker.ir_worker",
-    (
-        "ir_bindings",
-        "ir_contents",
-        "ir_interface",
-        "ir_kinds",
-        "ir_locations",
-        "ir_memory",
-        "ir_operations",
-        "ir_program",
-        "ir_strategies",
-    ),
-)
+# Scripts that run in an interpreter of their own, without the bot: they import their siblings by their bare names, and
+# the compiler's bindings by name, once they know where these are. That for folding begins with that for reading.
+SCRIPT = "bot.readers.ir_worker.ir_worker"
+ROOMS_OF_SCRIPTS = ("bot.readers.ir_worker", "bot.readers.fold_worker")
 ARRAYS, OF_THE_EXTRA_RUN = "bot.measurement.running.array_worker", {"numpy", "ml_dtypes"}
 """Another such script, and what it may import because nothing else does."""
 
 SOURCES = {
     ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
     for path in sorted((ROOT / "bot").rglob("*.py"))
+}
+SIBLINGS = {
+    name.rpartition(".")[2] for name in SOURCES if name.startswith(tuple(f"{room}." for room in ROOMS_OF_SCRIPTS))
 }
 TREES = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in SOURCES.items()}
 Function = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -230,11 +221,9 @@ def test_imports_are_written_so_that_these_tests_see_them() -> None:
 
 
 def test_the_script_and_its_siblings_run_without_the_bot_and_its_libraries() -> None:
-    wanted = {
-        one for name in (SCRIPT, *(f"bot.readers.ir_worker.{each}" for each in SIBLINGS)) for one in IMPORTS[name]
-    }
+    wanted = {one for name in SOURCES if within(name, *ROOMS_OF_SCRIPTS) for one in IMPORTS[name]}
     known = {*sys.stdlib_module_names, *SIBLINGS}
-    assert {one for one in wanted if one.removeprefix("bot.readers.ir_worker.").partition(".")[0] not in known} == set()
+    assert {one for one in wanted if not within(one, *ROOMS_OF_SCRIPTS) and one.partition(".")[0] not in known} == set()
 
 
 def declared(section: str) -> set[str]:

@@ -20,6 +20,9 @@ STARTS = ("bot.measurement.cell", "bot.compiler.compiling", "bot.compiler.diagno
 FOLLOWED = ("bot.insight",)
 """Of what the modules above import, these rooms decide too what a cell says; `bot.readers` does as a whole."""
 
+WRITING = ("bot.readers.fold_worker",)
+"""What it makes of a program is another program, and has cells of its own."""
+
 
 def module_of(wanted: str) -> str:
     """The module in which an imported name is."""
@@ -30,7 +33,7 @@ def module_of(wanted: str) -> str:
 
 def deciding() -> list[str]:
     """The modules that decide what a measurement says."""
-    found = {name for name in SOURCES if within(name, "bot.readers")}
+    found = {name for name in SOURCES if within(name, "bot.readers") and not within(name, *WRITING)}
     todo = list(STARTS)
     while todo:
         if (name := todo.pop()) not in found:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bot.compiler.fold_worker.fold_members import DYNAMIC, SHAPE, Member, Slot, Unfit
+    from bot.readers.fold_worker.fold_members import DYNAMIC, SHAPE, Member, Slot, Unfit
 else:
     from fold_members import DYNAMIC, SHAPE, Member, Slot, Unfit
 

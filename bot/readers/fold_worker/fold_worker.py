@@ -21,12 +21,12 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-sys.path.append(str(Path(__file__).resolve().parents[2] / "readers" / "ir_worker"))
+sys.path.append(str(Path(__file__).resolve().parents[1] / "ir_worker"))
 
 if TYPE_CHECKING:
-    from bot.compiler.fold_worker.fold_groups import classes, groups, read
-    from bot.compiler.fold_worker.fold_members import LEVELS, SHAPES_ALONE, Unfit
-    from bot.compiler.fold_worker.fold_rewrite import executables, fold
+    from bot.readers.fold_worker.fold_groups import classes, groups, read
+    from bot.readers.fold_worker.fold_members import LEVELS, SHAPES_ALONE, Unfit
+    from bot.readers.fold_worker.fold_rewrite import executables, fold
     from bot.readers.ir_worker import ir_worker
 else:
     import ir_worker

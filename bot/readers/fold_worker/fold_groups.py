@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bot.compiler.fold_worker.fold_members import EXECUTABLE, LEVELS, Member, Unfit, member_of
+    from bot.readers.fold_worker.fold_members import EXECUTABLE, LEVELS, Member, Unfit, member_of
 else:
     from fold_members import EXECUTABLE, LEVELS, Member, Unfit, member_of
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bot.compiler.fold_worker.fold_members import EXECUTABLE, Member, Slot, Unfit, inner
-    from bot.compiler.fold_worker.fold_shapes import Shapes
+    from bot.readers.fold_worker.fold_members import EXECUTABLE, Member, Slot, Unfit, inner
+    from bot.readers.fold_worker.fold_shapes import Shapes
 else:
     from fold_members import EXECUTABLE, Member, Slot, Unfit, inner
     from fold_shapes import Shapes
