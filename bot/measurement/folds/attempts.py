@@ -26,7 +26,7 @@ class Attempt:
 
     Attributes:
         cell: as it was measured; a failed one where the program could not be rewritten.
-        program: its text, a file.
+        program: where its text is, while it is needed.
         planned: the cell that compiles it.
     """
 
@@ -75,7 +75,15 @@ class Attempts:
             planned = self._planned(self.flow)
             return Attempt(groups, Cell(planned.key, "failed", failure=Failure("read", str(error))), self.flow, planned)
         planned = self._planned(program)
-        return Attempt(groups, self._measured(planned), program, planned, found.folded, found.left)
+        measured = self._measured(planned)
+        program.unlink()  # there are many of them, and few are needed again
+        return Attempt(groups, measured, program, planned, found.folded, found.left)
+
+    def program(self, attempt: Attempt) -> Path:
+        """The text of an attempt; raises MalformedBinary where it cannot be had again."""
+        if not attempt.program.is_file():
+            rewritten(self.folding, self.flow, attempt.groups, attempt.program)
+        return attempt.program
 
     def _planned(self, program: Path) -> PlannedCell:
         data = program.read_bytes()

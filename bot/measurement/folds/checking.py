@@ -10,7 +10,7 @@ from bot.compiler.compiling import Source, artifact_of
 from bot.compiler.folding import Group
 from bot.core.folds.fold_values import LeftFamily, Price
 from bot.errors import MalformedBinary
-from bot.measurement.folds.attempts import Attempt
+from bot.measurement.folds.attempts import Attempt, Attempts
 from bot.measurement.folds.cell_audit import Audited, Shop
 from bot.measurement.folds.searching import kinds_of
 from bot.measurement.running.comparing import Equality
@@ -26,6 +26,7 @@ class Bench:
     """What runs the artifacts of one cell."""
 
     shop: Shop
+    attempts: Attempts
     runner: Runner
     before: Path
 
@@ -33,7 +34,7 @@ class Bench:
         """The artifact of an attempt, or why there is none."""
         out = attempt.program.with_suffix(".vmfb")
         if not out.is_file():
-            source = Source(attempt.planned.model.name, attempt.program)
+            source = Source(attempt.planned.model.name, self.attempts.program(attempt))
             if failed := artifact_of(self.shop.kit, attempt.planned.argv, source, out):
                 return failed.first_line
         return out
@@ -64,7 +65,7 @@ def bench_of(shop: Shop, one: Audited, runtime: Runtime, data: Path, cancel: Can
         return runner.reason
     before = one.attempts.flow.with_suffix(".before.vmfb")
     failed = artifact_of(shop.kit, one.planned.argv, Source(one.planned.model.name, one.source), before)
-    return failed.first_line if failed else Bench(shop, runner, before)
+    return failed.first_line if failed else Bench(shop, one.attempts, runner, before)
 
 
 def differing(bench: Bench, one: Audited, groups: Sequence[Group]) -> dict[Group, str]:

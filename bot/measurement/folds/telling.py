@@ -51,11 +51,11 @@ def cell_told(one: Audited, ran: Ran, out: Path) -> FoldCell:
         price_note=ran.price_note,
         note=one.failure,
     )
-    if kept is None or not is_folded:
+    if kept is None or one.attempts is None or not is_folded:
         return told
     module = f"{FOLDER}/{cell.key.model}.{cell.key.target}.mlir"
     make_directory(out / FOLDER)
-    shutil.copyfile(kept.program, out / module)
+    shutil.copyfile(one.attempts.program(kept), out / module)
     planned = replace(kept.planned, model=replace(kept.planned.model, shown=module))
     return _with(told, command=planned.command(lifted=after.status == "over-stack-limit"), module=module)
 
