@@ -72,6 +72,7 @@ SCRIPT, SIBLINGS = (
         "ir_locations",
         "ir_memory",
         "ir_operations",
+        "ir_probing",
         "ir_program",
         "ir_strategies",
     ),

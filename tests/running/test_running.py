@@ -82,6 +82,36 @@ func.func @main(%x: tensor<8xi8>) -> (tensor<4xi32>, tensor<8xi8>) {
   return %1, %x : tensor<4xi32>, tensor<8xi8>
 }
 """
+MASKED = """
+util.global private @w = #flow.parameter.named<"model"::"w"> : tensor<4x8xi8>
+func.func @main(%x: tensor<8xi8>) -> tensor<i32> {{
+  %first = arith.constant dense<{offset}> : tensor<4xi32>
+  %second = arith.constant dense<0> : tensor<i32>
+  %w = util.global.load @w : tensor<4x8xi8>
+  %0 = linalg.generic {{
+      indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j)>, affine_map<(i, j) -> (i)>],
+      iterator_types = ["parallel", "reduction"]}}
+      ins(%w, %x : tensor<4x8xi8>, tensor<8xi8>) outs(%first : tensor<4xi32>) {{
+    ^bb0(%a: i8, %b: i8, %sum: i32):
+      %1 = arith.extsi %a : i8 to i32
+      %2 = arith.extsi %b : i8 to i32
+      %3 = arith.muli %1, %2 : i32
+      %4 = arith.addi %sum, %3 : i32
+      linalg.yield %4 : i32
+  }} -> tensor<4xi32>
+  %5 = linalg.generic {{
+      indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> ()>], iterator_types = ["reduction"]}}
+      ins(%0 : tensor<4xi32>) outs(%second : tensor<i32>) {{
+    ^bb0(%a: i32, %sum: i32):
+      %c = arith.constant 100000000 : i32
+      %6 = arith.maxsi %a, %c : i32
+      %7 = arith.addi %sum, %6 : i32
+      linalg.yield %7 : i32
+  }} -> tensor<i32>
+  return %5 : tensor<i32>
+}}
+"""
+"""All that the first dispatch computes is lost in the second."""
 WRITES = "--output=@*) echo 12345 > ${each#*@}"
 """What a runtime does for an output, in a fake one."""
 
@@ -158,6 +188,22 @@ def test_equal_constants_prove_nothing_and_different_ones_do(
     assert running.outputs_equal(one, other).equal is False
     nan = programs.artifact("nan", CONSTANT.format(value="0x7FC00000"))
     assert running.outputs_equal(nan, nan) == (None, said.replace("all values are one constant", "no value is finite"))
+
+
+def test_what_a_program_hides_is_seen_on_the_way(
+    programs: SmallPrograms, runner: Callable[[Interface], Runner]
+) -> None:
+    one, other = (MASKED.format(offset=offset) for offset in (0, 1))
+    running = runner(programs.interface("masked", one))
+    pair = programs.artifact("masked", one), programs.artifact("masked1", other)
+    assert running.outputs_equal(*pair) == (None, "nothing to compare: all values are one constant, on 3 random inputs")
+    (told, probed), (_, changed) = programs.probed("masked", one), programs.probed("masked1", other)
+    assert told.functions[0].results[0] == "tensor<i32>" and "tensor<4xi32>" in told.functions[0].results[1:]
+    running = runner(told)
+    equal, note = running.outputs_equal(probed, probed)
+    assert equal is True and note.endswith(" outputs proved nothing: all values are one constant")
+    equal, note = running.outputs_equal(probed, changed)
+    assert equal is False and note == "output 1 differs in 4 of 4 values, on 3 random inputs"
 
 
 def test_one_that_never_ends_is_not_equal(

@@ -71,7 +71,11 @@ class Runner:
             self.reason = self._called
 
     def outputs_equal(self, before: Path, after: Path) -> Equality:
-        """Whether both give the same on the same random inputs and parameters."""
+        """Whether both give the same on the same random inputs and parameters.
+
+        A program whose result hides what it computed (a quantised one that ends in a softmax) proves nothing: ask it
+        of both programs' probed forms (the IR worker's request `probe`), and `interface` be that of such a one.
+        """
         fed = self._feed(before)
         if isinstance(fed, str):
             return Equality(None, fed)
