@@ -29,6 +29,8 @@ PAIRS = 12
 LONG_SECONDS = 120
 """When that much time has gone, nothing is repeated that need not be."""
 _FEWEST_DRAWS = 2
+_MUCH_LONGER = 10
+"""An artifact that takes so many times as long as the other is not merely slow: it does not end."""
 _SHORTEST_SECONDS = 0.2
 """How long each process of a pair repeats the function, at least."""
 
@@ -157,18 +159,20 @@ class Runner:
 
         None where it is the one before that refuses these data, and did not refuse those of the first draw.
         """
-        files: list[list[Path]] = []
-        for artifact, name in ((before, "before"), (after, "after")):
-            (outputs / name).mkdir(parents=True)
-            ran = self._execute(artifact, fed, draw, outputs / name)
-            if isinstance(ran, Stopped):
-                if name == "before" and draw and ran.is_own:
-                    return None
-                is_broken = name == "after" and ran.is_own
-                why = f"the artifact {name} folding {ran.why}, {_inputs(fed, draw + 1)}"
-                return Equality(False if is_broken else None, why)
-            files.append(ran)
-        return [(str(left), str(right)) for left, right in zip(*files, strict=True)]
+        start = time.monotonic()
+        left = self._execute(before, fed, draw, outputs / "before")
+        if isinstance(left, Stopped):
+            refuses = draw and left.is_own
+            return (
+                None if refuses else Equality(None, f"the artifact before folding {left.why}, {_inputs(fed, draw + 1)}")
+            )
+        taken = time.monotonic() - start
+        right = self._execute(after, fed, draw, outputs / "after")
+        if isinstance(right, Stopped):
+            is_only_slow = right.is_late and taken * _MUCH_LONGER > self._timeout_seconds
+            equal = False if right.is_own and not is_only_slow else None
+            return Equality(equal, f"the artifact after folding {right.why}, {_inputs(fed, draw + 1)}")
+        return [(str(one), str(other)) for one, other in zip(left, right, strict=True)]
 
     def _pair(self, before: Path, after: Path, fed: Feed, *, is_swapped: bool) -> tuple[float, float] | str:
         order = [(before, "before"), (after, "after")]
