@@ -148,6 +148,24 @@ def integers(programs: SmallPrograms) -> tuple[Interface, Path]:
     return programs.interface("integers", source), programs.artifact("integers", source)
 
 
+def test_a_program_without_inputs_and_with_any_name_of_a_parameter_from_any_directory(
+    programs: SmallPrograms, runtime: Runtime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = """
+      util.global private @w = #flow.parameter.named<"größe"::"weights/a b.ü"> : tensor<4xf32>
+      func.func @main() -> tensor<4xf32> {
+        %w = util.global.load @w : tensor<4xf32>
+        %0 = arith.addf %w, %w : tensor<4xf32>
+        return %0 : tensor<4xf32>
+      }
+    """
+    artifact, told = programs.artifact("named", source), programs.interface("named", source)
+    monkeypatch.chdir(tmp_path)
+    running = Runner(runtime, told, Path("a=b ü"), Cancel())
+    assert running.outputs_equal(artifact, artifact) == (True, "bit-equal on 1 random set of parameters")
+    assert not isinstance(running.price(artifact, artifact, 6), str)
+
+
 @pytest.mark.parametrize("target", ["here", "vmvx"])
 def test_a_program_and_one_of_another_constant(
     programs: SmallPrograms, runner: Callable[[Interface], Runner], target: str

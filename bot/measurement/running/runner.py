@@ -63,7 +63,7 @@ class Runner:
             draws: random inputs; a quantised program gets one more, with other parameters.
             long_seconds: after which neither draws nor pairs are added to the fewest that there must be.
         """
-        self._runtime, self._interface, self._directory = runtime, interface, directory
+        self._runtime, self._interface, self._directory = runtime, interface, directory.absolute()
         self._cancel, self._timeout_seconds, self._draws = cancel, timeout_seconds, draws
         self._long_seconds = long_seconds
         self._called = called(interface)
@@ -162,10 +162,8 @@ class Runner:
         start = time.monotonic()
         left = self._execute(before, fed, draw, outputs / "before")
         if isinstance(left, Stopped):
-            refuses = draw and left.is_own
-            return (
-                None if refuses else Equality(None, f"the artifact before folding {left.why}, {_inputs(fed, draw + 1)}")
-            )
+            why = f"the artifact before folding {left.why}, {_inputs(fed, draw + 1)}"
+            return None if draw and left.is_own else Equality(None, why)
         taken = time.monotonic() - start
         right = self._execute(after, fed, draw, outputs / "after")
         if isinstance(right, Stopped):
@@ -198,6 +196,5 @@ class Runner:
 
 def _inputs(fed: Feed, count: int) -> str:
     what = ("input", "inputs") if fed.has_inputs else ("set of parameters", "sets of parameters")
-    return f"on {count} random {what[count != 1]}" + (
-        f" with dynamic dimensions of {fed.dynamic}" if fed.dynamic else ""
-    )
+    sizes = f" with dynamic dimensions of {fed.dynamic}" if fed.dynamic else ""
+    return f"on {count} random {what[count != 1]}{sizes}"
