@@ -187,7 +187,7 @@ class Runner:
             report = directory / "report.json"
             how = ["--benchmark_format=json", f"--benchmark_min_time={_SHORTEST_SECONDS}s"]
             argv = [self._runtime.benchmark_module, *calling(artifact, fed, 0), *how]
-            ended = started(argv, fed, self._cancel, self._timeout_seconds, stdout=report)
+            ended = started(self._runtime, argv, fed, self._cancel, self._timeout_seconds, stdout=report)
             if isinstance(ended, Stopped):
                 return ended.why
             timed = microseconds(report.read_bytes())
