@@ -6,7 +6,7 @@ import math
 import re
 from typing import NamedTuple
 
-from bot.core.record import Name, Record
+from bot.core.record import Count, Name, Record
 from bot.readers.ir_facts import read_answer
 
 _TENSOR = re.compile(r"tensor<((?:(?:\d{1,15}|\?)x)*)([A-Za-z]\w*)>")
@@ -97,6 +97,10 @@ class CompiledFor(Record, frozen=True):
     features: tuple[str, ...]
 
 
+class _Probed(Record, frozen=True):
+    probes: Count
+
+
 class Interface(Record, frozen=True):
     """All that somebody who wants to run a program has to know of it, in the program's order."""
 
@@ -112,3 +116,12 @@ def interface(answer: str) -> Interface:
         MalformedBinary: with the worker's own error, or with what is wrong in its answer.
     """
     return read_answer(answer, Interface)
+
+
+def probes(answer: str) -> int:
+    """The answer to the request `probe`, as JSON text: how many results of dispatches the module gives now.
+
+    Raises:
+        MalformedBinary: with the worker's own error, or with what is wrong in its answer.
+    """
+    return read_answer(answer, _Probed).probes

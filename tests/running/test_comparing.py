@@ -58,6 +58,7 @@ def test_equal(tmp_path: Path, element: str, before: Sequence[float], after: Seq
         ("f32", (1, 2), (1, INF), NO_PART),
         ("f32", (INF, 2), (-INF, 2), NO_PART),
         ("f32", (0, 0), (0, 1), NO_PART),
+        ("f64", (1e308, 1), (-1e308, 1), NO_PART),
         ("f32", (1, 2), (1,), "has 4 bytes instead of 8"),
         ("", (1, 2), (1, 3), ONE_OF_TWO),
     ],

@@ -164,6 +164,11 @@ def test_arguments_that_cannot_be_made(text: str) -> None:
     assert called(program("i32", text)) == f"argument 1 of main is a {text}, of which no random one is made"
 
 
+def test_a_name_that_no_command_line_can_hold_is_refused() -> None:
+    said = "the program's function has a name that cannot be given to the runtime"
+    assert called(Interface((Function("a\0b", (), ()),), (), ())) == said
+
+
 def test_which_function_to_run_must_be_known() -> None:
     assert called(Interface((), (), ())) == "which of 0 public functions to run is not known"
     assert called(program("tensor<1x?xi32>")) == (program("tensor<1x?xi32>").functions[0], True)

@@ -82,6 +82,36 @@ func.func @main(%x: tensor<8xi8>) -> (tensor<4xi32>, tensor<8xi8>) {
   return %1, %x : tensor<4xi32>, tensor<8xi8>
 }
 """
+MASKED = """
+util.global private @w = #flow.parameter.named<"model"::"w"> : tensor<4x8xi8>
+func.func @main(%x: tensor<8xi8>) -> tensor<i32> {{
+  %first = arith.constant dense<{offset}> : tensor<4xi32>
+  %second = arith.constant dense<0> : tensor<i32>
+  %w = util.global.load @w : tensor<4x8xi8>
+  %0 = linalg.generic {{
+      indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j)>, affine_map<(i, j) -> (i)>],
+      iterator_types = ["parallel", "reduction"]}}
+      ins(%w, %x : tensor<4x8xi8>, tensor<8xi8>) outs(%first : tensor<4xi32>) {{
+    ^bb0(%a: i8, %b: i8, %sum: i32):
+      %1 = arith.extsi %a : i8 to i32
+      %2 = arith.extsi %b : i8 to i32
+      %3 = arith.muli %1, %2 : i32
+      %4 = arith.addi %sum, %3 : i32
+      linalg.yield %4 : i32
+  }} -> tensor<4xi32>
+  %5 = linalg.generic {{
+      indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> ()>], iterator_types = ["reduction"]}}
+      ins(%0 : tensor<4xi32>) outs(%second : tensor<i32>) {{
+    ^bb0(%a: i32, %sum: i32):
+      %c = arith.constant 100000000 : i32
+      %6 = arith.maxsi %a, %c : i32
+      %7 = arith.addi %sum, %6 : i32
+      linalg.yield %7 : i32
+  }} -> tensor<i32>
+  return %5 : tensor<i32>
+}}
+"""
+"""All that the first dispatch computes is lost in the second."""
 WRITES = "--output=@*) echo 12345 > ${each#*@}"
 """What a runtime does for an output, in a fake one."""
 
@@ -116,6 +146,24 @@ def runner(runtime: Runtime, tmp_path: Path) -> Callable[[Interface], Runner]:
 def integers(programs: SmallPrograms) -> tuple[Interface, Path]:
     source = INTEGERS.format(offset=0)
     return programs.interface("integers", source), programs.artifact("integers", source)
+
+
+def test_a_program_without_inputs_and_with_any_name_of_a_parameter_from_any_directory(
+    programs: SmallPrograms, runtime: Runtime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = """
+      util.global private @w = #flow.parameter.named<"größe"::"weights/a b.ü"> : tensor<4xf32>
+      func.func @main() -> tensor<4xf32> {
+        %w = util.global.load @w : tensor<4xf32>
+        %0 = arith.addf %w, %w : tensor<4xf32>
+        return %0 : tensor<4xf32>
+      }
+    """
+    artifact, told = programs.artifact("named", source), programs.interface("named", source)
+    monkeypatch.chdir(tmp_path)
+    running = Runner(runtime, told, Path("a=b ü"), Cancel())
+    assert running.outputs_equal(artifact, artifact) == (True, "bit-equal on 1 random set of parameters")
+    assert not isinstance(running.price(artifact, artifact, 6), str)
 
 
 @pytest.mark.parametrize("target", ["here", "vmvx"])
@@ -160,17 +208,33 @@ def test_equal_constants_prove_nothing_and_different_ones_do(
     assert running.outputs_equal(nan, nan) == (None, said.replace("all values are one constant", "no value is finite"))
 
 
+def test_what_a_program_hides_is_seen_on_the_way(
+    programs: SmallPrograms, runner: Callable[[Interface], Runner]
+) -> None:
+    one, other = (MASKED.format(offset=offset) for offset in (0, 1))
+    running = runner(programs.interface("masked", one))
+    pair = programs.artifact("masked", one), programs.artifact("masked1", other)
+    assert running.outputs_equal(*pair) == (None, "nothing to compare: all values are one constant, on 3 random inputs")
+    (told, probed), (_, changed) = programs.probed("masked", one), programs.probed("masked1", other)
+    assert told.functions[0].results[0] == "tensor<i32>" and "tensor<4xi32>" in told.functions[0].results[1:]
+    running = runner(told)
+    equal, note = running.outputs_equal(probed, probed)
+    assert equal is True and note.endswith(" outputs proved nothing: all values are one constant")
+    equal, note = running.outputs_equal(probed, changed)
+    assert equal is False and note == "output 1 differs in 4 of 4 values, on 3 random inputs"
+
+
 def test_one_that_never_ends_is_not_equal(
     programs: SmallPrograms, runtime: Runtime, integers: tuple[Interface, Path], tmp_path: Path
 ) -> None:
     interface, before = integers
-    running = Runner(runtime, interface, tmp_path, Cancel(), timeout_seconds=2)
+    running = Runner(runtime, interface, tmp_path, Cancel(), timeout_seconds=5)
     loop = programs.artifact("loop", LOOP)
     equal, note = running.outputs_equal(before, loop)
-    assert equal is False and note == "the artifact after folding did not end within 2 s, on 1 random input"
+    assert equal is False and note == "the artifact after folding did not end within 5 s, on 1 random input"
     equal, note = running.outputs_equal(loop, before)
-    assert equal is None and note.startswith("the artifact before folding did not end within 2 s")
-    assert running.price(before, loop, 6) == "the artifact after folding did not end within 2 s"
+    assert equal is None and note.startswith("the artifact before folding did not end within 5 s")
+    assert running.price(before, loop, 6) == "the artifact after folding did not end within 5 s"
     assert [path for path in tmp_path.iterdir() if path.is_dir()] == [], "nothing but data is left"
 
 
@@ -181,7 +245,11 @@ def test_what_is_no_artifact_is_refused_in_the_runtime_s_words(
     broken = tmp_path / "broken.vmfb"
     broken.write_bytes(good.read_bytes()[:-4096])
     equal, note = runner(interface).outputs_equal(good, broken)
-    assert equal is False and note.startswith("the artifact after folding was refused: ") and "\n" not in note
+    assert (
+        equal is False
+        and note.startswith("the artifact after folding was refused by iree-base-runtime ")
+        and "\n" not in note
+    )
     assert runner(interface).outputs_equal(broken, good).equal is None
 
 
@@ -214,12 +282,24 @@ def test_one_that_crashes_where_the_other_runs_is_not_equal(integers: tuple[Inte
     assert running.outputs_equal(bad, good) == (None, f"the artifact before {said}")
 
 
+def test_one_that_is_merely_slower_than_a_slow_one_may_be_equal(
+    integers: tuple[Interface, Path], tmp_path: Path
+) -> None:
+    runtime = fake_runtime(tmp_path, "iree-run-module", WRITES, "*good*) sleep 1", "*bad*) sleep 60")
+    running = Runner(runtime, integers[0], tmp_path / "data", Cancel(), timeout_seconds=5)
+    said = "the artifact after folding did not end within 5 s, on 1 random input"
+    assert running.outputs_equal(tmp_path / "good", tmp_path / "bad") == (None, said)
+
+
 @pytest.mark.parametrize(
     ("ends", "said"),
     [
         ("kill -ILL $$", "was ended by SIGILL: this processor lacks an instruction"),
         ("kill -KILL $$", "was ended by SIGKILL: memory ran out, most likely"),
-        ("echo 'x.c:1: RESOURCE_EXHAUSTED; no'; exit 1", "was refused: RESOURCE_EXHAUSTED; no"),
+        (
+            "echo 'x.c:1: RESOURCE_EXHAUSTED; no'; exit 1",
+            "was refused by iree-base-runtime 1.2.3: RESOURCE_EXHAUSTED; no",
+        ),
     ],
 )
 def test_what_the_machine_cannot_do_says_nothing_of_the_artifact(

@@ -12,7 +12,7 @@ bot. One JSON object on standard input, one on standard output:
                         "finite": int, "constant": bool}]}
     anything that goes wrong → {"error": "one line"}
 
-Fields of the comparison mean what they mean in `bot.measurement.running.comparing`.
+Fields of the comparison mean what they mean in `bot.measurement.running.arrays`.
 """
 
 from __future__ import annotations
@@ -174,13 +174,14 @@ class Compared:
         """The largest difference; None where there is nothing that it could be a part of."""
         most = float(differences.max(initial=0.0))
         largest = float(np.abs(before[np.isfinite(before)].astype(np.float64)).max(initial=0.0))
-        return most / largest if largest else None if most else 0.0
+        part = most / largest if largest else math.inf if most else 0.0
+        return part if math.isfinite(part) else None
 
 
 def main() -> int:
     """Serve the one request."""
     try:
-        request = json.load(sys.stdin)
+        request = json.load(sys.stdin.buffer)
         answer = fill(request["fill"]) if "fill" in request else compare(request["compare"])
     except Exception as error:
         answer = {"error": " ".join(f"{type(error).__name__}: {error}".split())[:500]}

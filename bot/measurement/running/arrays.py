@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from bot.compiler.machine import blamed
 from bot.core.codec.json_text import canonical, decoded
 from bot.core.record import Count, Record
 from bot.core.rules.lasting import here
@@ -83,7 +82,7 @@ def _ask(request: Any, kind: type[_Answer], parent: Path, cancel: Cancel) -> _An
         if not ended.ok:
             how = "did not end" if ended.timed_out else f"was ended by {ended.signal}" if ended.signal else "failed"
             last = ended.output.strip().rpartition("\n")[2][:200]
-            return here(blamed(f"the process for random data {how}{f': {last}' if last else ''}", ended))
+            return here(f"the process for random data {how}{last and f': {last}'}")
         text = answer.read_bytes()
         try:
             return decoded(text, kind, _WHERE)

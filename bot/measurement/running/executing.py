@@ -32,21 +32,24 @@ class Stopped:
         why: how it ended, as what follows the name of the artifact.
         is_own: False where the machine, and not the artifact, is to blame.
         is_refused: True where the runtime, or the program itself, said no.
+        is_late: True where the time limit ended it.
     """
 
     why: str
     is_own: bool = True
     is_refused: bool = False
+    is_late: bool = False
 
 
 def execute(
     runtime: Runtime, artifact: Path, feed: Feed, draw: int, outputs: Path, cancel: Cancel, timeout_seconds: float
 ) -> list[Path] | Stopped:
     """Run it once; the files of its results below `outputs`, in order."""
+    outputs.mkdir(parents=True, exist_ok=True)
     files = [outputs / f"{number}.bin" for number in range(len(feed.results))]
     flags = [f"--output=@{file}" for file in files] or ["--output="]
     argv = [runtime.run_module, *calling(artifact, feed, draw), *flags]
-    ended = started(argv, feed, cancel, timeout_seconds)
+    ended = started(runtime, argv, feed, cancel, timeout_seconds)
     if isinstance(ended, Stopped):
         return ended
     lost = [number for number, file in enumerate(files) if not file.is_file()]
@@ -59,7 +62,12 @@ def calling(artifact: Path, feed: Feed, draw: int) -> list[str]:
 
 
 def started(
-    argv: Sequence[str], feed: Feed, cancel: Cancel, timeout_seconds: float, stdout: Path | None = None
+    runtime: Runtime,
+    argv: Sequence[str],
+    feed: Feed,
+    cancel: Cancel,
+    timeout_seconds: float,
+    stdout: Path | None = None,
 ) -> Outcome | Stopped:
     """Run one of the runtime's programs to its good end, or say how it ended."""
     try:
@@ -69,11 +77,12 @@ def started(
     if outcome.ok:
         return outcome
     if outcome.timed_out:
-        return Stopped(f"did not end within {timeout_seconds:g} s")
+        return Stopped(f"did not end within {timeout_seconds:g} s", is_late=True)
     if outcome.signal:
         means = _NOT_ITS_FAULT.get(outcome.signal, "")
         return Stopped(f"was ended by {outcome.signal}{means}", is_own=not means)
-    why, is_machine = f"was refused: {_first_words(outcome.output)}", _RAN_OUT.search(outcome.output)
+    why = f"was refused by {runtime.name}: {_first_words(outcome.output)}"
+    is_machine = _RAN_OUT.search(outcome.output)
     return Stopped(here(why) if is_machine else why, is_own=not is_machine, is_refused=True)
 
 

@@ -73,6 +73,8 @@ def called(interface: Interface) -> tuple[Function, bool] | str:
         names = ", ".join(each.name for each in interface.functions[:4])
         return f"which of {len(interface.functions)} public functions to run is not known{names and f': {names}'}"
     function = interface.functions[0]
+    if not function.name.isprintable():
+        return "the program's function has a name that cannot be given to the runtime"
     types = [parsed(text) for text in function.arguments]
     for number, (text, tensor) in enumerate(zip(function.arguments, types, strict=True)):
         if text != _ANY and (tensor is None or tensor.sized(1).size_bytes is None):

@@ -26,6 +26,8 @@ and, from WHEEL_ROOT, `iree.compiler.ir`; nothing of the bot. One JSON object pe
         → {"functions": [{"name", "arguments": [type], "results": [type]}],
            "parameters": [{"scope", "key", "type"}],
            "targets": [{"backend", "format", "features": [text]}]}
+    {"op": "probe", "flow": PATH, "probed": PATH}
+        → {"probes": int}; the module is written to `probed`, so many results of dispatches behind its own
     anything that goes wrong → {"error": "one line"}; the worker lives until its input ends
 
 The files are those of `--dump-compilation-phases-to`: `1.input`, `4.global-optimization`, `5.dispatch-creation`,
@@ -49,12 +51,14 @@ if TYPE_CHECKING:
     from bot.readers.ir_worker import ir_kinds
     from bot.readers.ir_worker.ir_interface import interface
     from bot.readers.ir_worker.ir_operations import operations
+    from bot.readers.ir_worker.ir_probing import probe
     from bot.readers.ir_worker.ir_program import ProgramReader
     from bot.readers.ir_worker.ir_strategies import strategies
 else:
     import ir_kinds  # the script's own folder is first on sys.path
     from ir_interface import interface
     from ir_operations import operations
+    from ir_probing import probe
     from ir_program import ProgramReader
     from ir_strategies import strategies
 
@@ -75,6 +79,7 @@ class Worker:
             "operations": lambda request: {"functions": operations(_read(request["executable_targets"]))},
             "strategies": lambda request: self.strategies(request["executable_configurations"]),
             "interface": lambda request: interface(ir, self._load(request["flow"])),
+            "probe": lambda request: self.probe(request["flow"], request["probed"]),
         }
 
     def answer(self, line: str) -> Answer:
@@ -89,6 +94,14 @@ class Worker:
     def strategies(self, executable_configurations: str) -> Answer:
         """Function → the configuration chosen for it."""
         return {"functions": strategies(self.ir, self._load(executable_configurations))}
+
+    def probe(self, flow: str, probed: str) -> Answer:
+        """How many dispatches' results the module gives beside its own, which is written."""
+        module = self._load(flow)
+        count = probe(self.ir, module)
+        with open(probed, "w", encoding="utf-8") as file:
+            file.write(f"{module}\n")
+        return {"probes": count}
 
     def allocas(self, executable_targets: str) -> Answer:
         """Function → bytes of its stack allocations, added up as the compiler's gate does."""
