@@ -346,7 +346,7 @@ def test_the_price_is_of_pairs(runner: Callable[[Interface], Runner], integers: 
 
 
 def test_pairs_alternate_and_the_first_only_warms_up(integers: tuple[Interface, Path], tmp_path: Path) -> None:
-    counted = 'echo "{\\"benchmarks\\": [{\\"real_time\\": $(wc -l < ../ran), \\"time_unit\\": \\"ms\\"}]}"'
+    counted = 'echo "{\\"benchmarks\\": [{\\"cpu_time\\": $(wc -l < ../ran), \\"time_unit\\": \\"ms\\"}]}"'
     runtime = fake_runtime(tmp_path, "iree-benchmark-module", "--module=*) echo ${each##*/} >> ../ran", after=counted)
     running = Runner(runtime, integers[0], tmp_path / "data", Cancel(), long_seconds=0)
     price = running.price(tmp_path / "a", tmp_path / "b", 9)
@@ -354,7 +354,7 @@ def test_pairs_alternate_and_the_first_only_warms_up(integers: tuple[Interface, 
     assert not isinstance(price, str) and (price.pairs, price.before_us, price.after_us) == (6, 8500, 8500)
 
 
-NO_TIME = '{"benchmarks": [{"real_time": 0, "time_unit": "s"}]}'
+NO_TIME = '{"benchmarks": [{"cpu_time": 0, "time_unit": "s"}]}'
 
 
 @pytest.mark.parametrize("said", ["nothing", '{"benchmarks": []}', NO_TIME])

@@ -61,10 +61,10 @@ class LeftFamily(Record, frozen=True):
 
 
 class Price(Record, frozen=True):
-    """Run time of both artifacts on this machine, in pairs that were run one after the other.
+    """CPU time of both artifacts on this machine, in pairs that were run one after the other.
 
     Attributes:
-        before_us, after_us: medians of the wall times of one run, in microseconds.
+        before_us, after_us: medians of the CPU times of one run on one thread, in microseconds.
         pairs: how many pairs were run.
         ratio: median of after / before over the pairs (1.02: 2 % slower).
         low, high: an interval that holds the true median ratio with 95 % probability, from the order of the pairs.

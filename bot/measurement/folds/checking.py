@@ -13,11 +13,11 @@ from bot.errors import MalformedBinary
 from bot.measurement.folds.attempts import Attempt, Attempts
 from bot.measurement.folds.cell_audit import Audited, Shop
 from bot.measurement.folds.searching import kinds_of
-from bot.measurement.running.comparing import Equality
+from bot.measurement.running.comparing import NOTHING, Equality
 from bot.measurement.running.pricing import within
 from bot.measurement.running.runner import Runner
 from bot.measurement.running.runtime import Runtime
-from bot.readers.interfaces import interface
+from bot.readers.interfaces import interface, probes
 from bot.system.processes import Cancel
 
 
@@ -27,6 +27,9 @@ class Bench:
 
     shop: Shop
     attempts: Attempts
+    runtime: Runtime
+    data: Path
+    cancel: Cancel
     runner: Runner
     before: Path
 
@@ -42,7 +45,34 @@ class Bench:
     def equal(self, attempt: Attempt) -> Equality:
         """Whether an attempt gives the outputs of the printed command's artifact."""
         after = self.artifact(attempt)
-        return Equality(None, after) if isinstance(after, str) else self.runner.outputs_equal(self.before, after)
+        if isinstance(after, str):
+            return Equality(None, after)
+        told = self.runner.outputs_equal(self.before, after)
+        if told.equal is not None or not told.equal_note.startswith(NOTHING):
+            return told
+        probed = self._probed(attempt)
+        return probed if isinstance(probed, Equality) else told
+
+    def _probed(self, attempt: Attempt) -> Equality | str:
+        """The same of the results of all dispatches, which both programs give beside their own; or why not."""
+        texts = self.attempts.flow, self.attempts.program(attempt)
+        artifacts, told = [], None
+        for text in texts:
+            probed = text.with_suffix(".probed.mlir")
+            try:
+                probes(self.shop.folding.ask("probe", flow=str(text), probed=str(probed)) or "")
+                told = told or interface(self.shop.folding.ask("interface", flow=str(probed)) or "")
+            except MalformedBinary as error:
+                return str(error)
+            artifact = probed.with_suffix(".vmfb")
+            source = Source(attempt.planned.model.name, probed)
+            if failed := artifact_of(self.shop.kit, attempt.planned.argv, source, artifact):
+                return failed.first_line
+            artifacts.append(artifact)
+        if told is None:
+            return "nothing was probed"
+        found = Runner(self.runtime, told, self.data, self.cancel).outputs_equal(*artifacts)
+        return found._replace(equal_note=f"results of all dispatches: {found.equal_note}")
 
     def price(self, attempt: Attempt) -> Price | str:
         """What an attempt costs in run time."""
@@ -65,7 +95,7 @@ def bench_of(shop: Shop, one: Audited, runtime: Runtime, data: Path, cancel: Can
         return runner.reason
     before = one.attempts.flow.with_suffix(".before.vmfb")
     failed = artifact_of(shop.kit, one.planned.argv, Source(one.planned.model.name, one.source), before)
-    return failed.first_line if failed else Bench(shop, one.attempts, runner, before)
+    return failed.first_line if failed else Bench(shop, one.attempts, runtime, data, cancel, runner, before)
 
 
 def differing(bench: Bench, one: Audited, groups: Sequence[Group]) -> dict[Group, str]:

@@ -12,6 +12,10 @@ _ALLOWED = {"f64": 1e-4, "f32": 1e-4, "f16": 1e-2, "bf16": 5e-2}
 output. An `f64` may have been computed in `f32`. Elements that are not here have to be the same to the bit."""
 
 
+NOTHING = "nothing to compare"
+"""What the note begins with where outputs are equal, and would be so whatever was computed."""
+
+
 class Equality(NamedTuple):
     """What `FoldCell` has in its fields of these names."""
 
@@ -33,7 +37,7 @@ def judged(outputs: Sequence[Output], elements: Sequence[str], inputs: str) -> E
     mute = [_mute(output) for output in outputs]
     if all(mute):
         said = mute[0] if mute else "the program has no output"
-        return Equality(None, f"nothing to compare: {said}, {inputs}")
+        return Equality(None, f"{NOTHING}: {said}, {inputs}")
     untold = sum(map(bool, mute))
     beside = f"; {untold} of {len(mute)} outputs proved nothing: {next(filter(None, mute))}" if untold else ""
     return Equality(True, f"{_agreement(outputs, elements)} {inputs}{beside}")

@@ -24,7 +24,7 @@ _Time = Annotated[float, msgspec.Meta(gt=0)]
 class _Benchmark(Small, frozen=True):
     """One line of Google Benchmark's report, which has more fields than these."""
 
-    real_time: _Time
+    cpu_time: _Time
     time_unit: str
 
 
@@ -33,14 +33,14 @@ class _Report(Small, frozen=True):
 
 
 def microseconds(report: bytes) -> float | str:
-    """The wall time of one run, or what is wrong with the report."""
+    """The CPU time of one run, or what is wrong with the report."""
     try:
         benchmarks = decoded(report, _Report, "iree-benchmark-module").benchmarks
     except (InputError, UnicodeDecodeError) as error:
         return str(error)
     if len(benchmarks) != 1 or benchmarks[0].time_unit not in _MICROSECONDS:
         return f"iree-benchmark-module reports {len(benchmarks)} times where one was asked for"
-    return benchmarks[0].real_time * _MICROSECONDS[benchmarks[0].time_unit]
+    return benchmarks[0].cpu_time * _MICROSECONDS[benchmarks[0].time_unit]
 
 
 def priced(pairs: Sequence[tuple[float, float]]) -> Price:

@@ -35,6 +35,9 @@ _SHORTEST_SECONDS = 0.2
 """How long each process of a pair repeats the function, at least."""
 
 
+TOO_LONG = "a single pair of runs takes too long for several of them"
+
+
 class Runner:
     """Runs artifacts of one program on one machine.
 
@@ -112,7 +115,10 @@ class Runner:
         if isinstance(fed, str):
             return fed
         times: list[tuple[float, float]] = []
+        start = time.monotonic()
         for number in self._unless_long(pairs + 1, FEWEST_PAIRS + 1):
+            if number == 1 and time.monotonic() - start > self._long_seconds / 2:
+                return TOO_LONG
             pair = self._pair(before, after, fed, is_swapped=number % 2 == 1)
             if isinstance(pair, str):
                 return pair
