@@ -121,7 +121,7 @@ class Choice:
         left_bytes = self.ways[0][0]
         if self.apart_bytes is None or left_bytes is None or left_bytes < self.apart_bytes:
             return ""
-        return f"it saves nothing: {self.apart_bytes:,} B of code apart, {left_bytes:,} B folded"
+        return "folding it saves no code"
 
 
 def choices(found: Groups, tried: Sequence[Attempt]) -> list[Choice]:
@@ -173,7 +173,7 @@ def _better(one: Choice, kept: Attempt, attempt: Try) -> Attempt | str:
     size, at = min(sizes)
     if size < kept.artifact_bytes:
         return tried[at]
-    return f"the artifact gets no smaller: {kept.artifact_bytes:,} B without it, {size:,} B with it"
+    return "the artifact gets no smaller with it"
 
 
 def _disjoint(groups: Sequence[Group]) -> list[Group]:
