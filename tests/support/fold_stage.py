@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from small_programs import FLAGS
@@ -30,21 +30,22 @@ class FoldStage:
     """One release and a directory for its programs.
 
     Attributes:
-        target: a name of `small_programs.FLAGS`, of the programs at the end of the flow phase.
+        target: a name of `small_programs.FLAGS`.
+        flags: of every compile, beside the target's.
     """
 
     kit: Kit
     folding: Bindings
     home: Path
     target: str = "here"
-    _made: dict[tuple[str, str, bool], Path] = field(default_factory=dict)
+    flags: tuple[str, ...] = ()
 
     def flow(self, source: str) -> Path:
         """The program at the end of the flow phase."""
         path = self._path("flow.mlir")
         written = self._path("mlir")
         written.write_text(source, encoding="utf-8")
-        failed = flow_of(self.kit, self._argv(self.target), Source("m", written), path)
+        failed = flow_of(self.kit, self._argv, Source("m", written), path)
         assert failed is None, failed
         return path
 
@@ -63,10 +64,10 @@ class FoldStage:
         out = self._path("folded.mlir")
         return out, rewritten(self.folding, flow, groups, out)
 
-    def artifact(self, program: Path, target: str = "") -> Path:
+    def artifact(self, program: Path) -> Path:
         """The artifact that a program at the end of the flow phase is resumed to."""
         out = self._path("vmfb")
-        failed = artifact_of(self.kit, (*self._argv(target or self.target), RESUME), Source("m", program), out)
+        failed = artifact_of(self.kit, (*self._argv, RESUME), Source("m", program), out)
         assert failed is None, failed
         return out
 
@@ -82,12 +83,13 @@ class FoldStage:
         assert running.reason is None, running.reason
         return running.outputs_equal(self.artifact(before), self.artifact(after))
 
-    def on(self, target: str) -> FoldStage:
-        """The same for another target."""
-        return FoldStage(self.kit, self.folding, self.home, target)
+    def on(self, target: str, *flags: str) -> FoldStage:
+        """The same for another target, with further flags."""
+        return replace(self, target=target, flags=flags)
 
-    def _argv(self, target: str) -> Sequence[str]:
-        return (*COMMON_FLAGS, *FLAGS[target])
+    @property
+    def _argv(self) -> Sequence[str]:
+        return (*COMMON_FLAGS, *FLAGS[self.target], *self.flags)
 
     def _path(self, suffix: str) -> Path:
         return self.home / f"{len(list(self.home.iterdir()))}.{suffix}"

@@ -146,9 +146,7 @@ class _Reading:
             name = one if isinstance(one, str) else one.name
             if name in _ARRAYS:
                 yield name, self._array(op, name)
-            elif name not in _NAMES:
-                yield name, str(op.attributes[name])
-            elif name.endswith("SegmentSizes"):
+            elif name not in _NAMES or name.endswith("SegmentSizes"):
                 yield name, str(op.attributes[name])
 
     def _array(self, op: Any, name: str) -> str:
