@@ -17,6 +17,7 @@ _DIAGNOSTIC = re.compile(r"^\S.*?: ?(?:error|warning|note|remark): |^LLVM ERROR|
 _DUMP = "see current operation:"
 _REMARK = re.compile(r"^\S.*?: ?remark: ")
 """Never says why a compile failed; what follows it is indented and belongs to it."""
+_PLACED = re.compile(r"\A\S.*?:\d+:\d+: (?:error: )?")
 _NOISE = "note: called from"
 _CRASH = re.compile(r"^(PLEASE submit a bug report|Please report issues to|Stack dump|\s*#\d+ 0x|Aborted)")
 _DIRECTORIES = re.compile(r"(?<![\w.</])/(?:[^\s/:'\"]+/)+")
@@ -30,6 +31,11 @@ def unknown_option(output: str) -> str | None:
     """The option that the compiler does not know, if that is what it says."""
     match = _UNKNOWN_OPTION.search(output)
     return match[1] if match else None
+
+
+def unplaced(line: str) -> str:
+    """The diagnostic without the place in the program that stands before it, `<stdin>:12:3: error: `."""
+    return _PLACED.sub("", line)
 
 
 def stack_figure_bytes(output: str) -> int | None:

@@ -140,7 +140,7 @@ class _Checks:
             worse = {}
             for key in keys:
                 self.ran[key], bad = self._compared(self.found[key], benches[key])
-                worse.update({group: f"other outputs on {key.target}: {why}" for group, why in bad.items()})
+                worse.update(dict.fromkeys(bad, f"it gives other outputs on {key.target}"))
             if not worse.keys() - banned.keys():
                 return
             banned.update(worse)
@@ -155,6 +155,8 @@ class _Checks:
         self.show.say(f"{one.cell.key}: runs before and after folding")
         told = bench.equal(one.kept)
         bad = differing(bench, one, one.kept.groups) if told.equal is False else {}
+        for group, why in bad.items():
+            self.show.say(f"{one.cell.key}: {group[0]} and {len(group) - 1} more give other outputs as one: {why}")
         return Ran(told.equal, told.equal_note, None, "outputs are not known to be equal"), bad
 
     def _priced(self, key: CellKey, bench: Bench) -> None:
@@ -167,6 +169,8 @@ class _Checks:
         else:
             kept, left, price = affordable(bench, one, limit)
             self.found[key] = without(one, kept, left)
+            if kept is not one.kept:
+                self.ran[key] = self._compared(self.found[key], bench)[0]
         told = self.ran[key]
         known = price if isinstance(price, Price) else None
         self.ran[key] = replace(told, price=known, price_note="" if known else str(price))

@@ -27,7 +27,6 @@ NOT_FOLDED = {
 }
 _OF_TWO_PROGRAMS = "its executables have other names in the program that is folded"
 _IN_ATTRIBUTES = "they differ in more than constants, offsets and static dimensions, such as an attribute"
-_UNFIT = "{}: {}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +105,7 @@ def _told_families(cell: Cell, found: Groups) -> list[LeftFamily]:
 def _why(kind: str, members: tuple[str, ...], found: Groups) -> str:
     unfit = next((name for name in members if name in found.unfit), None)
     if unfit is not None:
-        return _UNFIT.format(unfit, found.unfit[unfit])
+        return found.unfit[unfit]
     if not all(name in found.entries for name in members):
         return _OF_TWO_PROGRAMS
     return NOT_FOLDED.get(kind, _IN_ATTRIBUTES)

@@ -8,11 +8,12 @@ from pathlib import Path
 
 from bot.compiler.compiling import Source, artifact_of
 from bot.compiler.folding import Group
-from bot.core.folds.fold_values import LeftFamily, Price
+from bot.core.folds.fold_values import FOLD_KINDS, LeftFamily, Price
+from bot.core.values.planned import LIFTED_LIMIT_FLAG
 from bot.errors import MalformedBinary
 from bot.measurement.folds.attempts import Attempt, Attempts
 from bot.measurement.folds.cell_audit import Audited, Shop
-from bot.measurement.folds.searching import kinds_of
+from bot.measurement.folds.searching import kind_of
 from bot.measurement.running.comparing import NOTHING, Equality
 from bot.measurement.running.pricing import within
 from bot.measurement.running.runner import Runner
@@ -38,7 +39,8 @@ class Bench:
         out = attempt.program.with_suffix(".vmfb")
         if not out.is_file():
             source = Source(attempt.planned.model.name, self.attempts.program(attempt))
-            if failed := artifact_of(self.shop.kit, attempt.planned.argv, source, out):
+            lifted = (LIFTED_LIMIT_FLAG,) if attempt.cell.status == "over-stack-limit" else ()
+            if failed := artifact_of(self.shop.kit, (*attempt.planned.argv, *lifted), source, out):
                 return failed.first_line
         return out
 
@@ -118,9 +120,8 @@ def affordable(
         return one.kept, (), price
     prices = {group: bench.price(one.attempts.at([group])) for group in one.kept.groups}
     cheap = [group for group, told in prices.items() if not isinstance(told, str) and within(told, max_slowdown)]
-    kinds = kinds_of(one.groups)
     left = tuple(
-        LeftFamily(kinds[group], group, _too_dear(told, max_slowdown))
+        LeftFamily(kind_of(one.groups, group) or FOLD_KINDS[-1], group, _too_dear(told, max_slowdown))
         for group, told in prices.items()
         if group not in cheap
     )
@@ -132,8 +133,7 @@ def _too_dear(price: Price | str, max_slowdown: float) -> str:
     if isinstance(price, str):
         return f"its price is not known: {price}"
     sure = "it is" if within(price, max_slowdown) is False else "it may be"
-    interval = f"{price.ratio:.3f} times the run time, from {price.low:.3f} to {price.high:.3f}"
-    return f"{sure} slower by more than {max_slowdown:.1%}: {interval}"
+    return f"{sure} slower by more than {max_slowdown:.1%}"
 
 
 def without(one: Audited, kept: Attempt | None, left: Sequence[LeftFamily]) -> Audited:

@@ -19,7 +19,7 @@ def model_of(shop: Shop, audits: Sequence[Audited], cells: Sequence[FoldCell]) -
     name = audits[0].cell.key.model
     one = next((each for each in audits if each.groups is not None), audits[0])
     today, apart = one.groups, _not_inlined(shop, one)
-    folded = [cell.executables.after for cell in cells if cell.model == name]
+    folded = [cell.executables.after for cell in cells if cell.model == name and cell.equal is not False]
     measured = one.cell.measured
     return FoldModel(
         model=name,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from bot.compiler.diagnostics import unplaced
 from bot.compiler.folding import Group, Groups
 from bot.core.folds.fold_values import FOLD_KINDS, LeftFamily
 from bot.core.values.snapshot import Cell
@@ -37,21 +38,34 @@ def search(found: Groups, attempt: Try, banned: Collection[Group] = ()) -> Kept:
     tried: list[Attempt] = [attempt(NOTHING)]
     left: list[LeftFamily] = []
     for level in FOLD_KINDS:
-        asked = [group for group in found.groups[level] if group not in banned]
+        asked = permitted(found.groups[level], banned)
         if asked and not any(sorted(asked) == sorted(one.groups) for one in tried):
             working, failed = compiling(asked, attempt)
             left += [LeftFamily(level, group, why) for group, why in failed.items()]
             tried.append(working)
     kept, without = gaining(choices(found, tried), attempt)
-    kinds = kinds_of(found)
-    left += [LeftFamily(kinds[group], group, why) for group, why in without.items()]
+    left += [LeftFamily(kind_of(found, group) or FOLD_KINDS[-1], group, why) for group, why in without.items()]
     folded = {name for group in kept.groups for name in group}
     return Kept(kept, tuple(one for one in left if not folded.issuperset(one.members)))
 
 
-def kinds_of(found: Groups) -> Mapping[Group, str]:
-    """Group → the strictest level that has it."""
-    return {group: level for level in reversed(FOLD_KINDS) for group in found.groups[level]}
+def kind_of(found: Groups, group: Group) -> str | None:
+    """The strictest level at which these executables, which may be a part of a group, are one; None where at none."""
+    for level in FOLD_KINDS:
+        if any(set(group) <= set(whole) for whole in found.groups[level]):
+            return level
+    return None
+
+
+def permitted(groups: Sequence[Group], banned: Collection[Group]) -> list[Group]:
+    """The groups without the executables of banned ones that they hold, as far as two and more are left."""
+    found = []
+    for group in groups:
+        bad = {name for one in banned if set(one) <= set(group) for name in one}
+        rest = tuple(name for name in group if name not in bad)
+        if len(rest) > 1:
+            found.append(rest)
+    return found
 
 
 def compiling(groups: Sequence[Group], attempt: Try) -> tuple[Attempt, dict[Group, str]]:
@@ -59,7 +73,7 @@ def compiling(groups: Sequence[Group], attempt: Try) -> tuple[Attempt, dict[Grou
     tried = attempt(groups)
     if tried.cell.measured:
         return tried, {one.members: one.why for one in tried.left}
-    why = tried.cell.failure.first_line if tried.cell.failure else tried.cell.status
+    why = _reason(tried)
     if len(groups) == 1:
         return _halved(groups[0], attempt, why)
     culprits = _named(groups, tried)
@@ -75,9 +89,14 @@ def _together(parts: Sequence[Attempt], attempt: Try, failed: dict[Group, str]) 
     whole = attempt([group for part in parts for group in part.groups])
     if whole.cell.measured:
         return whole, failed
-    reason = whole.cell.failure.first_line if whole.cell.failure else whole.cell.status
-    lost = {group: f"beside the other groups: {reason}" for part in parts[1:] for group in part.groups}
+    lost = {group: f"beside the other groups: {_reason(whole)}" for part in parts[1:] for group in part.groups}
     return parts[0], {**failed, **lost}
+
+
+def _reason(failed: Attempt) -> str:
+    """Why it does not compile, without the place: cells of one reason are told together."""
+    failure = failed.cell.failure
+    return unplaced(failure.first_line) if failure else failed.cell.status
 
 
 def _halved(group: Group, attempt: Try, why: str) -> tuple[Attempt, dict[Group, str]]:
@@ -121,7 +140,7 @@ class Choice:
         left_bytes = self.ways[0][0]
         if self.apart_bytes is None or left_bytes is None or left_bytes < self.apart_bytes:
             return ""
-        return f"it saves nothing: {self.apart_bytes:,} B of code apart, {left_bytes:,} B folded"
+        return "folding it saves no code"
 
 
 def choices(found: Groups, tried: Sequence[Attempt]) -> list[Choice]:
@@ -173,7 +192,7 @@ def _better(one: Choice, kept: Attempt, attempt: Try) -> Attempt | str:
     size, at = min(sizes)
     if size < kept.artifact_bytes:
         return tried[at]
-    return f"the artifact gets no smaller: {kept.artifact_bytes:,} B without it, {size:,} B with it"
+    return "the artifact gets no smaller with it"
 
 
 def _disjoint(groups: Sequence[Group]) -> list[Group]:

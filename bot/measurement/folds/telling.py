@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bot.compiler.folding import Group
-from bot.core.folds.fold_values import FAILED, BeforeAfter, Bound, FoldCell, FoldedFamily, LeftFamily, Price
+from bot.core.folds.fold_values import FAILED, FOLD_KINDS, BeforeAfter, Bound, FoldCell, FoldedFamily, LeftFamily, Price
 from bot.insight.whole_models import fold_counts
 from bot.measurement.folds.cell_audit import Audited
-from bot.measurement.folds.searching import kinds_of
+from bot.measurement.folds.searching import kind_of
 from bot.system.files import make_directory
 
 FOLDER = "folded"
@@ -85,9 +85,8 @@ def _both(one: Audited, metric: str) -> BeforeAfter:
 def _folded(one: Audited) -> tuple[FoldedFamily, ...]:
     if one.kept is None or one.groups is None:
         return ()
-    kinds = kinds_of(one.groups)
     return tuple(
-        FoldedFamily(kinds.get(group.members, "static-shapes"), group.members, group.operands)
+        FoldedFamily(kind_of(one.groups, group.members) or FOLD_KINDS[-1], group.members, group.operands)
         for group in one.kept.folded
     )
 
@@ -96,8 +95,8 @@ def rejected(one: Audited, banned: Mapping[Group, str]) -> tuple[LeftFamily, ...
     """Groups of a cell that are not folded as they change outputs, here or on another target."""
     if one.groups is None:
         return ()
-    kinds = kinds_of(one.groups)
-    return tuple(LeftFamily(kinds[group], group, why) for group, why in banned.items() if group in kinds)
+    found = [(kind_of(one.groups, group), group, why) for group, why in banned.items()]
+    return tuple(LeftFamily(kind, group, why) for kind, group, why in found if kind is not None)
 
 
 def news_of(one: Audited) -> str:

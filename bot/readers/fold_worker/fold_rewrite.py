@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bot.readers.fold_worker.fold_members import EXECUTABLE, Member, Slot, Unfit, inner
+    from bot.readers.fold_worker.fold_members import EXECUTABLE, LEVELS, Member, Slot, Unfit, inner
     from bot.readers.fold_worker.fold_shapes import Shapes
 else:
-    from fold_members import EXECUTABLE, Member, Slot, Unfit, inner
+    from fold_members import EXECUTABLE, LEVELS, Member, Slot, Unfit, inner
     from fold_shapes import Shapes
 
 DISPATCH = "flow.dispatch"
@@ -44,12 +44,10 @@ def fold(ir: Any, module: Any, group: Sequence[Member]) -> list[str]:
 
     The compiler itself splits what is wider than 32 bits, and casts floats, for targets that take neither.
 
-    Args:
-        group: of one key at some level.
-
     Raises Unfit before anything was changed.
     """
-    sites = sites_of(module, group)
+    require_alike(group)
+    sites = sites_of(ir, module, group)
     with module.context, ir.Location.unknown(module.context):
         varying = columns(ir, group)
         shapes = Shapes(ir, group[0], varying)
@@ -64,12 +62,20 @@ def fold(ir: Any, module: Any, group: Sequence[Member]) -> list[str]:
     return [str(one.type) for one in varying]
 
 
-def sites_of(module: Any, group: Sequence[Member]) -> Mapping[str, list[Any]]:
+def require_alike(group: Sequence[Member]) -> None:
+    """Raises Unfit where the executables are not two or more of one key at some level: their slots would not match."""
+    if len({member.name for member in group}) < max(2, len(group)):
+        raise Unfit("they are not two executables or more, each named once")
+    if len({member.key(LEVELS["static-shapes"]) for member in group}) > 1:
+        raise Unfit("they differ in more than constants, offsets and static dimensions")
+
+
+def sites_of(ir: Any, module: Any, group: Sequence[Member]) -> Mapping[str, list[Any]]:
     """Member → its dispatch sites; raises Unfit where something else names a member."""
     wanted: dict[str, list[Any]] = {member.name: [] for member in group}
     for op in inner(module.operation):
         if op.name == DISPATCH:
-            names = [str(entry).split("::")[0].removeprefix("@").strip('"') for entry in op.attributes["entry_points"]]
+            names = [ir.SymbolRefAttr(entry).value[0] for entry in op.attributes["entry_points"]]
             if len(names) == 1 and names[0] in wanted:
                 wanted[names[0]].append(op)
             elif not wanted.keys().isdisjoint(names):

@@ -78,7 +78,7 @@ class Folder(ir_worker.Worker):
 
 def _member(members: Answer, unfit: Answer, name: str) -> Any:
     if name not in members:
-        raise Unfit(f"{name}: {unfit.get(name, 'the program has no such executable')}")
+        raise Unfit(unfit.get(name, "the program has no such executable"))
     return members[name]
 
 

@@ -1,0 +1,109 @@
+"""Small programs folded by a real compiler: to the end of the flow phase, groups, rewriting, artifacts, outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from small_programs import FLAGS
+
+from bot.compiler.compiling import Kit, Source, artifact_of
+from bot.compiler.folding import FOLD_WORKER, RESUME, Group, Groups, Rewritten, flow_of, groups_of, rewritten
+from bot.compiler.tools.bindings import Bindings
+from bot.compiler.tools.toolchain import resolve
+from bot.core.values.planned import COMMON_FLAGS
+from bot.measurement.running.comparing import Equality
+from bot.measurement.running.runner import Runner
+from bot.measurement.running.runtime import Runtime
+from bot.readers.interfaces import interface
+from bot.system.defaults import default_cache
+from bot.system.processes import Cancel, Meter
+
+RUN = ("here", "vmvx")
+"""Targets whose artifacts run on this machine."""
+
+
+@dataclass
+class FoldStage:
+    """One release and a directory for its programs.
+
+    Attributes:
+        target: a name of `small_programs.FLAGS`.
+        flags: of every compile, beside the target's.
+    """
+
+    kit: Kit
+    folding: Bindings
+    home: Path
+    target: str = "here"
+    flags: tuple[str, ...] = ()
+
+    def flow(self, source: str) -> Path:
+        """The program at the end of the flow phase."""
+        path = self._path("flow.mlir")
+        written = self._path("mlir")
+        written.write_text(source, encoding="utf-8")
+        failed = flow_of(self.kit, self._argv, Source("m", written), path)
+        assert failed is None, failed
+        return path
+
+    def written(self, text: str) -> Path:
+        """A program that is at the end of the flow phase as it was written."""
+        path = self._path("flow.mlir")
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def groups(self, flow: Path) -> Groups:
+        """What could become one."""
+        return groups_of(self.folding, flow)
+
+    def fold(self, flow: Path, *groups: Group) -> tuple[Path, Rewritten]:
+        """The rewritten program, and what became of the groups."""
+        out = self._path("folded.mlir")
+        return out, rewritten(self.folding, flow, groups, out)
+
+    def artifact(self, program: Path) -> Path:
+        """The artifact that a program at the end of the flow phase is resumed to."""
+        out = self._path("vmfb")
+        failed = artifact_of(self.kit, (*self._argv, RESUME), Source("m", program), out)
+        assert failed is None, failed
+        return out
+
+    def runner(self, flow: Path, runtime: Runtime) -> Runner:
+        """What runs artifacts of this program."""
+        answer = self.folding.ask("interface", flow=str(flow))
+        assert answer is not None
+        return Runner(runtime, interface(answer), self.home / "data", self.kit.cancel, timeout_seconds=60)
+
+    def equal(self, runtime: Runtime, before: Path, after: Path) -> Equality:
+        """Whether two programs at the end of the flow phase have the same outputs."""
+        running = self.runner(before, runtime)
+        assert running.reason is None, running.reason
+        return running.outputs_equal(self.artifact(before), self.artifact(after))
+
+    def on(self, target: str, *flags: str) -> FoldStage:
+        """The same for another target, with further flags."""
+        return replace(self, target=target, flags=flags)
+
+    @property
+    def _argv(self) -> Sequence[str]:
+        return (*COMMON_FLAGS, *FLAGS[self.target], *self.flags)
+
+    def _path(self, suffix: str) -> Path:
+        return self.home / f"{len(list(self.home.iterdir()))}.{suffix}"
+
+
+@contextmanager
+def stage(version: str, home: Path) -> Iterator[FoldStage]:
+    """A release, from the cache where it is there; its worker ends with the context."""
+    cancel = Cancel()
+    toolchain = resolve(version, default_cache(), cancel, print)
+    folding = Bindings(FOLD_WORKER, toolchain.bindings, toolchain.no_bindings, cancel)
+    scratch = home / "scratch"
+    scratch.mkdir()
+    try:
+        yield FoldStage(Kit("head", toolchain, (), folding, scratch, 300, cancel, Meter()), folding, home)
+    finally:
+        folding.close()
