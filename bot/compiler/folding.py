@@ -42,11 +42,13 @@ class Groups(Record, frozen=True):
 
     Attributes:
         entries: executable → its entry point.
+        elements: executable → how many the largest tensor has that it takes or gives.
         unfit: executables that are not of the form that fusion gives → why.
         groups: level (`identical`, `constants`, `offsets`, `static-shapes`) → groups of two and more.
     """
 
     entries: Mapping[Name, Name]
+    elements: Mapping[Name, Count]
     unfit: Mapping[Name, str]
     groups: Mapping[str, tuple[tuple[Name, ...], ...]]
     classes: Classes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from bot.core.values.planned import LIFTED_LIMIT_FLAG
 from bot.errors import MalformedBinary
 from bot.measurement.folds.attempts import Attempt, Attempts
 from bot.measurement.folds.cell_audit import Audited, Shop
-from bot.measurement.folds.searching import kind_of
+from bot.measurement.folds.searching import halves, is_smaller, kind_of
 from bot.measurement.running.comparing import NOTHING, Equality
 from bot.measurement.running.pricing import within
 from bot.measurement.running.runner import Runner
@@ -118,15 +118,31 @@ def affordable(
     price = bench.price(one.kept)
     if isinstance(price, str) or within(price, max_slowdown):
         return one.kept, (), price
-    prices = {group: bench.price(one.attempts.at([group])) for group in one.kept.groups}
-    cheap = [group for group, told in prices.items() if not isinstance(told, str) and within(told, max_slowdown)]
-    left = tuple(
-        LeftFamily(kind_of(one.groups, group) or FOLD_KINDS[-1], group, _too_dear(told, max_slowdown))
-        for group, told in prices.items()
-        if group not in cheap
-    )
+    cheap: list[Group] = []
+    left: list[LeftFamily] = []
+    for group in one.kept.groups:
+        parts, why = _affordable_parts(bench, one.attempts, group, one.groups.elements, max_slowdown)
+        cheap += parts
+        if dear := tuple(name for name in group if not any(name in part for part in parts)):
+            left.append(LeftFamily(kind_of(one.groups, group) or FOLD_KINDS[-1], dear, why))
     kept = one.attempts.at(cheap)
-    return kept, left, bench.price(kept) if cheap else "nothing is left that is worth its price"
+    return kept, tuple(left), bench.price(kept) if cheap else "nothing is left that is worth its price"
+
+
+def _affordable_parts(
+    bench: Bench, attempts: Attempts, group: Group, elements: Mapping[str, int], max_slowdown: float
+) -> tuple[list[Group], str]:
+    """The group, or the half of it by size that is worth its price; and what is said of the rest."""
+    told = bench.price(attempts.at([group]))
+    if not isinstance(told, str) and within(told, max_slowdown):
+        return [group], ""
+    found = []
+    for half in halves(group, elements):
+        alone, apart = attempts.at([half]), attempts.at(())
+        price = bench.price(alone) if is_smaller(alone, apart) else ""
+        if not isinstance(price, str) and within(price, max_slowdown):
+            found.append(half)
+    return found, _too_dear(told, max_slowdown)
 
 
 def _too_dear(price: Price | str, max_slowdown: float) -> str:

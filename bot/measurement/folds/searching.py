@@ -43,7 +43,7 @@ def search(found: Groups, attempt: Try, banned: Collection[Group] = ()) -> Kept:
             working, failed = compiling(asked, attempt)
             left += [LeftFamily(level, group, why) for group, why in failed.items()]
             tried.append(working)
-    kept, without = gaining(choices(found, tried), attempt)
+    kept, without = gaining(choices(found, tried), attempt, found.elements)
     left += [LeftFamily(kind_of(found, group) or FOLD_KINDS[-1], group, why) for group, why in without.items()]
     folded = {name for group in kept.groups for name in group}
     return Kept(kept, tuple(one for one in left if not folded.issuperset(one.members)))
@@ -161,10 +161,14 @@ def choices(found: Groups, tried: Sequence[Attempt]) -> list[Choice]:
     return made
 
 
-def gaining(found: Sequence[Choice], attempt: Try) -> tuple[Attempt, dict[Group, str]]:
+def gaining(found: Sequence[Choice], attempt: Try, elements: Mapping[str, int]) -> tuple[Attempt, dict[Group, str]]:
     """The attempt with the ways that make the artifact smaller, and what the others give.
 
-    What clearly does is taken at once; each of the others is compiled beside what is kept by then.
+    What clearly does is taken at once; each of the others is compiled beside what is kept by then, and where it does
+    not gain as a whole, its small and its large executables apart.
+
+    Args:
+        elements: executable → how many its largest tensor has.
     """
     clear = [one for one in found if one.is_clear]
     kept, without = attempt([group for one in clear for group in one.ways[0][1]]), {}
@@ -172,10 +176,9 @@ def gaining(found: Sequence[Choice], attempt: Try) -> tuple[Attempt, dict[Group,
     if not kept.cell.measured:
         kept, doubtful = attempt(NOTHING), list(found)
     for one in sorted(doubtful, key=lambda one: (one.apart_bytes is None, -(one.apart_bytes or 0), one.members)):
-        if why := one.hopeless:
-            without[one.members] = why
-            continue
-        better = _better(one, kept, attempt)
+        better = one.hopeless or _better(one, kept, attempt)
+        if isinstance(better, str):
+            better = _by_size(one, kept, attempt, elements) or better
         if isinstance(better, str):
             without[one.members] = better
         else:
@@ -193,6 +196,31 @@ def _better(one: Choice, kept: Attempt, attempt: Try) -> Attempt | str:
     if size < kept.artifact_bytes:
         return tried[at]
     return "the artifact gets no smaller with it"
+
+
+def _by_size(one: Choice, kept: Attempt, attempt: Try, elements: Mapping[str, int]) -> Attempt | None:
+    """The same with those halves of the executables that make the artifact smaller; None where neither does."""
+    found = kept
+    for half in halves(one.members, elements):
+        with_it = attempt([*found.groups, half])
+        if is_smaller(with_it, found):
+            found = with_it
+    return found if found is not kept else None
+
+
+def is_smaller(one: Attempt, other: Attempt) -> bool:
+    """Whether its artifact is; not where one of both has none."""
+    sizes = one.artifact_bytes, other.artifact_bytes
+    return sizes[0] is not None and sizes[1] is not None and sizes[0] < sizes[1]
+
+
+def halves(group: Group, elements: Mapping[str, int]) -> list[Group]:
+    """A group's small and its large executables, in the program's order; none for a group of few."""
+    if len(group) < _MOST_HALVES:
+        return []
+    by_size = sorted(group, key=lambda name: (elements.get(name, 0), group.index(name)))
+    small = set(by_size[: len(group) // 2])
+    return [tuple(name for name in group if (name in small) is is_small) for is_small in (True, False)]
 
 
 def _disjoint(groups: Sequence[Group]) -> list[Group]:

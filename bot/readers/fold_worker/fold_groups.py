@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bot.readers.fold_worker.fold_members import EXECUTABLE, LEVELS, Member, Unfit, member_of
+    from bot.readers.fold_worker.fold_members import EXECUTABLE, LEVELS, SHAPE, Member, Unfit, member_of
 else:
-    from fold_members import EXECUTABLE, LEVELS, Member, Unfit, member_of
+    from fold_members import EXECUTABLE, LEVELS, SHAPE, Member, Unfit, member_of
 
 Groups = dict[str, list[list[str]]]
 
@@ -39,6 +40,13 @@ def partition(members: Iterable[Member], level: str) -> list[list[Member]]:
 def classes(members: Sequence[Member], free: frozenset[str]) -> int:
     """How many kinds there are of executables, where what is free does not count."""
     return len({member.key(free) for member in members})
+
+
+def elements(member: Member) -> int:
+    """Of the largest tensor that the function takes or gives, dynamic dimensions counted as 1."""
+    types = [str(argument.type) for argument in member.function.regions[0].blocks[0].arguments]
+    found = (SHAPE.search(type_) for type_ in types)
+    return max((prod(int(size) for size in one[2][:-1].split("x") if size != "?") for one in found if one), default=1)
 
 
 def groups(members: Sequence[Member]) -> Groups:

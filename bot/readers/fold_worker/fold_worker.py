@@ -4,7 +4,9 @@ A stand-alone script (`python fold_worker.py WHEEL_ROOT`) that answers all that 
 does, and beside that, one JSON object per line:
 
     {"op": "groups", "flow": PATH}
-        → {"entries": {executable: its entry point}, "unfit": {executable: why it cannot be folded},
+        → {"entries": {executable: its entry point},
+           "elements": {executable: those of the largest tensor that it takes or gives},
+           "unfit": {executable: why it cannot be folded},
            "groups": {"identical", "constants", "offsets", "static-shapes": [[executable, two or more]]}: executables
            that differ in nothing but what the level and those before it allow,
            "classes": {"constants", "shapes", "both": how many kinds of executables there are where that is erased}}
@@ -24,13 +26,13 @@ from typing import TYPE_CHECKING, Any
 sys.path.append(str(Path(__file__).resolve().parents[1] / "ir_worker"))
 
 if TYPE_CHECKING:
-    from bot.readers.fold_worker.fold_groups import classes, groups, read
+    from bot.readers.fold_worker.fold_groups import classes, elements, groups, read
     from bot.readers.fold_worker.fold_members import LEVELS, SHAPES_ALONE, Unfit
     from bot.readers.fold_worker.fold_rewrite import executables, fold
     from bot.readers.ir_worker import ir_worker
 else:
     import ir_worker
-    from fold_groups import classes, groups, read
+    from fold_groups import classes, elements, groups, read
     from fold_members import LEVELS, SHAPES_ALONE, Unfit
     from fold_rewrite import executables, fold
 
@@ -52,6 +54,7 @@ class Folder(ir_worker.Worker):
         erased = {"constants": LEVELS["constants"], "shapes": SHAPES_ALONE, "both": LEVELS["static-shapes"]}
         return {
             "entries": {member.name: member.entry for member in every},
+            "elements": {member.name: elements(member) for member in every},
             "unfit": unfit,
             "groups": groups(every),
             "classes": {name: classes(every, free) + len(unfit) for name, free in erased.items()},
