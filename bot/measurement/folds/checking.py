@@ -22,6 +22,10 @@ from bot.readers.interfaces import interface, probes
 from bot.system.processes import Cancel
 
 
+RUN_SECONDS = 120
+"""How long a run may take: an interpreter is minutes over what a processor does in a second."""
+
+
 @dataclass(frozen=True, slots=True)
 class Bench:
     """What runs the artifacts of one cell."""
@@ -73,7 +77,9 @@ class Bench:
             artifacts.append(artifact)
         if told is None:
             return "nothing was probed"
-        found = Runner(self.runtime, told, self.data, self.cancel).outputs_equal(*artifacts)
+        found = Runner(self.runtime, told, self.data, self.cancel, timeout_seconds=RUN_SECONDS).outputs_equal(
+            *artifacts
+        )
         return found._replace(equal_note=f"results of all dispatches: {found.equal_note}")
 
     def price(self, attempt: Attempt) -> Price | str:
@@ -90,7 +96,7 @@ def bench_of(shop: Shop, one: Audited, runtime: Runtime, data: Path, cancel: Can
     if answer is None:
         return shop.folding.reason or "this compiler has no MLIR bindings"
     try:
-        runner = Runner(runtime, interface(answer), data, cancel)
+        runner = Runner(runtime, interface(answer), data, cancel, timeout_seconds=RUN_SECONDS)
     except MalformedBinary as error:
         return str(error)
     if runner.reason is not None:
