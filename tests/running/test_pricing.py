@@ -62,9 +62,7 @@ def test_times_have_units(unit: str, time: float) -> None:
     assert microseconds(text.encode()) == pytest.approx(time)
 
 
-@pytest.mark.parametrize(
-    "text", [b"", b"{}", b"\xff", b'{"benchmarks": [{"cpu_time": 1, "time_unit": "fortnights"}]}']
-)
+@pytest.mark.parametrize("text", [b"", b"{}", b"\xff", b'{"benchmarks": [{"cpu_time": 1, "time_unit": "fortnights"}]}'])
 def test_a_report_that_cannot_be_read_is_a_reason(text: bytes) -> None:
     said = microseconds(text)
     assert isinstance(said, str) and said

@@ -13,7 +13,7 @@ from small_programs import SmallPrograms
 from bot.core.rules.lasting import is_local
 from bot.errors import Interrupted
 from bot.measurement.running import runtime as module
-from bot.measurement.running.runner import DYNAMIC_SIZES, Runner
+from bot.measurement.running.runner import DYNAMIC_SIZES, TOO_LONG, Runner
 from bot.measurement.running.runtime import MISSING, Runtime, installed, machine
 from bot.readers.interfaces import CompiledFor, Function, Interface
 from bot.system.processes import Cancel
@@ -352,6 +352,14 @@ def test_pairs_alternate_and_the_first_only_warms_up(integers: tuple[Interface, 
     price = running.price(tmp_path / "a", tmp_path / "b", 9)
     assert (tmp_path / "ran").read_text().split() == ["a", "b", "b", "a"] * 3 + ["a", "b"], "the fewest pairs there are"
     assert not isinstance(price, str) and (price.pairs, price.before_us, price.after_us) == (6, 8500, 8500)
+
+
+def test_what_takes_long_is_not_timed(integers: tuple[Interface, Path], tmp_path: Path) -> None:
+    timed = 'echo "{\\"benchmarks\\": [{\\"cpu_time\\": 1, \\"time_unit\\": \\"ms\\"}]}"'
+    runtime = fake_runtime(tmp_path, "iree-benchmark-module", "--module=*) echo ${each##*/} >> ../ran", after=timed)
+    running = Runner(runtime, integers[0], tmp_path / "data", Cancel(), pair_seconds=0)
+    assert running.price(tmp_path / "a", tmp_path / "b", 9) == TOO_LONG
+    assert (tmp_path / "ran").read_text().split() == ["a", "b"]
 
 
 NO_TIME = '{"benchmarks": [{"cpu_time": 0, "time_unit": "s"}]}'

@@ -21,7 +21,6 @@ from bot.measurement.running.runtime import Runtime
 from bot.readers.interfaces import interface, probes
 from bot.system.processes import Cancel
 
-
 RUN_SECONDS = 120
 """How long a run may take: an interpreter is minutes over what a processor does in a second."""
 

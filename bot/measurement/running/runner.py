@@ -35,6 +35,7 @@ _SHORTEST_SECONDS = 0.2
 """How long each process of a pair repeats the function, at least."""
 
 
+PAIR_SECONDS = 60
 TOO_LONG = "a single pair of runs takes too long for several of them"
 
 
@@ -55,6 +56,7 @@ class Runner:
         timeout_seconds: float = 600,
         draws: int = DRAWS,
         long_seconds: float = LONG_SECONDS,
+        pair_seconds: float = PAIR_SECONDS,
     ) -> None:
         """Prepare it.
 
@@ -65,10 +67,11 @@ class Runner:
             timeout_seconds: for each run.
             draws: random inputs; a quantised program gets one more, with other parameters.
             long_seconds: after which neither draws nor pairs are added to the fewest that there must be.
+            pair_seconds: what the first pair of a price may take; after a longer one there is none.
         """
         self._runtime, self._interface, self._directory = runtime, interface, directory.absolute()
         self._cancel, self._timeout_seconds, self._draws = cancel, timeout_seconds, draws
-        self._long_seconds = long_seconds
+        self._long_seconds, self._pair_seconds = long_seconds, pair_seconds
         self._called = called(interface)
         self._feeds: dict[Path, Feed | str] = {}
         self.reason = refusal(interface.targets, runtime, cancel)
@@ -117,7 +120,7 @@ class Runner:
         times: list[tuple[float, float]] = []
         start = time.monotonic()
         for number in self._unless_long(pairs + 1, FEWEST_PAIRS + 1):
-            if number == 1 and time.monotonic() - start > self._long_seconds / 2:
+            if number == 1 and time.monotonic() - start > self._pair_seconds:
                 return TOO_LONG
             pair = self._pair(before, after, fed, is_swapped=number % 2 == 1)
             if isinstance(pair, str):
