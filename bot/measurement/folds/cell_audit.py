@@ -8,6 +8,7 @@ from pathlib import Path
 
 from bot.compiler.caches.cell_cache import CellCache
 from bot.compiler.compiling import Kit, Source
+from bot.compiler.diagnostics import unplaced
 from bot.compiler.folding import Group, Groups, flow_of, groups_of
 from bot.compiler.tools.bindings import Bindings
 from bot.compiler.tools.importing import Importer
@@ -68,14 +69,14 @@ def audit(shop: Shop, planned: PlannedCell, cell: Cell, banned: Collection[Group
     if cell.status == "over-stack-limit":
         planned = replace(planned, user_flags=(*planned.user_flags, LIFTED_LIMIT_FLAG))
     if not cell.measured:
-        return Audited(cell, planned, failure=cell.failure.first_line if cell.failure else cell.status)
+        return Audited(cell, planned, failure=unplaced(cell.failure.first_line) if cell.failure else cell.status)
     source = shop.importer.source(planned.model)
     if isinstance(source, Failure):
         return Audited(cell, planned, failure=source.first_line)
     flow = shop.scratch / f"{planned.model.name}.{planned.target.name}.mlir"
     failed = flow_of(shop.kit, planned.argv, Source(planned.model.name, source), flow)
     if failed is not None:
-        return Audited(cell, planned, source, failed.first_line)
+        return Audited(cell, planned, source, unplaced(failed.first_line))
     try:
         found = groups_of(shop.folding, flow)
     except MalformedBinary as error:
