@@ -124,9 +124,9 @@ def sections(path: Path) -> list[tuple[str, int]]:
 
 
 def function_bytes(path: Path) -> dict[str, int]:
-    """Function → its size by `readelf`; one that two symbol tables have counts once."""
-    rows = re.findall(r"^ *\d+: [0-9a-f]+ +(\d+) FUNC .* (\S+)$", output("readelf", "-sW", str(path)), re.MULTILINE)
-    return {name: int(size) for size, name in rows}
+    """Function → its size by `readelf`, which writes six digits in hexadecimal; one of two symbol tables counts once."""
+    row = re.compile(r"^ *\d+: [0-9a-f]+ +(\d+|0x[0-9a-f]+) FUNC .* (\S+)$", re.MULTILINE)
+    return {name: int(size, 0) for size, name in row.findall(output("readelf", "-sW", str(path)))}
 
 
 def machine_code(cubin: Path) -> dict[str, int]:
