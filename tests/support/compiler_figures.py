@@ -124,7 +124,7 @@ def sections(path: Path) -> list[tuple[str, int]]:
 
 
 def function_bytes(path: Path) -> dict[str, int]:
-    """Function → its size by `readelf`, which writes six digits in hexadecimal; one of two symbol tables counts once."""
+    """Function → its size by `readelf`, which writes six digits in hexadecimal; one of two tables counts once."""
     row = re.compile(r"^ *\d+: [0-9a-f]+ +(\d+|0x[0-9a-f]+) FUNC .* (\S+)$", re.MULTILINE)
     return {name: int(size, 0) for size, name in row.findall(output("readelf", "-sW", str(path)))}
 
