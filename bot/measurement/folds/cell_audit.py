@@ -18,7 +18,7 @@ from bot.core.values.program import FAMILY_KINDS
 from bot.core.values.snapshot import Cell, Failure
 from bot.errors import MalformedBinary
 from bot.measurement.folds.attempts import Attempt, Attempts
-from bot.measurement.folds.searching import search
+from bot.measurement.folds.searching import reason_of, search
 
 NOT_FOLDED = {
     "operand-order": "executables that take their operands in another order are not folded",
@@ -89,6 +89,8 @@ def again(one: Audited, banned: Collection[Group]) -> Audited:
     if one.attempts is None or one.groups is None:
         return one
     kept = search(one.groups, one.attempts.at, banned)
+    if not kept.attempt.cell.measured:
+        return replace(one, kept=None, failure=f"resumed with nothing folded: {reason_of(kept.attempt)}")
     return replace(one, kept=kept.attempt, left=(*kept.left, *_told_families(one.cell, one.groups)))
 
 

@@ -46,7 +46,19 @@ def search(found: Groups, attempt: Try, banned: Collection[Group] = ()) -> Kept:
     kept, without = gaining(choices(found, tried), attempt)
     left += [LeftFamily(kind_of(found, group) or FOLD_KINDS[-1], group, why) for group, why in without.items()]
     folded = {name for group in kept.groups for name in group}
-    return Kept(kept, tuple(one for one in left if not folded.issuperset(one.members)))
+    told = {one.members: one for one in reversed(left) if not folded.issuperset(one.members)}
+    told.update(_outdone(found, banned, folded.union(*told)))
+    return Kept(kept, tuple(reversed(told.values())))
+
+
+def _outdone(found: Groups, banned: Collection[Group], spoken: Collection[str]) -> dict[Group, LeftFamily]:
+    """Groups of which nothing is folded and nothing else is said."""
+    return {
+        group: LeftFamily(kind_of(found, group) or level, group, "another way to fold what it is a part of saves more")
+        for level in FOLD_KINDS
+        for group in permitted(found.groups[level], banned)
+        if set(group).isdisjoint(spoken)
+    }
 
 
 def kind_of(found: Groups, group: Group) -> str | None:
@@ -72,8 +84,9 @@ def compiling(groups: Sequence[Group], attempt: Try) -> tuple[Attempt, dict[Grou
     """The attempt with as many of the groups as compile together, and why the others do not."""
     tried = attempt(groups)
     if tried.cell.measured:
-        return tried, {one.members: one.why for one in tried.left}
-    why = _reason(tried)
+        left = {one.members: one.why for one in tried.left}
+        return (attempt([group for group in groups if group not in left]) if left else tried), left
+    why = reason_of(tried)
     if len(groups) == 1:
         return _halved(groups[0], attempt, why)
     culprits = _named(groups, tried)
@@ -89,11 +102,11 @@ def _together(parts: Sequence[Attempt], attempt: Try, failed: dict[Group, str]) 
     whole = attempt([group for part in parts for group in part.groups])
     if whole.cell.measured:
         return whole, failed
-    lost = {group: f"beside the other groups: {_reason(whole)}" for part in parts[1:] for group in part.groups}
+    lost = {group: f"beside the other groups: {reason_of(whole)}" for part in parts[1:] for group in part.groups}
     return parts[0], {**failed, **lost}
 
 
-def _reason(failed: Attempt) -> str:
+def reason_of(failed: Attempt) -> str:
     """Why it does not compile, without the place: cells of one reason are told together."""
     failure = failed.cell.failure
     return unplaced(failure.first_line) if failure else failed.cell.status
@@ -144,14 +157,15 @@ class Choice:
 
 
 def choices(found: Groups, tried: Sequence[Attempt]) -> list[Choice]:
-    """The widest groups that compile, with what the attempts say of them.
+    """Groups that compile, those that share an executable together, with what the attempts say of them.
 
     Args:
         tried: the first with nothing folded.
     """
     sizes = [_sizes(one.cell) for one in tried]
     made = []
-    for members in _disjoint([group for one in tried for group in one.groups]):
+    for names in _joined([group for one in tried for group in one.groups]):
+        members = tuple(name for name in found.entries if name in names)
         entries = [found.entries[name] for name in members]
         amounts = [_amount(size, entries) for size in sizes]
         inside = [tuple(group for group in one.groups if set(group) <= set(members)) for one in tried]
@@ -195,15 +209,12 @@ def _better(one: Choice, kept: Attempt, attempt: Try) -> Attempt | str:
     return "the artifact gets no smaller with it"
 
 
-def _disjoint(groups: Sequence[Group]) -> list[Group]:
-    """The groups that no other holds: levels are one inside of the other."""
-    wide = sorted(dict.fromkeys(groups), key=len, reverse=True)
-    found: list[Group] = []
-    taken: set[str] = set()
-    for group in wide:
-        if taken.isdisjoint(group):
-            found.append(group)
-            taken.update(group)
+def _joined(groups: Sequence[Group]) -> list[set[str]]:
+    """The groups, those that share an executable as one: levels are one inside of the other, halves are not."""
+    found: list[set[str]] = []
+    for group in groups:
+        touching = [one for one in found if not one.isdisjoint(group)]
+        found = [one for one in found if one not in touching] + [set(group).union(*touching)]
     return found
 
 
