@@ -6,8 +6,6 @@ from typing import NamedTuple
 
 from flow_texts import Region
 
-I8x6, PADDED = "tensor<8x6xi32>", "tensor<11x8xi32>"
-
 
 def generic(value: str, result: str, type_: str, body: str, maps: str = "", kinds: str = "") -> str:
     """Each element of a tensor of two dimensions, `%in`, as the body says."""
@@ -21,15 +19,13 @@ def generic(value: str, result: str, type_: str, body: str, maps: str = "", kind
 """
 
 
-def adding(
-    name: str, amount: int = 3, type_: str = "tensor<8x8xi32>", operation: str = "arith.addi", **more: bool
-) -> Region:
+def adding(name: str, amount: int = 3, type_: str = "tensor<8x8xi32>", *, tied: bool = False) -> Region:
     """Adds a constant."""
     body = f"""        %c = arith.constant {amount} : i32
-        %1 = {operation} %in, %c : i32
+        %1 = arith.addi %in, %c : i32
         linalg.yield %1 : i32
 """
-    return Region(name, [type_], type_, generic("%x0", "%y", type_, body), **more)
+    return Region(name, [type_], type_, generic("%x0", "%y", type_, body), tied=tied)
 
 
 def padding(name: str, rows: int, low: tuple[int, int], high: tuple[int, int]) -> Region:

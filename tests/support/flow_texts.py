@@ -1,4 +1,4 @@
-"""Programs as the compiler has them at the end of its flow phase, written by hand: executables and what launches them."""
+"""Programs at the end of the flow phase, written by hand: executables, and what launches them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ def _bound(access: str, type_: str) -> str:
 
 def loaded(value: str, argument: str, type_: str, access: str = "readonly") -> str:
     """All of an argument."""
-    return f"      {value} = iree_tensor_ext.dispatch.tensor.load {argument}, {_whole(type_)} : {_bound(access, type_)} -> {type_}\n"
+    what = f"{argument}, {_whole(type_)} : {_bound(access, type_)}"
+    return f"      {value} = iree_tensor_ext.dispatch.tensor.load {what} -> {type_}\n"
 
 
 def stored(value: str, argument: str, type_: str, access: str = "writeonly") -> str:
     """A value becomes all of a result."""
-    return f"      iree_tensor_ext.dispatch.tensor.store {value}, {argument}, {_whole(type_)} : {type_} -> {_bound(access, type_)}\n"
+    what = f"{value}, {argument}, {_whole(type_)} : {type_}"
+    return f"      iree_tensor_ext.dispatch.tensor.store {what} -> {_bound(access, type_)}\n"
 
 
 def _whole(type_: str) -> str:

@@ -143,7 +143,7 @@ class Choice:
 
     @property
     def is_clear(self) -> bool:
-        """True where less than half of the code is left: then the artifact is smaller, whatever surrounds the code."""
+        """True where less than half of the code is left: then the artifact is smaller, unless the code is tiny."""
         left_bytes = self.ways[0][0]
         return self.apart_bytes is not None and left_bytes is not None and 2 * left_bytes < self.apart_bytes
 
@@ -178,13 +178,13 @@ def choices(found: Groups, tried: Sequence[Attempt]) -> list[Choice]:
 def gaining(found: Sequence[Choice], attempt: Try) -> tuple[Attempt, dict[Group, str]]:
     """The attempt with the ways that make the artifact smaller, and what the others give.
 
-    What clearly does is taken at once; each of the others is compiled beside what is kept by then.
+    What clearly does is taken at once, if all of it does; each of the others is compiled beside what is kept by then.
     """
     clear = [one for one in found if one.is_clear]
     kept, without = attempt([group for one in clear for group in one.ways[0][1]]), {}
     doubtful = [one for one in found if one not in clear]
-    if not kept.cell.measured:
-        kept, doubtful = attempt(NOTHING), list(found)
+    if not _is_smaller(kept, plain := attempt(NOTHING)):
+        kept, doubtful = plain, list(found)
     for one in sorted(doubtful, key=lambda one: (one.apart_bytes is None, -(one.apart_bytes or 0), one.members)):
         if why := one.hopeless:
             without[one.members] = why
@@ -195,6 +195,11 @@ def gaining(found: Sequence[Choice], attempt: Try) -> tuple[Attempt, dict[Group,
         else:
             kept = better
     return kept, without
+
+
+def _is_smaller(one: Attempt, other: Attempt) -> bool:
+    sizes = one.artifact_bytes, other.artifact_bytes
+    return sizes[0] is not None and sizes[1] is not None and sizes[0] < sizes[1]
 
 
 def _better(one: Choice, kept: Attempt, attempt: Try) -> Attempt | str:
