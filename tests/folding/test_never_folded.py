@@ -81,7 +81,7 @@ def counted(name: str, workgroups: int) -> Region:
       %y = arith.constant 1 : index
       %z = arith.constant 1 : index
 """
-    return adding(name)._replace(count=count)
+    return adding(name)._replace(counting=count)
 
 
 COMPARED = "%p = arith.cmpi {}, %in, %c : i32\n        %1 = arith.extui %p : i1 to i32"

@@ -42,7 +42,7 @@ class Region(NamedTuple):
         body: from `%x0`, `%x1`, which are loaded, to `%y`, which is stored.
         extra: arguments behind the tensors, as (name, type).
         tied: True where the result takes the place of `%x0`.
-        count: what counts the workgroups.
+        counting: what counts the workgroups.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Region(NamedTuple):
     body: str
     extra: Sequence[tuple[str, str]] = ()
     tied: bool = False
-    count: str = f"      %x, %y, %z = {COUNT}()\n"
+    counting: str = f"      %x, %y, %z = {COUNT}()\n"
     entry: str = ""
 
     @property
@@ -72,7 +72,7 @@ class Region(NamedTuple):
         return f"""
   flow.executable private @"{self.name}" {{
     flow.executable.export public @"{self.symbol}" workgroups() -> (index, index, index) {{
-{self.count}      flow.return %x, %y, %z : index, index, index
+{self.counting}      flow.return %x, %y, %z : index, index, index
     }}
     builtin.module {{
       func.func @"{self.symbol}"({", ".join(arguments)}) {{

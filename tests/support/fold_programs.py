@@ -56,11 +56,11 @@ def _scaled(multiply: str, add: str, factor: str, term: str, element: str) -> st
       linalg.yield %2 : {element}"""
 
 
-def constants(element: str, first: Sequence[str], second: Sequence[str]) -> str:
+def constants(element: str, first: tuple[str, str], second: tuple[str, str]) -> str:
     """Two executables that multiply by other factors and add other terms."""
     type_ = f"tensor<64x{element}>"
     operations = ("arith.mulf", "arith.addf") if "f" in element else ("arith.muli", "arith.addi")
-    one, two = (_scaled(*operations, *values, element) for values in (first, second))
+    one, two = (_scaled(*operations, factor, term, element) for factor, term in (first, second))
     body = mapped("%x", "%a", type_, one) + barrier("%y", "%a", type_) + mapped("%y", "%b", type_, two)
     return _main(f"%x: {type_}", body, ("%a", type_), ("%b", type_))
 
@@ -209,3 +209,27 @@ FOLDABLE = {
     "convolutions": Foldable("static-shapes", _convolutions(), ("index",) * 4),
     "transposes": Foldable("static-shapes", _transposes(), ("index", "index")),
 }
+
+
+def layers(constants: Sequence[tuple[int, int]]) -> str:
+    """Quantised layers that differ in multiplier and shift, and after each two a matrix of another kind."""
+    small, wide = "tensor<32x32xi8>", "tensor<32x32xi32>"
+    body, value = "\n  %zero = arith.constant 0 : i32\n  %empty = tensor.empty() : " + wide, "%x"
+    for at, (factor, shift) in enumerate(constants):
+        body += f"""
+  %f{at} = linalg.fill ins(%zero : i32) outs(%empty : {wide}) -> {wide}
+  %m{at} = linalg.matmul ins({value}, %w : {small}, {small}) outs(%f{at} : {wide}) -> {wide}
+  %o{at} = tensor.empty() : {small}
+  %q{at} = linalg.generic {{indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]}} ins(%m{at} : {wide}) outs(%o{at} : {small}) {{
+    ^bb0(%in: i32, %out: i8):
+      %factor = arith.constant {factor} : i32
+      %shift = arith.constant {shift} : i32
+      %1 = arith.muli %in, %factor : i32
+      %2 = arith.shrsi %1, %shift : i32
+      %3 = arith.trunci %2 : i32 to i8
+      linalg.yield %3 : i8
+  }} -> {small}"""
+        body += barrier(f"%y{at}", f"%q{at}", small)
+        value = f"%y{at}"
+    return _main(f"%x: {small}, %w: {small}", body, (value, small))
