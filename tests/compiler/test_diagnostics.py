@@ -23,6 +23,7 @@ from bot.compiler.diagnostics import (
     stack_figure_bytes,
     trim,
     unknown_option,
+    unplaced,
 )
 from bot.compiler.machine import memory_kib
 from bot.core.values.snapshot import Failure
@@ -289,3 +290,19 @@ def test_a_dump_of_megabytes_does_not_use_up_the_room_of_the_next_diagnostic(tmp
     (tmp_path / "said").write_text("\n".join(lines), encoding="utf-8")
     found = run(["cat", str(tmp_path / "said")], cancel=Cancel(), keeping=Undumped())
     assert trim(found.output) == "a:1:1: error: one\nb:2:2: error: two"
+
+
+@pytest.mark.parametrize(
+    ("line", "rest"),
+    [
+        ("<stdin>:12:3: error: failed to legalize", "failed to legalize"),
+        ("-:1:1: error: a: 3:4: error: b", "a: 3:4: error: b"),
+        ("dir/a b.mlir:12:3: error: x", "x"),
+        ("a.mlir:12:3: 'func.func' op x", "'func.func' op x"),
+        ("ended by SIGSEGV", "ended by SIGSEGV"),
+        ("error: unknown option", "error: unknown option"),
+        ("", ""),
+    ],
+)
+def test_a_diagnostic_without_its_place(line: str, rest: str) -> None:
+    assert unplaced(line) == rest
