@@ -20,10 +20,10 @@ from bot.compiler.diagnostics import (
     MOST_LINES,
     Undumped,
     failure,
+    reason,
     stack_figure_bytes,
     trim,
     unknown_option,
-    unplaced,
 )
 from bot.compiler.machine import memory_kib
 from bot.core.values.snapshot import Failure
@@ -293,7 +293,7 @@ def test_a_dump_of_megabytes_does_not_use_up_the_room_of_the_next_diagnostic(tmp
 
 
 @pytest.mark.parametrize(
-    ("line", "rest"),
+    ("message", "rest"),
     [
         ("<stdin>:12:3: error: failed to legalize", "failed to legalize"),
         ("-:1:1: error: a: 3:4: error: b", "a: 3:4: error: b"),
@@ -301,8 +301,13 @@ def test_a_dump_of_megabytes_does_not_use_up_the_room_of_the_next_diagnostic(tmp
         ("a.mlir:12:3: 'func.func' op x", "'func.func' op x"),
         ("ended by SIGSEGV", "ended by SIGSEGV"),
         ("error: unknown option", "error: unknown option"),
+        (
+            "module {\n^\n-:1:1: error: failed to legalize 'a': %6 = \"a\"() : () -> f16\n-:2:2: error: y",
+            "failed to legalize 'a'",
+        ),
+        ("<stdin>:1:1: note: a\n<stdin>:12:3: error: x\nmore", "x"),
         ("", ""),
     ],
 )
-def test_a_diagnostic_without_its_place(line: str, rest: str) -> None:
-    assert unplaced(line) == rest
+def test_the_reason_of_a_message_has_no_place(message: str, rest: str) -> None:
+    assert reason(message) == rest

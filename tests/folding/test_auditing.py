@@ -233,6 +233,17 @@ def test_a_cell_that_does_not_compile_is_failed_and_the_others_are_audited(home:
     assert cells(found, "layers")["vmvx"].state == "folded"
 
 
+def test_where_nothing_folded_does_not_resume_either_the_cell_is_failed_with_the_reason(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bot.measurement.folds.attempts.RESUME", "--no-such-option")
+    for cell in folded(home, "no-resume", "--model", "layers", "--target", "vmvx").cells:
+        assert (cell.state, cell.folded, cell.left, cell.resumed_bytes) == ("failed", (), (), None)
+        why = "this compiler does not know the option --no-such-option"
+        assert cell.note == cell.equal_note == f"resumed with nothing folded: {why}"
+        assert cell.artifact_bytes.before and cell.artifact_bytes.after is None
+
+
 def twice_the_norm() -> str:
     """Two layer norms with other constants, each with more stack than the compiler's gate allows."""
     text = NORM.read_text(encoding="utf-8")

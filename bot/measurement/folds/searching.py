@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from bot.compiler.diagnostics import unplaced
+from bot.compiler.diagnostics import reason
 from bot.compiler.folding import Group, Groups
 from bot.core.folds.fold_values import FOLD_KINDS, LeftFamily
 from bot.core.values.snapshot import Cell
@@ -109,7 +109,7 @@ def _together(parts: Sequence[Attempt], attempt: Try, failed: dict[Group, str]) 
 def reason_of(failed: Attempt) -> str:
     """Why it does not compile, without the place: cells of one reason are told together."""
     failure = failed.cell.failure
-    return unplaced(failure.first_line) if failure else failed.cell.status
+    return reason(failure.message) if failure else failed.cell.status
 
 
 def _halved(group: Group, attempt: Try, why: str) -> tuple[Attempt, dict[Group, str]]:
