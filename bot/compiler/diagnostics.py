@@ -33,9 +33,11 @@ def unknown_option(output: str) -> str | None:
     return match[1] if match else None
 
 
-def unplaced(line: str) -> str:
-    """The diagnostic without the place in the program that stands before it, `<stdin>:12:3: error: `."""
-    return _PLACED.sub("", line)
+def reason(message: str) -> str:
+    """The first error of a message, or its first line, without place (`<stdin>:12:3: error: `) and operation."""
+    lines = message.strip().splitlines() or [""]
+    said = next((line for line in lines if "error: " in line), lines[0])
+    return _PLACED.sub("", said).partition(": %")[0]
 
 
 def stack_figure_bytes(output: str) -> int | None:

@@ -13,7 +13,7 @@ from bot.compiler.compiling import Kit, Source, compile_to
 from bot.compiler.sharing.front_halves import missing_resource
 from bot.compiler.tools.bindings import Bindings
 from bot.core.codec.json_text import decoded
-from bot.core.record import Count, Name, Record
+from bot.core.record import Count, Name, Record, always
 from bot.core.values.snapshot import Failure
 from bot.errors import InputError, MalformedBinary
 
@@ -48,10 +48,10 @@ class Groups(Record, frozen=True):
     """
 
     entries: Mapping[Name, Name]
-    elements: Mapping[Name, Count]
     unfit: Mapping[Name, str]
     groups: Mapping[str, tuple[tuple[Name, ...], ...]]
     classes: Classes
+    elements: Mapping[Name, Count] = always({})
 
 
 class FoldedGroup(Record, frozen=True):

@@ -20,6 +20,7 @@ from bot.compiler.diagnostics import (
     MOST_LINES,
     Undumped,
     failure,
+    reason,
     stack_figure_bytes,
     trim,
     unknown_option,
@@ -289,3 +290,24 @@ def test_a_dump_of_megabytes_does_not_use_up_the_room_of_the_next_diagnostic(tmp
     (tmp_path / "said").write_text("\n".join(lines), encoding="utf-8")
     found = run(["cat", str(tmp_path / "said")], cancel=Cancel(), keeping=Undumped())
     assert trim(found.output) == "a:1:1: error: one\nb:2:2: error: two"
+
+
+@pytest.mark.parametrize(
+    ("message", "rest"),
+    [
+        ("<stdin>:12:3: error: failed to legalize", "failed to legalize"),
+        ("-:1:1: error: a: 3:4: error: b", "a: 3:4: error: b"),
+        ("dir/a b.mlir:12:3: error: x", "x"),
+        ("a.mlir:12:3: 'func.func' op x", "'func.func' op x"),
+        ("ended by SIGSEGV", "ended by SIGSEGV"),
+        ("error: unknown option", "error: unknown option"),
+        (
+            "module {\n^\n-:1:1: error: failed to legalize 'a': %6 = \"a\"() : () -> f16\n-:2:2: error: y",
+            "failed to legalize 'a'",
+        ),
+        ("<stdin>:1:1: note: a\n<stdin>:12:3: error: x\nmore", "x"),
+        ("", ""),
+    ],
+)
+def test_the_reason_of_a_message_has_no_place(message: str, rest: str) -> None:
+    assert reason(message) == rest

@@ -56,11 +56,11 @@ def _scaled(multiply: str, add: str, factor: str, term: str, element: str) -> st
       linalg.yield %2 : {element}"""
 
 
-def constants(element: str, first: Sequence[str], second: Sequence[str]) -> str:
+def constants(element: str, first: tuple[str, str], second: tuple[str, str]) -> str:
     """Two executables that multiply by other factors and add other terms."""
     type_ = f"tensor<64x{element}>"
     operations = ("arith.mulf", "arith.addf") if "f" in element else ("arith.muli", "arith.addi")
-    one, two = (_scaled(*operations, *values, element) for values in (first, second))
+    one, two = (_scaled(*operations, factor, term, element) for factor, term in (first, second))
     body = mapped("%x", "%a", type_, one) + barrier("%y", "%a", type_) + mapped("%y", "%b", type_, two)
     return _main(f"%x: {type_}", body, ("%a", type_), ("%b", type_))
 
@@ -87,7 +87,9 @@ def _tensors() -> str:
     type_ = "tensor<8xi32>"
     body = "\n  %p = arith.constant dense<[1, 2, 3, 4, 5, 6, 7, 8]> : tensor<8xi32>"
     body += "\n  %q = arith.constant dense<[-9, 8, -7, 6, -5, 4, -3, 2]> : tensor<8xi32>"
-    body += f"\n  %a = arith.muli %x, %p : {type_}" + barrier("%y", "%a", type_) + f"\n  %b = arith.muli %y, %q : {type_}"
+    body += (
+        f"\n  %a = arith.muli %x, %p : {type_}" + barrier("%y", "%a", type_) + f"\n  %b = arith.muli %y, %q : {type_}"
+    )
     return _main(f"%x: {type_}", body, ("%a", type_), ("%b", type_))
 
 
@@ -107,20 +109,23 @@ def _dynamic() -> str:
     type_ = "tensor<?x8xf32>"
     one, two = (_scaled("arith.mulf", "arith.addf", *values, "f32") for values in (("0.5", "1.0"), ("0.25", "-3.0")))
     body = f"\n  %c0 = arith.constant 0 : index\n  %n = tensor.dim %x, %c0 : {type_}"
-    body += mapped("%x", "%a", type_, one, "%n") + barrier("%y", "%a", type_)
+    body += mapped("%x", "%a", type_, one, "%n")
     body += f"\n  %m = tensor.dim %y, %c0 : {type_}" + mapped("%y", "%b", type_, two, "%m")
-    return _main(f"%x: {type_}", body, ("%a", type_), ("%b", type_))
+    return _main(f"%x: {type_}, %y: {type_}", body, ("%a", type_), ("%b", type_))
 
 
 def _half_dynamic() -> str:
     """One dimension of two is dynamic, and the other varies."""
-    body, results = "\n  %c0 = arith.constant 0 : index", []
-    for value, size in (("x", 8), ("y", 24)):
-        type_ = f"tensor<?x{size}xf32>"
-        one = _scaled("arith.mulf", "arith.addf", "0.5", "1.0", "f32")
-        body += f"\n  %n{value} = tensor.dim %{value}, %c0 : {type_}" + mapped(f"%{value}", f"%a{value}", type_, one, f"%n{value}")
-        results.append((f"%a{value}", type_))
-    return _main("%x: tensor<?x8xf32>, %y: tensor<?x24xf32>", body, *results)
+    body, results, arguments = "\n  %c0 = arith.constant 0 : index", [], []
+    for name, columns in (("a", 12), ("b", 36)):
+        type_, out = f"tensor<?x{columns}xi32>", f"tensor<{columns}x?xi32>"
+        arguments.append(f"%x{name}: {type_}")
+        body += f"""
+  %n{name} = tensor.dim %x{name}, %c0 : {type_}
+  %e{name} = tensor.empty(%n{name}) : {out}
+  %{name} = linalg.transpose ins(%x{name} : {type_}) outs(%e{name} : {out}) permutation = [1, 0]"""
+        results.append((f"%{name}", out))
+    return _main(", ".join(arguments), body, *results)
 
 
 def _slices() -> str:
@@ -184,9 +189,7 @@ FOLDABLE = {
     "i8": Foldable("constants", constants("i8", ("3", "-100"), ("-7", "28")), ("i8", "i8")),
     "i16": Foldable("constants", constants("i16", ("3", "-1000"), ("-7", "2800")), ("i16", "i16")),
     "i32": Foldable("constants", constants("i32", ("1431655765", "-1"), ("-7", "65537")), ("i32", "i32")),
-    "i64": Foldable(
-        "constants", constants("i64", ("6148914691236517205", "-1"), ("-7", "4294967297")), ("i64", "i64")
-    ),
+    "i64": Foldable("constants", constants("i64", ("6148914691236517205", "-1"), ("-7", "4294967297")), ("i64", "i64")),
     "f32": Foldable("constants", constants("f32", ("0.3333333", "1.0e-30"), ("-7.5e+10", "-1.0")), ("f32", "f32")),
     "f64": Foldable(
         "constants",
@@ -200,9 +203,33 @@ FOLDABLE = {
     "sites": Foldable("constants", _sites(), ("i32", "i32")),
     "dynamic": Foldable("constants", _dynamic(), ("f32", "f32")),
     "slices": Foldable("offsets", _slices(), ("index",)),
-    "elementwise": Foldable("static-shapes", _elementwise(), ("index", "index")),
+    "elementwise": Foldable("static-shapes", _elementwise(), ("index",)),
     "half-dynamic": Foldable("static-shapes", _half_dynamic(), ("index",)),
     "matmuls": Foldable("static-shapes", _matmuls(), ("index", "index", "index")),
-    "convolutions": Foldable("static-shapes", _convolutions(), ()),
+    "convolutions": Foldable("static-shapes", _convolutions(), ("index",) * 4),
     "transposes": Foldable("static-shapes", _transposes(), ("index", "index")),
 }
+
+
+def layers(constants: Sequence[tuple[int, int]]) -> str:
+    """Quantised layers that differ in multiplier and shift, and after each two a matrix of another kind."""
+    small, wide = "tensor<32x32xi8>", "tensor<32x32xi32>"
+    body, value = "\n  %zero = arith.constant 0 : i32\n  %empty = tensor.empty() : " + wide, "%x"
+    for at, (factor, shift) in enumerate(constants):
+        body += f"""
+  %f{at} = linalg.fill ins(%zero : i32) outs(%empty : {wide}) -> {wide}
+  %m{at} = linalg.matmul ins({value}, %w : {small}, {small}) outs(%f{at} : {wide}) -> {wide}
+  %o{at} = tensor.empty() : {small}
+  %q{at} = linalg.generic {{indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]}} ins(%m{at} : {wide}) outs(%o{at} : {small}) {{
+    ^bb0(%in: i32, %out: i8):
+      %factor = arith.constant {factor} : i32
+      %shift = arith.constant {shift} : i32
+      %1 = arith.muli %in, %factor : i32
+      %2 = arith.shrsi %1, %shift : i32
+      %3 = arith.trunci %2 : i32 to i8
+      linalg.yield %3 : i8
+  }} -> {small}"""
+        body += barrier(f"%y{at}", f"%q{at}", small)
+        value = f"%y{at}"
+    return _main(f"%x: {small}, %w: {small}", body, (value, small))

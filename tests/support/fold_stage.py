@@ -11,6 +11,7 @@ from small_programs import FLAGS
 
 from bot.compiler.compiling import Kit, Source, artifact_of
 from bot.compiler.folding import FOLD_WORKER, RESUME, Group, Groups, Rewritten, flow_of, groups_of, rewritten
+from bot.compiler.sharing.places import without_places
 from bot.compiler.tools.bindings import Bindings
 from bot.compiler.tools.toolchain import resolve
 from bot.core.values.planned import COMMON_FLAGS
@@ -55,6 +56,12 @@ class FoldStage:
         path.write_text(text, encoding="utf-8")
         return path
 
+    @property
+    def header(self) -> str:
+        """How a program for this target begins."""
+        text = self.flow("func.func @f(%x: tensor<2xi32>) -> tensor<2xi32> { return %x : tensor<2xi32> }\n").read_text()
+        return without_places(text[: text.index("  util.func")]).rstrip()
+
     def groups(self, flow: Path) -> Groups:
         """What could become one."""
         return groups_of(self.folding, flow)
@@ -65,8 +72,10 @@ class FoldStage:
         return out, rewritten(self.folding, flow, groups, out)
 
     def artifact(self, program: Path) -> Path:
-        """The artifact that a program at the end of the flow phase is resumed to."""
-        out = self._path("vmfb")
+        """The artifact that a program at the end of the flow phase is resumed to, made once."""
+        out = program.with_suffix(f".{self.target}.vmfb")
+        if out.is_file():
+            return out
         failed = artifact_of(self.kit, (*self._argv, RESUME), Source("m", program), out)
         assert failed is None, failed
         return out

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bot.compiler.caches.cell_cache import CellCache
 from bot.compiler.compiling import Kit, Source
-from bot.compiler.diagnostics import unplaced
+from bot.compiler.diagnostics import reason
 from bot.compiler.folding import Group, Groups, flow_of, groups_of
 from bot.compiler.tools.bindings import Bindings
 from bot.compiler.tools.importing import Importer
@@ -19,7 +19,7 @@ from bot.core.values.program import FAMILY_KINDS
 from bot.core.values.snapshot import Cell, Failure
 from bot.errors import MalformedBinary
 from bot.measurement.folds.attempts import Attempt, Attempts
-from bot.measurement.folds.searching import search
+from bot.measurement.folds.searching import reason_of, search
 
 NOT_FOLDED = {
     "operand-order": "executables that take their operands in another order are not folded",
@@ -69,14 +69,14 @@ def audit(shop: Shop, planned: PlannedCell, cell: Cell, banned: Collection[Group
     if cell.status == "over-stack-limit":
         planned = replace(planned, user_flags=(*planned.user_flags, LIFTED_LIMIT_FLAG))
     if not cell.measured:
-        return Audited(cell, planned, failure=unplaced(cell.failure.first_line) if cell.failure else cell.status)
+        return Audited(cell, planned, failure=reason(cell.failure.message) if cell.failure else cell.status)
     source = shop.importer.source(planned.model)
     if isinstance(source, Failure):
         return Audited(cell, planned, failure=source.first_line)
     flow = shop.scratch / f"{planned.model.name}.{planned.target.name}.mlir"
     failed = flow_of(shop.kit, planned.argv, Source(planned.model.name, source), flow)
     if failed is not None:
-        return Audited(cell, planned, source, unplaced(failed.first_line))
+        return Audited(cell, planned, source, reason(failed.message))
     try:
         found = groups_of(shop.folding, flow)
     except MalformedBinary as error:
@@ -90,6 +90,8 @@ def again(one: Audited, banned: Collection[Group]) -> Audited:
     if one.attempts is None or one.groups is None:
         return one
     kept = search(one.groups, one.attempts.at, banned)
+    if not kept.attempt.cell.measured:
+        return replace(one, kept=None, failure=f"resumed with nothing folded: {reason_of(kept.attempt)}")
     return replace(one, kept=kept.attempt, left=(*kept.left, *_told_families(one.cell, one.groups)))
 
 

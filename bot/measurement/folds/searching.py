@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from bot.compiler.diagnostics import unplaced
+from bot.compiler.diagnostics import reason
 from bot.compiler.folding import Group, Groups
 from bot.core.folds.fold_values import FOLD_KINDS, LeftFamily
 from bot.core.values.snapshot import Cell
@@ -46,7 +46,19 @@ def search(found: Groups, attempt: Try, banned: Collection[Group] = ()) -> Kept:
     kept, without = gaining(choices(found, tried), attempt, found.elements)
     left += [LeftFamily(kind_of(found, group) or FOLD_KINDS[-1], group, why) for group, why in without.items()]
     folded = {name for group in kept.groups for name in group}
-    return Kept(kept, tuple(one for one in left if not folded.issuperset(one.members)))
+    told = {one.members: one for one in reversed(left) if not folded.issuperset(one.members)}
+    told.update(_outdone(found, banned, folded.union(*told)))
+    return Kept(kept, tuple(reversed(told.values())))
+
+
+def _outdone(found: Groups, banned: Collection[Group], spoken: Collection[str]) -> dict[Group, LeftFamily]:
+    """Groups of which nothing is folded and nothing else is said."""
+    return {
+        group: LeftFamily(kind_of(found, group) or level, group, "another way to fold what it is a part of saves more")
+        for level in FOLD_KINDS
+        for group in permitted(found.groups[level], banned)
+        if set(group).isdisjoint(spoken)
+    }
 
 
 def kind_of(found: Groups, group: Group) -> str | None:
@@ -72,8 +84,9 @@ def compiling(groups: Sequence[Group], attempt: Try) -> tuple[Attempt, dict[Grou
     """The attempt with as many of the groups as compile together, and why the others do not."""
     tried = attempt(groups)
     if tried.cell.measured:
-        return tried, {one.members: one.why for one in tried.left}
-    why = _reason(tried)
+        left = {one.members: one.why for one in tried.left}
+        return (attempt([group for group in groups if group not in left]) if left else tried), left
+    why = reason_of(tried)
     if len(groups) == 1:
         return _halved(groups[0], attempt, why)
     culprits = _named(groups, tried)
@@ -89,14 +102,14 @@ def _together(parts: Sequence[Attempt], attempt: Try, failed: dict[Group, str]) 
     whole = attempt([group for part in parts for group in part.groups])
     if whole.cell.measured:
         return whole, failed
-    lost = {group: f"beside the other groups: {_reason(whole)}" for part in parts[1:] for group in part.groups}
+    lost = {group: f"beside the other groups: {reason_of(whole)}" for part in parts[1:] for group in part.groups}
     return parts[0], {**failed, **lost}
 
 
-def _reason(failed: Attempt) -> str:
+def reason_of(failed: Attempt) -> str:
     """Why it does not compile, without the place: cells of one reason are told together."""
     failure = failed.cell.failure
-    return unplaced(failure.first_line) if failure else failed.cell.status
+    return reason(failure.message) if failure else failed.cell.status
 
 
 def _halved(group: Group, attempt: Try, why: str) -> tuple[Attempt, dict[Group, str]]:
@@ -130,7 +143,7 @@ class Choice:
 
     @property
     def is_clear(self) -> bool:
-        """True where less than half of the code is left: then the artifact is smaller, whatever surrounds the code."""
+        """True where less than half of the code is left: then the artifact is smaller, unless the code is tiny."""
         left_bytes = self.ways[0][0]
         return self.apart_bytes is not None and left_bytes is not None and 2 * left_bytes < self.apart_bytes
 
@@ -144,14 +157,15 @@ class Choice:
 
 
 def choices(found: Groups, tried: Sequence[Attempt]) -> list[Choice]:
-    """The widest groups that compile, with what the attempts say of them.
+    """Groups that compile, those that share an executable together, with what the attempts say of them.
 
     Args:
         tried: the first with nothing folded.
     """
     sizes = [_sizes(one.cell) for one in tried]
     made = []
-    for members in _disjoint([group for one in tried for group in one.groups]):
+    for names in _joined([group for one in tried for group in one.groups]):
+        members = tuple(name for name in found.entries if name in names)
         entries = [found.entries[name] for name in members]
         amounts = [_amount(size, entries) for size in sizes]
         inside = [tuple(group for group in one.groups if set(group) <= set(members)) for one in tried]
@@ -164,8 +178,8 @@ def choices(found: Groups, tried: Sequence[Attempt]) -> list[Choice]:
 def gaining(found: Sequence[Choice], attempt: Try, elements: Mapping[str, int]) -> tuple[Attempt, dict[Group, str]]:
     """The attempt with the ways that make the artifact smaller, and what the others give.
 
-    What clearly does is taken at once; each of the others is compiled beside what is kept by then, and where it does
-    not gain as a whole, its small and its large executables apart.
+    What clearly does is taken at once, if all of it does; each of the others is compiled beside what is kept by then,
+    and where it does not gain as a whole, its small and its large executables apart.
 
     Args:
         elements: executable → how many its largest tensor has.
@@ -173,8 +187,8 @@ def gaining(found: Sequence[Choice], attempt: Try, elements: Mapping[str, int]) 
     clear = [one for one in found if one.is_clear]
     kept, without = attempt([group for one in clear for group in one.ways[0][1]]), {}
     doubtful = [one for one in found if one not in clear]
-    if not kept.cell.measured:
-        kept, doubtful = attempt(NOTHING), list(found)
+    if not is_smaller(kept, plain := attempt(NOTHING)):
+        kept, doubtful = plain, list(found)
     for one in sorted(doubtful, key=lambda one: (one.apart_bytes is None, -(one.apart_bytes or 0), one.members)):
         better = one.hopeless or _better(one, kept, attempt)
         if isinstance(better, str):
@@ -223,15 +237,12 @@ def halves(group: Group, elements: Mapping[str, int]) -> list[Group]:
     return [tuple(name for name in group if (name in small) is is_small) for is_small in (True, False)]
 
 
-def _disjoint(groups: Sequence[Group]) -> list[Group]:
-    """The groups that no other holds: levels are one inside of the other."""
-    wide = sorted(dict.fromkeys(groups), key=len, reverse=True)
-    found: list[Group] = []
-    taken: set[str] = set()
-    for group in wide:
-        if taken.isdisjoint(group):
-            found.append(group)
-            taken.update(group)
+def _joined(groups: Sequence[Group]) -> list[set[str]]:
+    """The groups, those that share an executable as one: levels are one inside of the other, halves are not."""
+    found: list[set[str]] = []
+    for group in groups:
+        touching = [one for one in found if not one.isdisjoint(group)]
+        found = [one for one in found if one not in touching] + [set(group).union(*touching)]
     return found
 
 

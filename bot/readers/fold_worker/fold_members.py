@@ -122,12 +122,16 @@ class _Reading:
     slots: list[Slot] = field(default_factory=list)
     _numbers: dict[Any, int] = field(default_factory=dict)
     _constants: dict[Any, Any] = field(default_factory=dict)
+    _is_counting: bool = False
+    """True inside of the export, which counts workgroups: no operand of the function reaches it."""
 
     def visit(self, op: Any) -> None:
         """An operation and all inside of it. Constants are told where they are used."""
         if op.name == CONSTANT:
             self._constants[op.results[0]] = op
             return
+        if op.name in (EXPORT, FUNCTION):
+            self._is_counting = op.name == EXPORT
         self.rows.append((op.name, *self._attributes(op)))
         self.rows.append(tuple(self._operand(op, at, value) for at, value in enumerate(op.operands)))
         for result in op.results:
@@ -162,7 +166,7 @@ class _Reading:
         if constant is None:
             return self._numbers[value]
         type_ = str(value.type)
-        fits = op.name.startswith(_SCALAR_USERS) and op.name not in _SHAPE_USERS
+        fits = op.name.startswith(_SCALAR_USERS) and op.name not in _SHAPE_USERS and not self._is_counting
         self.slots.append(Slot("constant" if fits else "fixed", str(constant.attributes["value"]), op, at, constant))
         return "constant", type_
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -14,9 +15,10 @@ else:
     from fold_shapes import Shapes
 
 DISPATCH = "flow.dispatch"
-_WORKLOAD, _ARGUMENTS = 0, 1
+_WORKLOAD, _ARGUMENTS, _DIMENSIONS = 0, 1, 2
 """Segments of the operands of a dispatch."""
 _TENSOR_OF = "!iree_tensor_ext.dispatch.tensor<readonly:{}>"
+_BOUND = re.compile(r"![\w.]+<\w+:(.+)>")
 _LOAD = "iree_tensor_ext.dispatch.tensor.load"
 
 
@@ -59,6 +61,7 @@ def fold(ir: Any, module: Any, group: Sequence[Member]) -> list[str]:
                 _rewrite_site(ir, op, group[0], varying, at)
     for member in group[1:]:
         member.executable.erase()
+    _require_agreement(ir, module, group[0])
     return [str(one.type) for one in varying]
 
 
@@ -182,6 +185,23 @@ class Rewriting:
 
 def _is_tensor(type_: Any) -> bool:
     return str(type_).startswith("tensor<")
+
+
+def _require_agreement(ir: Any, module: Any, kept: Member) -> None:
+    """Raises ValueError where a site does not pass what the function takes, which no verifier looks at."""
+    taken = [str(argument.type) for argument in kept.function.regions[0].blocks[0].arguments]
+    for op in sites_of(ir, module, [kept])[kept.name]:
+        start, count = list(op.attributes["operandSegmentSizes"])[:_DIMENSIONS]
+        for at, value in enumerate(list(op.operands)[start : start + count]):
+            if not _takes(taken[at], passed := str(value.type)):
+                raise ValueError(f"'{DISPATCH}' op passes {passed} as operand {at} of @{kept.entry}, a {taken[at]}")
+
+
+def _takes(argument: str, passed: str) -> bool:
+    """Whether a function's argument may be given a value of that type: a tensor is bound, its size may be of any."""
+    bound = _BOUND.fullmatch(argument)
+    wanted = re.escape(bound[1] if bound else argument).replace(r"\?", r"(?:[0-9]+|\?)")
+    return re.fullmatch(wanted, passed) is not None
 
 
 def _rewrite_site(ir: Any, op: Any, kept: Member, varying: Sequence[Varying], at: int) -> None:

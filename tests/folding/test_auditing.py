@@ -1,0 +1,270 @@
+"""bot.measurement.folds.auditing, from a configuration to an audit, with a real compiler and a real runtime."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from fold_programs import layers
+from places import ROOT
+
+from bot.cli.main import main
+from bot.compiler.folding import FOLD_WORKER, Group
+from bot.compiler.tools.toolchain import resolve
+from bot.core.codec.fold_json import fold_of
+from bot.core.folds.fold_values import FoldAudit, FoldCell, Price
+from bot.measurement.folds.attempts import Attempt
+from bot.measurement.folds.auditing import NOT_ASKED, NOTHING_FOLDED
+from bot.measurement.folds.checking import Bench
+from bot.measurement.running.comparing import Equality
+from bot.measurement.running.runtime import installed
+from bot.system.defaults import default_cache
+from bot.system.processes import Cancel
+
+pytestmark = pytest.mark.compiler
+
+RELEASE = "3.13.0"
+TARGETS = ("cuda", "llvm-cpu-x86_64", "vmvx")
+RUN = ("llvm-cpu-x86_64", "vmvx")
+NORM = ROOT / "tests/fixtures/e2e/models/embedding_norm.mlir"
+LAYERS = layers([(3, 4), (5, 5), (7, 6), (11, 7)])
+WRONG_WORKER = """
+import sys
+sys.path.insert(0, {folder!r})
+import fold_rewrite, fold_worker, ir_worker
+right = fold_rewrite._rewrite_site
+def wrong(ir, op, kept, varying, at):
+    right(ir, op, kept, varying, (at + 1) % len(varying[0].attributes) if varying else at)
+fold_rewrite._rewrite_site = wrong
+sys.exit(ir_worker.main(sys.argv[1], fold_worker.Folder))
+"""
+"""Each site passes the values of the next executable: the program verifies, and computes something else."""
+
+Fold = Callable[..., FoldAudit]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def runtime() -> None:
+    if installed() is None:
+        pytest.skip("the extra run is not installed")
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two small models, and a cache of their cells that all tests share."""
+    home = tmp_path_factory.mktemp("audit")
+    resolve(RELEASE, default_cache(), Cancel(), print)
+    (home / "cache").mkdir()
+    (home / "cache/toolchains").symlink_to(default_cache() / "toolchains")
+    write(home, "c.yml", layers=LAYERS, plain="func.func @main(%x: tensor<64xi32>) -> tensor<64xi32> {\n"
+          "  %0 = arith.addi %x, %x : tensor<64xi32>\n  return %0 : tensor<64xi32>\n}\n")  # fmt: skip
+    return home
+
+
+def write(home: Path, name: str, targets: Sequence[str] = TARGETS, **models: str) -> None:
+    """A configuration and its models."""
+    for model, text in models.items():
+        (home / f"{model}.mlir").write_text(text, encoding="utf-8")
+    config = {"schema": "code-size-config/1", "models": [f"{model}.mlir" for model in models], "targets": list(targets)}
+    (home / name).write_text(json.dumps(config), encoding="utf-8")
+
+
+def folded(home: Path, out: str, *arguments: str, config: str = "c.yml") -> FoldAudit:
+    """What `fold` writes."""
+    words = ["fold", "-q", "--compiler", RELEASE, "--config", str(home / config), "--cache", str(home / "cache")]
+    code = main((*words, "--jobs", "2", "--out", str(home / out), *arguments))
+    assert code == 0
+    return fold_of((home / out / "fold.json").read_bytes())
+
+
+def cells(audit: FoldAudit, model: str) -> dict[str, FoldCell]:
+    return {cell.target: cell for cell in audit.cells if cell.model == model}
+
+
+@pytest.fixture(scope="module")
+def audit(home: Path) -> FoldAudit:
+    """With everything run and timed; any price is allowed."""
+    return folded(home, "run", "--max-slowdown", "5000%")
+
+
+def printed(home: Path, out: str, cell: FoldCell) -> int:
+    """The size of what a shell makes of the printed command, in the directory of `fold.json`."""
+    binary = resolve(RELEASE, default_cache(), Cancel(), print).binary
+    assert cell.command.startswith("iree-compile - ")
+    environment = {"PATH": f"{binary.parent}:{os.defpath}"}
+    argv = ["sh", "-c", cell.command]
+    subprocess.run(argv, cwd=home / out, env=environment, check=True, capture_output=True, timeout=120)
+    made = home / out / f"{cell.model}.vmfb"
+    size = made.stat().st_size
+    made.unlink()
+    return size
+
+
+def test_what_is_alike_is_folded_run_and_timed(audit: FoldAudit) -> None:
+    found = cells(audit, "layers")
+    assert tuple(found) == TARGETS
+    for target, cell in found.items():
+        assert cell.state == "folded" and cell.note == ""
+        assert cell.executables.change is not None and cell.executables.change <= -3
+        assert cell.artifact_bytes.change is not None and cell.artifact_bytes.change < 0
+        assert cell.executable_bytes.change is not None and cell.executable_bytes.change < 0
+        assert cell.resumed_bytes == cell.artifact_bytes.before
+        assert [family.kind for family in cell.folded] == ["constants"] and cell.left == ()
+        assert [len(family.members) for family in cell.folded] == [4] and cell.folded[0].operands == ("i32", "i32")
+        assert cell.equal is (True if target in RUN else None)
+        assert (cell.price is not None) == (target in RUN) == (cell.price_note == "")
+    assert found["cuda"].equal_note == "on this machine: cuda code needs its device, and the processor is none"
+    assert found["vmvx"].equal_note.startswith("bit-equal on ")
+    assert audit.max_slowdown == 50 and "iree-base-runtime" in audit.machine
+
+
+def test_where_nothing_is_alike_all_figures_stay(audit: FoldAudit, home: Path) -> None:
+    for cell in cells(audit, "plain").values():
+        assert (cell.state, cell.folded, cell.left, cell.module, cell.command) == ("nothing-to-fold", (), (), "", "")
+        for pair in (cell.executables, cell.artifact_bytes, cell.executable_bytes):
+            assert pair.before == pair.after and pair.before
+        assert (cell.equal, cell.equal_note) == (cell.price, cell.price_note) == (None, NOTHING_FOLDED)
+    assert {path.name for path in (home / "run/folded").iterdir()} == {f"layers.{target}.mlir" for target in TARGETS}
+
+
+def test_the_counts_of_each_model(audit: FoldAudit) -> None:
+    told = {model.model: model for model in audit.models}
+    assert list(told) == ["layers", "plain"]
+    assert (told["layers"].today, told["layers"].constants_erased, told["layers"].folded) == (4, 1, 1)
+    assert (told["plain"].today, told["plain"].folded, told["plain"].both_erased) == (1, 1, 1)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_the_printed_command_gives_the_measured_artifact(audit: FoldAudit, home: Path, target: str) -> None:
+    cell = cells(audit, "layers")[target]
+    assert cell.module == f"folded/layers.{target}.mlir" and (home / "run" / cell.module).is_file()
+    assert printed(home, "run", cell) == cell.artifact_bytes.after
+
+
+def test_without_running_the_figures_and_programs_are_the_same(audit: FoldAudit, home: Path) -> None:
+    found = folded(home, "not-run", "--no-run")
+    assert found.machine == "" and found.models == audit.models
+    for one, other in zip(found.cells, audit.cells, strict=True):
+        assert (one.equal, one.equal_note, one.price, one.price_note) == (None, NOT_ASKED, None, NOT_ASKED)
+        assert (one.artifact_bytes, one.folded, one.left, one.command) == (
+            other.artifact_bytes, other.folded, other.left, other.command,
+        )  # fmt: skip
+    for path in (home / "run/folded").iterdir():
+        assert path.read_bytes() == (home / "not-run/folded" / path.name).read_bytes()
+
+
+@pytest.fixture
+def untimed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Bench, "price", lambda _self, _attempt: "not timed here")
+
+
+@pytest.mark.usefixtures("untimed")
+def test_a_rewriting_that_changes_outputs_is_found_out_and_folded_nowhere(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = tmp_path / "wrong.py"
+    script.write_text(WRONG_WORKER.format(folder=str(FOLD_WORKER.parent)))
+    monkeypatch.setattr("bot.measurement.folds.auditing.FOLD_WORKER", script)
+    found = folded(home, "wrong", "--model", "layers")
+    for cell in found.cells:
+        assert cell.state == "nothing-to-fold" and cell.artifact_bytes.change == 0 and cell.folded == ()
+        assert [(one.kind, len(one.members)) for one in cell.left] == [("constants", 4)]
+        assert re.fullmatch(r"it gives other outputs on (vmvx|llvm-cpu-x86_64)", cell.left[0].why)
+    assert found.models[0].folded == found.models[0].today
+    assert not (home / "wrong/folded").exists()
+
+
+@pytest.mark.usefixtures("untimed")
+def test_a_group_that_differs_on_one_target_is_folded_on_none_and_the_others_stay(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(home, "two.yml", two=two_kinds())
+    bad: set[Group] = set()
+
+    def equal(bench: Bench, attempt: Attempt) -> Equality:
+        bad.update(group for group in attempt.groups if len(group) == 2)
+        is_vmvx = "vmvx" in bench.before.name
+        worse = is_vmvx and not bad.isdisjoint(attempt.groups)
+        return Equality(False, "output 0 differs in 3 of 4 values") if worse else Equality(True, "bit-equal")
+
+    monkeypatch.setattr(Bench, "equal", equal)
+    found = folded(home, "two", config="two.yml")
+    assert len(bad) == 1
+    for cell in found.cells:
+        assert cell.state == "folded" and [len(family.members) for family in cell.folded] == [3], cell
+        assert {(one.members, one.why) for one in cell.left} >= {(*bad, "it gives other outputs on vmvx")}
+        assert cell.equal is (None if cell.target == "cuda" else True)
+
+
+def two_kinds() -> str:
+    """Three layers that differ in constants, and two that shift without a multiplier."""
+    text = layers([(3, 4), (5, 5), (7, 6), (1000, 9), (2000, 10)])
+    return "".join(
+        re.sub(r"arith\.muli %in, %factor", "arith.subi %in, %factor", line) if at > 3 else line
+        for at, line in enumerate(re.split(r"(?=  %f\d = )", text))
+    )
+
+
+def test_what_is_too_dear_is_left_and_nothing_is_folded(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dear = Price(100, 150, 12, 1.5, 1.4, 1.6)
+    monkeypatch.setattr(Bench, "price", lambda _self, _attempt: dear)
+    found = cells(folded(home, "dear", "--model", "layers", "--max-slowdown", "1%"), "layers")
+    assert found["cuda"].state == "folded"
+    for target in RUN:
+        cell = found[target]
+        assert (cell.state, cell.artifact_bytes.change, cell.price) == ("nothing-to-fold", 0, None)
+        assert (cell.equal, cell.equal_note) == (None, NOTHING_FOLDED)
+        assert [(one.kind, one.why) for one in cell.left] == [("constants", "it is slower by more than 1.0%")]
+        assert cell.price_note == "nothing is left that is worth its price"
+
+
+@pytest.mark.usefixtures("untimed")
+def test_a_cell_that_does_not_compile_is_failed_and_the_others_are_audited(home: Path) -> None:
+    write(home, "broken.yml", ["vmvx"], layers=LAYERS, broken="func.func @main() { nonsense }\n")
+    found = folded(home, "broken", config="broken.yml")
+    one = cells(found, "broken")["vmvx"]
+    assert (one.state, one.artifact_bytes.before, one.artifact_bytes.after) == ("failed", None, None)
+    assert one.note and "\n" not in one.note and one.left == ()
+    assert cells(found, "layers")["vmvx"].state == "folded"
+
+
+def test_where_nothing_folded_does_not_resume_either_the_cell_is_failed_with_the_reason(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bot.measurement.folds.attempts.RESUME", "--no-such-option")
+    for cell in folded(home, "no-resume", "--model", "layers", "--target", "vmvx").cells:
+        assert (cell.state, cell.folded, cell.left, cell.resumed_bytes) == ("failed", (), (), None)
+        why = "this compiler does not know the option --no-such-option"
+        assert cell.note == cell.equal_note == f"resumed with nothing folded: {why}"
+        assert cell.artifact_bytes.before and cell.artifact_bytes.after is None
+
+
+def twice_the_norm() -> str:
+    """Two layer norms with other constants, each with more stack than the compiler's gate allows."""
+    text = NORM.read_text(encoding="utf-8")
+    head, body = text[: text.index("{\n") + 2], text[text.index("{\n") + 2 : text.index("  return ")]
+    again = re.sub(r"%(?!(?:table|ids|x|g|b)\b)(\w+)", r"%\1_2", body.replace("1.0e-05", "1.0e-03"))
+    again = re.sub(r"%x\b", "%again", again)
+    kept = "  %again = util.optimization_barrier %r : tensor<128x768xf32>\n"
+    return f"{head}{body}{kept}{again}  return %r_2 : tensor<128x768xf32>\n}}\n"
+
+
+@pytest.mark.usefixtures("untimed")
+def test_a_cell_over_the_stack_limit_is_folded_with_the_limit_lifted(home: Path) -> None:
+    write(home, "norms.yml", ["llvm-cpu-x86_64"], norms=twice_the_norm())
+    cell = folded(home, "norms", config="norms.yml").cells[0]
+    assert cell.state == "folded" and (cell.executables.before, cell.executables.after) == (2, 1)
+    assert cell.command.count("--iree-llvmcpu-stack-allocation-limit=") == 1
+    assert cell.equal is True, cell.equal_note
+    assert printed(home, "norms", cell) == cell.artifact_bytes.after
+
+
+def test_no_reason_names_figures_executables_or_places(audit: FoldAudit, home: Path) -> None:
+    audits = [audit, *(fold_of(path.read_bytes()) for path in home.glob("*/fold.json"))]
+    for why in {one.why for told in audits for cell in told.cells for one in cell.left}:
+        assert not re.search(r"main|dispatch_|<stdin>|:\d+:\d+|\d B\b", why), why
