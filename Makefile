@@ -21,7 +21,7 @@ WORKFLOWS = $(wildcard $(addsuffix /*.yml,$(WORKFLOW_DIRS)) $(addsuffix /*.yaml,
 ACTION = $(wildcard action.yml)
 ISSUE_FORMS = $(wildcard .github/ISSUE_TEMPLATE/*.yml)
 
-.PHONY: help compare test check lint-workflows lock bench evidence clean
+.PHONY: help compare test check lint-workflows lock bench evidence fold-table clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -84,6 +84,10 @@ EVIDENCE_WORDS = $(addprefix --part ,$(PART)) --suite $(EVIDENCE_SUITE) $(if $(R
 evidence: $(VENV)/.installed ## docs/evidence.md anew, hours (PART=steps: that part; RELEASES=3.12.0,3.13.0; SUITE=quick)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,evidence]'
 	PYTHONPATH=tests/support $(BIN)/python -m evidence $(EVIDENCE_WORDS)
+
+fold-table: $(VENV)/.installed ## docs/fold.md's and README's tables of folding anew: all models on x86-64, half an hour
+	$(BIN)/code-size-bot fold --compiler 3.13.0 --config $(CONFIG_full) --target llvm-cpu-x86_64 --out $(OUT)
+	PYTHONPATH=tests/support:. $(BIN)/python -m fold_page $(OUT)/fold.json
 
 clean: ## remove the virtual environment and the outputs (the cache stays)
 	rm -rf $(VENV) $(OUT)

@@ -1,7 +1,4 @@
-"""The measured tables of docs/fold.md and README.md, of a `fold.json`: `python -m fold_page out/fold.json`.
-
-`code-size-bot fold --compiler 3.13.0 --config configs/default.yml --out out` measures all models on all targets.
-"""
+"""The measured tables of docs/fold.md and README.md, of a `fold.json`: `make fold-table` measures it first."""
 
 from __future__ import annotations
 
@@ -80,9 +77,9 @@ def others(audit: FoldAudit) -> Iterator[str]:
 def page_lines(audit: FoldAudit) -> list[str]:
     """The part of docs/fold.md."""
     head = ["model", "target", "executables", "artifact, bytes", "change", "outputs", "run time"]
-    targets = len({cell.target for cell in audit.cells})
+    targets = ", ".join(sorted({cell.target for cell in audit.cells}))
     ran = f" Run on {audit.machine}." if audit.machine else " Nothing was run."
-    about = f"IREE {audit.compiler.version}, {len(audit.models)} models on {targets} targets.{ran}"
+    about = f"IREE {audit.compiler.version}, {len(audit.models)} models on {targets}.{ran}"
     return [about, "", *steps(audit.models), "", *table(head, cells(audit), 2), "", *others(audit)]
 
 
