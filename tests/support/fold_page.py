@@ -1,13 +1,14 @@
-"""The measured tables of docs/fold.md and README.md, of a `fold.json`: `make fold-table` measures it first."""
+"""The measured tables of docs/fold.md and README.md, of a `fold.json` or several: `make fold-table` makes one."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from evidence_page import table, written
 from places import ROOT
+from replacing import replace
 
 from bot.core.codec.fold_json import fold_of
 from bot.core.folds.fold_values import FoldAudit, FoldCell, FoldModel
@@ -105,13 +106,33 @@ def readme_lines(audit: FoldAudit) -> list[str]:
     return table(head, rows)
 
 
-def main(path: str) -> None:
+def together(audits: Sequence[FoldAudit]) -> FoldAudit:
+    """Audits of one compiler as one: of a cell that several have, the last counts; of a model's folds the fewest."""
+    cells = {(cell.model, cell.target): cell for audit in audits for cell in audit.cells}
+    if len({audit.compiler.digest for audit in audits}) != 1:
+        raise ValueError("audits of several compilers")
+    models = {one.model: one for audit in audits for one in audit.models}
+    fewest = {name: _fewest(name, cells.values()) for name in models}
+    return replace(
+        audits[0],
+        machine=next((audit.machine for audit in audits if audit.machine), ""),
+        models=tuple(replace(models[name], folded=fewest[name]) for name in sorted(models)),
+        cells=tuple(cells[key] for key in sorted(cells)),
+    )
+
+
+def _fewest(model: str, cells: Iterable[FoldCell]) -> int | None:
+    after = [cell.executables.after for cell in cells if cell.model == model and cell.equal is not False]
+    return min((number for number in after if number is not None), default=None)
+
+
+def main(paths: Sequence[str]) -> None:
     """Write both tables."""
-    audit = fold_of(Path(path).read_text(encoding="utf-8"), path)
+    audit = together([fold_of(Path(path).read_text(encoding="utf-8"), path) for path in paths])
     for name, lines in (("docs/fold.md", page_lines(audit)), ("README.md", readme_lines(audit))):
         file = ROOT / name
         file.write_text(written(file.read_text(encoding="utf-8"), PART, lines, (PART,)), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1:])
