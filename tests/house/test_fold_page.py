@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from fold_factory import many, small
-from fold_page import page_lines, percent, readme_lines, together
+from fold_page import SHOWN_IN_README, page_lines, percent, readme_lines, targets, together
 from replacing import replace
 
 from bot.core.folds.fold_values import BeforeAfter
@@ -19,9 +19,17 @@ def test_every_folded_cell_has_a_row_with_its_figures() -> None:
         assert (row in page) is (cell.state == "folded")
         if cell.state == "folded" and before is not None and after is not None:
             assert f"{before:,} → {after:,}" in page
-    assert {line.split(" | ")[0].removeprefix("| ") for line in readme_lines(audit)[2:]} == {
-        one.model for one in audit.models
-    }
+    readme = "\n".join(readme_lines(audit))
+    shown = {cell.model for cell in audit.cells if cell.target == SHOWN_IN_README}
+    assert {one.model for one in audit.models if f"\n| {one.model} | " in readme} == shown
+
+
+def test_a_target_has_the_sums_of_its_folded_cells() -> None:
+    audit = many()
+    cells = [cell for cell in audit.cells if cell.state == "folded" and cell.target == SHOWN_IN_README]
+    [row] = [row for row in targets(audit) if row[0] == SHOWN_IN_README]
+    before, after = (sum(getattr(cell.artifact_bytes, side) for cell in cells) for side in ("before", "after"))
+    assert row[1] == str(len(cells)) and row[4] == f"{before:,} → {after:,}"
 
 
 def test_of_several_audits_the_last_word_on_a_cell_counts_and_the_fewest_executables_of_a_model() -> None:

@@ -16,6 +16,7 @@ from bot.core.folds.fold_values import FoldAudit, FoldCell, FoldModel
 PART = "fold"
 UNKNOWN = "n/a"
 SHOWN_IN_README = "llvm-cpu-x86_64"
+EQUAL = {True: "equal", False: "differ", None: "not run"}
 _STEPS = ("regions", "today", "not_inlined", "shapes_erased", "constants_erased", "both_erased", "folded")
 
 
@@ -62,7 +63,7 @@ def cells(audit: FoldAudit) -> Iterator[list[str]]:
             f"{count(executables.before)} → {count(executables.after)}",
             f"{count(sizes.before)} → {count(sizes.after)}",
             change(cell),
-            {True: "equal", False: "differ", None: "not run"}[cell.equal],
+            EQUAL[cell.equal],
             UNKNOWN if price is None else f"{price.ratio:.2f} [{price.low:.2f}, {price.high:.2f}]",
         ]
 
@@ -85,25 +86,52 @@ def page_lines(audit: FoldAudit) -> list[str]:
 
 
 def readme_lines(audit: FoldAudit) -> list[str]:
-    """The table of README.md: regions and executables of each model, and its artifact on one target."""
+    """The tables of README.md: each model on one target, and each target over the models."""
     found = {cell.model: cell for cell in audit.cells if cell.target == SHOWN_IN_README}
-    head = ["model", "regions", "executables", "folded", f"bytes on {SHOWN_IN_README}", "change", "outputs"]
-    rows = []
-    for one in audit.models:
-        cell = found.get(one.model)
-        sizes = cell.artifact_bytes if cell else None
-        rows.append(
-            [
-                one.model,
-                count(one.regions),
-                f"{count(one.today)} ({percent(one.today, one.regions)} away)",
-                f"{count(one.folded)} ({percent(one.folded, one.regions)} away)",
-                f"{count(sizes.before)} → {count(sizes.after)}" if sizes else UNKNOWN,
-                change(cell) if cell else UNKNOWN,
-                {True: "equal", False: "differ", None: "not run"}[cell.equal] if cell else UNKNOWN,
-            ]
-        )
-    return table(head, rows)
+    head = ["model", "regions", "executables", "folded", "bytes", "change", "outputs", "CPU time"]
+    rows = [_model_row(one, found[one.model]) for one in audit.models if one.model in found]
+    about = f"On {SHOWN_IN_README}; in brackets what share of the dispatch regions is folded away:"
+    every = "On each target, over the models that compile there and have something to fold:"
+    totals = table(["target", "models", "executables", "folded", "bytes", "change", "outputs equal"], targets(audit))
+    return [about, "", *table(head, rows), "", every, "", *totals]
+
+
+def _model_row(one: FoldModel, cell: FoldCell) -> list[str]:
+    executables, sizes = cell.executables, cell.artifact_bytes
+    return [
+        one.model,
+        count(one.regions),
+        f"{count(executables.before)} ({percent(executables.before, one.regions)})",
+        f"{count(executables.after)} ({percent(executables.after, one.regions)})",
+        f"{count(sizes.before)} → {count(sizes.after)}",
+        change(cell),
+        EQUAL[cell.equal],
+        UNKNOWN if cell.price is None else f"{cell.price.ratio:.2f}",
+    ]
+
+
+def targets(audit: FoldAudit) -> Iterator[list[str]]:
+    """A row for each target: sums over its folded cells."""
+    for target in sorted({cell.target for cell in audit.cells}):
+        cells = [cell for cell in audit.cells if cell.target == target and cell.state == "folded"]
+        if not cells:
+            continue
+        numbers = {
+            (name, side): sum(getattr(getattr(cell, name), side) or 0 for cell in cells)
+            for name in ("executables", "artifact_bytes")
+            for side in ("before", "after")
+        }
+        before, after = numbers["artifact_bytes", "before"], numbers["artifact_bytes", "after"]
+        equal = sum(cell.equal is True for cell in cells)
+        yield [
+            target,
+            count(len(cells)),
+            count(numbers["executables", "before"]),
+            count(numbers["executables", "after"]),
+            f"{before:,} → {after:,}",
+            f"{100 * (after - before) / before:+.1f} %",
+            f"{equal} of {len(cells)}" if any(cell.equal is not None for cell in cells) else "not run",
+        ]
 
 
 def together(audits: Sequence[FoldAudit]) -> FoldAudit:
