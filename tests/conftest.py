@@ -16,6 +16,14 @@ settings.load_profile("repeatable")
 # Started in the background, a shell leaves SIGINT ignored, and every child inherits that: Ctrl-C could not be tested.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+LONG = frozenset({"whole", "folding"})
+"""Folders whose files take minutes."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Long files first: begun last, one of them keeps one processor busy while the others have nothing left to do."""
+    items.sort(key=lambda item: item.path.parent.name not in LONG)
+
 
 @pytest.fixture(scope="module")
 def compiler_root() -> Path:
