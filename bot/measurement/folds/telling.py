@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from msgspec import structs
+
 from bot.compiler.folding import Group
 from bot.core.folds.fold_values import FAILED, FOLD_KINDS, BeforeAfter, Bound, FoldCell, FoldedFamily, LeftFamily, Price
 from bot.insight.whole_models import fold_counts
@@ -57,13 +59,7 @@ def cell_told(one: Audited, ran: Ran, out: Path) -> FoldCell:
     make_directory(out / FOLDER)
     shutil.copyfile(one.attempts.program(kept), out / module)
     planned = replace(kept.planned, model=replace(kept.planned.model, shown=module))
-    return _with(told, command=planned.command(lifted=after.status == "over-stack-limit"), module=module)
-
-
-def _with(cell: FoldCell, **fields: str) -> FoldCell:
-    from msgspec import structs
-
-    return structs.replace(cell, **fields)
+    return structs.replace(told, command=planned.command(lifted=after.status == "over-stack-limit"), module=module)
 
 
 def _state(one: Audited) -> str:

@@ -27,13 +27,13 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "ir_worker"))
 
 if TYPE_CHECKING:
     from bot.readers.fold_worker.fold_groups import classes, elements, groups, read
-    from bot.readers.fold_worker.fold_members import LEVELS, SHAPES_ALONE, Unfit
+    from bot.readers.fold_worker.fold_members import LEVELS, SHAPES_ALONE, Unfit, member_of
     from bot.readers.fold_worker.fold_rewrite import executables, fold
     from bot.readers.ir_worker import ir_worker
 else:
     import ir_worker
     from fold_groups import classes, elements, groups, read
-    from fold_members import LEVELS, SHAPES_ALONE, Unfit
+    from fold_members import LEVELS, SHAPES_ALONE, Unfit, member_of
     from fold_rewrite import executables, fold
 
 Answer = dict[str, Any]
@@ -64,12 +64,14 @@ class Folder(ir_worker.Worker):
         """Make each group one, and write the program."""
         text = Path(request["flow"]).read_bytes()
         module = self._module(text)
+        members, unfit = read(module)
         folded, left = [], []
         for names in request["groups"]:
-            members, unfit = read(module)
             try:
                 group = [_member(members, unfit, name) for name in names]
                 folded.append({"members": names, "operands": fold(self.ir, module, group)})
+                members = {name: member for name, member in members.items() if name not in names}
+                members[names[0]] = member_of(group[0].executable)
             except Unfit as error:
                 left.append({"members": names, "why": str(error)})
         if folded:
