@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 import re
 from collections.abc import Iterator
 
@@ -23,6 +24,18 @@ def pairs(items: list[int]) -> int:
 
 def test_steps_are_counted_the_same_every_time() -> None:
     assert steps(lambda: pairs([1] * 30)) == steps(lambda: pairs([1] * 30)) > 900
+
+
+def test_what_the_collector_calls_is_not_counted() -> None:
+    alone = steps(lambda: pairs([1] * 30))
+    threshold = gc.get_threshold()
+    gc.callbacks.append(called := lambda _phase, _info: pairs([1] * 9))
+    gc.set_threshold(1)
+    try:
+        assert steps(lambda: pairs([1] * 30)) == alone
+    finally:
+        gc.set_threshold(*threshold)
+        gc.callbacks.remove(called)
 
 
 def test_steps_tell_linear_from_quadratic() -> None:

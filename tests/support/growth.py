@@ -8,7 +8,8 @@ from __future__ import annotations
 import gc
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from math import inf
 from types import FrameType
 from typing import Any, TypeVar
@@ -35,11 +36,12 @@ def steps(action: Callable[[], object]) -> int:
         return count
 
     before = sys.gettrace()
-    sys.settrace(count)
-    try:
-        action()
-    finally:
-        sys.settrace(before)
+    with _no_collection():
+        sys.settrace(count)
+        try:
+            action()
+        finally:
+            sys.settrace(before)
     return counted
 
 
@@ -63,12 +65,19 @@ def cpu_growth(made: Callable[[int], Input], work: Callable[[Input], object], si
 
 
 def _cpu_seconds(value: Input, work: Callable[[Input], object], turns: int) -> float:
-    gc.collect()
-    gc.disable()
-    try:
+    with _no_collection():
         began = time.thread_time()
         for _ in range(turns):
             work(value)
         return time.thread_time() - began
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """The collector calls what others hung onto it (`gc.callbacks`): Python code that is not the action's."""
+    gc.collect()
+    gc.disable()
+    try:
+        yield
     finally:
         gc.enable()
