@@ -17,6 +17,7 @@ GRAMMAR = {
     "bot",
     "bot.cli",
     "bot.cli.argument_types",
+    "bot.cli.arguments",
     "bot.cli.grammar",
     "bot.cli.main",
     "bot.cli.parsing",
