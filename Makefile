@@ -21,7 +21,7 @@ WORKFLOWS = $(wildcard $(addsuffix /*.yml,$(WORKFLOW_DIRS)) $(addsuffix /*.yaml,
 ACTION = $(wildcard action.yml)
 ISSUE_FORMS = $(wildcard .github/ISSUE_TEMPLATE/*.yml)
 
-.PHONY: help compare test check lint-workflows lock bench evidence fold-table clean
+.PHONY: help compare test check lint-workflows lock vendor bench evidence fold-table clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -73,6 +73,20 @@ lock: ## write requirements.txt anew: the image's packages with their hashes (Py
 	CUSTOM_COMPILE_COMMAND='make lock' $(VENV)/lock/bin/pip-compile --quiet --upgrade --generate-hashes --allow-unsafe \
 	  --build-deps-for wheel --strip-extras --no-emit-index-url --no-emit-find-links --no-emit-trusted-host \
 	  --output-file requirements.txt pyproject.toml
+
+VENDOR := templates/vendor
+VENDOR_BUILD := $(VENV)/node/vendor
+
+vendor: $(VENV)/.installed ## copy the chart library that the pages carry, as .github/vendor pins it
+	$(NEED_NODE)
+	mkdir -p $(VENDOR_BUILD)
+	cp .github/vendor/package.json .github/vendor/package-lock.json $(VENDOR_BUILD)
+	npm ci --prefix $(VENDOR_BUILD) --ignore-scripts --no-audit --no-fund --silent
+	cp $(VENDOR_BUILD)/node_modules/chart.js/dist/chart.umd.min.js $(VENDOR)/chart.js
+	cp $(VENDOR_BUILD)/node_modules/chart.js/LICENSE.md $(VENDOR)/chart.LICENSE.md
+	cp $(VENDOR_BUILD)/node_modules/chartjs-chart-treemap/dist/chartjs-chart-treemap.min.js $(VENDOR)/treemap.js
+	cp $(VENDOR_BUILD)/node_modules/chartjs-chart-treemap/LICENSE $(VENDOR)/treemap.LICENSE.md
+	sed -i 's,^//# sourceMappingURL=.*,,' $(VENDOR)/chart.js $(VENDOR)/treemap.js
 
 bench: $(VENV)/.installed ## speed against the plain loop of the same compiles, over all models: ten minutes
 	PYTHONPATH=tests/support $(BIN)/python -m bench --config $(CONFIG_full)

@@ -1,0 +1,50 @@
+"""The chart library that pages carry: as pinned, with its licence, and running under the policy that allows it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from browser import chromium, opened
+from places import ROOT
+
+from bot.render.html.scripts import CHARTS, script_elements, script_sources, vendored
+
+PINS = ROOT / ".github" / "vendor"
+DRAWING = "new Chart(document.querySelector('canvas'), {type: 'treemap', data: {datasets: [{tree: [6, 5, 4]}]}})"
+
+
+def test_versions_are_those_of_the_lock() -> None:
+    lock = json.loads((PINS / "package-lock.json").read_text(encoding="utf-8"))["packages"]
+    wanted = json.loads((PINS / "package.json").read_text(encoding="utf-8"))["dependencies"]
+    assert {name: lock[f"node_modules/{name}"]["version"] for name in wanted} == wanted
+    assert f"Chart.js v{wanted['chart.js']}" in vendored("chart")
+
+
+@pytest.mark.parametrize("name", CHARTS)
+def test_each_carries_its_licence_and_names_no_other_file(name: str) -> None:
+    text = vendored(name)
+    assert "Permission is hereby granted" in text.partition("*/")[0]
+    assert "sourceMappingURL" not in text
+
+
+@pytest.mark.parametrize("text", ["x = '</script>'", "x = '</SCRIPT'", "<!-- x"])
+def test_a_script_that_would_end_its_element_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="inside a page"):
+        script_elements([text])
+
+
+@pytest.mark.parametrize("is_allowed", [True, False])
+def test_a_page_runs_the_scripts_that_its_policy_names_and_no_others(tmp_path: Path, is_allowed: bool) -> None:
+    scripts = [*map(vendored, CHARTS), f"window.drawn = {DRAWING}"]
+    policy = f"default-src 'none'; script-src {script_sources(scripts if is_allowed else scripts[:2])}"
+    page = tmp_path / "page.html"
+    meta = f'<meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{policy}">'
+    page.write_text(f"<!DOCTYPE html>{meta}<canvas></canvas>{script_elements(scripts)}", encoding="utf-8")
+    if is_allowed:
+        with chromium() as browser, opened(browser, page) as shown:
+            assert shown.evaluate("drawn.getDatasetMeta(0).data.length") == 3
+    else:
+        with chromium() as browser, pytest.raises(AssertionError, match="script-src"), opened(browser, page) as shown:
+            assert shown.evaluate("typeof drawn") == "undefined"

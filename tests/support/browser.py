@@ -1,0 +1,64 @@
+"""Headless Chromium, as readers have it: one for all tests of a file, and what a page says in its console."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
+from playwright.sync_api import Browser, Page, sync_playwright
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+REQUIRED = "CODE_SIZE_BROWSER"
+"""Set to `required`, no test is skipped for want of a browser."""
+
+
+def find_chromium() -> str | None:
+    """Where it is; None where there is none."""
+    return next((found for name in NAMES if (found := shutil.which(name))), None)
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """Running; skips the test where there is none and none is required."""
+    found = find_chromium()
+    if found is None:
+        if os.environ.get(REQUIRED) == "required":
+            pytest.fail("no Chromium: apt-get install chromium")
+        pytest.skip("no Chromium: apt-get install chromium")
+    with sync_playwright() as playwright:
+        # Without its own sandbox: containers in which tests run as root have none to give.
+        browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@contextmanager
+def opened(
+    browser: Browser, path: Path, *, width: int = 1280, dark: bool = False, script: bool = True
+) -> Iterator[Page]:
+    """A page without network; at its end it must not have complained in the console, nor asked for anything."""
+    context = browser.new_context(
+        viewport={"width": width, "height": 800},
+        color_scheme="dark" if dark else "light",
+        java_script_enabled=script,
+        offline=True,
+    )
+    said: list[str] = []
+    page = context.new_page()
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.on("request", lambda request: said.extend([] if request.url.startswith(("file:", "data:")) else [request.url]))
+    page.goto(path.resolve().as_uri())
+    yield page
+    context.close()
+    assert not said, said
+
+
+def violations(page: Page) -> list[str]:
+    """What axe finds: rule and how many elements break it."""
+    return [f"{found['id']}: {len(found['nodes'])}" for found in Axe().run(page).response["violations"]]
