@@ -12,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.compiler.folding import Classes, FoldedGroup, Group, Groups, LeftGroup
-from bot.core.folds.fold_values import FOLD_KINDS
+from bot.core.folds.fold_values import FOLD_KINDS, Price
 from bot.core.values.planned import Model, PlannedCell, Target
 from bot.core.values.snapshot import Cell, CellKey, Dispatch, Failure
 from bot.measurement.folds.attempts import Attempt
+from bot.measurement.folds.checking import together
 from bot.measurement.folds.searching import Kept, kind_of, permitted, search
 
 PLANNED = PlannedCell(Model("m", "", "", "", 0), Target("t", "llvm-cpu"))
@@ -263,3 +264,31 @@ def test_whatever_the_compiler_does_the_artifact_gets_no_larger_and_each_group_i
     assert all(not spoken.isdisjoint(group) for group in every), "a group of which nothing is said"
     assert all(kind in FOLD_KINDS and why and "\n" not in why for kind, why in left.values())
     assert search(made.found, made.attempt, banned) == kept
+
+
+COSTS: dict[Group, float] = {("a", "b"): 0.004, ("c", "d"): 0.006, ("e", "f"): 0.009}
+
+
+@pytest.mark.parametrize(
+    ("max_slowdown", "kept"),
+    [
+        (0.03, [("a", "b"), ("c", "d"), ("e", "f")]),
+        (0.01, [("a", "b"), ("c", "d")]),
+        (0.005, [("a", "b")]),
+        (0.001, []),
+    ],
+)
+def test_groups_that_are_cheap_alone_are_dropped_until_they_are_cheap_together(
+    max_slowdown: float, kept: list[Group]
+) -> None:
+    code = dict.fromkeys("abcdef", 1_000)
+    world = World(code, found_of(list(code)))
+
+    def price(attempt: Attempt) -> Price:
+        ratio = 1 + sum((COSTS[group] for group in attempt.groups), 0.0)
+        return Price(100, round(100 * ratio), 12, ratio, ratio, ratio)
+
+    cheap = [(1 + cost, group) for group, cost in COSTS.items()]
+    attempt, dropped, told = together(cheap, world.attempt, price, max_slowdown)
+    assert list(attempt.groups) == kept and sorted([*kept, *dropped]) == sorted(COSTS)
+    assert isinstance(told, str) is (not kept)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bot.compiler.compiling import Source, artifact_of
-from bot.compiler.folding import Group
+from bot.compiler.folding import Group, Groups
 from bot.core.folds.fold_values import FOLD_KINDS, LeftFamily, Price
 from bot.core.values.planned import LIFTED_LIMIT_FLAG
 from bot.errors import MalformedBinary
@@ -123,30 +123,57 @@ def affordable(
     price = bench.price(one.kept)
     if isinstance(price, str) or within(price, max_slowdown):
         return one.kept, (), price
-    cheap: list[Group] = []
+    cheap: list[Cheap] = []
     left: list[LeftFamily] = []
     for group in one.kept.groups:
         parts, why = _affordable_parts(bench, one.attempts, group, one.groups.elements, max_slowdown)
         cheap += parts
-        if dear := tuple(name for name in group if not any(name in part for part in parts)):
-            left.append(LeftFamily(kind_of(one.groups, group) or FOLD_KINDS[-1], dear, why))
-    kept = one.attempts.at(cheap)
-    return kept, tuple(left), bench.price(kept) if cheap else "nothing is left that is worth its price"
+        if dear := tuple(name for name in group if not any(name in part for _, part in parts)):
+            left.append(_left(one.groups, dear, why))
+    kept, dropped, price = together(cheap, one.attempts.at, bench.price, max_slowdown)
+    return kept, (*left, *(_left(one.groups, group, _DEAR_TOGETHER) for group in dropped)), price
+
+
+Cheap = tuple[float, Group]
+"""The ratio that was measured for a group alone, and the group."""
+_DEAR_TOGETHER = "alone it is worth its price, beside the other groups it is not"
+
+
+def together(
+    cheap: Sequence[Cheap],
+    attempt: Callable[[Sequence[Group]], Attempt],
+    price: Callable[[Attempt], Price | str],
+    max_slowdown: float,
+) -> tuple[Attempt, list[Group], Price | str]:
+    """As many of the groups as are worth their price together, the dearest dropped first; those, and the price."""
+    left = sorted(cheap)
+    dropped: list[Group] = []
+    while left:
+        kept = attempt([group for _, group in left])
+        told = price(kept)
+        if not isinstance(told, str) and within(told, max_slowdown):
+            return kept, dropped, told
+        dropped.append(left.pop()[1])
+    return attempt(()), dropped, "nothing is left that is worth its price"
+
+
+def _left(found: Groups, group: Group, why: str) -> LeftFamily:
+    return LeftFamily(kind_of(found, group) or FOLD_KINDS[-1], group, why)
 
 
 def _affordable_parts(
     bench: Bench, attempts: Attempts, group: Group, elements: Mapping[str, int], max_slowdown: float
-) -> tuple[list[Group], str]:
+) -> tuple[list[Cheap], str]:
     """The group, or the half of it by size that is worth its price; and what is said of the rest."""
     told = bench.price(attempts.at([group]))
     if not isinstance(told, str) and within(told, max_slowdown):
-        return [group], ""
-    found = []
+        return [(told.ratio, group)], ""
+    found: list[Cheap] = []
     for half in halves(group, elements):
         alone, apart = attempts.at([half]), attempts.at(())
         price = bench.price(alone) if is_smaller(alone, apart) else ""
         if not isinstance(price, str) and within(price, max_slowdown):
-            found.append(half)
+            found.append((price.ratio, half))
     return found, _too_dear(told, max_slowdown)
 
 
