@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
+from bot.errors import TemplateError
 from bot.render.text.environment import templates_dir
 
 CHARTS = ("chart", "treemap")
@@ -26,15 +27,29 @@ def vendored(name: str) -> str:
 
 
 def script_elements(scripts: Sequence[str]) -> Markup:
-    """The scripts as elements of a page; raises ValueError for one that would end its element itself."""
-    for text in scripts:
-        if "</script" in text.lower() or "<!--" in text:
-            raise ValueError("a script that cannot stand inside a page")
-    elements = "\n".join(f"<script>{text}</script>" for text in scripts)
-    return Markup(elements)  # noqa: S704 - text of ours and of the vendored library, and it cannot end its element
+    """The scripts as elements of a page; raises TemplateError for one that would end its element itself."""
+    return _elements(scripts, "<script>", "</script>")
 
 
-def script_sources(scripts: Sequence[str]) -> str:
-    """The value of `script-src` that allows these scripts alone (CSP level 3, hash sources)."""
-    digests = (hashlib.sha256(text.encode()).digest() for text in scripts)
+def library_elements(scripts: Sequence[str]) -> Markup:
+    """The same as text that is not run: a script may do that when it needs it."""
+    return _elements(scripts, '<script type="text/plain" class="library">', "</script>")
+
+
+def style_element(style: str) -> Markup:
+    """The style as an element of a page; raises TemplateError for one that would end its element itself."""
+    return _elements([style], "<style>", "</style>")
+
+
+def sources(texts: Sequence[str]) -> str:
+    """The value of `script-src` or `style-src` that allows these texts alone (CSP level 3, hash sources)."""
+    digests = (hashlib.sha256(text.encode()).digest() for text in texts)
     return " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
+
+
+def _elements(texts: Sequence[str], begin: str, end: str) -> Markup:
+    for text in texts:
+        if end[:-1] in text.lower() or "<!--" in text:
+            raise TemplateError(f"holds {end!r} or the beginning of a comment: it cannot stand inside a page")
+    elements = "\n".join(f"{begin}{text}{end}" for text in texts)
+    return Markup(elements)  # noqa: S704 - text of ours, of the user's templates or of the vendored library

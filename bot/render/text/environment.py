@@ -162,7 +162,7 @@ def load(name: str, user_dir: Path | None) -> jinja2.Template:
     if user_dir is not None and not user_dir.is_dir():
         raise TemplateError("is no directory", where=str(user_dir), hint="name a directory of templates")
     try:
-        return _environment(user_dir, markdown=not name.startswith("report.html")).get_template(name)
+        return _environment(user_dir, markdown=not name.endswith(".html.j2")).get_template(name)
     except jinja2.TemplateSyntaxError as error:
         where = f"{error.filename or error.name}:{error.lineno}"
         raise TemplateError(f"template does not parse: {error.message}", where=where) from None
@@ -170,6 +170,21 @@ def load(name: str, user_dir: Path | None) -> jinja2.Template:
         raise TemplateError(
             f"template cannot be read: {error}", where=f"{user_dir or templates_dir()}/{name}"
         ) from None
+
+
+def asset(name: str, user_dir: Path | None) -> str:
+    """A style or script as it stands in a page: the user's before the default one; no template, and not escaped.
+
+    Raises:
+        TemplateError: there is none, or it cannot be read.
+    """
+    searched = [path for path in (user_dir, templates_dir()) if path is not None]
+    found = next((path / name for path in searched if (path / name).is_file()), searched[-1] / name)
+    try:
+        text = found.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise TemplateError(f"cannot be read: {error}", where=str(found)) from None
+    return _BLANK_LINES.sub("\n\n", text).strip()  # as `drawn` leaves it: pages tell its digest
 
 
 def draw(template: jinja2.Template, **values: Any) -> str:

@@ -1,0 +1,58 @@
+"use strict";
+// Tables of class `sortable`: a click on a header sorts. Headers become buttons when their table is first to be seen.
+
+const NUMBER = /[+−-]?\d[\d,]*(?:\.\d+)?/;
+
+/** Base and head of a cell like `50,438 → 83,990 B`; both the same where it has one number, null where it has none. */
+function sidesOf(cell) {
+  const numbers = cell.textContent.split("→").map((part) => part.match(NUMBER)?.[0] ?? null);
+  const values = numbers.map((text) => (text === null ? null : Number(text.replaceAll(",", "").replace("−", "-"))));
+  return values.length > 1 ? [values[0], values[1]] : [values[0], values[0]];
+}
+
+/** What a column is sorted by: the head's number where its header says that it has numbers, its text elsewhere. */
+function keyOf(cell, isNumber) {
+  if (!cell) return null;
+  return isNumber ? sidesOf(cell)[1] : cell.textContent;
+}
+
+/** Numbers by size, texts as people do (`dispatch_9` before `dispatch_10`); what has neither comes last either way. */
+function compared(left, right, sign) {
+  if (left === null || right === null) return (left === null) - (right === null);
+  return sign * (typeof left === "number" ? left - right : left.localeCompare(right, "en", { numeric: true }));
+}
+
+/** Sorts the table by the header's column: numbers begin with the largest; the next click turns it round. */
+function sortBy(header) {
+  const table = header.closest("table");
+  const isNumber = header.classList.contains("n");
+  const before = header.getAttribute("aria-sort");
+  const ascends = before ? before === "descending" : !isNumber;
+  for (const other of header.parentElement.cells) other.removeAttribute("aria-sort");
+  header.setAttribute("aria-sort", ascends ? "ascending" : "descending");
+  const keyed = [...table.tBodies[0].rows].map((row) => [keyOf(row.cells[header.cellIndex], isNumber), row]);
+  keyed.sort((one, other) => compared(one[0], other[0], ascends ? 1 : -1));
+  table.tBodies[0].append(...keyed.map(([, row]) => row));
+}
+
+/** Makes the headers of the tables that stand in the element, and in no closed part of it, buttons. */
+function makeSortable(element) {
+  for (const table of element.querySelectorAll("table.sortable:not(.ready)")) {
+    if (table.closest("details:not([open])")) continue;
+    table.classList.add("ready");
+    for (const header of table.tHead.rows[0].cells) {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.append(...header.childNodes);
+      if (button.textContent) header.append(button);
+    }
+  }
+}
+
+document.addEventListener("click", (event) => {
+  const header = event.target.closest("th button")?.closest("th");
+  if (header) sortBy(header);
+});
+document.addEventListener("toggle", (event) => event.target.open && makeSortable(event.target), true);
+// Nothing is done while the page is loading.
+addEventListener("load", () => requestIdleCallback(() => makeSortable(document.body)));
