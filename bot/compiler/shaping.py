@@ -1,6 +1,6 @@
 """A model whose dynamic dimensions are constrained, as a model of its own.
 
-It is made by `shape_worker`, beside the bindings of the compiler that is to compile it; what that answers is checked here.
+`shape_worker` makes it, beside the bindings of the compiler that is to compile it; its answers are checked here.
 """
 
 from __future__ import annotations

@@ -23,24 +23,26 @@ class Static(Record, frozen=True, tag_field="kind", tag="static"):
 
 
 class Range(Record, frozen=True, tag_field="kind", tag="range"):
-    """Sizes from `min` to `max`, both included. Raises ValueError where there is none."""
+    """Sizes from `min` to `max`, both included."""
 
     min: Size
     max: Size
 
     def __post_init__(self) -> None:
+        """Raise ValueError where there is no such size."""
         if self.min > self.max:
             raise ValueError(f"min {self.min} is above max {self.max}")
 
 
 class Divisible(Record, frozen=True, tag_field="kind", tag="divisible"):
-    """Multiples of `by` from `min` to `max`, which are such. Raises ValueError where they are not."""
+    """Multiples of `by` from `min` to `max`, which are such themselves."""
 
     by: Size
     min: Size
     max: Size
 
     def __post_init__(self) -> None:
+        """Raise ValueError where one of them is none."""
         if self.min > self.max:
             raise ValueError(f"min {self.min} is above max {self.max}")
         for name, value in (("min", self.min), ("max", self.max)):

@@ -3,14 +3,15 @@
 A stand-alone script (`python shape_worker.py WHEEL_ROOT`) that answers all that `bot/readers/ir_worker/ir_worker.py`
 does, and beside that, one JSON object per line:
 
-    {"op": "constrain", "model": PATH, "out": PATH, "constraint": CONSTRAINT, "dimensions": [[input, dimension]] or null}
+    {"op": "constrain", "model": PATH, "out": PATH, "constraint": CONSTRAINT,
+     "dimensions": [[input, dimension]] or null}
         → {"dimensions": [[input, dimension]], "refused": null}: `out` has the model, verified, with these constrained
         → {"dimensions": [], "refused": "one line"} where that cannot be said of this model; there is no `out` then
 
 CONSTRAINT is `{"kind": "dynamic"}` (the very bytes of the model), `{"kind": "static", "size"}`,
 `{"kind": "range", "min", "max"}` or `{"kind": "divisible", "by", "min", "max"}`. Inputs and dimensions count from 0;
 without `dimensions` all that are dynamic are constrained, each for itself: that two of them are one is nothing that a
-constraint says.
+constraint says. The results of a static model have the types that they had where the operations are builtin ones.
 """
 
 from __future__ import annotations
