@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bot.core.codec.json_text import canonical, converted, decoded
-from bot.core.constraint import Constraint, Divisible, Dynamic, Range, Static
+from bot.core.codec.json_text import canonical, decoded
+from bot.core.constraint import Constraint, Divisible, Dynamic, Range, Static, constraint_of
 from bot.errors import InputError
 
 
@@ -20,7 +20,7 @@ from bot.errors import InputError
     ],
 )
 def test_each_kind_is_read_and_written(plain: dict[str, object], value: Constraint) -> None:
-    assert converted(plain, Constraint, "experiment") == value
+    assert constraint_of(plain, "experiment") == value
     assert decoded(canonical(value), dict[str, object], "experiment") == plain
 
 
@@ -42,5 +42,5 @@ def test_each_kind_is_read_and_written(plain: dict[str, object], value: Constrai
 )
 def test_what_cannot_be_said_is_one_line(plain: dict[str, object], what: str) -> None:
     with pytest.raises(InputError) as refused:
-        converted(plain, Constraint, "experiment")
+        constraint_of(plain, "experiment")
     assert what in str(refused.value) and "\n" not in str(refused.value)

@@ -24,7 +24,24 @@ MODELS = ROOT / "configs/models"
 BERT, TWIN = "bert_l4_f32_dyn", "bert_l4_f32_s128"
 LENGTH = {BERT: [(0, 1), (1, 1)], "gpt2_f32_dyn": [(0, 1)], "tinyllama_l4_f32_dyn": [(0, 1)]}
 """Of each dynamic model, where the length of its sequence is: its one symbolic dimension; the batch is 1."""
-CONSTRAINTS = {"range": Range(16, 512), "divisible": Divisible(16, 16, 512), "static": Static(DYNAMIC_SIZES[0])}
+CONSTRAINTS: dict[str, Constraint] = {
+    "range": Range(16, 512),
+    "divisible": Divisible(16, 16, 512),
+    "static": Static(DYNAMIC_SIZES[0]),
+}
+
+VECTOR_LOAD = b"ld.global.nc.v4."
+PRODUCT = """
+func.func @main(%a: tensor<?x64xf32>, %b: tensor<64x64xf32>) -> tensor<?x64xf32> {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %n = tensor.dim %a, %c0 : tensor<?x64xf32>
+  %empty = tensor.empty(%n) : tensor<?x64xf32>
+  %sum = linalg.fill ins(%zero : f32) outs(%empty : tensor<?x64xf32>) -> tensor<?x64xf32>
+  %0 = linalg.matmul ins(%a, %b : tensor<?x64xf32>, tensor<64x64xf32>) outs(%sum : tensor<?x64xf32>) -> tensor<?x64xf32>
+  return %0 : tensor<?x64xf32>
+}
+"""
 
 
 @pytest.fixture(scope="module")
@@ -88,3 +105,16 @@ def test_outputs_stay_where_the_constraint_is_kept(
         told = runner.outputs_equal(before, after)
         assert told.equal, (name, told)
         assert f"dynamic dimensions of {DYNAMIC_SIZES[0]}" in told.equal_note, told
+
+
+def test_the_code_generator_of_a_gpu_makes_use_of_divisibility(
+    programs: SmallPrograms, bindings: Bindings, tmp_path: Path
+) -> None:
+    model = tmp_path / "product.mlir"
+    model.write_text(PRODUCT, encoding="utf-8")
+    code = {}
+    for name in ("range", "divisible"):
+        out = tmp_path / f"{name}.mlir"
+        assert constrained(bindings, model, CONSTRAINTS[name], out) == ((0, 0),)
+        code[name] = programs.artifact(name, out.read_text(encoding="utf-8"), "cuda").read_bytes()
+    assert VECTOR_LOAD not in code["range"] and VECTOR_LOAD in code["divisible"]

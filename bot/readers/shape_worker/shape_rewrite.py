@@ -8,7 +8,6 @@ the compiler does that by itself. Neither changes what comes out for inputs that
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -26,10 +25,10 @@ _REFINE = "builtin.module(torch-shape-refinement-pipeline,torch-refine-public-re
 
 
 class Rewriter:
-    """Constrains inputs of one function of a module."""
+    """Constrains inputs of one function of a module, with the bindings `ir` and `passmanager`."""
 
-    def __init__(self, ir: Any, module: Any, function: Any) -> None:
-        self._ir, self._module, self._function = ir, module, function
+    def __init__(self, ir: Any, passes: Any, module: Any, function: Any) -> None:
+        self._ir, self._passes, self._module, self._function = ir, passes, module, function
 
     def constrain(self, inputs: Sequence[Input], constraint: dict[str, Any]) -> None:
         """Do it in place; raises Refused where the compiler does not take what came of it."""
@@ -79,7 +78,7 @@ class Rewriter:
         """The sizes reach the results; a cast that an operation is left with becomes one that every release lowers."""
         ir, module = self._ir, self._module
         with module.context:
-            importlib.import_module("iree.compiler.passmanager").PassManager.parse(_REFINE).run(module.operation)
+            self._passes.PassManager.parse(_REFINE).run(module.operation)
         for cast in collect(ir, module, {_TORCH_CAST}):
             before, after = shape_of(str(cast.operands[0].type)), shape_of(str(cast.results[0].type))
             if before is not None and after is not None:

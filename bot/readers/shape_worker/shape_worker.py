@@ -16,6 +16,7 @@ constraint says. The results of a static model have the types that they had wher
 
 from __future__ import annotations
 
+import importlib
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,6 +40,7 @@ class Shaper(ir_worker.Worker):
 
     def __init__(self, ir: Any) -> None:
         super().__init__(ir)
+        self._passes = importlib.import_module("iree.compiler.passmanager")
         self.answers.update(constrain=self.constrain)
 
     def constrain(self, request: Answer) -> Answer:
@@ -50,7 +52,7 @@ class Shaper(ir_worker.Worker):
             function, inputs = entry(self.ir, module)
             inputs = chosen(inputs, request["dimensions"])
             if constraint["kind"] != "dynamic":
-                Rewriter(self.ir, module, function).constrain(inputs, constraint)
+                Rewriter(self.ir, self._passes, module, function).constrain(inputs, constraint)
                 text = f"{module.operation.get_asm(enable_debug_info=True)}\n".encode()
         except Refused as error:
             return {"dimensions": [], "refused": str(error)}
