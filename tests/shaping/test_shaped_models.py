@@ -89,7 +89,9 @@ def test_a_fixed_length_gives_the_artifact_of_the_static_export(
 def test_a_fixed_length_leaves_no_dimension_dynamic(
     programs: SmallPrograms, bindings: Bindings, tmp_path: Path, name: str
 ) -> None:
-    fixed = programs.interface(f"{name}.fixed", shaped(bindings, tmp_path, name, Static(32)))
+    text = shaped(bindings, tmp_path, name, Static(32))
+    assert re.search(r"@main\(.*!torch\.vtensor<\[1,32\],si32>.* -> !torch\.vtensor<\[1,32,\d+\],f32>", text)
+    fixed = programs.interface(f"{name}.fixed", text)
     flow = (programs.home / f"{name}.fixed.here.mlir").read_text(encoding="utf-8")
     assert fixed.functions and "?" not in flow
 

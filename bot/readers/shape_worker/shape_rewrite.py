@@ -80,14 +80,21 @@ class Rewriter:
         with module.context:
             self._passes.PassManager.parse(_REFINE).run(module.operation)
         for cast in collect(ir, module, {_TORCH_CAST}):
-            before, after = shape_of(str(cast.operands[0].type)), shape_of(str(cast.results[0].type))
-            if before is not None and after is not None:
-                with module.context, ir.InsertionPoint(cast), cast.location:
-                    tensor = self._make(_TO_BUILTIN, before.builtin, cast.operands[0])
-                    wide = self._make(_BUILTIN_CAST, replace(after, element=before.element).builtin, tensor)
-                    cast.results[0].replace_all_uses_with(self._make(_FROM_BUILTIN, after.text, wide))
+            if next(iter(cast.results[0].uses), None) is None:
                 cast.erase()
+            else:
+                self._lower(cast)
         module.operation.verify()
+
+    def _lower(self, cast: Any) -> None:
+        """Put a builtin cast in place of torch's, where both types are known."""
+        before, after = shape_of(str(cast.operands[0].type)), shape_of(str(cast.results[0].type))
+        if before is not None and after is not None:
+            with self._module.context, self._ir.InsertionPoint(cast), cast.location:
+                tensor = self._make(_TO_BUILTIN, before.builtin, cast.operands[0])
+                wide = self._make(_BUILTIN_CAST, replace(after, element=before.element).builtin, tensor)
+                cast.results[0].replace_all_uses_with(self._make(_FROM_BUILTIN, after.text, wide))
+            cast.erase()
 
     def _make(self, name: str, type_text: str, *operands: Any, **attributes: Any) -> Any:
         """The result of a new operation."""
@@ -111,4 +118,5 @@ def _put_between(value: Any, last: Any, made: Sequence[Any]) -> None:
 
 
 def _told(error: Any) -> str:
-    return "; ".join(str(one.message) for one in error.error_diagnostics[:3])[:400]
+    said = "; ".join(str(one.message) for one in error.error_diagnostics[:3]) or str(error)
+    return " ".join(said.split())[:400]
