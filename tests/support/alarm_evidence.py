@@ -185,9 +185,11 @@ def lines(cells: Mapping[tuple[str, str], int], found: Sequence[Alarm]) -> Itera
     head = ["kind", "comparison", "cells", "fail", "warn", "true", "false", "not judged"]
     yield from (*table(head, rows, left=2), "")
     for answer in ("false", "not judged"):
+        alike: dict[tuple[str, str], list[str]] = {}
         for one in (one for one in found if one.answer == answer):
-            where = f"{plain(one.comparison)}, `{one.cell}`"
-            yield f"- {answer}: {where}: {one.level}, {plain(one.what)}; {plain(one.said)}"
+            said = f"{one.level}, {plain(one.what)}; {plain(one.said)}"
+            alike.setdefault((plain(one.comparison), said), []).append(f"`{one.cell}`")
+        yield from (f"- {answer}: {where}, {', '.join(names)}: {said}" for (where, said), names in alike.items())
 
 
 def alarms(work: Work) -> Section:
