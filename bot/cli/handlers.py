@@ -15,6 +15,8 @@ from bot.cli.showing import TerminalShow, for_log
 from bot.commands.compare import compare
 from bot.commands.fold import fold
 from bot.commands.goldens import goldens
+from bot.commands.history.bisect import bisect
+from bot.commands.history.bounds import Asked, require_one
 from bot.commands.measure import measure
 from bot.commands.pin_report import pin_report
 from bot.commands.report import report
@@ -35,6 +37,7 @@ from bot.inputs.config import chosen_config
 from bot.measurement.cache_limit import limit_of_environment, limited
 from bot.measurement.naming import named_file
 from bot.measurement.prepare import Request, require_writable
+from bot.render.terminal.bisect_text import bisect_lines
 from bot.system.files import sweep_temporary, write_atomically
 from bot.system.processes import Cancel
 
@@ -97,6 +100,15 @@ def _measure(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) 
 def _calibrate(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> None:
     request = _request(arguments, {"head": arguments.compiler}, show)
     print(for_log("\n".join(calibrate(request, arguments.runs, show, cancel))))
+
+
+def _bisect(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> None:
+    arguments.model, arguments.target = [arguments.model], [arguments.target]
+    ends = (arguments.good, arguments.bad) if arguments.stored else map(named_file, (arguments.good, arguments.bad))
+    how = (arguments.limit, arguments.change, tuple(arguments.among), arguments.stored)
+    told = bisect(Asked(arguments.metric, *ends, *how), _request(arguments, {}, show), show, cancel)
+    print(for_log(canonical(told).decode() if arguments.format == "json" else "\n".join(bisect_lines(told))))
+    require_one(told)
 
 
 def _merge(arguments: argparse.Namespace, show: TerminalShow, _cancel: Cancel) -> None:
@@ -178,6 +190,7 @@ HANDLERS: dict[str, Callable[[argparse.Namespace, TerminalShow, Cancel], int | N
     "pin-report": _pin_report,
     "measure": _measure,
     "calibrate": _calibrate,
+    "bisect": _bisect,
     "merge": _merge,
     "report": _report,
     "goldens": _goldens,
