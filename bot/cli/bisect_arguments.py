@@ -11,8 +11,8 @@ from bot.cli.shared_options import SHORT_NAMES, add_config, add_format, add_out,
 
 def bisect(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        f"{parser.description}. Bad is a value above the limit: without --limit and --change, one that is nearer to BAD's "
-        "than to GOOD's. Between two releases all that are offered are candidates, between two wheels those of their "
+        f"{parser.description}. Bad is a value above the limit: without --limit and --change, one that is nearer "
+        "to BAD's than to GOOD's. Between two releases all that are offered are candidates, between two wheels those of their "
         "directory. What cannot be measured is skipped."
     )
     parser.add_argument("good", type=spec, metavar="GOOD", help="a SPEC, or with --stored a commit: here it is good")
@@ -38,9 +38,22 @@ def bisect(parser: argparse.ArgumentParser) -> None:
     add_out(parser, "bisect.json and the report of the step")
 
 
+def ratchet(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        f"{parser.description}: text for a commit message, and below it a patch for `git apply`. No limit gets looser, "
+        "and none is changed for which a cell is not measured or not deterministic: these are listed."
+    )
+    about = "what is measured now: a snapshot, or the report.json or directory of a compare, of which it is the head"
+    parser.add_argument("measured", type=path, metavar="FILE", help=about)
+    about = "what stays above the largest value (default: %(default)s)"
+    parser.add_argument("--headroom", type=spec, default="0%", metavar="PERCENT", help=about)
+    add_config(parser)
+    parser.add_argument("--out", type=path, metavar="FILE", help="where to write it (default: standard output)")
+
+
 def replay(parser: argparse.ArgumentParser) -> None:
     about = (
-        "measure nothing, but hold these against the configuration's thresholds, each against the one before: snapshots "
+        "measure nothing, but hold each of these against the one before, by the configuration's thresholds: snapshots "
         "in their order, or one history.json"
     )
     parser.add_argument("--replay", type=path, nargs="+", default=[], metavar="FILE", help=about)

@@ -72,6 +72,11 @@ COMMANDS: dict[str, Command] = {
         "--model mobilenet_v1_f32_224 --target x86_64 --limit 64KiB --among 'nightly/*.json' a.json b.json",
         bisect_arguments.bisect,
     ),
+    "ratchet": Command(
+        "print a patch that makes the limits of the configuration as tight as what is measured",
+        "out/head.json --config code-size.yml --headroom 2% --out limits.patch",
+        bisect_arguments.ratchet,
+    ),
     "merge": Command("join the snapshots of shards", "part-1.json part-2.json --out head.json", arguments.merge),
     "report": Command("compare two snapshots", "--base base.json --head head.json --out out", arguments.report),
     "goldens": Command(

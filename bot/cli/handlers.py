@@ -17,6 +17,7 @@ from bot.commands.fold import fold
 from bot.commands.goldens import goldens
 from bot.commands.history.bisect import bisect
 from bot.commands.history.bounds import Asked, require_one
+from bot.commands.history.ratchet import ratchet
 from bot.commands.measure import measure
 from bot.commands.pin_report import pin_report
 from bot.commands.report import report
@@ -104,11 +105,27 @@ def _calibrate(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel
 
 def _bisect(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> None:
     arguments.model, arguments.target = [arguments.model], [arguments.target]
-    ends = (arguments.good, arguments.bad) if arguments.stored else map(named_file, (arguments.good, arguments.bad))
+    good, bad = (end if arguments.stored else named_file(end) for end in (arguments.good, arguments.bad))
     how = (arguments.limit, arguments.change, tuple(arguments.among), arguments.stored)
-    told = bisect(Asked(arguments.metric, *ends, *how), _request(arguments, {}, show), show, cancel)
+    told = bisect(Asked(arguments.metric, good, bad, *how), _request(arguments, {}, show), show, cancel)
     print(for_log(canonical(told).decode() if arguments.format == "json" else "\n".join(bisect_lines(told))))
     require_one(told)
+
+
+def _ratchet(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> None:
+    if arguments.out:
+        require_writable(arguments.out.parent)
+    request = Request(config=chosen_config(arguments.config, show.say))
+    _patch(ratchet(request, arguments.measured, arguments.headroom, cancel), arguments.out, show)
+
+
+def _patch(text: str, out: Path | None, show: TerminalShow) -> None:
+    if out is None:
+        sys.stdout.buffer.write(for_log(text).encode())
+        sys.stdout.flush()
+    else:
+        write_atomically(out, text.encode())
+        show.say(f"wrote {out}")
 
 
 def _merge(arguments: argparse.Namespace, show: TerminalShow, _cancel: Cancel) -> None:
@@ -126,12 +143,7 @@ def _goldens(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) 
     if out:
         require_writable(out.parent)
     text = goldens(_request(arguments, {"base": arguments.base, "head": arguments.head}, show), show, cancel)
-    if out is None:
-        sys.stdout.buffer.write(for_log(text).encode())
-        sys.stdout.flush()
-    else:
-        write_atomically(out, text.encode())
-        show.say(f"wrote {out}")
+    _patch(text, out, show)
 
 
 def _fold(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> None:
@@ -191,6 +203,7 @@ HANDLERS: dict[str, Callable[[argparse.Namespace, TerminalShow, Cancel], int | N
     "measure": _measure,
     "calibrate": _calibrate,
     "bisect": _bisect,
+    "ratchet": _ratchet,
     "merge": _merge,
     "report": _report,
     "goldens": _goldens,
