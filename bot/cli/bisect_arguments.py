@@ -5,15 +5,15 @@ from __future__ import annotations
 
 import argparse
 
-from bot.cli.argument_types import path, spec
+from bot.cli.argument_types import count, path, spec
 from bot.cli.shared_options import SHORT_NAMES, add_config, add_format, add_out, add_work
 
 
 def bisect(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         f"{parser.description}. Bad is a value above the limit: without --limit and --change, one that is nearer "
-        "to BAD's than to GOOD's. Between two releases all that are offered are candidates, between two wheels those of their "
-        "directory. What cannot be measured is skipped."
+        "to BAD's than to GOOD's. Between two releases all that are offered are candidates, between two wheels those "
+        "of their directory. What cannot be measured is skipped."
     )
     parser.add_argument("good", type=spec, metavar="GOOD", help="a SPEC, or with --stored a commit: here it is good")
     parser.add_argument("bad", type=spec, metavar="BAD", help="likewise: here it is bad")
@@ -51,11 +51,11 @@ def ratchet(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=path, metavar="FILE", help="where to write it (default: standard output)")
 
 
-def replay(parser: argparse.ArgumentParser) -> None:
+def replay(parser: argparse.ArgumentParser, other: argparse._MutuallyExclusiveGroup) -> None:
     about = (
         "measure nothing, but hold each of these against the one before, by the configuration's thresholds: snapshots "
         "in their order, or one history.json"
     )
-    parser.add_argument("--replay", type=path, nargs="+", default=[], metavar="FILE", help=about)
+    other.add_argument("--replay", type=path, nargs="+", default=[], metavar="FILE", help=about)
     about = "with --replay: tell for each rule the smallest level that alarms in so many of the steps at most"
-    parser.add_argument("--alarms", type=int, default=None, metavar="N", help=about)
+    parser.add_argument("--alarms", type=count, metavar="N", help=about)

@@ -61,8 +61,9 @@ COMMANDS: dict[str, Command] = {
         "measure one side into a snapshot", "--compiler 3.13.0 --out head.json --shard 1/4", arguments.measure
     ),
     "calibrate": Command(
-        "measure how much compile time and memory vary here",
-        "--compiler 3.13.0 --model 'mobilenet*' --target vmvx --runs 10",
+        "measure how much compile time and memory vary here, or replay changes against thresholds",
+        "--compiler 3.13.0 --model 'mobilenet*' --target vmvx --runs 10\n"
+        "--replay nightly/*.json --config code-size.yml --alarms 1",
         arguments.calibrate,
     ),
     "bisect": Command(

@@ -18,6 +18,7 @@ from bot.commands.goldens import goldens
 from bot.commands.history.bisect import bisect
 from bot.commands.history.bounds import Asked, require_one
 from bot.commands.history.ratchet import ratchet
+from bot.commands.history.replay import replay
 from bot.commands.measure import measure
 from bot.commands.pin_report import pin_report
 from bot.commands.report import report
@@ -99,6 +100,10 @@ def _measure(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) 
 
 
 def _calibrate(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> None:
+    if arguments.replay:
+        told = replay(_selected(arguments, show), arguments.replay, arguments.alarms, show.say)
+        print(for_log("\n".join(told)))
+        return
     request = _request(arguments, {"head": arguments.compiler}, show)
     print(for_log("\n".join(calibrate(request, arguments.runs, show, cancel))))
 

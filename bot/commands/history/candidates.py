@@ -59,7 +59,7 @@ def row_of(good: str, bad: str, among: Sequence[str], places: Places, cancel: Ca
         among = (str(Path(good).parent),)
     if not among:
         raise UsageError("nothing says what lies between the two", where=f"{good} and {bad}", hint=_AMONG)
-    return _cut(good, bad, [spec for place in among for spec in _expanded(place)], backward=backward)
+    return _cut(good, bad, [spec for place in among for spec in expanded(place)], backward=backward)
 
 
 def _cut(good: str, bad: str, specs: list[str], *, backward: bool) -> Row:
@@ -102,8 +102,8 @@ def _version(spec: str) -> Version | None:
         return None
 
 
-def _expanded(place: str) -> list[str]:
-    """The SPECs that one `--among` stands for, in their order."""
+def expanded(place: str) -> list[str]:
+    """The SPECs that a word of the command line stands for, in their order; raises UsageError for none."""
     path = Path(place).expanduser()
     if path.is_dir():
         found = _wheels(path) or [str(one) for one in sorted(path.glob("*.json"), key=_natural)]
@@ -114,7 +114,7 @@ def _expanded(place: str) -> list[str]:
         return [str(path) if path.exists() else place]
     matched = sorted(map(Path, glob.glob(str(path), recursive=True)), key=_natural)
     if not matched:
-        raise UsageError("is no release, file or directory, and matches none", where=f"--among {place}", hint=_AMONG)
+        raise UsageError("is no release, file or directory, and matches none", where=place, hint=_AMONG)
     wheels = [one for one in matched if _is_wheel(one.name)]
     return _by_version(wheels) if wheels and not is_snapshot(matched[0].name) else [str(one) for one in matched]
 
