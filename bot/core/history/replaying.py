@@ -16,22 +16,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Annotated
 
 import msgspec
-from packaging.version import Version
 
 from bot.core.codec.json_text import decoded, require_schema
 from bot.core.metrics import METRIC_BY_ID, Unit
 from bot.core.record import Count, Name
 from bot.core.rules.delta import diff
 from bot.core.rules.policy import Ratio, Rule, judge
-from bot.core.rules.spec import release_in
-from bot.core.values.snapshot import Cell, CellKey, CompilerInfo, Snapshot, SourceInfo, Status
+from bot.core.values.snapshot import STATUSES, Cell, CellKey, CompilerInfo, Snapshot, SourceInfo
 from bot.core.values.verdict import Finding, Level, VerdictStatus
 from bot.core.values.verdict import Status as Weight
 from bot.errors import InputError
 
 HISTORY_SCHEMA = "code-size-history/1"
+UNMEASURED = "unmeasured"
+"""The status of a point without a cell: its release could not be had, or does not have it."""
 LEVELS: tuple[Level, ...] = ("fail", "warn")
 _HINT = "give the history.json of: code-size-bot history --out DIR"
 Side = tuple[str, Snapshot]
@@ -44,7 +45,7 @@ class Point(msgspec.Struct, frozen=True):
     compiler: Name
     model: Name
     target: Name
-    status: Status
+    status: Annotated[str, msgspec.Meta(pattern=rf"\A({'|'.join(STATUSES)}|{UNMEASURED})\Z")]
     metrics: Mapping[str, Count | None]
 
 
@@ -98,7 +99,7 @@ class Least:
 
 
 def sides_of(text: bytes, where: str) -> list[Side]:
-    """The sides of a `history.json`, releases by their version; raises InputError, UnicodeDecodeError."""
+    """The sides of a `history.json`, in the order of its points; raises InputError, UnicodeDecodeError."""
     require_schema(text, HISTORY_SCHEMA, "history", where, _HINT)
     points = decoded(text, Points, where, _HINT, "history").points
     cells: dict[str, dict[CellKey, Cell]] = {}
@@ -108,15 +109,10 @@ def sides_of(text: bytes, where: str) -> list[Side]:
             raise InputError(f"unknown metric {min(unknown)[:60]!r}", where=at, hint=_HINT)
         if key in cells.setdefault(point.compiler, {}):
             raise InputError(f"{key} stands there twice for {point.compiler}", where=at, hint=_HINT)
-        cells[point.compiler][key] = Cell(key, point.status, point.metrics)
+        if point.status != UNMEASURED:
+            cells[point.compiler][key] = Cell(key, point.status, point.metrics)
     keys = {CellKey(point.model, point.target) for point in points}
-    return [(name, _side(name, cells[name], keys)) for name in _in_order(list(cells))]
-
-
-def _in_order(names: list[str]) -> list[str]:
-    """By version where all are releases, else as they stand."""
-    releases = {name: release_in(name) for name in names}
-    return names if None in releases.values() else sorted(names, key=lambda name: Version(releases[name] or ""))
+    return [(name, _side(name, cells[name], keys)) for name in cells]
 
 
 def _side(name: str, cells: Mapping[CellKey, Cell], keys: Iterable[CellKey]) -> Snapshot:
