@@ -177,7 +177,8 @@ def test_levels_are_told_as_a_configuration_writes_them(replay: Replay, tmp_path
 
 def rule(kind: str, level: int) -> Rule:
     amount = Amount(level, "own", str(level))
-    return Rule("one", ("executables",), fail=LevelSpec(**{"absolute" if kind == "change" else "limit": amount}))
+    spec = LevelSpec(absolute=amount) if kind == "change" else LevelSpec(limit=amount)
+    return Rule("one", ("executables",), fail=spec)
 
 
 @given(st.lists(st.integers(0, 50), min_size=2, max_size=5), st.integers(0, 4), st.sampled_from(["change", "limit"]))

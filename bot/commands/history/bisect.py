@@ -67,7 +67,7 @@ def bisect(asked: Asked, request: Request, show: Show, cancel: Cancel) -> Bisect
     """
     metric = metric_of(asked.metric)
     require_writable(request.out)
-    config = load_config(request.config)
+    config = load_config(request.config, models=not asked.stored)
     with ExitStack() as stack:
         opened = _stored if asked.stored else _specs
         row = opened(asked, request, config, stack, show, cancel)

@@ -15,7 +15,6 @@ from bot.compiler.tools.offered import between, newest
 from bot.compiler.tools.wheels import only_fitting
 from bot.core.rules.spec import MOVING, PROJECT, Places, release_of
 from bot.errors import CompilerUnavailable, UsageError
-from bot.measurement.prepare import is_snapshot
 from bot.system.processes import Cancel
 
 _WHEELS = "iree_base_compiler-*.whl"
@@ -49,8 +48,8 @@ def row_of(good: str, bad: str, among: Sequence[str], places: Places, cancel: Ca
     good, bad = (newest(spec, places, cancel) if spec in MOVING else spec for spec in (good, bad))
     if _same(good, bad):
         raise UsageError("GOOD and BAD are the same", where=bad, hint="name two between which the value moved")
-    ends = _version(good), _version(bad)
-    backward = None not in ends and ends[0] > ends[1]  # type: ignore[operator]
+    ends = _ordering((good, bad))
+    backward = ends is not None and ends[good] > ends[bad]
     if not among and release_of(good) and release_of(bad):
         middle = between(release_of(good) or "", release_of(bad) or "", places, cancel)
         specs = (f"{PROJECT}=={release}" for release in (release_of(good), *middle, release_of(bad)))
@@ -59,27 +58,27 @@ def row_of(good: str, bad: str, among: Sequence[str], places: Places, cancel: Ca
         among = (str(Path(good).parent),)
     if not among:
         raise UsageError("nothing says what lies between the two", where=f"{good} and {bad}", hint=_AMONG)
-    return _cut(good, bad, [spec for place in among for spec in expanded(place)], backward=backward)
+    specs = dict.fromkeys(spec for place in among for spec in expanded(place))
+    return _cut(good, bad, list(specs), backward=backward)
 
 
 def _cut(good: str, bad: str, specs: list[str], *, backward: bool) -> Row:
-    """The part of a row that lies between the ends, where these are in it."""
-    places = [next((at for at, spec in enumerate(specs) if _same(spec, end)), None) for end in (good, bad)]
-    turned = backward and len([spec for spec in specs if _version(spec)]) == len(specs)
-    if None not in places:
-        turned = places[0] > places[1]  # type: ignore[operator]
-        backward = backward or turned
-    first, last = places[::-1] if turned else places
-    middle = specs[(-1 if first is None else first) + 1 : last]
-    middle = [spec for spec in middle if not _same(spec, good) and not _same(spec, bad) and _is_inside(spec, good, bad)]
-    return Row((good, *(middle[::-1] if turned else middle), bad), backward)
+    """What of a row lies between the ends: by version where that orders all, else by place, where the ends have one."""
+    middle = [spec for spec in specs if not _same(spec, good) and not _same(spec, bad)]
+    if (versions := _ordering([good, *middle, bad])) is not None:
+        first, last = sorted((versions[good], versions[bad]))
+        inside = {spec for spec in middle if first < versions[spec] < last}
+        return Row((good, *sorted(inside, key=versions.__getitem__, reverse=backward), bad), backward)
+    begin, end = (next((at for at, spec in enumerate(specs) if _same(spec, one)), None) for one in (good, bad))
+    if begin is not None and end is not None and begin > end:
+        return Row((good, *specs[end + 1 : begin][::-1], bad), backward=True)
+    return Row((good, *specs[0 if begin is None else begin + 1 : end], bad), backward)
 
 
-def _is_inside(spec: str, good: str, bad: str) -> bool:
-    """False where versions say that it lies outside of the two."""
-    version, ends = _version(spec), [_version(good), _version(bad)]
-    known = [end for end in ends if end is not None]
-    return version is None or len(known) < len(ends) or min(known) < version < max(known)
+def _ordering(specs: Sequence[str]) -> dict[str, Version] | None:
+    """The versions, where each has one of its own; None else: builds of commits may share one, or add letters to it."""
+    versions = {spec: version for spec in specs if (version := _version(spec)) is not None and version.local is None}
+    return versions if len(set(versions.values())) == len(specs) else None
 
 
 def _same(one: str, other: str) -> bool:
@@ -106,7 +105,8 @@ def expanded(place: str) -> list[str]:
     """The SPECs that a word of the command line stands for, in their order; raises UsageError for none."""
     path = Path(place).expanduser()
     if path.is_dir():
-        found = _wheels(path) or [str(one) for one in sorted(path.glob("*.json"), key=_natural)]
+        found = _fitting(sorted(path.glob(_WHEELS), key=_natural))
+        found = found or [str(one) for one in sorted(path.glob("*.json"), key=_natural)]
         if not found:
             raise UsageError(f"holds no {_WHEELS} and no snapshot", where=place, hint=_AMONG)
         return found
@@ -115,29 +115,25 @@ def expanded(place: str) -> list[str]:
     matched = sorted(map(Path, glob.glob(str(path), recursive=True)), key=_natural)
     if not matched:
         raise UsageError("is no release, file or directory, and matches none", where=place, hint=_AMONG)
-    wheels = [one for one in matched if _is_wheel(one.name)]
-    return _by_version(wheels) if wheels and not is_snapshot(matched[0].name) else [str(one) for one in matched]
+    return _fitting([one for one in matched if one.match(_WHEELS)]) or [str(one) for one in matched]
 
 
-def _wheels(directory: Path) -> list[str]:
-    return _by_version(sorted(directory.glob(_WHEELS)))
-
-
-def _by_version(wheels: Sequence[Path]) -> list[str]:
-    """One wheel of each version that has one for this machine, the oldest first."""
-    by_version: dict[Version, list[Path]] = {}
+def _fitting(wheels: Sequence[Path]) -> list[str]:
+    """Of each version in each directory the wheel for this machine; by version where that orders all."""
+    same: dict[tuple[Path, Version], list[Path]] = {}
     for wheel in wheels:
         if (version := _version(str(wheel))) is not None:
-            by_version.setdefault(version, []).append(wheel)
+            same.setdefault((wheel.parent, version), []).append(wheel)
     found = []
-    for version in sorted(by_version):
+    for (directory, _), each in same.items():
         try:
-            found.append(str(only_fitting(by_version[version], wheels[0].parent)))
+            found.append(str(only_fitting(each, directory)))
         except CompilerUnavailable:  # of another platform
             continue
-    return found
+    versions = _ordering(found)
+    return sorted(found, key=versions.__getitem__) if versions else found
 
 
 def _natural(path: Path) -> list[tuple[int, str]]:
     """Names with numbers in the order of the numbers: 3.8.0 before 3.10.0."""
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"([0-9]+)", path.name)]
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"([0-9]+)", str(path))]

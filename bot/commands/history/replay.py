@@ -32,7 +32,9 @@ def replay(request: Request, files: Sequence[Path], most: int | None, say: Calla
     """
     config = load_config(request.config, models=False)
     sides = _history(files, say) if _is_history(files[0]) else _snapshots(files)
-    narrowed = ((name, selected({name: side}, request, must_match=False)[name]) for name, side in sides)
+    narrowed = (
+        (name, selected({name: side}, request, must_match=not place)[name]) for place, (name, side) in enumerate(sides)
+    )
     steps = list(replayed(narrowed, config.thresholds, config.states, config.noise))
     least = [] if most is None else least_levels(steps, most)
     return list(replay_lines(steps, counts(steps), least, most))

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from bot.core.history.replaying import Least, RuleCount, Step
-from bot.core.values.verdict import Finding
+from bot.core.values.verdict import Finding, VerdictStatus
 from bot.render.text.escape import clean
 from bot.render.text.filters import amount, plural
 
 _ALARMS_AT_ONCE = 8
-_WORDS = {"fail": "would have failed", "warn": "warned", "pass": "passed", "unknown": "had nothing to judge"}
+_WORDS: Mapping[VerdictStatus, str] = {
+    "fail": "would have failed",
+    "warn": "warned",
+    "pass": "passed",
+    "unknown": "had nothing to judge",
+}
 
 
 def replay_lines(
