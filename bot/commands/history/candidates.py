@@ -58,8 +58,8 @@ def row_of(good: str, bad: str, among: Sequence[str], places: Places, cancel: Ca
         among = (str(Path(good).parent),)
     if not among:
         raise UsageError("nothing says what lies between the two", where=f"{good} and {bad}", hint=_AMONG)
-    specs = dict.fromkeys(spec for place in among for spec in expanded(place))
-    return _cut(good, bad, list(specs), backward=backward)
+    row = dict.fromkeys(spec for place in among for spec in expanded(place))
+    return _cut(good, bad, list(row), backward=backward)
 
 
 def _cut(good: str, bad: str, specs: list[str], *, backward: bool) -> Row:
