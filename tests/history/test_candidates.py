@@ -74,5 +74,5 @@ def test_builds_of_commits_share_a_version_and_keep_their_order(tmp_path: Path) 
 
 
 def test_two_kinds_without_anything_between_are_refused() -> None:
-    with pytest.raises(UsageError, match="3.8.0 and main.json: nothing says what lies between the two"):
+    with pytest.raises(UsageError, match=r"3\.8\.0 and main\.json: nothing says what lies between the two"):
         row("3.8.0", "main.json")
