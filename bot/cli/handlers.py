@@ -33,7 +33,7 @@ from bot.core.codec.json_text import canonical
 from bot.core.folds.fold_options import FoldOptions
 from bot.core.rules.sharding import agreed
 from bot.core.values.verdict import Verdict
-from bot.errors import InputError
+from bot.errors import InputError, UsageError
 from bot.github.secrecy import hide_secrets
 from bot.inputs.config import chosen_config
 from bot.measurement.cache_limit import limit_of_environment, limited
@@ -104,6 +104,8 @@ def _calibrate(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel
         told = replay(_selected(arguments, show), arguments.replay, arguments.alarms, show.say)
         print(for_log("\n".join(told)))
         return
+    if arguments.alarms is not None:
+        raise UsageError("is for a replay", where="--alarms", hint="give --replay, too")
     request = _request(arguments, {"head": arguments.compiler}, show)
     print(for_log("\n".join(calibrate(request, arguments.runs, show, cancel))))
 

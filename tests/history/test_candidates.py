@@ -42,7 +42,7 @@ def test_what_has_versions_is_ordered_by_them_however_it_is_named() -> None:
 
 
 def test_what_has_none_keeps_its_order_and_the_ends_cut_it(tmp_path: Path) -> None:
-    names = [str(tmp_path / f"{name}.json") for name in ("1", "2", "3", "10", "11")]
+    names = [str(tmp_path / f"{name}.json") for name in ("1", "2", "2²", "10", "11")]
     for name in names:
         Path(name).touch()
     assert expanded(str(tmp_path)) == names and expanded(str(tmp_path / "1*.json")) == [names[0], *names[3:]]

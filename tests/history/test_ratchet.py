@@ -192,6 +192,24 @@ def test_line_ends_and_the_end_of_the_file_stay(home: Path, ratchet: Ratchet) ->
     assert (home / "code-size.yml").read_bytes().decode() == wanted
 
 
+def test_a_report_or_a_directory_stands_for_its_snapshot_and_the_patch_is_of_the_top(
+    home: Path, ratchet: Ratchet, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    (home / ".github").mkdir()
+    (home / ".github/code-size.yml").write_text(CONFIG.replace("models/*", "../models/*"))
+    _, whole, _ = ratchet(measured(home), "--config", ".github/code-size.yml")
+    assert "diff --git a/.github/code-size.yml b/.github/code-size.yml" in whole
+    write(home / "alone/snapshot.json", measured(home))
+    (home / "out/report.json").touch()
+    for given in ("out/head.json", "out/report.json", "alone", "alone/snapshot.json"):
+        assert main(["ratchet", given]) == 0
+        assert capfdbinary.readouterr().out.decode() == whole
+    git(home, "apply", "-", text=whole)
+    assert main(["ratchet", "nothing"]) == main(["ratchet", "models"]) == 2
+    said = capfdbinary.readouterr().err.decode()
+    assert "nothing: cannot be read" in said and "models/head.json: cannot be read" in said
+
+
 @pytest.mark.parametrize(
     ("config", "words"),
     [("default", "the packaged configuration is not for you to change"), ("plain.yml", "has no thresholds of its own")],

@@ -153,6 +153,8 @@ def test_what_is_no_row_of_changes_is_refused(replay: Replay, tmp_path: Path) ->
         "history.json: holds 1 of the two": ["--replay", "history.json"],
         "a history is replayed alone": ["--replay", "history.json", path],
         "is no release, file or directory": ["--replay", "nothing", path],
+        "--model x: matches no model": ["--replay", path, path, "--model", "x"],
+        "--alarms: is for a replay": ["--compiler", "3.13.0", "--alarms", "1"],
     }.items():
         code, _, err = replay(*arguments)
         assert code == 2 and words in err.splitlines()[-1]

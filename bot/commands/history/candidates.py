@@ -103,7 +103,7 @@ def _version(spec: str) -> Version | None:
 
 def expanded(place: str) -> list[str]:
     """The SPECs that a word of the command line stands for, in their order; raises UsageError for none."""
-    path = Path(place).expanduser()
+    path = Path(place)
     if path.is_dir():
         found = _fitting(sorted(path.glob(_WHEELS), key=_natural))
         found = found or [str(one) for one in sorted(path.glob("*.json"), key=_natural)]
@@ -136,4 +136,5 @@ def _fitting(wheels: Sequence[Path]) -> list[str]:
 
 def _natural(path: Path) -> list[tuple[int, str]]:
     """Names with numbers in the order of the numbers: 3.8.0 before 3.10.0."""
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"([0-9]+)", str(path))]
+    parts = re.split(r"([0-9]+)", str(path))
+    return [(int(part), "") if at % 2 else (-1, part) for at, part in enumerate(parts)]

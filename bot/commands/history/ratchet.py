@@ -30,7 +30,8 @@ from bot.render.text.filters import amount
 from bot.system.processes import Cancel
 
 _LINE_CHARACTERS = 300
-_FILES = ("report.json", "head.json")
+_REPORT, _SNAPSHOTS = "report.json", ("head.json", "snapshot.json")
+"""What a compare writes, and the names under which a directory has a snapshot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +66,10 @@ def ratchet(request: Request, measured: Path, headroom: str, cancel: Cancel) -> 
 
 
 def _snapshot_in(path: Path) -> Path:
-    if path.is_dir():
-        return path / _FILES[1]
-    return path.with_name(_FILES[1]) if path.name == _FILES[0] else path
+    if path.name == _REPORT:
+        path = path.parent
+    there = (path / name for name in _SNAPSHOTS if (path / name).is_file())
+    return next(there, path / _SNAPSHOTS[0]) if path.is_dir() else path
 
 
 def _headroom(text: str) -> Fraction:

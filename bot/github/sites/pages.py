@@ -7,6 +7,7 @@ and all numbers come from the store of the same repository.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from bot.core.rules.baseline import Entry
 from bot.core.values.snapshot import Snapshot
@@ -33,7 +34,7 @@ def pages(services: Services) -> None:
     """
     _require_default_branch(services)
     config = _configuration(services)
-    sides = list(_line(services, store_of(services, config), config))
+    sides = list(islice(_line(services, store_of(services, config), config), MOST))
     if not sides:
         hint = "a push to the default branch stores one; is `report_id` that of its configuration?"
         raise NoVerdict("no baseline is stored", where=services.context.default_branch, hint=hint)
@@ -61,12 +62,10 @@ def _require_default_branch(services: Services) -> None:
 
 def _line(services: Services, store: Store, config: Config) -> Iterator[tuple[str, Snapshot]]:
     """Commit and baseline of the branch's first parents, the newest first; a damaged one is skipped."""
-    at, left, sha = by_commit(store, config.report_id), MOST, services.context.sha
+    at, sha = by_commit(store, config.report_id), services.context.sha
     line: Sequence[str] = (sha, *services.git.ancestors(sha, config.baseline.ancestors)) if at else ()
     for commit in line:
-        snapshot = _newest(services, store, at.get(commit, []))
-        if snapshot is not None and left > 0:
-            left -= 1
+        if snapshot := _newest(services, store, at.get(commit, [])):
             yield commit, snapshot
 
 

@@ -44,7 +44,8 @@ def _answer(told: Bisection) -> Iterator[str]:
     if told.could_be:
         names = ", ".join(map(clean, told.could_be))
         yield f"the first bad one is one of: {names} ({len(told.looks)} of {between} looked at)"
-        yield f"the others of them could not be measured; {clean(told.last_good)} is the last good one"
+        bad, good = clean(told.first_bad), clean(told.last_good)
+        yield f"of these {bad} is bad, and the others have no clear value; {good} is the last that is good"
     else:
         yield f"first bad: {clean(told.first_bad)} ({len(told.looks)} of {between} looked at)"
         yield f"the one before, {clean(told.last_good)}, is good"
