@@ -258,12 +258,12 @@ def test_commits_that_are_none_or_have_no_baseline_are_refused(home: Path, bisec
     assert code == 2 and "neither is a first parent of the other, within 250 commits" in err
 
 
-def wheels(home: Path, **grows: bool) -> list[Path]:
-    """Wheels of fake compilers: a version, and whether it makes larger artifacts."""
+def wheels(home: Path, **does: str | bool) -> list[Path]:
+    """Wheels of fake compilers: a version, and what it does; True: it makes larger artifacts."""
     found = []
-    for name, grow in grows.items():
+    for name, do in does.items():
         version = name.removeprefix("v").replace("_", ".")
-        rules = [{"do": "grow"}] if grow else []
+        rules = [{"do": do if isinstance(do, str) else "grow"}] if do else []
         fake = install(home / f"fake-{name}", rules, version=f"{version}rc1", templates=TEMPLATES)
         library = f"\x7fELF {version}".encode()
         found.append(write_wheel(home / "dist" / wheel_name(version), entries(fake, library, version)))
@@ -290,3 +290,14 @@ def test_a_wheel_that_is_none_is_skipped(home: Path, bisect: Bisect) -> None:
     code, out, err = bisect(str(found[0]), str(found[3]), cell=("--model", "m", "--target", "x86_64"))
     assert code == 0, err
     assert f"first bad: {found[3]}" in out
+
+
+def test_one_whose_alarm_does_not_hold_when_it_is_compiled_again_is_skipped(home: Path, bisect: Bisect) -> None:
+    found = wheels(home, v3_8_0=False, v3_9_0="flaky", v3_10_0=True)
+    (home / "m.mlir").write_text("func.func @main()\n")
+    (home / "code-size.yml").write_text("schema: code-size-config/1\nmodels: [m.mlir]\ntargets: [llvm-cpu-x86_64]\n")
+    code, out, err = bisect(str(found[0]), str(found[2]), cell=("--model", "m", "--target", "x86_64"))
+    assert code == 5, out
+    assert "skipped, its values lie on both sides of the limit" in out
+    assert f"the first bad one is one of: {found[1]}, {found[2]}" in out
+    assert err.splitlines()[-1].endswith("2 candidates may be the first bad one (the others have no clear value)")

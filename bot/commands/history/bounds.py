@@ -119,4 +119,4 @@ def require_one(told: Bisection) -> None:
     """Raise NoVerdict, once all is told, where more than one may be the first bad one."""
     if told.could_be:
         what = f"{len(told.could_be)} candidates may be the first bad one"
-        raise NoVerdict(what, where=f"{told.could_be[0]} to {told.could_be[-1]}", hint="the others were not measured")
+        raise NoVerdict(what, where=f"{told.could_be[0]} to {told.could_be[-1]}", hint="the others have no clear value")
