@@ -10,6 +10,7 @@ import argparse
 from pathlib import Path
 
 from bot.cli.argument_types import directory, limit, path, positive, shard, share, spec, steps
+from bot.cli.bisect_arguments import replay
 from bot.cli.shared_options import (
     CACHE_HELP,
     SHORT_NAMES,
@@ -71,9 +72,12 @@ def measure(parser: argparse.ArgumentParser) -> None:
 def calibrate(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         f"{parser.description}. Without --model and --target a few cheap cells are taken. "
-        "Prints a table, and the lines for the configuration."
+        "Prints a table, and the lines for the configuration. With --replay: what the thresholds would have said of "
+        "changes that were measured before."
     )
-    parser.add_argument("--compiler", type=spec, required=True, metavar="SPEC", help="the compiler")
+    one = parser.add_mutually_exclusive_group(required=True)
+    one.add_argument("--compiler", type=spec, metavar="SPEC", help="the compiler")
+    replay(parser, one)
     about = "compiles of each cell, at least 2 (default: %(default)s)"
     parser.add_argument("--runs", type=positive, default=5, metavar="N", help=about)
     add_selectors(parser)

@@ -9,7 +9,7 @@ import argparse
 from collections.abc import Callable
 
 from bot import __version__
-from bot.cli import arguments
+from bot.cli import arguments, bisect_arguments
 from bot.cli.parsing import Parser
 
 EXAMPLES = """examples:
@@ -61,9 +61,22 @@ COMMANDS: dict[str, Command] = {
         "measure one side into a snapshot", "--compiler 3.13.0 --out head.json --shard 1/4", arguments.measure
     ),
     "calibrate": Command(
-        "measure how much compile time and memory vary here",
-        "--compiler 3.13.0 --model 'mobilenet*' --target vmvx --runs 10",
+        "measure how much compile time and memory vary here, or replay changes against thresholds",
+        "--compiler 3.13.0 --model 'mobilenet*' --target vmvx --runs 10\n"
+        "--replay nightly/*.json --config code-size.yml --alarms 1",
         arguments.calibrate,
+    ),
+    "bisect": Command(
+        "find where a number moved: the first bad one among releases, wheels or snapshots",
+        "--model mobilenet_v1_f32_224 --target x86_64 3.11.0 3.13.0\n"
+        "--metric executables --model 'bert*s128' --target vmvx --among dist 3.12.0 3.13.0\n"
+        "--model mobilenet_v1_f32_224 --target x86_64 --limit 64KiB --among 'nightly/*.json' a.json b.json",
+        bisect_arguments.bisect,
+    ),
+    "ratchet": Command(
+        "print a patch that makes the limits of the configuration as tight as what is measured",
+        "out/head.json --config code-size.yml --headroom 2% --out limits.patch",
+        bisect_arguments.ratchet,
     ),
     "merge": Command("join the snapshots of shards", "part-1.json part-2.json --out head.json", arguments.merge),
     "report": Command("compare two snapshots", "--base base.json --head head.json --out out", arguments.report),

@@ -15,6 +15,10 @@ from bot.cli.showing import TerminalShow, for_log
 from bot.commands.compare import compare
 from bot.commands.fold import fold
 from bot.commands.goldens import goldens
+from bot.commands.history.bisect import bisect
+from bot.commands.history.bounds import Asked, require_one
+from bot.commands.history.ratchet import ratchet
+from bot.commands.history.replay import replay
 from bot.commands.measure import measure
 from bot.commands.pin_report import pin_report
 from bot.commands.report import report
@@ -29,12 +33,13 @@ from bot.core.codec.json_text import canonical
 from bot.core.folds.fold_options import FoldOptions
 from bot.core.rules.sharding import agreed
 from bot.core.values.verdict import Verdict
-from bot.errors import InputError
+from bot.errors import InputError, UsageError
 from bot.github.secrecy import hide_secrets
 from bot.inputs.config import chosen_config
 from bot.measurement.cache_limit import limit_of_environment, limited
 from bot.measurement.naming import named_file
 from bot.measurement.prepare import Request, require_writable
+from bot.render.terminal.bisect_text import bisect_lines
 from bot.system.files import sweep_temporary, write_atomically
 from bot.system.processes import Cancel
 
@@ -95,8 +100,39 @@ def _measure(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) 
 
 
 def _calibrate(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> None:
+    if arguments.replay:
+        told = replay(_selected(arguments, show), arguments.replay, arguments.alarms, show.say)
+        print(for_log("\n".join(told)))
+        return
+    if arguments.alarms is not None:
+        raise UsageError("is for a replay", where="--alarms", hint="give --replay, too")
     request = _request(arguments, {"head": arguments.compiler}, show)
     print(for_log("\n".join(calibrate(request, arguments.runs, show, cancel))))
+
+
+def _bisect(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> None:
+    arguments.model, arguments.target = [arguments.model], [arguments.target]
+    good, bad = (end if arguments.stored else named_file(end) for end in (arguments.good, arguments.bad))
+    how = (arguments.limit, arguments.change, tuple(arguments.among), arguments.stored)
+    told = bisect(Asked(arguments.metric, good, bad, *how), _request(arguments, {}, show), show, cancel)
+    print(for_log(canonical(told).decode() if arguments.format == "json" else "\n".join(bisect_lines(told))))
+    require_one(told)
+
+
+def _ratchet(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> None:
+    if arguments.out:
+        require_writable(arguments.out.parent)
+    request = Request(config=chosen_config(arguments.config, show.say))
+    _patch(ratchet(request, arguments.measured, arguments.headroom, cancel), arguments.out, show)
+
+
+def _patch(text: str, out: Path | None, show: TerminalShow) -> None:
+    if out is None:
+        sys.stdout.buffer.write(for_log(text).encode())
+        sys.stdout.flush()
+    else:
+        write_atomically(out, text.encode())
+        show.say(f"wrote {out}")
 
 
 def _merge(arguments: argparse.Namespace, show: TerminalShow, _cancel: Cancel) -> None:
@@ -114,12 +150,7 @@ def _goldens(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) 
     if out:
         require_writable(out.parent)
     text = goldens(_request(arguments, {"base": arguments.base, "head": arguments.head}, show), show, cancel)
-    if out is None:
-        sys.stdout.buffer.write(for_log(text).encode())
-        sys.stdout.flush()
-    else:
-        write_atomically(out, text.encode())
-        show.say(f"wrote {out}")
+    _patch(text, out, show)
 
 
 def _fold(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> None:
@@ -178,6 +209,8 @@ HANDLERS: dict[str, Callable[[argparse.Namespace, TerminalShow, Cancel], int | N
     "pin-report": _pin_report,
     "measure": _measure,
     "calibrate": _calibrate,
+    "bisect": _bisect,
+    "ratchet": _ratchet,
     "merge": _merge,
     "report": _report,
     "goldens": _goldens,

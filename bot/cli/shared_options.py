@@ -43,6 +43,11 @@ def add_selectors(parser: argparse.ArgumentParser) -> None:
     """What says which cells, and how they are compiled: --config, --model, --target, --jobs, the cache."""
     add_config(parser)
     add_globs(parser)
+    add_work(parser)
+
+
+def add_work(parser: argparse.ArgumentParser) -> None:
+    """--jobs, and the cache."""
     jobs = "compiles side by side (default: %(default)s)"
     parser.add_argument("--jobs", type=positive, default=cores(), metavar="N", help=jobs)
     parser.add_argument("--cache", type=directory, default=default_cache(), metavar="DIR", help=CACHE_HELP)

@@ -9,6 +9,7 @@ from bot.errors import BotError, InternalError, UsageError
 from bot.github.posting import command, post
 from bot.github.reviewing import baseline, part, review, shards
 from bot.github.services import Services, open_services
+from bot.github.sites.pages import pages
 from bot.inputs.action_inputs import read_inputs
 from bot.inputs.events import read_event, run_context
 from bot.measurement.cache_limit import limit_of_environment, limited
@@ -74,5 +75,6 @@ _STORIES_OF: Mapping[str, tuple[str, ...]] = {
     "post": ("post", "command"),
     "plan": (),
     "measure": (),
+    "pages": (),
 }
-_PARTS: Mapping[str, Callable[[Services], None]] = {"plan": _plan, "measure": part}
+_PARTS: Mapping[str, Callable[[Services], None]] = {"plan": _plan, "measure": part, "pages": pages}

@@ -13,7 +13,7 @@ from bot.errors import UsageError
 from bot.inputs.flags import parse_flags
 from bot.inputs.units import parse_steps
 
-COMMANDS = ("auto", "review", "post", "baseline", "plan", "measure")
+COMMANDS = ("auto", "review", "post", "baseline", "plan", "measure", "pages")
 _MAX_PULL_REQUEST = (1 << 31) - 1
 _MAX_SHARDS = 256
 """GitHub makes at most 256 jobs of a matrix (its usage limits)."""

@@ -33,6 +33,7 @@ schema: code-size-config/1
 compiler: {base: iree-base-compiler==3.11.0, head: iree-base-compiler==3.13.0}
 models: [models/*.mlir]
 targets: [llvm-cpu-x86_64]
+thresholds: [{metrics: [artifact_bytes], limit: 1MiB}, {metrics: ["*"], warn: 1%}]
 """
 # The program as it is installed, but for two things: what is pruned is a cache of its own, not everybody's compilers,
 # and what `init` writes has a directory of its own.

@@ -164,6 +164,12 @@ def commanded(seen: Seen) -> None:
             assert stage.comment("alice", f"/code-size {words}").error == "", words
 
 
+def published(seen: Seen) -> None:
+    for store in (BRANCH, ARTIFACT):
+        with seen.measuring(**store) as (stage, main):
+            assert stage.dispatch(main, command="pages").code == (5 if store is ARTIFACT else 0), "nothing uploads here"
+
+
 JOBS: dict[tuple[str, str], Callable[[Seen], None]] = {
     ("minimal.yml", "review"): smallest,
     ("code-size.yml", "review"): review,
@@ -171,6 +177,7 @@ JOBS: dict[tuple[str, str], Callable[[Seen], None]] = {
     ("code-size.yml", "manual"): by_hand,
     ("code-size.yml", "command"): commanded,
     ("code-size-pin.yml", "review"): smallest,
+    ("code-size-pages.yml", "build"): published,
     ("code-size-post.yml", "post"): posted,
     ("code-size-sharded.yml", "plan"): planned,
     ("code-size-sharded.yml", "measure"): part,

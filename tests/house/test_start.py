@@ -18,6 +18,7 @@ GRAMMAR = {
     "bot.cli",
     "bot.cli.argument_types",
     "bot.cli.arguments",
+    "bot.cli.bisect_arguments",
     "bot.cli.grammar",
     "bot.cli.main",
     "bot.cli.parsing",

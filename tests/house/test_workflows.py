@@ -18,7 +18,8 @@ WORKFLOWS = sorted((ROOT / "configs" / "workflows").glob("*.yml"))
 ACTION = ROOT / "action.yml"
 BOT = "OWNER/REPO@v1"
 EXPECTED = {"code-size.yml", "code-size-post.yml", "code-size-sharded.yml", "code-size-pin.yml", "iree-pkgci.yml"} | {
-    "minimal.yml"
+    "code-size-pages.yml",
+    "minimal.yml",
 }
 # Events with a token or a cache of the base repository, which a stranger can trigger.
 STRANGERS_WITH_TOKEN = {"issue_comment", "workflow_run"}
@@ -30,6 +31,8 @@ FURTHER = {
     ("code-size-sharded.yml", "store"): {"contents": "write"},
     ("iree-pkgci.yml", "baseline"): {"contents": "write"},
 }
+# Jobs that publish what another job of the same run has made: they check out nothing, and run GitHub's actions alone.
+DEPLOYS = {("code-size-pages.yml", "deploy"): {"pages": "write", "id-token": "write"}}
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -97,8 +100,11 @@ def test_one_commit_and_version_per_action_in_all_files() -> None:
     assert sorted(name for name, _ in pins) == [
         "actions/cache",
         "actions/checkout",
+        "actions/configure-pages",
+        "actions/deploy-pages",
         "actions/download-artifact",
         "actions/upload-artifact",
+        "actions/upload-pages-artifact",
     ]
 
 
@@ -106,7 +112,7 @@ def test_every_job_has_its_own_permissions_time_limit_and_concurrency_group() ->
     groups = []
     for file, name, job in jobs():
         where = f"{file}: {name}"
-        assert job["permissions"].get("contents") in {"read", "write"}, where
+        assert job["permissions"].get("contents") in {"read", "write"} or (file, name) in DEPLOYS, where
         assert 0 < job["timeout-minutes"] <= 240, where
         groups.append((file, job["concurrency"]["group"]))
     assert len(groups) == len(set(groups))
@@ -116,7 +122,7 @@ def test_every_job_has_its_own_permissions_time_limit_and_concurrency_group() ->
     ("file", "name", "job"), list(jobs()), ids=lambda value: value if isinstance(value, str) else ""
 )
 def test_no_job_may_more_than_it_needs(file: str, name: str, job: dict[str, Any]) -> None:
-    allowed = MOST_PER_FORK_JOB | FURTHER.get((file, name), {})
+    allowed = DEPLOYS.get((file, name)) or MOST_PER_FORK_JOB | FURTHER.get((file, name), {})
     for scope, access in job["permissions"].items():
         assert access in {"read", allowed.get(scope)}, scope
 
@@ -127,6 +133,32 @@ def test_jobs_that_may_more_are_out_of_reach_of_a_fork() -> None:
         required = re.match(r"github\.event_name == '(\w+)'(?:\s*&& |$)", events[key])
         assert required and required[1] != "pull_request", key
         assert "||" not in events[key], key
+
+
+def test_a_job_that_deploys_takes_what_a_job_for_pushes_and_people_made_and_runs_no_code_of_ours() -> None:
+    for (file, name), permissions in DEPLOYS.items():
+        made = of(file)["jobs"]
+        job, source = made[name], made[made[name]["needs"]]
+        assert job["permissions"] == permissions and "if" not in job, "it runs where the other one has ended well"
+        assert all(re.match(r"actions/(configure|deploy)-pages@", step["uses"]) for step in job["steps"])
+        assert triggers(of(file)) == {"workflow_run", "workflow_dispatch"}
+        assert of(file)["on"]["workflow_run"]["branches"] == ["main"]
+        either, rest = source["if"].split(" || ")
+        assert either == "github.event_name == 'workflow_dispatch'"
+        assert rest.split(" && ") == [
+            "github.event.workflow_run.event == 'push'",
+            "github.event.workflow_run.conclusion == 'success'",
+            "github.event.workflow_run.head_repository.full_name == github.repository",
+        ]
+        (upload,) = [step for step in source["steps"] if step["uses"].startswith("actions/upload-pages-artifact@")]
+        (bot,) = [step for step in source["steps"] if step["uses"] == BOT]
+        assert bot["with"]["command"] == "pages" and upload["with"]["path"] == f"{bot['with']['out']}/"
+
+
+def test_pages_follow_the_workflows_that_store_baselines() -> None:
+    storing = {file for file, name in FURTHER if FURTHER[file, name].get("contents") == "write"}
+    ours = {of(file)["name"] for file in storing if "push" in triggers(of(file))}
+    assert set(of("code-size-pages.yml")["on"]["workflow_run"]["workflows"]) == ours
 
 
 def test_every_job_of_the_many_event_workflow_is_for_one_event() -> None:
@@ -148,7 +180,7 @@ def test_what_a_stranger_can_start_with_a_writing_token_sees_the_default_branch_
 
 def test_no_checkout_leaves_its_token_or_names_a_ref() -> None:
     found = used("actions/checkout@")
-    assert len(found) == len(list(jobs()))
+    assert len(found) == len(list(jobs())) - len(DEPLOYS)
     for file, name, step in found:
         assert step["with"]["persist-credentials"] is False, f"{file}: {name}"
         assert "ref" not in step["with"], f"{file}: {name}"
@@ -160,7 +192,7 @@ def test_there_is_no_shell_script_to_write_a_value_into() -> None:
 
 def test_the_bot_runs_once_in_every_job_with_inputs_of_the_action() -> None:
     found = used(BOT)
-    assert [(file, name) for file, name, _ in found] == [(file, name) for file, name, _ in jobs()]
+    assert [(file, name) for file, name, _ in found] == [(f, name) for f, name, _ in jobs() if (f, name) not in DEPLOYS]
     if not ACTION.exists():
         pytest.skip("action.yml is not here")
     action = yaml.safe_load(ACTION.read_text(encoding="utf-8"))

@@ -19,6 +19,7 @@ _NAMES = {
     "code-size-snapshot": "snapshot",
     "code-size-report": "report",
     "code-size-fold": "fold audit",
+    "code-size-bisect": "bisection",
     "code-size-config": "configuration",
     "code-size-suite": "manifest of models",
 }

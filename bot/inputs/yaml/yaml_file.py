@@ -217,7 +217,12 @@ class _Walk:
 
 def read_yaml(path: Path) -> YamlFile:
     """Read one file; raises ConfigError naming file and line for everything that is not accepted."""
-    loader, node = _compose(path, _read_text(path))
+    return parse_yaml(path, _read_text(path))
+
+
+def parse_yaml(path: Path, text: str) -> YamlFile:
+    """The same of a text that is not in the file yet."""
+    loader, node = _compose(path, text)
     walk = _Walk(path, loader)
     data = walk.value(node, ())
     return YamlFile(path, data, walk.lines)

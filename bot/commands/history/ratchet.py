@@ -1,0 +1,138 @@
+"""`ratchet`: the limits of a configuration as tight as what is measured now, as a patch of its file.
+
+Above the patch is a line for each limit that changes, and for each that is left although it could be too loose: `git
+apply` skips what stands before a patch, so that the same text is a commit message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+from bot.compiler.repository import Repository
+from bot.compiler.tools.probe import flags_of
+from bot.core.history.ratcheting import Evidence, Kept, Tighter, ratcheted
+from bot.core.metrics import METRIC_BY_ID
+from bot.core.values.planned import PlannedCell
+from bot.core.values.snapshot import Cell, Snapshot
+from bot.errors import ConfigError, UsageError
+from bot.inputs.config import load_config
+from bot.inputs.thresholds import parse_rules
+from bot.inputs.torch_models.golden_edits import patch, read_exactly
+from bot.inputs.units import in_style, parse_ratio
+from bot.inputs.yaml.yaml_edits import with_value
+from bot.inputs.yaml.yaml_file import KeyPath, YamlFile, parse_yaml, read_yaml
+from bot.measurement.prepare import Request, load_snapshot, planned, repository_at
+from bot.render.text.escape import clean
+from bot.render.text.filters import amount
+from bot.system.processes import Cancel
+
+_LINE_CHARACTERS = 300
+_REPORT, _SNAPSHOTS = "report.json", ("head.json", "snapshot.json")
+"""What a compare writes, and the names under which a directory has a snapshot."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Edited:
+    """The text of the configuration with tighter limits, and a line for each change."""
+
+    text: str
+    changes: tuple[str, ...]
+    kept: tuple[str, ...]
+
+
+def ratchet(request: Request, measured: Path, headroom: str, cancel: Cancel) -> str:
+    """The lines and the patch.
+
+    Args:
+        measured: a snapshot, or the directory or `report.json` of a compare, whose head it is then.
+        headroom: a percentage, as it was written.
+
+    Raises ConfigError where the configuration has no thresholds of its own.
+    """
+    if request.config is None:
+        hint = "give the thresholds a configuration of your own: code-size-bot init writes one"
+        raise UsageError("the packaged configuration is not for you to change", where="--config", hint=hint)
+    config, file = load_config(request.config), read_yaml(request.config)
+    if "thresholds" not in file.data:
+        raise ConfigError("has no thresholds of its own", where=str(request.config), hint="write some with limits")
+    repository = repository_at(request.config, cancel)
+    cells = planned(request, config, repository).cells
+    evidence = _evidence(load_snapshot(_snapshot_in(measured)), cells, frozenset(config.noise))
+    found = _edited(file, tuple(ratcheted(parse_rules(file), evidence, _headroom(headroom))))
+    return "".join(_told(found, evidence.snapshot, _patch(request.config, found.text, repository)))
+
+
+def _snapshot_in(path: Path) -> Path:
+    if path.name == _REPORT:
+        path = path.parent
+    there = (path / name for name in _SNAPSHOTS if (path / name).is_file())
+    return next(there, path / _SNAPSHOTS[0]) if path.is_dir() else path
+
+
+def _headroom(text: str) -> Fraction:
+    try:
+        return parse_ratio(text).value
+    except ValueError as error:
+        raise UsageError(str(error), where="--headroom") from None
+
+
+def _evidence(snapshot: Snapshot, cells: Sequence[PlannedCell], noise: frozenset[str]) -> Evidence:
+    there = {cell.key: cell for cell in snapshot.cells}
+    alive = [cell for cell in cells if not cell.target.unsupported]
+    doubts = {cell.key: _doubt(cell, there[cell.key], snapshot) for cell in alive if cell.key in there}
+    doubtful = {key: why for key, why in doubts.items() if why}
+    return Evidence(snapshot, frozenset(cell.key for cell in alive), doubtful, noise)
+
+
+def _doubt(planned: PlannedCell, cell: Cell, snapshot: Snapshot) -> str:
+    """Why a cell's measurement is not of the configuration as it is now; empty where it is."""
+    if planned.model.digest and snapshot.models.get(planned.key.model) != planned.model.digest:
+        return "was measured with another text of the model"
+    lifted = cell.status == "over-stack-limit"
+    if flags_of(cell.command) != flags_of(planned.command(lifted=lifted)):
+        return "was measured with other flags"
+    return ""
+
+
+def _edited(file: YamlFile, found: Sequence[Tighter | Kept]) -> _Edited:
+    text, changes = read_exactly(file.path), list[str]()
+    kept = [f"{one.rule.name} (line {one.rule.line}): {one.why}" for one in found if isinstance(one, Kept)]
+    for one in (one for one in found if isinstance(one, Tighter)):
+        new = in_style(one.old.text, one.limit)
+        try:
+            made = with_value(file.path, text, _place(file, one), new)
+            parse_rules(parse_yaml(file.path, made))  # what is proposed has to be taken
+        except ConfigError as error:
+            kept.append(f"{one.rule.name} (line {one.rule.line}): {error.what}")
+            continue
+        text = made
+        value = amount(one.value, METRIC_BY_ID[one.metric].unit)
+        changes.append(f"{one.rule.name}: {one.old.text} -> {new}; the largest is {one.metric} of {one.key}, {value}")
+    return _Edited(text, tuple(changes), tuple(kept))
+
+
+def _place(file: YamlFile, one: Tighter) -> KeyPath:
+    rule = file.data["thresholds"][one.place]
+    own = one.level == "fail" and "limit" in rule
+    return ("thresholds", one.place, "limit") if own else ("thresholds", one.place, one.level, "limit")
+
+
+def _patch(config: Path, text: str, repository: Repository) -> str:
+    top, whole = (repository.top or config.parent).resolve(), config.resolve()
+    path = whole.relative_to(top) if whole.is_relative_to(top) else config
+    return patch(path.as_posix(), read_exactly(config), text)
+
+
+def _told(found: _Edited, snapshot: Snapshot, changed: str) -> Iterator[str]:
+    subject = "Limits as tight as measured" if found.changes else "No limit can be tighter than it is, as measured"
+    lines = [f"{subject} with IREE {snapshot.compiler.version}"]
+    if found.changes:
+        lines += ["", *found.changes]
+    if found.kept:
+        lines += ["", "Left as they are:", *found.kept]
+    yield from (f"{clean(line, _LINE_CHARACTERS)}\n" for line in lines)
+    if changed:
+        yield f"\n{changed}"

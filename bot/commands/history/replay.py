@@ -1,0 +1,71 @@
+"""`calibrate --replay`: what the thresholds of a configuration would have said of changes that were measured before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from bot.commands.history.candidates import expanded
+from bot.core.codec.kinds import Headed
+from bot.core.history.replaying import HISTORY_SCHEMA, Side, counts, least_levels, replayed, sides_of
+from bot.errors import InputError, UsageError
+from bot.inputs.config import load_config
+from bot.measurement.prepare import Request, load_snapshot, selected
+from bot.render.terminal.replay_text import replay_lines
+from bot.system.files import whole_or_nothing
+
+UNSEEN = (
+    "a history has statuses and metrics alone: where the compiler does not repeat itself, other bytes of the same size "
+    "and edited models are not seen"
+)
+_LEAST_SIDES = 2
+
+
+def replay(request: Request, files: Sequence[Path], most: int | None, say: Callable[[str], None]) -> list[str]:
+    """The lines to print; nothing is compiled.
+
+    Args:
+        files: snapshots in their order, directories of them, or one history.
+        most: in how many steps a rule may alarm at most, for the smallest level that does so; None to leave that out.
+    """
+    config = load_config(request.config, models=False)
+    sides = _history(files, say) if _is_history(files[0]) else _snapshots(files)
+    narrowed = (
+        (name, selected({name: side}, request, must_match=not place)[name]) for place, (name, side) in enumerate(sides)
+    )
+    steps = list(replayed(narrowed, config.thresholds, config.states, config.noise))
+    least = [] if most is None else least_levels(steps, most)
+    return list(replay_lines(steps, counts(steps), least, most))
+
+
+def _is_history(path: Path) -> bool:
+    try:
+        return msgspec.json.decode(whole_or_nothing(path), type=Headed).schema == HISTORY_SCHEMA
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return False
+
+
+def _history(files: Sequence[Path], say: Callable[[str], None]) -> list[Side]:
+    if len(files) > 1:
+        raise UsageError("a history is replayed alone", where=f"--replay {files[0]}", hint="leave out the other files")
+    try:
+        sides = sides_of(files[0].read_bytes(), str(files[0]))
+    except UnicodeDecodeError:
+        raise InputError("is not UTF-8 text, so no history", where=str(files[0])) from None
+    _require_two([name for name, _ in sides], str(files[0]))
+    say(UNSEEN)
+    return sides
+
+
+def _snapshots(files: Sequence[Path]) -> Iterator[Side]:
+    """One at a time: a snapshot of many cells is large."""
+    paths = [spec for file in files for spec in expanded(str(file))]
+    _require_two(paths, " ".join(paths))
+    return ((path, load_snapshot(Path(path))) for path in paths)
+
+
+def _require_two(names: Sequence[str], where: str) -> None:
+    if len(names) < _LEAST_SIDES:
+        raise UsageError(f"holds {len(names)} of the two that a step has", where=where, hint="name more snapshots")

@@ -1,0 +1,100 @@
+"""Stored baselines along the first parents of a branch: which store is meant here, and its commits between two."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from bot.core.rules.baseline import Entry
+from bot.core.values.snapshot import Snapshot
+from bot.errors import UsageError
+from bot.inputs.config import Config
+from bot.store.data_branch import DataBranch
+from bot.store.directory import DirectoryStore
+from bot.store.entries import Store
+from bot.system.files import write_atomically
+from bot.system.git import Git
+from bot.system.processes import Cancel
+
+_SHOWN_DIGITS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class StoredLine:
+    """Commits with a stored baseline, from GOOD to BAD.
+
+    Attributes:
+        backward: True where GOOD is the newer end.
+    """
+
+    store: Store
+    entries: tuple[Entry, ...]
+    backward: bool
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The commits, shortened."""
+        return tuple(entry.sha[:_SHOWN_DIGITS] for entry in self.entries)
+
+    def load(self, place: int) -> Snapshot:
+        """The baseline at a place of the line; raises InputError, NetworkError."""
+        return self.store.load(self.entries[place])
+
+
+@contextmanager
+def opened_store(config: Config, git: Git) -> Iterator[Store]:
+    """The store that the configuration names; `auto` is the directory where it is there, else the data branch."""
+    chosen = config.baseline
+    if chosen.store == "artifact":
+        hint = "download the snapshots, and name them with --among"
+        raise UsageError("baselines that are workflow artifacts cannot be read here", where="--stored", hint=hint)
+    if chosen.store == "directory" or (chosen.store == "auto" and chosen.directory.is_dir()):
+        yield DirectoryStore(chosen.directory, write_atomically)
+        return
+    with DataBranch(git, chosen.branch, default_branch=git.default_branch()) as store:
+        yield store
+
+
+@contextmanager
+def stored_line(config: Config, top: Path, good: str, bad: str, cancel: Cancel) -> Iterator[StoredLine]:
+    """The stored commits from GOOD to BAD, both refs of the repository at `top`.
+
+    Raises UsageError where a ref names no commit, has no baseline, or neither is a first-parent ancestor of the other.
+    """
+    git = Git(top, cancel)
+    ends = tuple(_commit(git, ref) for ref in (good, bad))
+    if ends[0] == ends[1]:
+        raise UsageError("GOOD and BAD are the same commit", where=bad, hint="name two between which the value moved")
+    line, backward = _way(git, ends[0], ends[1], config.baseline.ancestors)
+    with opened_store(config, git) as store:
+        by_commit: dict[str, list[Entry]] = {}
+        for entry in store.entries():
+            if entry.report_id == config.report_id:
+                by_commit.setdefault(entry.sha, []).append(entry)
+        for ref, sha in zip((good, bad), ends, strict=True):
+            if sha not in by_commit:
+                hint = "name commits of the default branch whose run has stored one"
+                raise UsageError("no baseline is stored for this commit", where=ref, hint=hint)
+        found = [by_commit[sha] for sha in line if sha in by_commit]
+        entries = tuple(each[0] if len(each) == 1 else store.newest(each) for each in found)
+        yield StoredLine(store, entries, backward)
+
+
+def _commit(git: Git, ref: str) -> str:
+    sha = git.resolve(ref)
+    if sha is None:
+        raise UsageError("is no commit, branch or tag here", where=ref, hint="with --stored, name commits")
+    return sha
+
+
+def _way(git: Git, good: str, bad: str, most: int) -> tuple[list[str], bool]:
+    """The commits from good to bad, both with them, and whether good is the newer one."""
+    for newer, older in ((bad, good), (good, bad)):
+        line = [newer, *git.ancestors(newer, most)]
+        if older in line:
+            way = line[: line.index(older) + 1]
+            return (way, True) if newer == good else (way[::-1], False)
+    what = f"neither is a first parent of the other, within {most} commits"
+    raise UsageError(what, where=f"{good[:_SHOWN_DIGITS]} and {bad[:_SHOWN_DIGITS]}", hint="see baseline.ancestors")

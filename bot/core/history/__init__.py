@@ -1,0 +1,1 @@
+"""What many releases did, as values and rules."""

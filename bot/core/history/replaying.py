@@ -1,0 +1,167 @@
+"""A replay as values and rules: what thresholds would have said of many changes, and which would have alarmed less.
+
+In prose:
+
+* Of sides in their order each is held against the one before, by the rules of the verdict. An alarm is a finding that
+  the older side did not have already.
+* The smallest level with at most N alarms is, for the changes of a rule, the absolute growth that so many steps and no
+  more exceed, beside whatever else the level asks; for its limits, the value that so many steps exceed. Alarms that
+  fail count for the level that warns as well.
+* A history has, of each cell, its status and its metrics alone. So a replay of it does not see where the compiler does
+  not repeat itself, nor artifacts with other bytes and the same numbers, nor that a model was edited.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Annotated
+
+import msgspec
+
+from bot.core.codec.json_text import decoded, require_schema
+from bot.core.metrics import METRIC_BY_ID, Unit
+from bot.core.record import Count, Name
+from bot.core.rules.delta import diff
+from bot.core.rules.policy import Ratio, Rule, judge
+from bot.core.values.snapshot import STATUSES, Cell, CellKey, CompilerInfo, Snapshot, SourceInfo
+from bot.core.values.verdict import Finding, Level, VerdictStatus
+from bot.core.values.verdict import Status as Weight
+from bot.errors import InputError
+
+HISTORY_SCHEMA = "code-size-history/1"
+UNMEASURED = "unmeasured"
+"""The status of a point without a cell: its release could not be had, or does not have it."""
+LEVELS: tuple[Level, ...] = ("fail", "warn")
+_HINT = "give the history.json of: code-size-bot history --out DIR"
+Side = tuple[str, Snapshot]
+"""A name, and what was measured."""
+
+
+class Point(msgspec.Struct, frozen=True):
+    """One cell of a history, as far as a replay reads it."""
+
+    compiler: Name
+    model: Name
+    target: Name
+    status: Annotated[str, msgspec.Meta(pattern=rf"\A({'|'.join(STATUSES)}|{UNMEASURED})\Z")]
+    metrics: Mapping[str, Count | None]
+
+
+class Points(msgspec.Struct, frozen=True):
+    """A history, likewise; fields beside these are for others."""
+
+    points: tuple[Point, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """From one side to the next: the verdict, and its alarms, worst first."""
+
+    base: str
+    head: str
+    status: VerdictStatus
+    alarms: tuple[Finding, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RuleCount:
+    """What one rule would have said at one level.
+
+    Attributes:
+        rule: its name; `states` for the states of cells.
+        steps, cells: how many steps it would have alarmed in, and how many alarms that are.
+    """
+
+    rule: str
+    level: Level
+    steps: int
+    cells: int
+
+
+@dataclass(frozen=True, slots=True)
+class Least:
+    """The smallest level at which a rule alarms in no more steps than are wanted.
+
+    Attributes:
+        kind: `change`, for an absolute growth, or `limit`.
+        now: in how many steps it alarms.
+        least: the level, in `unit`.
+    """
+
+    rule: str
+    level: Level
+    kind: str
+    now: int
+    least: int
+    unit: Unit
+
+
+def sides_of(text: bytes, where: str) -> list[Side]:
+    """The sides of a `history.json`, in the order of its points; raises InputError, UnicodeDecodeError."""
+    require_schema(text, HISTORY_SCHEMA, "history", where, _HINT)
+    points = decoded(text, Points, where, _HINT, "history").points
+    cells: dict[str, dict[CellKey, Cell]] = {}
+    for place, point in enumerate(points):
+        key, at = CellKey(point.model, point.target), f"{where}: points[{place}]"
+        if unknown := point.metrics.keys() - METRIC_BY_ID.keys():
+            raise InputError(f"unknown metric {min(unknown)[:60]!r}", where=at, hint=_HINT)
+        if key in cells.setdefault(point.compiler, {}):
+            raise InputError(f"{key} stands there twice for {point.compiler}", where=at, hint=_HINT)
+        if point.status != UNMEASURED:
+            cells[point.compiler][key] = Cell(key, point.status, point.metrics)
+    keys = {CellKey(point.model, point.target) for point in points}
+    return [(name, _side(name, cells[name], keys)) for name in cells]
+
+
+def _side(name: str, cells: Mapping[CellKey, Cell], keys: Iterable[CellKey]) -> Snapshot:
+    """What one compiler made; what it has no point of was planned and lost."""
+    models, targets = {key.model for key in keys}, {key.target for key in keys}
+    planned = {"models": dict.fromkeys(sorted(models), ""), "targets": dict.fromkeys(sorted(targets), "")}
+    made = tuple(cells[key] for key in sorted(cells))
+    return Snapshot(CompilerInfo(name, "", "", name), SourceInfo(), made, **planned)  # type: ignore[arg-type]
+
+
+def replayed(
+    sides: Iterable[Side], rules: Sequence[Rule], states: Mapping[str, Weight], noise: Mapping[str, Ratio]
+) -> Iterator[Step]:
+    """What the rules say of each side against the one before; a cell that neither has is none of that step."""
+    for (old, base), (new, head) in pairwise(sides):
+        deltas = [delta for delta in diff(base, head) if delta.base or delta.head]
+        verdict = judge(deltas, rules, states, noise)
+        yield Step(old, new, verdict.status, verdict.news)
+
+
+def counts(steps: Sequence[Step]) -> list[RuleCount]:
+    """What each rule would have said, by its name, fail before warn."""
+    found = []
+    for rule in sorted({alarm.rule for step in steps for alarm in step.alarms}):
+        for level in LEVELS:
+            each = [sum((one.rule, one.level) == (rule, level) for one in step.alarms) for step in steps]
+            if any(each):
+                found.append(RuleCount(rule, level, sum(map(bool, each)), sum(each)))
+    return found
+
+
+def least_levels(steps: Sequence[Step], most: int) -> list[Least]:
+    """For each rule, level and kind that alarms in more than `most` steps, the smallest level that does not."""
+    found = []
+    alarms = [alarm for step in steps for alarm in step.alarms if alarm.kind in ("change", "limit")]
+    for rule, kind in sorted({(alarm.rule, alarm.kind) for alarm in alarms}):
+        mine = [alarm for alarm in alarms if (alarm.rule, alarm.kind) == (rule, kind)]
+        units = {METRIC_BY_ID[alarm.metric or ""].unit for alarm in mine}
+        for level in LEVELS:
+            worst = sorted(_worst_of_each(steps, rule, kind, level), reverse=True)
+            if len(worst) > most and len(units) == 1 and any(alarm.level == level for alarm in mine):
+                found.append(Least(rule, level, kind, len(worst), worst[most], min(units)))
+    return found
+
+
+def _worst_of_each(steps: Sequence[Step], rule: str, kind: str, level: Level) -> Iterator[int]:
+    """Of each step in which the rule alarms at that level or a worse one, the largest growth or value."""
+    for step in steps:
+        mine = [one for one in step.alarms if (one.rule, one.kind) == (rule, kind) and level in ("warn", one.level)]
+        values = [(one.head or 0) - (one.base or 0 if kind == "change" else 0) for one in mine]
+        if values:
+            yield max(values)

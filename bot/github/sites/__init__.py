@@ -1,0 +1,1 @@
+"""Static sites of what is stored: for GitHub Pages."""

@@ -1,0 +1,57 @@
+"""A replay of thresholds on a terminal: totals, each step with its alarms, and what each rule would have said."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from bot.core.history.replaying import Least, RuleCount, Step
+from bot.core.values.verdict import Finding, VerdictStatus
+from bot.render.text.escape import clean
+from bot.render.text.filters import amount, plural
+
+_ALARMS_AT_ONCE = 8
+_WORDS: Mapping[VerdictStatus, str] = {
+    "fail": "would have failed",
+    "warn": "warned",
+    "pass": "passed",
+    "unknown": "had nothing to judge",
+}
+
+
+def replay_lines(
+    steps: Sequence[Step], counts: Sequence[RuleCount], least: Sequence[Least], most: int | None
+) -> Iterator[str]:
+    """The whole replay, as lines without markup; `most`: the alarms that are wanted, None where nobody said."""
+    totals = Counter(step.status for step in steps)
+    told = ", ".join(f"{totals[status]} {words}" for status, words in _WORDS.items() if totals[status])
+    yield f"{plural(len(steps), 'step')}: {told}"
+    for step in steps:
+        yield f"{clean(step.base)} → {clean(step.head)}: {step.status}"
+        yield from (f"  {_alarm(one)}" for one in step.alarms[:_ALARMS_AT_ONCE])
+        if len(step.alarms) > _ALARMS_AT_ONCE:
+            yield f"  and {len(step.alarms) - _ALARMS_AT_ONCE} more"
+    if counts:
+        yield "by rule:"
+    for one in counts:
+        yield f"  {clean(one.rule)}: {one.level} in {plural(one.steps, 'step')}, {plural(one.cells, 'alarm')}"
+    if most is not None:
+        yield f"smallest levels that alarm in {plural(most, 'step')} at most:"
+        yield from (f"  {_least(one)}" for one in least)
+        if not least:
+            yield "  no rule alarms more often"
+
+
+def _alarm(one: Finding) -> str:
+    what = f"{one.metric} of {one.key}" if one.metric else str(one.key)
+    return clean(f"{one.level}: {one.rule} ({one.limit}): {what}: {one.actual}", 240)
+
+
+def _least(one: Least) -> str:
+    key = "absolute" if one.kind == "change" else "limit"
+    return f"{clean(one.rule)}: {one.level}: {{{key}: {_written(one)}}} in place of {plural(one.now, 'step')}"
+
+
+def _written(one: Least) -> str:
+    """As a configuration has it: without thousands separators."""
+    return amount(one.least, one.unit).replace(",", "").replace(" ", "")

@@ -1,0 +1,54 @@
+"""Stored baselines as a site: the newest against the one before, the history of all, and a page that leads there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from bot.core.codec.json_text import canonical
+from bot.core.codec.report_json import report_lines
+from bot.core.history.replaying import HISTORY_SCHEMA
+from bot.core.values.snapshot import Snapshot
+from bot.core.values.whole_report import Baseline
+from bot.inputs.config import Config
+from bot.render.html.page import html_pieces
+from bot.render.html.site_page import site_page
+from bot.reporting.making import reported
+from bot.system.files import write_atomically
+
+_SHOWN_DIGITS = 10
+Side = tuple[str, Snapshot]
+"""A commit, and its baseline."""
+
+
+def write_site(sides: Sequence[Side], config: Config, out: Path) -> list[Path]:
+    """`index.html`, `report.html` with `report.json`, and the files of the history.
+
+    Args:
+        sides: at least one, the oldest first.
+    """
+    (old, base), (_, head) = sides[-2:] if len(sides) > 1 else (sides[0], sides[0])
+    made = reported(config, base, head, Baseline(f"baseline of {old[:_SHOWN_DIGITS]}", old))
+    write_atomically(out / "report.html", (piece.encode() for piece in html_pieces(made, config.templates)))
+    write_atomically(out / "report.json", report_lines(made))
+    histories = write_history(sides, config, out)
+    files = [out / "report.html", out / "report.json", *histories]
+    write_atomically(out / "index.html", site_page(made, [name for name, _ in sides], files, config.templates).encode())
+    return [out / "index.html", *files]
+
+
+def write_history(sides: Sequence[Side], _config: Config, out: Path) -> list[Path]:
+    """The files of the history of these sides: their points."""
+    points = [
+        {
+            "compiler": name[:_SHOWN_DIGITS],
+            "model": cell.key.model,
+            "target": cell.key.target,
+            "status": cell.status,
+            "metrics": cell.metrics,
+        }
+        for name, side in sides
+        for cell in side.cells
+    ]
+    write_atomically(out / "history.json", canonical({"schema": HISTORY_SCHEMA, "points": points}) + b"\n")
+    return [out / "history.json"]

@@ -1,0 +1,120 @@
+"""The command `pages`: a site of what is stored for the default branch, and of nothing else."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from action_stage import MODEL, Stage, event
+from fake_github import FakeGitHub
+from github_runner import git
+
+from bot.github.sites import pages
+
+GROWN = MODEL.format("a") + "// longer\n" * 400
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    with FakeGitHub("octo/repo") as hub:
+        stage = Stage.create(tmp_path, hub)
+        stage.compiler("one")
+        yield stage
+
+
+@pytest.fixture
+def commits(stage: Stage) -> list[str]:
+    """Three pushes, each measured and stored, the last of which made the model's code larger."""
+    found = [stage.main()]
+    found.append(stage.origin.push_main("More", {"models/b.mlir": MODEL.format("b")}))
+    found.append(stage.origin.push_main("Grown", {"models/a.mlir": GROWN}))
+    for sha in found:
+        assert stage.push(sha).code == 0
+    return found
+
+
+def test_the_site_is_the_newest_baseline_against_the_one_before_and_the_history_of_all(
+    stage: Stage, commits: list[str]
+) -> None:
+    ran = stage.dispatch(command="pages")
+    assert ran.code == 0, ran.error
+    files = {path.name for path in ran.out.iterdir()}
+    assert {"index.html", "report.html", "report.json", "history.json"} <= files
+    report = json.loads((ran.out / "report.json").read_text())
+    assert (report["base"]["source"]["sha"], report["head"]["source"]["sha"]) == (commits[1], commits[2])
+    assert {cell["model"]: cell["state"] for cell in report["cells"] if cell["target"] == "vmvx"} == {
+        "a": "changed",
+        "b": "same",
+    }
+    history = json.loads((ran.out / "history.json").read_text())
+    points = [(point["compiler"], point["model"]) for point in history["points"]]
+    assert history["schema"] == "code-size-history/1"
+    names = [sha[:10] for sha in commits]
+    assert points == [(names[0], "a"), *((name, model) for name in names[1:] for model in ("a", "b"))]
+    index = (ran.out / "index.html").read_text()
+    links = re.findall(r'href="([^#"]*)"', index)
+    assert set(links) == files - {"index.html"}
+    assert commits[2][:10] in index and "3 baselines, 2 cells in the newest" in index
+    assert not {one["method"] for one in stage.hub.traffic} - {"GET"}
+
+
+def test_after_a_run_on_the_default_branch_the_same_site_is_made(stage: Stage, commits: list[str]) -> None:
+    by_hand = stage.dispatch(command="pages")
+    payload = event("workflow_run.completed")
+    payload["workflow_run"]["event"] = "push"
+    followed = stage.run("workflow_run", payload, commits[-1], ref="refs/heads/main", command="pages")
+    assert followed.code == 0, followed.error
+    sites = [{path.name: path.read_bytes() for path in ran.out.iterdir()} for ran in (by_hand, followed)]
+    assert sites[0] == sites[1]
+
+
+def test_commits_without_a_baseline_or_with_a_damaged_one_are_left_out(stage: Stage, commits: list[str]) -> None:
+    stage.origin.push_main("Not measured", {"notes.txt": "none"})
+    (damaged,) = [entry for entry in stage.store.entries() if entry.sha == commits[1]]
+    next((stage.home / "store").rglob(f"{damaged.sha}*")).write_bytes(b"torn")
+    ran = stage.dispatch(command="pages")
+    assert ran.code == 0 and "skipped a stored baseline that is damaged" in ran.said
+    history = json.loads((ran.out / "history.json").read_text())
+    assert {point["compiler"] for point in history["points"]} == {commits[0][:10], commits[2][:10]}
+
+
+def test_the_newest_are_taken_where_there_are_many(
+    stage: Stage, commits: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pages, "MOST", 2)
+    ran = stage.dispatch(command="pages")
+    history = json.loads((ran.out / "history.json").read_text())
+    assert {point["compiler"] for point in history["points"]} == {sha[:10] for sha in commits[1:]}
+
+
+def test_one_baseline_is_a_site_too(stage: Stage) -> None:
+    assert stage.push(stage.main()).code == 0
+    ran = stage.dispatch(command="pages")
+    assert ran.code == 0 and "1 baseline, 1 cell in the newest" in (ran.out / "index.html").read_text()
+
+
+def test_without_a_baseline_there_is_no_site(stage: Stage) -> None:
+    stage.main()
+    ran = stage.dispatch(command="pages")
+    assert ran.code == 5 and "main: no baseline is stored (a push to the default branch stores one" in ran.error
+    assert not (ran.out / "index.html").exists()
+
+
+def test_without_a_configuration_there_is_no_site_unless_the_packaged_one_is_meant(stage: Stage) -> None:
+    stage.origin.push_main("Nothing", {"notes.txt": "none"})
+    ran = stage.dispatch(command="pages")
+    assert ran.code == 2 and "there is no .github/code-size.yml" in ran.error
+    assert stage.dispatch(command="pages", config="default").code == 5
+
+
+def test_nothing_is_made_of_a_pull_request_or_of_another_branch(stage: Stage, commits: list[str]) -> None:
+    pull = stage.pull(*stage.open_pull({"models/a.mlir": MODEL.format("a")}), command="pages")
+    git(stage.origin.bare, "branch", "other", commits[0])
+    payload = event("workflow_dispatch.main")
+    other = stage.run("workflow_dispatch", payload, commits[0], ref="refs/heads/other", command="pages")
+    for ran, ref in ((pull, "refs/pull/1/merge"), (other, "refs/heads/other")):
+        assert ran.code == 2 and f"pages are made of the default branch alone, not of {ref}" in ran.error
+        assert not ran.out.exists()

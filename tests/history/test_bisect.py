@@ -1,0 +1,303 @@
+"""`bisect` over snapshots, stored baselines and wheels: the answer, what it costs, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from math import ceil, log2
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_compiler import TEMPLATES, install
+from fake_wheels import entries, wheel_name, write_wheel
+from github_runner import git
+from series import CELL, KEY, Value, side, write_series
+
+from bot.cli.main import main
+from bot.core.rules.baseline import Entry
+from bot.store.data_branch import DataBranch
+from bot.store.directory import DirectoryStore
+from bot.system.files import write_atomically
+from bot.system.git import Git
+from bot.system.processes import Cancel
+
+Bisect = Callable[..., tuple[int, str, str]]
+Answer = Callable[..., dict[str, Any]]
+VERSIONS = tuple(f"3.{minor}.0" for minor in range(2, 14))
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def bisect(home: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> Bisect:
+    """Exit code, standard output and standard error."""
+
+    def run(*arguments: str, cell: Sequence[str] = CELL) -> tuple[int, str, str]:
+        code = main(["bisect", *cell, "--cache", str(home / "cache"), *arguments])
+        out, err = capfdbinary.readouterr()
+        return code, out.decode(), err.decode()
+
+    return run
+
+
+@pytest.fixture
+def answer(bisect: Bisect, home: Path) -> Answer:
+    """What `--format json` prints, which is what `bisect.json` has."""
+
+    def run(*arguments: str, code: int = 0, cell: Sequence[str] = CELL) -> dict[str, Any]:
+        ended, out, err = bisect("--config", "default", "--format", "json", *arguments, cell=cell)
+        assert ended == code, err
+        assert (home / "out/bisect.json").read_text().strip() == out.strip()
+        found: dict[str, Any] = json.loads(out)
+        return found
+
+    return run
+
+
+def series(home: Path, *values: Value, metric: str = "artifact_bytes") -> tuple[str, str]:
+    """A directory `nightly` with these in the order of their versions; its first and its last."""
+    paths = write_series(home / "nightly", dict(zip(VERSIONS, values, strict=False)), metric)
+    return str(paths[0].relative_to(home)), str(paths[-1].relative_to(home))
+
+
+def looks(found: dict[str, Any]) -> dict[str, str]:
+    return {Path(look["name"]).stem: look["judged"] for look in found["looks"]}
+
+
+@pytest.mark.parametrize("first_bad", range(1, 12))
+def test_the_first_bad_snapshot_is_found_wherever_it_is(home: Path, answer: Answer, first_bad: int) -> None:
+    ends = series(home, *[50_438] * first_bad, *[83_990] * (12 - first_bad))
+    found = answer("--among", "nightly", *ends)
+    assert Path(found["first_bad"]).stem == VERSIONS[first_bad], "3.10.0 comes after 3.9.0"
+    assert Path(found["last_good"]).stem == VERSIONS[first_bad - 1]
+    assert found["candidates"] == 12 and len(found["looks"]) <= ceil(log2(12)) + 2
+    assert (found["schema"], found["limit"], found["could_be"]) == ("code-size-bisect/1", 67_214, [])
+
+
+def test_the_step_is_told_with_its_cause_and_commands_that_show_it(home: Path, bisect: Bisect) -> None:
+    good, bad = series(home, 50_438, 50_438, 83_990, 83_990)
+    code, out, err = bisect("--config", "default", "--among", "nightly/*.json", good, bad)
+    assert code == 0 and "nightly/3.4.0.json: 83,990 B, bad" in err
+    assert "first bad: nightly/3.4.0.json (4 of 4 candidates looked at)" in out
+    assert "50,438 → 83,990 B: +33,552 B (+66.5 %) of +33,552 B from GOOD to BAD" in out
+    assert "cause: container" in out or "cause: not known" in out
+    commands = [line.strip() for line in out.splitlines() if line.startswith("  code-size-bot ")]
+    assert [command.split()[1] for command in commands] == ["report", "explain"]
+    assert "--base nightly/3.3.0.json --head nightly/3.4.0.json" in commands[0]
+    for command in commands:
+        assert main(command.split()[1:]) in (0, 1)
+    assert KEY.model in (home / "out/comment.md").read_text()
+
+
+def test_another_metric_moves_at_another_place(home: Path, answer: Answer) -> None:
+    ends = series(home, 3, 3, 3, 3, 9, metric="executables")
+    assert Path(answer("--metric", "executables", "--among", "nightly", *ends)["first_bad"]).stem == "3.6.0"
+
+
+@pytest.mark.parametrize(
+    ("options", "first_bad"),
+    [
+        ([], "3.4.0"),
+        (["--limit", "45"], "3.6.0"),
+        (["--limit", "19B"], "3.4.0"),
+        (["--change", "10%"], "3.4.0"),
+        (["--change", "36"], "3.7.0"),
+    ],
+)
+def test_bad_is_what_the_options_say(home: Path, answer: Answer, options: list[str], first_bad: str) -> None:
+    ends = series(home, 10, 10, 40, 40, 46, 50)
+    assert Path(answer(*options, "--among", "nightly", *ends)["first_bad"]).stem == first_bad
+
+
+def test_what_does_not_compile_is_skipped_and_the_answer_is_still_one(home: Path, answer: Answer) -> None:
+    ends = series(home, 5, None, 5, 9, None, 9)
+    found = answer("--among", "nightly", *ends)
+    assert Path(found["first_bad"]).stem == "3.5.0" and found["could_be"] == []
+
+
+def test_a_range_is_left_where_what_lies_at_the_step_cannot_be_measured(home: Path, answer: Answer) -> None:
+    ends = series(home, 5, 5, None, None, 9, 9)
+    found = answer("--among", "nightly", *ends, code=5)
+    assert [Path(name).stem for name in found["could_be"]] == ["3.4.0", "3.5.0", "3.6.0"]
+    assert looks(found)["3.4.0"] == looks(found)["3.5.0"] == "skipped"
+    assert {look["reason"] for look in found["looks"] if look["judged"] == "skipped"} == {
+        "failed: error: 3.4.0 refuses it",
+        "failed: error: 3.5.0 refuses it",
+    }
+
+
+def test_one_that_gives_now_this_and_now_that_is_no_evidence(home: Path, answer: Answer) -> None:
+    ends = series(home, 10, (10, 11), (10, 90), (90, 91), 90)
+    found = answer("--among", "nightly", *ends, code=5)
+    assert looks(found) == {"3.2.0": "good", "3.3.0": "good", "3.4.0": "skipped", "3.5.0": "bad", "3.6.0": "bad"}
+    (doubtful,) = [look for look in found["looks"] if look["judged"] == "skipped"]
+    assert doubtful["values"] == [10, 90] and doubtful["reason"] == "its values lie on both sides of the limit"
+
+
+def test_a_value_that_also_moves_elsewhere_is_told(home: Path, answer: Answer) -> None:
+    ends = series(home, 47_832, 47_832, 74_296, 64_920, 64_920)
+    (note, *_) = answer("--among", "nightly", *ends)["notes"]
+    assert note.startswith("it moves elsewhere, too, as far as was looked: −9,376 B from nightly/3.4.0.json to ")
+
+
+def test_a_damaged_file_between_is_skipped(home: Path, answer: Answer) -> None:
+    ends = series(home, 5, 5, 9, 9)
+    (home / "nightly/3.3.0.json").write_text("{")
+    assert answer("--among", "nightly", *ends, code=5)["could_be"]
+
+
+REFUSED: dict[str, tuple[tuple[Value, ...], list[str], str]] = {
+    "swapped": ((9, 9, 5), [], "GOOD and BAD are swapped: GOOD has 9 B, BAD 5 B (lower is better"),
+    "equal": ((5, 7, 5), [], "artifact_bytes is the same at both ends: GOOD has 5 B, BAD 5 B"),
+    "good is bad": ((9, 9, 12), ["--limit", "5"], "GOOD is not good: GOOD has 9 B, BAD 12 B, and bad is more than 5 B"),
+    "bad is good": ((5, 7, 9), ["--change", "50"], "BAD is not bad: GOOD has 5 B, BAD 9 B, and bad is more than 55 B"),
+    "no value": ((5, 7, None), [], "BAD has no value: failed: error: 3.4.0 refuses it"),
+    "metric": ((5, 7, 9), ["--metric", "artifact_byte"], "did you mean 'artifact_bytes'"),
+    "unit": ((5, 7, 9), ["--limit", "5ms"], "--limit: '5ms' is no number of bytes"),
+    "number": ((5, 7, 9), ["--change", "much"], "--change: 'much' is no number"),
+    "noisy": ((5, 7, 9), ["--metric", "compile_cpu_ms"], "compile_cpu_ms varies from run to run (give its noise band"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_be_bisected_is_refused_in_one_line(home: Path, bisect: Bisect, case: str) -> None:
+    values, options, words = REFUSED[case]
+    code, out, err = bisect("--config", "default", *options, "--among", "nightly", *series(home, *values))
+    assert (code, out) == (5 if case == "no value" else 2, "")
+    assert words in err.splitlines()[-1] and err.splitlines()[-1].startswith("code-size-bot: ")
+
+
+def test_the_row_has_to_be_known_and_its_ends_two(home: Path, bisect: Bisect) -> None:
+    good, bad = series(home, 5, 9)
+    for words, arguments in {
+        "nothing says what lies between the two (name those between with --among": [good, bad],
+        "GOOD and BAD are the same (": ["--among", "nightly", bad, f"./{bad}"],
+        "holds no iree_base_compiler-*.whl and no snapshot": ["--among", ".", good, bad],
+        "is no release, file or directory, and matches none": ["--among", "n*/x", good, bad],
+        "not allowed with argument": ["--among", "nightly", "--stored", good, bad],
+    }.items():
+        try:
+            code, _, err = bisect("--config", "default", *arguments)
+        except SystemExit as ended:
+            code, err = int(str(ended.code)), words
+        assert code == 2 and words in err, err
+
+
+def test_one_cell_has_to_be_meant(home: Path, bisect: Bisect) -> None:
+    ends = series(home, 5, 9)
+    code, _, err = bisect("--config", "default", "--among", "nightly", *ends, cell=("--model", "*", "--target", "vmvx"))
+    assert code == 2 and "2 cells are meant: bert_l4_f32_s128 on vmvx, mobilenet_v1_f32_224 on vmvx" in err
+    code, _, err = bisect("--config", "default", "--among", "nightly", *ends, cell=("--model", "x", "--target", "vmvx"))
+    assert code == 2 and "--model x: matches no model" in err
+
+
+def stored(home: Path, values: Sequence[Value]) -> list[str]:
+    """A repository with a commit for each value; of every three the second has no stored baseline."""
+    git(home, "init", "-q", "-b", "main")
+    (home / "code-size.yml").write_text("schema: code-size-config/1\nbaseline: {store: directory}\n")
+    store = DirectoryStore(home / ".code-size/baselines", write_atomically)
+    commits = []
+    for number, value in enumerate(values):
+        git(home, "commit", "-q", "--allow-empty", "-m", str(number))
+        commits.append(git(home, "rev-parse", "HEAD"))
+        if number % 3 != 1:
+            store.save(Entry("default", commits[-1], "d" * 64), side(f"3.{number}.0", value))
+    return commits
+
+
+def test_stored_baselines_are_bisected_along_first_parents(home: Path, bisect: Bisect) -> None:
+    commits = stored(home, [5, 5, 5, 5, 9, 9, 9])
+    git(home, "tag", "better", commits[0])
+    code, out, err = bisect("--stored", "better", "HEAD")
+    assert code == 0 and "5 stored commits" in err
+    assert f"first bad: {commits[5][:12]} (4 of 5 candidates looked at)" in out
+    assert f"the one before, {commits[3][:12]}, is good" in out
+    (report, _) = [line.strip() for line in out.splitlines() if line.startswith("  code-size-bot ")]
+    assert "--base out/base.json --head out/head.json" in report and main(report.split()[1:]) in (0, 1)
+
+
+def test_going_back_the_last_bad_one_is_found(home: Path, bisect: Bisect) -> None:
+    commits = stored(home, [9, 9, 9, 5, 5, 5, 5])
+    code, out, _ = bisect("--stored", commits[6], commits[0])
+    assert code == 0 and f"first bad: {commits[2][:12]}" in out
+    assert "note: GOOD is the newer one: the first bad one is the last in time that is bad" in out
+    head = json.loads((home / "out/head.json").read_text())
+    assert head["compiler"]["version"].startswith("3.3.0"), "the report goes from the older to the newer"
+
+
+def test_the_data_branch_of_origin_is_read(home: Path, bisect: Bisect) -> None:
+    commits = stored(home, [5, 5, 5, 9])
+    git(home, "init", "-q", "--bare", "-b", "main", "origin.git")
+    git(home, "remote", "add", "origin", (home / "origin.git").as_uri())
+    git(home, "push", "-q", "origin", "main")
+    (home / "code-size.yml").write_text("schema: code-size-config/1\nbaseline: {store: data-branch, branch: sizes}\n")
+    with DataBranch(Git(home, Cancel()), "sizes", default_branch="main") as store:
+        for number in (0, 2, 3):
+            assert store.save(Entry("default", commits[number], "d" * 64), side(f"3.{number}.0", 9 if number else 5))
+    code, out, _ = bisect("--stored", commits[0], commits[3])
+    assert code == 0 and f"first bad: {commits[2][:12]}" in out
+
+
+def test_commits_that_are_none_or_have_no_baseline_are_refused(home: Path, bisect: Bisect) -> None:
+    commits = stored(home, [5, 5, 9])
+    for words, ends in {
+        "is no commit, branch or tag here": ("nowhere", "HEAD"),
+        "no baseline is stored for this commit": (commits[1], "HEAD"),
+        "GOOD and BAD are the same commit": (commits[0], commits[0]),
+    }.items():
+        code, _, err = bisect("--stored", *ends)
+        assert code == 2 and words in err
+    git(home, "checkout", "-q", "--orphan", "other")
+    git(home, "commit", "-q", "--allow-empty", "-m", "other")
+    code, _, err = bisect("--stored", commits[0], "other")
+    assert code == 2 and "neither is a first parent of the other, within 250 commits" in err
+
+
+def wheels(home: Path, **does: str | bool) -> list[Path]:
+    """Wheels of fake compilers: a version, and what it does; True: it makes larger artifacts."""
+    found = []
+    for name, do in does.items():
+        version = name.removeprefix("v").replace("_", ".")
+        rules = [{"do": do if isinstance(do, str) else "grow"}] if do else []
+        fake = install(home / f"fake-{name}", rules, version=f"{version}rc1", templates=TEMPLATES)
+        library = f"\x7fELF {version}".encode()
+        found.append(write_wheel(home / "dist" / wheel_name(version), entries(fake, library, version)))
+    return found
+
+
+def test_wheels_of_a_directory_are_candidates_by_version(home: Path, bisect: Bisect) -> None:
+    found = wheels(home, v3_8_0=False, v3_9_0=False, v3_10_0=True, v3_11_0=True, v3_12_0=True, v3_13_0=True)
+    (home / "dist" / wheel_name("3.9.5", platform="win_amd64")).touch()
+    (home / "m.mlir").write_text("func.func @main()\n")
+    (home / "code-size.yml").write_text("schema: code-size-config/1\nmodels: [m.mlir]\ntargets: [llvm-cpu-x86_64]\n")
+    code, out, err = bisect(str(found[0]), str(found[4]), cell=("--model", "m", "--target", "x86_64"))
+    assert code == 0, err
+    assert "5 candidates from " in err, "3.13.0 is newer than BAD, and one is for another platform"
+    assert f"first bad: {found[2]} (4 of 5 candidates looked at)" in out
+    assert f"--base {found[1]} --head {found[2]}" in " ".join(out.split())
+
+
+def test_a_wheel_that_is_none_is_skipped(home: Path, bisect: Bisect) -> None:
+    found = wheels(home, v3_8_0=False, v3_9_0=False, v3_10_0=False, v3_11_0=True)
+    found[1].write_bytes(b"no wheel")
+    (home / "m.mlir").write_text("func.func @main()\n")
+    (home / "code-size.yml").write_text("schema: code-size-config/1\nmodels: [m.mlir]\ntargets: [llvm-cpu-x86_64]\n")
+    code, out, err = bisect(str(found[0]), str(found[3]), cell=("--model", "m", "--target", "x86_64"))
+    assert code == 0, err
+    assert f"first bad: {found[3]}" in out
+
+
+def test_one_whose_alarm_does_not_hold_when_it_is_compiled_again_is_skipped(home: Path, bisect: Bisect) -> None:
+    found = wheels(home, v3_8_0=False, v3_9_0="flaky", v3_10_0=True)
+    (home / "m.mlir").write_text("func.func @main()\n")
+    (home / "code-size.yml").write_text("schema: code-size-config/1\nmodels: [m.mlir]\ntargets: [llvm-cpu-x86_64]\n")
+    code, out, err = bisect(str(found[0]), str(found[2]), cell=("--model", "m", "--target", "x86_64"))
+    assert code == 5, out
+    assert "skipped, its values lie on both sides of the limit" in out
+    assert f"the first bad one is one of: {found[1]}, {found[2]}" in out
+    assert err.splitlines()[-1].endswith("2 candidates may be the first bad one (the others have no clear value)")

@@ -1,0 +1,204 @@
+"""`calibrate --replay`: of each step what `report` says of it, and levels that alarm as often as they claim."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import everyday
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from series import KEY, Value, side, write, write_series
+
+from bot.cli.main import main
+from bot.core.history.replaying import counts, least_levels, replayed, sides_of
+from bot.core.rules.delta import diff
+from bot.core.rules.policy import NO_NOISE, Amount, LevelSpec, Rule, judge
+from bot.core.values.snapshot import Snapshot
+from bot.errors import InputError
+from bot.inputs.config import load_config
+
+Replay = Callable[..., tuple[int, str, str]]
+CONFIG = load_config()
+SIZES = (50_438, 50_438, 74_296, 64_920, 83_990, 84_090)
+
+
+@pytest.fixture
+def replay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Replay:
+    """Exit code, standard output and standard error, in a directory of its own."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        code = main(["calibrate", "--config", "default", *arguments])
+        out, err = capfd.readouterr()
+        return code, out, err
+
+    return run
+
+
+def sides(*values: Value, metric: str = "artifact_bytes") -> list[tuple[str, Snapshot]]:
+    return [(f"3.{number}.0", side(f"3.{number}.0", value, metric)) for number, value in enumerate(values, 2)]
+
+
+def history(of: Sequence[tuple[str, Snapshot]]) -> bytes:
+    """The same as `history.json` has it."""
+    points = [
+        {
+            "compiler": name,
+            "model": cell.key.model,
+            "target": cell.key.target,
+            "status": cell.status,
+            "metrics": dict(cell.metrics),
+        }
+        for name, made in of
+        for cell in made.cells
+    ]
+    return json.dumps({"points": points, "schema": "code-size-history/1", "more": []}).encode()
+
+
+def test_each_step_is_judged_as_its_two_sides_are(replay: Replay, tmp_path: Path) -> None:
+    of = sides(*SIZES, None)
+    steps = list(replayed(of, CONFIG.thresholds, CONFIG.states, CONFIG.noise))
+    for step, ((old, base), (new, head)) in zip(steps, pairwise(of), strict=True):
+        verdict = judge(diff(base, head), CONFIG.thresholds, CONFIG.states, CONFIG.noise)
+        assert (step.base, step.head, step.status, step.alarms) == (old, new, verdict.status, verdict.news)
+    assert [step.status for step in steps] == ["pass", "fail", "pass", "fail", "pass", "fail"]
+    paths = write_series(tmp_path / "n", {f"3.{number}.0": value for number, value in enumerate((*SIZES, None), 2)})
+    code, out, _ = replay("--replay", *map(str, paths))
+    assert code == 0 and out.splitlines()[0] == "6 steps: 3 would have failed, 3 passed"
+    assert f"  fail: states (newly-broken): {KEY}: ok → failed" in out
+    assert "n/3.3.0.json → n/3.4.0.json: fail" in out.replace(f"{tmp_path}/", "")
+    assert replay("--replay", "n")[1] == out.replace(f"{tmp_path}/", ""), "a directory in the order of its numbers"
+
+
+def test_real_changes_say_what_their_comments_say(replay: Replay, tmp_path: Path) -> None:
+    for case in ("patch_release", "one_flag", "newly_broken"):
+        base, head = everyday.sides(case)
+        names = [str(write(tmp_path / f"{case}-{n}.json", made)) for n, made in (("base", base), ("head", head))]
+        code, out, _ = replay("--replay", *names)
+        report = everyday.report(case)
+        assert code == 0 and f": {report.verdict.status}\n" in out, case
+        failing = [one for one in report.verdict.news if one.level == "fail"]
+        assert out.count("\n  fail: ") == min(len(failing), 8)
+
+
+def test_a_history_says_the_same_as_its_snapshots(replay: Replay, tmp_path: Path) -> None:
+    of = sides(*SIZES, None, 84_090)
+    (tmp_path / "history.json").write_bytes(history(of))
+    code, told, err = replay("--replay", "history.json")
+    assert code == 0 and "a history has statuses and metrics alone: where the compiler does not repeat itself" in err
+    paths = [str(write(tmp_path / f"{name}.json", made)) for name, made in of]
+    assert replay("--replay", *paths)[1].replace(f"{tmp_path}/", "").replace(".json", "") == told
+    read = sides_of(history(of), "history.json")
+    assert [name for name, _ in read] == [name for name, _ in of], "3.10.0 after 3.9.0"
+    for (_, known), (_, whole) in zip(read, of, strict=True):
+        assert [(cell.key, cell.status, cell.metrics) for cell in known.cells] == [
+            (cell.key, cell.status, cell.metrics) for cell in whole.cells
+        ]
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_a_hole_in_a_history_is_a_cell_that_was_not_measured(told: bool) -> None:
+    points = json.loads(history(sides(5, 5, 5)))
+    hole = next(one for one in points["points"] if (one["compiler"], one["model"]) == ("3.3.0", KEY.model))
+    hole.update(status="unmeasured", metrics={})
+    if not told:
+        points["points"].remove(hole)
+    steps = list(replayed(sides_of(json.dumps(points).encode(), "h"), CONFIG.thresholds, CONFIG.states, NO_NOISE))
+    assert [[(one.level, one.limit, one.actual) for one in step.alarms] for step in steps] == [
+        [("warn", "unmeasured", "not measured on head")],
+        [("warn", "unmeasured", "not measured on base")],
+    ]
+
+
+def test_what_two_commands_gave_either_way_is_no_alarm_but_in_a_history() -> None:
+    of = sides((50_438, 83_990), (83_990, 50_438))
+    (step,) = replayed(of, CONFIG.thresholds, CONFIG.states, NO_NOISE)
+    (blind,) = replayed(sides_of(history(of), "h"), CONFIG.thresholds, CONFIG.states, NO_NOISE)
+    assert (step.status, blind.status) == ("pass", "fail")
+
+
+def broken(**fields: Any) -> bytes:
+    found = json.loads(history(sides(5, 6)))
+    found["points"][0].update(fields)
+    return json.dumps(found).encode()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (b"", "is not a history: it is empty"),
+        (b'{"schema": "code-size-history/2", "points": []}', "its schema is 'code-size-history/2'"),
+        (broken(metrics={"artifact": 1}), "points[0]: unknown metric 'artifact'"),
+        (broken(metrics={"artifact_bytes": -1}), "points[0].metrics[...]: expected `int` >= 0"),
+        (broken(status="fine"), "points[0].status"),
+        (broken(target="vmvx"), "points[1]: bert_l4_f32_s128 on vmvx stands there twice for 3.2.0"),
+    ],
+)
+def test_a_history_that_is_none_is_refused(text: bytes, words: str) -> None:
+    with pytest.raises(InputError) as refused:
+        sides_of(text, "history.json")
+    assert words in refused.value.line
+
+
+def test_what_is_no_row_of_changes_is_refused(replay: Replay, tmp_path: Path) -> None:
+    path = str(write_series(tmp_path, {"3.2.0": 5})[0])
+    (tmp_path / "history.json").write_bytes(history(sides(5)))
+    for words, arguments in {
+        "holds 1 of the two that a step has": ["--replay", path],
+        "history.json: holds 1 of the two": ["--replay", "history.json"],
+        "a history is replayed alone": ["--replay", "history.json", path],
+        "is no release, file or directory": ["--replay", "nothing", path],
+        "--model x: matches no model": ["--replay", path, path, "--model", "x"],
+        "--alarms: is for a replay": ["--compiler", "3.13.0", "--alarms", "1"],
+    }.items():
+        code, _, err = replay(*arguments)
+        assert code == 2 and words in err.splitlines()[-1]
+    for words, arguments in {
+        "not allowed with argument": ["--replay", path, "--compiler", "3.13.0"],
+        "one of the arguments --compiler --replay is required": [],
+        "'-1' is no number of 0 or more": ["--replay", path, "--alarms=-1"],
+    }.items():
+        with pytest.raises(SystemExit):
+            replay(*arguments)
+        del words
+
+
+def test_levels_are_told_as_a_configuration_writes_them(replay: Replay, tmp_path: Path) -> None:
+    write_series(tmp_path / "n", {f"3.{number}.0": value for number, value in enumerate(SIZES, 2)})
+    _, out, _ = replay("--replay", "n", "--alarms", "1")
+    (least,) = [line for line in out.splitlines() if "absolute" in line]
+    assert least.startswith("  ") and least.endswith("fail: {absolute: 19070B} in place of 2 steps")
+    _, out, _ = replay("--replay", "n", "--alarms", "2")
+    assert out.endswith("smallest levels that alarm in 2 steps at most:\n  no rule alarms more often\n")
+
+
+def rule(kind: str, level: int) -> Rule:
+    amount = Amount(level, "own", str(level))
+    spec = LevelSpec(absolute=amount) if kind == "change" else LevelSpec(limit=amount)
+    return Rule("one", ("executables",), fail=spec)
+
+
+@given(st.lists(st.integers(0, 50), min_size=2, max_size=5), st.integers(0, 4), st.sampled_from(["change", "limit"]))
+def test_the_smallest_level_alarms_as_often_as_is_wanted_and_no_smaller_one_does(
+    values: list[int], most: int, kind: str
+) -> None:
+    of = sides(*values, metric="executables")
+
+    def steps(level: int) -> int:
+        found = list(replayed(of, [rule(kind, level)], {}, NO_NOISE))
+        told = counts(found)
+        assert sum(one.steps for one in told) == sum(bool(step.alarms) for step in found)
+        return sum(one.steps for one in told)
+
+    found = least_levels(list(replayed(of, [rule(kind, 0)], {}, NO_NOISE)), most)
+    if not found:
+        assert steps(0) <= most
+        return
+    (least,) = found
+    assert least.now == steps(0) > most >= steps(least.least)
+    assert least.least == 0 or steps(least.least - 1) > most

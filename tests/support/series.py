@@ -1,0 +1,47 @@
+"""Series of snapshots of one suite in which chosen figures move, as files and as stored baselines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from replacing import replace
+from report_factory import failed, snapshot, with_metrics
+
+from bot.core.codec.snapshot_json import lines, rows_of
+from bot.core.values.snapshot import Cell, CellKey, Outcome, Snapshot
+
+MODELS = ("bert_l4_f32_s128", "mobilenet_v1_f32_224")
+TARGETS = {"llvm-cpu-x86_64": "llvm-cpu", "vmvx": "vmvx"}
+KEY = CellKey("mobilenet_v1_f32_224", "llvm-cpu-x86_64")
+CELL = ("--model", KEY.model, "--target", KEY.target)
+Value = int | None | tuple[int, ...]
+"""Of the cell: a figure, None where it does not compile, several where the compiler does not repeat itself."""
+
+
+def side(version: str, value: Value, metric: str = "artifact_bytes") -> Snapshot:
+    """A snapshot in which the figure of KEY is this one, and all others are always the same."""
+
+    def edit(key: CellKey, found: Cell) -> Cell:
+        if key != KEY:
+            return found
+        if value is None:
+            return failed(found, f"error: {version} refuses it")
+        first, *rest = value if isinstance(value, tuple) else (value,)
+        made = with_metrics(found, **{metric: first})
+        others = (Outcome("ok", with_metrics(found, **{metric: one}).metrics, f"{one:064x}") for one in rest)
+        return replace(made, others=tuple(others))
+
+    return snapshot(version, edit, MODELS, TARGETS)
+
+
+def write(path: Path, made: Snapshot) -> Path:
+    """One `snapshot.json`."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"".join(lines(rows_of(made))))
+    return path
+
+
+def write_series(folder: Path, values: Mapping[str, Value], metric: str = "artifact_bytes") -> Sequence[Path]:
+    """`VERSION.json` for each version."""
+    return [write(folder / f"{version}.json", side(version, value, metric)) for version, value in values.items()]
