@@ -65,8 +65,12 @@ _TAGS = {"text": "{}", "code": "<code>{}</code>", "strong": "<strong>{}</strong>
 
 def html_phrase(phrase: Phrase) -> Markup:
     """A phrase as HTML."""
-    words = ((span, escape.visible(span.text)) for span in phrase)
-    return Markup("").join(Markup(_TAGS[span.kind]).format(text) for span, text in words)
+    return Markup("").join(map(_html_span, phrase))
+
+
+def _html_span(span: Span) -> Markup:
+    words = Markup(_TAGS[span.kind]).format(escape.visible(span.text))
+    return Markup('<a href="#{}">{}</a>').format(span.to, words) if span.to else words
 
 
 def html_block(text: str) -> Markup:
@@ -74,6 +78,13 @@ def html_block(text: str) -> Markup:
     return Markup.escape(escape.clean_block(text))
 
 
+def html_diff(text: str) -> Markup:
+    """The lines of a unified diff for a `pre` element: added and removed ones as such."""
+    lines = (Markup.escape(line) for line in escape.clean_block(text).split("\n"))
+    return Markup("\n").join(Markup(_DIFF.get(line[:1], "{}")).format(line) for line in lines)
+
+
+_DIFF = {"+": "<ins>{}</ins>", "-": "<del>{}</del>"}
 _SEPARATOR = "\x1f"  # no text that was made visible has it; a row is escaped at once, which pages of 5,000 cells feel
 
 
@@ -81,6 +92,12 @@ def html_cells(texts: Sequence[str]) -> Markup:
     """Texts as the cells of a table."""
     joined = str(Markup.escape(_SEPARATOR.join(map(escape.visible, texts))))
     return Markup(f"<td>{joined.replace(_SEPARATOR, '</td><td>')}</td>")
+
+
+def html_row(texts: Sequence[str]) -> Markup:
+    """The same, led by the row's name."""
+    cells = html_cells(texts)
+    return Markup("<th>{}</th>{}").format(cells[4 : (end := cells.index("</td>"))], cells[end + 5 :])
 
 
 def html_number_cells(texts: Sequence[tuple[str, str, str]]) -> Markup:
@@ -119,6 +136,8 @@ _HTML: Mapping[str, Callable[..., Any]] = {
     "phrase": html_phrase,
     "block": html_block,
     "cells": html_cells,
+    "row": html_row,
+    "diff": html_diff,
     "number_cells": html_number_cells,
 }
 

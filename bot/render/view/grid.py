@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from bot.core.rules.delta import CellDelta
 from bot.core.values.snapshot import CellKey
+from bot.render.text.addresses import cell_address
 from bot.render.text.escape import clip
-from bot.render.text.filters import grid_percent
+from bot.render.text.filters import grid_percent, percent
 from bot.render.text.selection import Limits, Listing, listing
 from bot.render.view.facts import NAME_LIMIT, Facts
 
@@ -55,12 +56,18 @@ class GridCell:
         text: symbols and number, nothing else.
         level: `fail`, `warn` or empty.
         state: the cell's state; empty where there is no such cell.
+        words: what the marks mean.
+        symbols: the text without numbers.
+        address: of the cell on the page; empty where there is no such cell.
     """
 
     marks: tuple[str, ...]
     text: str
     level: str
     state: str
+    words: str = ""
+    symbols: str = ""
+    address: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +111,7 @@ def build_grid(facts: Facts, limits: Limits) -> Grid:
     deltas = [delta for delta in facts.report.deltas if delta.key.target in facts.measured_targets]
     every = sorted({delta.key.model for delta in deltas})
     models = _models(facts, deltas, limits.grid_models)
-    rows = [GridRow(clip(m, _NAME_LIMIT), tuple(_cell(facts, CellKey(m, t)) for t in drawn)) for m in models]
+    rows = [GridRow(clip(m, _NAME_LIMIT), tuple(grid_cell(facts, CellKey(m, t)) for t in drawn)) for m in models]
     marks = {mark for row in rows for cell in row.cells for mark in cell.marks}
     names = tuple((facts.short[t], clip(t, NAME_LIMIT)) for t in drawn if facts.short[t] != clip(t, NAME_LIMIT))
     return Grid(
@@ -125,14 +132,17 @@ def _models(facts: Facts, deltas: Sequence[CellDelta], limit: int) -> list[str]:
     return sorted(sorted(worst, key=lambda model: (worst[model], model))[:limit])
 
 
-def _cell(facts: Facts, key: CellKey) -> GridCell:
+def grid_cell(facts: Facts, key: CellKey) -> GridCell:
+    """What the grid has of one cell."""
     delta = facts.deltas.get(key)
     if delta is None:
         return GridCell((), "", "", "")
     marks = tuple(_marks(facts, delta))
     ratio = delta.metrics["artifact_bytes"].ratio if "number" in marks else None
     text = "".join(grid_percent(ratio) if mark == "number" else _LEGEND[mark][0] for mark in marks)
-    return GridCell(marks, text, facts.level(key), delta.state)
+    words = ", ".join(f"artifact {percent(ratio)}" if mark == "number" else _LEGEND[mark][1] for mark in marks)
+    symbols = "".join(_LEGEND[mark][0] for mark in marks if mark != "number")
+    return GridCell(marks, text, facts.level(key), delta.state, words, symbols, cell_address(key))
 
 
 def _marks(facts: Facts, delta: CellDelta) -> Iterator[str]:
