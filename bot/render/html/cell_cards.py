@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from bot.core.metrics import METRIC_BY_ID, METRICS, Metric
 from bot.core.rules.delta import STATES, CellDelta, MetricDelta
 from bot.core.values.snapshot import Cell, CellKey
-from bot.render.html.cell_tables import Entries, Told, css_of, entries, told
+from bot.render.html.cell_tables import Entries, MetricLine, Told, css_of, entries, told
+from bot.render.reasons.why_lines import example_address
 from bot.render.text.escape import clip
 from bot.render.text.filters import amount, change, percent, plural, relative, sides
 from bot.render.text.phrase import Phrase
@@ -39,17 +40,6 @@ _SIDES = ("base", "head")
 
 
 @dataclass(frozen=True, slots=True)
-class MetricLine:
-    """One metric that is not the same on both sides; `css` as in a cell's tables."""
-
-    label: str
-    base: str
-    head: str
-    change: str
-    css: str
-
-
-@dataclass(frozen=True, slots=True)
 class Gauge:
     """How much of a limit each side uses: value in bytes and in words."""
 
@@ -76,6 +66,7 @@ class Card:
         failures: side, what happened, and the first lines of what the compiler said.
         commands: of which side, and the line.
         left_out: what there is no room for, in words.
+        anchors: addresses that root causes link to and that no row of the cell has.
     """
 
     model: str
@@ -100,6 +91,7 @@ class Card:
     entries: Entries
     told: Told | None
     left_out: tuple[str, ...]
+    anchors: tuple[str, ...]
 
 
 @dataclass(slots=True)
@@ -110,11 +102,13 @@ class _Left:
         crowded: True where dispatches of cells that are the same on both sides are left out.
         few: True where only changed metrics are told.
         causes: cell → bytes and number of each root cause in it, largest first.
+        linked: cell → addresses in it that root causes link to.
     """
 
     crowded: bool
     few: bool
     causes: Mapping[CellKey, list[tuple[int, int]]]
+    linked: Mapping[CellKey, set[str]]
     dispatches: int = DISPATCH_ROWS
     stories: int = STORY_ROWS
     texts: int = TEXTS
@@ -128,7 +122,7 @@ def cards(facts: Facts, causes: int) -> Iterator[Card]:
     """
     deltas = sorted(facts.report.deltas, key=lambda delta: _rank(facts, delta))
     crowded = sum(_entry_points(delta) for delta in deltas) > DISPATCH_ROWS
-    room = _Left(crowded, len(deltas) * len(METRICS) > METRIC_ROWS, _by_cell(facts))
+    room = _Left(crowded, len(deltas) * len(METRICS) > METRIC_ROWS, _by_cell(facts), _linked(facts))
     for delta in deltas:
         yield _card(facts, delta, causes, room)
 
@@ -139,6 +133,14 @@ def _by_cell(facts: Facts) -> dict[CellKey, list[tuple[int, int]]]:
         for key, size in root.by_cell.items():
             found.setdefault(key, []).append((size, number))
     return {key: sorted(sizes, key=lambda one: (-one[0], one[1])) for key, sizes in found.items()}
+
+
+def _linked(facts: Facts) -> dict[CellKey, set[str]]:
+    found: dict[CellKey, set[str]] = {}
+    for root in facts.report.root_causes:
+        if address := example_address(facts, root.example):
+            found.setdefault(root.example.key, set()).add(address)
+    return found
 
 
 def _rank(facts: Facts, delta: CellDelta) -> tuple[int, int, int]:
@@ -156,6 +158,7 @@ def _card(facts: Facts, delta: CellDelta, causes: int, room: _Left) -> Card:
     base, head = (artifact.base, artifact.head) if artifact else (None, None)
     moved = head - base if base is not None and head is not None else 0
     story, table, left_out = _tables(facts, delta, backend, room)
+    drawn = {row.address for rows in (story.dispatches if story else (), table.rows) for row in rows}
     texts, room.texts = room.texts > 0, room.texts - 1
     known = [delta.metrics[metric.id] for metric in METRICS if _is_known(delta, metric)]
     equal = [value for value in known if value.base == value.head]
@@ -184,6 +187,7 @@ def _card(facts: Facts, delta: CellDelta, causes: int, room: _Left) -> Card:
         entries=table,
         told=story,
         left_out=(*left_out, *(() if texts else ("its commands: base.json and head.json have them",))),
+        anchors=tuple(sorted(room.linked.get(delta.key, set()) - drawn)),
     )
 
 

@@ -33,6 +33,17 @@ Row = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
+class MetricLine:
+    """One metric that is not the same on both sides; `css` as below."""
+
+    label: str
+    base: str
+    head: str
+    change: str
+    css: str
+
+
+@dataclass(frozen=True, slots=True)
 class Addressed:
     """A row that has an address.
 

@@ -10,6 +10,7 @@ from bot.core.rules.delta import STATES
 from bot.core.values.whole_report import Report
 from bot.render.html.cell_cards import STATE_WORDS, cards
 from bot.render.html.skeleton import skeleton
+from bot.render.html.table_rows import addressed_rows, metric_rows, plain_rows, tree_rows
 from bot.render.reasons.why_lines import leading
 from bot.render.text.environment import drawn, load
 from bot.render.text.escape import clip
@@ -21,6 +22,7 @@ _LIMITS = Limits(2_000, 1_000_000, 200, 40, 40, 2_000, 1, 500, 200, 200, 0, 0, 0
 _LEADING = 4
 TEMPLATE = "report.html.j2"
 STYLE, SCRIPTS = "report/report.css", ("report/cells.js", "report/pictures.js")
+_ROWS = {one.__name__: one for one in (plain_rows, addressed_rows, tree_rows, metric_rows)}
 _LEVELS = (("fail", "over the limit"), ("warn", "warning"))
 
 
@@ -47,6 +49,7 @@ def html_pieces(report: Report, templates_dir: Path | None = None) -> Iterator[s
         choices=_choices(facts),
         leading=min(_LEADING, leading(facts)),
         metrics=METRICS,
+        **_ROWS,
         skeleton=skeleton(templates_dir, styles=(STYLE,), scripts=SCRIPTS, charts=True),
     )
 

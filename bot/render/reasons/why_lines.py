@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, islice
 
-from bot.core.values.explanation import UNATTRIBUTED, Explanation
+from bot.core.values.explanation import UNATTRIBUTED
 from bot.core.values.root_cause import Example, RootCause
-from bot.core.values.snapshot import CellKey, Dispatch
+from bot.core.values.snapshot import CellKey
 from bot.render.text.addresses import cell_address, dispatch_address
 from bot.render.text.escape import clean, clip
 from bot.render.text.filters import UNKNOWN, amount, plural, sides, signed
@@ -139,16 +139,15 @@ def _example(facts: Facts, one: Example) -> Phrase:
     shown = signed(one.change_bytes) if UNKNOWN in size or one.base_bytes == one.head_bytes else size
     told = facts.report.explanations.get(one.key)
     once = " (first compiles)" if told and told.first_compiles else ""
-    executable = next((found.executable for found in _named_so(told, one.dispatch)), "")
-    address = dispatch_address(one.key, executable) if executable else ""
+    address = example_address(facts, one)
     return phrase(code(clip(one.dispatch, NAME_LIMIT), address), place, cell, f" {shown}{once}")
 
 
-def _named_so(told: Explanation | None, name: str) -> Iterator[Dispatch]:
-    """The changed dispatch of that name."""
-    for delta in told.dispatches if told else ():
-        if delta.name == name and (known := delta.head or delta.base):
-            yield known
+def example_address(facts: Facts, one: Example) -> str:
+    """That of its dispatch; empty where it is none, or none of those that are known to have changed."""
+    told = facts.report.explanations.get(one.key)
+    named = (delta.head or delta.base for delta in (told.dispatches if told else ()) if delta.name == one.dispatch)
+    return next((dispatch_address(one.key, known.executable) for known in named if known), "")
 
 
 def whys(facts: Facts, limits: Limits) -> Listing[WhyCell]:

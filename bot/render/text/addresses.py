@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable
+from functools import lru_cache
 from urllib.parse import quote
 
 from bot.core.values.snapshot import Cell, CellKey
@@ -19,6 +20,7 @@ EntryPoint = tuple[str, str]
 """Names of executable and entry point."""
 
 
+@lru_cache(maxsize=1 << 14)  # a model's name stands in the address of each of its dispatches
 def segment(name: str) -> str:
     """The name as a part of an address; the end of a very long one is a digest."""
     text = quote(name, safe="", errors="surrogatepass")

@@ -94,12 +94,6 @@ def html_cells(texts: Sequence[str]) -> Markup:
     return Markup(f"<td>{joined.replace(_SEPARATOR, '</td><td>')}</td>")
 
 
-def html_row(texts: Sequence[str]) -> Markup:
-    """The same, led by the row's name."""
-    cells = html_cells(texts)
-    return Markup("<th>{}</th>{}").format(cells[4 : (end := cells.index("</td>"))], cells[end + 5 :])
-
-
 def html_number_cells(texts: Sequence[tuple[str, str, str]]) -> Markup:
     """Values, each with its change in small and a CSS class for that, as the cells of a table."""
     parts = [f"{value}{_SEPARATOR}{css}{_SEPARATOR}{change}" for value, change, css in texts]
@@ -136,7 +130,6 @@ _HTML: Mapping[str, Callable[..., Any]] = {
     "phrase": html_phrase,
     "block": html_block,
     "cells": html_cells,
-    "row": html_row,
     "diff": html_diff,
     "number_cells": html_number_cells,
 }
