@@ -4,6 +4,7 @@
 const controls = document.querySelector(".controls");
 const cells = [...document.querySelectorAll(".cell")]; // as the report orders them: what matters most first
 const texts = new WeakMap();
+let order = "";
 
 const ORDERS = {
   moved: (cell) => -Math.abs(Number(cell.dataset.moved)),
@@ -44,7 +45,9 @@ function filterCells() {
 }
 
 function sortCells() {
-  const key = ORDERS[controls.elements.order.value];
+  if (controls.elements.order.value === order) return; // what moves loses the focus
+  order = controls.elements.order.value;
+  const key = ORDERS[order];
   const keyed = cells.map((cell, at) => [key ? key(cell) : at, cell]);
   keyed.sort((one, other) => compared(one[0], other[0], 1));
   controls.parentElement.append(...keyed.map(([, cell]) => cell));
@@ -76,6 +79,9 @@ controls.addEventListener("submit", (event) => event.preventDefault());
 // A reset form has its values after the event.
 controls.addEventListener("reset", () => setTimeout(() => [filterCells(), sortCells()]));
 document.addEventListener("addressed", (event) => {
-  if (event.target.closest(".cell[hidden]")) controls.reset();
+  if (!event.target.closest(".cell[hidden]")) return;
+  controls.reset();
+  filterCells();
+  sortCells();
 });
 document.addEventListener("toggle", ({ target }) => target.open && target.matches(".command") && offerCopy(target), true);

@@ -1,7 +1,7 @@
 """How fast does a page of 200 cells open, against a page of as many bytes with nothing but text? In the same browser.
 
-`PYTHONPATH=tests/support:. python -m page_bench` prints both, and the ratio. Opening is from the navigation to the end of
-loading and the first thing that is painted, whichever is later; of several rounds, taken by turns, the median counts.
+`PYTHONPATH=tests/support:. python -m page_bench` prints both, and the ratio. Opening is from the navigation to the end
+of loading and the first thing that is painted, whichever is later; of several rounds, by turns, the median counts.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def many(cells: int = CELLS) -> Report:
 
 def plain(size: int) -> str:
     """A page of so many bytes that has text alone."""
-    frame = '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>Text</title></head><body>\n{}</body></html>'
+    frame = '<!DOCTYPE html>\n<html lang="en"><meta charset="utf-8"><title>Text</title>\n{}</html>'
     room = size - len(frame.encode())
     text = _TEXT * (room // len(_TEXT.encode()))
     return frame.format(text + " " * (room - len(text.encode())))

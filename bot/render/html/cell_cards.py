@@ -21,7 +21,7 @@ from bot.render.view.grid import GridCell, grid_cell
 
 DISPATCH_ROWS = 20_000
 """The most rows of dispatches on one page; cells that are the same on both sides go first."""
-STORY_ROWS = 5_000
+STORY_ROWS = 12_000
 """The most rows of what explains changes on one page; report.json has all."""
 METRIC_ROWS = 40_000
 """With more rows of metrics than this, only those that changed are told."""
@@ -179,7 +179,8 @@ def _card(facts: Facts, delta: CellDelta, causes: int, room: _Left) -> Card:
         absent=", ".join(metric.label for metric in METRICS if not _is_known(delta, metric)) if known else "",
         gauge=_gauge(delta, backend),
         findings=tuple(
-            (MARKS[mark_of(one)], finding_words(facts, one, named=False)) for one in facts.findings.get(delta.key, ())[:_FINDINGS]
+            (MARKS[mark_of(one)], finding_words(facts, one, named=False))
+            for one in facts.findings.get(delta.key, ())[:_FINDINGS]
         ),
         causes=tuple(_causes(room.causes.get(delta.key, ()), causes)),
         failures=tuple(_failures(delta)) if texts else (),

@@ -35,7 +35,8 @@ class WhyCell:
 def roots(facts: Facts, limits: Limits) -> Listing[Line]:
     """The root causes with most bytes: those that hold nine tenths of them, or as many as there is room for.
 
-    With `every` all that there is room for. The detail is each target's part where there are several, and the largest delta.
+    With `every` all that there is room for. The detail is each target's part where there are several, and the largest
+    delta.
     """
     found = facts.report.root_causes
     holding = len(found) if limits.every else leading(facts)
@@ -132,7 +133,9 @@ def _by_target(facts: Facts, root: RootCause) -> Iterator[Phrase]:
 
 def _example(facts: Facts, one: Example) -> Phrase:
     place = phrase(" in ", code(clip(one.component, NAME_LIMIT))) if one.component not in ("", UNATTRIBUTED) else ()
-    cell = phrase(" of ", code(clip(one.key.model, NAME_LIMIT), cell_address(one.key)), " on ", code(facts.short[one.key.target]))
+    cell = phrase(
+        " of ", code(clip(one.key.model, NAME_LIMIT), cell_address(one.key)), " on ", code(facts.short[one.key.target])
+    )
     if not one.dispatch:
         return phrase(signed(one.change_bytes), cell)
     size = sides(one.base_bytes, one.head_bytes)
