@@ -23,6 +23,7 @@ _LEADING = 4
 TEMPLATE = "report.html.j2"
 STYLE, SCRIPTS = "report/report.css", ("report/cells.js", "report/pictures.js")
 _ROWS = {one.__name__: one for one in (plain_rows, addressed_rows, tree_rows, metric_rows)}
+_EMPTY = "(empty)"
 _LEVELS = (("fail", "over the limit"), ("warn", "warning"))
 
 
@@ -59,7 +60,7 @@ def _choices(facts: Facts) -> Mapping[str, Iterable[tuple[str, str]] | int]:
     models = dict.fromkeys(clip(delta.key.model, NAME_LIMIT) for delta in facts.report.deltas)
     targets = sorted({facts.short[delta.key.target] for delta in facts.report.deltas})
     return {
-        "models": [(name, name) for name in models],
+        "models": [(name or _EMPTY, name or _EMPTY) for name in models],
         "targets": [(name, name) for name in targets],
         "states": [(state, STATE_WORDS.get(state, state)) for state in STATES if facts.count(state)],
         "levels": _LEVELS,

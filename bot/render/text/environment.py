@@ -69,7 +69,7 @@ def html_phrase(phrase: Phrase) -> Markup:
 
 
 def _html_span(span: Span) -> Markup:
-    words = Markup(_TAGS[span.kind]).format(escape.visible(span.text))
+    words = Markup(_TAGS[span.kind]).format(escape.visible(span.text) or "(empty)")
     return Markup('<a href="#{}">{}</a>').format(span.to, words) if span.to else words
 
 
