@@ -97,7 +97,7 @@ function waterfallOf(falls) {
     },
     options: {
       indexAxis: "y",
-      scales: { x: { title: { display: true, text: "bytes, from base" } } },
+      scales: { x: { title: { display: true, text: "bytes, from base" }, ticks: { maxRotation: 0, maxTicksLimit: 6 } } },
       plugins: {
         legend: { display: false },
         tooltip: { callbacks: { label: (item) => `${falls[item.dataIndex].words}` } },

@@ -33,7 +33,7 @@ _TAGS = """
 """
 _ATTRIBUTES = """
     class id lang charset name content http-equiv type href value start open hidden tabindex role placeholder
-    min max high aria-label aria-labelledby aria-hidden
+    min max low high optimum aria-label aria-labelledby aria-hidden
     data-state data-level data-moved data-size data-code data-to data-side
 """
 ID = re.compile(r"[A-Za-z0-9._~%/=-]+")

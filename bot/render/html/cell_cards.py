@@ -47,6 +47,11 @@ class Gauge:
     limit: int
     sides: tuple[tuple[str, int, str], ...]
 
+    @property
+    def most(self) -> int:
+        """Where the scale ends: both sides have the same."""
+        return max(self.limit, *(size for _, size, _ in self.sides))
+
 
 @dataclass(frozen=True, slots=True)
 class Card:
@@ -248,7 +253,7 @@ def _causes(sizes: Sequence[tuple[int, int]], shown: int) -> Iterator[tuple[int,
     total = sum(size for size, _ in sizes)
     for size, number in sizes[:_CAUSES]:
         if size and number <= shown:
-            yield number, f"{100 * size // total} % of the artifact's change"
+            yield number, percent(size / total).removeprefix("+")
 
 
 def _failures(delta: CellDelta) -> Iterator[tuple[str, Phrase, str]]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
+from jinja2.runtime import Context
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from markupsafe import Markup
 
@@ -50,14 +51,27 @@ def _md_span(span: Span, code: Callable[[str], str]) -> str:
     return f"**{words}**" if span.kind == "strong" else f"{edge[0]}{words}{edge[1]}" if words else span.text
 
 
-def md_phrase(phrase: Phrase) -> Markup:
-    """A phrase as Markdown, outside of tables."""
-    return Markup("".join(_md_span(span, escape.md_code) for span in phrase))
+@jinja2.pass_context
+def md_phrase(context: Context, phrase: Phrase) -> Markup:
+    """A phrase as Markdown, outside of tables; what has an address on the page is a link where the page is known."""
+    return Markup("".join(_md_link(_md_span(span, escape.md_code), context, span.to) for span in phrase))
 
 
-def md_cell_phrase(phrase: Phrase) -> Markup:
+@jinja2.pass_context
+def md_cell_phrase(context: Context, phrase: Phrase) -> Markup:
     """A phrase as Markdown in a table."""
-    return Markup("".join(_md_span(span, escape.md_cell) for span in phrase))
+    return Markup("".join(_md_link(_md_span(span, escape.md_cell), context, span.to) for span in phrase))
+
+
+@jinja2.pass_context
+def md_paged(context: Context, words: str, address: str) -> Markup:
+    """Words of ours as a link to an address on the page, where that is known."""
+    return Markup(_md_link(words, context, address))
+
+
+def _md_link(words: str, context: Context, address: str) -> str:
+    url = f"{context.get('page') or ''}#{address}" if address and words else ""
+    return f"[{words}](<{url}>)" if escape.is_link(url) else words
 
 
 _TAGS = {"text": "{}", "code": "<code>{}</code>", "strong": "<strong>{}</strong>"}
@@ -124,6 +138,7 @@ _MARKDOWN: Mapping[str, Callable[..., Any]] = {
     "link": _safe(escape.md_link),
     "phrase": md_phrase,
     "cell_phrase": md_cell_phrase,
+    "paged": md_paged,
     "html_phrase": html_phrase,
 }
 _HTML: Mapping[str, Callable[..., Any]] = {

@@ -44,6 +44,7 @@ _METRICS = {
     "stack_alloca_bytes": "stack",
 }
 _NAME_LIMIT = 40
+_FEW = 120
 _SEVERITY = ("newly-broken", "removed", "broken", "changed", "fixed", "new", "unmeasured", "same")
 
 
@@ -96,6 +97,7 @@ class Grid:
         legend: symbol and meaning of the symbols that are used.
         names: short and full name of the targets whose names were shortened.
         settled: nothing to see: all cells drawn are the same on both sides.
+        few: True where so few cells are drawn that each can be a link.
     """
 
     blocks: tuple[Block, ...]
@@ -103,6 +105,7 @@ class Grid:
     legend: tuple[tuple[str, str], ...]
     names: tuple[tuple[str, str], ...]
     settled: bool
+    few: bool
 
 
 def build_grid(facts: Facts, limits: Limits) -> Grid:
@@ -120,6 +123,7 @@ def build_grid(facts: Facts, limits: Limits) -> Grid:
         legend=tuple(entry for key, entry in _LEGEND.items() if key in marks),
         names=names,
         settled=all(delta.state == "same" for delta in deltas),
+        few=len(rows) * len(drawn) <= _FEW,
     )
 
 
