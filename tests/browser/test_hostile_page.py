@@ -14,8 +14,8 @@ from replacing import replace
 from bot.core.values.snapshot import Cell, CellKey
 from bot.core.values.whole_report import Report
 from bot.render.html.page import render_html
-from bot.render.text.addresses import cell_address, dispatch_address
 from bot.render.text.escape import clip, visible
+from bot.render.text.page_addresses import cell_address, dispatch_address
 
 WORDS = (
     *make.HOSTILE,

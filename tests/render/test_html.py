@@ -23,7 +23,7 @@ from bot.errors import TemplateError
 from bot.render.html.page import render_html
 from bot.render.markdown.comment import render_comment
 from bot.render.markdown.summary import render_summary
-from bot.render.text.addresses import cell_address, dispatch_address
+from bot.render.text.page_addresses import cell_address, dispatch_address
 
 _VOID = {"meta", "br", "input"}
 _TAGS = """

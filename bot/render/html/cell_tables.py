@@ -11,9 +11,9 @@ from bot.core.rules.delta import CellDelta
 from bot.core.values.explanation import ComponentDelta, DispatchDelta, Explanation
 from bot.core.values.program import Argument
 from bot.core.values.snapshot import Cell, CellKey, Dispatch
-from bot.render.text.addresses import EntryPoint, component_address, dispatch_addresses, entry_points
 from bot.render.text.escape import clip
 from bot.render.text.filters import UNKNOWN, amount, change, sides, signed
+from bot.render.text.page_addresses import EntryPoint, component_address, dispatch_addresses, entry_points
 from bot.render.text.selection import Listing, listing
 from bot.render.view.story import NUMBERS, DispatchLine, Room, Story, component_line, story
 

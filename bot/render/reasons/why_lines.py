@@ -9,9 +9,9 @@ from itertools import accumulate, islice
 from bot.core.values.explanation import UNATTRIBUTED
 from bot.core.values.root_cause import Example, RootCause
 from bot.core.values.snapshot import CellKey
-from bot.render.text.addresses import cell_address, dispatch_address
 from bot.render.text.escape import clean, clip
 from bot.render.text.filters import UNKNOWN, amount, plural, sides, signed
+from bot.render.text.page_addresses import cell_address, dispatch_address
 from bot.render.text.phrase import Phrase, code, joined, phrase, strong
 from bot.render.text.selection import Limits, Listing, fair_in_order, listing
 from bot.render.text.text_tables import Line

@@ -12,9 +12,9 @@ from bot.core.rules.delta import CellDelta, outcome
 from bot.core.values.snapshot import CellKey
 from bot.core.values.verdict import Accepted, Budget, Finding
 from bot.core.values.whole_report import Report
-from bot.render.text.addresses import cell_address
 from bot.render.text.escape import clean, clip
 from bot.render.text.filters import amount, plural, relative, sides, signed
+from bot.render.text.page_addresses import cell_address
 from bot.render.text.phrase import Phrase, code, phrase
 from bot.render.text.selection import Limits, Listing, fair_in_order, listing
 from bot.render.view.facts import MARKS, NAME_LIMIT, Facts, cells_phrase, mark_of, whole_of, worst_first

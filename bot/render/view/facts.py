@@ -14,9 +14,9 @@ from bot.core.rules.delta import STATES, CellDelta, outcome
 from bot.core.values.snapshot import Cell, CellKey
 from bot.core.values.verdict import Finding
 from bot.core.values.whole_report import Report
-from bot.render.text.addresses import cell_address
 from bot.render.text.escape import clip
 from bot.render.text.filters import plural
+from bot.render.text.page_addresses import cell_address
 from bot.render.text.phrase import Phrase, Span, code, joined, phrase
 
 STACK_LIMIT_BYTES = 32_768

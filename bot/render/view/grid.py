@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from bot.core.rules.delta import CellDelta
 from bot.core.values.snapshot import CellKey
-from bot.render.text.addresses import cell_address
 from bot.render.text.escape import clip
 from bot.render.text.filters import grid_percent, percent
+from bot.render.text.page_addresses import cell_address
 from bot.render.text.selection import Limits, Listing, listing
 from bot.render.view.facts import NAME_LIMIT, Facts
 

@@ -8,9 +8,9 @@ from typing import Any
 from bot.core.metrics import METRIC_BY_ID, Metric
 from bot.core.values.snapshot import CellKey
 from bot.core.values.verdict import Finding
-from bot.render.text.addresses import cell_address
 from bot.render.text.escape import clip
 from bot.render.text.filters import superscript
+from bot.render.text.page_addresses import cell_address
 from bot.render.view.facts import MARKS, NAME_LIMIT, Facts, mark_of, rule_key
 
 _RULE_LIMIT = 80
