@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from bot.core.metrics import METRIC_BY_ID, METRICS, Metric
@@ -21,10 +21,10 @@ from bot.render.view.grid import GridCell, grid_cell
 
 DISPATCH_ROWS = 20_000
 """The most rows of dispatches on one page; cells that are the same on both sides go first."""
-STORY_ROWS = 12_000
-"""The most rows of what explains changes on one page; report.json has all."""
-METRIC_ROWS = 40_000
-"""With more rows of metrics than this, only those that changed are told."""
+STORY_ROWS, STORY_ROWS_OF_MANY = 12_000, 5_000
+"""The most rows of what explains changes on one page, and where it has many cells; report.json has all."""
+MANY_CELLS = 1_000
+"""On a page with more of them only the metrics that changed are told."""
 TEXTS = 1_000
 """The most cells whose commands and errors are told."""
 _FINDINGS, _CAUSES, _LINES = 12, 3, 12
@@ -105,17 +105,17 @@ class _Left:
 
     Attributes:
         crowded: True where dispatches of cells that are the same on both sides are left out.
-        few: True where only changed metrics are told.
+        are_many: True where only changed metrics are told.
         causes: cell → bytes and number of each root cause in it, largest first.
         linked: cell → addresses in it that root causes link to.
     """
 
     crowded: bool
-    few: bool
+    are_many: bool
     causes: Mapping[CellKey, list[tuple[int, int]]]
     linked: Mapping[CellKey, set[str]]
+    stories: int
     dispatches: int = DISPATCH_ROWS
-    stories: int = STORY_ROWS
     texts: int = TEXTS
 
 
@@ -126,8 +126,9 @@ def cards(facts: Facts, causes: int) -> Iterator[Card]:
         causes: how many root causes the page has.
     """
     deltas = sorted(facts.report.deltas, key=lambda delta: _rank(facts, delta))
-    crowded = sum(_entry_points(delta) for delta in deltas) > DISPATCH_ROWS
-    room = _Left(crowded, len(deltas) * len(METRICS) > METRIC_ROWS, _by_cell(facts), _linked(facts))
+    crowded, are_many = sum(map(_entry_points, deltas)) > DISPATCH_ROWS, len(deltas) > MANY_CELLS
+    stories = STORY_ROWS_OF_MANY if are_many else STORY_ROWS
+    room = _Left(crowded, are_many, _by_cell(facts), _linked(facts), stories)
     for delta in deltas:
         yield _card(facts, delta, causes, room)
 
@@ -180,8 +181,8 @@ def _card(facts: Facts, delta: CellDelta, causes: int, room: _Left) -> Card:
         moved=moved,
         reason=delta.reason,
         changed=tuple(_metric(facts, delta, value) for value in known if value.base != value.head),
-        equal=listing(() if room.few else (_equal(facts, delta, value) for value in equal), len(equal), "metric"),
-        absent=", ".join(metric.label for metric in METRICS if not _is_known(delta, metric)) if known else "",
+        equal=listing(() if room.are_many else (_equal(facts, delta, value) for value in equal), len(equal), "metric"),
+        absent=_absent(value.id for value in known),
         gauge=_gauge(delta, backend),
         findings=tuple(
             (MARKS[mark_of(one)], finding_words(facts, one, named=False))
@@ -221,6 +222,12 @@ def _tables(facts: Facts, delta: CellDelta, backend: str, room: _Left) -> tuple[
 def _is_known(delta: CellDelta, metric: Metric) -> bool:
     value = delta.metrics.get(metric.id)
     return value is not None and not (value.base is None and value.head is None)
+
+
+def _absent(known: Iterable[str]) -> str:
+    """Labels of all other metrics, of cells that have any."""
+    there = set(known)
+    return ", ".join(metric.label for metric in METRICS if metric.id not in there) if there else ""
 
 
 def _metric(facts: Facts, delta: CellDelta, value: MetricDelta) -> MetricLine:

@@ -79,12 +79,12 @@ _TAGS = {"text": "{}", "code": "<code>{}</code>", "strong": "<strong>{}</strong>
 
 def html_phrase(phrase: Phrase) -> Markup:
     """A phrase as HTML."""
-    return Markup("").join(map(_html_span, phrase))
+    return Markup("".join(map(_html_span, phrase)))
 
 
-def _html_span(span: Span) -> Markup:
-    words = Markup(_TAGS[span.kind]).format(escape.visible(span.text) or "(empty)")
-    return Markup('<a href="#{}">{}</a>').format(span.to, words) if span.to else words
+def _html_span(span: Span) -> str:
+    words = _TAGS[span.kind].format(Markup.escape(escape.visible(span.text) or "(empty)"))
+    return f'<a href="#{Markup.escape(span.to)}">{words}</a>' if span.to else words
 
 
 def html_block(text: str) -> Markup:
@@ -99,6 +99,8 @@ def html_diff(text: str) -> Markup:
 
 
 _DIFF = {"+": "<ins>{}</ins>", "-": "<del>{}</del>"}
+_PIECES = 100
+"""How many pieces are drawn before they are handed on: one may be a whole cell of a page."""
 _SEPARATOR = "\x1f"  # no text that was made visible has it; a row is escaped at once, which pages of 5,000 cells feel
 
 
@@ -226,7 +228,7 @@ def drawn(template: jinja2.Template, **values: Any) -> Iterator[str]:
         TemplateError: the template failed, with file and line.
     """
     pieces, held, begun = template.stream(**values), "", False
-    pieces.enable_buffering(1000)
+    pieces.enable_buffering(_PIECES)
     try:
         for piece in pieces:
             text = held + piece if begun else (held + piece).lstrip()
