@@ -33,10 +33,11 @@ function shortened(address) {
   return found.length === 1 ? found[0] : null;
 }
 
-/** The element that an address (without its `#`) is of; null for none. */
+/** The element that an address (without its `#`) is of, or that of its cell where the page has no room for it. */
 function elementAt(address) {
   if (!address) return null;
-  return document.getElementById(address) ?? document.getElementById(decoded(address)) ?? shortened(address);
+  const element = document.getElementById(address) ?? document.getElementById(decoded(address)) ?? shortened(address);
+  return element ?? elementAt(address.split("/").slice(0, -1).join("/"));
 }
 
 /** Opens everything around the element that the page's address names, and shows it. */

@@ -1,4 +1,4 @@
-"""What all pages share: policy, addresses, sortable tables, charts; and that a user's files replace the packaged ones."""
+"""What all pages share: policy, addresses, sortable tables, charts; a user's files replace the packaged ones."""
 
 from __future__ import annotations
 

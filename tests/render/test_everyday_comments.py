@@ -11,6 +11,7 @@ from golden_files import check_golden
 from replacing import replace
 
 from bot.core.values.whole_report import Baseline
+from bot.render.html.page import render_html
 from bot.render.markdown.comment import render_comment
 
 CASES = tuple(everyday.CASES)
@@ -96,3 +97,30 @@ def test_what_base_had_is_known_and_alarms_nobody() -> None:
     grid = text.partition("Every cell:")[2].partition("</details>")[0]
     assert not re.search("❌|⚠️|⛔", grid)
     assert "/code-size accept" not in text
+
+
+PAGE = "https://example.com/code-size/7/report.html"
+
+
+def linked(case: str, page: str) -> str:
+    return render_comment(replace(everyday.report(case), page=page))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_comment_links_to_what_the_page_has_where_that_can_be_read(case: str) -> None:
+    text = linked(case, PAGE)
+    links = set(re.findall(re.escape(f"](<{PAGE}#") + r"([^>]+)>", text))
+    known = set(re.findall(r'\bid="([^"]+)"', render_html(everyday.report(case))))
+    assert links and links <= known
+    assert {f"cause-{at + 1}" for at in range(text.count("[details]("))} <= links
+    assert re.sub(r" · \[details\]\(<[^>]+>\)|\[([^\]]+)\]\(<[^>]+>\)", r"\1", text) == linked(case, "")
+
+
+@pytest.mark.parametrize("page", ["", "http://example.com/report.html", "javascript:alert(1)//", "report.html"])
+def test_it_never_links_to_a_page_that_nobody_can_read(page: str) -> None:
+    assert "](<" not in linked("two_releases", page)
+
+
+def test_a_dispatch_that_moved_most_is_a_link() -> None:
+    text = linked("two_releases", PAGE)
+    assert f"](<{PAGE}#bert_l4_f32_dyn/llvm-cpu-x86_64/main%24async_dispatch_1>)" in text

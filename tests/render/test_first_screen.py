@@ -8,6 +8,7 @@ from math import ceil
 
 import pytest
 import report_factory as make
+from page_texts import content
 from replacing import replace
 from test_comment import PULLS, _leaves
 from test_terminal import printed
@@ -44,8 +45,7 @@ def summary(report: Report) -> str:
 
 
 def page(report: Report) -> str:
-    body = render_html(report).partition("<body>")[2]
-    return plain(body.partition("<details>")[0].partition("<h2>Every cell")[0])
+    return plain(content(render_html(report)).partition('<h2 id="grid"')[0])
 
 
 def terminal(report: Report) -> str:

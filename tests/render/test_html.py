@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
+import everyday
 import pytest
 import report_factory as make
 from golden_files import check_golden
 from growth import LINEAR, cpu_growth
+from page_texts import content
 from replacing import replace
 
 from bot.core.metrics import METRICS
@@ -20,38 +23,32 @@ from bot.errors import TemplateError
 from bot.render.html.page import render_html
 from bot.render.markdown.comment import render_comment
 from bot.render.markdown.summary import render_summary
+from bot.render.text.page_addresses import cell_address, dispatch_address
 
-_VOID = {"meta", "br"}
-_TAGS = {
-    "html",
-    "head",
-    "meta",
-    "title",
-    "style",
-    "body",
-    "h1",
-    "h2",
-    "p",
-    "br",
-    "ul",
-    "ol",
-    "li",
-    "div",
-    "table",
-    "thead",
-}
-_TAGS |= {"tbody", "tr", "th", "td", "code", "pre", "strong", "small", "span", "details", "summary"}
-_ATTRIBUTES = {"class", "lang", "charset", "name", "content", "http-equiv"}
+_VOID = {"meta", "br", "input"}
+_TAGS = """
+    html head meta title style script body header nav main section footer h1 h2 h3 h4 p br ul ol li a div span
+    table thead tbody tr th td code pre strong b em small ins del details summary meter
+    form label select option input button
+"""
+_ATTRIBUTES = """
+    class id lang charset name content http-equiv type href value start open hidden tabindex role placeholder
+    min max low high optimum aria-label aria-labelledby aria-hidden
+    data-state data-level data-moved data-size data-code data-to data-side
+"""
+ID = re.compile(r"[A-Za-z0-9._~%/=-]+")
 
 
 class Page(HTMLParser):
-    """Tags in balance, attributes, and the text."""
+    """Tags in balance, attributes, ids, links, and the text."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
         self.open: list[str] = []
         self.tags: set[str] = set()
         self.attributes: set[str] = set()
+        self.ids: list[str] = []
+        self.links: list[str] = []
         self.text = ""
         self.feed(html)
         self.close()
@@ -59,6 +56,8 @@ class Page(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.add(tag)
         self.attributes |= {name for name, _ in attrs}
+        self.ids += [value or "" for name, value in attrs if name == "id"]
+        self.links += [value or "" for name, value in attrs if name == "href"]
         if tag not in _VOID:
             self.open.append(tag)
 
@@ -69,30 +68,53 @@ class Page(HTMLParser):
         self.text += data
 
 
+def read(html: str) -> Page:
+    """What is ours alone, checked: no tag and no attribute that a page does not have by itself."""
+    page = Page(content(html))
+    assert not page.open
+    assert page.tags <= set(_TAGS.split())
+    assert page.attributes <= set(_ATTRIBUTES.split())
+    assert all(c.isprintable() or c == "\n" for c in page.text)
+    return page
+
+
 @pytest.mark.parametrize("name", ["small", "many", "none", "usual", "broken", "broken_on_both", "hostile", "why"])
 def test_it_is_well_formed_and_harmless(name: str) -> None:
     html = render_html(getattr(make, name)())
-    page = Page(html)
-    assert not page.open
-    assert page.tags <= _TAGS
-    assert page.attributes <= _ATTRIBUTES
-    assert "url(" not in html
+    read(html)
+    assert "url(" not in content(html)
     assert html.encode()
-    assert all(c.isprintable() or c == "\n" for c in page.text)
+
+
+@pytest.mark.parametrize("name", ["small", "many", "hostile", "why", "broken"])
+def test_every_address_is_there_once_and_every_link_leads_to_one(name: str) -> None:
+    report = getattr(make, name)()
+    page = Page(render_html(report).partition("<body>")[2].partition("</body>")[0])
+    known = set(page.ids)
+    assert len(known) == len(page.ids)
+    assert all(ID.fullmatch(one) for one in known)
+    assert {link.removeprefix("#") for link in page.links} <= known
+    points = [(d.key, one.executable) for d in report.deltas for one in (d.head or d.base or _NOTHING).dispatches]
+    assert {dispatch_address(*point) for point in points} <= known
+    assert {cell_address(delta.key) for delta in report.deltas} <= known
+    assert {f"cause-{number + 1}" for number in range(len(report.root_causes))} <= known
+
+
+_NOTHING = Cell(CellKey("", ""), "failed")
 
 
 def test_golden() -> None:
-    check_golden("small.report.html", render_html(make.small()))
-    check_golden("explained_small.report.html", render_html(make.explained_small()))
+    check_golden("small.report.html", content(render_html(make.small())))
+    check_golden("explained_small.report.html", content(render_html(make.explained_small())))
 
 
 def test_every_cell_and_metric_is_there() -> None:
-    text = Page(render_html(make.many())).text
+    text = read(render_html(make.many())).text
     for metric in METRICS:
         assert text.count(metric.label) >= 13
     assert "50,438 → 83,990 B" in text
     assert text.count("main_dispatch_2_matmul_128x2_f32") == 101, "cells that one side measured"
-    assert "newly-broken" in text
+    assert "newly broken" in text
 
 
 def test_dispatches_of_both_sides_are_joined_by_name() -> None:
@@ -104,13 +126,17 @@ def test_dispatches_of_both_sides_are_joined_by_name() -> None:
     models, targets = ("m",), {"vmvx": "vmvx"}
     report = make.report(make.snapshot("1", models=models, targets=targets), make.snapshot("2", head, models, targets))
     html = render_html(report)
-    assert "<td>main_dispatch_0_matmul_128x0_f32</td><td>matmul</td><td>2</td><td>1,200 → 9,999 B</td>" in html
-    assert "<td>renamed (only on head)</td><td>matmul</td><td>2</td><td>1,201 B</td>" in html
-    assert "<td>main_dispatch_1_matmul_128x1_f32 (only on base)</td>" in html
+    row = "<th>main_dispatch_0_matmul_128x0_f32</th><td>matmul</td><td>2</td><td>1,200 → 9,999 B</td>"
+    assert f'<tr id="m/vmvx/main_dispatch_0">{row}' in html
+    second = '<tr id="m/vmvx/main_dispatch_0/renamed" data-side="head"><th>renamed (only on head)</th>'
+    assert f"{second}<td>matmul</td><td>2</td><td>1,201 B</td>" in html
+    gone = '<tr id="m/vmvx/main_dispatch_0/main_dispatch_1_matmul_128x1_f32" data-side="base">'
+    assert f"{gone}<th>main_dispatch_1_matmul_128x1_f32 (only on base)</th>" in html
 
 
 def test_a_changed_cell_tells_its_whole_story() -> None:
-    text = Page(render_html(make.explained_small())).text
+    html = render_html(make.explained_small())
+    text = read(html).text
     for words in (
         "strategy in encoder.layer.*: tile sizes",
         "24 other dispatches did not change; 2 other dispatches have the same numbers, "
@@ -123,47 +149,61 @@ def test_a_changed_cell_tells_its_whole_story() -> None:
         "Arguments of the dispatches: what a dynamic version would have to know (2)",
         "64, 128, 768",
         "Compile time by phase (informational) (2)",
+        "artifact: 50,438 → 83,990 B, +66.5 %; allowed: growth up to 4 KiB or 5 %",
     ):
         assert words in text, words
-    html = render_html(make.explained_small())
-    assert "<td>encoder</td><td>2</td><td>400 → 500 B</td><td>64 B</td>" in html
-    assert "<td>· layer.0</td>" in html and "<td>· · attention</td>" in html
-    assert "<td>main_dispatch_0_matmul</td><td>1</td><td>i32</td><td></td><td>0</td><td>n/a</td><td>1</td>" in html
+    cell = "mobilenet/llvm-cpu-x86_64"
+    row = "<th>encoder</th><td>2</td><td>400 → 500 B</td><td>64 B</td>"
+    assert f'<tr id="{cell}/component=encoder" class="up" data-level="0">{row}' in html
+    assert f'<tr id="{cell}/component=encoder.layer.0.attention" class="up" data-level="2"><th>attention</th>' in html
+    assert "<th>main_dispatch_0_matmul</th><td>1</td><td>i32</td><td></td><td>0</td><td>n/a</td><td>1</td>" in html
+    assert "<ins>+  vector_common_parallel = [8, 16, 0],</ins>" in html
+
+
+def test_a_dispatch_that_changed_has_its_address_where_that_is_told() -> None:
+    report = everyday.report("model_edit")
+    html = render_html(report)
+    (key, told), *_ = report.explanations.items()
+    known = told.dispatches[0].head
+    assert known is not None
+    address = dispatch_address(key, known.executable)
+    assert html.count(f'id="{address}"') == 1 and html.count(f'data-to="{address}"') == 1
+    assert html.index(f'id="{address}"') < html.index(f'data-to="{address}"')
+    assert f'<a href="#{address}">' in html, "a root cause has it as its largest"
 
 
 def test_what_is_said_of_whole_models_is_whole() -> None:
     html = render_html(make.explained_small())
-    text = Page(html).text
+    text = read(html).text
     row = "<td><code>mobilenet</code></td><td>301</td><td>288</td><td>74</td><td>120</td><td>3</td>"
     assert f"{row}<td>n/a</td><td>n/a</td><td>n/a</td><td>1.46</td>" in html
     assert "mobilenet against bert on" in text
-    assert "<h2>Fusion" not in render_html(make.many())
+    assert '<h2 id="fusion"' not in render_html(make.many())
 
 
 @pytest.mark.parametrize("word", make.HOSTILE)
 def test_the_words_of_an_explanation_are_harmless(word: str) -> None:
-    page = Page(render_html(make.explained(make.small(), word)))
-    assert not page.open and page.tags <= _TAGS and page.attributes <= _ATTRIBUTES
-    assert all(c.isprintable() or c == "\n" for c in page.text)
+    read(render_html(make.explained(make.small(), word)))
 
 
 def test_stories_have_a_limit() -> None:
     report = make.explained(make.huge(1_600))
     html = render_html(report)
     told = html.count("24 other dispatches did not change")
-    left_out = sum(int(count) for count in re.findall(r"no room to explain (\d+) cells?, report.json does", html))
+    left_out = html.count("No room on this page for why it changed: report.json says it.")
     assert told > 100 and told + left_out == len(report.explanations)
 
 
-def test_no_scripts_and_nothing_from_elsewhere() -> None:
+def test_no_scripts_but_its_own_and_nothing_from_elsewhere() -> None:
     html = render_html(make.hostile())
-    assert "default-src 'none'" in html
+    policy = unescape(html.partition("<title>")[0])
+    assert "default-src 'none'" in policy and "unsafe" not in policy
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
     assert "prefers-color-scheme: dark" in html
 
 
 def test_a_user_template_is_escaped_too(tmp_path: Path) -> None:
-    (tmp_path / "report.html.j2").write_text("{% for m in models %}{{ m.model }}{% endfor %}")
+    (tmp_path / "report.html.j2").write_text("{% for card in cards %}{{ card.model }}{% endfor %}")
     html = render_html(make.hostile(), tmp_path)
     assert "<" not in html
     assert "\u202e" not in html

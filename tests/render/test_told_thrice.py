@@ -12,6 +12,7 @@ import everyday
 import pytest
 import report_factory as make
 from json_texts import report_to_json
+from page_texts import content
 from rich.console import Console
 
 from bot.commands.explain import explain
@@ -45,7 +46,7 @@ def words_of(report: Report, path: Path) -> list[str]:
     out = io.StringIO()
     explain(path, "mobilenet", "*x86*", None, Console(file=out, width=400, color_system=None))
     comment = re.sub(r"</?\w+>|[`*\\|]", "", render_comment(report))
-    page = unescape(re.sub(r"<[^>]+>", " ", render_html(report)))
+    page = unescape(re.sub(r"<[^>]+>", " ", content(render_html(report))))
     return [re.sub(r"\s+", " ", text.replace("\u2060", "")) for text in (comment, page, out.getvalue())]
 
 
@@ -79,7 +80,7 @@ def test_code_has_the_name_of_what_the_target_holds(tmp_path: Path, backend: str
     base, head = (replace(side, targets=targets) for side in (REPORT.base, REPORT.head))
     comment, page, terminal = words_of(replace(REPORT, base=base, head=head), tmp_path / "report.json")
     assert f"dispatch component {words} stack frame" in comment
-    assert f" component {words} stack frame what differs" in page
+    assert f" change {words} stack frame what differs" in page
     assert f"in encoder.layer.1.attention: {words} 2,001 → 3,990 B, stack frame" in terminal
     assert [f"dispatch sites {words}, base → head" in text for text in (comment, page, terminal)] == [True] * 3
 

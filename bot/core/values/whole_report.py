@@ -94,6 +94,8 @@ class Report:
         pin: True where it is asked what another release of the compiler does: root causes come first.
         steps: the way from base to head over releases between them, in order; empty where none was measured.
         adoption: None where base has a configuration.
+        page: where `report.html` can be read, an https address, so that the comment links to its cells, dispatches and
+            root causes; empty where it is nowhere but in an artifact.
     """
 
     base: Snapshot
@@ -115,3 +117,4 @@ class Report:
     pin: bool = False
     steps: tuple[Step, ...] = ()
     adoption: Adoption | None = None
+    page: str = ""

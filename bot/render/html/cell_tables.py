@@ -1,39 +1,28 @@
-"""All cells of a report, model by model, for a page that has room for everything."""
+"""The tables of one cell: its entry points; and where it changed, and there is room, why, and what it is made of."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
-from bot.core.metrics import METRICS, Metric
 from bot.core.parts import code_words
-from bot.core.rules.delta import STATES, CellDelta
-from bot.core.values.explanation import ComponentDelta, Explanation
+from bot.core.rules.delta import CellDelta
+from bot.core.values.explanation import ComponentDelta, DispatchDelta, Explanation
 from bot.core.values.program import Argument
-from bot.core.values.snapshot import Dispatch
+from bot.core.values.snapshot import Cell, CellKey, Dispatch
 from bot.render.text.escape import clip
-from bot.render.text.filters import UNKNOWN, amount, change, plural, sides
+from bot.render.text.filters import UNKNOWN, amount, change, sides, signed
+from bot.render.text.page_addresses import EntryPoint, component_address, dispatch_addresses, entry_points
 from bot.render.text.selection import Listing, listing
-from bot.render.view.facts import NAME_LIMIT, Facts
-from bot.render.view.story import NUMBERS, Room, Story, component_line, story
+from bot.render.view.story import NUMBERS, DispatchLine, Room, Story, component_line, story
 
-DISPATCH_ROWS = 20_000
-"""The most rows of dispatches on one page; cells that are the same on both sides go first."""
-STORY_ROWS = 5_000
-"""The most rows of what explains changes on one page; report.json has all."""
 TABLE_ROWS = 400
 """The most rows of one table of a story."""
-
-_ROOM = Room(TABLE_ROWS, 0, 0, 12, 60, members=12, varying=12, varying_chars=400)
+ROOM = Room(TABLE_ROWS, 0, 0, 12, 60, members=12, varying=12, varying_chars=400)
 _NAME = 120
 _VALUES = 16
-_STATES = {
-    "same": "bit-identical",
-    "changed": "changed",
-    "broken": "broken on both sides",
-    "unmeasured": "not measured",
-}
+_ALWAYS = ("code", "stack frame")
 _COMPILED_IN = (
     *("input", "abi", "preprocessing", "global-optimization", "dispatch-creation", "flow", "stream"),
     *("executable-sources", "executable-configurations", "executable-targets", "hal", "vm"),
@@ -41,166 +30,175 @@ _COMPILED_IN = (
 """The compiler's phases in its own order."""
 
 Row = tuple[str, ...]
-Text = tuple[str, str, str]
-"""Values, their change, and a CSS class (`up`, `down` or nothing)."""
 
 
 @dataclass(frozen=True, slots=True)
-class CellTable:
-    """One cell: its dispatches; and where it changed, and there is room, why, and what it is made of.
+class MetricLine:
+    """One metric that is not the same on both sides; `css` as below."""
+
+    label: str
+    base: str
+    head: str
+    change: str
+    css: str
+
+
+@dataclass(frozen=True, slots=True)
+class Addressed:
+    """A row that has an address.
 
     Attributes:
-        headers: columns that some dispatch has a value for.
-        rows: texts in the order of the headers.
-        command: of head, or of base where head has no such cell.
-        story: why it changed; None where it did not, or where there is no room; what follows is then empty.
-        tree: all components down to the model's own names: name with its depth, sites, code and stack frame.
+        side: `base` or `head` where that side alone has it; empty elsewhere.
+        css: `up` or `down` for what grew or shrank, empty elsewhere.
+        level: how deep in a tree.
+        told: True where another row has the address as its id: that of why it changed.
+    """
+
+    address: str
+    texts: Row
+    side: str = ""
+    css: str = ""
+    level: int = 0
+    told: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """All entry points of a cell on both sides.
+
+    Attributes:
+        headers: of what some of them has a value for.
+        code: the column with the size of the code; None without one.
+    """
+
+    headers: Row = ()
+    rows: tuple[Addressed, ...] = ()
+    code: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """Why a cell changed, and what it is made of.
+
+    Attributes:
+        headers: of `dispatches`, those that are not the same on both sides.
+        tree: all components down to the model's own names: name, sites, code and stack frame.
         arguments: of the dispatches, with what a dynamic version would have to know.
         phases: of compiling, with the time that they took.
     """
 
-    target: str
-    state: str
+    story: Story
     headers: Row
-    rows: tuple[Row, ...]
-    command: str
-    story: Story | None = None
-    tree: Listing[Row] = field(default_factory=Listing)
+    dispatches: Listing[Addressed]
+    tree: Listing[Addressed] = field(default_factory=Listing)
     arguments: Listing[Row] = field(default_factory=Listing)
     phases: Listing[Row] = field(default_factory=Listing)
 
     @property
-    def story_size(self) -> int:
-        """How many rows and lines the story takes, but for the few of the change by cause."""
-        told = (self.story.dispatches, self.story.families) if self.story else ()
-        rows = sum(len(table.items) for table in (*told, self.tree, self.arguments, self.phases))
-        return rows + sum(diff.text.count("\n") for diff in (self.story.diffs if self.story else ()))
+    def size(self) -> int:
+        """How many rows and lines it takes, but for the few of the change by cause."""
+        told = (self.dispatches, self.story.families, self.tree, self.arguments, self.phases)
+        return sum(len(table.items) for table in told) + sum(diff.text.count("\n") for diff in self.story.diffs)
 
 
-@dataclass(frozen=True, slots=True)
-class ModelTable:
-    """One model: metrics by targets, and the dispatches of each cell.
-
-    Attributes:
-        summary: what is to see, in words.
-        targets: short names, the columns.
-        states: the state of each cell.
-        rows: a metric's label and one text for each target.
-    """
-
-    model: str
-    summary: str
-    targets: tuple[str, ...]
-    states: tuple[str, ...]
-    rows: tuple[tuple[str, tuple[Text, ...]], ...]
-    cells: tuple[CellTable, ...]
-
-
-def model_tables(facts: Facts) -> Iterator[ModelTable]:
-    """One table at a time: a page of 5,000 cells is not held in memory twice."""
-    room = _Left()
-    models: dict[str, list[CellDelta]] = {}
-    for delta in facts.report.deltas:
-        models.setdefault(delta.key.model, []).append(delta)
-    crowded = sum(_size(delta) for delta in facts.report.deltas) > DISPATCH_ROWS
-    for model, deltas in models.items():
-        shown = [delta for delta in deltas if not (crowded and delta.state == "same")]
-        tables = [table for delta in shown if (table := _cell_table(facts, delta, room))]
-        yield _model_table(facts, model, deltas, tables)
-
-
-@dataclass(slots=True)
-class _Left:
-    """How many rows the page still has room for."""
-
-    dispatches: int = DISPATCH_ROWS
-    stories: int = STORY_ROWS
-
-
-def _size(delta: CellDelta) -> int:
-    return max(len(cell.dispatches) if cell else 0 for cell in (delta.base, delta.head))
-
-
-def _model_table(facts: Facts, model: str, deltas: Sequence[CellDelta], tables: list[CellTable]) -> ModelTable:
-    states = [_state(delta) for delta in deltas]
-    worst_first = dict.fromkeys(_state(d) for d in sorted(deltas, key=lambda delta: STATES.index(delta.state)))
-    counted = ", ".join(f"{states.count(state)} {state}" for state in worst_first) + _left_out(facts, deltas, tables)
-    rows = tuple((metric.label, tuple(_text(delta, metric) for delta in deltas)) for metric in METRICS)
-    targets = tuple(facts.short[delta.key.target] for delta in deltas)
-    return ModelTable(clip(model, NAME_LIMIT), counted, targets, tuple(states), rows, tuple(tables))
-
-
-def _left_out(facts: Facts, deltas: Sequence[CellDelta], tables: Sequence[CellTable]) -> str:
-    undrawn = sum(_size(delta) > 0 for delta in deltas) - sum(bool(table.rows) for table in tables)
-    explained = sum(delta.key in facts.report.explanations for delta in deltas)
-    untold = explained - sum(table.story is not None for table in tables)
-    words = f"; no room for the dispatches of {plural(undrawn, 'cell')}, head.json has them" if undrawn else ""
-    return words + (f"; no room to explain {plural(untold, 'cell')}, report.json does" if untold else "")
-
-
-def _state(delta: CellDelta) -> str:
-    if delta.state == "same" and not delta.identical:
-        return "equal in every metric"
-    return _STATES.get(delta.state, delta.state)
-
-
-def _text(delta: CellDelta, metric: Metric) -> Text:
-    value = delta.metrics.get(metric.id)
-    if value is None or (value.base is None and value.head is None):
-        return UNKNOWN, "", ""
-    if value.base == value.head:
-        return amount(value.head, metric.unit), "", ""
-    css = ("up" if (value.change or 0) > 0 else "down") if value.change and metric.exact else ""
-    return sides(value.base, value.head, metric.unit), change(value.base, value.head, metric.unit), css
-
-
-def _cell_table(facts: Facts, delta: CellDelta, room: _Left) -> CellTable | None:
-    """None where there is nothing to show, or no room for it."""
-    explanation = facts.report.explanations.get(delta.key) if room.stories > 0 else None
-    room.dispatches -= _size(delta)
-    cells = (delta.base, delta.head)
-    left, right = ({(d.executable, d.name): d for d in cell.dispatches} if cell else {} for cell in cells)
-    names = dict.fromkeys((*right, *left)) if room.dispatches >= 0 else ()  # head's in order, then what only base has
-    if not names and explanation is None:
-        return None
-    pairs = [(left.get(name), right.get(name)) for name in names]
+def entries(delta: CellDelta, backend: str, told: Collection[str] = ()) -> Entries:
+    """The table of entry points; addresses that `told` has are those of other rows already."""
+    left, right = ({(d.executable, d.name): d for d in cell.dispatches} if cell else {} for cell in _sides(delta))
+    addresses = dispatch_addresses(delta.key, entry_points(delta.base, delta.head))
+    pairs = [(left.get(point), right.get(point)) for point in addresses]
     columns = [number for number in NUMBERS if any(getattr(d, number[0], None) is not None for p in pairs for d in p)]
-    backend = facts.backends.get(delta.key.target, "")
-    headers = (
-        "entry point",
-        "kind",
-        *(code_words(label, backend) if label == "code" else label for _, label, _ in columns),
+    labels = [label for _, label, _ in columns]
+    code = 2 + labels.index("code") if "code" in labels else None
+    rows = (
+        replace(_entry_row(address, *pair, columns), told=address in told)
+        for address, pair in zip(addresses.values(), pairs, strict=True)
     )
-    rows = tuple(_row(*pair, columns) for pair in pairs)
-    cell = delta.head or delta.base
-    table = CellTable(facts.short[delta.key.target], _state(delta), headers, rows, cell.command if cell else "")
-    table = _explained(table, delta, explanation, backend) if explanation else table
-    room.stories -= table.story_size
-    return table
+    return Entries(("entry point", "kind", *_named(labels, backend)), tuple(rows), code)
 
 
-def _row(base: Dispatch | None, head: Dispatch | None, columns: Sequence[tuple[str, str, str]]) -> Row:
+def _named(labels: Iterable[str], backend: str) -> Iterable[str]:
+    return (code_words(label, backend) if label == "code" else label for label in labels)
+
+
+def _sides(delta: CellDelta) -> tuple[Cell | None, Cell | None]:
+    return delta.base, delta.head
+
+
+def _entry_row(
+    address: str, base: Dispatch | None, head: Dispatch | None, columns: Sequence[tuple[str, str, str]]
+) -> Addressed:
     """Of an entry point that one side has alone, its values there."""
-    only = " (only on head)" if base is None else " (only on base)" if head is None else ""
+    side = "head" if base is None else "base" if head is None else ""
     left, right = base or head, head or base
     values = (sides(getattr(left, field), getattr(right, field), unit) for field, _, unit in columns)
     name, kind = (right.name, right.kind) if right else ("", "")
-    return clip(name, 100) + only, clip(kind, 40), *values
+    only = f" (only on {side})" if side else ""
+    return Addressed(address, (clip(name, 100) + only, clip(kind, 40), *values), side)
 
 
-def _explained(table: CellTable, delta: CellDelta, explanation: Explanation, backend: str) -> CellTable:
+def told(delta: CellDelta, explanation: Explanation, backend: str) -> Told:
+    """The story of an explained cell."""
     head = delta.head or delta.base
     arguments = head.program.arguments if head and head.program else ()
     names = {part.name for part in explanation.tree}
-    base, now = (cell.phases_ms if cell else {} for cell in (delta.base, delta.head))
+    base, now = (cell.phases_ms if cell else {} for cell in _sides(delta))
     phases = sorted({*base, *now}, key=lambda name: (_order(name), name))
-    return replace(
-        table,
-        story=story(explanation, head.families if head else (), _ROOM, backend),
-        tree=_rows((_component_row(part, names) for part in explanation.tree), len(explanation.tree), "component"),
-        arguments=_rows(map(_argument_row, arguments), len(arguments), "argument"),
-        phases=_rows((_phase_row(name, base, now) for name in phases), len(phases), "phase"),
+    said = story(explanation, head.families if head else (), ROOM, backend)
+    labels = _labels(said.dispatches.items)
+    dispatches = _dispatches(delta, explanation.dispatches, said, labels)
+    first, rest = _named(labels[: len(_ALWAYS)], backend), labels[len(_ALWAYS) :]
+    headers = ("dispatch", "change", *first, "what differs", "cause", "component", *rest, "matched by")
+    tree = (_component_row(delta.key, part, names) for part in explanation.tree)
+    return Told(
+        said,
+        headers,
+        listing(dispatches, len(explanation.dispatches), "dispatch"),
+        listing(islice(tree, TABLE_ROWS), len(explanation.tree), "component"),
+        _rows(map(_argument_row, arguments), len(arguments), "argument"),
+        _rows((_phase_row(name, base, now) for name in phases), len(phases), "phase"),
     )
+
+
+def _labels(lines: Sequence[DispatchLine]) -> list[str]:
+    """The numbers that differ somewhere, after those that are always told."""
+    labels = (label for _, label, _ in NUMBERS if label not in _ALWAYS)
+    return [*_ALWAYS, *(label for label in labels if any(line.numbers[label].differs for line in lines))]
+
+
+def _dispatches(
+    delta: CellDelta, deltas: Sequence[DispatchDelta], said: Story, labels: Sequence[str]
+) -> Iterable[Addressed]:
+    addresses = dispatch_addresses(delta.key, entry_points(delta.base, delta.head))
+    for one, line in zip(deltas, said.dispatches.items, strict=False):
+        numbers = [line.numbers[label].text for label in labels]
+        first, rest = numbers[: len(_ALWAYS)], numbers[len(_ALWAYS) :]
+        texts = (line.name, _change(one), *first, line.note, line.cause, line.component, *rest, line.matched)
+        yield Addressed(addresses.pop(_point(one), ""), texts, _side(one), css_of(_bytes(one)))
+
+
+def _point(one: DispatchDelta) -> EntryPoint:
+    known = one.head or one.base
+    return (known.executable, known.name) if known else ("", "")
+
+
+def _side(one: DispatchDelta) -> str:
+    return "head" if one.base is None else "base" if one.head is None else ""
+
+
+def _bytes(one: DispatchDelta) -> int | None:
+    """Head − base; all of it where a side does not have the dispatch at all."""
+    left, right = (0 if found is None else found.code_bytes for found in (one.base, one.head))
+    return None if left is None or right is None else right - left
+
+
+def _change(one: DispatchDelta) -> str:
+    size = _bytes(one)
+    return UNKNOWN if size is None else signed(size)
+
+
+def css_of(size: int | None) -> str:
+    """`up` for what grew, `down` for what shrank."""
+    return "" if not size else "up" if size > 0 else "down"
 
 
 def _rows(rows: Iterable[Row], total: int, noun: str) -> Listing[Row]:
@@ -211,11 +209,13 @@ def _order(phase: str) -> int:
     return _COMPILED_IN.index(phase) if phase in _COMPILED_IN else len(_COMPILED_IN)
 
 
-def _component_row(delta: ComponentDelta, names: Collection[str]) -> Row:
-    """Below a component that has a row of its own it is indented, and loses the name that they share."""
+def _component_row(key: CellKey, delta: ComponentDelta, names: Collection[str]) -> Addressed:
+    """Below a component that has a row of its own it loses the name that they share."""
     above = [end for end, char in enumerate(delta.name) if char == "." and delta.name[:end] in names]
     tail, line = delta.name[above[-1] + 1 :] if above else delta.name, component_line(delta)
-    return "· " * len(above) + clip(tail, _NAME), line.sites, line.code, line.stack
+    css = css_of(delta.change("code_bytes"))
+    texts = (clip(tail, _NAME), line.sites, line.code, line.stack)
+    return Addressed(component_address(key, delta.name), texts, css=css, level=len(above))
 
 
 def _argument_row(argument: Argument) -> Row:

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from bot.core.metrics import METRICS
+from bot.core.rules.delta import STATES
 from bot.core.values.whole_report import Report
-from bot.render.html.cell_tables import model_tables
+from bot.render.html.cell_cards import STATE_WORDS, cards
+from bot.render.html.skeleton import skeleton
+from bot.render.html.table_rows import addressed_rows, metric_rows, plain_rows, tree_rows
+from bot.render.reasons.why_lines import leading
 from bot.render.text.environment import drawn, load
+from bot.render.text.escape import clip
 from bot.render.text.selection import Limits
-from bot.render.view.facts import build_facts
+from bot.render.view.facts import NAME_LIMIT, Facts, build_facts
 from bot.render.view.view import views
 
 _LIMITS = Limits(2_000, 1_000_000, 200, 40, 40, 2_000, 1, 500, 200, 200, 0, 0, 0, 600, every=True)
+_LEADING = 4
 TEMPLATE = "report.html.j2"
+STYLE, SCRIPTS = "report/report.css", ("report/cells.js", "report/pictures.js")
+_ROWS = {one.__name__: one for one in (plain_rows, addressed_rows, tree_rows, metric_rows)}
+_EMPTY = "(empty)"
+_LEVELS = (("fail", "over the limit"), ("warn", "warning"))
 
 
 def render_html(report: Report, templates_dir: Path | None = None) -> str:
@@ -33,4 +43,26 @@ def html_pieces(report: Report, templates_dir: Path | None = None) -> Iterator[s
     """
     facts, template = build_facts(report), load(TEMPLATE, templates_dir)
     view = views(facts)(_LIMITS)
-    yield from drawn(template, view=view, models=model_tables(facts), metrics=METRICS)
+    yield from drawn(
+        template,
+        view=view,
+        cards=cards(facts, len(view.roots.items)),
+        choices=_choices(facts),
+        leading=min(_LEADING, leading(facts)),
+        metrics=METRICS,
+        **_ROWS,
+        skeleton=skeleton(templates_dir, styles=(STYLE,), scripts=SCRIPTS, charts=True),
+    )
+
+
+def _choices(facts: Facts) -> Mapping[str, Iterable[tuple[str, str]] | int]:
+    """What cells can be filtered by: value and words of each."""
+    models = dict.fromkeys(clip(delta.key.model, NAME_LIMIT) for delta in facts.report.deltas)
+    targets = sorted({facts.short[delta.key.target] for delta in facts.report.deltas})
+    return {
+        "models": [(name or _EMPTY, name or _EMPTY) for name in models],
+        "targets": [(name, name) for name in targets],
+        "states": [(state, STATE_WORDS.get(state, state)) for state in STATES if facts.count(state)],
+        "levels": _LEVELS,
+        "cells": len(facts.report.deltas),
+    }

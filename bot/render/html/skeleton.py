@@ -1,4 +1,4 @@
-"""What all pages have around their content: style and scripts inside the page, and the policy that allows these alone."""
+"""What all pages have around their content: style and scripts, and the policy that allows these alone."""
 
 from __future__ import annotations
 

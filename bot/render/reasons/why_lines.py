@@ -11,6 +11,7 @@ from bot.core.values.root_cause import Example, RootCause
 from bot.core.values.snapshot import CellKey
 from bot.render.text.escape import clean, clip
 from bot.render.text.filters import UNKNOWN, amount, plural, sides, signed
+from bot.render.text.page_addresses import cell_address, dispatch_address
 from bot.render.text.phrase import Phrase, code, joined, phrase, strong
 from bot.render.text.selection import Limits, Listing, fair_in_order, listing
 from bot.render.text.text_tables import Line
@@ -34,13 +35,20 @@ class WhyCell:
 def roots(facts: Facts, limits: Limits) -> Listing[Line]:
     """The root causes with most bytes: those that hold nine tenths of them, or as many as there is room for.
 
-    The detail is each target's part where there are several, and the largest delta.
+    With `every` all that there is room for. The detail is each target's part where there are several, and the largest
+    delta.
     """
     found = facts.report.root_causes
-    sums = accumulate(root.share or 0 for root in found)
-    holding = next((count for count, share in enumerate(sums, 1) if share >= _ENOUGH), len(found))
+    holding = len(found) if limits.every else leading(facts)
     lines = (Line(_root_said(facts, root), _root_detail(facts, root, limits)) for root in found)
     return listing(islice(lines, min(limits.causes, holding)), len(found), "root cause")
+
+
+def leading(facts: Facts) -> int:
+    """How many root causes, of the largest, hold nine tenths of all bytes that moved; all where nothing moved."""
+    found = facts.report.root_causes
+    sums = accumulate(root.share or 0 for root in found)
+    return next((count for count, share in enumerate(sums, 1) if share >= _ENOUGH), len(found))
 
 
 def _root_detail(facts: Facts, root: RootCause, limits: Limits) -> Phrase:
@@ -125,14 +133,24 @@ def _by_target(facts: Facts, root: RootCause) -> Iterator[Phrase]:
 
 def _example(facts: Facts, one: Example) -> Phrase:
     place = phrase(" in ", code(clip(one.component, NAME_LIMIT))) if one.component not in ("", UNATTRIBUTED) else ()
-    cell = phrase(" of ", code(clip(one.key.model, NAME_LIMIT)), " on ", code(facts.short[one.key.target]))
+    cell = phrase(
+        " of ", code(clip(one.key.model, NAME_LIMIT), cell_address(one.key)), " on ", code(facts.short[one.key.target])
+    )
     if not one.dispatch:
         return phrase(signed(one.change_bytes), cell)
     size = sides(one.base_bytes, one.head_bytes)
     shown = signed(one.change_bytes) if UNKNOWN in size or one.base_bytes == one.head_bytes else size
     told = facts.report.explanations.get(one.key)
     once = " (first compiles)" if told and told.first_compiles else ""
-    return phrase(code(clip(one.dispatch, NAME_LIMIT)), place, cell, f" {shown}{once}")
+    address = example_address(facts, one)
+    return phrase(code(clip(one.dispatch, NAME_LIMIT), address), place, cell, f" {shown}{once}")
+
+
+def example_address(facts: Facts, one: Example) -> str:
+    """That of its dispatch; empty where it is none, or none of those that are known to have changed."""
+    told = facts.report.explanations.get(one.key)
+    named = (delta.head or delta.base for delta in (told.dispatches if told else ()) if delta.name == one.dispatch)
+    return next((dispatch_address(one.key, known.executable) for known in named if known), "")
 
 
 def whys(facts: Facts, limits: Limits) -> Listing[WhyCell]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
+from jinja2.runtime import Context
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from markupsafe import Markup
 
@@ -50,14 +51,27 @@ def _md_span(span: Span, code: Callable[[str], str]) -> str:
     return f"**{words}**" if span.kind == "strong" else f"{edge[0]}{words}{edge[1]}" if words else span.text
 
 
-def md_phrase(phrase: Phrase) -> Markup:
-    """A phrase as Markdown, outside of tables."""
-    return Markup("".join(_md_span(span, escape.md_code) for span in phrase))
+@jinja2.pass_context
+def md_phrase(context: Context, phrase: Phrase) -> Markup:
+    """A phrase as Markdown, outside of tables; what has an address on the page is a link where the page is known."""
+    return Markup("".join(_md_link(_md_span(span, escape.md_code), context, span.to) for span in phrase))
 
 
-def md_cell_phrase(phrase: Phrase) -> Markup:
+@jinja2.pass_context
+def md_cell_phrase(context: Context, phrase: Phrase) -> Markup:
     """A phrase as Markdown in a table."""
-    return Markup("".join(_md_span(span, escape.md_cell) for span in phrase))
+    return Markup("".join(_md_link(_md_span(span, escape.md_cell), context, span.to) for span in phrase))
+
+
+@jinja2.pass_context
+def md_paged(context: Context, words: str, address: str) -> Markup:
+    """Words of ours as a link to an address on the page, where that is known."""
+    return Markup(_md_link(words, context, address))
+
+
+def _md_link(words: str, context: Context, address: str) -> str:
+    url = f"{context.get('page') or ''}#{address}" if address and words else ""
+    return f"[{words}](<{url}>)" if escape.is_link(url) else words
 
 
 _TAGS = {"text": "{}", "code": "<code>{}</code>", "strong": "<strong>{}</strong>"}
@@ -65,8 +79,12 @@ _TAGS = {"text": "{}", "code": "<code>{}</code>", "strong": "<strong>{}</strong>
 
 def html_phrase(phrase: Phrase) -> Markup:
     """A phrase as HTML."""
-    words = ((span, escape.visible(span.text)) for span in phrase)
-    return Markup("").join(Markup(_TAGS[span.kind]).format(text) for span, text in words)
+    return Markup("".join(map(_html_span, phrase)))
+
+
+def _html_span(span: Span) -> str:
+    words = _TAGS[span.kind].format(Markup.escape(escape.visible(span.text) or "(empty)"))
+    return f'<a href="#{Markup.escape(span.to)}">{words}</a>' if span.to else words
 
 
 def html_block(text: str) -> Markup:
@@ -74,6 +92,15 @@ def html_block(text: str) -> Markup:
     return Markup.escape(escape.clean_block(text))
 
 
+def html_diff(text: str) -> Markup:
+    """The lines of a unified diff for a `pre` element: added and removed ones as such."""
+    lines = (Markup.escape(line) for line in escape.clean_block(text).split("\n"))
+    return Markup("\n").join(Markup(_DIFF.get(line[:1], "{}")).format(line) for line in lines)
+
+
+_DIFF = {"+": "<ins>{}</ins>", "-": "<del>{}</del>"}
+_PIECES = 100
+"""How many pieces are drawn before they are handed on: one may be a whole cell of a page."""
 _SEPARATOR = "\x1f"  # no text that was made visible has it; a row is escaped at once, which pages of 5,000 cells feel
 
 
@@ -113,12 +140,14 @@ _MARKDOWN: Mapping[str, Callable[..., Any]] = {
     "link": _safe(escape.md_link),
     "phrase": md_phrase,
     "cell_phrase": md_cell_phrase,
+    "paged": md_paged,
     "html_phrase": html_phrase,
 }
 _HTML: Mapping[str, Callable[..., Any]] = {
     "phrase": html_phrase,
     "block": html_block,
     "cells": html_cells,
+    "diff": html_diff,
     "number_cells": html_number_cells,
 }
 
@@ -199,7 +228,7 @@ def drawn(template: jinja2.Template, **values: Any) -> Iterator[str]:
         TemplateError: the template failed, with file and line.
     """
     pieces, held, begun = template.stream(**values), "", False
-    pieces.enable_buffering(1000)
+    pieces.enable_buffering(_PIECES)
     try:
         for piece in pieces:
             text = held + piece if begun else (held + piece).lstrip()

@@ -19,6 +19,7 @@ _LINE_START = re.compile(r"^(\d+)([.)])|^([-+=])(?=[-=\s]|$)")
 _URL = re.compile(
     r"(?:https://[A-Za-z0-9.-]+|http://127\.0\.0\.1)(?::[0-9]{1,5})?(?:/[A-Za-z0-9._~/%?#=&+,:-]*)?", re.ASCII
 )
+_LONGEST_URL = 2_000
 _BACKSLASHES_BEFORE_PIPE = re.compile(r"\\+(?=\|)")
 
 
@@ -94,7 +95,12 @@ def md_text(text: str) -> str:
 def md_link(label: str, url: str) -> str:
     """A link to an https page (or to this machine, in tests); the label alone where the URL is anything else."""
     text = md_text(label)
-    return f"[{text}](<{url}>)" if _URL.fullmatch(url) and len(url) <= 2_000 else text
+    return f"[{text}](<{url}>)" if is_link(url) else text
+
+
+def is_link(url: str) -> bool:
+    """True for what is drawn as a link: an https page, or one of this machine."""
+    return _URL.fullmatch(url) is not None and len(url) <= _LONGEST_URL
 
 
 def html_text(text: str) -> str:

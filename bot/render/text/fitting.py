@@ -48,7 +48,7 @@ def fitting(report: Report, document: Document, templates_dir: Path | None = Non
     """
     view, template = views(build_facts(report)), load(document.template, templates_dir)
     for limits in document.tiers:
-        text = draw(template, view=view(limits), where=document.where, **document.values)
+        text = draw(template, view=view(limits), where=document.where, page=report.page, **document.values)
         document.check(text, str(template.filename))
         if document.fits(text):
             return text

@@ -11,18 +11,23 @@ Kind = Literal["text", "code", "strong"]
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch of text; `code` is for everything that came from a model, a compiler or a pull request."""
+    """A stretch of text; `code` is for everything that came from a model, a compiler or a pull request.
+
+    Attributes:
+        to: the address on the page (`bot.render.text.page_addresses`) of what the text names; empty for none.
+    """
 
     text: str
     kind: Kind = "text"
+    to: str = ""
 
 
 Phrase = tuple[Span, ...]
 
 
-def code(text: str) -> Span:
+def code(text: str, to: str = "") -> Span:
     """A name or value that is not ours."""
-    return Span(text, "code")
+    return Span(text, "code", to)
 
 
 def strong(text: str) -> Span:

@@ -14,6 +14,7 @@ from bot.core.values.verdict import Accepted, Budget, Finding
 from bot.core.values.whole_report import Report
 from bot.render.text.escape import clean, clip
 from bot.render.text.filters import amount, plural, relative, sides, signed
+from bot.render.text.page_addresses import cell_address
 from bot.render.text.phrase import Phrase, code, phrase
 from bot.render.text.selection import Limits, Listing, fair_in_order, listing
 from bot.render.view.facts import MARKS, NAME_LIMIT, Facts, cells_phrase, mark_of, whole_of, worst_first
@@ -179,13 +180,14 @@ def _short(facts: Facts, finding: Finding) -> str:
     return f"{label} {signed(finding.head - finding.base, metric.unit)}"
 
 
-def finding_words(facts: Facts, finding: Finding) -> Phrase:
-    """A finding as a clause: what, where, both values, and what is allowed."""
-    cell = phrase(code(clip(finding.key.model, NAME_LIMIT)), " on ", code(facts.short[finding.key.target]))
+def finding_words(facts: Facts, finding: Finding, *, named: bool = True) -> Phrase:
+    """A finding as a clause: what, where (unless not `named`), both values, and what is allowed."""
+    model = code(clip(finding.key.model, NAME_LIMIT), cell_address(finding.key))
+    cell = phrase(model, " on ", code(facts.short[finding.key.target]))
     if finding.metric is None:
-        return phrase(cell, " ", state_words(facts.deltas[finding.key]))
+        return phrase(*(cell, " ") if named else ("the cell ",), state_words(facts.deltas[finding.key]))
     metric = METRIC_BY_ID[finding.metric]
-    about = phrase(f"{facts.label(metric, finding.key)}, ", cell, ": ")
+    about = phrase(facts.label(metric, finding.key), *(", ", cell) if named else (), ": ")
     if finding.head is None:
         return phrase(about, f"{amount(finding.base, metric.unit)} on base, not known any more")
     values = (

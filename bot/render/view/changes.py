@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -92,11 +93,15 @@ def _flags_of(cell: Cell | None) -> tuple[str, ...] | None:
     return tuple(flag for flag in flags if flag != LIFTED_LIMIT_FLAG)
 
 
+_QUOTED = re.compile(r"""['"\\]|[^\S \t\r\n]""")
+"""What makes words otherwise than at white space, as a shell knows it; nearly no command has any, and shlex is slow."""
+
+
 @lru_cache(maxsize=1)
 def _flags_in(command: str) -> tuple[str, ...] | None:
     """Remembered, as both sides of a cell have most often the same command."""
     try:
-        words = shlex.split(command)
+        words = shlex.split(command) if _QUOTED.search(command) else command.split()
     except ValueError:
         return None
     return tuple(word for word in words if word.startswith("--")) if words else None

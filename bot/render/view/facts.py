@@ -16,7 +16,8 @@ from bot.core.values.verdict import Finding
 from bot.core.values.whole_report import Report
 from bot.render.text.escape import clip
 from bot.render.text.filters import plural
-from bot.render.text.phrase import Phrase, code, joined, phrase
+from bot.render.text.page_addresses import cell_address
+from bot.render.text.phrase import Phrase, Span, code, joined, phrase
 
 STACK_LIMIT_BYTES = 32_768
 """The compiler's default for `--iree-llvmcpu-stack-allocation-limit`."""
@@ -180,15 +181,18 @@ def cells_phrase(facts: Naming, keys: Sequence[CellKey], limit: int) -> Phrase:
     for where, models in shapes.items():
         everywhere = len(models) > 1 and set(models) == facts.models
         shown = models if everywhere else models[: max(1, room)]
-        who = (
-            phrase("every model") if everywhere else joined([(code(clip(model, NAME_LIMIT)),) for model in shown], ", ")
-        )
+        who = phrase("every model") if everywhere else joined([(_linked(model, where),) for model in shown], ", ")
         parts.append(phrase(who, " on ", targets_phrase(facts, where[: max(1, limit)])))
         told, room = told + len(shown) * min(len(where), max(1, limit)), room - len(shown) - len(where) + 1
         if room <= 0:
             break
     rest = len(keys) - told
     return joined([*parts, *([phrase(plural(rest, "more cell"))] if rest else [])], "; ")
+
+
+def _linked(model: str, targets: Sequence[str]) -> Span:
+    """The model's name; it leads to the cell where there is one alone."""
+    return code(clip(model, NAME_LIMIT), cell_address(CellKey(model, targets[0])) if len(targets) == 1 else "")
 
 
 def targets_phrase(facts: Naming, targets: Sequence[str]) -> Phrase:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from bot.core.rules.delta import CellDelta
 from bot.core.values.snapshot import CellKey
 from bot.render.text.escape import clip
-from bot.render.text.filters import grid_percent
+from bot.render.text.filters import grid_percent, percent
+from bot.render.text.page_addresses import cell_address
 from bot.render.text.selection import Limits, Listing, listing
 from bot.render.view.facts import NAME_LIMIT, Facts
 
@@ -43,6 +44,7 @@ _METRICS = {
     "stack_alloca_bytes": "stack",
 }
 _NAME_LIMIT = 40
+_FEW = 120
 _SEVERITY = ("newly-broken", "removed", "broken", "changed", "fixed", "new", "unmeasured", "same")
 
 
@@ -55,12 +57,18 @@ class GridCell:
         text: symbols and number, nothing else.
         level: `fail`, `warn` or empty.
         state: the cell's state; empty where there is no such cell.
+        words: what the marks mean.
+        symbols: the text without numbers.
+        address: of the cell on the page; empty where there is no such cell.
     """
 
     marks: tuple[str, ...]
     text: str
     level: str
     state: str
+    words: str = ""
+    symbols: str = ""
+    address: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +97,7 @@ class Grid:
         legend: symbol and meaning of the symbols that are used.
         names: short and full name of the targets whose names were shortened.
         settled: nothing to see: all cells drawn are the same on both sides.
+        few: True where so few cells are drawn that each can be a link.
     """
 
     blocks: tuple[Block, ...]
@@ -96,6 +105,7 @@ class Grid:
     legend: tuple[tuple[str, str], ...]
     names: tuple[tuple[str, str], ...]
     settled: bool
+    few: bool
 
 
 def build_grid(facts: Facts, limits: Limits) -> Grid:
@@ -104,7 +114,7 @@ def build_grid(facts: Facts, limits: Limits) -> Grid:
     deltas = [delta for delta in facts.report.deltas if delta.key.target in facts.measured_targets]
     every = sorted({delta.key.model for delta in deltas})
     models = _models(facts, deltas, limits.grid_models)
-    rows = [GridRow(clip(m, _NAME_LIMIT), tuple(_cell(facts, CellKey(m, t)) for t in drawn)) for m in models]
+    rows = [GridRow(clip(m, _NAME_LIMIT), tuple(grid_cell(facts, CellKey(m, t)) for t in drawn)) for m in models]
     marks = {mark for row in rows for cell in row.cells for mark in cell.marks}
     names = tuple((facts.short[t], clip(t, NAME_LIMIT)) for t in drawn if facts.short[t] != clip(t, NAME_LIMIT))
     return Grid(
@@ -113,6 +123,7 @@ def build_grid(facts: Facts, limits: Limits) -> Grid:
         legend=tuple(entry for key, entry in _LEGEND.items() if key in marks),
         names=names,
         settled=all(delta.state == "same" for delta in deltas),
+        few=len(rows) * len(drawn) <= _FEW,
     )
 
 
@@ -125,14 +136,17 @@ def _models(facts: Facts, deltas: Sequence[CellDelta], limit: int) -> list[str]:
     return sorted(sorted(worst, key=lambda model: (worst[model], model))[:limit])
 
 
-def _cell(facts: Facts, key: CellKey) -> GridCell:
+def grid_cell(facts: Facts, key: CellKey) -> GridCell:
+    """What the grid has of one cell."""
     delta = facts.deltas.get(key)
     if delta is None:
         return GridCell((), "", "", "")
     marks = tuple(_marks(facts, delta))
     ratio = delta.metrics["artifact_bytes"].ratio if "number" in marks else None
     text = "".join(grid_percent(ratio) if mark == "number" else _LEGEND[mark][0] for mark in marks)
-    return GridCell(marks, text, facts.level(key), delta.state)
+    words = ", ".join(f"artifact {percent(ratio)}" if mark == "number" else _LEGEND[mark][1] for mark in marks)
+    symbols = "".join(_LEGEND[mark][0] for mark in marks if mark != "number")
+    return GridCell(marks, text, facts.level(key), delta.state, words, symbols, cell_address(key))
 
 
 def _marks(facts: Facts, delta: CellDelta) -> Iterator[str]:

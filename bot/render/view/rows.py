@@ -10,6 +10,7 @@ from bot.core.values.snapshot import CellKey
 from bot.core.values.verdict import Finding
 from bot.render.text.escape import clip
 from bot.render.text.filters import superscript
+from bot.render.text.page_addresses import cell_address
 from bot.render.view.facts import MARKS, NAME_LIMIT, Facts, mark_of, rule_key
 
 _RULE_LIMIT = 80
@@ -28,6 +29,7 @@ class MetricRow:
         level: `fail`, `warn` or empty.
         rule, limit: of the finding: the rule's name, and what is too much.
         actual: the finding's own words.
+        address: of the cell on the page.
     """
 
     model: str
@@ -42,6 +44,7 @@ class MetricRow:
     rule: str = ""
     limit: str = ""
     actual: str = ""
+    address: str = ""
 
 
 def metric_row(
@@ -49,7 +52,7 @@ def metric_row(
 ) -> MetricRow:
     """A row; `values` are base and head."""
     names = (clip(key.model, NAME_LIMIT), facts.short[key.target], facts.label(metric, key), metric.unit)
-    return MetricRow(*names, *values, **_said(facts, finding))
+    return MetricRow(*names, *values, **_said(facts, finding), address=cell_address(key))
 
 
 def _said(facts: Facts, finding: Finding | None) -> dict[str, Any]:
@@ -80,4 +83,5 @@ def finding_row(facts: Facts, finding: Finding) -> MetricRow:
         values = (finding.base, finding.head)
         return metric_row(facts, finding.key, METRIC_BY_ID[finding.metric], values, finding)
     names = (clip(finding.key.model, NAME_LIMIT), facts.short.get(finding.key.target, finding.key.target))
-    return MetricRow(*names, "", "count", None, None, **_said(facts, finding))
+    address = cell_address(finding.key)
+    return MetricRow(*names, "", "count", None, None, **_said(facts, finding), address=address)

@@ -1,0 +1,278 @@
+"""All cells of a report, worst first, each with both sides: for a page that has room for everything."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from bot.core.metrics import METRIC_BY_ID, METRICS, Metric
+from bot.core.rules.delta import STATES, CellDelta, MetricDelta
+from bot.core.values.snapshot import Cell, CellKey
+from bot.render.html.cell_tables import Entries, MetricLine, Told, css_of, entries, told
+from bot.render.reasons.why_lines import example_address
+from bot.render.text.escape import clip
+from bot.render.text.filters import amount, change, percent, plural, relative, sides
+from bot.render.text.phrase import Phrase
+from bot.render.text.selection import Listing, listing
+from bot.render.view.alarms import finding_words
+from bot.render.view.facts import MARKS, NAME_LIMIT, STACK_LIMIT_BYTES, Facts, mark_of
+from bot.render.view.failures import failure_words, trimmed
+from bot.render.view.grid import GridCell, grid_cell
+
+DISPATCH_ROWS = 20_000
+"""The most rows of dispatches on one page; cells that are the same on both sides go first."""
+STORY_ROWS, STORY_ROWS_OF_MANY = 12_000, 5_000
+"""The most rows of what explains changes on one page, and where it has many cells; report.json has all."""
+MANY_CELLS = 1_000
+"""On a page with more of them only the metrics that changed are told."""
+TEXTS = 1_000
+"""The most cells whose commands and errors are told."""
+_FINDINGS, _CAUSES, _LINES = 12, 3, 12
+STATE_WORDS = {
+    "same": "the same",
+    "changed": "changed",
+    "broken": "broken on both sides",
+    "unmeasured": "not measured",
+    "newly-broken": "newly broken",
+    "fixed": "compiles now",
+}
+_SIDES = ("base", "head")
+
+
+@dataclass(frozen=True, slots=True)
+class Gauge:
+    """How much of a limit each side uses: value in bytes and in words."""
+
+    label: str
+    limit: int
+    sides: tuple[tuple[str, int, str], ...]
+
+    @property
+    def most(self) -> int:
+        """Where the scale ends: both sides have the same."""
+        return max(self.limit, *(size for _, size, _ in self.sides))
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """One cell.
+
+    Attributes:
+        model, target: as they are shown; `target` is the short name.
+        state: one of STATES; `said`: in words.
+        grid: its symbols, level and address.
+        artifact: base → head; `ratio`: how much more, empty where that is not known.
+        size, moved: of head (or base without one) and the change, in bytes, for who sorts.
+        reason: why it was not measured; empty elsewhere.
+        changed, equal: metrics with a value; of those that did not change, label and value.
+        absent: labels of those without.
+        findings: mark and words.
+        causes: number and part of the root causes with most of its bytes.
+        failures: side, what happened, and the first lines of what the compiler said.
+        commands: of which side, and the line.
+        left_out: what there is no room for, in words.
+        anchors: addresses that root causes link to and that no row of the cell has.
+    """
+
+    model: str
+    target: str
+    state: str
+    said: str
+    grid: GridCell
+    artifact: str
+    ratio: str
+    css: str
+    size: int
+    moved: int
+    reason: str
+    changed: tuple[MetricLine, ...]
+    equal: Listing[tuple[str, str]]
+    absent: str
+    gauge: Gauge | None
+    findings: tuple[tuple[str, Phrase], ...]
+    causes: tuple[tuple[int, str], ...]
+    failures: tuple[tuple[str, Phrase, str], ...]
+    commands: tuple[tuple[str, str], ...]
+    entries: Entries
+    told: Told | None
+    left_out: tuple[str, ...]
+    anchors: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Left:
+    """What the page still has room for.
+
+    Attributes:
+        crowded: True where dispatches of cells that are the same on both sides are left out.
+        are_many: True where only changed metrics are told.
+        causes: cell → bytes and number of each root cause in it, largest first.
+        linked: cell → addresses in it that root causes link to.
+    """
+
+    crowded: bool
+    are_many: bool
+    causes: Mapping[CellKey, list[tuple[int, int]]]
+    linked: Mapping[CellKey, set[str]]
+    stories: int
+    dispatches: int = DISPATCH_ROWS
+    texts: int = TEXTS
+
+
+def cards(facts: Facts, causes: int) -> Iterator[Card]:
+    """One at a time: a page of 5,000 cells is not held in memory twice.
+
+    Args:
+        causes: how many root causes the page has.
+    """
+    deltas = sorted(facts.report.deltas, key=lambda delta: _rank(facts, delta))
+    crowded, are_many = sum(map(_entry_points, deltas)) > DISPATCH_ROWS, len(deltas) > MANY_CELLS
+    stories = STORY_ROWS_OF_MANY if are_many else STORY_ROWS
+    room = _Left(crowded, are_many, _by_cell(facts), _linked(facts), stories)
+    for delta in deltas:
+        yield _card(facts, delta, causes, room)
+
+
+def _by_cell(facts: Facts) -> dict[CellKey, list[tuple[int, int]]]:
+    found: dict[CellKey, list[tuple[int, int]]] = {}
+    for number, root in enumerate(facts.report.root_causes, 1):
+        for key, size in root.by_cell.items():
+            found.setdefault(key, []).append((size, number))
+    return {key: sorted(sizes, key=lambda one: (-one[0], one[1])) for key, sizes in found.items()}
+
+
+def _linked(facts: Facts) -> dict[CellKey, set[str]]:
+    found: dict[CellKey, set[str]] = {}
+    for root in facts.report.root_causes:
+        if address := example_address(facts, root.example):
+            found.setdefault(root.example.key, set()).add(address)
+    return found
+
+
+def _rank(facts: Facts, delta: CellDelta) -> tuple[int, int, int]:
+    """What does most to the verdict first, then by state, then by how many bytes moved."""
+    level = ("fail", "warn", "").index(facts.level(delta.key))
+    return level, STATES.index(delta.state), -abs(delta.metrics["artifact_bytes"].change or 0) if delta.metrics else 0
+
+
+def _entry_points(delta: CellDelta) -> int:
+    return max(len(cell.dispatches) if cell else 0 for cell in (delta.base, delta.head))
+
+
+def _card(facts: Facts, delta: CellDelta, causes: int, room: _Left) -> Card:
+    artifact, backend = delta.metrics.get("artifact_bytes"), facts.backends.get(delta.key.target, "")
+    base, head = (artifact.base, artifact.head) if artifact else (None, None)
+    moved = head - base if base is not None and head is not None else 0
+    story, table, left_out = _tables(facts, delta, backend, room)
+    drawn = {row.address for rows in (story.dispatches if story else (), table.rows) for row in rows}
+    texts, room.texts = room.texts > 0, room.texts - 1
+    known = [delta.metrics[metric.id] for metric in METRICS if _is_known(delta, metric)]
+    equal = [value for value in known if value.base == value.head]
+    return Card(
+        model=clip(delta.key.model, NAME_LIMIT),
+        target=facts.short[delta.key.target],
+        state=delta.state,
+        said=_said(delta),
+        grid=grid_cell(facts, delta.key),
+        artifact=sides(base, head),
+        ratio=relative(base, head) if moved else "",
+        css=css_of(moved),
+        size=head if head is not None else base or 0,
+        moved=moved,
+        reason=delta.reason,
+        changed=tuple(_metric(facts, delta, value) for value in known if value.base != value.head),
+        equal=listing(() if room.are_many else (_equal(facts, delta, value) for value in equal), len(equal), "metric"),
+        absent=_absent(value.id for value in known),
+        gauge=_gauge(delta, backend),
+        findings=tuple(
+            (MARKS[mark_of(one)], finding_words(facts, one, named=False))
+            for one in facts.findings.get(delta.key, ())[:_FINDINGS]
+        ),
+        causes=tuple(_causes(room.causes.get(delta.key, ()), causes)),
+        failures=tuple(_failures(delta)) if texts else (),
+        commands=_commands(delta) if texts else (),
+        entries=table,
+        told=story,
+        left_out=(*left_out, *(() if texts else ("its commands: base.json and head.json have them",))),
+        anchors=tuple(sorted(room.linked.get(delta.key, set()) - drawn)),
+    )
+
+
+def _said(delta: CellDelta) -> str:
+    if delta.state == "same":
+        return "bit-identical" if delta.identical else "equal in every metric"
+    return STATE_WORDS.get(delta.state, delta.state)
+
+
+def _tables(facts: Facts, delta: CellDelta, backend: str, room: _Left) -> tuple[Told | None, Entries, list[str]]:
+    """Story and entry points, as far as there is room, and what there is none for."""
+    explanation, count = facts.report.explanations.get(delta.key), _entry_points(delta)
+    story = told(delta, explanation, backend) if explanation and room.stories > 0 else None
+    room.stories -= story.size if story else 0
+    is_drawn = not (room.crowded and delta.state == "same") and room.dispatches >= count
+    room.dispatches -= count if is_drawn else 0
+    known: Collection[str] = {row.address for row in story.dispatches} if story else ()
+    table = entries(delta, backend, known) if is_drawn else Entries()
+    left_out = [] if is_drawn or not count else [f"its {plural(count, 'dispatch')}: head.json has them"]
+    if explanation and story is None:
+        left_out.append("why it changed: report.json says it")
+    return story, table, left_out
+
+
+def _is_known(delta: CellDelta, metric: Metric) -> bool:
+    value = delta.metrics.get(metric.id)
+    return value is not None and not (value.base is None and value.head is None)
+
+
+def _absent(known: Iterable[str]) -> str:
+    """Labels of all other metrics, of cells that have any."""
+    there = set(known)
+    return ", ".join(metric.label for metric in METRICS if metric.id not in there) if there else ""
+
+
+def _metric(facts: Facts, delta: CellDelta, value: MetricDelta) -> MetricLine:
+    metric = METRIC_BY_ID[value.id]
+    base, head = (amount(side, metric.unit) for side in (value.base, value.head))
+    moved = change(value.base, value.head, metric.unit)
+    return MetricLine(facts.label(metric, delta.key), base, head, moved, css_of(value.change) if metric.exact else "")
+
+
+def _equal(facts: Facts, delta: CellDelta, value: MetricDelta) -> tuple[str, str]:
+    metric = METRIC_BY_ID[value.id]
+    return facts.label(metric, delta.key), amount(value.head, metric.unit)
+
+
+def _gauge(delta: CellDelta, backend: str) -> Gauge | None:
+    """Stack allocations against what the compiler allows on a CPU."""
+    value = delta.metrics.get("stack_alloca_bytes")
+    if value is None or backend != "llvm-cpu":
+        return None
+    found = [(side, size) for side, size in zip(_SIDES, (value.base, value.head), strict=True) if size is not None]
+    told = tuple((side, size, f"{amount(size)}, {_share(size)} of the limit") for side, size in found)
+    return Gauge("stack allocations", STACK_LIMIT_BYTES, told) if told else None
+
+
+def _share(size: int) -> str:
+    return percent(size / STACK_LIMIT_BYTES).removeprefix("+")
+
+
+def _causes(sizes: Sequence[tuple[int, int]], shown: int) -> Iterator[tuple[int, str]]:
+    total = sum(size for size, _ in sizes)
+    for size, number in sizes[:_CAUSES]:
+        if size and number <= shown:
+            yield number, percent(size / total).removeprefix("+")
+
+
+def _failures(delta: CellDelta) -> Iterator[tuple[str, Phrase, str]]:
+    cells: Mapping[str, Cell | None] = dict(zip(_SIDES, (delta.base, delta.head), strict=True))
+    for side, cell in cells.items():
+        if cell is not None and cell.failure is not None:
+            yield side, failure_words(cell), trimmed(cell.failure.message, _LINES)[0]
+
+
+def _commands(delta: CellDelta) -> tuple[tuple[str, str], ...]:
+    """One for both sides where they were compiled alike."""
+    base, head = (cell.command if cell else "" for cell in (delta.base, delta.head))
+    if base == head:
+        return (("both sides", head),) if head else ()
+    return tuple((side, line) for side, line in zip(_SIDES, (base, head), strict=True) if line)

@@ -1,0 +1,87 @@
+"use strict";
+// The cells: filter, search, sort, and commands to copy. All of it works on what stands in the page.
+
+const controls = document.querySelector(".controls");
+const cells = [...document.querySelectorAll(".cell")]; // as the report orders them: what matters most first
+const texts = new WeakMap();
+let order = "";
+
+const ORDERS = {
+  moved: (cell) => -Math.abs(Number(cell.dataset.moved)),
+  size: (cell) => -Number(cell.dataset.size),
+  ratio: (cell) => -Math.abs(Number(cell.dataset.moved)) / Math.max(1, cell.dataset.size - cell.dataset.moved),
+  model: (cell) => `${nameOf(cell, "model")} ${nameOf(cell, "target")}`,
+  target: (cell) => `${nameOf(cell, "target")} ${nameOf(cell, "model")}`,
+};
+
+function nameOf(cell, what) {
+  return cell.querySelector(`summary .${what}`).textContent;
+}
+
+/** All that a cell says, in small letters; collected when somebody first searches. */
+function textOf(cell) {
+  if (!texts.has(cell)) texts.set(cell, cell.textContent.toLowerCase());
+  return texts.get(cell);
+}
+
+function isWanted(cell, wanted) {
+  if (wanted.state && cell.dataset.state !== wanted.state) return false;
+  if (wanted.level && cell.dataset.level !== wanted.level) return false;
+  if (wanted.model && nameOf(cell, "model") !== wanted.model) return false;
+  if (wanted.target && nameOf(cell, "target") !== wanted.target) return false;
+  return wanted.words.toLowerCase().split(/\s+/).every((word) => textOf(cell).includes(word));
+}
+
+/** Shows the cells that are wanted, and says how many there are. */
+function filterCells() {
+  const wanted = Object.fromEntries(new FormData(controls));
+  let shown = 0;
+  for (const cell of cells) {
+    cell.hidden = !isWanted(cell, wanted);
+    shown += !cell.hidden;
+  }
+  const all = `${cells.length} ${cells.length === 1 ? "cell" : "cells"}`;
+  controls.querySelector("[role=status]").textContent = shown === cells.length ? all : `${shown} of ${all}`;
+}
+
+function sortCells() {
+  if (controls.elements.order.value === order) return; // what moves loses the focus
+  order = controls.elements.order.value;
+  const key = ORDERS[order];
+  const keyed = cells.map((cell, at) => [key ? key(cell) : at, cell]);
+  keyed.sort((one, other) => compared(one[0], other[0], 1));
+  controls.parentElement.append(...keyed.map(([, cell]) => cell));
+}
+
+/** A button that copies the text of its command; where the browser does not allow that, it selects it. */
+function offerCopy(details) {
+  if (details.querySelector("button")) return;
+  const text = details.querySelector("pre");
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "plain";
+  button.textContent = "Copy";
+  button.addEventListener("click", async () => {
+    try {
+      await navigator.clipboard.writeText(text.textContent);
+      button.textContent = "Copied";
+    } catch {
+      getSelection().selectAllChildren(text);
+      button.textContent = "Selected: copy with the keyboard";
+    }
+  });
+  details.append(button);
+}
+
+controls.hidden = false;
+controls.addEventListener("input", (event) => (event.target.name === "order" ? sortCells() : filterCells()));
+controls.addEventListener("submit", (event) => event.preventDefault());
+// A reset form has its values after the event.
+controls.addEventListener("reset", () => setTimeout(() => [filterCells(), sortCells()]));
+document.addEventListener("addressed", (event) => {
+  if (!event.target.closest(".cell[hidden]")) return;
+  controls.reset();
+  filterCells();
+  sortCells();
+});
+document.addEventListener("toggle", ({ target }) => target.open && target.matches(".command") && offerCopy(target), true);

@@ -1,0 +1,152 @@
+"use strict";
+// The pictures of a cell, drawn when it is first opened from the tables that stand in it: the executables by size on
+// both sides, and the way from base to head by cause.
+
+const SHOWN = 400; // rectangles; smaller ones could not be seen
+
+/** The dispatches of a cell: name, address, and the size of the code on both sides (null where a side has none). */
+function dispatchesOf(cell) {
+  const table = cell.querySelector("table.dispatches[data-code]");
+  return [...(table?.tBodies[0].rows ?? [])].map((row) => {
+    const [base, head] = sidesOf(row.cells[Number(table.dataset.code)]);
+    const { side } = row.dataset;
+    return {
+      name: row.cells[0].textContent,
+      kind: row.cells[1].textContent,
+      address: row.id || row.dataset.to,
+      base: side === "head" ? null : base,
+      head: side === "base" ? null : head,
+    };
+  });
+}
+
+/** Grown, shrunk or the same: the name of a colour. */
+function fillOf({ base, head }) {
+  if (base === head) return "--fill-same";
+  return (head ?? 0) > (base ?? 0) ? "--fill-up" : "--fill-down";
+}
+
+/** Short enough for a rectangle: `▲ dispatch_9`, its kind and its size. */
+function labelOf(dispatch, size) {
+  const mark = { "--fill-up": "▲ ", "--fill-down": "▼ " }[fillOf(dispatch)] ?? "";
+  return [mark + (dispatch.name.match(/dispatch_\d+/)?.[0] ?? dispatch.name), dispatch.kind, bytes(size)];
+}
+
+function sizesOf({ base, head }) {
+  if (base === head) return bytes(head);
+  const words = (size) => (size === null ? "–" : bytes(size));
+  return `${words(base)} → ${words(head)}`;
+}
+
+/** A treemap of one side: areas are sizes, colours say what became of them; a click goes to the row. */
+function treemapOf(dispatches, side) {
+  const tree = dispatches.filter((one) => one[side] > 0);
+  tree.sort((one, other) => other[side] - one[side]);
+  return () => ({
+    type: "treemap",
+    data: {
+      datasets: [{
+        tree: tree.slice(0, SHOWN),
+        key: side,
+        spacing: 0.5,
+        borderWidth: 0,
+        backgroundColor: (context) => colour(context.raw ? fillOf(dispatchFor(context)) : "--fill-same"),
+        labels: {
+          display: true,
+          overflow: "hidden",
+          color: colour("--on-fill"),
+          font: { size: 10 },
+          formatter: (context) => labelOf(dispatchFor(context), context.raw.v),
+        },
+      }],
+    },
+    options: {
+      onClick: (event, [hit]) => {
+        if (hit) location.hash = tree[hit.index].address;
+      },
+      plugins: {
+        legend: { display: false },
+        tooltip: { callbacks: { title: ([item]) => dispatchFor(item).name, label: (item) => sizesOf(dispatchFor(item)) } },
+      },
+    },
+  });
+}
+
+/** The dispatch behind a rectangle: the plugin keeps it below the value that it adds up. */
+function dispatchFor(item) {
+  const data = item.raw._data;
+  return data.children?.[0] ?? data;
+}
+
+/** The way from base to head: one bar for each cause, each beginning where the one above ends. */
+function waterfallOf(falls) {
+  let sum = 0;
+  const bars = falls.map(({ change, isSum }) => {
+    const begin = isSum ? 0 : sum;
+    sum = isSum ? sum : sum + change;
+    return [begin, begin + change];
+  });
+  return () => ({
+    type: "bar",
+    data: {
+      labels: falls.map(({ name }) => name),
+      datasets: [{
+        data: bars,
+        backgroundColor: falls.map(({ change }) => colour(change > 0 ? "--fill-up" : "--fill-down")),
+      }],
+    },
+    options: {
+      indexAxis: "y",
+      scales: { x: { title: { display: true, text: "bytes, from base" }, ticks: { maxRotation: 0, maxTicksLimit: 6 } } },
+      plugins: {
+        legend: { display: false },
+        tooltip: { callbacks: { label: (item) => `${falls[item.dataIndex].words}` } },
+      },
+    },
+  });
+}
+
+function fallsOf(cell) {
+  const rows = [...(cell.querySelector("table.falls")?.tBodies[0].rows ?? [])];
+  return rows.map((row, at) => ({
+    name: row.cells[0].textContent,
+    words: row.cells[1].textContent,
+    change: sidesOf(row.cells[1])[1],
+    isSum: at === rows.length - 1,
+  }));
+}
+
+/** Adds a figure and draws its chart, which needs its place in the page first. */
+function addPicture(place, label, caption, height, configured) {
+  const { figure, canvas } = pictureOf(label, caption, height);
+  place.append(figure);
+  drawChart(canvas, configured);
+}
+
+/** Puts all pictures of a cell into it, once. */
+function drawPictures(cell) {
+  const name = cell.querySelector("h3").textContent;
+  const falls = fallsOf(cell);
+  if (falls.length > 2) {
+    const caption = "From base to head; the table above has the numbers.";
+    const height = 70 + 26 * falls.length;
+    addPicture(cell.querySelector(".beside"), `The artifact's change by cause, ${name}`, caption, height, waterfallOf(falls));
+  }
+  const dispatches = dispatchesOf(cell);
+  const pictures = document.createElement("div");
+  pictures.className = "pictures";
+  cell.querySelector(".sides").after(pictures);
+  const isSame = dispatches.every(({ base, head }) => base === head);
+  for (const side of isSame ? ["head"] : ["base", "head"]) {
+    const sizes = dispatches.map((one) => one[side] ?? 0).filter((size) => size > 0);
+    if (!sizes.length) continue;
+    const sum = `${sizes.length} dispatches, ${bytes(sizes.reduce((one, other) => one + other))} of code`;
+    const colours = isSame ? "the same on both sides" : `${side}: ${sum}; ▲ red grows, ▼ green shrinks, grey stays`;
+    const caption = `${isSame ? `${sum}, ` : ""}${colours}. The table of all dispatches has the numbers; a click goes there.`;
+    addPicture(pictures, `Executables by size on ${side}, ${name}`, caption, 300, treemapOf(dispatches, side));
+  }
+}
+
+document.addEventListener("toggle", ({ target: cell }) => {
+  if (cell.open && cell.matches(".cell") && !cell.querySelector(".pictures")) drawPictures(cell);
+}, true);

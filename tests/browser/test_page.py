@@ -1,0 +1,269 @@
+"""The page in a browser, as people use it: on a real comparison of two releases."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import everyday
+import page_bench
+import pytest
+from browser import chromium, opened, violations
+from playwright.sync_api import Browser, Page
+from replacing import replace
+
+from bot.core.values.snapshot import CellKey
+from bot.core.values.whole_report import Baseline, Report
+from bot.inputs.config import load_config
+from bot.render.html.page import render_html
+from bot.render.text.page_addresses import cell_address, dispatch_address
+from bot.reporting.making import reported
+
+REPORT = everyday.report("two_releases")
+GREW = CellKey("mobilenet_v1_f32_224", "llvm-cpu-x86_64")
+OPEN_ALL = "document.querySelectorAll('details').forEach((one) => { one.open = true; })"
+WIDTH = "document.documentElement.scrollWidth"
+TALLEST = "Math.max(...[...document.querySelectorAll('tr')].map((row) => row.getBoundingClientRect().height))"
+SHOWN = "[...document.querySelectorAll('.cell:not([hidden])')].map((cell) => cell.id)"
+MOST_HIGH = 190
+"""Pixels of a row: nobody reads a table whose rows fill a third of the screen."""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as running:
+        yield running
+
+
+def written(folder: Path, report: Report) -> Path:
+    path = folder / "report.html"
+    path.write_text(render_html(report), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return written(tmp_path_factory.mktemp("page"), REPORT)
+
+
+def shown(page: Page) -> list[str]:
+    """The addresses of the cells that are not filtered out, in order."""
+    found: list[str] = page.evaluate(SHOWN)
+    return found
+
+
+@pytest.fixture(scope="module")
+def few(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three of the cells: axe takes a minute for thousands of rows."""
+    kept = (GREW, CellKey("bert_l4_f32_dyn", "cuda"), CellKey("bert_l4_f32_s128", "vmvx"))
+    sides = [replace(side, cells=tuple(c for c in side.cells if c.key in kept)) for side in (REPORT.base, REPORT.head)]
+    made = reported(load_config(models=False), sides[0], sides[1], Baseline("snapshot base.json"))
+    return written(tmp_path_factory.mktemp("few"), made)
+
+
+@pytest.mark.parametrize("width", [1280, 375])
+@pytest.mark.parametrize("dark", [False, True])
+def test_it_is_accessible(browser: Browser, few: Path, width: int, dark: bool) -> None:
+    with opened(browser, few, width=width, dark=dark) as tab:
+        assert violations(tab) == []
+        tab.evaluate(OPEN_ALL)
+        tab.wait_for_function("drawn.length >= 4")
+        assert violations(tab) == []
+
+
+def test_the_whole_of_it_is_accessible(browser: Browser, page: Path) -> None:
+    with opened(browser, page) as tab:
+        assert violations(tab) == []
+
+
+@pytest.mark.parametrize("width", [1280, 375])
+def test_it_never_scrolls_sideways_and_rows_are_no_pages(browser: Browser, page: Path, width: int) -> None:
+    with opened(browser, page, width=width) as tab:
+        assert tab.evaluate(WIDTH) == width
+        tab.evaluate(OPEN_ALL)
+        tab.wait_for_function("drawn.length > 40")
+        assert tab.evaluate(WIDTH) == width
+        assert tab.evaluate(TALLEST) < MOST_HIGH
+
+
+def test_nothing_is_drawn_nor_loaded_before_a_cell_is_opened(browser: Browser, page: Path) -> None:
+    with opened(browser, page) as tab:
+        assert tab.evaluate("[typeof Chart, document.querySelectorAll('canvas, .cell[open]').length]") == [
+            "undefined",
+            0,
+        ]
+
+
+def test_the_grid_leads_to_cells_that_open_with_their_pictures(browser: Browser, page: Path) -> None:
+    with opened(browser, page) as tab:
+        link = tab.locator(f".grid a[href='#{cell_address(GREW)}']")
+        assert link.get_attribute("aria-label") == "over its limit, artifact +66.5 %"
+        link.click()
+        cell = tab.locator(".cell[open]")
+        cell.locator("canvas").nth(2).wait_for()
+        assert cell.get_attribute("id") == cell_address(GREW)
+        assert tab.evaluate("document.activeElement.closest('.cell').id") == cell_address(GREW)
+        names = [one.get_attribute("aria-label") for one in cell.locator("canvas").all()]
+        of = f"{GREW.model} on x86_64"
+        assert names == [
+            f"The artifact's change by cause, {of}",
+            f"Executables by size on base, {of}",
+            f"Executables by size on head, {of}",
+        ]
+        assert tab.evaluate("drawn.map(({ chart }) => chart.getDatasetMeta(0).data.length)") == [5, 36, 36]
+
+
+def test_pictures_have_the_numbers_of_the_snapshots(browser: Browser, page: Path) -> None:
+    (delta,) = (delta for delta in REPORT.deltas if delta.key == GREW)
+    assert delta.base is not None and delta.head is not None
+    sizes = [sorted((d.code_bytes or 0 for d in cell.dispatches), reverse=True) for cell in (delta.base, delta.head)]
+    with opened(browser, page) as tab:
+        tab.goto(f"{page.as_uri()}#{cell_address(GREW)}")
+        tab.locator("canvas").nth(2).wait_for()
+        data = "drawn.slice(1).map(({ chart }) => chart.getDatasetMeta(0).data.map((one) => one.$context.raw.v))"
+        assert [sorted(side, reverse=True) for side in tab.evaluate(data)] == sizes
+        falls = tab.evaluate("drawn[0].chart.data.datasets[0].data")
+        assert falls[0][0] == 0 and falls[-1] == [0, falls[-2][1]]
+        assert falls[-1][1] == delta.metrics["artifact_bytes"].change
+
+
+def test_a_click_on_a_rectangle_leads_to_its_row(browser: Browser, page: Path) -> None:
+    with opened(browser, page) as tab:
+        tab.goto(f"{page.as_uri()}#{cell_address(GREW)}")
+        canvas = tab.locator("canvas").nth(2)
+        canvas.click(position={"x": 20, "y": 20})
+        tab.wait_for_function("location.hash.includes('dispatch')")
+        row = tab.locator("tr:focus")
+        name, (_, size) = row.locator("th").inner_text(), row.locator("td").nth(1).inner_text().split(" → ")
+        codes = [one for cell in REPORT.head.cells if cell.key == GREW for one in cell.dispatches]
+        largest = max(codes, key=lambda one: one.code_bytes or 0)
+        assert (name, size) == (largest.name, f"{largest.code_bytes:,} B")
+
+
+def test_cells_are_filtered_searched_and_sorted(browser: Browser, page: Path) -> None:
+    with opened(browser, page) as tab:
+        every, controls = shown(tab), tab.locator(".controls")
+        status = tab.get_by_role("status")
+        assert len(every) == len(REPORT.deltas) and status.inner_text() == "36 cells"
+        controls.locator("select[name=target]").select_option("x86_64")
+        assert {one.partition("/")[2] for one in shown(tab)} == {"llvm-cpu-x86_64"}
+        controls.locator("select[name=state]").select_option("changed")
+        assert len(shown(tab)) == 3 and status.inner_text() == "3 of 36 cells"
+        controls.locator("select[name=level]").select_option("fail")
+        assert shown(tab) == [cell_address(GREW)]
+        controls.get_by_role("button", name="Reset").click()
+        tab.wait_for_function("!document.querySelector('.cell[hidden]')")
+        assert shown(tab) == every
+        controls.get_by_role("searchbox").fill("Mobilenet_v1_f32 DISPATCH_9_matmul_like")
+        found = shown(tab)
+        assert cell_address(GREW) in found and all(one.startswith("mobilenet_v1_f32_224/") for one in found)
+        controls.get_by_role("searchbox").fill("")
+        controls.locator("select[name=model]").select_option("bert_l4_f32_dyn")
+        controls.locator("select[name=order]").select_option("size")
+        sizes = tab.evaluate("[...document.querySelectorAll('.cell:not([hidden])')].map((one) => +one.dataset.size)")
+        assert len(sizes) == 9 and sizes == sorted(sizes, reverse=True)
+        controls.locator("select[name=order]").select_option("ratio")
+        assert shown(tab)[0] == "bert_l4_f32_dyn/llvm-cpu-x86_64"
+
+
+def test_tables_of_a_cell_are_sorted_by_any_column(browser: Browser, page: Path) -> None:
+    with opened(browser, page) as tab:
+        tab.goto(f"{page.as_uri()}#{cell_address(GREW)}")
+        table = tab.locator(".cell[open] table.told")
+        table.get_by_role("button", name="stack frame").click()
+        frames = [
+            int(text.split(" → ")[-1].replace(",", "")[:-2])
+            for text in table.locator("td:nth-child(4)").all_inner_texts()
+        ]
+        assert frames == sorted(frames, reverse=True) and frames[0] == 1_176
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "mobilenet_v1_f32/x86_64/dispatch_9",
+        "mobilenet_v1_f32_224/llvm-cpu-x86_64/main$async_dispatch_9",
+        dispatch_address(GREW, "main$async_dispatch_9"),
+    ],
+)
+def test_a_dispatch_is_found_by_its_address_even_where_its_cell_is_filtered_out(
+    browser: Browser, page: Path, address: str
+) -> None:
+    with opened(browser, page) as tab:
+        tab.locator("select[name=target]").select_option("cuda")
+        tab.evaluate("(address) => { location.hash = address; }", address)
+        row = tab.locator("tr:focus")
+        assert row.locator("th").inner_text() == "main$async_dispatch_9_matmul_like_256x28x28x128_f32"
+        assert row.is_visible()
+        assert tab.evaluate("location.hash.slice(1)") == dispatch_address(GREW, "main$async_dispatch_9")
+
+
+def test_what_the_page_has_no_room_for_leads_to_its_cell(browser: Browser, page: Path) -> None:
+    with opened(browser, page) as tab:
+        tab.goto(f"{page.as_uri()}#{cell_address(GREW)}/main%24async_dispatch_999")
+        assert tab.locator(".cell[open]").get_attribute("id") == cell_address(GREW)
+
+
+def test_root_causes_and_components_have_addresses(browser: Browser, page: Path) -> None:
+    with opened(browser, page) as tab:
+        tab.goto(f"{page.as_uri()}#cause-{len(REPORT.root_causes)}")
+        assert tab.locator("li:focus").is_visible()
+        tab.goto(f"{page.as_uri()}#{cell_address(GREW)}/component=classifier")
+        assert tab.locator("tr:focus th").inner_text() == "classifier"
+
+
+def test_the_command_is_copied(browser: Browser, page: Path) -> None:
+    with opened(browser, page) as tab:
+        tab.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        tab.goto(f"{page.as_uri()}#{cell_address(GREW)}")
+        tab.locator(".cell[open] .command summary").first.click()
+        tab.get_by_role("button", name="Copy").click()
+        tab.get_by_role("button", name="Copied").wait_for()
+        (cell,) = (cell for cell in REPORT.base.cells if cell.key == GREW)
+        assert cell.command.startswith(tab.evaluate("navigator.clipboard.readText()")[:40])
+
+
+def test_the_keyboard_is_enough(browser: Browser, page: Path) -> None:
+    with opened(browser, page) as tab:
+        tab.keyboard.press("Tab")
+        assert tab.locator(":focus").inner_text() == "Skip to the content"
+        tab.keyboard.press("Enter")
+        tab.locator(".cell summary").first.focus()
+        tab.keyboard.press("Enter")
+        tab.locator(".cell[open] canvas").first.wait_for()
+        tab.keyboard.press("Tab")
+        assert tab.evaluate("document.activeElement.closest('.cell') !== null")
+
+
+def test_without_scripts_everything_is_there(browser: Browser, page: Path) -> None:
+    with opened(browser, page, script=False) as tab:
+        assert not tab.locator(".controls").is_visible()
+        tab.goto(f"{page.as_uri()}#{dispatch_address(GREW, 'main$async_dispatch_9')}")
+        assert tab.locator("table.told th", has_text="dispatch_9_").first.is_visible()
+        text = tab.locator("main").text_content() or ""
+        for cell in (*REPORT.base.cells, *REPORT.head.cells):
+            assert all(one.name in text for one in cell.dispatches)
+
+
+def test_on_paper_everything_is_open(browser: Browser, page: Path) -> None:
+    with opened(browser, page, script=False) as tab:
+        tab.emulate_media(media="print")
+        closed = "[...document.querySelectorAll('summary ~ *')].filter((one) => !one.checkVisibility()).length"
+        assert tab.evaluate(closed) == 0
+        assert not tab.locator("nav").is_visible()
+        tab.emulate_media(media="screen")
+        assert tab.evaluate(closed) > 100
+
+
+def test_a_page_of_two_hundred_cells_is_small(tmp_path: Path, browser: Browser) -> None:
+    report = page_bench.many()
+    path = written(tmp_path, report)
+    assert len(report.deltas) >= page_bench.CELLS
+    assert path.stat().st_size < page_bench.LARGEST_BYTES
+    assert "No room on this page" not in path.read_text(encoding="utf-8"), "all dispatches and all stories are there"
+    with opened(browser, path, width=375) as tab:
+        assert tab.evaluate(WIDTH) == 375
+        tab.get_by_role("searchbox").fill("softmax")
+        assert 0 < len(shown(tab)) < page_bench.CELLS
+        assert json.loads(tab.evaluate("JSON.stringify(drawn)")) == []

@@ -1,0 +1,111 @@
+"""How fast does a page of 200 cells open, against a page of as many bytes with nothing but text? In the same browser.
+
+`PYTHONPATH=tests/support:. python -m page_bench` prints both, and the ratio. Opening is from the navigation to the end
+of loading and the first thing that is painted, whichever is later; of several rounds, by turns, the median counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from functools import lru_cache
+from pathlib import Path
+from statistics import median
+
+import everyday
+from browser import chromium, find_chromium
+from playwright.sync_api import Browser
+from replacing import replace
+
+from bot.core.values.snapshot import CellKey, Snapshot
+from bot.core.values.whole_report import Baseline, Report
+from bot.inputs.config import load_config
+from bot.render.html.page import render_html
+from bot.reporting.making import reported
+
+CELLS, ROUNDS = 200, 9
+TIMES = 3
+"""The bound: the page's time as a multiple of the text's."""
+LARGEST_BYTES = 5_000_000
+_CASE = "two_releases"
+_TEXT = "<p>main_dispatch_0_matmul_128x768x768_f32 1,234 → 5,678 B, as in a table that nobody laid out.</p>\n"
+_OPENED = """
+async () => {
+  const painted = () => performance.getEntriesByType("paint").map((entry) => entry.startTime);
+  while (!painted().length || !performance.getEntriesByType("navigation")[0].loadEventEnd) {
+    await new Promise((next) => setTimeout(next, 5));
+  }
+  return Math.max(...painted(), performance.getEntriesByType("navigation")[0].loadEventEnd);
+}
+"""
+
+
+def _repeated(snapshot: Snapshot, keys: dict[CellKey, list[CellKey]]) -> Snapshot:
+    cells = [replace(cell, key=key) for cell in snapshot.cells for key in keys.get(cell.key, ())]
+    cells.sort(key=lambda cell: cell.key)
+    models = {key.model: "0" * 64 for copies in keys.values() for key in copies}
+    return replace(snapshot, cells=tuple(cells), models=models, only={})
+
+
+@lru_cache
+def many(cells: int = CELLS) -> Report:
+    """A real comparison of two releases, repeated under other names of models until it has so many cells."""
+    base, head = everyday.sides(_CASE)
+    known = sorted({cell.key for side in (base, head) for cell in side.cells if cell.status != "unsupported"})
+    keys: dict[CellKey, list[CellKey]] = {}
+    for at in range(cells):
+        key = known[at % len(known)]
+        keys.setdefault(key, []).append(replace(key, model=f"{key.model}_{at // len(known)}"))
+    left, right = (_repeated(side, keys) for side in (base, head))
+    return reported(load_config(models=False), left, right, Baseline("snapshot base.json"))
+
+
+def plain(size: int) -> str:
+    """A page of so many bytes that has text alone."""
+    frame = '<!DOCTYPE html>\n<html lang="en"><meta charset="utf-8"><title>Text</title>\n{}</html>'
+    room = size - len(frame.encode())
+    text = _TEXT * (room // len(_TEXT.encode()))
+    return frame.format(text + " " * (room - len(text.encode())))
+
+
+def opening_ms(browser: Browser, path: Path) -> float:
+    """From the navigation to loaded and painted, in a tab of its own."""
+    page = browser.new_page()
+    page.goto(path.resolve().as_uri())
+    found: float = page.evaluate(_OPENED)
+    page.close()
+    return found
+
+
+def measured(browser: Browser, folder: Path, rounds: int = ROUNDS) -> tuple[int, float, float]:
+    """Bytes, and the medians of both pages in milliseconds."""
+    html = render_html(many())
+    pages = {"page": html, "text": plain(len(html.encode()))}
+    for name, text in pages.items():
+        (folder / f"{name}.html").write_text(text, encoding="utf-8")
+    taken: dict[str, list[float]] = {name: [] for name in pages}
+    for at in range(rounds + 1):
+        for name in pages:
+            spent = opening_ms(browser, folder / f"{name}.html")
+            taken[name] += [spent] if at else []  # the first of each fills the browser's own caches
+    return len(html.encode()), median(taken["page"]), median(taken["text"])
+
+
+def rows(rounds: int = ROUNDS) -> list[tuple[str, str, str]]:
+    """For the table of `make bench`: (what, measured, bound)."""
+    if find_chromium() is None:
+        return [(f"page of {CELLS} cells: no Chromium here to open it", "", "")]
+    with tempfile.TemporaryDirectory(prefix="code-size-page-") as name, chromium() as browser:
+        size, page, text = measured(browser, Path(name), rounds)
+    return [
+        (f"page of {CELLS} cells, size", f"{size / 1e6:.1f} MB", f"≤ {LARGEST_BYTES / 1e6:.0f} MB"),
+        ("  it opens in Chromium in", f"{page:.0f} ms", ""),
+        ("  the same / a page of text of as many bytes", f"{page / text:.1f}", f"≤ {TIMES}"),
+    ]
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    for row in rows(parser.parse_args().rounds):
+        print(*row)
