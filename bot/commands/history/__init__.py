@@ -1,0 +1,1 @@
+"""The commands over many releases: history, bisect, ratchet and the replay of thresholds."""
