@@ -9,7 +9,7 @@ import argparse
 from collections.abc import Callable
 
 from bot import __version__
-from bot.cli import arguments
+from bot.cli import arguments, history_arguments
 from bot.cli.parsing import Parser
 
 EXAMPLES = """examples:
@@ -77,6 +77,13 @@ COMMANDS: dict[str, Command] = {
         "--compiler 3.13.0 --model 'mobilenet_v1*' --target x86_64 --out out\n"
         "--compiler 3.13.0 --model 'mobilebert*int8*' --max-slowdown 1% --out out",
         arguments.fold,
+    ),
+    "history": Command(
+        "tell what each release of the compiler did to the code of the suite",
+        "--releases 3.8.0..3.13.0 --target 'llvm-cpu-*'\n"
+        "--releases 3.11.0,3.13.0,build/tools/iree-compile --model 'mobilenet*'\n"
+        "--store data-branch --last 50",
+        history_arguments.history,
     ),
     "explain": Command(
         "tell why one cell changed",

@@ -24,6 +24,7 @@ from bot.core.history.history_values import (
 from bot.core.history.repeats import Found
 from bot.core.metrics import METRIC_BY_ID
 from bot.core.rules.delta import CellDelta, MetricDelta
+from bot.core.rules.outcomes import distinct
 from bot.core.values.snapshot import Cell, CellKey, Snapshot
 from bot.core.values.whole_report import Baseline, Report
 from bot.inputs.config import Config
@@ -34,8 +35,9 @@ from bot.reporting.making import reported
 
 _CAUSES = 10
 _ABSENT = "not in this snapshot"
-Moves = dict[tuple[str, CellKey], tuple[Move | None, str]]
-"""Release and cell → what moved, and that the compiler does not repeat itself."""
+_UNSTABLE = "not deterministic: the same command gives several artifacts, and no pair of them explains the step"
+Moves = dict[tuple[str, CellKey], Move]
+"""Release and cell → what moved."""
 
 
 def told_history(found: Sequence[Found], config: Config, texts: Texts = no_texts) -> History:
@@ -78,11 +80,26 @@ def _point(found: Found, key: CellKey, moves: Moves) -> Point:
     cell = next((cell for cell in found.snapshot.cells if cell.key == key), None)
     if cell is None:
         return Point(found.name, key.model, key.target, UNMEASURED, {}, _ABSENT)
-    move, note = moves.get((found.name, key), (None, ""))
     reason = cell.failure.first_line if cell.failure else ""
-    metrics = cell.metrics if cell.measured else {}
-    rest = {"reason": reason, "note": note, "move": move, "command": cell.command, "digest": cell.artifact_digest or ""}
-    return Point(found.name, key.model, key.target, cell.status, metrics, **rest)
+    return Point(
+        found.name,
+        key.model,
+        key.target,
+        cell.status,
+        cell.metrics if cell.measured else {},
+        reason,
+        _sizes(cell),
+        moves.get((found.name, key)),
+        cell.command,
+        cell.artifact_digest or "",
+    )
+
+
+def _sizes(cell: Cell) -> tuple[int, ...]:
+    """Of what its command gave, where that is not always the same."""
+    given = distinct((cell.outcome, *cell.others))
+    sizes = (one.metrics.get("artifact_bytes") for one in given) if len(given) > 1 else ()
+    return tuple(sorted(size for size in sizes if size is not None))
 
 
 def _steps(found: Sequence[Found], config: Config, texts: Texts) -> tuple[tuple[HistoryStep, ...], Moves]:
@@ -129,7 +146,7 @@ def _only(side: Snapshot, keys: Iterable[CellKey]) -> Snapshot:
 def _moves(since: str, name: str, made: Report, config: Config, keys: frozenset[CellKey] | None = None) -> Moves:
     """What moved in the cells of a report, or in these of them."""
     wanted = (delta for delta in made.deltas if keys is None or delta.key in keys)
-    return {(name, delta.key): (_move(since, delta, made, config), delta.noise) for delta in wanted}
+    return {(name, delta.key): move for delta in wanted if (move := _move(since, delta, made, config))}
 
 
 def _move(since: str, delta: CellDelta, made: Report, config: Config) -> Move | None:
@@ -140,7 +157,7 @@ def _move(since: str, delta: CellDelta, made: Report, config: Config) -> Move | 
     if not changes:
         return None
     why = made.explanations.get(delta.key)
-    return Move(since, changes, why.cause if why else None, why.why if why else delta.noise)
+    return Move(since, changes, why.cause if why else None, why.why if why else _UNSTABLE if delta.noise else "")
 
 
 def _measured(cell: Cell | None) -> bool:

@@ -1,4 +1,4 @@
-"""The first release in which each number of each cell moved, read off the points of a history."""
+"""The releases in which each number of each cell moved first and most, read off the points of a history."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from bot.core.values.snapshot import CellKey
 
 
 @dataclass(frozen=True, slots=True)
-class FirstMove:
-    """Where a number moved first.
+class OneMove:
+    """A number that moved.
 
     Attributes:
         point: that of the release.
@@ -22,12 +22,25 @@ class FirstMove:
     change: int
 
 
-def first_moves(history: History) -> Mapping[CellKey, Mapping[str, FirstMove]]:
-    """Cell → metric → where it moved first; a number that never did is not there."""
-    found: dict[CellKey, dict[str, FirstMove]] = {}
+@dataclass(frozen=True, slots=True)
+class NumberMoves:
+    """Where a number moved first, and where by most; the same where it moved once."""
+
+    first: OneMove
+    largest: OneMove
+
+
+def number_moves(history: History) -> Mapping[CellKey, Mapping[str, NumberMoves]]:
+    """Cell → metric → where it moved; a number that never did is not there."""
+    found: dict[CellKey, dict[str, NumberMoves]] = {}
     for point in history.points:
         for metric, change in (point.move.changes if point.move else {}).items():
-            found.setdefault(point.key, {}).setdefault(metric, FirstMove(point, change))
+            move, mine = OneMove(point, change), found.setdefault(point.key, {})
+            before = mine.get(metric)
+            if before is None:
+                mine[metric] = NumberMoves(move, move)
+            elif abs(change) > abs(before.largest.change):
+                mine[metric] = NumberMoves(before.first, move)
     return found
 
 

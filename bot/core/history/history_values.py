@@ -45,7 +45,7 @@ class Point(Record, frozen=True, omit_defaults=True):
         compiler: the name of the release.
         metrics: id → value; None is "not known"; empty without an artifact.
         reason: why there is no artifact, or only one with the stack gate lifted: one line.
-        note: that the compiler does not repeat itself here.
+        sizes: of all artifacts that the same command gave, where these are several: the compiler does not repeat itself.
         command: gives the artifact.
         digest: SHA-256 of the artifact.
     """
@@ -56,7 +56,7 @@ class Point(Record, frozen=True, omit_defaults=True):
     status: PointStatus
     metrics: Metrics
     reason: str = ""
-    note: str = ""
+    sizes: tuple[Count, ...] = ()
     move: Move | None = None
     command: str = ""
     digest: str = ""

@@ -1,0 +1,102 @@
+"""`history`: what each release of the compiler, or each stored baseline, did to the code of the suite."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from bot.compiler.caches.cell_cache import TextStore
+from bot.core.history.history_values import History
+from bot.core.history.repeats import Found
+from bot.core.rules.spec import Places
+from bot.errors import UsageError
+from bot.inputs.config import Config, load_config
+from bot.measurement.history.asked_for import asked_for
+from bot.measurement.history.many_releases import found_releases, require_points
+from bot.measurement.history.stored_baselines import found_baselines
+from bot.measurement.prepare import Request, Show, require_writable
+from bot.reporting.history_files import write_history
+from bot.reporting.history_telling import told_history
+from bot.store.data_branch import DataBranch
+from bot.store.directory import DirectoryStore
+from bot.store.entries import Store
+from bot.system.files import write_atomically
+from bot.system.git import Git
+from bot.system.processes import Cancel
+
+DATA_BRANCH, DIRECTORY, CONFIGURED = "data-branch", "directory", "configured"
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryOptions:
+    """What the history is of: either is given, not both.
+
+    Attributes:
+        releases: as they were written: SPECs, ranges, lists.
+        store: where baselines are: `data-branch`, `directory`, a directory, or what the configuration says; empty
+            where releases are named.
+        last: of the stored baselines, how many.
+    """
+
+    releases: tuple[str, ...] = ()
+    store: str = ""
+    last: int = 1
+
+
+class HistoryShow(Show, Protocol):
+    """What the story tells, its outcome included."""
+
+    def history(self, history: History, files: Sequence[Path]) -> None:
+        """What a history found, and where it was written."""
+
+
+def history(request: Request, options: HistoryOptions, show: HistoryShow, cancel: Cancel) -> History:
+    """Measure what is missing, and write `history.json`, `history.md` and `history.html` to `request.out`.
+
+    A release that cannot be had is a gap with its reason, and the others go on.
+
+    Raises:
+        UsageError: releases and a store are named, or neither, or nothing is found.
+        CompilerUnavailable: not one release can be had.
+        NoVerdict: nothing was measured; the files are written all the same.
+    """
+    if bool(options.releases) == bool(options.store):
+        hint = "such as --releases 3.8.0..3.13.0, or --store for the stored baselines"
+        raise UsageError("name releases or a store, one of the two", hint=hint)
+    config = load_config(request.config, models=not options.store)
+    require_writable(request.out)
+    found = _found(request, options, config, show, cancel)
+    told = told_history(found, config, TextStore(request.cache).load)
+    show.history(told, write_history(told, config.templates, request.out))
+    require_points(found, request.out / "history.json")
+    return told
+
+
+def _found(
+    request: Request, options: HistoryOptions, config: Config, show: Show, cancel: Cancel
+) -> tuple[Found, ...]:
+    if options.store:
+        with _opened(options.store, request, config, cancel) as store:
+            return found_baselines(store, config.report_id, options.last, request)
+    specs = asked_for(options.releases, Places(config.compiler.find_links), cancel, show.say)
+    return found_releases(specs, request, config, show, cancel)
+
+
+@contextmanager
+def _opened(where: str, request: Request, config: Config, cancel: Cancel) -> Iterator[Store]:
+    """The store; raises UsageError for one that only a run on GitHub can read, or that is not there."""
+    chosen = config.baseline
+    kind = where if where in (DATA_BRANCH, DIRECTORY) else chosen.store if where == CONFIGURED else DIRECTORY
+    if kind == "artifact":
+        hint = f"download them, and name the directory, or name --store {DATA_BRANCH}"
+        raise UsageError("workflow artifacts can only be read on GitHub", where="--store", hint=hint)
+    if kind == DIRECTORY:
+        root = chosen.directory if where in (DIRECTORY, CONFIGURED) else Path(where)
+        yield DirectoryStore(root, write_atomically)
+        return
+    repository = request.config.resolve().parent if request.config else Path.cwd()
+    with DataBranch(Git(repository, cancel), chosen.branch) as branch:
+        yield branch
