@@ -75,9 +75,7 @@ def history(request: Request, options: HistoryOptions, show: HistoryShow, cancel
     return told
 
 
-def _found(
-    request: Request, options: HistoryOptions, config: Config, show: Show, cancel: Cancel
-) -> tuple[Found, ...]:
+def _found(request: Request, options: HistoryOptions, config: Config, show: Show, cancel: Cancel) -> tuple[Found, ...]:
     if options.store:
         with _opened(options.store, request, config, cancel) as store:
             return found_baselines(store, config.report_id, options.last, request)

@@ -45,7 +45,7 @@ class Point(Record, frozen=True, omit_defaults=True):
         compiler: the name of the release.
         metrics: id → value; None is "not known"; empty without an artifact.
         reason: why there is no artifact, or only one with the stack gate lifted: one line.
-        sizes: of all artifacts that the same command gave, where these are several: the compiler does not repeat itself.
+        sizes: of all artifacts that the same command gave, where these are several: it does not repeat itself.
         command: gives the artifact.
         digest: SHA-256 of the artifact.
     """

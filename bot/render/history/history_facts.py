@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from urllib.parse import quote
 
 from bot.core.history.first_moves import NumberMoves, OneMove, number_moves, rows_of
 from bot.core.history.history_values import SUMMED, TRACKED, History, HistoryTotal, Point
@@ -126,11 +127,20 @@ def gap_reason(point: Point) -> str:
     return words if point.status == "unmeasured" else f"{point.status}: {words}"
 
 
+OVER = "over-stack-limit"
+REFUSED = "over the compiler's stack limit: measured with the limit lifted"
+
+
 def varies(point: Point) -> str:
     """That its command gives artifacts of several sizes; empty where it does not."""
     if len(set(point.sizes)) < 2:
         return ""
     return f"not deterministic: the same command gives {' or '.join(f'{size:,} B' for size in point.sizes)}"
+
+
+def address(*names: str) -> str:
+    """`model/target` as it stands behind `#`."""
+    return "/".join(quote(name, safe="", errors="replace") for name in names)
 
 
 def counted(facts: HistoryFacts) -> str:

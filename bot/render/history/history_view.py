@@ -10,8 +10,9 @@ from bot.core.values.snapshot import CellKey
 from bot.render.folds.fold_cells import Footnotes
 from bot.render.history.history_facts import (
     GAP,
+    OVER,
+    REFUSED,
     HistoryFacts,
-    change_text,
     counted,
     gap_reason,
     label,
@@ -216,14 +217,18 @@ def _cell(facts: HistoryFacts, metric: str, key: CellKey, columns: Sequence[str]
     points = {point.compiler: point for point in facts.rows[key]}
     values = (phrase(_value(metric, points[at], footnotes)) for at in columns)
     name = clip(key.target, NAME_LIMIT)
-    return (name_cell(clip(key.model, NAME_LIMIT)), name_cell(name), *values, *map(phrase, moved_texts(facts, key, metric)))
+    return (
+        name_cell(clip(key.model, NAME_LIMIT)),
+        name_cell(name),
+        *values,
+        *map(phrase, moved_texts(facts, key, metric)),
+    )
 
 
 def _value(metric: str, point: Point, footnotes: Footnotes) -> str:
     if not point.measured:
         return f"{GAP}{footnotes.mark(gap_reason(point))}"
-    over = point.status == "over-stack-limit" and metric == "stack_alloca_bytes"
-    mark = footnotes.mark(gap_reason(point)) if over else ""
+    mark = footnotes.mark(REFUSED) if point.status == OVER and metric == "stack_alloca_bytes" else ""
     return f"{value_text(metric, point.metrics.get(metric))}{mark}{footnotes.mark(varies(point))}"
 
 
@@ -238,5 +243,3 @@ def moved_texts(facts: HistoryFacts, key: CellKey, metric: str) -> tuple[str, st
 
 def _name(name: str) -> str:
     return clean(name, NAME_LIMIT)
-
-

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from rich.console import Console
 from rich.padding import Padding
@@ -17,12 +18,15 @@ from bot.render.text.phrase import plain
 from bot.render.text.text_tables import Table
 
 _ROOM = HistoryRoom(releases=8, cells=40, reasons=8, steps=12, causes=1, metrics=TRACKED[:1])
+_COLUMN, _OTHERS = 11, 70
+"""Characters of a release's column, and of all others of the widest table."""
 _Parts = Iterator["Text | Drawn | Padding"]
 
 
 def print_history(history: History, console: Console) -> None:
     """Print what a person in front of a terminal wants to know; the files have the rest."""
-    for part in _parts(history_view(history, _ROOM)):
+    columns = max(2, min(_ROOM.releases, (console.width - _OTHERS) // _COLUMN))
+    for part in _parts(history_view(history, replace(_ROOM, releases=columns))):
         console.print(part)
 
 
