@@ -184,7 +184,7 @@ def _importance(step: HistoryStep) -> int:
 
 def _step(step: HistoryStep, most: int) -> Row:
     moved = UNKNOWN if step.base_bytes is None else change(step.base_bytes, step.head_bytes)
-    numbers = (f"{step.cells:,}", moved, *(f"{n:,}" for n in (step.larger, step.smaller, step.broken, step.fixed)))
+    numbers = (str(step.cells), moved, *(f"{n:,}" for n in (step.larger, step.smaller, step.broken, step.fixed)))
     return (phrase(f"{_name(step.base)} → {_name(step.head)}"), causes_of(step, most), *map(phrase, numbers))
 
 
@@ -237,8 +237,7 @@ def moved_texts(facts: HistoryFacts, key: CellKey, metric: str) -> tuple[str, st
     moves = facts.moves.get(key, {}).get(metric)
     if moves is None:
         return GAP, GAP
-    first = facts.told(metric, moves.first)
-    return first, "the same" if moves.first == moves.largest else facts.told(metric, moves.largest)
+    return facts.told(metric, moves.first), facts.told(metric, moves.largest)
 
 
 def _name(name: str) -> str:
