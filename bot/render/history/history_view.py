@@ -58,7 +58,7 @@ class HistoryView:
         said: sentences, the headline first.
         notes: releases that are gaps or came twice, and what else a reader must know.
         totals: artifacts of each target; sums: all metrics of all targets.
-        cells: a table for each metric.
+        cells: a title and a table for each metric.
         footnotes: why there are gaps in these.
     """
 
@@ -67,7 +67,7 @@ class HistoryView:
     totals: Table
     sums: Table
     steps: Table
-    cells: tuple[Table, ...]
+    cells: tuple[tuple[str, Table], ...]
     footnotes: Listing[Phrase]
 
 
@@ -75,14 +75,14 @@ def history_view(history: History, room: HistoryRoom) -> HistoryView:
     """The history as values to lay out."""
     facts, footnotes = HistoryFacts(history), Footnotes(room.reasons)
     columns = _columns(facts.names, room.releases)
-    cells = tuple(table for metric in room.metrics if (table := _cells(facts, metric, columns, room, footnotes)))
+    tables = ((_title(metric), _cells(facts, metric, columns, room, footnotes)) for metric in room.metrics)
     return HistoryView(
         said=tuple(_said(facts, columns)),
         notes=tuple(notes_of(history)),
         totals=_totals(facts, columns),
         sums=_sums(facts, columns),
         steps=_steps(facts, room),
-        cells=cells,
+        cells=tuple(titled for titled in tables if titled[1]),
         footnotes=footnotes.listed(),
     )
 
@@ -196,16 +196,14 @@ def causes_of(step: HistoryStep, most: int) -> Phrase:
 
 def _cells(
     facts: HistoryFacts, metric: str, columns: Sequence[str], room: HistoryRoom, footnotes: Footnotes
-) -> Table | None:
+) -> Table:
     keys = [key for key in facts.rows if metric in facts.metrics_of(key)]
     if metric == TRACKED[0]:
         keys = list(facts.rows)  # what never compiled has a row of gaps
-    if not keys:
-        return None
     shown = fair_in_order(keys, lambda key: key.model, room.cells)
     rows = [_cell(facts, metric, key, columns, footnotes) for key in shown]
     headers = ("model", "target", *map(_name, columns), "moved first", "moved most")
-    return Table(headers, listing(rows, len(keys), "cell"), numbers_from=2, caption=phrase(_title(metric)))
+    return Table(headers, listing(rows, len(keys), "cell"), numbers_from=2)
 
 
 def _title(metric: str) -> str:

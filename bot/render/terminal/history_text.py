@@ -40,12 +40,12 @@ def _parts(totals: HistoryView, view: HistoryView, console: Console) -> _Parts:
     yield from map(text_of, view.said)
     yield from map(_indented, view.notes)
     for table in (totals.totals, totals.sums):
-        yield from _table(table, range(len(table.headers)))
+        yield from _table(plain(table.caption), table, range(len(table.headers)))
     yield from _steps(view.steps)
     is_wide = console.width >= _WIDE
-    for table in view.cells:
+    for title, table in view.cells:
         last = len(table.headers) - 1
-        yield from _table(table, [at for at in range(len(table.headers)) if is_wide or at != last - 1])
+        yield from _table(title, table, [at for at in range(len(table.headers)) if is_wide or at != last - 1])
     yield from map(_indented, view.footnotes)
     yield from _more(view.footnotes)
 
@@ -67,12 +67,12 @@ def _indented(words: Phrase) -> Padding:
     return Padding(text_of(words), (0, 0, 0, 2))
 
 
-def _table(table: Table, columns: Sequence[int]) -> _Parts:
+def _table(title: str, table: Table, columns: Sequence[int]) -> _Parts:
     """These columns of it; names and values are never broken into lines."""
     if not table:
         return
     headers = [table.headers[at] for at in columns]
-    drawn = table_of(plain(table.caption), *headers, numbers_from=table.numbers_from)
+    drawn = table_of(title, *headers, numbers_from=table.numbers_from)
     for at in range(len(headers) - 1):
         drawn.columns[at].no_wrap = True
     for row in table.rows:
