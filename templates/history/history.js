@@ -203,6 +203,7 @@ function drawLegend() {
 function begin() {
   const section = document.querySelector(".pictures");
   section.hidden = false;
+  document.getElementById("no-charts").remove();
   needCharts();
   drawLegend();
   const metric = document.getElementById("metric");
