@@ -73,8 +73,8 @@ def _table(title: str, table: Table, columns: Sequence[int]) -> _Parts:
         return
     headers = [table.headers[at] for at in columns]
     drawn = table_of(title, *headers, numbers_from=table.numbers_from)
-    for at in range(len(headers) - 1):
-        drawn.columns[at].no_wrap = True
+    for column, header in zip(drawn.columns, headers, strict=True):
+        column.no_wrap = not header.startswith("moved")
     for row in table.rows:
         drawn.add_row(*(text_of(row[at]) for at in columns))
     yield drawn
