@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from msgspec import structs
+
 from bot.core.history.history_totals import totals_of
 from bot.core.history.history_values import (
     HISTORY_SCHEMA,
@@ -65,13 +67,18 @@ def _keys(snapshot: Snapshot) -> frozenset[CellKey]:
 
 
 def _release(order: int, found: Found) -> Release:
-    told = {"repeats": found.repeats, "notes": found.notes}
+    made = Release(found.name, order, found.spec, repeats=found.repeats, notes=found.notes)
     if found.snapshot is None:
-        return Release(found.name, order, found.spec, reason=found.reason, **told)
+        return structs.replace(made, reason=found.reason)
     compiler = found.snapshot.compiler
-    notes = tuple(dict.fromkeys((*found.notes, *found.snapshot.notes)))
-    said = (compiler.version, compiler.revision, compiler.digest, found.snapshot.source.sha)
-    return Release(found.name, order, found.spec, *said, repeats=found.repeats, notes=notes)
+    return structs.replace(
+        made,
+        version=compiler.version,
+        revision=compiler.revision,
+        digest=compiler.digest,
+        sha=found.snapshot.source.sha,
+        notes=tuple(dict.fromkeys((*found.notes, *found.snapshot.notes))),
+    )
 
 
 def _point(found: Found, key: CellKey, moves: Moves) -> Point:
@@ -116,7 +123,7 @@ def _steps(found: Sequence[Found], config: Config, texts: Texts) -> tuple[tuple[
             steps.append(_step(before.name, one.name, tuple(gaps), made))
             moves |= _moves(before.name, one.name, made, config)
         for earlier, keys in _across(seen, one.snapshot):
-            made = reported(config, *(_only(side, keys) for side in (earlier[1], one.snapshot)), _SINCE, texts)
+            made = reported(config, _only(earlier[1], keys), _only(one.snapshot, keys), _SINCE, texts)
             moves |= _moves(earlier[0].name, one.name, made, config, keys)
         seen.append((one, one.snapshot))
         gaps = []

@@ -39,8 +39,8 @@ def all_charts(page: Page) -> list[dict[str, Any]]:
         box.scroll_into_view_if_needed()
         box.locator("canvas").wait_for()
     page.wait_for_function("() => drawn.length === 1 + told.models.length")
-    script = """[...drawn].sort((one, other) => AT).map(({ chart }) => ({ labels: chart.data.labels, sets: chart.data.datasets.map((one) => (
-        { label: one.label, data: one.data, gaps: one.spanGaps,
+    script = """[...drawn].sort((one, other) => AT).map(({ chart }) => ({ labels: chart.data.labels,
+        sets: chart.data.datasets.map((one) => ({ label: one.label, data: one.data, gaps: one.spanGaps,
         look: [one.borderColor, one.pointStyle, one.borderDash.join()] })) }))"""
     order = "one.chart.canvas.compareDocumentPosition(other.chart.canvas) & 4 ? -1 : 1"
     found: list[dict[str, Any]] = page.evaluate(script.replace("AT", order))
@@ -86,11 +86,12 @@ def test_metric_and_targets_can_be_chosen(browser: Browser, written: Written) ->
         assert page.get_by_role("button", name="cuda").get_attribute("aria-pressed") == "false"
 
 
-def test_pointing_at_a_line_tells_why_it_moved_and_a_click_leads_to_its_cell(browser: Browser, written: Written) -> None:
+def test_pointing_at_a_line_tells_why_it_moved_and_a_click_leads_there(browser: Browser, written: Written) -> None:
     with opened(browser, written(make.measured())) as page:
         all_charts(page)
         where = """(() => { const canvas = document.querySelector("#multiples canvas");
-            const { chart } = drawn.find((one) => one.chart.canvas === canvas); chart.canvas.scrollIntoView({ block: "center" });
+            const { chart } = drawn.find((one) => one.chart.canvas === canvas);
+            canvas.scrollIntoView({ block: "center" });
             const at = chart.data.datasets.findIndex((one) => one.label === "x86_64");
             const { x, y } = chart.getDatasetMeta(at).data[3]; const box = chart.canvas.getBoundingClientRect();
             return [box.x + x, box.y + y]; })()"""

@@ -209,7 +209,7 @@ def entry(number: int) -> Entry:
     return Entry("default", f"{99 - number}{number:038x}", "d" * 64)
 
 
-def test_stored_baselines_in_the_order_in_which_they_were_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_baselines_are_in_the_order_in_which_they_were_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     origin, work = tmp_path / "origin.git", tmp_path / "work"
     git(tmp_path, "init", "--quiet", "--bare", str(origin))

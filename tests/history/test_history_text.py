@@ -26,7 +26,8 @@ def printed(history: History, width: int = 160) -> str:
 
 def row(text: str, *names: str) -> list[str]:
     """The cells of the first row of Markdown that has these names."""
-    line = next(line for line in text.splitlines() if line.startswith("|") and all(f"`{name}`" in line for name in names))
+    lines = (line for line in text.splitlines() if line.startswith("|"))
+    line = next(line for line in lines if all(f"`{name}`" in line for name in names))
     return [cell.strip() for cell in line.strip("|").split(" | ")]
 
 

@@ -84,9 +84,7 @@ def test_where_the_compiler_does_not_repeat_itself_both_are_shown_and_that_is_sa
     found = once([Found("3.13.0", "3.13.0", sized(64_920)), Found("3.13.0", "head.json", sized(64_984))])
     assert [one.name for one in found] == ["3.13.0", "3.13.0 (2)"]
     assert not found[0].notes
-    assert found[1].notes == (
-        f"the same compiler as 3.13.0 gave something else for {BERT}: it does not repeat itself",
-    )
+    assert found[1].notes == (f"the same compiler as 3.13.0 gave something else for {BERT}: it does not repeat itself",)
 
 
 def _with_cells(found: Snapshot, **changes: object) -> Snapshot:

@@ -194,9 +194,7 @@ def causes_of(step: HistoryStep, most: int) -> Phrase:
     return joined(told, "; ") if told else phrase(GAP)
 
 
-def _cells(
-    facts: HistoryFacts, metric: str, columns: Sequence[str], room: HistoryRoom, footnotes: Footnotes
-) -> Table:
+def _cells(facts: HistoryFacts, metric: str, columns: Sequence[str], room: HistoryRoom, footnotes: Footnotes) -> Table:
     keys = [key for key in facts.rows if metric in facts.metrics_of(key)]
     if metric == TRACKED[0]:
         keys = list(facts.rows)  # what never compiled has a row of gaps
