@@ -139,6 +139,8 @@ def _across(
     """Earlier releases, but the one before, each with the cells for which it is the last that measured them."""
     left = {cell.key for cell in head.cells if cell.measured}
     for at in range(len(seen) - 1, -1, -1):
+        if not left:
+            return
         mine = {cell.key for cell in seen[at][1].cells if cell.measured} & left
         if mine and at < len(seen) - 1:
             yield seen[at], frozenset(mine)

@@ -2,7 +2,7 @@
 // The charts of a history: one of all models, one of each, a line for each target. Lines differ in colour, dashes and
 // marks; a gap is not bridged. Whatever a chart shows stands in a table, too.
 
-const told = JSON.parse(document.getElementById("history").textContent);
+const told = JSON.parse(document.getElementById("page:history").textContent);
 const DASHES = [[], [7, 3], [2, 2], [9, 3, 2, 3]];
 const MARKS = ["circle", "rect", "triangle", "rectRot", "star", "crossRot", "rectRounded", "cross"];
 const SERIES = 8;
@@ -99,7 +99,7 @@ function configurationOf(series, caption, addressOf) {
     plugins: [releaseMarks],
     data: {
       labels: told.releases,
-      datasets: shown.map((one) => ({ ...look(one.target), label: told.targets[one.target].short, data: drawnValues(one), spanGaps: false, pointRadius: 4, pointHoverRadius: 7, tension: 0 })),
+      datasets: shown.map((one) => ({ ...look(one.target), label: told.targets[one.target].short, data: drawnValues(one), spanGaps: false, pointRadius: told.releases.length > 24 ? 2 : 4, pointHoverRadius: 7, tension: 0 })),
     },
     options: {
       interaction: { mode: "nearest", axis: "xy", intersect: false },
@@ -203,22 +203,22 @@ function drawLegend() {
 function begin() {
   const section = document.querySelector(".pictures");
   section.hidden = false;
-  document.getElementById("no-charts").remove();
+  document.getElementById("page:no-charts").remove();
   needCharts();
   drawLegend();
-  const metric = document.getElementById("metric");
+  const metric = document.getElementById("page:metric");
   for (const one of told.metrics) metric.add(new Option(one.label, one.id));
   metric.addEventListener("change", () => {
     chosen.metric = told.metrics[metric.selectedIndex];
     redraw();
   });
-  document.getElementById("relative").addEventListener("change", (event) => {
+  document.getElementById("page:relative").addEventListener("change", (event) => {
     chosen.relative = event.target.checked;
     redraw();
   });
-  add(document.getElementById("total"), "All models", "#totals", told.total, () => "#totals", 320);
+  add(document.querySelector(".total"), "All models", "#page:totals", told.total, () => "#page:totals", 320);
   for (const model of told.models) {
-    add(document.getElementById("multiples"), model.name, `#${model.address}`, model.series, (one) => `#${one.address}`, 260);
+    add(document.querySelector(".multiples"), model.name, `#${model.address}`, model.series, (one) => `#${one.address}`, 260);
   }
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawLegend);
 }

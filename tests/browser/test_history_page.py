@@ -35,7 +35,7 @@ def written(tmp_path: Path) -> Written:
 
 def all_charts(page: Page) -> list[dict[str, Any]]:
     """What each chart shows, once all were in view."""
-    for box in page.locator("#total > div, #multiples > div").all():
+    for box in page.locator(".total > div, .multiples > div").all():
         box.scroll_into_view_if_needed()
         box.locator("canvas").wait_for()
     page.wait_for_function("() => drawn.length === 1 + told.models.length")
@@ -61,7 +61,7 @@ def test_it_is_accessible_and_nothing_is_wider_than_the_screen(
 
 def test_charts_have_the_values_and_bridge_no_gap(browser: Browser, written: Written) -> None:
     with opened(browser, written(make.measured())) as page:
-        page.locator("#relative").uncheck()
+        page.get_by_label("relative to the first release").uncheck()
         bert = all_charts(page)[1]
         assert bert["labels"] == list(make.RELEASES)
         lines = {one["label"]: one for one in bert["sets"]}
@@ -70,14 +70,14 @@ def test_charts_have_the_values_and_bridge_no_gap(browser: Browser, written: Wri
         assert cuda["data"][3] is None and None not in cuda["data"][:3] and cuda["gaps"] is False
         for part in range(3):
             assert lines["cuda"]["look"][part] != lines["x86_64"]["look"][part], "colour, mark and dashes differ"
-        page.locator("#relative").check()
+        page.get_by_label("relative to the first release").check()
         relative = {one["label"]: one["data"] for one in all_charts(page)[1]["sets"]}
         assert relative["x86_64"][0] == 100 and round(relative["x86_64"][3], 1) == round(100 * 74_296 / 47_704, 1)
 
 
 def test_metric_and_targets_can_be_chosen(browser: Browser, written: Written) -> None:
     with opened(browser, written(make.measured())) as page:
-        page.locator("#relative").uncheck()
+        page.get_by_label("relative to the first release").uncheck()
         page.get_by_label("Metric").select_option("executables")
         mobilenet = all_charts(page)[2]["sets"]
         assert {one["label"]: one["data"][:2] for one in mobilenet} == {"cuda": [46, 36], "x86_64": [46, 36]}
@@ -89,7 +89,7 @@ def test_metric_and_targets_can_be_chosen(browser: Browser, written: Written) ->
 def test_pointing_at_a_line_tells_why_it_moved_and_a_click_leads_there(browser: Browser, written: Written) -> None:
     with opened(browser, written(make.measured())) as page:
         all_charts(page)
-        where = """(() => { const canvas = document.querySelector("#multiples canvas");
+        where = """(() => { const canvas = document.querySelector(".multiples canvas");
             const { chart } = drawn.find((one) => one.chart.canvas === canvas);
             canvas.scrollIntoView({ block: "center" });
             const at = chart.data.datasets.findIndex((one) => one.label === "x86_64");
@@ -97,8 +97,8 @@ def test_pointing_at_a_line_tells_why_it_moved_and_a_click_leads_there(browser: 
             return [box.x + x, box.y + y]; })()"""
         x, y = page.evaluate(where)
         page.mouse.move(x, y)
-        caption = page.locator("#multiples figcaption").first
-        page.wait_for_function("() => document.querySelector('#multiples figcaption').textContent.includes('3.11.0')")
+        caption = page.locator(".multiples figcaption").first
+        page.wait_for_function("() => document.querySelector('.multiples figcaption').textContent.includes('3.11.0')")
         assert "llvm-cpu-x86_64: 74,296 B. strategy: " in caption.inner_text()
         page.mouse.click(x, y)
         page.wait_for_function(f"() => location.hash === '#{CELL}'")

@@ -167,7 +167,7 @@ TARGETS = """
         (["--releases", "no.json"], 2, "no.json: cannot be read"),
         (["--releases", "3.8.0", "--model", "gamma"], 2, "gamma"),
         (["--releases", "4.0.0,5.0.0"], 4, "not one release can be had"),
-        (["--releases", "3.11.0", "--model", "beta"], 4, "none of its cells was measured: "),
+        (["--releases", "3.11.0", "--model", "beta"], 5, "history.json: nothing was measured ("),
         (["--store", "nowhere"], 2, "no baseline of report 'default' is stored"),
         (["--store", "data-branch"], 2, "git"),
     ],

@@ -50,7 +50,7 @@ def test_a_release_that_is_not_there_is_a_gap_and_its_neighbours_a_step() -> Non
         ("3.13.0 → 3.13.0 (2)", ()),
     ]
     release = next(one for one in history.releases if one.name == "3.12.0")
-    assert "no such release" in release.reason and release not in history.shown
+    assert "no such release" in release.reason
     assert {point.status for point in history.points if point.compiler == "3.12.0"} == {"unmeasured"}
     assert history.releases[1].repeats == ("old.json",) and history.releases[4].notes
 
@@ -94,3 +94,13 @@ def test_one_release_alone_is_a_history_without_steps() -> None:
     history = make.history_of_found(three(100_000))
     assert not history.steps and len(history.totals) == 2
     assert history.totals[0].metrics["artifact_bytes"] == 150_000
+
+
+def test_a_release_that_compiles_nothing_keeps_the_reasons_of_its_cells_and_takes_part_in_no_total() -> None:
+    sides = [make.side(f"3.{at}.0", {BERT: size, MOBILENET: size}) for at, size in enumerate((100, None, 120))]
+    history = make.history_of_found([Found(one.compiler.version, "", one) for one in sides])
+    rows = rows_of(history)[BERT]
+    assert [(point.status, point.reason) for point in rows][1] == ("failed", "error: failed to distribute")
+    assert rows[2].move and rows[2].move.since == history.releases[0].name
+    assert {total.compiler for total in history.totals} == {history.releases[at].name for at in (0, 2)}
+    assert history.totals[0].metrics["artifact_bytes"] == 200

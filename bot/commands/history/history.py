@@ -12,10 +12,10 @@ from bot.compiler.caches.cell_cache import TextStore
 from bot.core.history.history_values import History
 from bot.core.history.repeats import Found
 from bot.core.rules.spec import Places
-from bot.errors import UsageError
+from bot.errors import NoVerdict, UsageError
 from bot.inputs.config import Config, load_config
 from bot.measurement.history.asked_for import asked_for
-from bot.measurement.history.many_releases import found_releases, require_points
+from bot.measurement.history.many_releases import found_releases
 from bot.measurement.history.stored_baselines import found_baselines
 from bot.measurement.prepare import Request, Show, require_writable
 from bot.reporting.history_files import write_history
@@ -71,8 +71,15 @@ def history(request: Request, options: HistoryOptions, show: HistoryShow, cancel
     found = _found(request, options, config, show, cancel)
     told = told_history(found, config, TextStore(request.cache).load)
     show.history(told, write_history(told, config.templates, request.out))
-    require_points(found, request.out / "history.json")
+    _require_points(told, request.out / "history.json")
     return told
+
+
+def _require_points(told: History, where: Path) -> None:
+    """Without a single artifact there is nothing that the history says."""
+    if not any(point.measured for point in told.points):
+        reasons = [one.reason for one in (*told.points, *told.releases) if one.reason]
+        raise NoVerdict("nothing was measured", where=str(where), hint=reasons[0][:200] if reasons else "")
 
 
 def _found(request: Request, options: HistoryOptions, config: Config, show: Show, cancel: Cancel) -> tuple[Found, ...]:

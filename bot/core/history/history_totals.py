@@ -8,12 +8,18 @@ from bot.core.history.history_values import SUMMED, TRACKED, HistoryTotal, Point
 from bot.core.values.snapshot import CellKey
 
 _Values = Mapping[CellKey, Sequence[int]]
-"""Cell → its value in each release that has points; only cells that know it in all of them."""
+"""Cell → its value in each release that measured anything; only cells that know it in all of them."""
+
+
+def measured_releases(releases: Sequence[Release], points: Sequence[Point]) -> tuple[str, ...]:
+    """The names of those with a cell that compiled, in order."""
+    measured = {point.compiler for point in points if point.measured}
+    return tuple(release.name for release in releases if release.name in measured)
 
 
 def totals_of(releases: Sequence[Release], points: Sequence[Point]) -> tuple[HistoryTotal, ...]:
-    """Of all targets, then of each, release after release; none of a release without points."""
-    names = [release.name for release in releases if not release.reason]
+    """Of all targets, then of each, release after release; none of a release that measured nothing."""
+    names = measured_releases(releases, points)
     known = {metric: _known(metric, names, points) for metric in TRACKED}
     targets = sorted({point.target for point in points if point.measured})
     return tuple(total for target in (None, *targets) for total in _of(target, names, known))

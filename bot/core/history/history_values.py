@@ -139,7 +139,7 @@ class HistoryStep(Record, frozen=True):
 
 
 class HistoryTotal(Record, frozen=True):
-    """One target, or all, in one release, over the cells that know the metric in every release that has points.
+    """One target, or all, in one release, over the cells that know the metric in every release that measured any.
 
     Attributes:
         target: None for all targets.
@@ -174,8 +174,3 @@ class History(Record, frozen=True):
     totals: tuple[HistoryTotal, ...]
     planned: Count
     notes: tuple[str, ...] = ()
-
-    @property
-    def shown(self) -> tuple[Release, ...]:
-        """The releases with points that were measured."""
-        return tuple(release for release in self.releases if not release.reason)

@@ -14,7 +14,7 @@ from bot.compiler.tools.probe import known_measuring_options
 from bot.core.history.repeats import Found, once
 from bot.core.rules.spec import release_in, release_of
 from bot.core.values.snapshot import CompilerInfo, Snapshot
-from bot.errors import CompilerUnavailable, NoVerdict, UsageError
+from bot.errors import CompilerUnavailable, UsageError
 from bot.inputs.config import Config
 from bot.measurement.prepare import (
     Request,
@@ -30,8 +30,6 @@ from bot.measurement.recheck import recheck
 from bot.measurement.run import SidePlan, Workshop, measure_sides
 from bot.system.files import is_writable, temporary_directory
 from bot.system.processes import Cancel
-
-NOTHING = "none of its cells was measured"
 
 
 def found_releases(
@@ -49,7 +47,7 @@ def found_releases(
     plans, missing = _plans([spec for spec in specs if spec not in known], request, config, show, cancel)
     measured = _measured(plans, known, request, config, show, cancel)
     found = once(_found(spec, measured, missing, plans) for spec in specs)
-    if all(one.snapshot is None for one in found):
+    if len(missing) == len(set(specs)):
         raise CompilerUnavailable("not one release can be had", where=found[0].spec, hint=found[0].reason)
     return _in_order(found, show.say)
 
@@ -105,21 +103,7 @@ def _found(spec: str, measured: dict[str, Snapshot], missing: dict[str, str], pl
     if snapshot is None:
         return Found(release_of(spec) or Path(spec).name, shown, None, missing[spec])
     name = release_in(snapshot.compiler.spec) or snapshot.compiler.spec or snapshot.compiler.version or shown
-    return checked(Found(name, shown, snapshot))
-
-
-def checked(found: Found) -> Found:
-    """The same, without its snapshot where that says nothing."""
-    if found.snapshot is None or any(cell.measured for cell in found.snapshot.cells):
-        return found
-    failures = [cell.failure.first_line for cell in found.snapshot.cells if cell.failure]
-    return replace(found, snapshot=None, reason=f"{NOTHING}: {failures[0]}" if failures else NOTHING)
-
-
-def require_points(found: Sequence[Found], where: Path) -> None:
-    """Raise NoVerdict where no release has a point."""
-    if all(one.snapshot is None for one in found):
-        raise NoVerdict("nothing was measured", where=str(where), hint=found[0].reason if found else "")
+    return Found(name, shown, snapshot)
 
 
 def _in_order(found: tuple[Found, ...], say: Callable[[str], None]) -> tuple[Found, ...]:

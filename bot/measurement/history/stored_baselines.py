@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from bot.core.history.repeats import Found, named_apart
 from bot.core.rules.baseline import Entry
 from bot.core.rules.spec import release_in
-from bot.core.values.planned import narrowed
 from bot.core.values.snapshot import Snapshot
 from bot.errors import InputError, UsageError
-from bot.measurement.history.many_releases import checked
-from bot.measurement.prepare import Request
+from bot.measurement.prepare import Request, selected
 from bot.store.entries import Store
 
 _SHORT = 10
@@ -18,24 +18,24 @@ _SHORT = 10
 def found_baselines(store: Store, report_id: str, last: int, request: Request) -> tuple[Found, ...]:
     """The `last` baselines of a report that were stored, the oldest first; one that is damaged has its reason.
 
-    Raises UsageError where there is none, NetworkError where the store cannot be asked.
+    Raises UsageError where there is none or a selector matches nothing, NetworkError where the store cannot be asked.
     """
     entries = [entry for entry in store.entries() if entry.report_id == report_id]
     if not entries:
         hint = "the first push to the default branch stores one; is `report_id` that of the configuration?"
         raise UsageError(f"no baseline of report {report_id!r} is stored", where="--store", hint=hint)
-    chosen = store.in_order(entries)[-last:]
-    return named_apart([_found(store, entry, request) for entry in chosen])
+    found = named_apart([_found(store, entry) for entry in store.in_order(entries)[-last:]])
+    chosen = selected({one.name: one.snapshot for one in found if one.snapshot}, request)
+    return tuple(replace(one, snapshot=chosen.get(one.name)) for one in found)
 
 
-def _found(store: Store, entry: Entry, request: Request) -> Found:
+def _found(store: Store, entry: Entry) -> Found:
     name = entry.sha[:_SHORT]
     try:
         snapshot = store.load(entry)
     except InputError as error:
         return Found(name, entry.sha, None, error.line)
-    found = narrowed({"it": snapshot}, model_globs=request.models, target_globs=request.targets, must_match=False)["it"]
-    return checked(Found(name, _compiler(snapshot), found))
+    return Found(name, _compiler(snapshot), snapshot)
 
 
 def _compiler(snapshot: Snapshot) -> str:

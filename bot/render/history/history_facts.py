@@ -8,6 +8,7 @@ from functools import cached_property
 from urllib.parse import quote
 
 from bot.core.history.first_moves import NumberMoves, OneMove, number_moves, rows_of
+from bot.core.history.history_totals import measured_releases
 from bot.core.history.history_values import SUMMED, TRACKED, History, HistoryTotal, Point
 from bot.core.metrics import METRIC_BY_ID
 from bot.core.selecting import short_names
@@ -55,8 +56,8 @@ class HistoryFacts:
 
     @cached_property
     def shown(self) -> tuple[str, ...]:
-        """Of the releases that were measured."""
-        return tuple(release.name for release in self.history.shown)
+        """Of the releases that measured anything."""
+        return measured_releases(self.history.releases, self.history.points)
 
     @cached_property
     def models(self) -> tuple[str, ...]:

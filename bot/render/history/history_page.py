@@ -131,7 +131,7 @@ def history_page(history: History) -> HistoryPage:
         tables=(view.totals, view.sums, view.steps),
         models=tuple(_model(facts, model) for model in facts.models),
         releases=tuple(_release(facts, at) for at in range(len(facts.names))),
-        data=data_element("history", chart_data(facts)),
+        data=data_element("page:history", chart_data(facts)),
     )
 
 
