@@ -109,7 +109,7 @@ def test_an_address_opens_its_cell_with_every_release(browser: Browser, written:
     path = written(make.measured())
     with opened(browser, path) as page:
         page.goto(f"{path.as_uri()}#bert_l4_f32_s128/x86_64")
-        cell = page.locator("details[open]")
+        cell = page.locator("details[id][open]")
         assert cell.get_attribute("id") == CELL
         rows = cell.locator("tbody tr").all_inner_texts()
         assert len(rows) == len(make.RELEASES) and "74,296" in rows[3] and "strategy: " in rows[3]
@@ -120,7 +120,7 @@ def test_gaps_have_their_reasons_in_the_tables(browser: Browser, written: Writte
     path = written(make.eventful())
     with opened(browser, path) as page:
         page.goto(f"{path.as_uri()}#bert_l4_f32_s128/cuda")
-        told = page.locator("details[open] td.gap").all_inner_texts()
+        told = page.locator("details[id][open] td.gap").all_inner_texts()
         assert told[0] == "failed: error: failed to distribute" and "no such release" in told[1]
         assert "could not be measured" in page.locator("main").inner_text()
 
@@ -141,8 +141,8 @@ def test_many_releases_mark_where_another_compiler_begins(browser: Browser, writ
         failing = all_charts(page)[4]["sets"][0]["data"]
         assert [at for at, value in enumerate(failing) if value is None] == [20, 21, 22, 23]
         page.goto(f"{path.as_uri()}#model_3/cuda")
-        shown = page.locator("details[open] tbody tr").count()
-        assert "releases in which nothing moved have no row" in page.locator("details[open]").inner_text()
+        shown = page.locator("details[id][open] tbody tr").count()
+        assert "releases in which nothing moved have no row" in page.locator("details[id][open]").inner_text()
         assert shown == 5, "both ends, both ends of the gap, the other compiler: what one compiler gives may vary"
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 

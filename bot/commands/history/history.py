@@ -78,8 +78,8 @@ def history(request: Request, options: HistoryOptions, show: HistoryShow, cancel
 def _require_points(told: History, where: Path) -> None:
     """Without a single artifact there is nothing that the history says."""
     if not any(point.measured for point in told.points):
-        reasons = [one.reason for one in (*told.points, *told.releases) if one.reason]
-        raise NoVerdict("nothing was measured", where=str(where), hint=reasons[0][:200] if reasons else "")
+        reasons = (*(point.reason for point in told.points), *(release.reason for release in told.releases))
+        raise NoVerdict("nothing was measured", where=str(where), hint=next(filter(None, reasons), "")[:200])
 
 
 def _found(request: Request, options: HistoryOptions, config: Config, show: Show, cancel: Cancel) -> tuple[Found, ...]:

@@ -6,11 +6,14 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from bot.core.rules.spec import release_in
 from bot.core.values.planned import LIFTED_LIMIT_FLAG
 from bot.core.values.snapshot import UNFETCHED, Cell, CellKey, Snapshot
 
 _COMMAND = re.compile(r"\biree-compile (.*?) -o ", re.DOTALL)
 _NAMED = 3
+SHORT = 10
+"""Digits of a commit that names a point."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,12 @@ class Found:
     reason: str = ""
     repeats: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+
+
+def of_commit(sha: str, snapshot: Snapshot) -> Found:
+    """A stored baseline: its name is the commit, and its SPEC the release that measured it."""
+    compiler = snapshot.compiler
+    return Found(sha[:SHORT], release_in(compiler.spec) or compiler.spec or compiler.version, snapshot)
 
 
 def once(found: Iterable[Found]) -> tuple[Found, ...]:

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bot.core.history.repeats import Found, named_apart
+from bot.core.history.repeats import SHORT, Found, named_apart, of_commit
 from bot.core.rules.baseline import Entry
-from bot.core.rules.spec import release_in
-from bot.core.values.snapshot import Snapshot
 from bot.errors import InputError, UsageError
 from bot.measurement.prepare import Request, selected
 from bot.store.entries import Store
-
-_SHORT = 10
 
 
 def found_baselines(store: Store, report_id: str, last: int, request: Request) -> tuple[Found, ...]:
@@ -30,13 +26,7 @@ def found_baselines(store: Store, report_id: str, last: int, request: Request) -
 
 
 def _found(store: Store, entry: Entry) -> Found:
-    name = entry.sha[:_SHORT]
     try:
-        snapshot = store.load(entry)
+        return of_commit(entry.sha, store.load(entry))
     except InputError as error:
-        return Found(name, entry.sha, None, error.line)
-    return Found(name, _compiler(snapshot), snapshot)
-
-
-def _compiler(snapshot: Snapshot) -> str:
-    return release_in(snapshot.compiler.spec) or snapshot.compiler.spec or snapshot.compiler.version
+        return Found(entry.sha[:SHORT], entry.sha, None, error.line)
