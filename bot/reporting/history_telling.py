@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from msgspec import structs
 
+from bot.compiler.tools.probe import flags_of
 from bot.core.history.history_totals import totals_of
 from bot.core.history.history_values import (
     HISTORY_SCHEMA,
@@ -27,6 +28,7 @@ from bot.core.history.repeats import Found
 from bot.core.metrics import METRIC_BY_ID
 from bot.core.rules.delta import CellDelta, MetricDelta
 from bot.core.rules.outcomes import distinct
+from bot.core.values.planned import LIFTED_LIMIT_FLAG
 from bot.core.values.snapshot import Cell, CellKey, Snapshot
 from bot.core.values.whole_report import Baseline, Report
 from bot.inputs.config import Config
@@ -166,7 +168,18 @@ def _move(since: str, delta: CellDelta, made: Report, config: Config) -> Move | 
     if not changes:
         return None
     why = made.explanations.get(delta.key)
-    return Move(since, changes, why.cause if why else None, why.why if why else _UNSTABLE if delta.noise else "")
+    told = why.why if why else _UNSTABLE if delta.noise else ""
+    return Move(since, changes, why.cause if why else None, "; ".join(filter(None, (_flags(delta), told))))
+
+
+def _flags(delta: CellDelta) -> str:
+    """That both releases compiled the cell with other flags, which the program did not just call by another name."""
+    sides = [flags_of(cell.command) if cell else [] for cell in (delta.base, delta.head)]
+    left, right = ([flag for flag in side if flag != LIFTED_LIMIT_FLAG] for side in sides)
+    gone, new = ([flag for flag in one if flag not in other] for one, other in ((left, right), (right, left)))
+    if not (left and right) or not (gone or new):
+        return ""
+    return f"compiled with other flags ({', '.join([*(f'without {flag}' for flag in gone), *new])})"
 
 
 def _measured(cell: Cell | None) -> bool:

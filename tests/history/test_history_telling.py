@@ -11,6 +11,7 @@ from replacing import replace
 from bot.core.history.first_moves import number_moves, rows_of
 from bot.core.history.repeats import Found
 from bot.core.rules.policy import Ratio
+from bot.core.values.planned import LIFTED_LIMIT_FLAG
 from bot.core.values.snapshot import Outcome, Snapshot
 from bot.inputs.config import load_config
 from bot.reporting.history_telling import told_history
@@ -88,6 +89,23 @@ def test_a_cell_that_does_not_repeat_itself_has_all_its_sizes() -> None:
     point = rows_of(make.history_of_found([Found("a", "", first), Found("b", "", second)]))[BERT][1]
     assert point.sizes == (82_408, 86_872)
     assert point.move is None, "the pair that differs least does not"
+
+
+def with_command(found: Snapshot, command: str) -> Snapshot:
+    return replace(found, cells=tuple(replace(cell, command=command) for cell in found.cells))
+
+
+def test_a_move_says_that_the_flags_are_others_and_not_that_one_has_another_name() -> None:
+    commands = (
+        "iree-compile - --iree-hip-target=gfx942 --iree-old -o m.vmfb < m.mlir",
+        f"iree-compile - --iree-rocm-target=gfx942 --iree-old {LIFTED_LIMIT_FLAG} -o m.vmfb < m.mlir",
+        "iree-compile - --iree-rocm-target=gfx942 --iree-new=1 -o m.vmfb < m.mlir",
+    )
+    sides = [with_command(make.side(f"3.{at}.0", {BERT: 100 + at}), command) for at, command in enumerate(commands)]
+    history = make.history_of_found([Found(str(at), "", one) for at, one in enumerate(sides)])
+    whys = [point.move.why if point.move else "" for point in rows_of(history)[BERT]]
+    assert "flags" not in whys[1]
+    assert whys[2].startswith("compiled with other flags (without --iree-old, --iree-new=1)")
 
 
 def test_one_release_alone_is_a_history_without_steps() -> None:

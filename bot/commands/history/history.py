@@ -92,9 +92,14 @@ def _found(request: Request, options: HistoryOptions, config: Config, show: Show
 
 @contextmanager
 def _opened(where: str, request: Request, config: Config, cancel: Cancel) -> Iterator[Store]:
-    """The store; raises UsageError for one that only a run on GitHub can read, or that is not there."""
+    """The store; `auto` is the directory where it is there, else the data branch.
+
+    Raises UsageError for one that only a run on GitHub can read.
+    """
     chosen = config.baseline
     kind = where if where in (DATA_BRANCH, DIRECTORY) else chosen.store if where == CONFIGURED else DIRECTORY
+    if kind == "auto":
+        kind = DIRECTORY if chosen.directory.is_dir() else DATA_BRANCH
     if kind == "artifact":
         hint = f"download them, and name the directory, or name --store {DATA_BRANCH}"
         raise UsageError("workflow artifacts can only be read on GitHub", where="--store", hint=hint)

@@ -35,17 +35,24 @@ def asked_for(texts: Sequence[str], places: Places, cancel: Cancel, say: Callabl
 
 def _words(text: str) -> list[str]:
     """The parts between commas, unless it is a path with commas."""
-    return [text] if Path(text).exists() else [word.strip() for word in text.split(",") if word.strip()]
+    return [text] if _exists(text) else [word.strip() for word in text.split(",") if word.strip()]
 
 
 def _specs(word: str, places: Places, cancel: Cancel) -> Iterator[str]:
     first, dots, last = word.partition(_RANGE)
-    if dots and any(map(_is_end, (first, last))) and not Path(word).exists():
+    if dots and any(map(_is_end, (first, last))) and not _exists(word):
         yield from _range(word, first, last, places, cancel)
     elif set(word) & set("*?[") and (snapshots := _snapshots(word)):
         yield from snapshots
     else:
         yield named_file(word)
+
+
+def _exists(text: str) -> bool:
+    try:
+        return Path(text).exists()
+    except (OSError, ValueError):  # too long, a null character
+        return False
 
 
 def _is_end(text: str) -> bool:

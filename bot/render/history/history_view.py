@@ -175,7 +175,8 @@ def _steps(facts: HistoryFacts, room: HistoryRoom) -> Table:
     kept = set(fair_in_order([step.name for step in sorted(steps, key=_importance)], lambda _: None, room.steps))
     rows = [_step(step, room.causes) for step in steps if step.name in kept]
     headers = ("step", "root causes", "cells", "artifacts", "larger", "smaller", "broken", "fixed")
-    left = f"; {plural(quiet, 'step')} without a change of size {'has' if quiet == 1 else 'have'} no row" if quiet else ""
+    words = f"; {plural(quiet, 'step')} without a change of size {'has' if quiet == 1 else 'have'} no row"
+    left = words if quiet else ""
     caption = phrase(f"From release to release, over the cells that both have measured{left}")
     return Table(headers, listing(rows, len(steps), "step"), numbers_from=2, caption=caption)
 
