@@ -18,7 +18,6 @@ from bot.render.history.history_facts import (
     HistoryFacts,
     address,
     change_text,
-    counted,
     gap_reason,
     label,
     since_words,
@@ -37,7 +36,6 @@ from bot.render.text.environment import drawn, load
 from bot.render.text.escape import clean, clip
 from bot.render.text.filters import relative
 from bot.render.text.phrase import Phrase, plain
-from bot.render.text.text_tables import Table
 
 TEMPLATE = "history.html.j2"
 SCRIPT, STYLE = "history/history.js", "history/history.css"
@@ -99,9 +97,7 @@ class HistoryPage:
 
     title: str
     headline: Phrase
-    counted: str
     view: HistoryView
-    tables: tuple[Table, ...]
     models: tuple[PageModel, ...]
     releases: tuple[tuple[str, str, str, str], ...]
     data: Markup
@@ -126,9 +122,7 @@ def history_page(history: History) -> HistoryPage:
     return HistoryPage(
         title=plain(headline(facts)).partition(":")[0],
         headline=headline(facts),
-        counted=counted(facts),
         view=view,
-        tables=(view.totals, view.sums, view.steps),
         models=tuple(_model(facts, model) for model in facts.models),
         releases=tuple(_release(facts, at) for at in range(len(facts.names))),
         data=data_element("page:history", chart_data(facts)),

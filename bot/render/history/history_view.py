@@ -117,8 +117,9 @@ def over_cells(facts: HistoryFacts, metric: str, target: str | None = None) -> s
 def _said(facts: HistoryFacts, columns: Sequence[str]) -> Iterator[Phrase]:
     yield headline(facts)
     measured = sum(point.measured for row in facts.rows.values() for point in row)
-    releases = plural(len(facts.names), "release")
-    yield phrase(f"{counted(facts)} in {releases}: {measured:,} points, the others are gaps with their reasons.")
+    gaps = len(facts.rows) * len(facts.names) - measured
+    told = f"{plural(measured, 'point')}, and {plural(gaps, 'gap')} with reasons" if gaps else plural(measured, "point")
+    yield phrase(f"{counted(facts)} in {plural(len(facts.names), 'release')}: {told}.")
     yield phrase("Totals are only over cells that every release has measured, so that no gap looks like a change.")
     if len(columns) < len(facts.names):
         left = len(facts.names) - len(columns)
