@@ -10,7 +10,7 @@ import argparse
 from pathlib import Path
 
 from bot.cli.argument_types import directory, limit, path, positive, shard, share, spec, steps
-from bot.cli.bisect_arguments import replay
+from bot.cli.history_arguments import replay
 from bot.cli.shared_options import (
     CACHE_HELP,
     SHORT_NAMES,

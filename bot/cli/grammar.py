@@ -9,7 +9,7 @@ import argparse
 from collections.abc import Callable
 
 from bot import __version__
-from bot.cli import arguments, bisect_arguments
+from bot.cli import arguments, history_arguments
 from bot.cli.parsing import Parser
 
 EXAMPLES = """examples:
@@ -71,12 +71,12 @@ COMMANDS: dict[str, Command] = {
         "--model mobilenet_v1_f32_224 --target x86_64 3.11.0 3.13.0\n"
         "--metric executables --model 'bert*s128' --target vmvx --among dist 3.12.0 3.13.0\n"
         "--model mobilenet_v1_f32_224 --target x86_64 --limit 64KiB --among 'nightly/*.json' a.json b.json",
-        bisect_arguments.bisect,
+        history_arguments.bisect,
     ),
     "ratchet": Command(
         "print a patch that makes the limits of the configuration as tight as what is measured",
         "out/head.json --config code-size.yml --headroom 2% --out limits.patch",
-        bisect_arguments.ratchet,
+        history_arguments.ratchet,
     ),
     "merge": Command("join the snapshots of shards", "part-1.json part-2.json --out head.json", arguments.merge),
     "report": Command("compare two snapshots", "--base base.json --head head.json --out out", arguments.report),
@@ -90,6 +90,13 @@ COMMANDS: dict[str, Command] = {
         "--compiler 3.13.0 --model 'mobilenet_v1*' --target x86_64 --out out\n"
         "--compiler 3.13.0 --model 'mobilebert*int8*' --max-slowdown 1% --out out",
         arguments.fold,
+    ),
+    "history": Command(
+        "tell what each release of the compiler did to the code of the suite",
+        "--releases 3.8.0..3.13.0 --target 'llvm-cpu-*'\n"
+        "--releases 3.11.0,3.13.0,build/tools/iree-compile --model 'mobilenet*'\n"
+        "--store data-branch --last 50",
+        history_arguments.history,
     ),
     "explain": Command(
         "tell why one cell changed",

@@ -17,6 +17,7 @@ from bot.commands.fold import fold
 from bot.commands.goldens import goldens
 from bot.commands.history.bisect import bisect
 from bot.commands.history.bounds import Asked, require_one
+from bot.commands.history.history import HistoryOptions, history
 from bot.commands.history.ratchet import ratchet
 from bot.commands.history.replay import replay
 from bot.commands.measure import measure
@@ -159,6 +160,11 @@ def _fold(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> 
     fold(replace(request, flags=tuple(arguments.flags)), options, show, cancel)
 
 
+def _history(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> None:
+    request = replace(_request(arguments, {}, show), flags=tuple(arguments.flags))
+    history(request, HistoryOptions(tuple(arguments.releases), arguments.store or "", arguments.last), show, cancel)
+
+
 def _explain(arguments: argparse.Namespace, show: TerminalShow, _cancel: Cancel) -> None:
     show.explain(arguments)
 
@@ -215,6 +221,7 @@ HANDLERS: dict[str, Callable[[argparse.Namespace, TerminalShow, Cancel], int | N
     "report": _report,
     "goldens": _goldens,
     "fold": _fold,
+    "history": _history,
     "explain": _explain,
     "plan": _plan,
     **dict.fromkeys(("models", "targets"), _listed),

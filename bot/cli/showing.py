@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,12 +13,15 @@ from rich.console import Console
 
 from bot.commands.explain import explain
 from bot.commands.setup.init import Started
+from bot.core.codec.history_json import history_lines
 from bot.core.codec.report_json import report_lines
 from bot.core.folds.fold_values import FoldAudit
+from bot.core.history.history_values import History
 from bot.core.values.whole_report import Report
 from bot.measurement.run import Progress
 from bot.publish.actions import log_safe
 from bot.render.terminal.fold_text import print_folds
+from bot.render.terminal.history_text import print_history
 from bot.render.terminal.progress import MeasureProgress
 from bot.render.terminal.report_text import print_report
 
@@ -30,7 +33,11 @@ def for_log(text: str) -> str:
 
 def print_json(report: Report) -> None:
     """What `report.json` has; on a runner, where `##[` begins a command, that is escaped, which JSON reads the same."""
-    for piece in report_lines(report):
+    _print_pieces(report_lines(report))
+
+
+def _print_pieces(pieces: Iterable[bytes]) -> None:
+    for piece in pieces:
         text = piece.decode()
         sys.stdout.write(text if text == for_log(text) else text.replace("##[", "#\\u0023["))
     sys.stdout.flush()
@@ -70,6 +77,19 @@ class TerminalShow:
             if not self._quiet:
                 print_folds(audit, self._out)
             self._out.print(_written(files), markup=False, highlight=False, soft_wrap=True)
+        print(for_log(told.get()), end="", flush=True)
+
+    def history(self, history: History, files: Sequence[Path]) -> None:
+        """What a history found, and where it was written."""
+        written = _written(files)
+        if self._as_json:
+            _print_pieces(history_lines(history))
+            self.say(written)
+            return
+        with self._out.capture() as told:
+            if not self._quiet:
+                print_history(history, self._out)
+            self._out.print(written, markup=False, highlight=False, soft_wrap=True)
         print(for_log(told.get()), end="", flush=True)
 
     def explain(self, arguments: argparse.Namespace) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from msgspec import structs
 
 from bot.compiler.tools.probe import flags_of
+from bot.compiler.tools.release_flags import for_release
 from bot.core.rules.baseline import Entry, between
 from bot.core.values.planned import PlannedCell
 from bot.core.values.snapshot import Cell, Snapshot
@@ -77,7 +78,7 @@ def _stored(services: Services, store: Store, side: Opened) -> Iterator[tuple[En
 
 def _alike(found: Snapshot, chosen: Planned) -> Snapshot:
     """The cells whose model and flags are the base's, in a snapshot that was planned as the base is."""
-    wanted = {cell.key: cell for cell in chosen.cells}
+    wanted = {cell.key: cell for cell in for_release(found.compiler, chosen.cells)}
     cells = (cell for cell in found.cells if cell.key in wanted and _is_alike(cell, found, wanted[cell.key]))
     models = {model.name: model.digest for model in chosen.models}
     targets = {target.name: target.backend for target in chosen.targets}

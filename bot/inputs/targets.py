@@ -7,12 +7,16 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
 from bot.core.selecting import near_or_known
 from bot.core.values.planned import Target
 from bot.inputs.yaml.yaml_file import YamlFile
 
 LONGEST_CHAIN = 16
 """How many targets may be derived one from the other, so that no file makes much out of little."""
+
+_RANGE_HINT = "write it as pip does: '<3.11', '>=3.9,<3.12' or '==3.10.*'"
 
 
 def parse_targets(file: YamlFile, default: YamlFile) -> tuple[Target, ...]:
@@ -75,14 +79,27 @@ class _Mapping:
     def _target(self, name: str, below: tuple[str, ...]) -> Target:
         """One target; `below` are those that are derived from it, the first one first."""
         plain = self._plain[name]
-        own = tuple(plain.get("flags", ()))
+        own, releases = tuple(plain.get("flags", ())), self._releases(name)
         if "extends" not in plain:
-            return Target(name, plain["backend"], own, plain.get("unsupported"))
+            return Target(name, plain["backend"], own, plain.get("unsupported"), releases=releases)
         source = self._source(name, plain["extends"], (*below, name))
         if source.name == name and len(plain) == 1:
             return source
-        unsupported = plain.get("unsupported", source.unsupported)
-        return Target(name, source.backend, merged(source.flags, own), unsupported, source.name)
+        unsupported, inherited = plain.get("unsupported", source.unsupported), source.flags
+        merging = tuple((range_, merged(inherited, flags)) for range_, flags in releases)
+        merging += tuple((range_, merged(flags, own)) for range_, flags in source.releases)
+        return Target(name, source.backend, merged(inherited, own), unsupported, source.name, releases=merging)
+
+    def _releases(self, name: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """A target's own flags in ranges of releases, in the order of the file."""
+        given: Mapping[str, Sequence[str]] = self._plain[name].get("releases", {})
+        for range_ in given:
+            try:
+                SpecifierSet(range_)
+            except InvalidSpecifier:
+                what = f"{range_!r} is no range of releases"
+                raise self.file.error(("targets", name, "releases", range_), what, _RANGE_HINT) from None
+        return tuple((range_, tuple(flags)) for range_, flags in given.items())
 
     def _source(self, name: str, wanted: str, chain: tuple[str, ...]) -> Target:
         """What a target extends: of its own name the packaged one, else the file's own before a packaged one."""

@@ -15,6 +15,7 @@ import msgspec
 from bot.compiler.caches.cell_cache import CellCache, TextStore, cell_key, digest_of
 from bot.compiler.repository import Repository, repository_of
 from bot.compiler.tools.probe import in_its_words
+from bot.compiler.tools.release_flags import for_release
 from bot.compiler.tools.toolchain import Toolchain, resolve
 from bot.core.codec.snapshot_json import from_lines
 from bot.core.rules.sharding import assigned, shard
@@ -165,7 +166,7 @@ def prepare(
     chosen = planned(request, config, repository)
     toolchain = fetched(spec, request, config, show, cancel)
     cells = with_models(chosen.cells, config.suites, request.cache.absolute(), show.say, cancel)
-    cells = in_its_words(toolchain, cells, cancel)
+    cells = in_its_words(toolchain, for_release(toolchain.info, cells), cancel)
     check_flags(side, toolchain, cells, max((cell.user_flags for cell in cells), key=len, default=()), cancel)
     at_hand = {cell.model.name: cell.model for cell in cells}
     return SidePlan(

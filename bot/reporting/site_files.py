@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from bot.core.codec.json_text import canonical
 from bot.core.codec.report_json import report_lines
-from bot.core.history.replaying import HISTORY_SCHEMA
+from bot.core.history.repeats import named_apart, of_commit
 from bot.core.values.snapshot import Snapshot
 from bot.core.values.whole_report import Baseline
 from bot.inputs.config import Config
 from bot.render.html.page import html_pieces
 from bot.render.html.site_page import site_page
+from bot.reporting.history_files import write_history
+from bot.reporting.history_telling import told_history
 from bot.reporting.making import reported
 from bot.system.files import write_atomically
 
@@ -31,24 +32,13 @@ def write_site(sides: Sequence[Side], config: Config, out: Path) -> list[Path]:
     made = reported(config, base, head, Baseline(f"baseline of {old[:_SHOWN_DIGITS]}", old))
     write_atomically(out / "report.html", (piece.encode() for piece in html_pieces(made, config.templates)))
     write_atomically(out / "report.json", report_lines(made))
-    histories = write_history(sides, config, out)
+    histories = _write_history(sides, config, out)
     files = [out / "report.html", out / "report.json", *histories]
     write_atomically(out / "index.html", site_page(made, [name for name, _ in sides], files, config.templates).encode())
     return [out / "index.html", *files]
 
 
-def write_history(sides: Sequence[Side], _config: Config, out: Path) -> list[Path]:
-    """The files of the history of these sides: their points."""
-    points = [
-        {
-            "compiler": name[:_SHOWN_DIGITS],
-            "model": cell.key.model,
-            "target": cell.key.target,
-            "status": cell.status,
-            "metrics": cell.metrics,
-        }
-        for name, side in sides
-        for cell in side.cells
-    ]
-    write_atomically(out / "history.json", canonical({"schema": HISTORY_SCHEMA, "points": points}) + b"\n")
-    return [out / "history.json"]
+def _write_history(sides: Sequence[Side], config: Config, out: Path) -> list[Path]:
+    """The files of the history of these sides."""
+    found = named_apart([of_commit(sha, side) for sha, side in sides])
+    return write_history(told_history(found, config), config.templates, out)

@@ -69,6 +69,10 @@ class ArtifactStore:
         """By its artifact's id: those grow with time."""
         return max(entries, key=lambda entry: (self._ids.get(entry, [0]), entry))
 
+    def in_order(self, entries: Sequence[Entry]) -> Sequence[Entry]:
+        """Likewise."""
+        return sorted(entries, key=lambda entry: (self._ids.get(entry, [0]), entry))
+
     def load(self, entry: Entry) -> Snapshot:
         """Download and read one snapshot, of several of that name the newest that is whole.
 

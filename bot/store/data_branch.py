@@ -127,11 +127,19 @@ class DataBranch:
 
     def newest(self, entries: Sequence[Entry]) -> Entry:
         """By the last commit that wrote it; raises NetworkError."""
-        self._scratch.fetch(self._branch, history=True)
         paths = {path_of(entry): entry for entry in sorted(entries)}
+        return next((paths[path] for path in self._written(*paths) if path in paths), max(entries))
+
+    def in_order(self, entries: Sequence[Entry]) -> Sequence[Entry]:
+        """By the last commit that wrote each; raises NetworkError."""
+        places = {path: place for place, path in enumerate(reversed(dict.fromkeys(self._written(FOLDER))))}
+        return sorted(entries, key=lambda entry: (places.get(path_of(entry), -1), entry))
+
+    def _written(self, *paths: str) -> list[str]:
+        """What commits wrote below these paths, the last one first."""
+        self._scratch.fetch(self._branch, history=True)
         told = ("--first-parent", "--no-renames", "--name-only", "--format=", HISTORY)
-        written = self._scratch.text("log", *told, "--", *paths).splitlines()
-        return next((paths[path] for path in written if path in paths), max(entries))
+        return [line for line in self._scratch.text("log", *told, "--", *paths).splitlines() if line]
 
     def save(self, entry: Entry, snapshot: Snapshot) -> bool:
         """Push one snapshot, as often as other writers come first; raises NetworkError, ConfigError."""

@@ -41,6 +41,10 @@ class DirectoryStore:
         """By the time its file was written."""
         return max(entries, key=lambda entry: (self._written(entry), entry))
 
+    def in_order(self, entries: Sequence[Entry]) -> Sequence[Entry]:
+        """By the times at which their files were written."""
+        return sorted(entries, key=lambda entry: (self._written(entry), entry))
+
     def _written(self, entry: Entry) -> int:
         try:
             return (self.root / path_of(entry)).stat().st_mtime_ns

@@ -54,6 +54,9 @@ class Store(Protocol):
     def newest(self, entries: Sequence[Entry]) -> Entry:
         """Of several of `entries()` the one that was stored last."""
 
+    def in_order(self, entries: Sequence[Entry]) -> Sequence[Entry]:
+        """Several of `entries()`, what was stored last at the end."""
+
     def save(self, entry: Entry, snapshot: Snapshot) -> bool:
         """Store for good; False where the entry was there already, and can be read: it then stays as it is."""
 

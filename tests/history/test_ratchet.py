@@ -201,8 +201,8 @@ def test_a_report_or_a_directory_stands_for_its_snapshot_and_the_patch_is_of_the
     assert "diff --git a/.github/code-size.yml b/.github/code-size.yml" in whole
     write(home / "alone/snapshot.json", measured(home))
     (home / "out/report.json").touch()
-    for given in ("out/head.json", "out/report.json", "alone", "alone/snapshot.json"):
-        assert main(["ratchet", given]) == 0
+    for named in ("out/head.json", "out/report.json", "alone", "alone/snapshot.json"):
+        assert main(["ratchet", named]) == 0
         assert capfdbinary.readouterr().out.decode() == whole
     git(home, "apply", "-", text=whole)
     assert main(["ratchet", "nothing"]) == main(["ratchet", "models"]) == 2

@@ -24,7 +24,8 @@ README = ROOT / "README.md"
 DOCS = ROOT / "docs"
 ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
 QUESTIONS = (
-    *("alternatives", "bisect", "comment", "configuration", "evidence", "fold", "forks", "github", "metrics", "speed", "why"),
+    *("alternatives", "bisect", "comment", "configuration", "evidence", "fold", "forks", "github", "history"),
+    *("metrics", "speed", "why"),
 )
 README_LINES = 150
 ALL_PAGES = pytest.mark.parametrize("page", PAGES, ids=name_of)

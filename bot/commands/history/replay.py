@@ -9,7 +9,8 @@ import msgspec
 
 from bot.commands.history.candidates import expanded
 from bot.core.codec.kinds import Headed
-from bot.core.history.replaying import HISTORY_SCHEMA, Side, counts, least_levels, replayed, sides_of
+from bot.core.history.history_values import HISTORY_SCHEMA
+from bot.core.history.replaying import Side, counts, least_levels, replayed, sides_of
 from bot.errors import InputError, UsageError
 from bot.inputs.config import load_config
 from bot.measurement.prepare import Request, load_snapshot, selected

@@ -10,7 +10,7 @@ from pathlib import Path
 from bot.core.rules.baseline import Entry
 from bot.core.values.snapshot import Snapshot
 from bot.errors import UsageError
-from bot.inputs.config import Config
+from bot.inputs.config import BaselineChoice, Config
 from bot.store.data_branch import DataBranch
 from bot.store.directory import DirectoryStore
 from bot.store.entries import Store
@@ -44,12 +44,14 @@ class StoredLine:
 
 
 @contextmanager
-def opened_store(config: Config, git: Git) -> Iterator[Store]:
-    """The store that the configuration names; `auto` is the directory where it is there, else the data branch."""
-    chosen = config.baseline
+def opened_store(chosen: BaselineChoice, git: Git, option: str) -> Iterator[Store]:
+    """The store that is chosen; `auto` is the directory where it is there, else the data branch.
+
+    Raises UsageError, with the option that asks for it, where only a run on GitHub can read it.
+    """
     if chosen.store == "artifact":
-        hint = "download the snapshots, and name them with --among"
-        raise UsageError("baselines that are workflow artifacts cannot be read here", where="--stored", hint=hint)
+        hint = "download them, and name the files or their directory instead"
+        raise UsageError("baselines that are workflow artifacts can only be read on GitHub", where=option, hint=hint)
     if chosen.store == "directory" or (chosen.store == "auto" and chosen.directory.is_dir()):
         yield DirectoryStore(chosen.directory, write_atomically)
         return
@@ -68,7 +70,7 @@ def stored_line(config: Config, top: Path, good: str, bad: str, cancel: Cancel) 
     if ends[0] == ends[1]:
         raise UsageError("GOOD and BAD are the same commit", where=bad, hint="name two between which the value moved")
     line, backward = _way(git, ends[0], ends[1], config.baseline.ancestors)
-    with opened_store(config, git) as store:
+    with opened_store(config.baseline, git, "--stored") as store:
         by_commit: dict[str, list[Entry]] = {}
         for entry in store.entries():
             if entry.report_id == config.report_id:

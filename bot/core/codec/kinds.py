@@ -10,6 +10,7 @@ _GIVE = {
     "snapshot": "give base.json or head.json, or measure one: code-size-bot measure --compiler SPEC --out FILE",
     "report": "give the report.json of a compare",
     "fold audit": "give the fold.json of a fold",
+    "history": "give the history.json of a history",
     "plan": "give what `plan --shards N` printed",
     "compiler": "give a release such as 3.13.0, a wheel, an iree-compile binary, or a directory that holds one",
     "configuration": "give a YAML file: `code-size-bot init` writes one",
@@ -20,6 +21,7 @@ _NAMES = {
     "code-size-report": "report",
     "code-size-fold": "fold audit",
     "code-size-bisect": "bisection",
+    "code-size-history": "history",
     "code-size-config": "configuration",
     "code-size-suite": "manifest of models",
 }

@@ -98,6 +98,8 @@ _NUMBERS = ("stack_bytes", "alloca_bytes", "workgroup_bytes", "executable_bytes"
 _AS_THEY_ARE = tuple(name for name in CellRow.__struct_fields__ if name not in ("model", "target", "program"))
 _SELDOM = frozenset({"only"})
 """Left out where they are empty, so that a snapshot without a suite is what it always was."""
+_PILED = frozenset({"cells", "points"})
+"""Each entry on a line of its own."""
 _SIDE = tuple(name for name in SnapshotRow.__struct_fields__ if name not in ("schema", "cells", "programs"))
 
 
@@ -145,7 +147,7 @@ def lines(record: Record, cells: Iterable[Record] | None = None) -> Iterator[byt
     for index, name in enumerate(names):
         yield b"%c%s:" % (b"{,"[index > 0], canonical(name))
         value = getattr(record, name)
-        if name == "cells":
+        if name in _PILED:
             yield from _piled(b"[]", map(canonical, value if cells is None else cells))
         elif name == "programs":
             entries = (canonical(key) + b":" + canonical(value[key]) for key in sorted(value))

@@ -16,23 +16,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Annotated
 
 import msgspec
 
 from bot.core.codec.json_text import decoded, require_schema
+from bot.core.history.history_values import HISTORY_SCHEMA, UNMEASURED, PointStatus
 from bot.core.metrics import METRIC_BY_ID, Unit
 from bot.core.record import Count, Name
 from bot.core.rules.delta import diff
 from bot.core.rules.policy import Ratio, Rule, judge
-from bot.core.values.snapshot import STATUSES, Cell, CellKey, CompilerInfo, Snapshot, SourceInfo
+from bot.core.values.snapshot import Cell, CellKey, CompilerInfo, Snapshot, SourceInfo
 from bot.core.values.verdict import Finding, Level, VerdictStatus
 from bot.core.values.verdict import Status as Weight
 from bot.errors import InputError
 
-HISTORY_SCHEMA = "code-size-history/1"
-UNMEASURED = "unmeasured"
-"""The status of a point without a cell: its release could not be had, or does not have it."""
 LEVELS: tuple[Level, ...] = ("fail", "warn")
 _HINT = "give the history.json of: code-size-bot history --out DIR"
 Side = tuple[str, Snapshot]
@@ -45,7 +42,7 @@ class Point(msgspec.Struct, frozen=True):
     compiler: Name
     model: Name
     target: Name
-    status: Annotated[str, msgspec.Meta(pattern=rf"\A({'|'.join(STATUSES)}|{UNMEASURED})\Z")]
+    status: PointStatus
     metrics: Mapping[str, Count | None]
 
 

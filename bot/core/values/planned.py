@@ -57,6 +57,8 @@ class Target:
         extends: the target that it was derived from, of which backend and flags have what was inherited.
         whole: True where the flags name the backend themselves and the house adds none: they are those of one module of
             a suite, whose figures are only comparable if nothing else is on the command line.
+        releases: ranges of releases (`<3.11`), each with what stands there in place of the flags; the first that has
+            the compiler's release counts.
     """
 
     name: str
@@ -65,6 +67,7 @@ class Target:
     unsupported: str | None = None
     extends: str | None = None
     whole: bool = False
+    releases: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     @property
     def argv(self) -> tuple[str, ...]:

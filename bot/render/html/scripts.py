@@ -36,6 +36,11 @@ def library_elements(scripts: Sequence[str]) -> Markup:
     return _elements(scripts, '<script type="text/plain" class="library">', "</script>")
 
 
+def data_element(name: str, json: str) -> Markup:
+    """JSON for a script, as an element with this id; raises TemplateError for text that would end its element."""
+    return _elements([json], f'<script type="application/json" id="{name}">', "</script>")
+
+
 def style_element(style: str) -> Markup:
     """The style as an element of a page; raises TemplateError for one that would end its element itself."""
     return _elements([style], "<style>", "</style>")

@@ -1,0 +1,176 @@
+"""What `history.json` says: releases in their order, a point for each cell of each, the steps between, and totals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated
+
+import msgspec
+
+from bot.core.record import Amount, Count, Name, Record
+from bot.core.values.snapshot import MEASURED, STATUSES, CellKey, Metrics
+
+HISTORY_SCHEMA = "code-size-history/1"
+
+UNMEASURED = "unmeasured"
+"""The status of a point whose release could not be had, or has no such cell: `reason` says why."""
+PointStatus = Annotated[str, msgspec.Meta(pattern=rf"\A({'|'.join(STATUSES)}|{UNMEASURED})\Z")]
+
+TRACKED = ("artifact_bytes", "executables", "stack_alloca_bytes", "stack_max_bytes", "compile_cpu_ms")
+"""Metrics whose moves are told; a point has all that were measured."""
+SUMMED = frozenset({"artifact_bytes", "executables", "compile_cpu_ms"})
+"""Of these a total is a sum, of the others the largest value: stack is not used by all cells at once."""
+
+
+class Move(Record, frozen=True, omit_defaults=True):
+    """That a cell has other numbers than in the release before that measured it.
+
+    Attributes:
+        since: that release, which is an earlier one than the neighbour where there is a gap between.
+        changes: tracked metric → difference, where it is not 0; of compile time only what is more than its noise.
+        cause: as in a report; None where it is not known.
+        why: one sentence; empty where it is not known.
+    """
+
+    since: Name
+    changes: Mapping[Name, Amount]
+    cause: Name | None = None
+    why: str = ""
+
+
+class Point(Record, frozen=True, omit_defaults=True):
+    """One cell in one release.
+
+    Attributes:
+        compiler: the name of the release.
+        metrics: id → value; None is "not known"; empty without an artifact.
+        reason: why there is no artifact, or only one with the stack gate lifted: one line.
+        sizes: of all artifacts that the same command gave, where these are several: it does not repeat itself.
+        command: gives the artifact.
+        digest: SHA-256 of the artifact.
+    """
+
+    compiler: Name
+    model: Name
+    target: Name
+    status: PointStatus
+    metrics: Metrics
+    reason: str = ""
+    sizes: tuple[Count, ...] = ()
+    move: Move | None = None
+    command: str = ""
+    digest: str = ""
+
+    @property
+    def key(self) -> CellKey:
+        """Its cell."""
+        return CellKey(self.model, self.target)
+
+    @property
+    def measured(self) -> bool:
+        """True where it has an artifact and its metrics."""
+        return self.status in MEASURED
+
+
+class Release(Record, frozen=True, omit_defaults=True):
+    """One compiler of the history.
+
+    Attributes:
+        name: unique in the history.
+        order: its place, from 0.
+        spec: as it was asked for, without directories.
+        version, revision, digest: as the compiler tells them; empty where it could not be had.
+        sha: the commit whose models were measured; None outside a repository.
+        reason: why there is no point of it; empty where there is one.
+        repeats: other SPECs that gave the same.
+        notes: what a reader must know of it.
+    """
+
+    name: Name
+    order: Count
+    spec: str
+    version: str = ""
+    revision: str = ""
+    digest: str = ""
+    sha: str | None = None
+    reason: str = ""
+    repeats: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class StepCause(Record, frozen=True):
+    """One root cause of a step: what changed, where, and by how many bytes (signed, and their amounts added up)."""
+
+    cause: Name | None
+    what: str
+    models: tuple[Name, ...]
+    targets: tuple[Name, ...]
+    net_bytes: Amount
+    absolute_bytes: Count
+
+
+class HistoryStep(Record, frozen=True):
+    """From one release that was measured to the next.
+
+    Attributes:
+        gaps: releases between the two that could not be had.
+        cells: how many cells both have measured; sizes, larger and smaller are of these.
+        base_bytes, head_bytes: artifacts; None without such a cell.
+        broken, fixed: how many cells are newly refused, or compile again.
+        causes: root causes, the largest first.
+    """
+
+    base: Name
+    head: Name
+    gaps: tuple[Name, ...]
+    cells: Count
+    base_bytes: Count | None
+    head_bytes: Count | None
+    larger: Count
+    smaller: Count
+    broken: Count
+    fixed: Count
+    causes: tuple[StepCause, ...]
+
+    @property
+    def name(self) -> str:
+        """`3.12.0 → 3.13.0`."""
+        return f"{self.base} → {self.head}"
+
+
+class HistoryTotal(Record, frozen=True):
+    """One target, or all, in one release, over the cells that know the metric in every release that measured any.
+
+    Attributes:
+        target: None for all targets.
+        metrics: tracked metric → sum, or for stack the largest value; None without such a cell.
+        cells: tracked metric → how many cells that is over, the same in all releases.
+    """
+
+    compiler: Name
+    target: Name | None
+    metrics: Metrics
+    cells: Mapping[Name, Count]
+
+
+class History(Record, frozen=True):
+    """All of it.
+
+    Attributes:
+        targets: name → backend.
+        releases: in order.
+        points: a point for each cell of each release, in the order of releases, models and targets.
+        steps: between neighbours that were measured.
+        totals: for all targets, then for each, in the order of the releases.
+        planned: how many cells there are, without those that no release can compile on purpose.
+        notes: what a reader must know of all of it.
+    """
+
+    schema: Name
+    targets: Mapping[Name, str]
+    releases: tuple[Release, ...]
+    points: tuple[Point, ...]
+    steps: tuple[HistoryStep, ...]
+    totals: tuple[HistoryTotal, ...]
+    planned: Count
+    notes: tuple[str, ...] = ()

@@ -1,0 +1,212 @@
+"""Releases with their snapshots to a history: what moved in each, and why, told as the report of each step tells it.
+
+A cell is held against the last release that measured it: where it did not compile in between, that is not its
+neighbour, and the step across the gap is reported for such cells alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from msgspec import structs
+
+from bot.compiler.tools.probe import flags_of
+from bot.core.history.history_totals import totals_of
+from bot.core.history.history_values import (
+    HISTORY_SCHEMA,
+    TRACKED,
+    UNMEASURED,
+    History,
+    HistoryStep,
+    Move,
+    Point,
+    Release,
+    StepCause,
+)
+from bot.core.history.repeats import Found
+from bot.core.metrics import METRIC_BY_ID
+from bot.core.rules.delta import CellDelta, MetricDelta
+from bot.core.rules.outcomes import distinct
+from bot.core.values.planned import LIFTED_LIMIT_FLAG
+from bot.core.values.snapshot import Cell, CellKey, Snapshot
+from bot.core.values.whole_report import Baseline, Report
+from bot.inputs.config import Config
+from bot.insight.facts.precision import Texts, no_texts
+from bot.render.view.facts import build_facts
+from bot.render.view.totals import everything
+from bot.reporting.making import reported
+
+_CAUSES = 10
+_ABSENT = "not in this snapshot"
+_UNSTABLE = "not deterministic: the same command gives several artifacts, and no pair of them explains the step"
+Moves = dict[tuple[str, CellKey], Move]
+"""Release and cell → what moved."""
+
+
+def told_history(found: Sequence[Found], config: Config, texts: Texts = no_texts) -> History:
+    """The history of these releases, in their order; names are unique."""
+    releases = tuple(_release(order, one) for order, one in enumerate(found))
+    steps, moves = _steps(found, config, texts)
+    keys = sorted({key for one in found if one.snapshot for key in _keys(one.snapshot)})
+    points = tuple(_point(one, key, moves) for one in found for key in keys)
+    aside = {point.key for point in points if point.status not in ("unsupported", UNMEASURED)}
+    targets = {name: back for one in found if one.snapshot for name, back in one.snapshot.targets.items()}
+    return History(
+        schema=HISTORY_SCHEMA,
+        targets=dict(sorted(targets.items())),
+        releases=releases,
+        points=points,
+        steps=steps,
+        totals=totals_of(releases, points),
+        planned=len(aside),
+        notes=_notes(config),
+    )
+
+
+def _keys(snapshot: Snapshot) -> frozenset[CellKey]:
+    return snapshot.planned | {cell.key for cell in snapshot.cells}
+
+
+def _release(order: int, found: Found) -> Release:
+    made = Release(found.name, order, found.spec, repeats=found.repeats, notes=found.notes)
+    if found.snapshot is None:
+        return structs.replace(made, reason=found.reason)
+    compiler = found.snapshot.compiler
+    return structs.replace(
+        made,
+        version=compiler.version,
+        revision=compiler.revision,
+        digest=compiler.digest,
+        sha=found.snapshot.source.sha,
+        notes=tuple(dict.fromkeys((*found.notes, *found.snapshot.notes))),
+    )
+
+
+def _point(found: Found, key: CellKey, moves: Moves) -> Point:
+    if found.snapshot is None:
+        return Point(found.name, key.model, key.target, UNMEASURED, {}, found.reason)
+    cell = next((cell for cell in found.snapshot.cells if cell.key == key), None)
+    if cell is None:
+        return Point(found.name, key.model, key.target, UNMEASURED, {}, _ABSENT)
+    reason = cell.failure.first_line if cell.failure else ""
+    return Point(
+        found.name,
+        key.model,
+        key.target,
+        cell.status,
+        cell.metrics if cell.measured else {},
+        reason,
+        _sizes(cell),
+        moves.get((found.name, key)),
+        cell.command,
+        cell.artifact_digest or "",
+    )
+
+
+def _sizes(cell: Cell) -> tuple[int, ...]:
+    """Of what its command gave, where that is not always the same."""
+    given = distinct((cell.outcome, *cell.others))
+    sizes = (one.metrics.get("artifact_bytes") for one in given) if len(given) > 1 else ()
+    return tuple(sorted(size for size in sizes if size is not None))
+
+
+def _steps(found: Sequence[Found], config: Config, texts: Texts) -> tuple[tuple[HistoryStep, ...], Moves]:
+    """What happened between neighbours that were measured, and in each cell since it was measured before."""
+    steps, moves, seen = list[HistoryStep](), Moves(), list[tuple[Found, Snapshot]]()
+    gaps = list[str]()
+    for one in found:
+        if one.snapshot is None:
+            gaps.append(one.name)
+            continue
+        if seen:
+            before, base = seen[-1]
+            made = reported(config, base, one.snapshot, Baseline(before.name), texts)
+            steps.append(_step(before.name, one.name, tuple(gaps), made))
+            moves |= _moves(before.name, one.name, made, config)
+        for earlier, keys in _across(seen, one.snapshot):
+            made = reported(config, _only(earlier[1], keys), _only(one.snapshot, keys), _SINCE, texts)
+            moves |= _moves(earlier[0].name, one.name, made, config, keys)
+        seen.append((one, one.snapshot))
+        gaps = []
+    return tuple(steps), moves
+
+
+_SINCE = Baseline("the last release that measured the cell")
+
+
+def _across(
+    seen: Sequence[tuple[Found, Snapshot]], head: Snapshot
+) -> Iterator[tuple[tuple[Found, Snapshot], frozenset[CellKey]]]:
+    """Earlier releases, but the one before, each with the cells for which it is the last that measured them."""
+    left = {cell.key for cell in head.cells if cell.measured}
+    for at in range(len(seen) - 1, -1, -1):
+        if not left:
+            return
+        mine = {cell.key for cell in seen[at][1].cells if cell.measured} & left
+        if mine and at < len(seen) - 1:
+            yield seen[at], frozenset(mine)
+        left -= mine
+
+
+def _only(side: Snapshot, keys: Iterable[CellKey]) -> Snapshot:
+    wanted = frozenset(keys)
+    return replace(side, cells=tuple(cell for cell in side.cells if cell.key in wanted))
+
+
+def _moves(since: str, name: str, made: Report, config: Config, keys: frozenset[CellKey] | None = None) -> Moves:
+    """What moved in the cells of a report, or in these of them."""
+    wanted = (delta for delta in made.deltas if keys is None or delta.key in keys)
+    return {(name, delta.key): move for delta in wanted if (move := _move(since, delta, made, config))}
+
+
+def _move(since: str, delta: CellDelta, made: Report, config: Config) -> Move | None:
+    if not (_measured(delta.base) and _measured(delta.head)):
+        return None
+    found = ((id_, delta.metrics[id_]) for id_ in TRACKED)
+    changes = {id_: one.change for id_, one in found if one.change and _counts(one, config)}
+    if not changes:
+        return None
+    why = made.explanations.get(delta.key)
+    told = why.why if why else _UNSTABLE if delta.noise else ""
+    return Move(since, changes, why.cause if why else None, "; ".join(filter(None, (_flags(delta), told))))
+
+
+def _flags(delta: CellDelta) -> str:
+    """That both releases compiled the cell with other flags, which the program did not just call by another name."""
+    sides = [flags_of(cell.command) if cell else [] for cell in (delta.base, delta.head)]
+    left, right = ([flag for flag in side if flag != LIFTED_LIMIT_FLAG] for side in sides)
+    gone, new = ([flag for flag in one if flag not in other] for one, other in ((left, right), (right, left)))
+    if not (left and right) or not (gone or new):
+        return ""
+    return f"compiled with other flags ({', '.join([*(f'without {flag}' for flag in gone), *new])})"
+
+
+def _measured(cell: Cell | None) -> bool:
+    return cell is not None and cell.measured
+
+
+def _counts(metric: MetricDelta, config: Config) -> bool:
+    """False for what another run may have given as well."""
+    if METRIC_BY_ID[metric.id].exact:
+        return True
+    band = config.noise.get(metric.id)
+    return band is not None and abs(metric.change or 0) > band.value * max(metric.base or 0, metric.head or 0)
+
+
+def _step(base: str, head: str, gaps: tuple[str, ...], made: Report) -> HistoryStep:
+    total, states = everything(build_facts(made)), [delta.state for delta in made.deltas]
+    roots = [root for root in made.root_causes if root.total.absolute_bytes][:_CAUSES]
+    causes = (
+        StepCause(root.cause, root.what, root.models, root.targets, root.total.net_bytes, root.total.absolute_bytes)
+        for root in roots
+    )
+    sizes = (total.cells, total.base, total.head, total.larger, total.smaller)
+    return HistoryStep(base, head, gaps, *sizes, states.count("newly-broken"), states.count("fixed"), tuple(causes))
+
+
+def _notes(config: Config) -> tuple[str, ...]:
+    unjudged = [METRIC_BY_ID[id_].label for id_ in TRACKED if not METRIC_BY_ID[id_].exact and id_ not in config.noise]
+    if not unjudged:
+        return ()
+    return (f"{' and '.join(unjudged)}: no move is told, as nobody knows how much it varies; calibrate measures that",)

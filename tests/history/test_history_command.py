@@ -1,0 +1,241 @@
+"""`history` over releases whose compilers are fakes: what is measured, what is a gap, and what is written."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import history_factory as make
+import pytest
+from fake_compiler import TEMPLATES, install, write_model
+from fake_wheels import entries, wheel_name, write_wheel
+from links_page import no_other_source
+from test_repository import git
+
+from bot.cli.main import main
+from bot.core.codec.history_json import history_of
+from bot.core.codec.snapshot_json import lines, rows_of
+from bot.core.rules.baseline import Entry
+from bot.store.data_branch import DataBranch
+from bot.store.directory import DirectoryStore
+from bot.system.files import write_atomically
+from bot.system.git import Git
+from bot.system.processes import Cancel
+
+RELEASES = ("3.8.0", "3.9.0", "3.10.0", "3.11.0", "3.12.0rc20260402", "3.12.0")
+GROWS, FAILS = "3.10.0", "3.11.0"
+CONFIG = "schema: code-size-config/1\nmodels: [m/*.mlir]\ntargets: [vmvx, llvm-cpu-x86_64]\ncomponents: {}\n"
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A suite, and wheels of all releases: from 3.10.0 on artifacts are larger, 3.11.0 does not compile beta."""
+    no_other_source(monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "dist"))
+    for number, version in enumerate(RELEASES):
+        rules = [{"do": "fail", "model": "model beta"}] if version == FAILS else []
+        rules += [{"do": "grow"}] if number >= RELEASES.index(GROWS) else []
+        fake = install(tmp_path / "fakes" / version, rules, version=version, templates=TEMPLATES)
+        write_wheel(tmp_path / "dist" / wheel_name(version), entries(fake, version.encode(), version))
+    (tmp_path / "m").mkdir()
+    for name in ("alpha", "beta"):
+        write_model(tmp_path / "m", name)
+    (tmp_path / "code-size.yml").write_text(CONFIG)
+    return tmp_path
+
+
+def run(*options: str) -> int:
+    return main(("history", "--cache", "cache", *options))
+
+
+def told() -> dict[str, Any]:
+    data = Path("out/history.json").read_bytes()
+    history_of(data)
+    found: dict[str, Any] = json.loads(data)
+    return found
+
+
+def names() -> list[str]:
+    return [release["name"] for release in told()["releases"]]
+
+
+def points(model: str, target: str = "vmvx") -> list[dict[str, Any]]:
+    return [point for point in told()["points"] if (point["model"], point["target"]) == (model, target)]
+
+
+def test_a_range_has_all_releases_between_its_ends(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--releases", "3.8.0..3.12.0") == 0
+    assert names() == ["3.8.0", "3.9.0", "3.10.0", "3.11.0", "3.12.0"], "no pre-release where both ends are none"
+    alpha, beta = points("alpha"), points("beta")
+    assert [point.get("move", {}).get("since") for point in alpha] == [None, None, "3.9.0", None, None]
+    change = alpha[2]["metrics"]["artifact_bytes"] - alpha[1]["metrics"]["artifact_bytes"]
+    assert alpha[2]["move"]["changes"]["artifact_bytes"] == change > 0
+    assert [point["status"] for point in beta] == ["ok", "ok", "ok", "failed", "ok"]
+    assert beta[3]["metrics"] == {} and beta[3]["reason"] and "move" not in beta[4]
+    assert [(step["broken"], step["fixed"], step["larger"]) for step in told()["steps"]] == [
+        (0, 0, 0),
+        (0, 0, 4),
+        (2, 0, 0),
+        (0, 2, 0),
+    ]
+    total = next(one for one in told()["totals"] if one["target"] is None)
+    assert total["cells"]["artifact_bytes"] == 2 and told()["planned"] == 4
+    out = capsys.readouterr()
+    assert out.out.splitlines()[-1] == "written to out: history.json, history.md, history.html"
+    assert "releases: 3.8.0, 3.9.0, 3.10.0, 3.11.0, 3.12.0" in out.err
+    assert "over 2 of 4 cells" in out.out
+    page, text = ((home / "out" / f"history.{end}").read_text() for end in ("html", "md"))
+    assert 'id="beta/vmvx"' in page and "over 2 of 4 cells" in text and "–¹" in text
+
+
+@pytest.mark.usefixtures("home")
+def test_what_is_cached_is_not_measured_again_and_the_files_are_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--releases", "3.9.0..3.11.0") == 0
+    first = [Path("out", name).read_bytes() for name in ("history.json", "history.md", "history.html")]
+    capsys.readouterr()
+    assert run("--releases", "3.11.0,3.9.0", "--releases", "3.10.0") == 0
+    assert "12 cells, 12 of them in the cache" in capsys.readouterr().err
+    again = [Path("out", name).read_bytes() for name in ("history.json", "history.md", "history.html")]
+    assert first == again, "the order in which releases are named does not matter"
+
+
+def test_a_release_that_cannot_be_had_is_a_gap_and_the_others_go_on(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (home / "dist" / wheel_name("3.9.0")).write_bytes(b"cut off")
+    assert run("--releases", "3.8.0..3.10.0,3.10.5") == 0
+    assert names() == ["3.8.0", "3.9.0", "3.10.0", "3.10.5"]
+    reasons = {release["name"]: release.get("reason", "") for release in told()["releases"]}
+    assert "3.9.0" in reasons["3.9.0"] and "no such release" in reasons["3.10.5"] and not reasons["3.8.0"]
+    assert [point["status"] for point in points("alpha")] == ["ok", "unmeasured", "ok", "unmeasured"]
+    assert told()["steps"][0]["gaps"] == ["3.9.0"]
+    assert "left out: " in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("home")
+def test_one_named_twice_is_one_point() -> None:
+    assert run("--releases", "3.8.0,iree-base-compiler==3.8.0,3.9.0,3.9.0") == 0
+    assert names() == ["3.8.0", "3.9.0"]
+    assert [release.get("repeats") for release in told()["releases"]] == [
+        ["iree-base-compiler==3.8.0"],
+        ["iree-base-compiler==3.9.0"],
+    ]
+
+
+@pytest.mark.usefixtures("home")
+def test_a_snapshot_of_a_release_is_its_point() -> None:
+    assert main(("measure", "--compiler", "3.8.0", "--cache", "cache", "--out", "old.json")) == 0
+    assert run("--releases", "3.8.0,old.json,3.10.0") == 0
+    assert names() == ["3.8.0", "3.10.0"] and told()["releases"][0]["repeats"] == ["old.json"]
+
+
+@pytest.mark.usefixtures("home")
+def test_an_option_that_a_release_does_not_know_is_its_gap(home: Path) -> None:
+    fake = install(home / "fakes" / "odd", unknown=["--iree-x"], version="3.13.0", templates=TEMPLATES)
+    write_wheel(home / "dist" / wheel_name("3.13.0"), entries(fake, b"odd", "3.13.0"))
+    assert run("--releases", "3.12.0,3.13.0", "--flags=--iree-x=1") == 0
+    assert "does not know the option --iree-x" in told()["releases"][1]["reason"]
+
+
+def test_flags_are_given_in_ranges_of_releases(home: Path) -> None:
+    config = CONFIG.replace("[vmvx, llvm-cpu-x86_64]", TARGETS)
+    (home / "code-size.yml").write_text(config)
+    assert run("--releases", "3.9.0..3.12.0", "--model", "alpha") == 0
+    used = [point["command"].partition("vmvx")[2].partition(" -o")[0].split() for point in points("alpha", "mine")]
+    assert used == [["--iree-old"], ["--iree-odd", "--iree-more"], ["--iree-new"], ["--iree-new"]]
+
+
+TARGETS = """
+  mine:
+    backend: vmvx
+    flags: [--iree-new]
+    releases: {"<3.10": [--iree-old], "==3.10.*": [--iree-odd, --iree-more]}"""
+
+
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize(
+    ("options", "code", "words"),
+    [
+        ([], 2, "name releases or a store, one of the two (such as --releases 3.8.0..3.13.0"),
+        (["--releases", "3.8.0", "--store"], 2, "name releases or a store, one of the two"),
+        (["--releases", "3.9.0..3.8.0"], 2, "goes from a newer release to an older one (write 3.8.0..3.9.0)"),
+        (["--releases", "3.9.0.."], 2, "is no range of releases (write both ends"),
+        (["--releases", ","], 2, "names no release"),
+        (["--releases", "no.json"], 2, "no.json: cannot be read"),
+        (["--releases", "3.8.0", "--model", "gamma"], 2, "gamma"),
+        (["--releases", "4.0.0,5.0.0"], 4, "not one release can be had"),
+        (["--releases", "3.11.0", "--model", "beta"], 5, "history.json: nothing was measured ("),
+        (["--store", "nowhere"], 2, "no baseline of report 'default' is stored"),
+        (["--store", "data-branch"], 2, "git"),
+    ],
+)
+def test_mistakes_are_told_in_one_line(
+    capsys: pytest.CaptureFixture[str], options: list[str], code: int, words: str
+) -> None:
+    assert run(*options) == code
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert line.startswith("code-size-bot: ") and words in line
+
+
+@pytest.mark.usefixtures("home")
+def test_json_is_all_that_comes_out(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--releases", "3.8.0", "--format", "json") == 0
+    assert capsys.readouterr().out.encode() == Path("out/history.json").read_bytes()
+
+
+# Snapshots and stored baselines.
+
+
+def test_globs_and_lists_of_snapshots_in_any_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for release in make.RELEASES:
+        Path(f"{release}.json").write_bytes(b"".join(lines(rows_of(make.stored(release)))))
+    assert run("--releases", "*.json", "--config", "default") == 0
+    assert names() == [*make.RELEASES], "by version, not as names are sorted"
+    sizes = [point["metrics"]["artifact_bytes"] for point in points(*KEY)]
+    assert sizes[2:] == [47_832, 74_296, 64_872, 64_920]
+    assert run("--releases", "3.13.0.json,3.8.0.json", "--config", "default", "--target", "cuda") == 0
+    assert names() == ["3.8.0", "3.13.0"] and {point["target"] for point in told()["points"]} == {"cuda"}
+
+
+KEY = (make.BERT.model, make.BERT.target)
+
+
+def entry(number: int) -> Entry:
+    """Commits whose names are not in the order in which they were made."""
+    return Entry("default", f"{99 - number}{number:038x}", "d" * 64)
+
+
+def test_baselines_are_in_the_order_in_which_they_were_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    origin, work = tmp_path / "origin.git", tmp_path / "work"
+    git(tmp_path, "init", "--quiet", "--bare", str(origin))
+    git(tmp_path, "clone", "--quiet", f"file://{origin}", str(work))
+    (work / "code-size.yml").write_text("schema: code-size-config/1\nmodels: [no/*.mlir]\n")
+    with DataBranch(Git(work, Cancel()), now=lambda: 1_700_000_000) as branch:
+        for number, release in enumerate(make.RELEASES):
+            assert branch.save(entry(number), make.stored(release))
+        assert list(branch.in_order([*map(entry, reversed(range(6)))])) == [*map(entry, range(6))]
+    monkeypatch.chdir(work)
+    assert run("--store", "--last", "4") == 0, "there is no directory of baselines"
+    assert names() == [entry(number).sha[:10] for number in range(2, 6)]
+    assert [point["metrics"]["artifact_bytes"] for point in points(*KEY)] == [47_832, 74_296, 64_872, 64_920]
+    assert [release["spec"] for release in told()["releases"]] == [*make.RELEASES[2:]]
+
+
+def test_a_directory_of_baselines_with_one_that_is_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    store = DirectoryStore(tmp_path / "kept", write_atomically)
+    for number, release in enumerate(make.RELEASES[3:]):
+        store.save(entry(number), make.stored(release))
+    files = sorted((tmp_path / "kept").rglob("*.xz"), key=lambda file: file.stat().st_mtime_ns)
+    files[1].write_bytes(b"cut off")
+    for number, file in enumerate(files):
+        os.utime(file, ns=(number, number))
+    assert run("--store", "kept", "--config", "default") == 0
+    assert [bool(release.get("reason")) for release in told()["releases"]] == [False, True, False]
+    assert "no xz file" in told()["releases"][1]["reason"]
+    assert run("--store", "kept", "--config", "default", "--model", "gpt2") == 2

@@ -1,0 +1,86 @@
+"""A history in Markdown and on a terminal: exact, gaps never 0, within limits, and harmless."""
+
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+
+import history_factory as make
+import pytest
+from golden_files import check_golden
+from rich.console import Console
+from test_comment import assert_harmless
+
+from bot.core.history.history_values import History
+from bot.errors import TemplateError
+from bot.render.history.history_markdown import HISTORY_LIMIT_BYTES, render_history
+from bot.render.terminal.history_text import print_history
+
+
+def printed(history: History, width: int = 160) -> str:
+    out = io.StringIO()
+    print_history(history, Console(file=out, width=width, legacy_windows=False))
+    return out.getvalue()
+
+
+def row(text: str, *names: str) -> list[str]:
+    """The cells of the first row of Markdown that has these names."""
+    lines = (line for line in text.splitlines() if line.startswith("|"))
+    line = next(line for line in lines if all(f"`{name}`" in line for name in names))
+    return [cell.strip() for cell in line.strip("|").split(" | ")]
+
+
+def test_goldens() -> None:
+    check_golden("history.measured.md", render_history(make.measured()))
+    check_golden("history.eventful.md", render_history(make.eventful()))
+
+
+def test_the_known_steps_stand_in_the_table_of_cells() -> None:
+    found = row(render_history(make.measured()), make.BERT.model, make.BERT.target)
+    assert found[2:8] == ["47,704", "47,752", "47,832", "74,296", "64,872", "64,920"]
+    assert found[8:] == ["3\\.9.0: +48 (+0.1 %), container", "3\\.11.0: +26,464 (+55.3 %), strategy"]
+
+
+def test_gaps_are_dashes_with_their_reasons_and_totals_say_over_what() -> None:
+    text = render_history(make.eventful())
+    cuda = row(text, make.BERT_CUDA.model, "cuda")
+    assert cuda[2:7] == ["280,876", "–¹", "–²", "282,332", "282,400"]
+    assert "¹ failed: error: failed to distribute" in text
+    assert "² iree\\-base-compiler" in text or "² iree-base-compiler" in text
+    assert re.search(r"\*\*3\\?\.12\.0\*\*: could not be measured: ", text)
+    assert row(text, "cuda")[:7] == ["`cuda`", "0 of 1", "n/a", "n/a", "–", "n/a", "n/a"]
+    assert "(since 3.11.0)" in text, "3.12.0 could not be had"
+    assert "(since 3.10.0)" in text, "3.11.0 does not compile it, either"
+    assert "does not repeat itself" in text and "asked for more than once" in text
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 160, 240])
+def test_a_terminal_of_any_width_breaks_no_number(width: int) -> None:
+    told = printed(make.measured(), width)
+    assert "64,920" in told and "47,704" in told
+    assert all(len(line.rstrip()) <= width for line in told.splitlines())
+    assert ("moved first" in told) is (width >= 150)
+
+
+def test_many_releases_have_as_many_columns_as_there_is_room_for() -> None:
+    text = render_history(make.long())
+    assert len(text.encode()) <= HISTORY_LIMIT_BYTES
+    assert "48 releases have no column here" in text
+    header = next(line for line in text.splitlines() if line.startswith("| model"))
+    assert header.count("|") == 12 + 4 + 1
+
+
+def test_hostile_texts_are_harmless() -> None:
+    text = render_history(make.hostile())
+    assert_harmless(text)
+    assert len(text.encode()) <= HISTORY_LIMIT_BYTES
+    assert "\x1b" not in printed(make.hostile()) and "\u202e" not in printed(make.hostile())
+
+
+def test_a_template_of_the_user_comes_first(tmp_path: Path) -> None:
+    (tmp_path / "history.md.j2").write_text("mine: {{ view.said[0]|phrase }}", encoding="utf-8")
+    assert render_history(make.measured(), tmp_path).startswith("mine: Code size from ")
+    (tmp_path / "history.md.j2").write_text("{{ view.nothing }}", encoding="utf-8")
+    with pytest.raises(TemplateError):
+        render_history(make.measured(), tmp_path)

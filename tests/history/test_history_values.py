@@ -1,0 +1,222 @@
+"""A history as values: what came twice, totals over what every release has, where numbers moved, and its JSON."""
+
+from __future__ import annotations
+
+import json
+
+import history_factory as make
+import pytest
+from history_factory import BERT, BERT_CUDA, MOBILENET, RELEASES
+from hypothesis import given
+from hypothesis import strategies as st
+from replacing import replace
+from report_factory import snapshot
+
+from bot.core.codec.history_json import history_lines, history_of
+from bot.core.codec.json_text import decoded
+from bot.core.history.first_moves import number_moves, rows_of
+from bot.core.history.history_totals import totals_of
+from bot.core.history.history_values import SUMMED, TRACKED, History, Point, Release
+from bot.core.history.repeats import Found, named_apart, once
+from bot.core.values.snapshot import Cell, CellKey, Snapshot
+from bot.errors import InputError
+
+
+def text(history: History) -> bytes:
+    return b"".join(history_lines(history))
+
+
+def sized(size: int, version: str = "3.13.0") -> Snapshot:
+    """One release with two cells."""
+    return make.side(version, {BERT: size, MOBILENET: 50_438})
+
+
+def artifacts(history: History, key: CellKey) -> list[int | None]:
+    return [point.metrics.get("artifact_bytes") for point in rows_of(history)[key]]
+
+
+# What is known to be there.
+
+
+def test_the_steps_that_are_known_are_found_in_their_release_with_their_cause() -> None:
+    history = make.measured()
+    assert [release.name for release in history.releases] == list(RELEASES)
+    assert artifacts(history, BERT)[2:] == [47_832, 74_296, 64_872, 64_920]
+    assert artifacts(history, MOBILENET)[3:] == [50_438, 83_878, 83_990]
+    moves = number_moves(history)
+    bert, mobilenet = (moves[key]["artifact_bytes"].largest for key in (BERT, MOBILENET))
+    assert (bert.point.compiler, bert.change) == ("3.11.0", 74_296 - 47_832)
+    assert (mobilenet.point.compiler, mobilenet.change) == ("3.12.0", 83_878 - 50_438)
+    for one in (bert, mobilenet):
+        assert one.point.move and one.point.move.cause == "strategy" and "configuration" in one.point.move.why
+    first = moves[MOBILENET]["executables"].first
+    assert (first.point.compiler, first.change) == ("3.9.0", -10)
+    step = next(step for step in history.steps if step.name == "3.11.0 → 3.12.0")
+    assert step.causes and MOBILENET.model in step.causes[0].models and step.fixed == 1
+
+
+def test_a_release_that_does_not_compile_a_model_is_a_gap_and_the_next_is_held_against_the_one_before() -> None:
+    points = rows_of(make.measured())[BERT_CUDA]
+    gap = points[3]
+    assert gap.status == "failed" and not gap.metrics and "failed to distribute" in gap.reason and gap.move is None
+    after = points[4].move
+    assert after and after.since == "3.10.0"
+    assert after.changes["artifact_bytes"] == artifacts(make.measured(), BERT_CUDA)[4] - 280_876  # type: ignore[operator]
+
+
+# What came twice.
+
+
+def test_the_same_spec_twice_is_one_point() -> None:
+    one = Found("3.13.0", "3.13.0", sized(64_920))
+    (found,) = once([one, one])
+    assert found.name == "3.13.0" and found.snapshot == one.snapshot and found.repeats == ("3.13.0",)
+
+
+def test_a_snapshot_and_a_release_that_are_the_same_compiler_are_one_point_with_the_cells_of_both() -> None:
+    whole, part = sized(64_920), make.side("3.13.0", {BERT: 64_920, BERT_CUDA: 282_332})
+    (found,) = once([Found("3.13.0", "3.13.0", whole), Found("3.13.0", "part.json", part)])
+    assert found.repeats == ("part.json",) and found.snapshot
+    assert [cell.key for cell in found.snapshot.cells] == sorted({BERT, MOBILENET, BERT_CUDA})
+
+
+def test_where_the_compiler_does_not_repeat_itself_both_are_shown_and_that_is_said() -> None:
+    found = once([Found("3.13.0", "3.13.0", sized(64_920)), Found("3.13.0", "head.json", sized(64_984))])
+    assert [one.name for one in found] == ["3.13.0", "3.13.0 (2)"]
+    assert not found[0].notes
+    assert found[1].notes == (f"the same compiler as 3.13.0 gave something else for {BERT}: it does not repeat itself",)
+
+
+def _with_cells(found: Snapshot, **changes: object) -> Snapshot:
+    cells: list[Cell] = [replace(cell, **changes) for cell in found.cells]
+    return replace(found, cells=tuple(cells))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        sized(64_920, "3.12.0"),
+        replace(sized(64_920), models=dict.fromkeys(make.MODELS, "f" * 64)),
+        _with_cells(sized(64_920), command="iree-compile - --iree-opt-level=O3 -o x.vmfb < x.mlir"),
+        replace(sized(64_920), compiler=replace(sized(64_920).compiler, digest="")),
+    ],
+    ids=["another compiler", "another model", "other flags", "no digest"],
+)
+def test_what_was_asked_for_something_else_is_no_repeat(other: Snapshot) -> None:
+    found = once([Found("a", "a", sized(64_920)), Found("b", "b", other)])
+    assert [(one.name, one.repeats, one.notes) for one in found] == [("a", (), ()), ("b", (), ())]
+
+
+def test_what_cannot_be_had_twice_is_one_gap() -> None:
+    assert len(once([make.gap(), make.gap()])) == 1
+
+
+def test_a_timeout_is_nobodys_word_against_a_measurement() -> None:
+    late = _with_cells(sized(64_920), status="timeout", metrics={}, artifact_digest=None)
+    for order in ((late, sized(64_920)), (sized(64_920), late)):
+        (found,) = once(Found("x", "x", one) for one in order)
+        assert found.snapshot and all(cell.measured for cell in found.snapshot.cells)
+
+
+@given(st.lists(st.sampled_from(["a", "b", "a (2)"]), max_size=8))
+def test_names_are_told_apart(names: list[str]) -> None:
+    told = [one.name for one in named_apart([Found(name, "") for name in names])]
+    assert len(set(told)) == len(told) == len(names)
+    assert all(new.startswith(old) for new, old in zip(told, names, strict=True))
+
+
+# Totals.
+
+
+def test_totals_are_over_the_cells_that_every_release_has() -> None:
+    history = make.eventful()
+    sums = {(total.target, total.compiler): total for total in history.totals}
+    assert {name for _, name in sums} == {"3.10.0", "3.11.0", "3.13.0", "3.13.0 (2)"}, "no total of a gap"
+    assert sums[None, "3.11.0"].metrics["artifact_bytes"] == 74_296 + 50_438
+    assert sums[None, "3.13.0"].metrics["artifact_bytes"] == 64_920 + 83_990
+    assert sums["cuda", "3.10.0"].metrics["artifact_bytes"] is None, "3.11.0 does not have its one cell"
+    assert {total.cells["artifact_bytes"] for (target, _), total in sums.items() if target is None} == {2}
+    assert {total.cells["artifact_bytes"] for (target, _), total in sums.items() if target == "cuda"} == {0}
+
+
+@given(
+    st.lists(
+        st.lists(st.one_of(st.none(), st.integers(0, 1_000)), min_size=3, max_size=3),
+        min_size=1,
+        max_size=5,
+    )
+)
+def test_totals_add_up_and_take_nothing_from_gaps(rows: list[list[int | None]]) -> None:
+    releases = [Release(str(at), at, "") for at in range(3)]
+    points = [
+        Point(str(at), f"m{index}", "t", "failed" if row[at] is None else "ok", dict.fromkeys(TRACKED, row[at]))
+        for index, row in enumerate(rows)
+        for at in range(3)
+    ]
+    columns = [at for at in range(3) if any(row[at] is not None for row in rows)]
+    whole = [row for row in rows if all(row[at] is not None for at in columns)]
+    found = totals_of(releases, points)
+    assert {int(total.compiler) for total in found} == set(columns), "what measured nothing has no part in it"
+    for total in found:
+        for metric in TRACKED:
+            values = [value for row in whole if (value := row[int(total.compiler)]) is not None]
+            wanted = None if not values else sum(values) if metric in SUMMED else max(values)
+            assert total.metrics[metric] == wanted and total.cells[metric] == len(whole)
+
+
+# JSON.
+
+
+@pytest.mark.parametrize("history", [make.measured(), make.eventful(), make.long(30, 2)])
+def test_what_is_read_again_is_what_was_written(history: History) -> None:
+    assert history_of(text(history)) == history
+    assert text(history_of(text(history))) == text(history)
+    assert b"/tmp" not in text(history)
+
+
+def test_the_contract() -> None:
+    plain = json.loads(text(make.eventful()))
+    assert plain["schema"] == "code-size-history/1"
+    for point in plain["points"]:
+        assert {"compiler", "model", "target", "status", "metrics"} <= point.keys()
+        assert point["status"] in ("ok", "failed", "unmeasured") and (point["status"] == "ok") == bool(point["metrics"])
+    assert [release["order"] for release in plain["releases"]] == list(range(5))
+    missing = [point for point in plain["points"] if point["compiler"] == "3.12.0"]
+    assert len(missing) == 4 and all("no such release" in point["reason"] for point in missing)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('"code-size-history/1"', '"code-size-history/9"', "its schema is 'code-size-history/9'"),
+        ('"code-size-history/1"', '"code-size-report/1"', "is a report, a history is wanted"),
+        ('"order":1', '"order":2', "releases are not in order"),
+        ('"name":"3.11.0"', '"name":"3.10.0"', "releases are not in order"),
+        ('{"compiler":"3.11.0"', '{"compiler":"4.0"', "has points of '4.0', which is no release"),
+        ('{"compiler":"3.11.0"', '{"compiler":"3.10.0"', "points are not sorted and unique"),
+        ('"status":"ok"', '"status":"fine"', "points[0].status"),
+        ("}\n", "", "is not"),
+    ],
+)
+def test_anything_else_is_refused_in_one_line(old: str, new: str, words: str) -> None:
+    changed = text(make.eventful()).decode().replace(old, new, 1)
+    if old == "}\n":
+        changed = changed[:-40]
+    with pytest.raises(InputError) as refused:
+        history_of(changed)
+    assert words in refused.value.line and "\n" not in refused.value.line
+
+
+def test_a_point_is_a_line() -> None:
+    lines = text(make.eventful()).decode().splitlines()
+    points = [line for line in lines if '"compiler":"3.10.0","' in line and '"metrics"' in line and '"model"' in line]
+    assert len(points) == 4
+    assert decoded(points[0].strip("[],").encode(), Point, "a line").compiler == "3.10.0"
+
+
+def test_a_snapshot_is_told_from_a_history() -> None:
+    from bot.core.codec.snapshot_json import from_json
+
+    with pytest.raises(InputError, match="is a history, a snapshot is wanted"):
+        from_json(text(make.eventful()).decode())
+    assert snapshot("1").cells
