@@ -9,7 +9,7 @@ import argparse
 from collections.abc import Callable
 
 from bot import __version__
-from bot.cli import arguments
+from bot.cli import arguments, lab_arguments
 from bot.cli.parsing import Parser
 
 EXAMPLES = """examples:
@@ -77,6 +77,13 @@ COMMANDS: dict[str, Command] = {
         "--compiler 3.13.0 --model 'mobilenet_v1*' --target x86_64 --out out\n"
         "--compiler 3.13.0 --model 'mobilebert*int8*' --max-slowdown 1% --out out",
         arguments.fold,
+    ),
+    "lab": Command(
+        "ask one question of several variants of flags, compilers or models, and tell what each gives",
+        "llvm-size-passes --compiler 3.13.0 --model 'mobilenet_v1*' --target x86_64 --out out\n"
+        "opt-level --compiler 3.13.0 --model bert_l4_f32_s128 --no-run\n"
+        "--list",
+        lab_arguments.lab,
     ),
     "explain": Command(
         "tell why one cell changed",

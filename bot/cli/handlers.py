@@ -15,6 +15,7 @@ from bot.cli.showing import TerminalShow, for_log
 from bot.commands.compare import compare
 from bot.commands.fold import fold
 from bot.commands.goldens import goldens
+from bot.commands.lab import lab, told_experiments
 from bot.commands.measure import measure
 from bot.commands.pin_report import pin_report
 from bot.commands.report import report
@@ -128,6 +129,14 @@ def _fold(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> 
     fold(replace(request, flags=tuple(arguments.flags)), options, show, cancel)
 
 
+def _lab(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> None:
+    if arguments.list or arguments.experiment is None:
+        print(for_log("\n".join(told_experiments(arguments.experiments))))
+        return
+    request = replace(_request(arguments, {"head": arguments.compiler}, show), flags=tuple(arguments.flags))
+    lab(arguments.experiment, arguments.experiments, request, run=not arguments.no_run, show=show, cancel=cancel)
+
+
 def _explain(arguments: argparse.Namespace, show: TerminalShow, _cancel: Cancel) -> None:
     show.explain(arguments)
 
@@ -182,6 +191,7 @@ HANDLERS: dict[str, Callable[[argparse.Namespace, TerminalShow, Cancel], int | N
     "report": _report,
     "goldens": _goldens,
     "fold": _fold,
+    "lab": _lab,
     "explain": _explain,
     "plan": _plan,
     **dict.fromkeys(("models", "targets"), _listed),

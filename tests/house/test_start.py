@@ -19,6 +19,7 @@ GRAMMAR = {
     "bot.cli.argument_types",
     "bot.cli.arguments",
     "bot.cli.grammar",
+    "bot.cli.lab_arguments",
     "bot.cli.main",
     "bot.cli.parsing",
     "bot.cli.shared_options",

@@ -64,7 +64,7 @@ def needed() -> Iterator[str]:
     yield from (path.relative_to(ROOT).as_posix() for path in (ROOT / "bot").rglob("*.py"))
     for folder in ("configs", "templates"):
         for path in (ROOT / folder).rglob("*"):
-            if path.is_file() and not {"export", "depths"} & set(path.parts):
+            if path.is_file() and "export" not in path.parts:
                 yield f"bot/_data/{path.relative_to(ROOT).as_posix()}"
 
 

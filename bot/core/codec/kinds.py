@@ -10,6 +10,8 @@ _GIVE = {
     "snapshot": "give base.json or head.json, or measure one: code-size-bot measure --compiler SPEC --out FILE",
     "report": "give the report.json of a compare",
     "fold audit": "give the fold.json of a fold",
+    "lab result": "give the lab.json of a lab",
+    "file of experiments": "give a YAML file that begins with 'schema: code-size-experiments/1'",
     "plan": "give what `plan --shards N` printed",
     "compiler": "give a release such as 3.13.0, a wheel, an iree-compile binary, or a directory that holds one",
     "configuration": "give a YAML file: `code-size-bot init` writes one",
@@ -19,6 +21,8 @@ _NAMES = {
     "code-size-snapshot": "snapshot",
     "code-size-report": "report",
     "code-size-fold": "fold audit",
+    "code-size-lab": "lab result",
+    "code-size-experiments": "file of experiments",
     "code-size-config": "configuration",
     "code-size-suite": "manifest of models",
 }

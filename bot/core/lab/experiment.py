@@ -1,0 +1,62 @@
+"""An experiment as it is defined: one question, several variants of flags, compiler or models, and what is looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bot.core.values.planned import Target
+
+SHAPES = ("dynamic", "range", "divisible")
+"""What a variant may make of a model's dynamic dimensions, from what says nothing of them to what says most."""
+FOLDED_AWAY = "folded_away"
+"""A column that is no metric: the share of the dispatch regions that no executable is left of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One side of an experiment.
+
+    Attributes:
+        flags: of its cells, behind all others.
+        compiler: its SPEC; None for the experiment's own.
+        files: row → the model that stands there; empty where the models are the experiment's.
+        shapes: one of SHAPES, what the dynamic dimensions of its models are made; None where they stay.
+        folded: True where its executables are folded as `fold` does it.
+        targets: glob of targets → flags of theirs; None for all targets, without flags of their own.
+        at: where it stands on the experiment's axis; None without one.
+    """
+
+    name: str
+    flags: tuple[str, ...] = ()
+    compiler: str | None = None
+    files: Mapping[str, Path] = field(default_factory=dict)
+    shapes: str | None = None
+    folded: bool = False
+    targets: Mapping[str, tuple[str, ...]] | None = None
+    at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """What is asked.
+
+    Attributes:
+        columns: metric ids, or FOLDED_AWAY, in the order in which they are shown.
+        variants: the first one that a target has is what the others are compared with.
+        models, targets: globs of those of the configuration; empty: all.
+        own_targets: in place of the configuration's; empty where these are meant.
+        run: True where artifacts are run and timed.
+        axis: what the variants' `at` counts; empty without.
+    """
+
+    name: str
+    question: str
+    columns: tuple[str, ...]
+    variants: tuple[Variant, ...]
+    models: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
+    own_targets: tuple[Target, ...] = ()
+    run: bool = False
+    axis: str = ""

@@ -1,0 +1,120 @@
+"""What is shown of an experiment, in the order in which it is read, and as Markdown: the whole of `lab.md`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from bot.core.lab.lab_sums import fits as fitted
+from bot.core.lab.lab_sums import sums
+from bot.core.lab.lab_values import Lab
+from bot.render.lab.lab_answers import answers, beyond_stack, name, remarks, unmeasured
+from bot.render.lab.lab_tables import fit_table, tables
+from bot.render.text.environment import draw, load
+from bot.render.text.escape import clean, clip, md_text
+from bot.render.text.phrase import Phrase, code, joined, phrase, strong
+from bot.render.text.selection import Listing, first
+from bot.render.text.text_tables import Table
+
+LAB_LIMIT_BYTES = 256 * 1024
+"""A quarter of what GitHub takes as the summary of one step, in UTF-8."""
+TEMPLATE = "lab.md.j2"
+_TEXT_LIMIT = 400
+_WHY_LIMIT = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class LabRoom:
+    """The most that is shown: rows of one table, answers, reasons, names in one place."""
+
+    rows: int
+    answers: int
+    reasons: int
+    names: int
+
+
+_TIERS = (LabRoom(600, 60, 40, 16), LabRoom(160, 30, 20, 8), LabRoom(40, 12, 10, 4), LabRoom(6, 6, 4, 2))
+
+
+@dataclass(frozen=True, slots=True)
+class LabView:
+    """What is shown.
+
+    Attributes:
+        title: the experiment and its question.
+        answers: what it answers, in sentences.
+        leading: the tables to look at first; `models` have every model.
+        fits: lines along the axis; empty without one.
+        made: with what it was measured.
+    """
+
+    title: Phrase
+    answers: Listing[Phrase]
+    stack: tuple[Phrase, ...]
+    leading: tuple[Table, ...]
+    fits: Table
+    remarks: Listing[Phrase]
+    unmeasured: Listing[Phrase]
+    models: tuple[Table, ...]
+    variants: tuple[Phrase, ...]
+    made: Phrase
+
+
+def lab_view(lab: Lab, room: LabRoom) -> LabView:
+    """The result as values to lay out."""
+    every, lines = sums(lab), list(fitted(lab))
+    leading, models = tables(lab, every, room.rows)
+    return LabView(
+        title=phrase(strong(f"Lab: {clean(lab.experiment)}"), f". {clip(clean(lab.question), _TEXT_LIMIT)}"),
+        answers=first(answers(lab, every, lines), room.answers, "answer"),
+        stack=tuple(beyond_stack(lab, every, room.names)),
+        leading=tuple(leading),
+        fits=fit_table(lab, lines, room.rows),
+        remarks=remarks(lab, room.reasons),
+        unmeasured=unmeasured(lab, room.reasons, room.names),
+        models=tuple(models),
+        variants=tuple(_variants(lab)),
+        made=_made(lab),
+    )
+
+
+def _variants(lab: Lab) -> list[Phrase]:
+    """What each variant is."""
+    several = len({variant.compiler for variant in lab.variants}) > 1
+    told = []
+    for variant in lab.variants:
+        flags = phrase(" ", code(clip(" ".join(variant.flags), _TEXT_LIMIT))) if variant.flags else ()
+        compiler = variant.compiler
+        by = phrase(" IREE ", code(clip(clean(compiler.version), _TEXT_LIMIT))) if several and compiler else ()
+        place = f" {variant.at} {lab.axis}{'s' if variant.at != 1 else ''}" if variant.at is not None else ""
+        told.append(phrase(name(variant.name), ":" if flags or by or place else "", place, by, flags))
+    return told
+
+
+def _made(lab: Lab) -> Phrase:
+    versions = dict.fromkeys(variant.compiler.version for variant in lab.variants if variant.compiler)
+    compilers = joined((phrase(code(clip(clean(version), _TEXT_LIMIT))) for version in versions), ", ")
+    flags = phrase(", flags ", code(clip(" ".join(lab.flags), _TEXT_LIMIT))) if lab.flags else ()
+    ran = phrase(" Run on ", code(clip(clean(lab.machine), _TEXT_LIMIT)), ".") if lab.machine else ()
+    return phrase("IREE ", compilers, flags, ".", ran)
+
+
+def render_lab(lab: Lab, templates_dir: Path | None = None) -> str:
+    """The Markdown, at most `LAB_LIMIT_BYTES` in UTF-8; raises TemplateError where a template does not work.
+
+    Args:
+        templates_dir: the user's templates, searched before the default ones.
+    """
+    template, text = load(TEMPLATE, templates_dir), ""
+    for room in _TIERS:
+        text = draw(template, view=lab_view(lab, room))
+        if len(text.encode()) <= LAB_LIMIT_BYTES:
+            return text
+    if templates_dir is None:
+        raise AssertionError(f"the smallest {TEMPLATE} is too large")
+    return render_lab(lab)
+
+
+def not_made(why: str) -> str:
+    """What stands in its place where there is no result; `why` is one line."""
+    return f"**Lab: not made**: {md_text(clip(clean(why), _WHY_LIMIT))}\n"
