@@ -10,17 +10,15 @@ from typing import Protocol
 from bot.commands.compare import pinned
 from bot.core.lab.experiment import Experiment
 from bot.core.lab.lab_values import Lab
-from bot.errors import NoVerdict, UsageError
+from bot.errors import UsageError
 from bot.inputs.config import Config, load_config
 from bot.inputs.experiments import chosen_experiment, load_experiments
 from bot.measurement.folds.asking import asked
-from bot.measurement.lab.measuring import experimented
+from bot.measurement.lab.measuring import experimented, require_measured
 from bot.measurement.prepare import Request, Show, require_writable
 from bot.render.text.escape import clean
 from bot.reporting.writing import write_lab
 from bot.system.processes import Cancel
-
-_HINT_CHARACTERS = 200
 
 
 class LabShow(Show, Protocol):
@@ -30,9 +28,7 @@ class LabShow(Show, Protocol):
         """What an experiment gave, and where it was written."""
 
 
-def lab(
-    name: str, experiments: Path | None, request: Request, *, run: bool, show: LabShow, cancel: Cancel
-) -> Lab:
+def lab(name: str, experiments: Path | None, request: Request, *, run: bool, show: LabShow, cancel: Cancel) -> Lab:
     """Measure what the request selects of an experiment; write `lab.json`, `lab.md` and `lab.html` to `request.out`.
 
     Args:
@@ -60,9 +56,7 @@ def told_experiments(path: Path | None) -> list[str]:
     return [f"{name:{width}}  {clean(each.question)}" for name, each in known.items()]
 
 
-def _with_compiler(
-    experiment: Experiment, request: Request, config: Config, show: Show
-) -> tuple[Request, Config]:
+def _with_compiler(experiment: Experiment, request: Request, config: Config, show: Show) -> tuple[Request, Config]:
     """The request and the configuration, with the compiler that the latter names where it is needed and not given."""
     if request.specs.get("head") or all(variant.compiler for variant in experiment.variants):
         return request, config
@@ -71,12 +65,3 @@ def _with_compiler(
         hint = "give --compiler SPEC, such as --compiler 3.13.0, or a --config that names compiler.head"
         raise UsageError("no compiler is named", hint=hint)
     return asked(request, config, sought, show.say)
-
-
-def require_measured(made: Lab, out: Path) -> None:
-    """Without a single artifact the experiment says nothing."""
-    if any(cell.measured for cell in made.cells):
-        return
-    reason = next((cell.failure for cell in made.cells if cell.failure), "")
-    what = f"none of {len(made.cells)} cells was measured"
-    raise NoVerdict(what, where=str(out / "lab.json"), hint=reason[:_HINT_CHARACTERS])

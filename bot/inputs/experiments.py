@@ -1,6 +1,6 @@
 """The experiments of the lab: one YAML file, the packaged one or the user's own, as frozen values.
 
-`configs/experiments-schema.json` says which keys there are and what shape each has; this module gives them their meaning.
+`configs/experiments-schema.json` says which keys there are and what shape each has; this module gives them meaning.
 """
 
 from __future__ import annotations
@@ -84,7 +84,9 @@ def _variant(name: str, file: YamlFile) -> Variant:
         name=name,
         flags=tuple(plain.get("flags", ())),
         compiler=plain.get("compiler"),
-        files={row: _file(file, ("variants", name, "models", row), text) for row, text in plain.get("models", {}).items()},
+        files={
+            row: _file(file, ("variants", name, "models", row), text) for row, text in plain.get("models", {}).items()
+        },
         shapes=plain.get("shapes"),
         folded=plain.get("folded", False),
         targets=None if targets is None else {glob: tuple(flags) for glob, flags in targets.items()},

@@ -14,8 +14,8 @@ from bot.core.lab.lab_values import Lab
 from bot.core.values.snapshot import Snapshot
 from bot.core.values.whole_report import Report
 from bot.render.folds.fold_section import render_folds
-from bot.render.html.page import html_pieces
 from bot.render.html.lab_html import lab_pieces
+from bot.render.html.page import html_pieces
 from bot.render.lab.lab_view import render_lab
 from bot.render.markdown.comment import render_comment
 from bot.render.markdown.summary import render_summary

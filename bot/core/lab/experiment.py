@@ -1,4 +1,4 @@
-"""An experiment as it is defined: one question, several variants of flags, compiler or models, and what is looked at."""
+"""An experiment as it is defined: one question, variants of flags, compiler or models, and what is looked at."""
 
 from __future__ import annotations
 

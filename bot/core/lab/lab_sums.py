@@ -52,7 +52,9 @@ class Sums:
 
     def value(self, variant: str, column: str) -> int | None:
         """The sum of a metric over the models, or its largest value; None where one of them is not known."""
-        values = [self.cells[model, variant].metrics.get(column) for model in self.models if (model, variant) in self.cells]
+        values = [
+            self.cells[model, variant].metrics.get(column) for model in self.models if (model, variant) in self.cells
+        ]
         known = [value for value in values if value is not None]
         if not known or len(known) != len(self.models):
             return None

@@ -11,6 +11,8 @@ from bot.core.record import Amount, Count, Name, Record, always
 from bot.core.values.snapshot import MEASURED, CompilerInfo, Metrics, Status
 
 LAB_SCHEMA = "code-size-lab/1"
+SAME = "the same artifact"
+"""Why a cell is not run: its artifact is the first variant's, byte by byte."""
 
 
 class LabVariant(Record, frozen=True, omit_defaults=True):
@@ -19,6 +21,9 @@ class LabVariant(Record, frozen=True, omit_defaults=True):
     Attributes:
         compiler: what measured it; None where it could not be had.
         flags: those that it adds to all cells.
+        targets: glob of the only targets that have it → flags that it adds there.
+        files: row → its model's file, as commands name it; empty where the rows are models of their own.
+        shapes: what the dynamic dimensions of its models are made; empty where they stay.
         at: its place on the experiment's axis.
         reason: why none of its cells is measured; empty where they were tried.
     """
@@ -26,6 +31,10 @@ class LabVariant(Record, frozen=True, omit_defaults=True):
     name: Name
     compiler: CompilerInfo | None = always(None)
     flags: tuple[str, ...] = always(())
+    targets: Mapping[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    files: Mapping[str, str] = msgspec.field(default_factory=dict)
+    shapes: str = ""
+    folded: bool = False
     at: Amount | None = None
     reason: str = ""
 

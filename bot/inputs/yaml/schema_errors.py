@@ -152,7 +152,9 @@ def _problem(error: _Error) -> Problem:
     return wording(error, at) if wording else (at, error.message[:200], "")
 
 
-def check_shape(file: YamlFile, schema: Mapping[str, Any], others: Mapping[str, Mapping[str, Any]] | None = None) -> None:
+def check_shape(
+    file: YamlFile, schema: Mapping[str, Any], others: Mapping[str, Mapping[str, Any]] | None = None
+) -> None:
     """Raise a ConfigError for the first problem in the order of the file's lines, if there is any.
 
     A missing key comes last: it has no line of its own, and is often another one's typo.

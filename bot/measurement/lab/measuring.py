@@ -11,6 +11,7 @@ from bot.core.lab.experiment import Experiment
 from bot.core.lab.lab_values import LAB_SCHEMA, Lab, LabCell
 from bot.core.values.planned import COMMON_FLAGS
 from bot.core.values.snapshot import Snapshot
+from bot.errors import NoVerdict
 from bot.inputs.config import Config
 from bot.measurement.folds.auditing import audited
 from bot.measurement.lab.planning import Asked, VariantPlan, asked, planned_variant
@@ -21,10 +22,10 @@ from bot.measurement.recheck import recheck
 from bot.measurement.run import Workshop, measure_sides
 from bot.system.processes import Cancel
 
+_HINT_CHARACTERS = 200
 
-def experimented(
-    experiment: Experiment, request: Request, config: Config, show: Show, cancel: Cancel
-) -> Lab:
+
+def experimented(experiment: Experiment, request: Request, config: Config, show: Show, cancel: Cancel) -> Lab:
     """Measure all variants; `request.specs["head"]` names the compiler of those that name none.
 
     Raises:
@@ -32,7 +33,10 @@ def experimented(
         CompilerUnavailable: a compiler could not be had.
     """
     about = asked(experiment, request, config, repository_at(request.config, cancel))
-    plans = [planned_variant(about, each, each.compiler or request.specs["head"], show, cancel) for each in experiment.variants]
+    plans = [
+        planned_variant(about, each, each.compiler or request.specs["head"], show, cancel)
+        for each in experiment.variants
+    ]
     ready = [plan for plan in plans if plan.cells and not plan.reason]
     cells = [cell for plan in plans if plan.reason for cell in unsupported(plan)]
     found = _measured([plan for plan in ready if not plan.variant.folded], about, show, cancel)
@@ -42,8 +46,17 @@ def experimented(
             cells += _folded(plan, plans[0], about, show, cancel)
     machine = ""
     if experiment.run:
-        cells, machine = timed(ready, cells, config.timeout_seconds, show, cancel)
+        cells, machine = timed(ready, cells, request, config, show, cancel)
     return _lab(about, plans, cells, machine, _notes(plans, found))
+
+
+def require_measured(made: Lab, out: Path) -> None:
+    """Raise NoVerdict where there is not a single artifact: then the experiment says nothing."""
+    if any(cell.measured for cell in made.cells):
+        return
+    reason = next((cell.failure for cell in made.cells if cell.failure), "")
+    what = f"none of {len(made.cells)} cells was measured"
+    raise NoVerdict(what, where=str(out / "lab.json"), hint=reason[:_HINT_CHARACTERS])
 
 
 def _lab(about: Asked, plans: Sequence[VariantPlan], cells: Sequence[LabCell], machine: str, notes: set[str]) -> Lab:
@@ -99,7 +112,9 @@ def _folded(plan: VariantPlan, first: VariantPlan, about: Asked, show: Show, can
         suites=(),
         flags=(*about.config.flags, *plan.variant.flags),
     )
-    request = replace(about.request, models=(), targets=(), specs={"head": plan.variant.compiler or about.request.specs["head"]})
+    request = replace(
+        about.request, models=(), targets=(), specs={"head": plan.variant.compiler or about.request.specs["head"]}
+    )
     audit = audited(request, config, FoldOptions(run=about.experiment.run), show, cancel)
     same = first.toolchain.info == plan.toolchain.info and first.flags == plan.flags
     return folded_told(plan.variant.name, audit, is_priced=same)

@@ -20,6 +20,10 @@ def variant_told(plan: VariantPlan) -> LabVariant:
         name=plan.variant.name,
         compiler=plan.toolchain.info,
         flags=plan.variant.flags,
+        targets=dict(plan.variant.targets or {}),
+        files={cell.key.model: cell.model.shown for cell in plan.cells} if plan.variant.files else {},
+        shapes=plan.variant.shapes or "",
+        folded=plan.variant.folded,
         at=plan.variant.at,
         reason=plan.reason,
     )

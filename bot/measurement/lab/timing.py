@@ -15,17 +15,18 @@ from bot.compiler.folding import FOLD_WORKER, flow_of
 from bot.compiler.tools.bindings import Bindings
 from bot.compiler.tools.importing import Importer
 from bot.compiler.tools.probe import known_measuring_options
-from bot.compiler.tools.toolchain import Toolchain
 from bot.core.folds.fold_values import Price
-from bot.core.lab.lab_values import LabCell
+from bot.core.lab.lab_values import SAME, LabCell
 from bot.core.rules.lasting import here
+from bot.core.rules.spec import Places, release_in
 from bot.core.values.planned import LIFTED_LIMIT_FLAG, PlannedCell
 from bot.core.values.snapshot import Failure
-from bot.errors import MalformedBinary
+from bot.errors import CompilerUnavailable, MalformedBinary
+from bot.inputs.config import Config
 from bot.measurement.lab.planning import VariantPlan
-from bot.measurement.prepare import Show
+from bot.measurement.prepare import Request, Show
 from bot.measurement.running.runner import Runner
-from bot.measurement.running.runtime import MISSING, Runtime, installed, machine
+from bot.measurement.running.runtime import MISSING, Runtime, installed, machine, of_release
 from bot.readers.interfaces import interface
 from bot.system.files import temporary_directory
 from bot.system.processes import Cancel, Meter
@@ -40,7 +41,7 @@ Cells = list[LabCell]
 
 
 def timed(
-    plans: Sequence[VariantPlan], cells: Sequence[LabCell], timeout_seconds: float, show: Show, cancel: Cancel
+    plans: Sequence[VariantPlan], cells: Sequence[LabCell], request: Request, config: Config, show: Show, cancel: Cancel
 ) -> tuple[Cells, str]:
     """The cells with what running them gave, and the machine in one line; that is empty where nothing was run.
 
@@ -50,14 +51,32 @@ def timed(
     if runtime is None:
         return [_without(cell, MISSING) if cell.measured else cell for cell in cells], ""
     found = {cell.key: cell for cell in cells}
-    with _open(plans, runtime, timeout_seconds, cancel) as bench:
+    releases = _releases(plans, runtime, request, config, show, cancel)
+    with _open(plans, releases, config.timeout_seconds, cancel) as bench:
         for model, target in sorted({(cell.model, cell.target) for cell in cells}):
             rows = [_Row(plan, found[key]) for plan in plans if (key := (model, target, plan.variant.name)) in found]
             show.say(f"{model} on {target} is run")
             for cell in bench.all(rows):
                 found[cell.key] = cell
     ran = any(cell.price or cell.equal is not None or cell.instructions is not None for cell in found.values())
-    return list(found.values()), machine(runtime) if ran else ""
+    others = sorted({one.name for one in releases.values()} - {runtime.name})
+    return list(found.values()), ", ".join((machine(runtime), *others)) if ran else ""
+
+
+def _releases(
+    plans: Sequence[VariantPlan], here: Runtime, request: Request, config: Config, show: Show, cancel: Cancel
+) -> dict[str, Runtime]:
+    """Compiler → the runtime of its own release, else the one that is installed here."""
+    found = {}
+    for info in {plan.toolchain.info.digest: plan.toolchain.info for plan in plans}.values():
+        found[info.digest] = here
+        if release := release_in(info.spec):
+            try:
+                places = Places(config.compiler.find_links)
+                found[info.digest] = of_release(release, request.cache, cancel, show.say, places)
+            except CompilerUnavailable as error:
+                show.say(f"artifacts of {release} are run by {here.name}: {error.line}")
+    return found
 
 
 def _without(cell: LabCell, why: str) -> LabCell:
@@ -102,6 +121,7 @@ class _Tools:
     kit: Kit
     folding: Bindings
     importer: Importer
+    runtime: Runtime
 
     def source(self, row: _Row) -> Path | str:
         """The model's file, or why there is none."""
@@ -114,10 +134,10 @@ class _Bench:
     """What runs the cells of one experiment."""
 
     tools: dict[str, _Tools]
-    runtime: Runtime
     scratch: Path
     cancel: Cancel
-    made: int = field(default=0)
+    runtimes: dict[Path, Runtime] = field(default_factory=dict)
+    made: int = 0
 
     def all(self, rows: Sequence[_Row]) -> Iterator[LabCell]:
         """The cells of one model on one target, with what running gave."""
@@ -157,7 +177,9 @@ class _Bench:
         if told is None:
             return tools.folding.reason or "this compiler has no MLIR bindings"
         names = ("the first variant's artifact", "its artifact")
-        runner = Runner(self.runtime, told, data, self.cancel, timeout_seconds=RUN_SECONDS, names=names)
+        runner = Runner(
+            tools.runtime, told, data, self.cancel, timeout_seconds=RUN_SECONDS, names=names, runtimes=self.runtimes
+        )
         before = runner.reason or self._artifact(first)
         return before if isinstance(before, str) else (runner, before)
 
@@ -166,6 +188,7 @@ class _Bench:
         source = tools.source(row)
         if isinstance(source, str):
             return source
+        self.runtimes[out] = tools.runtime
         failed = artifact_of(tools.kit, row.argv, Source(row.cell.model, source), out)
         return failed.first_line if failed else out
 
@@ -176,11 +199,11 @@ class _Bench:
     def _ran(self, first: _Row, row: _Row, runner: Runner, before: Path) -> LabCell:
         cell = row.cell
         if row.plan.variant.folded:
-            return _without(cell, "what a fold costs is told by its time")
+            return _without(cell, "")
         if row.planned.model.digest != first.planned.model.digest:
             return _without(cell, _OTHER_PROGRAM)
         if cell.artifact_digest == first.cell.artifact_digest:
-            return _without(replace(cell, equal=True, equal_note="the same artifact"), "the same artifact")
+            return _without(replace(cell, equal=True, equal_note=SAME), SAME)
         after = self._artifact(row)
         if isinstance(after, str):
             return _without(cell, after)
@@ -201,19 +224,16 @@ def _counted(cell: LabCell, count: int | str) -> LabCell:
 
 @contextmanager
 def _open(
-    plans: Sequence[VariantPlan], runtime: Runtime, timeout_seconds: float, cancel: Cancel
+    plans: Sequence[VariantPlan], runtimes: dict[str, Runtime], timeout_seconds: float, cancel: Cancel
 ) -> Iterator[_Bench]:
     """What is needed; the processes that it starts, and its files, end with the context."""
     with temporary_directory("lab-") as scratch, ExitStack() as stack:
         tools = {}
-        for toolchain in {plan.toolchain.info.digest: plan.toolchain for plan in plans}.values():
-            tools[toolchain.info.digest] = _tools(toolchain, scratch, timeout_seconds, cancel)
-            stack.callback(tools[toolchain.info.digest].folding.close)
-        yield _Bench(tools, runtime, scratch, cancel)
-
-
-def _tools(toolchain: Toolchain, scratch: Path, timeout_seconds: float, cancel: Cancel) -> _Tools:
-    folding = Bindings(FOLD_WORKER, toolchain.bindings, toolchain.no_bindings, cancel)
-    options = known_measuring_options(toolchain, scratch, cancel)
-    kit = Kit("lab", toolchain, options, folding, scratch, timeout_seconds, cancel, Meter())
-    return _Tools(kit, folding, Importer(toolchain, scratch, timeout_seconds, cancel))
+        for digest, toolchain in {plan.toolchain.info.digest: plan.toolchain for plan in plans}.items():
+            folding = Bindings(FOLD_WORKER, toolchain.bindings, toolchain.no_bindings, cancel)
+            stack.callback(folding.close)
+            options = known_measuring_options(toolchain, scratch, cancel)
+            kit = Kit("lab", toolchain, options, folding, scratch, timeout_seconds, cancel, Meter())
+            importer = Importer(toolchain, scratch, timeout_seconds, cancel)
+            tools[digest] = _Tools(kit, folding, importer, runtimes[digest])
+        yield _Bench(tools, scratch, cancel)

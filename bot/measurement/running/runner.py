@@ -7,7 +7,7 @@ trust the artifacts. They see no secret, but they can read what this user can.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from bot.core.folds.fold_values import Price
@@ -59,6 +59,7 @@ class Runner:
         long_seconds: float = LONG_SECONDS,
         pair_seconds: float = PAIR_SECONDS,
         names: tuple[str, str] = ("the artifact before folding", "the artifact after folding"),
+        runtimes: Mapping[Path, Runtime] | None = None,
     ) -> None:
         """Prepare it.
 
@@ -71,10 +72,12 @@ class Runner:
             long_seconds: after which neither draws nor pairs are added to the fewest that there must be.
             pair_seconds: what the first pair of a price may take; after a longer one there is none.
             names: what the artifacts before and after are called where one of them does not run.
+            runtimes: artifact → the runtime that runs it, where that is another one.
         """
         self._runtime, self._interface, self._directory = runtime, interface, directory.absolute()
         self._cancel, self._timeout_seconds, self._draws = cancel, timeout_seconds, draws
         self._long_seconds, self._pair_seconds = long_seconds, pair_seconds
+        self._runtimes = runtimes if runtimes is not None else {}
         self._names = dict(zip(("before", "after"), names, strict=True))
         self._called = called(interface)
         self._feeds: dict[Path, Feed | str] = {}
@@ -137,7 +140,7 @@ class Runner:
         fed = self._feed(before)
         if isinstance(fed, str):
             return fed
-        return retired(self._runtime, artifact, fed, self._cancel, self._timeout_seconds)
+        return retired(self._runtimes.get(artifact, self._runtime), artifact, fed, self._cancel, self._timeout_seconds)
 
     def _unless_long(self, most: int, fewest: int) -> Iterator[int]:
         """Count up to `most`, or only to `fewest` where that takes long."""
@@ -170,7 +173,8 @@ class Runner:
         return first
 
     def _execute(self, artifact: Path, fed: Feed, draw: int, outputs: Path) -> list[Path] | Stopped:
-        return execute(self._runtime, artifact, fed, draw, outputs, self._cancel, self._timeout_seconds)
+        runtime = self._runtimes.get(artifact, self._runtime)
+        return execute(runtime, artifact, fed, draw, outputs, self._cancel, self._timeout_seconds)
 
     def _both(
         self, before: Path, after: Path, fed: Feed, draw: int, outputs: Path
@@ -206,8 +210,9 @@ class Runner:
         with temporary_directory("report-", self._directory) as directory:
             report = directory / "report.json"
             how = ["--benchmark_format=json", f"--benchmark_min_time={_SHORTEST_SECONDS}s"]
-            argv = [self._runtime.benchmark_module, *calling(artifact, fed, 0), *how]
-            ended = started(self._runtime, argv, fed, self._cancel, self._timeout_seconds, stdout=report)
+            runtime = self._runtimes.get(artifact, self._runtime)
+            argv = [runtime.benchmark_module, *calling(artifact, fed, 0), *how]
+            ended = started(runtime, argv, fed, self._cancel, self._timeout_seconds, stdout=report)
             if isinstance(ended, Stopped):
                 return ended.why
             timed = microseconds(report.read_bytes())

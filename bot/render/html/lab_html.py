@@ -28,7 +28,8 @@ def lab_pieces(lab: Lab, templates_dir: Path | None = None) -> Iterator[str]:
         TemplateError: a template does not work.
     """
     drawings = [
-        (picture.title, json.dumps(picture.plain, ensure_ascii=True)) for picture in pictures(lab, sums(lab), list(fits(lab)))
+        (picture.title, json.dumps(picture.plain, ensure_ascii=True))
+        for picture in pictures(lab, sums(lab), list(fits(lab)))
     ]
     frame = skeleton(templates_dir, scripts=(_SCRIPT,), charts=True)
     yield from drawn(load(TEMPLATE, templates_dir), view=lab_view(lab, _ROOM), pictures=drawings, skeleton=frame)

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from bot.core.lab.experiment import FOLDED_AWAY
 from bot.core.lab.lab_sums import Fit, Sums
-from bot.core.lab.lab_values import Lab, LabCell
+from bot.core.lab.lab_values import SAME, Lab, LabCell
+from bot.core.metrics import METRIC_BY_ID
 from bot.render.lab.lab_tables import number, quality
 from bot.render.lab.lab_words import TIME, label, shared
 from bot.render.text.escape import clean, clip
@@ -50,8 +51,9 @@ def answer(lab: Lab, sums: Sums) -> Phrase:
 
 
 def _differences(lab: Lab, sums: Sums, variant: str) -> list[str]:
-    """`artifact +0.4 %`, for the first columns that changed; and the time."""
-    told = [words for column in lab.columns if (words := _difference(sums, variant, column))][:_COLUMNS]
+    """`artifact +0.4 %`, for the first columns that changed and hold still from run to run; and the time."""
+    exact = [column for column in lab.columns if column == FOLDED_AWAY or METRIC_BY_ID[column].exact]
+    told = [words for column in exact if (words := _difference(sums, variant, column))][:_COLUMNS]
     mean = sums.time(variant)
     return [*told, f"{TIME} × {mean.ratio:.2f}"] if mean and (told or round(mean.ratio, 2) != 1) else told
 
@@ -74,15 +76,18 @@ def _along(lab: Lab, model: str, target: str, fits: Sequence[Fit]) -> Phrase:
 
 
 def beyond_stack(lab: Lab, every: Sequence[Sums], names: int) -> Iterator[Phrase]:
-    """Which models need the compiler's stack limit raised, a line for each variant that has some."""
+    """Which models need the compiler's stack limit raised: a line for all variants with which the same do."""
     cells = [cell for sums in every for cell in sums.cells.values() if cell.status == "over-stack-limit"]
+    groups: dict[frozenset[tuple[str, str]], list[str]] = {}
     for variant in lab.variants:
-        mine = [cell for cell in cells if cell.variant == variant.name]
-        if mine:
-            led = phrase("With ", name(variant.name), f" {plural(len(mine), 'cell')} need the stack limit raised: ")
-            yield phrase(led, _where(mine, names), ".")
-    if cells and (free := [v.name for v in lab.variants if all(cell.variant != v.name for cell in cells) and _tried(every, v.name)]):
-        yield phrase("None needs it with ", joined(map(name, free), ", "), ".")
+        mine = frozenset((cell.model, cell.target) for cell in cells if cell.variant == variant.name)
+        if mine or (cells and _tried(every, variant.name)):
+            groups.setdefault(mine, []).append(variant.name)
+    for mine, variants in groups.items():
+        needing = [cell for cell in cells if (cell.model, cell.target) in mine and cell.variant == variants[0]]
+        count = f" {plural(len(mine), 'cell')} {'needs' if len(mine) == 1 else 'need'} the stack limit raised: "
+        told = phrase(count, _where(needing, names)) if mine else phrase(" no cell needs the stack limit raised")
+        yield phrase("With ", joined(map(name, variants), ", "), told, ".")
 
 
 def _tried(every: Sequence[Sums], variant: str) -> bool:
@@ -94,29 +99,39 @@ def _where(cells: Sequence[LabCell], names: int) -> Phrase:
     targets = sorted({cell.target for cell in cells})
     parts = []
     for target in targets:
-        models = sorted(cell.model for cell in cells if cell.target == target)
+        models = sorted({cell.model for cell in cells if cell.target == target})
         more = f" and {len(models) - names} more" if len(models) > names else ""
         parts.append(phrase(joined(map(name, models[:names]), ", "), more, " on ", name(target)))
     return joined(parts, "; ")
 
 
 def unmeasured(lab: Lab, limit: int, names: int) -> Listing[Phrase]:
-    """What was not measured, and why: a line for each variant and reason."""
+    """What was not measured, and why: a line for each reason."""
     groups: dict[tuple[str, str], list[LabCell]] = {}
     for cell in lab.cells:
         if not cell.measured:
             why = clip(clean(cell.failure or cell.status), _WHY_LIMIT)
-            groups.setdefault((cell.variant, why), []).append(cell)
-    lines = [
-        phrase(name(variant), f": {plural(len(cells), 'cell')} {cells[0].status}: {why}: ", _where(cells, names))
-        for (variant, why), cells in sorted(groups.items())
-    ]
+            groups.setdefault((cell.status, why), []).append(cell)
+    lines = [_unmeasured(status, why, cells, names) for (status, why), cells in sorted(groups.items())]
     return listing(lines[:limit], len(lines), "reason")
+
+
+def _unmeasured(status: str, why: str, cells: Sequence[LabCell], names: int) -> Phrase:
+    variants = list(dict.fromkeys(cell.variant for cell in cells))
+    led = phrase(
+        joined(map(name, variants[:names]), ", "), f" and {len(variants) - names} more" if len(variants) > names else ""
+    )
+    return phrase(led, f": {plural(len(cells), 'cell')} {status.replace('-', ' ')}: {why}: ", _where(cells, names))
 
 
 def remarks(lab: Lab, limit: int) -> Listing[Phrase]:
     """What a reader should know: chance, outputs that differ, why nothing was timed, notes of the measurements."""
-    lines = [*_chance(lab), *_differing(lab), *_untimed(lab), *(phrase(clip(clean(note), _WHY_LIMIT)) for note in lab.notes)]
+    lines = [
+        *_chance(lab),
+        *_differing(lab),
+        *_untimed(lab),
+        *(phrase(clip(clean(note), _WHY_LIMIT)) for note in lab.notes),
+    ]
     return listing(lines[:limit], len(lines), "remark")
 
 
@@ -132,11 +147,15 @@ def _differing(lab: Lab) -> Iterator[Phrase]:
 
 
 def _untimed(lab: Lab) -> Iterator[Phrase]:
-    """Why times or instructions of cells are not known: each reason once."""
+    """What was run; and why times or instructions of cells are not known: each reason once."""
     if not lab.run:
         return
-    for what, notes in (("Not timed", _reasons(cell.price_note for cell in lab.cells)),
-                        ("Not counted", _reasons(cell.instructions_note for cell in lab.cells))):  # fmt: skip
+    if compared := [cell for cell in lab.cells if cell.price or (cell.equal is not None and cell.equal_note != SAME)]:
+        equal = sum(cell.equal is True for cell in compared)
+        yield phrase(f"Outputs equal in {equal:,} of {plural(len(compared), 'cell')} that were run.")
+    untimed = _reasons(cell.price_note for cell in lab.cells if cell.price_note != SAME)
+    uncounted = _reasons(cell.instructions_note for cell in lab.cells if cell.instructions_note != SAME)
+    for what, notes in (("Not timed", untimed), ("No instructions", uncounted)):
         if notes:
             yield phrase(f"{what}: {'; '.join(notes)}.")
 
@@ -146,7 +165,9 @@ def _reasons(notes: Iterable[str]) -> list[str]:
     for note in notes:
         if text := clip(clean(note), _WHY_LIMIT):
             counts[text] = counts.get(text, 0) + 1
-    return [f"{text} ({plural(count, 'cell')})" for text, count in sorted(counts.items(), key=lambda one: (-one[1], one[0]))]
+    return [
+        f"{text} ({plural(count, 'cell')})" for text, count in sorted(counts.items(), key=lambda one: (-one[1], one[0]))
+    ]
 
 
 def _named(cells: Sequence[LabCell], most: int = 8) -> Phrase:

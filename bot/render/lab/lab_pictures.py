@@ -1,8 +1,8 @@
-"""The pictures of an experiment, as numbers: for each target sizes and times of its variants, or lines along the axis."""
+"""The pictures of an experiment, as numbers: sizes and times of each target's variants, or lines along the axis."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from bot.core.lab.lab_sums import Fit, Sums
@@ -28,13 +28,19 @@ class Picture:
     title: str
     unit: str
     labels: tuple[str, ...]
-    series: dict[str, tuple[float | None, ...]]
+    series: Mapping[str, tuple[float | None, ...]]
     is_line: bool = False
 
     @property
     def plain(self) -> dict[str, object]:
         """As a script reads it."""
-        return {"title": self.title, "unit": self.unit, "labels": self.labels, "series": self.series, "line": self.is_line}
+        return {
+            "title": self.title,
+            "unit": self.unit,
+            "labels": self.labels,
+            "series": self.series,
+            "line": self.is_line,
+        }
 
 
 def pictures(lab: Lab, every: Sequence[Sums], fits: Sequence[Fit]) -> Iterator[Picture]:

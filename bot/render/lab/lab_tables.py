@@ -46,10 +46,12 @@ def total_table(lab: Lab, sums: Sums) -> Table:
     counted = timed and any(sums.instructions(variant.name) for variant in sums.variants)
     more = [*([TIME] if timed else []), *([INSTRUCTIONS] if counted else [])]
     shown = picture_column(lab)
-    headers = ("variant", *(header(column) for column in lab.columns), *more, label(shown))
+    headers = ("variant", label(shown), *(header(column) for column in lab.columns), *more)
     largest = largest_of([sums.value(variant.name, shown) for variant in sums.variants])
     rows = [_total_row(lab, sums, variant.name, more, largest) for variant in sums.variants]
-    return Table(headers, listing(rows, len(rows), "variant"), caption=_caption(sums), about=_about(lab, sums, timed))
+    return Table(
+        headers, listing(rows, len(rows), "variant"), 2, caption=_caption(sums), about=_about(lab, sums, timed)
+    )
 
 
 def _caption(sums: Sums) -> Phrase:
@@ -73,10 +75,18 @@ def _about(lab: Lab, sums: Sums, timed: bool) -> str:
 def _total_row(lab: Lab, sums: Sums, name: str, more: Sequence[str], largest: int) -> Row:
     first = sums.variants[0].name
     cells = [_total(sums, name, first, column) for column in lab.columns]
-    means = {TIME: sums.time, INSTRUCTIONS: sums.instructions}
-    ratios = [phrase(mean_ratio(means[one](name), is_first=name == first)) for one in more]
+    ratios = [phrase(_ratio(sums, name, one)) for one in more]
     drawn = bar(sums.value(name, picture_column(lab)), largest)
-    return (name_cell(clip(name, NAME_LIMIT)), *cells, *ratios, phrase(code(drawn)) if drawn else phrase(ABSENT))
+    return (name_cell(clip(name, NAME_LIMIT)), phrase(code(drawn)) if drawn else phrase(ABSENT), *cells, *ratios)
+
+
+def _ratio(sums: Sums, name: str, what: str) -> str:
+    """The mean over all models; of one alone with its interval."""
+    cell = sums.cells.get((sums.models[0], name)) if len(sums.models) == 1 else None
+    if what == TIME and cell is not None and cell.price is not None:
+        return priced(cell.price)
+    mean = sums.time(name) if what == TIME else sums.instructions(name)
+    return mean_ratio(mean, is_first=name == sums.variants[0].name)
 
 
 def _total(sums: Sums, name: str, first: str, column: str) -> Phrase:
@@ -104,7 +114,11 @@ def _model_row(lab: Lab, sums: Sums, model: str, variant: str, more: Sequence[st
     first = sums.cells.get((model, sums.variants[0].name))
     names = (name_cell(clip(model, NAME_LIMIT)), name_cell(clip(variant, NAME_LIMIT)))
     if not cell.measured:
-        return (*names, phrase(strong(cell.status.replace("-", " "))), *[phrase(ABSENT)] * (len(lab.columns) + len(more) - 1))
+        return (
+            *names,
+            phrase(strong(cell.status.replace("-", " "))),
+            *[phrase(ABSENT)] * (len(lab.columns) + len(more) - 1),
+        )
     values = [_value(cell, first, column, is_first) for column in lab.columns]
     told = {TIME: _time(sums, cell, is_first), INSTRUCTIONS: amount(cell.instructions, "count")}
     told["outputs"] = ABSENT if is_first else _EQUAL[cell.equal]
@@ -120,17 +134,19 @@ def _value(cell: LabCell, first: LabCell | None, column: str, is_first: bool) ->
 
 def _time(sums: Sums, cell: LabCell, is_first: bool) -> str:
     if is_first:
-        return "1"
+        return "× 1"
     if cell.price is not None:
         return priced(cell.price)
-    return UNKNOWN if sums.time_ratio(cell) is None else "1 (same artifact)"
+    return UNKNOWN if sums.time_ratio(cell) is None else "× 1 (same artifact)"
 
 
 def fit_table(lab: Lab, fits: Sequence[Fit], limit: int) -> Table:
     """A line of its own for each model, target and column."""
     headers = ("model", "target", "column", f"for each {lab.axis}", f"at 0 {lab.axis}s", "fit")
     rows = [_fit_row(fit) for fit in fits[:limit]]
-    return Table(headers, listing(rows, len(fits), "line"), numbers_from=3, caption=phrase("Lines fitted by least squares"))
+    return Table(
+        headers, listing(rows, len(fits), "line"), numbers_from=3, caption=phrase("Lines fitted by least squares")
+    )
 
 
 def _fit_row(fit: Fit) -> Row:
@@ -162,6 +178,9 @@ def tables(lab: Lab, every: Sequence[Sums], limit: int) -> tuple[list[Table], li
     if lab.axis:
         return each, []
     totals = [total_table(lab, sums) for sums in every if sums.models]
-    wide = [table for table, sums in zip(each, every, strict=True) if len({model for model, _ in sums.cells}) > 1 or not sums.models]
+    wide = [
+        table
+        for table, sums in zip(each, every, strict=True)
+        if len({model for model, _ in sums.cells}) > 1 or not sums.models
+    ]
     return totals, wide
-

@@ -7,11 +7,12 @@ from pathlib import Path
 
 from bot.core.lab.lab_sums import fits as fitted
 from bot.core.lab.lab_sums import sums
-from bot.core.lab.lab_values import Lab
+from bot.core.lab.lab_values import Lab, LabVariant
 from bot.render.lab.lab_answers import answers, beyond_stack, name, remarks, unmeasured
 from bot.render.lab.lab_tables import fit_table, tables
 from bot.render.text.environment import draw, load
 from bot.render.text.escape import clean, clip, md_text
+from bot.render.text.filters import plural
 from bot.render.text.phrase import Phrase, code, joined, phrase, strong
 from bot.render.text.selection import Listing, first
 from bot.render.text.text_tables import Table
@@ -81,21 +82,37 @@ def lab_view(lab: Lab, room: LabRoom) -> LabView:
 def _variants(lab: Lab) -> list[Phrase]:
     """What each variant is."""
     several = len({variant.compiler for variant in lab.variants}) > 1
+    return [phrase(name(variant.name), ": ", joined(_parts(lab, variant, several), "; ")) for variant in lab.variants]
+
+
+def _parts(lab: Lab, variant: LabVariant, several: bool) -> list[Phrase]:
+    """What makes it another one than the others."""
     told = []
-    for variant in lab.variants:
-        flags = phrase(" ", code(clip(" ".join(variant.flags), _TEXT_LIMIT))) if variant.flags else ()
-        compiler = variant.compiler
-        by = phrase(" IREE ", code(clip(clean(compiler.version), _TEXT_LIMIT))) if several and compiler else ()
-        place = f" {variant.at} {lab.axis}{'s' if variant.at != 1 else ''}" if variant.at is not None else ""
-        told.append(phrase(name(variant.name), ":" if flags or by or place else "", place, by, flags))
-    return told
+    if variant.at is not None:
+        told.append(phrase(plural(variant.at, lab.axis)))
+    if several and variant.compiler:
+        told.append(phrase("IREE ", _code(variant.compiler.version)))
+    if variant.flags:
+        told.append(_code(" ".join(variant.flags)))
+    for target, flags in sorted(variant.targets.items()):
+        told.append(phrase("on ", _code(target), " ", _code(" ".join(flags)) if flags else ""))
+    if variant.shapes:
+        told.append(phrase(f"dynamic dimensions: {clean(variant.shapes)}"))
+    if variant.folded:
+        told.append(phrase("folded as fold does it"))
+    told += [phrase(name(row), " is ", _code(file)) for row, file in sorted(variant.files.items())]
+    return told or [phrase("as the configuration has it")]
+
+
+def _code(text: str) -> Phrase:
+    return phrase(code(clip(clean(text), _TEXT_LIMIT)))
 
 
 def _made(lab: Lab) -> Phrase:
     versions = dict.fromkeys(variant.compiler.version for variant in lab.variants if variant.compiler)
-    compilers = joined((phrase(code(clip(clean(version), _TEXT_LIMIT))) for version in versions), ", ")
-    flags = phrase(", flags ", code(clip(" ".join(lab.flags), _TEXT_LIMIT))) if lab.flags else ()
-    ran = phrase(" Run on ", code(clip(clean(lab.machine), _TEXT_LIMIT)), ".") if lab.machine else ()
+    compilers = joined(map(_code, versions), ", ")
+    flags = phrase(", flags ", _code(" ".join(lab.flags))) if lab.flags else ()
+    ran = phrase(" Run on ", _code(lab.machine), ".") if lab.machine else ()
     return phrase("IREE ", compilers, flags, ".", ran)
 
 

@@ -40,15 +40,15 @@ def shared(share: float | None) -> str:
 
 
 def mean_ratio(mean: Mean | None, *, is_first: bool) -> str:
-    """A ratio over several models: `0.98`; 1 for what it is a ratio to."""
+    """A ratio over several models: `× 0.98`; `× 1` for what it is a ratio to."""
     if is_first:
-        return "1"
-    return UNKNOWN if mean is None else f"{mean.ratio:.2f}"
+        return "× 1"
+    return UNKNOWN if mean is None else f"× {mean.ratio:.2f}"
 
 
 def priced(price: Price) -> str:
-    """A ratio with its interval: `0.98 [0.97, 1.01]`."""
-    return f"{price.ratio:.2f} [{price.low:.2f}, {price.high:.2f}]"
+    """A ratio with its interval: `× 0.98 [0.97, 1.01]`."""
+    return f"× {price.ratio:.2f} [{price.low:.2f}, {price.high:.2f}]"
 
 
 def bar(value: float | None, largest: float, width: int = BAR_WIDTH) -> str:

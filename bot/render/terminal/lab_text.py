@@ -44,10 +44,7 @@ def _table(table: Table, width: int) -> _Parts:
     if not table:
         return
     kept = _columns(table, width)
-    is_drawn = table.numbers_from == 1
     drawn = table_of(clean(plain(table.caption)), *(table.headers[at] for at in kept), numbers_from=table.numbers_from)
-    if is_drawn:
-        drawn.columns[-1].justify = "left"
     for column in drawn.columns:
         column.no_wrap = True
     for row in table.rows:
