@@ -8,17 +8,17 @@ function labChart(picture) {
   const names = Object.keys(picture.series);
   const datasets = names.map((name, index) => {
     const fill = colour(`--series-${(index % SERIES) + 1}`);
-    return { label: name, data: picture.series[name], backgroundColor: fill, borderColor: fill, spanGaps: true };
+    const points = picture.series[name].map((y, at) => (picture.line ? { x: Number(picture.labels[at]), y } : y));
+    return { label: name, data: points, backgroundColor: fill, borderColor: fill, spanGaps: true };
   });
-  const title = (text) => ({ display: true, text });
-  const values = { beginAtZero: true, title: title(picture.unit) };
+  const values = { beginAtZero: true, title: { display: true, text: picture.unit } };
   return {
     type: picture.line ? "line" : "bar",
     data: { labels: picture.labels, datasets },
     options: {
       indexAxis: picture.line ? "x" : "y",
-      scales: picture.line ? { y: values } : { x: values },
-      plugins: { legend: { display: picture.line }, title: title(picture.title), treemap: false },
+      scales: picture.line ? { x: { type: "linear", beginAtZero: true }, y: values } : { x: values },
+      plugins: { legend: { display: picture.line } },
     },
   };
 }

@@ -24,7 +24,7 @@ README = ROOT / "README.md"
 DOCS = ROOT / "docs"
 ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
 QUESTIONS = (
-    *("alternatives", "comment", "configuration", "evidence", "fold", "forks", "github", "metrics", "speed", "why"),
+    *("alternatives", "comment", "configuration", "evidence", "fold", "forks", "github", "lab", "metrics", "speed", "why"),
 )
 README_LINES = 150
 ALL_PAGES = pytest.mark.parametrize("page", PAGES, ids=name_of)

@@ -36,7 +36,7 @@ def answers(lab: Lab, every: Sequence[Sums], fits: Sequence[Fit]) -> list[Phrase
 def answer(lab: Lab, sums: Sums) -> Phrase:
     """How each variant differs from the first on one target, over all models together."""
     others = [variant.name for variant in sums.variants[1:]]
-    told = {variant: _differences(lab, sums, variant) for variant in others}
+    told = {variant: differences(lab, sums, variant) for variant in others}
     known = [variant for variant in others if sums.value(variant, "artifact_bytes") is not None]
     moved = [variant for variant in others if told[variant]]
     still = [variant for variant in known if not told[variant]]
@@ -50,7 +50,7 @@ def answer(lab: Lab, sums: Sums) -> Phrase:
     return phrase(led, joined(parts, "; ") or phrase("no other variant was measured"), ".")
 
 
-def _differences(lab: Lab, sums: Sums, variant: str) -> list[str]:
+def differences(lab: Lab, sums: Sums, variant: str) -> list[str]:
     """`artifact +0.4 %`, for the first columns that changed and hold still from run to run; and the time."""
     exact = [column for column in lab.columns if column == FOLDED_AWAY or METRIC_BY_ID[column].exact]
     told = [words for column in exact if (words := _difference(sums, variant, column))][:_COLUMNS]

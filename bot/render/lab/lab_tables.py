@@ -68,7 +68,10 @@ def _about(lab: Lab, sums: Sums, timed: bool) -> str:
         said.append(f"Of {', '.join(largest)} the largest of all models.")
     if timed:
         count = max((mean.models for variant in sums.variants if (mean := sums.time(variant.name))), default=0)
-        said.append(f"CPU time: against the first row, geometric mean over {plural(count, 'model')}.")
+        mean = f", geometric mean over {plural(count, 'model')}" if len(sums.models) > 1 else ""
+        said.append(f"CPU time: against the first row{mean}.")
+    if varying := [label(column) for column in lab.columns if column != FOLDED_AWAY and not METRIC_BY_ID[column].exact]:
+        said.append(f"What varies from run to run: {', '.join(varying)}.")
     return " ".join(said)
 
 
