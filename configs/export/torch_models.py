@@ -193,6 +193,8 @@ RECIPES = {
     "bert_l1_f32_s128": Recipe(partial(bert, 1), Encoder, (ids(), ids())),
     "bert_l2_f32_s128": Recipe(partial(bert, 2), Encoder, (ids(), ids())),
     "bert_l4_f32_s128": Recipe(bert, Encoder, (ids(), ids())),
+    "bert_l8_f32_s128": Recipe(partial(bert, 8), Encoder, (ids(), ids())),
+    "bert_l16_f32_s128": Recipe(partial(bert, 16), Encoder, (ids(), ids())),
     "bert_l4_f32_dyn": Recipe(bert, Encoder, (ids(), ids()), dynamic=("input_ids", "attention_mask")),
     "gpt2_f32_dyn": Recipe(gpt2, Decoder, (ids(),), dynamic=("input_ids",)),
     "tinyllama_l4_f32_dyn": Recipe(tinyllama, Decoder, (ids(),), dynamic=("input_ids",)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+from collections import Counter
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -16,6 +17,7 @@ CONFIGS = ROOT / "configs"
 MODELS = CONFIGS / "models"
 EXPORT = CONFIGS / "export"
 FILES = sorted(MODELS.glob("*.mlir"))
+DEEP_FILES = sorted((MODELS / "depths").glob("*"))
 REQUIREMENTS = sorted(EXPORT.glob("requirements-*.txt"))
 MANIFEST: dict[str, Any] = yaml.safe_load((MODELS / "suite.yml").read_text(encoding="utf-8"))
 ENTRIES: dict[str, dict[str, Any]] = MANIFEST["models"]
@@ -31,7 +33,7 @@ LONGEST_HEX_CHARACTERS = 16 * 1024
 ABSOLUTE_PATH = re.compile(r'"(?:/|[A-Za-z]:\\)[^"]*":\d+')
 MACHINE_FOLDER = re.compile(r'/(?:home|root|usr|tmp|opt|mnt|Users|site-packages|dist-packages)/[^"]*":\d+')
 
-each_file = pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+each_file = pytest.mark.parametrize("path", [*FILES, *DEEP_FILES], ids=lambda path: path.stem)
 each_entry = pytest.mark.parametrize("name", sorted(ENTRIES))
 
 
@@ -120,7 +122,26 @@ def test_pairs_name_models_and_differ_in_what_they_say() -> None:
 
 
 def test_the_manifest_has_no_other_parts() -> None:
-    assert set(MANIFEST) == {"schema", "made_with", "models", "pairs"}
+    assert set(MANIFEST) == {"schema", "made_with", "models", "pairs", "depths"}
+
+
+def test_depths_are_one_model_with_more_and_more_layers() -> None:
+    depths = {entry["layers"]: entry["model"] for entry in MANIFEST["depths"]}
+    assert list(depths) == [1, 2, 4, 8, 16]
+    assert sorted(MODELS / f"{name}.mlir" for name in depths.values()) == sorted(
+        {*DEEP_FILES, MODELS / f"{depths[4]}.mlir"}
+    )
+    texts = {layers: text_of(name) for layers, name in depths.items()}
+    script = (EXPORT / "torch_models.py").read_text(encoding="utf-8")
+    for layers, name in depths.items():
+        assert f'"{Path(name).name}"' in script
+        assert set(re.findall(r"encoder\.layer\.(\d+)\.", texts[layers])) == {str(layer) for layer in range(layers)}
+    added = {layers: Counter(re.findall(r"torch\.(?:aten|prims)\.[\w.]+", text)) for layers, text in texts.items()}
+    each = added[2] - added[1]
+    assert each and all(
+        added[layers] == added[1] + Counter({name: count * (layers - 1) for name, count in each.items()})
+        for layers in depths
+    )
 
 
 def main_signature(name: str) -> str:

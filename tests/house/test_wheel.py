@@ -60,7 +60,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def needed() -> Iterator[str]:
-    """What has to be in it: all modules and templates; of configs all that is not for tests or for making models."""
+    """What has to be in it: all modules and templates; of configs all that is not for making models."""
     yield from (path.relative_to(ROOT).as_posix() for path in (ROOT / "bot").rglob("*.py"))
     for folder in ("configs", "templates"):
         for path in (ROOT / folder).rglob("*"):

@@ -20,8 +20,8 @@ STARTS = ("bot.measurement.cell", "bot.compiler.compiling", "bot.compiler.diagno
 FOLLOWED = ("bot.insight",)
 """Of what the modules above import, these rooms decide too what a cell says; `bot.readers` does as a whole."""
 
-WRITING = ("bot.readers.fold_worker",)
-"""What it makes of a program is another program, and has cells of its own."""
+WRITING = ("bot.readers.fold_worker", "bot.readers.shape_worker")
+"""What they make of a program is another program, and has cells of its own."""
 
 
 def module_of(wanted: str) -> str:

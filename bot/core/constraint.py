@@ -1,0 +1,65 @@
+"""What is said of the dynamic dimensions of a model's inputs: nothing, one size, a range, or multiples within one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import msgspec
+
+from bot.core.codec.json_text import converted
+from bot.core.record import Record
+
+Size = Annotated[int, msgspec.Meta(ge=1, le=(1 << 31) - 1)]
+"""Of a dimension; what `torch.export` and the shapes of every backend take."""
+
+
+class Dynamic(Record, frozen=True, tag_field="kind", tag="dynamic"):
+    """The model as it is."""
+
+
+class Static(Record, frozen=True, tag_field="kind", tag="static"):
+    """One size, which becomes part of the program."""
+
+    size: Size
+
+
+class Range(Record, frozen=True, tag_field="kind", tag="range"):
+    """Sizes from `min` to `max`, both included."""
+
+    min: Size
+    max: Size
+
+    def __post_init__(self) -> None:
+        """Raise ValueError where there is no such size."""
+        if self.min > self.max:
+            raise ValueError(f"min {self.min} is above max {self.max}")
+
+
+class Divisible(Record, frozen=True, tag_field="kind", tag="divisible"):
+    """Multiples of `by` from `min` to `max`, which are such themselves."""
+
+    by: Size
+    min: Size
+    max: Size
+
+    def __post_init__(self) -> None:
+        """Raise ValueError where one of them is none."""
+        if self.min > self.max:
+            raise ValueError(f"min {self.min} is above max {self.max}")
+        for name, value in (("min", self.min), ("max", self.max)):
+            if value % self.by:
+                raise ValueError(f"{name} {value} is no multiple of {self.by}")
+
+
+Constraint = Dynamic | Static | Range | Divisible
+"""As JSON an object with its `kind`: `{"kind": "range", "min": 16, "max": 512}`."""
+
+
+class _Said(Record, frozen=True):
+    constraint: Constraint
+
+
+def constraint_of(plain: Mapping[str, Any], where: str) -> Constraint:
+    """The constraint that was written; raises InputError, in one line with the field, for what is none."""
+    return converted({"constraint": plain}, _Said, where).constraint
