@@ -106,7 +106,7 @@ fold-table: $(VENV)/.installed ## docs/fold.md's and README's tables of folding 
 	$(FOLD) --target llvm-cpu-x86_64 --out $(OUT)/fold-run
 	PYTHONPATH=tests/support:. $(BIN)/python -m fold_page $(OUT)/fold-all/fold.json $(OUT)/fold-run/fold.json
 
-LABS ?= aggressive-fusion opt-level llvm-size-passes dedup size-against-time depth target-cpu
+LABS ?= aggressive-fusion opt-level llvm-size-passes dedup dynamic-shapes size-against-time depth target-cpu
 
 lab-tables: $(VENV)/.installed ## docs/lab.md's tables anew, hours (LABS=depth: that experiment)
 	@for name in $(LABS); do $(BIN)/code-size-bot lab $$name --compiler 3.13.0 --config $(CONFIG_full) --out $(OUT)/lab-$$name || exit 1; done

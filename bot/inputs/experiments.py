@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from bot.core.codec.kinds import mistaken
+from bot.core.constraint import Constraint, constraint_of
 from bot.core.lab.experiment import FOLDED_AWAY, Experiment, Variant
 from bot.core.metrics import METRIC_IDS
 from bot.core.selecting import near_or_known
-from bot.errors import ConfigError, UsageError
+from bot.errors import ConfigError, InputError, UsageError
 from bot.inputs.config import MODEL_SUFFIXES, configs_dir, load_schema
 from bot.inputs.targets import parse_targets
 from bot.inputs.yaml.schema_errors import check_shape
@@ -87,19 +88,26 @@ def _variant(name: str, file: YamlFile) -> Variant:
         files={
             row: _file(file, ("variants", name, "models", row), text) for row, text in plain.get("models", {}).items()
         },
-        shapes=plain.get("shapes"),
+        shapes=_shapes(file, name, plain["shapes"]) if "shapes" in plain else None,
         folded=plain.get("folded", False),
         targets=None if targets is None else {glob: tuple(flags) for glob, flags in targets.items()},
         at=plain.get("at"),
     )
 
 
-def _file(file: YamlFile, at: tuple[str, ...], text: str) -> Path:
+def _shapes(file: YamlFile, name: str, plain: Mapping[str, Any]) -> Constraint:
+    try:
+        return constraint_of(plain, "shapes")
+    except InputError as error:
+        raise file.error(("variants", name, "shapes"), error.what) from None
+
+
+def _file(file: YamlFile, at: tuple[str, ...], text: str) -> str:
     path = file.path.parent / text
     if not text.endswith(MODEL_SUFFIXES) or not path.is_file():
         what = f"{text!r} is no model ({', '.join(MODEL_SUFFIXES)}) in {file.path.parent}"
         raise file.error(at, what, "the path is relative to this file")
-    return path
+    return str(path)
 
 
 def _require_alike(file: YamlFile, variants: tuple[Variant, ...]) -> None:

@@ -1,4 +1,4 @@
-"""`lab` from the command line, with a compiler that is a fake: what is asked of it, what is written, said and refused."""
+"""`lab` from the command line, with a fake for a compiler: what is asked, written, said and refused."""
 
 from __future__ import annotations
 
@@ -118,7 +118,10 @@ def test_the_printed_command_gives_the_very_bytes(here: Path, asked: Asked) -> N
 def test_what_is_known_is_not_compiled_again_and_gives_the_same_files(here: Path, asked: Asked) -> None:
     fake = compiler(here)
     assert asked("flags")[0] == 0
-    before, files = fake.compiles, {name: (here / "out" / name).read_bytes() for name in ("lab.json", "lab.md", "lab.html")}
+    before, files = (
+        fake.compiles,
+        {name: (here / "out" / name).read_bytes() for name in ("lab.json", "lab.md", "lab.html")},
+    )
     assert asked("flags")[0] == 0
     assert fake.compiles == before
     assert {name: (here / "out" / name).read_bytes() for name in files} == files
@@ -179,6 +182,7 @@ def test_an_unknown_experiment_has_near_ones(asked: Asked) -> None:
     assert code == 2 and err[-1] == "code-size-bot: EXPERIMENT: no experiment is called 'flagz' (did you mean 'flags'?)"
 
 
-def test_without_a_compiler_it_says_how_to_name_one(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.usefixtures("here")
+def test_without_a_compiler_it_says_how_to_name_one(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["lab", "flags", "--config", "c.yml", "--experiments", "e.yml", "--out", "out"]) == 2
     assert "no compiler is named (give --compiler SPEC" in capsys.readouterr().err

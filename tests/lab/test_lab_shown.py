@@ -1,10 +1,11 @@
-"""What an experiment gave, as Markdown, on a terminal and as values of pictures: exact, told with its reasons, harmless."""
+"""What an experiment gave, as Markdown, on a terminal and as values of pictures: exact, told with its reasons."""
 
 from __future__ import annotations
 
 import io
 import re
 from pathlib import Path
+from typing import Any
 
 import lab_factory as make
 import pytest
@@ -50,11 +51,14 @@ def test_the_answer_leads_with_what_changed_and_what_did_not() -> None:
 
 def test_a_line_tells_its_slope_and_how_well_it_fits() -> None:
     text = render_lab(make.along())
-    assert "`net` on `vmvx`, for each layer: 100 B artifact (exact), 0 executables (exact), 10.7 B stack frame (off by" in text
+    assert (
+        "`net` on `vmvx`, for each layer: 100 B artifact (exact), 0 executables (exact), 10.7 B stack frame (off by"
+        in text
+    )
 
 
 def test_what_needs_more_stack_is_named_with_the_variants_that_need_it() -> None:
-    over = {"status": "over-stack-limit", "failure": "Got 36864 bytes"}
+    over: dict[str, Any] = {"status": "over-stack-limit", "failure": "Got 36864 bytes"}
     cells = [make.cell("m1", "vmvx", "a"), make.cell("m2", "vmvx", "a", **over)]
     cells += [make.cell(model, "vmvx", "b", **over) for model in ("m1", "m2")]
     text = render_lab(make.lab(*cells))
@@ -66,14 +70,20 @@ def test_what_needs_more_stack_is_named_with_the_variants_that_need_it() -> None
 
 def test_what_was_not_measured_has_its_reason_once_for_all_that_share_it() -> None:
     why = "IREE 3.13.0 does not know the option --nonsense"
-    cells = [make.cell("m1", "vmvx", "a"), *(make.failed("m1", "vmvx", name, why, "unsupported") for name in ("b", "c"))]
+    cells = [
+        make.cell("m1", "vmvx", "a"),
+        *(make.failed("m1", "vmvx", name, why, "unsupported") for name in ("b", "c")),
+    ]
     for text in (render_lab(make.lab(*cells, names=("a", "b", "c"))), printed(make.lab(*cells, names=("a", "b", "c")))):
         plain = words(text.replace("`", "").replace("\\", ""))
         assert f"b, c: 2 cells unsupported: {why}: m1 on vmvx" in plain
 
 
 def test_chance_and_other_outputs_are_told() -> None:
-    cells = [make.cell("m", "vmvx", "a", varies=True), make.cell("m", "vmvx", "b", equal=False, equal_note="output 0 differs")]
+    cells = [
+        make.cell("m", "vmvx", "a", varies=True),
+        make.cell("m", "vmvx", "b", equal=False, equal_note="output 0 differs"),
+    ]
     text = render_lab(make.lab(*cells, run=True))
     assert "may be chance: `m` on `vmvx` with `a`" in text
     assert "**⚠️ Outputs differ** from those of the first variant: `m` on `vmvx` with `b`" in text
@@ -98,7 +108,15 @@ def test_pictures_have_the_numbers_of_the_tables() -> None:
 
 @pytest.mark.parametrize(
     ("value", "largest", "width", "drawn"),
-    [(8, 8, 4, "████"), (4, 8, 4, "██"), (5, 64, 8, "▋"), (1, 1_000_000, 4, "▏"), (0, 8, 4, ""), (None, 8, 4, ""), (1, 0, 4, "")],
+    [
+        (8, 8, 4, "████"),
+        (4, 8, 4, "██"),
+        (5, 64, 8, "▋"),
+        (1, 1_000_000, 4, "▏"),
+        (0, 8, 4, ""),
+        (None, 8, 4, ""),
+        (1, 0, 4, ""),
+    ],
 )
 def test_a_bar_is_as_long_as_its_share(value: int | None, largest: int, width: int, drawn: str) -> None:
     assert bar(value, largest, width) == drawn
@@ -126,7 +144,9 @@ def test_a_large_result_stays_within_its_limit_and_says_what_it_leaves_out() -> 
 
 def test_nothing_that_came_from_elsewhere_does_any_harm() -> None:
     assert_harmless(render_lab(make.many()))
-    hostile = make.lab(*(make.cell(text, "vmvx", name, varies=True, equal=False) for text in make.WRITABLE for name in "ab"), run=True)
+    hostile = make.lab(
+        *(make.cell(text, "vmvx", name, varies=True, equal=False) for text in make.WRITABLE for name in "ab"), run=True
+    )
     assert_harmless(render_lab(hostile))
 
 

@@ -33,7 +33,11 @@ def test_sums_are_over_the_models_that_every_variant_measured() -> None:
 
 def test_a_variant_that_measured_nothing_takes_no_model_from_the_others() -> None:
     (found,) = sums(make.lab(make.cell("m", "vmvx", "a"), make.failed("m", "vmvx", "b", status="unsupported")))
-    assert found.models == ("m",) and found.value("b", "artifact_bytes") is None and found.change("b", "executables") is None
+    assert (
+        found.models == ("m",)
+        and found.value("b", "artifact_bytes") is None
+        and found.change("b", "executables") is None
+    )
 
 
 def test_of_a_largest_value_the_largest_is_told_and_what_is_not_known_is_in_no_sum() -> None:
@@ -46,7 +50,11 @@ def test_of_a_largest_value_the_largest_is_told_and_what_is_not_known_is_in_no_s
 
 
 def test_a_target_has_the_variants_that_are_for_it_and_the_first_of_them_is_the_reference() -> None:
-    cells = [make.cell("m", "cuda", "a"), make.cell("m", "vmvx", "b"), make.cell("m", "vmvx", "c", {"artifact_bytes": 2000})]
+    cells = [
+        make.cell("m", "cuda", "a"),
+        make.cell("m", "vmvx", "b"),
+        make.cell("m", "vmvx", "c", {"artifact_bytes": 2000}),
+    ]
     cuda, vmvx = sums(make.lab(*cells, names=("a", "b", "c")))
     assert [variant.name for variant in cuda.variants] == ["a"]
     assert [variant.name for variant in vmvx.variants] == ["b", "c"] and vmvx.change("c", "artifact_bytes") == 1.0

@@ -1,4 +1,4 @@
-"""bot.measurement.running.retiring: counts of instructions, from what `perf` says; and the reason where there are none."""
+"""bot.measurement.running.retiring: counts of instructions, from what `perf` says; or why there are none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Made-up results of the lab for the tests of sums and of how they are shown: deterministic, in the shape of real ones."""
+"""Made-up results of the lab for the tests of sums and of how they are shown: deterministic."""
 
 from __future__ import annotations
 
@@ -16,9 +16,16 @@ WRITABLE = tuple(text for text in HOSTILE if text and text == text.encode("utf-8
 COUNTS: Metrics = {"artifact_bytes": 1000, "executables": 10, "dispatch_regions": 40, "stack_max_bytes": 64}
 
 
-def cell(model: str, target: str, variant: str, values: Mapping[str, int | None] | None = None, **fields: object) -> LabCell:
+def cell(
+    model: str, target: str, variant: str, values: Mapping[str, int | None] | None = None, **fields: object
+) -> LabCell:
     """A measured cell; `values` in place of COUNTS."""
-    told = {"status": "ok", "metrics": {**COUNTS, **(values or {})}, "command": f"iree-compile - -o {model}.vmfb", **fields}
+    told = {
+        "status": "ok",
+        "metrics": {**COUNTS, **(values or {})},
+        "command": f"iree-compile - -o {model}.vmfb",
+        **fields,
+    }
     return LabCell(model, target, variant, **told)  # type: ignore[arg-type]
 
 
@@ -65,9 +72,20 @@ def timed() -> Lab:
         cells.append(cell(model, "llvm-cpu-x86_64", "a", artifact_digest="d", instructions=1000))
         smaller = {"artifact_bytes": 900, "executables": 9}
         cells.append(
-            cell(model, "llvm-cpu-x86_64", "b", smaller, equal=True, equal_note="on 3 random inputs", price=price(1.25), instructions=1500)
+            cell(
+                model,
+                "llvm-cpu-x86_64",
+                "b",
+                smaller,
+                equal=True,
+                equal_note="on 3 random inputs",
+                price=price(1.25),
+                instructions=1500,
+            )
         )
-        cells.append(cell(model, "llvm-cpu-x86_64", "c", artifact_digest="d", equal=True, equal_note=SAME, price_note=SAME))
+        cells.append(
+            cell(model, "llvm-cpu-x86_64", "c", artifact_digest="d", equal=True, equal_note=SAME, price_note=SAME)
+        )
     return lab(*cells, names=("a", "b", "c"), run=True, machine="a processor")
 
 

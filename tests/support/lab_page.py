@@ -79,7 +79,9 @@ def _against(lab: Lab, shown: Sums) -> str:
     words = [f"`{name}` {', '.join(_few(told[name]))}" for name in moved[:MOST_VARIANTS]]
     still = len(others) - len(moved)
     rest = len(moved) - len(words)
-    more = [f"{rest} more differ"] * bool(rest) + [f"nothing changes with {still} more" if words else "nothing changes"] * bool(still)
+    more = [f"{rest} more differ"] * bool(rest) + [
+        f"nothing changes with {still} more" if words else "nothing changes"
+    ] * bool(still)
     return f"{plural(len(shown.models), 'model')}, against `{shown.variants[0].name}`: {'; '.join([*words, *more])}"
 
 

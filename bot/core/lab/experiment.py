@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
+from bot.core.constraint import Constraint
 from bot.core.values.planned import Target
 
-SHAPES = ("dynamic", "range", "divisible")
-"""What a variant may make of a model's dynamic dimensions, from what says nothing of them to what says most."""
 FOLDED_AWAY = "folded_away"
 """A column that is no metric: the share of the dispatch regions that no executable is left of."""
 
@@ -21,8 +19,8 @@ class Variant:
     Attributes:
         flags: of its cells, behind all others.
         compiler: its SPEC; None for the experiment's own.
-        files: row → the model that stands there; empty where the models are the experiment's.
-        shapes: one of SHAPES, what the dynamic dimensions of its models are made; None where they stay.
+        files: row → the path of the model that stands there; empty where the models are the experiment's.
+        shapes: what is said of the dynamic dimensions of its models; None where nothing is.
         folded: True where its executables are folded as `fold` does it.
         targets: glob of targets → flags of theirs; None for all targets, without flags of their own.
         at: where it stands on the experiment's axis; None without one.
@@ -31,8 +29,8 @@ class Variant:
     name: str
     flags: tuple[str, ...] = ()
     compiler: str | None = None
-    files: Mapping[str, Path] = field(default_factory=dict)
-    shapes: str | None = None
+    files: Mapping[str, str] = field(default_factory=dict)
+    shapes: Constraint | None = None
     folded: bool = False
     targets: Mapping[str, tuple[str, ...]] | None = None
     at: int | None = None

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from bot.core.constraint import Constraint
 from bot.core.folds.fold_values import Price
 from bot.core.record import Amount, Count, Name, Record, always
 from bot.core.values.snapshot import MEASURED, CompilerInfo, Metrics, Status
@@ -23,7 +24,7 @@ class LabVariant(Record, frozen=True, omit_defaults=True):
         flags: those that it adds to all cells.
         targets: glob of the only targets that have it → flags that it adds there.
         files: row → its model's file, as commands name it; empty where the rows are models of their own.
-        shapes: what the dynamic dimensions of its models are made; empty where they stay.
+        shapes: what is said of the dynamic dimensions of its models; None where nothing is.
         at: its place on the experiment's axis.
         reason: why none of its cells is measured; empty where they were tried.
     """
@@ -33,7 +34,7 @@ class LabVariant(Record, frozen=True, omit_defaults=True):
     flags: tuple[str, ...] = always(())
     targets: Mapping[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     files: Mapping[str, str] = msgspec.field(default_factory=dict)
-    shapes: str = ""
+    shapes: Constraint | None = None
     folded: bool = False
     at: Amount | None = None
     reason: str = ""
@@ -52,7 +53,7 @@ class LabCell(Record, frozen=True, omit_defaults=True):
         equal_note: on what inputs, or why they were not.
         price: CPU time of the first variant's artifact (before) and of its own (after); None with `price_note`.
         instructions: user-mode instructions of one run; None with `instructions_note`.
-        module: the folded program, relative to the directory of `lab.json`; empty for all others.
+        module: the folded program, or the constrained model, relative to the directory of `lab.json`; else empty.
     """
 
     model: Name

@@ -14,8 +14,8 @@ from bot.core.values.snapshot import Snapshot
 from bot.errors import NoVerdict
 from bot.inputs.config import Config
 from bot.measurement.folds.auditing import audited
+from bot.measurement.lab.lab_told import cell_told, folded_told, unsupported, variant_told
 from bot.measurement.lab.planning import Asked, VariantPlan, asked, planned_variant
-from bot.measurement.lab.telling import cell_told, folded_told, unsupported, variant_told
 from bot.measurement.lab.timing import timed
 from bot.measurement.prepare import Request, Show, repository_at, workshop
 from bot.measurement.recheck import recheck
@@ -40,7 +40,9 @@ def experimented(experiment: Experiment, request: Request, config: Config, show:
     ready = [plan for plan in plans if plan.cells and not plan.reason]
     cells = [cell for plan in plans if plan.reason for cell in unsupported(plan)]
     found = _measured([plan for plan in ready if not plan.variant.folded], about, show, cancel)
-    cells += [cell_told(name, cell) for name, side in found.items() for cell in side.cells]
+    for plan in ready:
+        if plan.variant.name in found:
+            cells += _told(plan, found[plan.variant.name])
     for plan in ready:
         if plan.variant.folded:
             cells += _folded(plan, plans[0], about, show, cancel)
@@ -48,6 +50,11 @@ def experimented(experiment: Experiment, request: Request, config: Config, show:
     if experiment.run:
         cells, machine = timed(ready, cells, request, config, show, cancel)
     return _lab(about, plans, cells, machine, _notes(plans, found))
+
+
+def _told(plan: VariantPlan, side: Snapshot) -> list[LabCell]:
+    made = {cell.key: cell.model.shown for cell in plan.cells} if plan.variant.shapes is not None else {}
+    return [cell_told(plan.variant.name, cell, made.get(cell.key, "")) for cell in side.cells]
 
 
 def require_measured(made: Lab, out: Path) -> None:

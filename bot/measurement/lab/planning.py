@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from pathlib import Path
 
 from bot.compiler.repository import Repository
 from bot.compiler.tools.probe import in_its_words
@@ -15,6 +16,7 @@ from bot.core.values.planned import Model, PlannedCell, Target, plan, select
 from bot.errors import UsageError
 from bot.inputs.config import Config
 from bot.inputs.targets import merged
+from bot.measurement.lab.shaped import shaped
 from bot.measurement.prepare import Request, Show, fetched, load_models
 from bot.measurement.run import SidePlan, unknown_option
 from bot.system.processes import Cancel
@@ -85,7 +87,10 @@ def planned_variant(about: Asked, variant: Variant, spec: str, show: Show, cance
     toolchain = fetched(spec, about.request, about.config, show, cancel)
     flags = (*about.config.flags, *about.request.flags, *variant.flags)
     targets = variant_targets(about.targets, variant.targets)
-    cells = in_its_words(toolchain, plan(variant_models(about, variant), targets, flags), cancel)
+    models = variant_models(about, variant)
+    if variant.shapes is not None and targets:
+        models = shaped(models, variant.shapes, variant.name, toolchain, about.request.out, cancel)
+    cells = in_its_words(toolchain, plan(models, targets, flags), cancel)
     unknown = unknown_option(toolchain, cells, cancel) if cells else None
     reason = f"IREE {toolchain.info.version} does not know the option {unknown}" if unknown else ""
     side = SidePlan(variant.name, toolchain, cells, about.repository.source)
@@ -97,7 +102,7 @@ def variant_models(about: Asked, variant: Variant) -> tuple[Model, ...]:
     if not variant.files:
         return about.models
     rows = [model.name for model in about.models if model.name in variant.files]
-    loaded = load_models([variant.files[row] for row in rows], about.repository.top)
+    loaded = load_models([Path(variant.files[row]) for row in rows], about.repository.top)
     return tuple(replace(model, name=row) for row, model in zip(rows, loaded, strict=True))
 
 

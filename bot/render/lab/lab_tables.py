@@ -67,9 +67,9 @@ def _about(lab: Lab, sums: Sums, timed: bool) -> str:
     if largest and len(sums.models) > 1:
         said.append(f"Of {', '.join(largest)} the largest of all models.")
     if timed:
-        count = max((mean.models for variant in sums.variants if (mean := sums.time(variant.name))), default=0)
-        mean = f", geometric mean over {plural(count, 'model')}" if len(sums.models) > 1 else ""
-        said.append(f"CPU time: against the first row{mean}.")
+        counts = [mean.models for variant in sums.variants if (mean := sums.time(variant.name))]
+        over = f", geometric mean over {plural(max(counts, default=0), 'model')}" if len(sums.models) > 1 else ""
+        said.append(f"CPU time: against the first row{over}.")
     if varying := [label(column) for column in lab.columns if column != FOLDED_AWAY and not METRIC_BY_ID[column].exact]:
         said.append(f"What varies from run to run: {', '.join(varying)}.")
     return " ".join(said)

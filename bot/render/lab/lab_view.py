@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from bot.core.constraint import Constraint, Divisible, Range, Static
 from bot.core.lab.lab_sums import fits as fitted
 from bot.core.lab.lab_sums import sums
 from bot.core.lab.lab_values import Lab, LabVariant
@@ -97,11 +98,22 @@ def _parts(lab: Lab, variant: LabVariant, several: bool) -> list[Phrase]:
     for target, flags in sorted(variant.targets.items()):
         told.append(phrase("on ", _code(target), " ", _code(" ".join(flags)) if flags else ""))
     if variant.shapes:
-        told.append(phrase(f"dynamic dimensions: {clean(variant.shapes)}"))
+        told.append(phrase(f"dynamic dimensions: {shape_words(variant.shapes)}"))
     if variant.folded:
         told.append(phrase("folded as fold does it"))
     told += [phrase(name(row), " is ", _code(file)) for row, file in sorted(variant.files.items())]
     return told or [phrase("as the configuration has it")]
+
+
+def shape_words(constraint: Constraint) -> str:
+    """What is said of dimensions."""
+    if isinstance(constraint, Static):
+        return f"{constraint.size:,}"
+    if isinstance(constraint, Range):
+        return f"{constraint.min:,} to {constraint.max:,}"
+    if isinstance(constraint, Divisible):
+        return f"multiples of {constraint.by:,} from {constraint.min:,} to {constraint.max:,}"
+    return "as they are"
 
 
 def _code(text: str) -> Phrase:

@@ -22,7 +22,7 @@ def variant_told(plan: VariantPlan) -> LabVariant:
         flags=plan.variant.flags,
         targets=dict(plan.variant.targets or {}),
         files={cell.key.model: cell.model.shown for cell in plan.cells} if plan.variant.files else {},
-        shapes=plan.variant.shapes or "",
+        shapes=plan.variant.shapes,
         folded=plan.variant.folded,
         at=plan.variant.at,
         reason=plan.reason,
@@ -37,8 +37,12 @@ def unsupported(plan: VariantPlan) -> list[LabCell]:
     ]
 
 
-def cell_told(variant: str, cell: Cell) -> LabCell:
-    """A measured cell, or a failed one."""
+def cell_told(variant: str, cell: Cell, module: str = "") -> LabCell:
+    """A measured cell, or a failed one.
+
+    Args:
+        module: the model that was made for it, relative to the directory of `lab.json`.
+    """
     return LabCell(
         model=cell.key.model,
         target=cell.key.target,
@@ -50,6 +54,7 @@ def cell_told(variant: str, cell: Cell) -> LabCell:
         command=cell.command,
         artifact_digest=cell.artifact_digest,
         varies=bool(cell.others),
+        module=module if cell.command else "",
     )
 
 
