@@ -93,9 +93,16 @@ def _measured(plans: Sequence[VariantPlan], about: Asked, show: Show, cancel: Ca
         for plan in plans:
             show.say(f"variant {plan.variant.name}")
             found |= measure_sides([plan.side], shop)
-        for plan in plans[1:]:
-            _doubt(plans[0], plan, found, about.config, shop)
+        for place, plan in enumerate(plans):
+            if first := _first_beside(plan, plans[:place]):
+                _doubt(first, plan, found, about.config, shop)
     return found
+
+
+def _first_beside(plan: VariantPlan, earlier: Sequence[VariantPlan]) -> VariantPlan | None:
+    """The first of these variants that has cells where this one has some."""
+    keys = {cell.key for cell in plan.cells}
+    return next((one for one in earlier if not keys.isdisjoint(cell.key for cell in one.cells)), None)
 
 
 def _doubt(first: VariantPlan, other: VariantPlan, found: dict[str, Snapshot], rules: Config, shop: Workshop) -> None:
