@@ -1,4 +1,4 @@
-"""The page of an experiment in the browser: pictures with the tables' numbers, no complaint, whatever names it shows."""
+"""The page of an experiment in the browser: pictures have the numbers of the tables, whatever names it shows."""
 
 from __future__ import annotations
 
