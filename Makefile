@@ -21,7 +21,7 @@ WORKFLOWS = $(wildcard $(addsuffix /*.yml,$(WORKFLOW_DIRS)) $(addsuffix /*.yaml,
 ACTION = $(wildcard action.yml)
 ISSUE_FORMS = $(wildcard .github/ISSUE_TEMPLATE/*.yml)
 
-.PHONY: help compare test check lint-workflows lock vendor bench evidence fold-table clean
+.PHONY: help compare test check lint-workflows lock vendor bench evidence fold-table lab-tables clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -105,6 +105,12 @@ fold-table: $(VENV)/.installed ## docs/fold.md's and README's tables of folding 
 	$(FOLD) --no-run --out $(OUT)/fold-all
 	$(FOLD) --target llvm-cpu-x86_64 --out $(OUT)/fold-run
 	PYTHONPATH=tests/support:. $(BIN)/python -m fold_page $(OUT)/fold-all/fold.json $(OUT)/fold-run/fold.json
+
+LABS ?= aggressive-fusion opt-level llvm-size-passes dedup dynamic-shapes size-against-time depth target-cpu
+
+lab-tables: $(VENV)/.installed ## docs/lab.md's tables anew, hours (LABS=depth: that experiment)
+	@for name in $(LABS); do $(BIN)/code-size-bot lab $$name --compiler 3.13.0 --config $(CONFIG_full) --out $(OUT)/lab-$$name || exit 1; done
+	PYTHONPATH=tests/support:. $(BIN)/python -m lab_page $(patsubst %,$(OUT)/lab-%/lab.json,$(LABS))
 
 clean: ## remove the virtual environment and the outputs (the cache stays)
 	rm -rf $(VENV) $(OUT)

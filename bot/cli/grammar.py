@@ -9,7 +9,7 @@ import argparse
 from collections.abc import Callable
 
 from bot import __version__
-from bot.cli import arguments, history_arguments
+from bot.cli import arguments, history_arguments, lab_arguments
 from bot.cli.parsing import Parser
 
 EXAMPLES = """examples:
@@ -97,6 +97,13 @@ COMMANDS: dict[str, Command] = {
         "--releases 3.11.0,3.13.0,build/tools/iree-compile --model 'mobilenet*'\n"
         "--store data-branch --last 50",
         history_arguments.history,
+    ),
+    "lab": Command(
+        "ask one question of several variants of flags, compilers or models, and tell what each gives",
+        "llvm-size-passes --compiler 3.13.0 --model 'mobilenet_v1*' --target x86_64 --out out\n"
+        "opt-level --compiler 3.13.0 --model bert_l4_f32_s128 --no-run\n"
+        "--list",
+        lab_arguments.lab,
     ),
     "explain": Command(
         "tell why one cell changed",

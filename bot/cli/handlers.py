@@ -20,6 +20,7 @@ from bot.commands.history.bounds import Asked, require_one
 from bot.commands.history.history import HistoryOptions, history
 from bot.commands.history.ratchet import ratchet
 from bot.commands.history.replay import replay
+from bot.commands.lab import lab, told_experiments
 from bot.commands.measure import measure
 from bot.commands.pin_report import pin_report
 from bot.commands.report import report
@@ -165,6 +166,14 @@ def _history(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) 
     history(request, HistoryOptions(tuple(arguments.releases), arguments.store or "", arguments.last), show, cancel)
 
 
+def _lab(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> None:
+    if arguments.list or arguments.experiment is None:
+        print(for_log("\n".join(told_experiments(arguments.experiments))))
+        return
+    request = replace(_request(arguments, {"head": arguments.compiler}, show), flags=tuple(arguments.flags))
+    lab(arguments.experiment, arguments.experiments, request, run=not arguments.no_run, show=show, cancel=cancel)
+
+
 def _explain(arguments: argparse.Namespace, show: TerminalShow, _cancel: Cancel) -> None:
     show.explain(arguments)
 
@@ -222,6 +231,7 @@ HANDLERS: dict[str, Callable[[argparse.Namespace, TerminalShow, Cancel], int | N
     "goldens": _goldens,
     "fold": _fold,
     "history": _history,
+    "lab": _lab,
     "explain": _explain,
     "plan": _plan,
     **dict.fromkeys(("models", "targets"), _listed),

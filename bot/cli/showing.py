@@ -17,11 +17,13 @@ from bot.core.codec.history_json import history_lines
 from bot.core.codec.report_json import report_lines
 from bot.core.folds.fold_values import FoldAudit
 from bot.core.history.history_values import History
+from bot.core.lab.lab_values import Lab
 from bot.core.values.whole_report import Report
 from bot.measurement.run import Progress
 from bot.publish.actions import log_safe
 from bot.render.terminal.fold_text import print_folds
 from bot.render.terminal.history_text import print_history
+from bot.render.terminal.lab_text import print_lab
 from bot.render.terminal.progress import MeasureProgress
 from bot.render.terminal.report_text import print_report
 
@@ -90,6 +92,14 @@ class TerminalShow:
             if not self._quiet:
                 print_history(history, self._out)
             self._out.print(written, markup=False, highlight=False, soft_wrap=True)
+        print(for_log(told.get()), end="", flush=True)
+
+    def experimented(self, lab: Lab, files: Sequence[Path]) -> None:
+        """What an experiment gave, and where it was written."""
+        with self._out.capture() as told:
+            if not self._quiet:
+                print_lab(lab, self._out)
+            self._out.print(_written(files), markup=False, highlight=False, soft_wrap=True)
         print(for_log(told.get()), end="", flush=True)
 
     def explain(self, arguments: argparse.Namespace) -> None:

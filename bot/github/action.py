@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from bot.core.codec.json_text import canonical
 from bot.errors import BotError, InternalError, UsageError
+from bot.github.labs.lab_report import told_lab
 from bot.github.posting import command, post
 from bot.github.reviewing import baseline, part, review, shards
 from bot.github.services import Services, open_services
@@ -41,6 +42,8 @@ def _act(environ: Mapping[str, str], asked: str, show: Show, cancel: Cancel) -> 
         open_services(environ, context, inputs, show, cancel) as services,
         limited(services.request.cache, limit_of_environment(), show.say),
     ):
+        if inputs.lab:
+            return told_lab(services)
         if wanted in _PARTS and context.event:
             _PARTS[wanted](services)
             return 0

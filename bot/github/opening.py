@@ -136,9 +136,18 @@ def _merge_parents(services: Services, context: RunContext) -> tuple[str, ...]:
     return parents
 
 
+def dispatched_head(services: Services) -> Wanted:
+    """The head of a run by hand: what its input names, else the commit that it was started on."""
+    here = _here(services)
+    return _named(services, services.inputs.head, "head", here) or here
+
+
+def _here(services: Services) -> Wanted:
+    return Wanted("the commit this run was started on", services.context.sha)
+
+
 def _of_dispatch(services: Services) -> tuple[Wanted, Wanted]:
-    here = Wanted("the commit this run was started on", services.context.sha)
-    head = _named(services, services.inputs.head, "head", here) or here
+    here, head = _here(services), dispatched_head(services)
     base = _named(services, services.inputs.base, "base", here)
     if base is None:
         parents = services.git.parents(head.sha) if head.sha else ()

@@ -194,6 +194,14 @@ INPUTS: tuple[Input, ...] = (
         parse_steps,
         "steps",
     ),
+    Input(
+        "lab",
+        "Experiment that a manual run asks of its head side in place of a comparison: its name, or FILE:NAME with the "
+        "file's path in the repository",
+        "",
+        _line,
+        "lab",
+    ),
     Input("jobs", "Compiles side by side; empty: one per core", "", _count(_MAX_JOBS), "jobs"),
     Input(
         "cache",

@@ -208,15 +208,21 @@ def measured(
     known = selected(known, request, must_match=not plans)
     if not plans:
         return known
+    with workshop(request, rules, show, cancel) as shop:
+        new = [plan for plan in plans if plan.label not in known]
+        sides = {**known, **(measure_sides(new, shop) if new else {})}
+        return recheck(plans, sides, rules, shop) if len(sides) == len(SIDES) else sides
+
+
+@contextmanager
+def workshop(request: Request, rules: Config, show: Show, cancel: Cancel) -> Iterator[Workshop]:
+    """What measuring needs beside the plans; the display of progress ends with the context."""
     with show.progress() as progress:
         keeps = is_writable(request.cache.absolute())
         if not keeps:
             show.say(f"the cache {request.cache} is read-only: it is used, and nothing that this run measures is kept")
         cache, texts = CellCache(request.cache, keeps), TextStore(request.cache, keeps)
-        workshop = Workshop(cache, request.jobs, rules.timeout_seconds, cancel, progress, texts)
-        new = [plan for plan in plans if plan.label not in known]
-        sides = {**known, **(measure_sides(new, workshop) if new else {})}
-        return recheck(plans, sides, rules, workshop) if len(sides) == len(SIDES) else sides
+        yield Workshop(cache, request.jobs, rules.timeout_seconds, cancel, progress, texts)
 
 
 def selected(sides: Mapping[str, Snapshot], request: Request, *, must_match: bool = True) -> dict[str, Snapshot]:

@@ -248,11 +248,19 @@ def check_flags(
 
     An option of a single target is not refused: its cells fail with that reason, the others go on.
     """
+    unknown = unknown_option(toolchain, cells, cancel)
+    if unknown is not None:
+        raise _unknown_option(side, toolchain, unknown, user_flags)
+
+
+def unknown_option(toolchain: Toolchain, cells: Sequence[PlannedCell], cancel: Cancel) -> str | None:
+    """An option for every cell that the compiler does not know; None where it knows them all."""
     for flags in dict.fromkeys(cell.flags for cell in cells):
         with temporary_directory("run-") as scratch:
             unknown = ask_device(toolchain, flags, scratch, cancel).unknown
         if unknown is not None:
-            raise _unknown_option(side, toolchain, unknown, user_flags)
+            return unknown
+    return None
 
 
 def _unknown_option(side: str, toolchain: Toolchain, unknown: str, user_flags: Sequence[str]) -> UsageError:

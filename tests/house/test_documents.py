@@ -19,13 +19,14 @@ from bot.core.rules.delta import STATES
 from bot.core.values.explanation import CAUSES
 from bot.inputs.action_inputs import INPUTS
 from bot.inputs.config import load_config, load_schema
+from bot.inputs.experiments import load_experiments
 
 README = ROOT / "README.md"
 DOCS = ROOT / "docs"
 ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
 QUESTIONS = (
     *("alternatives", "bisect", "comment", "configuration", "evidence", "fold", "forks", "github", "history"),
-    *("metrics", "speed", "why"),
+    *("lab", "metrics", "speed", "why"),
 )
 README_LINES = 150
 ALL_PAGES = pytest.mark.parametrize("page", PAGES, ids=name_of)
@@ -131,6 +132,10 @@ def test_every_yaml_block_is_a_configuration_or_a_step_that_is_understood(block:
     if isinstance(found, list):
         (step,) = found
         assert set(step["with"]) <= {one.name for one in INPUTS}
+        return
+    if "experiments" in found:
+        (tmp_path / "experiments.yml").write_text(block.text, encoding="utf-8")
+        assert load_experiments(tmp_path / "experiments.yml")
         return
     for folder in (tmp_path / "models", tmp_path / ".github" / "models"):
         folder.mkdir(parents=True)

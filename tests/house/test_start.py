@@ -20,6 +20,7 @@ GRAMMAR = {
     "bot.cli.arguments",
     "bot.cli.grammar",
     "bot.cli.history_arguments",
+    "bot.cli.lab_arguments",
     "bot.cli.main",
     "bot.cli.parsing",
     "bot.cli.shared_options",

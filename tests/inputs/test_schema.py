@@ -20,7 +20,8 @@ from bot.inputs.yaml.schema_errors import _WORDING, check_shape
 from bot.inputs.yaml.yaml_file import read_yaml
 
 SCHEMA = load_schema()
-FILES = sorted(configs_dir().glob("*.yml"))
+FILES = sorted(path for path in configs_dir().glob("*.yml") if path.name != "experiments.yml")
+"""Those that are configurations."""
 
 
 def resolve(schema: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Wheels of the compiler: fetched from the package index with pip, unpacked once into the cache."""
+"""Wheels of the compiler and its runtime: fetched from the package index with pip, unpacked once into the cache."""
 
 from __future__ import annotations
 
@@ -27,39 +27,52 @@ from bot.system.processes import Cancel, Outcome, run
 _LARGEST_UNPACKED_BYTES = 4 << 30
 NIGHTLIES_HINT = "nightly releases are on a page of their own: name it as compiler.find_links or in PIP_FIND_LINKS"
 _INDEX = Places()
+RUNTIME = "iree-base-runtime"
+_PROGRAMS = {PROJECT: "iree/compiler/_mlir_libs/iree-compile", RUNTIME: "iree/_runtime_libs/iree-run-module"}
+"""Project → the program that its wheel is fetched for; those beside it come with it."""
 _ANSWER_SECONDS = 3
 """How long the index may take to answer somebody who only asks whether it is there."""
 
 
-def release_home(version: str, cache: Path, places: Places = _INDEX) -> Path:
+def release_home(version: str, cache: Path, places: Places = _INDEX, project: str = PROJECT) -> Path:
     """Where a release is unpacked: there are other wheels for another Python, machine or libc.
 
     What came from a page that a pull request may have named is never taken for what the index has.
     """
     python, machine = str(sysconfig.get_config_var("SOABI") or sys.implementation.cache_tag), platform.machine()
     here = python if machine in python else f"{python}-{machine}"
-    return cache / "toolchains" / "-".join(filter(None, (version, here, places.key)))
+    kind = "" if project == PROJECT else project
+    return cache / "toolchains" / "-".join(filter(None, (kind, version, here, places.key)))
 
 
 def fetch_release(
-    version: str, cache: Path, cancel: Cancel, say: Callable[[str], None], places: Places = _INDEX
+    version: str,
+    cache: Path,
+    cancel: Cancel,
+    say: Callable[[str], None],
+    places: Places = _INDEX,
+    project: str = PROJECT,
 ) -> Path:
-    """The unpacked wheel of a release, from the cache or its places; raises CompilerUnavailable."""
-    home = release_home(version, cache, places)
+    """The unpacked wheel of a release, from the cache or its places; raises CompilerUnavailable.
+
+    Args:
+        project: the compiler, or RUNTIME.
+    """
+    home = release_home(version, cache, places, project)
     if not places.changeable and hold(home):
         return home
-    say(f"fetching {PROJECT}=={version}")
+    say(f"fetching {project}=={version}")
     with temporary_directory("wheel-") as scratch:
-        outcome = _download(version, scratch, cancel, places)
+        outcome = _download(f"{project}=={version}", scratch, cancel, places)
         found = sorted(scratch.glob("*.whl"))
         if not outcome.ok or not found:
-            raise _unavailable(version, outcome, places)
-        return unpack(found[0], cache) if places.changeable else _unpack_into(found[0], home)
+            raise _unavailable(f"{project}=={version}", outcome, places)
+        return unpack(found[0], cache, project) if places.changeable else _unpack_into(found[0], home, project)
 
 
-def _download(version: str, into: Path, cancel: Cancel, places: Places) -> Outcome:
+def _download(requirement: str, into: Path, cancel: Cancel, places: Places) -> Outcome:
     argv = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--progress-bar=off"]
-    argv += ["--disable-pip-version-check", "--no-input", *places.argv, "-d", str(into), f"{PROJECT}=={version}"]
+    argv += ["--disable-pip-version-check", "--no-input", *places.argv, "-d", str(into), requirement]
     return run(argv, cancel=cancel, timeout_seconds=900, environment={**for_pip(), "TMPDIR": str(into)})
 
 
@@ -80,10 +93,13 @@ def newest_release(cancel: Cancel) -> str:
     return found[1]
 
 
-def _unavailable(version: str, outcome: Outcome, places: Places) -> CompilerUnavailable:
-    where = f"{PROJECT}=={version}"
+def _unavailable(where: str, outcome: Outcome, places: Places) -> CompilerUnavailable:
     listed = re.search(r"from versions: ([^)]*)\)", outcome.output)
-    dated = Version(version).is_prerelease and not places.find_links and not os.environ.get("PIP_FIND_LINKS")
+    dated = (
+        Version(where.partition("==")[2]).is_prerelease
+        and not places.find_links
+        and not os.environ.get("PIP_FIND_LINKS")
+    )
     more = f"; {NIGHTLIES_HINT}" if dated else ""
     if listed is not None and listed[1] not in ("", "none"):
         newest = ", ".join(listed[1].split(", ")[-4:])
@@ -125,15 +141,15 @@ def only_fitting(found: Sequence[Path], directory: Path) -> Path:
     raise CompilerUnavailable(f"{what}: {names}", where=directory.name, hint="name one wheel")
 
 
-def unpack(wheel: Path, cache: Path) -> Path:
+def unpack(wheel: Path, cache: Path, project: str = PROJECT) -> Path:
     """The unpacked tree of a wheel file, in the cache under its digest; raises CompilerUnavailable."""
     if not _fits(wheel):
         raise CompilerUnavailable("is a wheel for another platform", where=wheel.name, hint="use one for this machine")
     home = cache / "toolchains" / f"wheel-{hashed(wheel)[:32]}"
-    return home if hold(home) else _unpack_into(wheel, home)
+    return home if hold(home) else _unpack_into(wheel, home, project)
 
 
-def _unpack_into(wheel: Path, home: Path) -> Path:
+def _unpack_into(wheel: Path, home: Path, project: str = PROJECT) -> Path:
     """Unpack beside `home`, then rename: a half unpacked compiler is never seen."""
     try:
         make_directory(home.parent)
@@ -142,7 +158,7 @@ def _unpack_into(wheel: Path, home: Path) -> Path:
         raise OutputError(f"cannot be written: {error.strerror}", where=str(home.parent), hint=hint) from None
     try:
         with temporary_directory(PART_PREFIX, home.parent) as scratch:
-            _extract(wheel, scratch)
+            _extract(wheel, scratch, _PROGRAMS[project])
             (scratch / COMPLETE).touch()
             open_to_others(scratch)
             _rename(scratch, home)
@@ -162,7 +178,7 @@ def _rename(scratch: Path, home: Path) -> None:
             raise
 
 
-def _extract(wheel: Path, into: Path) -> None:
+def _extract(wheel: Path, into: Path, program: str) -> None:
     try:
         with zipfile.ZipFile(wheel) as archive:
             if sum(entry.file_size for entry in archive.infolist()) > _LARGEST_UNPACKED_BYTES:
@@ -170,8 +186,7 @@ def _extract(wheel: Path, into: Path) -> None:
             archive.extractall(into)  # refuses absolute names and `..` by itself
     except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError, RuntimeError) as error:
         raise CompilerUnavailable(f"is no wheel: {error}", where=wheel.name) from None
-    libraries = into / "iree/compiler/_mlir_libs"
-    if not (libraries / "iree-compile").is_file():
-        raise CompilerUnavailable("holds no iree/compiler/_mlir_libs/iree-compile", where=wheel.name)
-    for program in libraries.glob("iree-*"):
-        program.chmod(0o755)  # a zip archive read this way keeps no permissions
+    if not (into / program).is_file():
+        raise CompilerUnavailable(f"holds no {program}", where=wheel.name)
+    for native in (into / program).parent.glob("iree-*"):
+        native.chmod(0o755)  # a zip archive read this way keeps no permissions

@@ -11,6 +11,8 @@ _GIVE = {
     "report": "give the report.json of a compare",
     "fold audit": "give the fold.json of a fold",
     "history": "give the history.json of a history",
+    "lab result": "give the lab.json of a lab",
+    "file of experiments": "give a YAML file that begins with 'schema: code-size-experiments/1'",
     "plan": "give what `plan --shards N` printed",
     "compiler": "give a release such as 3.13.0, a wheel, an iree-compile binary, or a directory that holds one",
     "configuration": "give a YAML file: `code-size-bot init` writes one",
@@ -22,6 +24,8 @@ _NAMES = {
     "code-size-fold": "fold audit",
     "code-size-bisect": "bisection",
     "code-size-history": "history",
+    "code-size-lab": "lab result",
+    "code-size-experiments": "file of experiments",
     "code-size-config": "configuration",
     "code-size-suite": "manifest of models",
 }

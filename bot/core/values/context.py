@@ -115,6 +115,7 @@ class ActionInputs:
         parts: files or globs of snapshots that together are the head side, measured by a matrix of runners.
         plan: what `plan --shards` printed, for `shard`.
         steps: how many releases between two pins are measured; None: all.
+        lab: the experiment that a manual run asks, as NAME or FILE:NAME; empty: none.
     """
 
     command: str = "auto"
@@ -132,6 +133,7 @@ class ActionInputs:
     plan: str = ""
     parts: tuple[str, ...] = ()
     steps: int | None = 0
+    lab: str = ""
     jobs: int | None = None
     cache: str = ""
     out: str = ""

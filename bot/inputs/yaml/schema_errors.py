@@ -12,6 +12,7 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
+from referencing import Registry
 
 from bot.inputs.yaml.yaml_file import KeyPath, YamlFile
 
@@ -151,16 +152,22 @@ def _problem(error: _Error) -> Problem:
     return wording(error, at) if wording else (at, error.message[:200], "")
 
 
-def check_shape(file: YamlFile, schema: Mapping[str, Any]) -> None:
+def check_shape(
+    file: YamlFile, schema: Mapping[str, Any], others: Mapping[str, Mapping[str, Any]] | None = None
+) -> None:
     """Raise a ConfigError for the first problem in the order of the file's lines, if there is any.
 
     A missing key comes last: it has no line of its own, and is often another one's typo.
+
+    Args:
+        others: name → a schema that this one refers to by that name.
     """
+    registry: Registry[Any] = Registry().with_contents((others or {}).items())
 
     def relevance(error: _Error) -> tuple[bool, int]:
         return error.validator != "required", -file.line(_problem(error)[0])
 
-    error = best_match(Draft202012Validator(schema).iter_errors(file.data), key=relevance)
+    error = best_match(Draft202012Validator(schema, registry=registry).iter_errors(file.data), key=relevance)
     if error is not None:
         raise file.error(*_problem(error))
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -44,11 +44,21 @@ class YamlFile:
 
     Attributes:
         lines: path → line, counted from 1; of the key for a value in a mapping.
+        above: the keys that lead to the document's root, where that is a part of the file.
     """
 
     path: Path
     data: Any
     lines: Mapping[KeyPath, int]
+    above: KeyPath = ()
+
+    def part(self, *keys: str) -> YamlFile:
+        """What stands under these keys, as a document of its own."""
+        data, depth = self.data, len(keys)
+        for key in keys:
+            data = data[key]
+        lines = {path[depth:]: line for path, line in self.lines.items() if path[:depth] == keys}
+        return replace(self, data=data, lines=lines, above=(*self.above, *keys))
 
     def line(self, path: KeyPath) -> int:
         """The line of a value; of the nearest one around it where the path does not exist."""
@@ -58,7 +68,7 @@ class YamlFile:
 
     def error(self, path: KeyPath, what: str, hint: str = "") -> ConfigError:
         """The error to raise about a value: it names file, line and key."""
-        return _error(self.path, self.line(path), what, hint, key=key_text(path))
+        return _error(self.path, self.line(path), what, hint, key=key_text((*self.above, *path)))
 
 
 def _error(path: Path, line: int, what: str, hint: str = "", *, key: str = "") -> ConfigError:

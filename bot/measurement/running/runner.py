@@ -7,7 +7,7 @@ trust the artifacts. They see no secret, but they can read what this user can.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from bot.core.folds.fold_values import Price
@@ -17,6 +17,7 @@ from bot.measurement.running.comparing import Equality, judged
 from bot.measurement.running.executing import Stopped, calling, execute, started
 from bot.measurement.running.feeding import Feed, called, feed
 from bot.measurement.running.pricing import FEWEST_PAIRS, microseconds, priced
+from bot.measurement.running.retiring import retired
 from bot.measurement.running.runtime import Runtime, refusal
 from bot.readers.interfaces import Interface
 from bot.system.files import temporary_directory
@@ -57,6 +58,8 @@ class Runner:
         draws: int = DRAWS,
         long_seconds: float = LONG_SECONDS,
         pair_seconds: float = PAIR_SECONDS,
+        names: tuple[str, str] = ("the artifact before folding", "the artifact after folding"),
+        runtimes: Mapping[Path, Runtime] | None = None,
     ) -> None:
         """Prepare it.
 
@@ -68,10 +71,14 @@ class Runner:
             draws: random inputs; a quantised program gets one more, with other parameters.
             long_seconds: after which neither draws nor pairs are added to the fewest that there must be.
             pair_seconds: what the first pair of a price may take; after a longer one there is none.
+            names: what the artifacts before and after are called where one of them does not run.
+            runtimes: artifact → the runtime that runs it, where that is another one.
         """
         self._runtime, self._interface, self._directory = runtime, interface, directory.absolute()
         self._cancel, self._timeout_seconds, self._draws = cancel, timeout_seconds, draws
         self._long_seconds, self._pair_seconds = long_seconds, pair_seconds
+        self._runtimes = runtimes if runtimes is not None else {}
+        self._names = dict(zip(("before", "after"), names, strict=True))
         self._called = called(interface)
         self._feeds: dict[Path, Feed | str] = {}
         self.reason = refusal(interface.targets, runtime, cancel)
@@ -128,6 +135,13 @@ class Runner:
             times.append(pair)
         return priced(times[1:])
 
+    def instructions(self, before: Path, artifact: Path) -> int | str:
+        """Instructions of one run of an artifact, on what the artifact before runs on; or why they are not counted."""
+        fed = self._feed(before)
+        if isinstance(fed, str):
+            return fed
+        return retired(self._runtimes.get(artifact, self._runtime), artifact, fed, self._cancel, self._timeout_seconds)
+
     def _unless_long(self, most: int, fewest: int) -> Iterator[int]:
         """Count up to `most`, or only to `fewest` where that takes long."""
         start = time.monotonic()
@@ -155,11 +169,12 @@ class Runner:
                 tried = self._execute(before, fed, 0, outputs)
             if not isinstance(tried, Stopped) or not tried.is_refused:
                 return fed
-            first = first or f"the artifact before folding {tried.why} (dynamic dimensions: {size})"
+            first = first or f"{self._names['before']} {tried.why} (dynamic dimensions: {size})"
         return first
 
     def _execute(self, artifact: Path, fed: Feed, draw: int, outputs: Path) -> list[Path] | Stopped:
-        return execute(self._runtime, artifact, fed, draw, outputs, self._cancel, self._timeout_seconds)
+        runtime = self._runtimes.get(artifact, self._runtime)
+        return execute(runtime, artifact, fed, draw, outputs, self._cancel, self._timeout_seconds)
 
     def _both(
         self, before: Path, after: Path, fed: Feed, draw: int, outputs: Path
@@ -171,14 +186,14 @@ class Runner:
         start = time.monotonic()
         left = self._execute(before, fed, draw, outputs / "before")
         if isinstance(left, Stopped):
-            why = f"the artifact before folding {left.why}, {_inputs(fed, draw + 1)}"
+            why = f"{self._names['before']} {left.why}, {_inputs(fed, draw + 1)}"
             return None if draw and left.is_own else Equality(None, why)
         taken = time.monotonic() - start
         right = self._execute(after, fed, draw, outputs / "after")
         if isinstance(right, Stopped):
             is_only_slow = right.is_late and taken * _MUCH_LONGER > self._timeout_seconds
             equal = False if right.is_own and not is_only_slow else None
-            return Equality(equal, f"the artifact after folding {right.why}, {_inputs(fed, draw + 1)}")
+            return Equality(equal, f"{self._names['after']} {right.why}, {_inputs(fed, draw + 1)}")
         return [(str(one), str(other)) for one, other in zip(left, right, strict=True)]
 
     def _pair(self, before: Path, after: Path, fed: Feed, *, is_swapped: bool) -> tuple[float, float] | str:
@@ -187,7 +202,7 @@ class Runner:
         for artifact, name in reversed(order) if is_swapped else order:
             timed = self._timed(artifact, fed)
             if isinstance(timed, str):
-                return f"the artifact {name} folding {timed}"
+                return f"{self._names[name]} {timed}"
             times[name] = timed
         return times["before"], times["after"]
 
@@ -195,8 +210,9 @@ class Runner:
         with temporary_directory("report-", self._directory) as directory:
             report = directory / "report.json"
             how = ["--benchmark_format=json", f"--benchmark_min_time={_SHORTEST_SECONDS}s"]
-            argv = [self._runtime.benchmark_module, *calling(artifact, fed, 0), *how]
-            ended = started(self._runtime, argv, fed, self._cancel, self._timeout_seconds, stdout=report)
+            runtime = self._runtimes.get(artifact, self._runtime)
+            argv = [runtime.benchmark_module, *calling(artifact, fed, 0), *how]
+            ended = started(runtime, argv, fed, self._cancel, self._timeout_seconds, stdout=report)
             if isinstance(ended, Stopped):
                 return ended.why
             timed = microseconds(report.read_bytes())

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import platform
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
+from bot.compiler.tools.wheels import RUNTIME, fetch_release
 from bot.core.rules.lasting import here
+from bot.core.rules.spec import Places
 from bot.readers.interfaces import CompiledFor
 from bot.system.defaults import cores
 from bot.system.processes import Cancel, run
 
-PACKAGE = "iree-base-runtime"
+PACKAGE = RUNTIME
 HOW_TO_GET_IT = "pip install 'code-size-bot[run]'"
 MISSING = here(f"IREE's runtime is not installed: {HOW_TO_GET_IT}")
 _PROGRAM = "iree-run-module"
@@ -69,6 +71,18 @@ def installed() -> Runtime | None:
         if str(file) == _NATIVE and program.is_file():
             return Runtime(program.parent, package.version)
     return None
+
+
+def of_release(version: str, cache: Path, cancel: Cancel, say: Callable[[str], None], places: Places) -> Runtime:
+    """The runtime of a release: an artifact may ask its own release's runtime for what no other has.
+
+    Raises CompilerUnavailable where it cannot be had.
+    """
+    here = installed()
+    if here is not None and here.version == version:
+        return here
+    root = fetch_release(version, cache.absolute(), cancel, say, places, RUNTIME)
+    return Runtime((root / _NATIVE).parent, version)
 
 
 def machine(runtime: Runtime) -> str:

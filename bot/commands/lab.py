@@ -1,0 +1,67 @@
+"""`lab`: one experiment, its variants measured side by side, and what that answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Protocol
+
+from bot.commands.compare import pinned
+from bot.core.lab.experiment import Experiment
+from bot.core.lab.lab_values import Lab
+from bot.errors import UsageError
+from bot.inputs.config import Config, load_config
+from bot.inputs.experiments import chosen_experiment, load_experiments
+from bot.measurement.folds.asking import asked
+from bot.measurement.lab.measuring import experimented, require_measured
+from bot.measurement.prepare import Request, Show, require_writable
+from bot.render.text.escape import clean
+from bot.reporting.writing import write_lab
+from bot.system.processes import Cancel
+
+
+class LabShow(Show, Protocol):
+    """What the story tells, its outcome included."""
+
+    def experimented(self, lab: Lab, files: Sequence[Path]) -> None:
+        """What an experiment gave, and where it was written."""
+
+
+def lab(name: str, experiments: Path | None, request: Request, *, run: bool, show: LabShow, cancel: Cancel) -> Lab:
+    """Measure what the request selects of an experiment; write `lab.json`, `lab.md` and `lab.html` to `request.out`.
+
+    Args:
+        experiments: the file that defines it; None for the packaged one.
+        run: False where no artifact is to be run, whatever the experiment says.
+
+    Raises:
+        UsageError: there is no such experiment, nobody names a compiler, or nothing is left to measure.
+        NoVerdict: no cell could be measured; the files are written all the same.
+    """
+    experiment = chosen_experiment(name, experiments)
+    config = load_config(request.config)
+    require_writable(request.out)
+    request, config = _with_compiler(experiment, request, config, show)
+    made = experimented(replace(experiment, run=experiment.run and run), request, config, show, cancel)
+    show.experimented(made, write_lab(made, config.templates, request.out))
+    require_measured(made, request.out)
+    return made
+
+
+def told_experiments(path: Path | None) -> list[str]:
+    """A line for each experiment of a file, the packaged one where there is none: its name and its question."""
+    known = load_experiments(path)
+    width = max(map(len, known))
+    return [f"{name:{width}}  {clean(each.question)}" for name, each in known.items()]
+
+
+def _with_compiler(experiment: Experiment, request: Request, config: Config, show: Show) -> tuple[Request, Config]:
+    """The request and the configuration, with the compiler that the latter names where it is needed and not given."""
+    if request.specs.get("head") or all(variant.compiler for variant in experiment.variants):
+        return request, config
+    sought = pinned(config, request.config, "head")
+    if not sought.spec:
+        hint = "give --compiler SPEC, such as --compiler 3.13.0, or a --config that names compiler.head"
+        raise UsageError("no compiler is named", hint=hint)
+    return asked(request, config, sought, show.say)

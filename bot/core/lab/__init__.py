@@ -1,0 +1,1 @@
+"""Experiments of the lab and what they gave, as values."""

@@ -1,0 +1,169 @@
+"""What the cells of an experiment say together: sums over models, mean ratios of time, and fitted lines."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from bot.core.lab.experiment import FOLDED_AWAY
+from bot.core.lab.lab_values import Lab, LabCell, LabVariant
+from bot.core.metrics import METRIC_BY_ID
+
+_LARGEST = ("_max", "_max_bytes", "_alloca_bytes", "_rss_kib")
+"""How ids of metrics end of which several models have a largest one, and no sum."""
+
+
+def is_largest(column: str) -> bool:
+    """True for a column that has no sum: what is told of several models is the largest of theirs."""
+    return column.endswith(_LARGEST)
+
+
+def share_away(cell: LabCell) -> float | None:
+    """The share of the dispatch regions that deduplication folded away (0.58 is 58 %); None where it is not known."""
+    regions, left = cell.metrics.get("dispatch_regions"), cell.metrics.get("executables")
+    return None if left is None or not regions else (regions - left) / regions
+
+
+class Mean(NamedTuple):
+    """The geometric mean of ratios over `models` models."""
+
+    ratio: float
+    models: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """One target's cells, side by side.
+
+    Attributes:
+        variants: those that have cells there, in the experiment's order; the first is the reference.
+        models: those that every variant measured which measured any: sums are over these.
+        more: how many models have cells there beside these.
+    """
+
+    target: str
+    variants: tuple[LabVariant, ...]
+    models: tuple[str, ...]
+    more: int
+    cells: dict[tuple[str, str], LabCell] = field(repr=False)
+
+    def value(self, variant: str, column: str) -> int | None:
+        """The sum of a metric over the models, or its largest value; None where one of them is not known."""
+        values = [
+            self.cells[model, variant].metrics.get(column) for model in self.models if (model, variant) in self.cells
+        ]
+        known = [value for value in values if value is not None]
+        if not known or len(known) != len(self.models):
+            return None
+        return max(known) if is_largest(column) else sum(known)
+
+    def away(self, variant: str) -> float | None:
+        """The share of all regions that no executable is left of."""
+        regions, left = self.value(variant, "dispatch_regions"), self.value(variant, "executables")
+        return None if left is None or not regions else (regions - left) / regions
+
+    def change(self, variant: str, column: str) -> float | None:
+        """The relative change against the reference; None where there is none."""
+        before, after = self.value(self.variants[0].name, column), self.value(variant, column)
+        return None if after is None or not before else (after - before) / before
+
+    def time(self, variant: str) -> Mean | None:
+        """Ratios of CPU time; None where nothing was timed."""
+        mine = (cell for (_, name), cell in self.cells.items() if name == variant)
+        return _mean([ratio for cell in mine if (ratio := self.time_ratio(cell)) is not None])
+
+    def time_ratio(self, cell: LabCell) -> float | None:
+        """CPU time against the reference's: 1 for the very same artifact; None where it is not known."""
+        first = self.cells.get((cell.model, self.variants[0].name))
+        if cell.price is not None:
+            return cell.price.ratio
+        same = first is not None and first is not cell and cell.artifact_digest == first.artifact_digest is not None
+        return 1.0 if same and cell.equal else None
+
+    def instructions(self, variant: str) -> Mean | None:
+        """Ratios of instructions; None where none were counted."""
+        reference = self.variants[0].name
+        pairs = (
+            (self.cells[model, reference].instructions, cell.instructions)
+            for (model, name), cell in self.cells.items()
+            if name == variant and (model, reference) in self.cells
+        )
+        return _mean([after / before for before, after in pairs if before and after])
+
+
+def _mean(ratios: Sequence[float]) -> Mean | None:
+    positive = [ratio for ratio in ratios if ratio > 0]
+    return Mean(math.exp(statistics.fmean(map(math.log, positive))), len(positive)) if positive else None
+
+
+def sums(lab: Lab) -> list[Sums]:
+    """Each target's, sorted by name."""
+    return [_of(lab, target) for target in sorted({cell.target for cell in lab.cells})]
+
+
+def _of(lab: Lab, target: str) -> Sums:
+    cells = {(cell.model, cell.variant): cell for cell in lab.cells if cell.target == target}
+    named = {variant for _, variant in cells}
+    variants = tuple(variant for variant in lab.variants if variant.name in named)
+    counted = {variant for (_, variant), cell in cells.items() if cell.measured}
+    models = sorted({model for model, _ in cells})
+    shared = [model for model in models if counted and all(_measured(cells, model, name) for name in counted)]
+    return Sums(target, variants, tuple(shared), len(models) - len(shared), cells)
+
+
+def _measured(cells: dict[tuple[str, str], LabCell], model: str, variant: str) -> bool:
+    return (model, variant) in cells and cells[model, variant].measured
+
+
+class Fit(NamedTuple):
+    """A line through a column's values along the axis: least squares.
+
+    Attributes:
+        slope: of the value for each step of the axis.
+        start: the line's value at 0.
+        is_exact: True where all points lie on it.
+        off: the largest distance of a point from it; 0 where it is exact.
+        points: (place, value), in the axis' order.
+    """
+
+    model: str
+    target: str
+    column: str
+    slope: float
+    start: float
+    is_exact: bool
+    off: float
+    points: tuple[tuple[int, int], ...]
+
+
+def fits(lab: Lab) -> Iterator[Fit]:
+    """A line for each model, target and column that has two places or more."""
+    places = {variant.name: variant.at for variant in lab.variants}
+    rows: dict[tuple[str, str], list[tuple[int, LabCell]]] = {}
+    for cell in lab.cells:
+        if (at := places.get(cell.variant)) is not None and cell.measured:
+            rows.setdefault((cell.model, cell.target), []).append((at, cell))
+    for (model, target), found in sorted(rows.items()):
+        for column in lab.columns:
+            points = sorted((at, value) for at, cell in found if (value := cell.metrics.get(column)) is not None)
+            if len({at for at, _ in points}) > 1:
+                yield _fit(model, target, column, points)
+
+
+def _fit(model: str, target: str, column: str, points: Sequence[tuple[int, int]]) -> Fit:
+    (x0, y0), (x1, y1) = points[0], points[-1]
+    is_exact = all((y - y0) * (x1 - x0) == (y1 - y0) * (x - x0) for x, y in points)
+    if is_exact:
+        slope = (y1 - y0) / (x1 - x0)
+        return Fit(model, target, column, slope, y0 - slope * x0, True, 0.0, tuple(points))
+    slope, start = statistics.linear_regression([x for x, _ in points], [y for _, y in points])
+    off = max(abs(y - start - slope * x) for x, y in points)
+    return Fit(model, target, column, slope, start, False, off, tuple(points))
+
+
+def metric_columns(lab: Lab) -> tuple[str, ...]:
+    """The columns that are metrics."""
+    return tuple(column for column in lab.columns if column != FOLDED_AWAY and column in METRIC_BY_ID)

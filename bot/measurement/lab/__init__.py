@@ -1,0 +1,1 @@
+"""An experiment of the lab, from its definition to what it gave."""

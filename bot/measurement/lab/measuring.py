@@ -1,0 +1,140 @@
+"""An experiment measured: its variants planned, their cells measured, folded, run and told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from bot.core.folds.fold_options import FoldOptions
+from bot.core.lab.experiment import Experiment
+from bot.core.lab.lab_values import LAB_SCHEMA, Lab, LabCell
+from bot.core.values.planned import COMMON_FLAGS
+from bot.core.values.snapshot import Snapshot
+from bot.errors import NoVerdict
+from bot.inputs.config import Config
+from bot.measurement.folds.auditing import audited
+from bot.measurement.lab.lab_told import cell_told, folded_told, unsupported, variant_told
+from bot.measurement.lab.planning import Asked, VariantPlan, asked, planned_variant
+from bot.measurement.lab.timing import timed
+from bot.measurement.prepare import Request, Show, repository_at, workshop
+from bot.measurement.recheck import recheck
+from bot.measurement.run import Workshop, measure_sides
+from bot.system.processes import Cancel
+
+_HINT_CHARACTERS = 200
+
+
+def experimented(experiment: Experiment, request: Request, config: Config, show: Show, cancel: Cancel) -> Lab:
+    """Measure all variants; `request.specs["head"]` names the compiler of those that name none.
+
+    Raises:
+        UsageError: nothing is left to measure.
+        CompilerUnavailable: a compiler could not be had.
+    """
+    about = asked(experiment, request, config, repository_at(request.config, cancel))
+    plans = [
+        planned_variant(about, each, each.compiler or request.specs["head"], show, cancel)
+        for each in experiment.variants
+    ]
+    ready = [plan for plan in plans if plan.cells and not plan.reason]
+    cells = [cell for plan in plans if plan.reason for cell in unsupported(plan)]
+    found = _measured([plan for plan in ready if not plan.variant.folded], about, show, cancel)
+    for plan in ready:
+        if plan.variant.name in found:
+            cells += _told(plan, found[plan.variant.name])
+    for plan in ready:
+        if plan.variant.folded:
+            cells += _folded(plan, plans[0], about, show, cancel)
+    machine = ""
+    if experiment.run:
+        cells, machine = timed(ready, cells, request, config, show, cancel)
+    return _lab(about, plans, cells, machine, _notes(plans, found))
+
+
+def _told(plan: VariantPlan, side: Snapshot) -> list[LabCell]:
+    made = {cell.key: cell.model.shown for cell in plan.cells} if plan.variant.shapes is not None else {}
+    return [cell_told(plan.variant.name, cell, made.get(cell.key, "")) for cell in side.cells]
+
+
+def require_measured(made: Lab, out: Path) -> None:
+    """Raise NoVerdict where there is not a single artifact: then the experiment says nothing."""
+    if any(cell.measured for cell in made.cells):
+        return
+    reason = next((cell.failure for cell in made.cells if cell.failure), "")
+    what = f"none of {len(made.cells)} cells was measured"
+    raise NoVerdict(what, where=str(out / "lab.json"), hint=reason[:_HINT_CHARACTERS])
+
+
+def _lab(about: Asked, plans: Sequence[VariantPlan], cells: Sequence[LabCell], machine: str, notes: set[str]) -> Lab:
+    experiment = about.experiment
+    return Lab(
+        schema=LAB_SCHEMA,
+        experiment=experiment.name,
+        question=experiment.question,
+        columns=experiment.columns,
+        axis=experiment.axis,
+        run=experiment.run,
+        machine=machine,
+        flags=(*COMMON_FLAGS, *about.config.flags, *about.request.flags),
+        targets={target.name: target.backend for target in about.targets},
+        variants=tuple(variant_told(plan) for plan in plans),
+        cells=tuple(sorted(cells, key=lambda cell: cell.key)),
+        notes=tuple(sorted(notes)),
+    )
+
+
+def _measured(plans: Sequence[VariantPlan], about: Asked, show: Show, cancel: Cancel) -> dict[str, Snapshot]:
+    """Each variant's cells; one variant after the other, so that no more than one reads IR at a time."""
+    found: dict[str, Snapshot] = {}
+    if not plans:
+        return found
+    with workshop(about.request, about.config, show, cancel) as shop:
+        for plan in plans:
+            show.say(f"variant {plan.variant.name}")
+            found |= measure_sides([plan.side], shop)
+        for place, plan in enumerate(plans):
+            if first := _first_beside(plan, plans[:place]):
+                _doubt(first, plan, found, about.config, shop)
+    return found
+
+
+def _first_beside(plan: VariantPlan, earlier: Sequence[VariantPlan]) -> VariantPlan | None:
+    """The first of these variants that has cells where this one has some."""
+    keys = {cell.key for cell in plan.cells}
+    return next((one for one in earlier if not keys.isdisjoint(cell.key for cell in one.cells)), None)
+
+
+def _doubt(first: VariantPlan, other: VariantPlan, found: dict[str, Snapshot], rules: Config, shop: Workshop) -> None:
+    """Compile again what differs from the reference, as a comparison does: some of it may be the compiler's chance."""
+    if other.variant.files:
+        return
+    names = {"base": first.variant.name, "head": other.variant.name}
+    plans = [replace(plan.side, label=side) for side, plan in zip(names, (first, other), strict=True)]
+    again = recheck(plans, {side: found[name] for side, name in names.items()}, rules, shop)
+    found.update({name: again[side] for side, name in names.items()})
+
+
+def _folded(plan: VariantPlan, first: VariantPlan, about: Asked, show: Show, cancel: Cancel) -> list[LabCell]:
+    """Fold the cells of a variant; they are folded on all of their targets together, and measured from the cache."""
+    paths = {cell.key.model: Path(cell.model.path) for cell in plan.cells}
+    targets = {cell.key.target: cell.target for cell in plan.cells}
+    config = replace(
+        about.config,
+        models=tuple(paths.values()),
+        targets=tuple(targets.values()),
+        suites=(),
+        flags=(*about.config.flags, *plan.variant.flags),
+    )
+    request = replace(
+        about.request, models=(), targets=(), specs={"head": plan.variant.compiler or about.request.specs["head"]}
+    )
+    audit = audited(request, config, FoldOptions(run=about.experiment.run), show, cancel)
+    same = first.toolchain.info == plan.toolchain.info and first.flags == plan.flags
+    return folded_told(plan.variant.name, audit, is_priced=same)
+
+
+def _notes(plans: Sequence[VariantPlan], found: dict[str, Snapshot]) -> set[str]:
+    """What a reader should know: variants without a target here, and what the measurements themselves say."""
+    idle = {f"{plan.variant.name}: none of its targets is measured here" for plan in plans if not plan.cells}
+    return idle | {f"{name}: {note}" for name, side in found.items() for note in side.notes}

@@ -1,0 +1,239 @@
+"""Artifacts of variants run on this machine beside that of the first variant: outputs, CPU time, instructions."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from bot.compiler.compiling import Kit, Source, artifact_of
+from bot.compiler.folding import FOLD_WORKER, flow_of
+from bot.compiler.tools.bindings import Bindings
+from bot.compiler.tools.importing import Importer
+from bot.compiler.tools.probe import known_measuring_options
+from bot.core.folds.fold_values import Price
+from bot.core.lab.lab_values import SAME, LabCell
+from bot.core.rules.lasting import here
+from bot.core.rules.spec import Places, release_in
+from bot.core.values.planned import LIFTED_LIMIT_FLAG, PlannedCell
+from bot.core.values.snapshot import Failure
+from bot.errors import CompilerUnavailable, MalformedBinary
+from bot.inputs.config import Config
+from bot.measurement.lab.planning import VariantPlan
+from bot.measurement.prepare import Request, Show
+from bot.measurement.running.runner import Runner
+from bot.measurement.running.runtime import MISSING, Runtime, installed, machine, of_release
+from bot.readers.interfaces import interface
+from bot.system.files import temporary_directory
+from bot.system.processes import Cancel, Meter
+
+RUN_SECONDS = 120
+_RUN_HERE = ("llvm-cpu", "vmvx")
+"""Backends whose code a processor can run."""
+_OTHER_PROGRAM = "another program than the first variant's: its inputs are its own"
+NO_FIRST = "the first variant has no artifact"
+
+Cells = list[LabCell]
+
+
+def timed(
+    plans: Sequence[VariantPlan], cells: Sequence[LabCell], request: Request, config: Config, show: Show, cancel: Cancel
+) -> tuple[Cells, str]:
+    """The cells with what running them gave, and the machine in one line; that is empty where nothing was run.
+
+    Nothing else runs beside it, as it takes times.
+    """
+    runtime = installed()
+    if runtime is None:
+        return [_without(cell, MISSING) if cell.measured else cell for cell in cells], ""
+    found = {cell.key: cell for cell in cells}
+    releases = _releases(plans, runtime, request, config, show, cancel)
+    with _open(plans, releases, config.timeout_seconds, cancel) as bench:
+        for model, target in sorted({(cell.model, cell.target) for cell in cells}):
+            rows = [_Row(plan, found[key]) for plan in plans if (key := (model, target, plan.variant.name)) in found]
+            show.say(f"{model} on {target} is run")
+            for cell in bench.all(rows):
+                found[cell.key] = cell
+    ran = any(cell.price or cell.equal is not None or cell.instructions is not None for cell in found.values())
+    others = sorted({one.name for one in releases.values()} - {runtime.name})
+    return list(found.values()), ", ".join((machine(runtime), *others)) if ran else ""
+
+
+def _releases(
+    plans: Sequence[VariantPlan], here: Runtime, request: Request, config: Config, show: Show, cancel: Cancel
+) -> dict[str, Runtime]:
+    """Compiler → the runtime of its own release, else the one that is installed here."""
+    found = {}
+    for info in {plan.toolchain.info.digest: plan.toolchain.info for plan in plans}.values():
+        found[info.digest] = here
+        if release := release_in(info.spec):
+            try:
+                places = Places(config.compiler.find_links)
+                found[info.digest] = of_release(release, request.cache, cancel, show.say, places)
+            except CompilerUnavailable as error:
+                show.say(f"artifacts of {release} are run by {here.name}: {error.line}")
+    return found
+
+
+def _without(cell: LabCell, why: str) -> LabCell:
+    """A cell that is not run; what folding found out of its own stays."""
+    equal_note = cell.equal_note if cell.equal is not None else why
+    return replace(
+        cell,
+        equal_note=equal_note,
+        price_note="" if cell.price else cell.price_note or why,
+        instructions_note=why,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """One variant's cell, and what made it."""
+
+    plan: VariantPlan
+    cell: LabCell
+
+    @property
+    def planned(self) -> PlannedCell:
+        """What is compiled, with the stack limit lifted where that was needed."""
+        [found] = [one for one in self.plan.cells if _key(one) == self.cell.key[:2]]
+        return found
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        """The flags of its artifact."""
+        lifted = (LIFTED_LIMIT_FLAG,) if self.cell.status == "over-stack-limit" else ()
+        return (*self.planned.argv, *lifted)
+
+
+def _key(planned: PlannedCell) -> tuple[str, str]:
+    return planned.key.model, planned.key.target
+
+
+@dataclass
+class _Tools:
+    """What one compiler's artifacts are made with."""
+
+    kit: Kit
+    folding: Bindings
+    importer: Importer
+    runtime: Runtime
+
+    def source(self, row: _Row) -> Path | str:
+        """The model's file, or why there is none."""
+        path = self.importer.source(row.planned.model)
+        return path.first_line if isinstance(path, Failure) else path
+
+
+@dataclass
+class _Bench:
+    """What runs the cells of one experiment."""
+
+    tools: dict[str, _Tools]
+    scratch: Path
+    cancel: Cancel
+    runtimes: dict[Path, Runtime] = field(default_factory=dict)
+    made: int = 0
+
+    def all(self, rows: Sequence[_Row]) -> Iterator[LabCell]:
+        """The cells of one model on one target, with what running gave."""
+        first, *others = rows
+        if not others:
+            return
+        measured = [row for row in others if row.cell.measured]
+        data = self.scratch / "data"
+        told = self._runner(first, data) if first.cell.measured else NO_FIRST
+        if isinstance(told, str):
+            yield from (_without(row.cell, told) for row in (first, *measured) if row.cell.measured)
+            return
+        runner, before = told
+        yield _counted(first.cell, runner.instructions(before, before))
+        for row in measured:
+            yield self._ran(first, row, runner, before)
+        shutil.rmtree(data, ignore_errors=True)
+
+    def _runner(self, first: _Row, data: Path) -> tuple[Runner, Path] | str:
+        """What runs artifacts of the first variant's program, and its own artifact; or why nothing does."""
+        backend = first.planned.target.backend
+        if backend not in _RUN_HERE:
+            return here(f"{backend} code needs its device, and the processor is none")
+        tools, flow = self.tools[first.plan.toolchain.info.digest], self._path("flow.mlir")
+        source = tools.source(first)
+        if isinstance(source, str):
+            return source
+        if failed := flow_of(tools.kit, first.argv, Source(first.cell.model, source), flow):
+            return failed.first_line
+        try:
+            answer = tools.folding.ask("interface", flow=str(flow))
+            told = interface(answer) if answer is not None else None
+        except MalformedBinary as error:
+            return str(error)
+        finally:
+            flow.unlink(missing_ok=True)
+        if told is None:
+            return tools.folding.reason or "this compiler has no MLIR bindings"
+        names = ("the first variant's artifact", "its artifact")
+        runner = Runner(
+            tools.runtime, told, data, self.cancel, timeout_seconds=RUN_SECONDS, names=names, runtimes=self.runtimes
+        )
+        before = runner.reason or self._artifact(first)
+        return before if isinstance(before, str) else (runner, before)
+
+    def _artifact(self, row: _Row) -> Path | str:
+        tools, out = self.tools[row.plan.toolchain.info.digest], self._path("vmfb")
+        source = tools.source(row)
+        if isinstance(source, str):
+            return source
+        self.runtimes[out] = tools.runtime
+        failed = artifact_of(tools.kit, row.argv, Source(row.cell.model, source), out)
+        return failed.first_line if failed else out
+
+    def _path(self, suffix: str) -> Path:
+        self.made += 1
+        return self.scratch / f"{self.made}.{suffix}"
+
+    def _ran(self, first: _Row, row: _Row, runner: Runner, before: Path) -> LabCell:
+        cell = row.cell
+        if row.plan.variant.folded:
+            return _without(cell, "")
+        if row.planned.model.digest != first.planned.model.digest:
+            return _without(cell, _OTHER_PROGRAM)
+        if cell.artifact_digest == first.cell.artifact_digest:
+            return _without(replace(cell, equal=True, equal_note=SAME), SAME)
+        after = self._artifact(row)
+        if isinstance(after, str):
+            return _without(cell, after)
+        equal = runner.outputs_equal(before, after)
+        price = runner.price(before, after)
+        known = price if isinstance(price, Price) else None
+        told = replace(
+            cell, equal=equal.equal, equal_note=equal.equal_note, price=known, price_note="" if known else str(price)
+        )
+        return _counted(told, runner.instructions(before, after))
+
+
+def _counted(cell: LabCell, count: int | str) -> LabCell:
+    if isinstance(count, str):
+        return replace(cell, instructions_note=count)
+    return replace(cell, instructions=count)
+
+
+@contextmanager
+def _open(
+    plans: Sequence[VariantPlan], runtimes: dict[str, Runtime], timeout_seconds: float, cancel: Cancel
+) -> Iterator[_Bench]:
+    """What is needed; the processes that it starts, and its files, end with the context."""
+    with temporary_directory("lab-") as scratch, ExitStack() as stack:
+        tools = {}
+        for digest, toolchain in {plan.toolchain.info.digest: plan.toolchain for plan in plans}.items():
+            folding = Bindings(FOLD_WORKER, toolchain.bindings, toolchain.no_bindings, cancel)
+            stack.callback(folding.close)
+            options = known_measuring_options(toolchain, scratch, cancel)
+            kit = Kit("lab", toolchain, options, folding, scratch, timeout_seconds, cancel, Meter())
+            importer = Importer(toolchain, scratch, timeout_seconds, cancel)
+            tools[digest] = _Tools(kit, folding, importer, runtimes[digest])
+        yield _Bench(tools, scratch, cancel)

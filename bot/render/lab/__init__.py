@@ -1,0 +1,1 @@
+"""What an experiment gave, as values to lay out, and as Markdown."""

@@ -1,0 +1,176 @@
+"""What an experiment answers, in sentences: how each variant differs, what needs more stack, what was not measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from bot.core.lab.experiment import FOLDED_AWAY
+from bot.core.lab.lab_sums import Fit, Sums
+from bot.core.lab.lab_values import SAME, Lab, LabCell
+from bot.core.metrics import METRIC_BY_ID
+from bot.render.lab.lab_tables import number, quality
+from bot.render.lab.lab_words import TIME, label, shared
+from bot.render.text.escape import clean, clip
+from bot.render.text.filters import percent, plural
+from bot.render.text.phrase import Phrase, code, joined, phrase, strong
+from bot.render.text.selection import Listing, listing
+from bot.render.view.facts import NAME_LIMIT
+
+_VARIANTS, _COLUMNS = 10, 4
+_WHY_LIMIT = 300
+
+
+def name(text: str) -> Phrase:
+    """A name that is not ours."""
+    return phrase(code(clip(clean(text), NAME_LIMIT)))
+
+
+def answers(lab: Lab, every: Sequence[Sums], fits: Sequence[Fit]) -> list[Phrase]:
+    """One sentence for each target, or for each model and target where there is an axis."""
+    if lab.axis:
+        keys = dict.fromkeys((fit.model, fit.target) for fit in fits)
+        return [_along(lab, *key, [fit for fit in fits if (fit.model, fit.target) == key]) for key in keys]
+    return [answer(lab, sums) for sums in every if sums.models and len(sums.variants) > 1]
+
+
+def answer(lab: Lab, sums: Sums) -> Phrase:
+    """How each variant differs from the first on one target, over all models together."""
+    others = [variant.name for variant in sums.variants[1:]]
+    told = {variant: differences(lab, sums, variant) for variant in others}
+    known = [variant for variant in others if sums.value(variant, "artifact_bytes") is not None]
+    moved = [variant for variant in others if told[variant]]
+    still = [variant for variant in known if not told[variant]]
+    parts = [phrase(name(variant), " ", ", ".join(told[variant])) for variant in moved[:_VARIANTS]]
+    if len(moved) > _VARIANTS:
+        parts.append(phrase(f"{len(moved) - _VARIANTS} more in the table"))
+    if still:
+        parts.append(phrase("no change with ", joined(map(name, still), ", ")))
+    where = f", {plural(len(sums.models), 'model')}, against "
+    led = phrase("On ", name(sums.target), where, name(sums.variants[0].name), ": ")
+    return phrase(led, joined(parts, "; ") or phrase("no other variant was measured"), ".")
+
+
+def differences(lab: Lab, sums: Sums, variant: str) -> list[str]:
+    """`artifact +0.4 %`, for the first columns that changed and hold still from run to run; and the time."""
+    exact = [column for column in lab.columns if column == FOLDED_AWAY or METRIC_BY_ID[column].exact]
+    told = [words for column in exact if (words := _difference(sums, variant, column))][:_COLUMNS]
+    mean = sums.time(variant)
+    return [*told, f"{TIME} × {mean.ratio:.2f}"] if mean and (told or round(mean.ratio, 2) != 1) else told
+
+
+def _difference(sums: Sums, variant: str, column: str) -> str:
+    first = sums.variants[0].name
+    if column == FOLDED_AWAY:
+        before, after = sums.away(first), sums.away(variant)
+        return "" if before == after or after is None else f"{label(column)} {shared(before)} → {shared(after)}"
+    before_value, after_value = sums.value(first, column), sums.value(variant, column)
+    if before_value is None or after_value is None or before_value == after_value:
+        return ""
+    change = sums.change(variant, column)
+    return f"{label(column)} {percent(change)}" if change is not None else f"{label(column)} 0 → {after_value:,}"
+
+
+def _along(lab: Lab, model: str, target: str, fits: Sequence[Fit]) -> Phrase:
+    told = [f"{number(fit.slope, fit.column)} {label(fit.column)} ({quality(fit)})" for fit in fits]
+    return phrase(name(model), " on ", name(target), f", for each {lab.axis}: {', '.join(told)}.")
+
+
+def beyond_stack(lab: Lab, every: Sequence[Sums], names: int) -> Iterator[Phrase]:
+    """Which models need the compiler's stack limit raised: a line for all variants with which the same do."""
+    cells = [cell for sums in every for cell in sums.cells.values() if cell.status == "over-stack-limit"]
+    groups: dict[frozenset[tuple[str, str]], list[str]] = {}
+    for variant in lab.variants:
+        mine = frozenset((cell.model, cell.target) for cell in cells if cell.variant == variant.name)
+        if mine or (cells and _tried(every, variant.name)):
+            groups.setdefault(mine, []).append(variant.name)
+    for mine, variants in groups.items():
+        needing = [cell for cell in cells if (cell.model, cell.target) in mine and cell.variant == variants[0]]
+        count = f" {plural(len(mine), 'cell')} {'needs' if len(mine) == 1 else 'need'} the stack limit raised: "
+        told = phrase(count, _where(needing, names)) if mine else phrase(" no cell needs the stack limit raised")
+        yield phrase("With ", joined(map(name, variants), ", "), told, ".")
+
+
+def _tried(every: Sequence[Sums], variant: str) -> bool:
+    return any(cell.measured and cell.variant == variant for sums in every for cell in sums.cells.values())
+
+
+def _where(cells: Sequence[LabCell], names: int) -> Phrase:
+    """Models by target."""
+    targets = sorted({cell.target for cell in cells})
+    parts = []
+    for target in targets:
+        models = sorted({cell.model for cell in cells if cell.target == target})
+        more = f" and {len(models) - names} more" if len(models) > names else ""
+        parts.append(phrase(joined(map(name, models[:names]), ", "), more, " on ", name(target)))
+    return joined(parts, "; ")
+
+
+def unmeasured(lab: Lab, limit: int, names: int) -> Listing[Phrase]:
+    """What was not measured, and why: a line for each reason."""
+    groups: dict[tuple[str, str], list[LabCell]] = {}
+    for cell in lab.cells:
+        if not cell.measured:
+            why = clip(clean(cell.failure or cell.status), _WHY_LIMIT)
+            groups.setdefault((cell.status, why), []).append(cell)
+    lines = [_unmeasured(status, why, cells, names) for (status, why), cells in sorted(groups.items())]
+    return listing(lines[:limit], len(lines), "reason")
+
+
+def _unmeasured(status: str, why: str, cells: Sequence[LabCell], names: int) -> Phrase:
+    variants = list(dict.fromkeys(cell.variant for cell in cells))
+    led = phrase(
+        joined(map(name, variants[:names]), ", "), f" and {len(variants) - names} more" if len(variants) > names else ""
+    )
+    return phrase(led, f": {plural(len(cells), 'cell')} {status.replace('-', ' ')}: {why}: ", _where(cells, names))
+
+
+def remarks(lab: Lab, limit: int) -> Listing[Phrase]:
+    """What a reader should know: chance, outputs that differ, why nothing was timed, notes of the measurements."""
+    lines = [
+        *_chance(lab),
+        *_differing(lab),
+        *_untimed(lab),
+        *(phrase(clip(clean(note), _WHY_LIMIT)) for note in lab.notes),
+    ]
+    return listing(lines[:limit], len(lines), "remark")
+
+
+def _chance(lab: Lab) -> Iterator[Phrase]:
+    if cells := [cell for cell in lab.cells if cell.varies]:
+        said = "The compiler does not always repeat itself, so that a change of these may be chance: "
+        yield phrase(said, _named(cells), ".")
+
+
+def _differing(lab: Lab) -> Iterator[Phrase]:
+    if cells := [cell for cell in lab.cells if cell.equal is False]:
+        yield phrase(strong("⚠️ Outputs differ"), " from those of the first variant: ", _named(cells), ".")
+
+
+def _untimed(lab: Lab) -> Iterator[Phrase]:
+    """What was run; and why times or instructions of cells are not known: each reason once."""
+    if not lab.run:
+        return
+    if compared := [cell for cell in lab.cells if cell.price or (cell.equal is not None and cell.equal_note != SAME)]:
+        equal = sum(cell.equal is True for cell in compared)
+        yield phrase(f"Outputs equal in {equal:,} of {plural(len(compared), 'cell')} that were run.")
+    untimed = _reasons(cell.price_note for cell in lab.cells if cell.price_note != SAME)
+    uncounted = _reasons(cell.instructions_note for cell in lab.cells if cell.instructions_note != SAME)
+    for what, notes in (("Not timed", untimed), ("No instructions", uncounted)):
+        if notes:
+            yield phrase(f"{what}: {'; '.join(notes)}.")
+
+
+def _reasons(notes: Iterable[str]) -> list[str]:
+    counts: dict[str, int] = {}
+    for note in notes:
+        if text := clip(clean(note), _WHY_LIMIT):
+            counts[text] = counts.get(text, 0) + 1
+    return [
+        f"{text} ({plural(count, 'cell')})" for text, count in sorted(counts.items(), key=lambda one: (-one[1], one[0]))
+    ]
+
+
+def _named(cells: Sequence[LabCell], most: int = 8) -> Phrase:
+    told = [phrase(name(cell.model), " on ", name(cell.target), " with ", name(cell.variant)) for cell in cells[:most]]
+    more = [phrase(f"{len(cells) - most} more")] if len(cells) > most else []
+    return joined([*told, *more], ", ")

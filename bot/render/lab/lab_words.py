@@ -1,0 +1,64 @@
+"""The words and numbers of an experiment's tables: columns, values with their change, ratios, bars."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bot.core.folds.fold_values import Price
+from bot.core.lab.experiment import FOLDED_AWAY
+from bot.core.lab.lab_sums import Mean
+from bot.core.metrics import METRIC_BY_ID
+from bot.render.text.filters import UNKNOWN, amount, percent
+
+TIME, INSTRUCTIONS = "CPU time", "instructions"
+BAR_WIDTH = 16
+_EIGHTHS = " ▏▎▍▌▋▊▉"
+_UNITS = {"count": "", "bytes": ", B", "ms": ", ms", "KiB": ", KiB"}
+
+
+def label(column: str) -> str:
+    """A column in running text."""
+    return "folded away" if column == FOLDED_AWAY else METRIC_BY_ID[column].label
+
+
+def header(column: str) -> str:
+    """A column at the top of a table, with its unit."""
+    return label(column) if column == FOLDED_AWAY else f"{label(column)}{_UNITS[METRIC_BY_ID[column].unit]}"
+
+
+def valued(value: int | None, first: int | None, *, is_first: bool) -> str:
+    """A value, and how it differs from the first variant's: `84,294 (+0.4 %)`."""
+    told = amount(value, "count")
+    if is_first or value is None or not first or value == first:
+        return told
+    return f"{told} ({percent((value - first) / first)})"
+
+
+def shared(share: float | None) -> str:
+    """A share: `57.6 %`."""
+    return UNKNOWN if share is None else f"{share:.1%}".replace("%", " %")
+
+
+def mean_ratio(mean: Mean | None, *, is_first: bool) -> str:
+    """A ratio over several models: `× 0.98`; `× 1` for what it is a ratio to."""
+    if is_first:
+        return "× 1"
+    return UNKNOWN if mean is None else f"× {mean.ratio:.2f}"
+
+
+def priced(price: Price) -> str:
+    """A ratio with its interval: `× 0.98 [0.97, 1.01]`."""
+    return f"× {price.ratio:.2f} [{price.low:.2f}, {price.high:.2f}]"
+
+
+def bar(value: float | None, largest: float, width: int = BAR_WIDTH) -> str:
+    """A bar as long as the value's share of the largest; empty where it is not known."""
+    if value is None or largest <= 0 or value <= 0:
+        return ""
+    eighths = max(1, round(min(1.0, value / largest) * width * 8))
+    return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
+
+
+def largest_of(values: Sequence[int | None]) -> int:
+    """The largest known value; 0 where none is known."""
+    return max((value for value in values if value is not None), default=0)

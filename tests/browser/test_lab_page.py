@@ -1,0 +1,52 @@
+"""The page of an experiment in the browser: pictures have the numbers of the tables, whatever names it shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import lab_factory as make
+import pytest
+from browser import chromium, opened, violations
+from playwright.sync_api import Browser
+
+from bot.core.lab.lab_values import Lab
+from bot.render.html.lab_html import lab_pieces
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as running:
+        yield running
+
+
+def written(tmp_path: Path, lab: Lab) -> Path:
+    page = tmp_path / "lab.html"
+    page.write_text("".join(lab_pieces(lab)), encoding="utf-8")
+    return page
+
+
+@pytest.mark.parametrize("lab", [make.timed(), make.along()], ids=["timed", "along"])
+@pytest.mark.parametrize("width", [1280, 375])
+def test_it_draws_and_breaks_no_rule(browser: Browser, tmp_path: Path, lab: Lab, width: int) -> None:
+    with opened(browser, written(tmp_path, lab), width=width) as shown:
+        assert shown.evaluate("drawn.length") == (1 if lab.axis else 3)
+        assert shown.evaluate("document.documentElement.scrollWidth") <= width
+        assert not violations(shown)
+
+
+def test_a_line_stands_at_the_places_of_its_axis(browser: Browser, tmp_path: Path) -> None:
+    with opened(browser, written(tmp_path, make.along())) as shown:
+        points = [{"x": 1, "y": 1100}, {"x": 2, "y": 1200}, {"x": 4, "y": 1400}]
+        assert shown.evaluate("drawn[0].chart.data.datasets[0].data") == points
+
+
+def test_names_from_elsewhere_run_nothing_and_are_shown(browser: Browser, tmp_path: Path) -> None:
+    with opened(browser, written(tmp_path, make.many())) as shown:
+        assert shown.evaluate("drawn.length") >= 1
+        assert not shown.locator("main a, main img, main script, main iframe").count()
+
+
+def test_without_scripts_the_tables_say_it_all(browser: Browser, tmp_path: Path) -> None:
+    with opened(browser, written(tmp_path, make.timed()), script=False) as shown:
+        assert shown.get_by_text("1,800 (−10.0 %)").first.is_visible()

@@ -1,0 +1,116 @@
+"""bot.github.labs: an experiment in place of a comparison, for runs by hand alone; what breaks is told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import lab_factory as make
+import pytest
+from action_stage import MODEL, Stage
+from fake_github import FakeGitHub
+
+from bot.core.codec.lab_json import lab_of
+from bot.core.lab.experiment import Experiment
+from bot.core.lab.lab_values import Lab
+from bot.errors import InputError
+from bot.inputs.config import Config
+from bot.measurement.prepare import Request
+
+OWN = """\
+schema: code-size-experiments/1
+experiments:
+  mine:
+    question: Mine?
+    columns: [fills]
+    variants: {a: {}, b: {flags: [--x]}}
+"""
+FILES = {"lab.json", "lab.md", "lab.html"}
+
+
+@dataclass
+class Labs:
+    """What was asked of the work that is not done here; `broken` is raised in its place."""
+
+    asked: list[tuple[Experiment, Request, Config]] = field(default_factory=list)
+    broken: Exception | None = None
+    made: Lab = field(default_factory=make.timed)
+
+    def __call__(self, experiment: Experiment, request: Request, config: Config, *_rest: object) -> Lab:
+        self.asked.append((experiment, request, config))
+        assert request.config is not None and request.config.is_file(), "the commit's files are at hand"
+        if self.broken:
+            raise self.broken
+        return self.made
+
+
+@pytest.fixture
+def labs(monkeypatch: pytest.MonkeyPatch) -> Labs:
+    found = Labs()
+    monkeypatch.setattr("bot.github.labs.lab_report.experimented", found)
+    return found
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    with FakeGitHub("octo/repo") as hub:
+        stage = Stage.create(tmp_path, hub)
+        stage.compiler("one")
+        yield stage
+
+
+def test_a_run_by_hand_asks_its_head_and_compares_nothing(stage: Stage, labs: Labs) -> None:
+    stage.main()
+    ran = stage.dispatch(lab="opt-level", targets="vmvx")
+    assert ran.code == 0, ran.error
+    ((experiment, request, config),) = labs.asked
+    assert experiment.name == "opt-level" and request.specs == {"head": stage.spec("one")}
+    assert [path.name for path in config.models] == ["a.mlir"] and request.targets == ("vmvx",)
+    assert {path.name for path in ran.out.iterdir()} == FILES
+    assert lab_of((ran.out / "lab.json").read_bytes()) == labs.made
+    assert ran.summary.endswith((ran.out / "lab.md").read_text(encoding="utf-8")) and "Code size: " not in ran.summary
+
+
+def test_experiments_of_the_repository_are_named_with_their_file(stage: Stage, labs: Labs) -> None:
+    stage.main({"lab/own.yml": OWN})
+    assert stage.dispatch(lab="lab/own.yml:mine").code == 0
+    assert labs.asked[0][0].question == "Mine?"
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("opt-levle", "no experiment is called 'opt-levle'"),
+        ("gone.yml:mine", "gone.yml: cannot be read"),
+        ("../own.yml:mine", "../own.yml is outside of the repository"),
+        ("/etc/passwd:mine", "/etc/passwd is outside of the repository"),
+    ],
+)
+def test_what_is_not_there_is_told_in_the_summary(stage: Stage, labs: Labs, name: str, words: str) -> None:
+    stage.main()
+    ran = stage.dispatch(lab=name)
+    assert ran.code == 2 and words in ran.error and labs.asked == []
+    assert "Code size" in ran.summary
+
+
+def test_what_breaks_is_told_in_the_summary(stage: Stage, labs: Labs) -> None:
+    labs.broken = InputError("is odd", where="a.mlir")
+    stage.main()
+    ran = stage.dispatch(lab="depth")
+    assert ran.code == 2 and "a.mlir: is odd" in ran.error and "is odd" in ran.summary
+
+
+def test_without_a_single_artifact_there_are_the_files_and_no_verdict(stage: Stage, labs: Labs) -> None:
+    labs.made = make.lab(make.failed("m", "vmvx", "a"))
+    stage.main()
+    ran = stage.dispatch(lab="opt-level")
+    assert ran.code == 5 and "none of 1 cells was measured" in ran.error
+    assert {path.name for path in ran.out.iterdir()} >= FILES
+
+
+def test_no_other_event_has_one(stage: Stage, labs: Labs) -> None:
+    stage.main()
+    number, sha = stage.open_pull({"models/a.mlir": MODEL.format("a") + "// longer\n"})
+    ran = stage.pull(number, sha, lab="opt-level")
+    assert ran.code == 2 and "input lab: is for runs by hand (workflow_dispatch)" in ran.error and labs.asked == []

@@ -1,0 +1,147 @@
+"""bot.inputs.experiments: the packaged ones, a user's own, and one line for everything that is wrong in a file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from bot.core.metrics import METRIC_IDS
+from bot.core.values.planned import Target
+from bot.errors import ConfigError, UsageError
+from bot.inputs.config import configs_dir, load_config
+from bot.inputs.experiments import COLUMNS, chosen_experiment, load_experiments
+
+OF_THE_ISSUE = {
+    *("aggressive-fusion", "opt-level", "llvm-size-passes", "dedup", "dynamic-shapes"),
+    *("size-against-time", "depth", "target-cpu"),
+}
+HEAD = "schema: code-size-experiments/1\nexperiments:\n  e:\n    question: What?\n"
+TWO = "    variants: {a: {}, b: {flags: [--x]}}\n"
+
+
+def file(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_the_packaged_ones_are_there_and_each_asks_a_question() -> None:
+    found = load_experiments()
+    assert found.keys() >= OF_THE_ISSUE
+    targets = {target.name for target in load_config().targets}
+    for experiment in found.values():
+        assert experiment.question.endswith("?") and len(experiment.variants) > 1
+        assert set(experiment.columns) <= {*METRIC_IDS, "folded_away"} and set(experiment.targets) <= targets
+        assert len({variant.name for variant in experiment.variants}) == len(experiment.variants)
+        assert all(set(variant.targets or ()) <= targets for variant in experiment.variants)
+
+
+def described(schema: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """Every key that a file of experiments can have of its own, with what the schema says of it."""
+    for name, inner in schema.get("properties", {}).items():
+        yield f"{path}.{name}", inner
+        yield from described(inner, f"{path}.{name}")
+
+
+def test_the_schema_is_valid_and_describes_every_key_for_editors() -> None:
+    schema = json.loads((configs_dir() / "experiments-schema.json").read_text(encoding="utf-8"))
+    Draft202012Validator.check_schema(schema)
+    found = [pair for part in (schema, *schema["$defs"].values()) for pair in described(part, "")]
+    assert len(found) > 20
+    for name, key in found:
+        assert key["description"].endswith(".") and ("examples" in key or "$ref" in key), name
+    first = (configs_dir() / "experiments.yml").read_text(encoding="utf-8").partition("\n")[0]
+    assert first == "# yaml-language-server: $schema=experiments-schema.json"
+
+
+def test_a_users_own_with_everything(tmp_path: Path) -> None:
+    (tmp_path / "one.mlir").write_text("module {}\n")
+    (tmp_path / "two.mlir").write_text("module {}\n")
+    text = (
+        f"{HEAD}    columns: [fills, folded_away]\n    axis: layer\n    run: true\n"
+        "    targets: {mine: {extends: vmvx, flags: [--y]}, other: {backend: cuda}}\n"
+        "    variants:\n"
+        "      one: {at: 1, models: {net: one.mlir}, flags: [--x=1]}\n"
+        "      two: {at: 2, models: {net: two.mlir}, compiler: 3.11.0, targets: {'m*': [--z]}}\n"
+    )
+    (found,) = load_experiments(file(tmp_path / "e.yml", text)).values()
+    assert found.own_targets == (Target("mine", "vmvx", ("--y",), extends="vmvx"), Target("other", "cuda"))
+    one, two = found.variants
+    assert (one.at, one.flags, one.files, one.targets) == (1, ("--x=1",), {"net": str(tmp_path / "one.mlir")}, None)
+    assert (two.compiler, two.targets) == ("3.11.0", {"m*": ("--z",)})
+    assert (found.axis, found.run, found.columns, found.targets) == ("layer", True, ("fills", "folded_away"), ())
+
+
+COLUMN = "    columns: [fills]\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "e.yml:1: is empty"),
+        ("schema: code-size-config/1\n", "is a configuration, a file of experiments is wanted"),
+        ("schema: code-size-experiments/2\nexperiments: {}\n", "e.yml:1: schema: is 'code-size-experiments/2'"),
+        (HEAD + COLUMN, "e.yml:3: experiments.e"),
+        (HEAD + "    columns: [fils]\n" + TWO,
+         "e.yml:5: experiments.e.columns[0]: no metric is called 'fils' (did you mean 'fills'?)"),
+        (HEAD + COLUMN + "    variants: {a: {}}\n", "e.yml:6: experiments.e.variants"),
+        (HEAD + COLUMN + TWO + "    modles: [a]\n",
+         "e.yml:7: experiments.e.modles: unknown key (did you mean 'models'?)"),
+        (HEAD + COLUMN + "    variants: {a: {flag: [--x]}, b: {}}\n",
+         "e.yml:6: experiments.e.variants.a.flag: unknown key (did you mean 'flags'?)"),
+        (HEAD + COLUMN + "    variants: {a: {flags: [x]}, b: {}}\n",
+         "e.yml:6: experiments.e.variants.a.flags[0]: 'x' does not fit: a flag begins with --"),
+        (HEAD + COLUMN + "    variants: {a: {}, b: {models: {m: gone.mlir}}}\n",
+         "e.yml:6: experiments.e.variants.b.models.m: 'gone.mlir' is no model"),
+        (HEAD + COLUMN + "    variants: {a: {}, b: {models: {m: one.mlir}}}\n",
+         "e.yml:6: experiments.e.variants.a: has no models, and other variants have"),
+        (HEAD + COLUMN + "    models: [x]\n    variants: {a: {models: {m: one.mlir}}, b: {models: {m: one.mlir}}}\n",
+         "e.yml:6: experiments.e.models: cannot stand beside"),
+        (HEAD + COLUMN + "    variants: {a: {at: 1}, b: {at: 2}}\n",
+         "e.yml:6: experiments.e.variants.a: an axis needs"),
+        (HEAD + COLUMN + "    axis: layer\n    variants: {a: {at: 1}, b: {}}\n",
+         "e.yml:6: experiments.e.axis: an axis needs"),
+        (HEAD + COLUMN + "    axis: layer\n" + TWO, "e.yml:6: experiments.e.axis: an axis needs"),
+        (HEAD + COLUMN + "    variants: {a: {folded: true}, b: {}}\n",
+         "e.yml:6: experiments.e.variants.a.folded: the first variant"),
+        (HEAD + COLUMN + "    variants: {a: {}, b: {folded: true, models: {m: one.mlir}}}\n",
+         "cannot stand beside 'models'"),
+        (HEAD + COLUMN + "    variants: {a: {shapes: wide}, b: {}}\n",
+         "e.yml:6: experiments.e.variants.a.shapes: is text, must be a mapping"),
+        (HEAD + COLUMN + "    variants: {a: {shapes: {kind: wide}}, b: {}}\n",
+         "e.yml:6: experiments.e.variants.a.shapes.kind: is 'wide', must be one of"),
+        (HEAD + COLUMN + "    variants: {a: {shapes: {kind: range, min: 4, max: 2}}, b: {}}\n",
+         "e.yml:6: experiments.e.variants.a.shapes: "),
+        (HEAD + COLUMN + "    variants: {a: {shapes: {kind: static, min: 4}}, b: {}}\n",
+         "e.yml:6: experiments.e.variants.a.shapes: "),
+        (HEAD + COLUMN + "    targets: {x: {extends: vmvxx}}\n" + TWO,
+         "e.yml:6: experiments.e.targets.x.extends: no target is called 'vmvxx'"),
+        (HEAD + COLUMN + "    variants: {'<b>': {}, b: {}}\n", "does not fit: a name begins with a letter"),
+        (HEAD + COLUMN + "    variants: {on: {}, off: {}}\n", "e.yml:6: the key 'on' reads as bool (put it in quotes)"),
+        (HEAD + COLUMN + "    variants: {1.0: {}, b: {}}\n", "reads as float (put it in quotes)"),
+        (HEAD + COLUMN + "    variants: {a: {at: -1}, b: {at: 2}}\n    axis: layer\n", "at least 0"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_told_with_file_line_and_key(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "one.mlir").write_text("module {}\n")
+    with pytest.raises(ConfigError) as caught:
+        load_experiments(file(tmp_path / "e.yml", text))
+    assert said in caught.value.line and "\n" not in caught.value.line
+
+
+def test_a_file_that_is_not_there_says_so(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot be read: No such file"):
+        load_experiments(tmp_path / "e.yml")
+
+
+def test_an_experiment_that_is_not_there_has_near_ones() -> None:
+    with pytest.raises(UsageError, match=r"no experiment is called 'opt-levle' \(did you mean 'opt-level'"):
+        chosen_experiment("opt-levle")
+
+
+def test_columns_are_the_metrics_and_one_more() -> None:
+    assert set(COLUMNS) == {*METRIC_IDS, "folded_away"}

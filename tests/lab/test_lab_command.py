@@ -1,0 +1,188 @@
+"""`lab` from the command line, with a fake for a compiler: what is asked, written, said and refused."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from fake_compiler import TEMPLATES, FakeCompiler, install, install_native, write_model
+
+from bot.cli.main import main
+from bot.core.codec.lab_json import lab_of
+from bot.core.lab.lab_values import Lab
+
+CONFIG = "schema: code-size-config/1\nmodels: ['*.mlir']\ntargets: [vmvx, rocm]\nflags: [--common]\n"
+EXPERIMENTS = """\
+schema: code-size-experiments/1
+experiments:
+  flags:
+    question: What do flags do?
+    columns: [artifact_bytes, executables]
+    variants:
+      plain: {}
+      more: {flags: [--more]}
+      odd: {flags: [--odd]}
+      amd: {targets: {'ro*': [--iree-rocm-target=gfx1100, --own]}}
+      never: {targets: {metal-spirv: [--own]}}
+  depth:
+    question: How deep?
+    columns: [artifact_bytes]
+    axis: layer
+    variants:
+      one: {at: 1, models: {net: deep/one.mlir}}
+      two: {at: 2, models: {net: deep/two.mlir}}
+  models:
+    question: Which?
+    columns: [artifact_bytes]
+    models: [al*]
+    targets: [vm*]
+    variants: {plain: {}, more: {flags: [--more]}}
+"""
+Asked = Callable[..., "tuple[int, str, list[str]]"]
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for name in ("alpha", "beta"):
+        write_model(tmp_path, name)
+    (tmp_path / "deep").mkdir()
+    for name in ("one", "two"):
+        write_model(tmp_path / "deep", name, f"func.func @main() // {name}")
+    (tmp_path / "c.yml").write_text(CONFIG, encoding="utf-8")
+    (tmp_path / "e.yml").write_text(EXPERIMENTS, encoding="utf-8")
+    return tmp_path
+
+
+def compiler(here: Path, rules: Sequence[dict[str, str]] = (), unknown: Sequence[str] = ("--odd",)) -> FakeCompiler:
+    fake = install(here / "fake", rules, unknown=unknown, templates=TEMPLATES)
+    install_native(here / "bin" / "iree-compile", fake)
+    return fake
+
+
+@pytest.fixture
+def asked(here: Path, capsys: pytest.CaptureFixture[str]) -> Asked:
+    """Exit code, standard output and standard error of one run."""
+
+    def run(*arguments: str) -> tuple[int, str, list[str]]:
+        argv = ["--config", "c.yml", "--experiments", "e.yml", "--cache", "cache", "--out", "out"]
+        try:
+            code = main(["lab", *arguments, *argv, "--compiler", str(here / "bin" / "iree-compile")])
+        except SystemExit as ended:
+            code = int(ended.code or 0)
+        out, err = capsys.readouterr()
+        return code, out, err.splitlines()
+
+    return run
+
+
+def result(here: Path) -> Lab:
+    return lab_of((here / "out/lab.json").read_bytes())
+
+
+def test_every_variant_is_measured_on_the_targets_that_have_it(here: Path, asked: Asked) -> None:
+    fake = compiler(here)
+    code, out, _ = asked("flags")
+    assert code == 0 and out.splitlines()[-1] == "written to out: lab.json, lab.md, lab.html"
+    lab = result(here)
+    statuses = {cell.key: cell.status for cell in lab.cells}
+    for model in ("alpha", "beta"):
+        for target in ("rocm", "vmvx"):
+            assert statuses[model, target, "plain"] == statuses[model, target, "more"] == "ok"
+            assert statuses[model, target, "odd"] == "unsupported"
+        assert statuses[model, "rocm", "amd"] == "ok" and (model, "vmvx", "amd") not in statuses
+    assert len(statuses) == 14
+    assert lab.notes == ("never: none of its targets is measured here",)
+    assert [variant.name for variant in lab.variants] == ["plain", "more", "odd", "amd", "never"]
+    assert lab.variants[2].reason == "IREE 3.13.0rc1 does not know the option --odd"
+    assert not [call for call in fake.calls("direct", "front", "resume") if "--odd" in call["argv"]]
+
+
+def test_the_printed_command_gives_the_very_bytes(here: Path, asked: Asked) -> None:
+    fake = compiler(here)
+    assert asked("flags", "--flags=--mine", "--model", "alpha")[0] == 0
+    made = {" ".join(call["argv"]) for call in fake.calls("direct")}
+    for cell in result(here).cells:
+        if cell.measured:
+            flags = re.sub(r"^iree-compile - | -o \S+ < \S+$", "", cell.command)
+            assert any(flags in argv for argv in made), cell.command
+            assert flags.index("--common") < flags.index("--mine")
+    amd = next(cell for cell in result(here).cells if cell.variant == "amd")
+    assert amd.command.count("--iree-rocm-target=") == 1 and "gfx1100 --own" in amd.command
+    more = next(cell for cell in result(here).cells if cell.variant == "more")
+    assert "--common --mine --more" in more.command
+
+
+def test_what_is_known_is_not_compiled_again_and_gives_the_same_files(here: Path, asked: Asked) -> None:
+    fake = compiler(here)
+    assert asked("flags")[0] == 0
+    before, files = (
+        fake.compiles,
+        {name: (here / "out" / name).read_bytes() for name in ("lab.json", "lab.md", "lab.html")},
+    )
+    assert asked("flags")[0] == 0
+    assert fake.compiles == before
+    assert {name: (here / "out" / name).read_bytes() for name in files} == files
+
+
+def test_a_variant_whose_cells_fail_shows_why_and_the_others_go_on(here: Path, asked: Asked) -> None:
+    compiler(here, [{"do": "fail", "kind": "direct front resume", "argv": "--more"}])
+    code, out, _ = asked("flags", "--target", "vmvx")
+    assert code == 0
+    failed = [cell for cell in result(here).cells if cell.status == "failed"]
+    assert {cell.variant for cell in failed} == {"more"} and all(cell.failure and cell.command for cell in failed)
+    assert "more: 2 cells failed: " in " ".join(out.split())
+
+
+def test_rows_of_an_axis_have_the_files_of_each_variant(here: Path, asked: Asked) -> None:
+    compiler(here)
+    assert asked("depth", "--target", "vmvx")[0] == 0
+    lab = result(here)
+    assert [(cell.model, cell.variant) for cell in lab.cells] == [("net", "one"), ("net", "two")]
+    assert [cell.command.rpartition(" < ")[2] for cell in lab.cells] == ["deep/one.mlir", "deep/two.mlir"]
+    assert [variant.at for variant in lab.variants] == [1, 2] and lab.axis == "layer"
+
+
+def test_models_and_targets_are_those_that_experiment_and_selectors_leave(here: Path, asked: Asked) -> None:
+    compiler(here)
+    assert asked("models")[0] == 0
+    assert {(cell.model, cell.target) for cell in result(here).cells} == {("alpha", "vmvx")}
+    code, _, err = asked("models", "--model", "beta")
+    assert code == 2 and "matches no model" in err[-1]
+    (here / "c.yml").write_text(CONFIG.replace("[vmvx, rocm]", "[rocm]"))
+    code, _, err = asked("models")
+    assert code == 2 and "models has nothing to measure (the configuration has none of its targets" in err[-1]
+
+
+def test_where_nothing_compiles_the_files_are_written_and_the_code_is_5(here: Path, asked: Asked) -> None:
+    compiler(here, [{"do": "fail", "kind": "direct front resume"}])
+    code, _, err = asked("models")
+    assert code == 5 and err[-1].startswith("code-size-bot: out/lab.json: none of 2 cells was measured (")
+    assert {cell.status for cell in result(here).cells} == {"failed"}
+
+
+def test_a_cell_whose_compiler_does_not_repeat_itself_says_so(here: Path, asked: Asked) -> None:
+    compiler(here, [{"do": "flaky", "kind": "direct front resume", "argv": "--more"}])
+    assert asked("models")[0] == 0
+    assert {cell.variant: cell.varies for cell in result(here).cells} == {"plain": False, "more": True}
+    assert "may be chance" in (here / "out/lab.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("arguments", [("--list",), (), ("flags", "--list")])
+def test_experiments_are_listed_with_their_questions(asked: Asked, arguments: tuple[str, ...]) -> None:
+    code, out, _ = asked(*arguments)
+    assert code == 0
+    assert out.splitlines() == ["flags   What do flags do?", "depth   How deep?", "models  Which?"]
+
+
+def test_an_unknown_experiment_has_near_ones(asked: Asked) -> None:
+    code, _, err = asked("flagz")
+    assert code == 2 and err[-1] == "code-size-bot: EXPERIMENT: no experiment is called 'flagz' (did you mean 'flags'?)"
+
+
+@pytest.mark.usefixtures("here")
+def test_without_a_compiler_it_says_how_to_name_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["lab", "flags", "--config", "c.yml", "--experiments", "e.yml", "--out", "out"]) == 2
+    assert "no compiler is named (give --compiler SPEC" in capsys.readouterr().err

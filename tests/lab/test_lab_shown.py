@@ -1,0 +1,160 @@
+"""What an experiment gave, as Markdown, on a terminal and as values of pictures: exact, told with its reasons."""
+
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+from typing import Any
+
+import lab_factory as make
+import pytest
+from golden_files import check_golden
+from replacing import replace
+from rich.cells import cell_len
+from rich.console import Console
+from test_comment import assert_harmless
+
+from bot.core.lab.lab_sums import fits, sums
+from bot.core.lab.lab_values import Lab
+from bot.errors import TemplateError
+from bot.render.lab.lab_pictures import pictures
+from bot.render.lab.lab_view import LAB_LIMIT_BYTES, not_made, render_lab
+from bot.render.lab.lab_words import bar, mean_ratio, valued
+from bot.render.terminal.lab_text import print_lab
+
+
+def printed(lab: Lab, width: int = 100) -> str:
+    out = io.StringIO()
+    print_lab(lab, Console(file=out, width=width, legacy_windows=False))
+    return out.getvalue()
+
+
+def words(text: str) -> str:
+    return " ".join(text.split())
+
+
+@pytest.mark.parametrize(("name", "lab"), [("timed", make.timed()), ("along", make.along())])
+def test_golden(name: str, lab: Lab) -> None:
+    check_golden(f"{name}.lab.md", render_lab(lab))
+
+
+def test_the_answer_leads_with_what_changed_and_what_did_not() -> None:
+    text = render_lab(make.timed())
+    assert (
+        "- On `llvm-cpu-x86_64`, 2 models, against `a`: `b` artifact −10.0 %, executables −10.0 %, "
+        "folded away 75.0 % → 77.5 %, CPU time × 1.25; no change with `c`." in text
+    )
+    assert "- On `cuda`, 2 models, against `a`: no change with `b`, `c`." in text
+    assert "| `b` | `██████████████▍` | 1,800 (−10.0 %) | 18 (−10.0 %) |" in text
+
+
+def test_a_line_tells_its_slope_and_how_well_it_fits() -> None:
+    text = render_lab(make.along())
+    assert (
+        "`net` on `vmvx`, for each layer: 100 B artifact (exact), 0 executables (exact), 10.7 B stack frame (off by"
+        in text
+    )
+
+
+def test_what_needs_more_stack_is_named_with_the_variants_that_need_it() -> None:
+    over: dict[str, Any] = {"status": "over-stack-limit", "failure": "Got 36864 bytes"}
+    cells = [make.cell("m1", "vmvx", "a"), make.cell("m2", "vmvx", "a", **over)]
+    cells += [make.cell(model, "vmvx", "b", **over) for model in ("m1", "m2")]
+    text = render_lab(make.lab(*cells))
+    assert "- With `a` 1 cell needs the stack limit raised: `m2` on `vmvx`." in text
+    assert "- With `b` 2 cells need the stack limit raised: `m1`, `m2` on `vmvx`." in text
+    text = render_lab(make.lab(*cells[1:2], make.cell("m2", "vmvx", "b")))
+    assert "- With `b` no cell needs the stack limit raised." in text
+
+
+def test_what_was_not_measured_has_its_reason_once_for_all_that_share_it() -> None:
+    why = "IREE 3.13.0 does not know the option --nonsense"
+    cells = [
+        make.cell("m1", "vmvx", "a"),
+        *(make.failed("m1", "vmvx", name, why, "unsupported") for name in ("b", "c")),
+    ]
+    for text in (render_lab(make.lab(*cells, names=("a", "b", "c"))), printed(make.lab(*cells, names=("a", "b", "c")))):
+        plain = words(text.replace("`", "").replace("\\", ""))
+        assert f"b, c: 2 cells unsupported: {why}: m1 on vmvx" in plain
+
+
+def test_chance_and_other_outputs_are_told() -> None:
+    cells = [
+        make.cell("m", "vmvx", "a", varies=True),
+        make.cell("m", "vmvx", "b", equal=False, equal_note="output 0 differs"),
+    ]
+    text = render_lab(make.lab(*cells, run=True))
+    assert "may be chance: `m` on `vmvx` with `a`" in text
+    assert "**⚠️ Outputs differ** from those of the first variant: `m` on `vmvx` with `b`" in text
+    assert "Outputs equal in 0 of 1 cell that were run" in text
+
+
+def test_one_model_has_no_second_table_and_its_interval() -> None:
+    one = replace(make.timed(), cells=tuple(cell for cell in make.timed().cells if cell.model == "m1"))
+    text = render_lab(one)
+    assert "Every model" not in text and "× 1.25 \\[1.23, 1.27\\]" in text and "Every model" in render_lab(make.timed())
+
+
+def test_pictures_have_the_numbers_of_the_tables() -> None:
+    found = list(pictures(make.timed(), sums(make.timed()), []))
+    titles = ["cuda: artifact, B", "llvm-cpu-x86_64: artifact, B", "llvm-cpu-x86_64: CPU time against a"]
+    assert [picture.title for picture in found] == titles
+    assert found[1].series == {"artifact, B": (2000, 1800, 2000)}
+    assert found[2].series["CPU time against a"] == pytest.approx((1.0, 1.25, 1.0))
+    (line,) = pictures(make.along(), [], list(fits(make.along())))
+    assert line.is_line and line.labels == ("1", "2", "4") and line.series == {"net": (1100, 1200, 1400)}
+
+
+@pytest.mark.parametrize(
+    ("value", "largest", "width", "drawn"),
+    [
+        (8, 8, 4, "████"),
+        (4, 8, 4, "██"),
+        (5, 64, 8, "▋"),
+        (1, 1_000_000, 4, "▏"),
+        (0, 8, 4, ""),
+        (None, 8, 4, ""),
+        (1, 0, 4, ""),
+    ],
+)
+def test_a_bar_is_as_long_as_its_share(value: int | None, largest: int, width: int, drawn: str) -> None:
+    assert bar(value, largest, width) == drawn
+
+
+def test_numbers_tell_what_is_not_known() -> None:
+    assert valued(None, 5, is_first=False) == "n/a" and valued(5, None, is_first=False) == "5"
+    assert valued(5, 0, is_first=False) == "5" and valued(6, 4, is_first=False) == "6 (+50.0 %)"
+    assert mean_ratio(None, is_first=False) == "n/a" and mean_ratio(None, is_first=True) == "× 1"
+
+
+def test_a_terminal_leaves_out_columns_and_says_which() -> None:
+    columns = ("artifact_bytes", "executables", "dispatch_regions", "stack_max_bytes", "fills", "folded_away")
+    lab = replace(make.timed(), columns=columns)
+    assert "no room for" not in printed(lab, 200)
+    narrow = printed(lab, 60)
+    assert "no room for" in narrow and max(map(cell_len, narrow.splitlines())) <= 60
+
+
+def test_a_large_result_stays_within_its_limit_and_says_what_it_leaves_out() -> None:
+    text = render_lab(make.many())
+    assert len(text.encode()) <= LAB_LIMIT_BYTES and "…and " in text
+    assert not printed(make.many(), 80).count("\x1b")
+
+
+def test_nothing_that_came_from_elsewhere_does_any_harm() -> None:
+    assert_harmless(render_lab(make.many()))
+    hostile = make.lab(
+        *(make.cell(text, "vmvx", name, varies=True, equal=False) for text in make.WRITABLE for name in "ab"), run=True
+    )
+    assert_harmless(render_lab(hostile))
+
+
+def test_a_template_of_the_user_that_fails_is_named(tmp_path: Path) -> None:
+    (tmp_path / "lab.md.j2").write_text("{{ nothing }}")
+    with pytest.raises(TemplateError, match=re.escape("lab.md.j2:1")):
+        render_lab(make.timed(), tmp_path)
+
+
+def test_what_broke_is_one_harmless_line() -> None:
+    assert not_made("a <b>\nc") == "**Lab: not made**: a \\<b\\> c\n"

@@ -1,0 +1,137 @@
+"""bot.core.lab: sums over what all variants measured, ratios, fitted lines; and lab.json, which is read as written."""
+
+from __future__ import annotations
+
+import json
+
+import lab_factory as make
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from replacing import replace
+
+from bot.core.codec.fold_json import fold_of
+from bot.core.codec.lab_json import lab_lines, lab_of
+from bot.core.lab.lab_sums import fits, share_away, sums
+from bot.core.lab.lab_values import Lab
+from bot.errors import InputError
+
+
+def text(lab: Lab) -> bytes:
+    return b"".join(lab_lines(lab))
+
+
+def test_sums_are_over_the_models_that_every_variant_measured() -> None:
+    cells = [make.cell(model, "vmvx", name, {"artifact_bytes": size}) for model, name, size in (
+        ("m1", "a", 100), ("m1", "b", 150), ("m2", "a", 300), ("m2", "b", 200), ("m3", "a", 7)
+    )]  # fmt: skip
+    (found,) = sums(make.lab(*cells, make.failed("m3", "vmvx", "b")))
+    assert found.models == ("m1", "m2") and found.more == 1
+    assert (found.value("a", "artifact_bytes"), found.value("b", "artifact_bytes")) == (400, 350)
+    assert found.change("b", "artifact_bytes") == -0.125
+
+
+def test_a_variant_that_measured_nothing_takes_no_model_from_the_others() -> None:
+    (found,) = sums(make.lab(make.cell("m", "vmvx", "a"), make.failed("m", "vmvx", "b", status="unsupported")))
+    assert (
+        found.models == ("m",)
+        and found.value("b", "artifact_bytes") is None
+        and found.change("b", "executables") is None
+    )
+
+
+def test_of_a_largest_value_the_largest_is_told_and_what_is_not_known_is_in_no_sum() -> None:
+    cells = [
+        make.cell("m1", "vmvx", "a", {"stack_max_bytes": 10, "copies": 1}),
+        make.cell("m2", "vmvx", "a", {"stack_max_bytes": 70, "copies": None}),
+    ]
+    (found,) = sums(make.lab(*cells))
+    assert found.value("a", "stack_max_bytes") == 70 and found.value("a", "copies") is None
+
+
+def test_a_target_has_the_variants_that_are_for_it_and_the_first_of_them_is_the_reference() -> None:
+    cells = [
+        make.cell("m", "cuda", "a"),
+        make.cell("m", "vmvx", "b"),
+        make.cell("m", "vmvx", "c", {"artifact_bytes": 2000}),
+    ]
+    cuda, vmvx = sums(make.lab(*cells, names=("a", "b", "c")))
+    assert [variant.name for variant in cuda.variants] == ["a"]
+    assert [variant.name for variant in vmvx.variants] == ["b", "c"] and vmvx.change("c", "artifact_bytes") == 1.0
+
+
+def test_the_share_of_regions_that_is_folded_away() -> None:
+    (found,) = sums(make.lab(make.cell("m1", "vmvx", "a"), make.cell("m2", "vmvx", "a", {"executables": 30})))
+    assert found.away("a") == 0.5 and share_away(found.cells["m1", "a"]) == 0.75
+    assert share_away(make.cell("m", "vmvx", "a", {"dispatch_regions": None})) is None
+
+
+def test_ratios_of_time_are_geometric_means_in_which_the_same_artifact_counts_as_one() -> None:
+    cuda, host = sums(make.timed())
+    assert cuda.time("b") is None and host.time("a") is None
+    slower, same = host.time("b"), host.time("c")
+    assert slower is not None and slower.models == 2 and slower.ratio == pytest.approx(1.25)
+    assert same == (1.0, 2)
+    counted = host.instructions("b")
+    assert counted is not None and counted.ratio == pytest.approx(1.5) and host.instructions("c") is None
+
+
+def test_a_line_is_exact_where_all_points_lie_on_it() -> None:
+    bytes_, executables, stack = fits(make.along())
+    assert (bytes_.slope, bytes_.start, bytes_.is_exact, bytes_.off) == (100.0, 1000.0, True, 0.0)
+    assert (executables.slope, executables.start, executables.is_exact) == (0.0, 10.0, True)
+    assert not stack.is_exact and stack.slope == pytest.approx(75 / 7) and stack.off == pytest.approx(45 / 7)
+
+
+@given(st.integers(-1000, 1000), st.integers(-1000, 1000), st.sets(st.integers(0, 50), min_size=2, max_size=6))
+def test_least_squares_finds_every_line(slope: int, start: int, places: set[int]) -> None:
+    lowest = min(slope * at + start for at in places)
+    names = [f"v{at}" for at in sorted(places)]
+    cells = [make.cell("m", "vmvx", f"v{at}", {"artifact_bytes": slope * at + start - lowest}) for at in places]
+    told = tuple(replace(variant, at=at) for variant, at in zip(make.variants(*names), sorted(places), strict=True))
+    (found,) = fits(make.lab(*cells, names=tuple(names), variants=told, columns=("artifact_bytes",), axis="layer"))
+    assert found.is_exact and found.slope == slope and found.start == start - lowest
+
+
+def test_one_place_is_no_line() -> None:
+    assert not list(fits(replace(make.along(), cells=make.along().cells[:1])))
+
+
+@pytest.mark.parametrize("lab", [make.timed(), make.along(), make.many()])
+def test_what_was_written_is_read_again(lab: Lab) -> None:
+    assert lab_of(text(lab)) == lab
+    assert text(replace(lab, cells=lab.cells[::-1])) == text(lab)
+
+
+def test_the_contract_has_its_fields() -> None:
+    plain = json.loads(text(make.timed()))
+    assert plain["schema"] == "code-size-lab/1" and {"experiment", "variants", "cells"} <= plain.keys()
+    for cell in plain["cells"]:
+        assert {"model", "target", "variant", "status", "metrics"} <= cell.keys()
+
+
+@pytest.mark.parametrize(
+    ("edit", "words"),
+    [
+        (lambda plain: plain | {"cells": plain["cells"][::-1]}, "cells are not sorted and unique"),
+        (lambda plain: plain | {"cells": plain["cells"][:1] * 2}, "cells are not sorted and unique"),
+        (lambda plain: plain | {"variants": plain["variants"][:1]}, "a variant is there twice, or not at all"),
+        (lambda plain: plain | {"variants": plain["variants"][:1] * 3}, "a variant is there twice, or not at all"),
+        (lambda plain: plain | {"schema": "code-size-lab/9"}, "code-size-lab/9"),
+        (lambda plain: plain | {"extra": 1}, "extra"),
+        (lambda plain: plain | {"cells": [plain["cells"][0] | {"status": "fine"}]}, "status"),
+        (lambda plain: plain | {"cells": [plain["cells"][0] | {"metrics": {"fills": -1}}]}, "metrics"),
+    ],
+)  # fmt: skip
+def test_what_is_no_result_is_refused_in_one_line(edit: object, words: str) -> None:
+    plain = json.loads(text(make.timed()))
+    with pytest.raises(InputError) as caught:
+        lab_of(json.dumps(edit(plain)))  # type: ignore[operator]
+    assert words in caught.value.line and "\n" not in caught.value.line
+
+
+def test_a_result_in_place_of_another_file_is_called_by_its_name() -> None:
+    with pytest.raises(InputError, match="is a lab result, a fold audit is wanted"):
+        fold_of(text(make.timed()))
+    with pytest.raises(InputError, match="is a report, a lab result is wanted"):
+        lab_of('{"schema": "code-size-report/1"}')

@@ -1,0 +1,122 @@
+"""The measured tables of docs/lab.md and README.md, of a `lab.json` or several: `make lab-tables` makes them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from evidence_page import begin, table, written
+from places import ROOT
+
+from bot.core.codec.lab_json import lab_of
+from bot.core.lab.lab_sums import Fit, Sums, fits, sums
+from bot.core.lab.lab_values import Lab
+from bot.inputs.experiments import load_experiments
+from bot.render.lab.lab_answers import answers, beyond_stack, differences, remarks, unmeasured
+from bot.render.lab.lab_tables import fit_table, number, quality, tables
+from bot.render.lab.lab_words import label
+from bot.render.text.environment import md_cell_phrase, md_phrase
+from bot.render.text.filters import plural
+from bot.render.text.phrase import Phrase
+from bot.render.text.text_tables import Table
+
+PART = "lab"
+SHOWN_IN_README = "llvm-cpu-x86_64"
+MOST_VARIANTS = 4
+_ROWS, _NAMES = 400, 16
+
+
+def part_of(name: str) -> str:
+    """The name of an experiment's part of docs/lab.md."""
+    return f"{PART}-{name}"
+
+
+def drawn(shown: Table) -> list[str]:
+    """A table in Markdown, its caption before it."""
+    rows = [[str(md_cell_phrase(text)) for text in row] for row in shown.rows]
+    return [str(md_phrase(shown.caption)), "", *table(shown.headers, rows, shown.numbers_from), ""]
+
+
+def listed(lines: Iterable[Phrase]) -> list[str]:
+    """A list in Markdown."""
+    return [f"- {md_phrase(line)}" for line in lines]
+
+
+def page_lines(lab: Lab) -> list[str]:
+    """An experiment's part of docs/lab.md: what it answers, and the tables that lead."""
+    every, lines = sums(lab), list(fits(lab))
+    leading = tables(lab, every, _ROWS)[0]
+    said = [*answers(lab, every, lines), *beyond_stack(lab, every, _NAMES)]
+    missing = [*unmeasured(lab, _ROWS, _NAMES), *remarks(lab, _ROWS)]
+    compilers = dict.fromkeys(variant.compiler.version for variant in lab.variants if variant.compiler)
+    models = plural(len({cell.model for cell in lab.cells}), "model")
+    ran = f" Run on {lab.machine}." if lab.machine else ""
+    told = [f"IREE {', '.join(compilers)}, {models}.{ran}", "", *listed(said), ""]
+    shown = [line for one in (*leading, fit_table(lab, lines, _ROWS)) if one for line in drawn(one)]
+    return [*told, *shown, *listed(missing)]
+
+
+def readme_lines(labs: Sequence[Lab]) -> list[str]:
+    """One line for each experiment: its question, and what was measured."""
+    rows = [[f"[{lab.experiment}](docs/lab.md#{lab.experiment})", lab.question, short_answer(lab)] for lab in labs]
+    return table(["experiment", "question", f"measured, on {SHOWN_IN_README}"], rows, left=3)
+
+
+def short_answer(lab: Lab) -> str:
+    """What differs most, in a few words."""
+    if lab.axis:
+        return _along(lab, [fit for fit in fits(lab) if fit.target == SHOWN_IN_README] or list(fits(lab)))
+    every = {each.target: each for each in sums(lab) if each.models}
+    shown = every.get(SHOWN_IN_README) or next(iter(every.values()), None)
+    return "nothing was measured" if shown is None else _against(lab, shown)
+
+
+def _against(lab: Lab, shown: Sums) -> str:
+    others = [variant.name for variant in shown.variants[1:]]
+    told = {name: differences(lab, shown, name) for name in others}
+    moved = sorted((name for name in others if told[name]), key=lambda name: -_size(lab, shown, name))
+    words = [f"`{name}` {', '.join(_few(told[name]))}" for name in moved[:MOST_VARIANTS]]
+    still = len(others) - len(moved)
+    rest = len(moved) - len(words)
+    more = [f"{rest} more differ"] * bool(rest) + [
+        f"nothing changes with {still} more" if words else "nothing changes"
+    ] * bool(still)
+    return f"{plural(len(shown.models), 'model')}, against `{shown.variants[0].name}`: {'; '.join([*words, *more])}"
+
+
+def _few(told: Sequence[str]) -> list[str]:
+    """The first two differences, and the time, which comes last."""
+    return [*told[:2], *told[2:][-1:]] if "CPU time" in told[-1] else list(told[:2])
+
+
+def _size(lab: Lab, shown: Sums, name: str) -> float:
+    return abs(next((change for column in lab.columns if (change := shown.change(name, column))), 0.0))
+
+
+def _along(lab: Lab, lines: Sequence[Fit]) -> str:
+    if not lines:
+        return "nothing was measured"
+    first = [fit for fit in lines if (fit.model, fit.target) == (lines[0].model, lines[0].target)]
+    told = [f"{number(fit.slope, fit.column)} {label(fit.column)} ({quality(fit)})" for fit in first]
+    return f"{first[0].model}, for each {lab.axis}: {', '.join(told)}"
+
+
+def main(paths: Sequence[str]) -> None:
+    """Write each experiment's part of docs/lab.md; README's table, where it has the markers and all are given."""
+    labs = {lab.experiment: lab for path in paths for lab in [lab_of(Path(path).read_text(encoding="utf-8"), path)]}
+    order = [part_of(name) for name in load_experiments()]
+    page = ROOT / "docs" / "lab.md"
+    text = page.read_text(encoding="utf-8")
+    for name, lab in labs.items():
+        text = written(text, part_of(name), page_lines(lab), order)
+    page.write_text(text, encoding="utf-8")
+    readme = ROOT / "README.md"
+    text = readme.read_text(encoding="utf-8")
+    if begin(PART) in text:
+        known = [labs[name] for name in load_experiments() if name in labs]
+        readme.write_text(written(text, PART, readme_lines(known), (PART,)), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

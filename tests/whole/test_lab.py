@@ -1,0 +1,147 @@
+"""Every packaged experiment with the real compiler, from the command line to its files; and known answers of one."""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from browser import chromium, opened, violations
+from places import ROOT
+
+from bot.cli.main import main
+from bot.compiler.tools.toolchain import resolve
+from bot.core.codec.lab_json import lab_of
+from bot.core.lab.lab_sums import fits
+from bot.core.lab.lab_values import Lab, LabCell
+from bot.inputs.experiments import load_experiments
+from bot.measurement.running.runtime import installed
+from bot.system.defaults import default_cache
+from bot.system.processes import Cancel
+
+pytestmark = pytest.mark.compiler
+
+COMPILER = "3.13.0"
+CONFIG = "schema: code-size-config/1\nmodels: [models/*.mlir]\ntargets: [llvm-cpu-x86_64, vmvx]\n"
+PRODUCT = """
+func.func @main(%a: tensor<?x64xf32>, %b: tensor<64x64xf32>) -> tensor<?x64xf32> {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %n = tensor.dim %a, %c0 : tensor<?x64xf32>
+  %empty = tensor.empty(%n) : tensor<?x64xf32>
+  %sum = linalg.fill ins(%zero : f32) outs(%empty : tensor<?x64xf32>) -> tensor<?x64xf32>
+  %0 = linalg.matmul ins(%a, %b : tensor<?x64xf32>, tensor<64x64xf32>) outs(%sum : tensor<?x64xf32>) -> tensor<?x64xf32>
+  return %0 : tensor<?x64xf32>
+}
+"""
+OWN = {"depth": ("--target", "vmvx"), "aggressive-fusion": ("--target", "x86_64")}
+"""Of experiments that bring models, or are asked of larger ones."""
+LONG = {"opt-level", "llvm-size-passes"}
+"""Experiments of many variants, which are compiled only: what is run is run in shorter ones."""
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small model with a configuration, and a cache that shares the fetched compilers with everybody."""
+    home = tmp_path_factory.mktemp("lab")
+    (home / "models").mkdir()
+    shutil.copy(ROOT / "tests/fixtures/e2e/models/tiny.mlir", home / "models/tiny.mlir")
+    (home / "models/product_dyn.mlir").write_text(PRODUCT, encoding="utf-8")
+    (home / "c.yml").write_text(CONFIG, encoding="utf-8")
+    resolve(COMPILER, default_cache(), Cancel(), print)
+    (home / "cache").mkdir()
+    (home / "cache/toolchains").symlink_to(default_cache() / "toolchains")
+    return home
+
+
+def asked(home: Path, name: str, *arguments: str, config: Path | None = None) -> Lab:
+    """What an experiment gave."""
+    out = home / f"out-{name}"
+    argv = ["lab", name, "--config", str(config or home / "c.yml"), "--cache", str(home / "cache"), "--out", str(out)]
+    assert main([*argv, "--compiler", COMPILER, *arguments]) == 0
+    lab = lab_of((out / "lab.json").read_bytes())
+    assert {path.name for path in out.iterdir()} >= {"lab.json", "lab.md", "lab.html"}
+    return lab
+
+
+def cell(lab: Lab, model: str, variant: str, target: str = "llvm-cpu-x86_64") -> LabCell:
+    (found,) = [each for each in lab.cells if each.key == (model, target, variant)]
+    return found
+
+
+@pytest.mark.parametrize("name", sorted(load_experiments().keys() - OWN.keys()))
+def test_every_packaged_experiment_measures_its_variants(home: Path, name: str) -> None:
+    experiment = load_experiments()[name]
+    model = "product_dyn" if name == "dynamic-shapes" else "tiny"
+    lab = asked(home, name, "--model", model, *(("--no-run",) if name in LONG else ()))
+    measured = {each.variant for each in lab.cells if each.measured}
+    here = {each.name for each in experiment.variants if each.targets is None or "llvm-cpu-x86_64" in each.targets}
+    assert measured == here, [each.failure for each in lab.cells if not each.measured]
+    for each in lab.cells:
+        assert not each.measured or each.metrics["artifact_bytes"]
+    if lab.run and installed() is not None:
+        others = [each for each in lab.cells if each.variant != experiment.variants[0].name]
+        assert others and all(each.price or each.price_note for each in others)
+    page = (home / f"out-{name}/lab.md").read_text(encoding="utf-8")
+    assert page.startswith(f"**Lab: {name}**. {experiment.question}") and "On `llvm-cpu-x86_64`" in page
+
+
+def test_aggressive_fusion_on_the_quick_suite_gives_what_is_known(home: Path) -> None:
+    models = [word for name in ("bert_l4_f32_dyn", "mobilenet_v1_f32_224") for word in ("--model", name)]
+    lab = asked(home, "aggressive-fusion", *models, *OWN["aggressive-fusion"], config=ROOT / "configs/quick.yml")
+    sites = [cell(lab, "bert_l4_f32_dyn", name).metrics["dispatch_sites"] for name in ("off", "on")]
+    assert sites == [92, 82]
+    assert [cell(lab, "bert_l4_f32_dyn", name).status for name in ("off", "on")] == ["ok", "over-stack-limit"]
+    still = [cell(lab, "mobilenet_v1_f32_224", name).artifact_digest for name in ("off", "on")]
+    assert still[0] == still[1]
+    page = (home / "out-aggressive-fusion/lab.md").read_text(encoding="utf-8")
+    assert "- With `on` 1 cell needs the stack limit raised: `bert_l4_f32_dyn` on `llvm-cpu-x86_64`." in page
+
+
+def test_depth_has_a_row_for_each_depth_and_a_line_through_them(home: Path) -> None:
+    lab = asked(home, "depth", *OWN["depth"])
+    variants = {variant.name: variant.at for variant in lab.variants}
+    assert len(lab.cells) == len(variants) >= 3 and all(each.measured for each in lab.cells)
+    sizes = {variants[each.variant]: each.metrics["artifact_bytes"] for each in lab.cells}
+    slope = next(fit for fit in fits(lab) if fit.column == "artifact_bytes")
+    assert dict(slope.points) == sizes and slope.slope > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "variant"),
+    [("llvm-size-passes", "tiny", "machine-outliner"), ("dynamic-shapes", "product_dyn", "divisible")],
+)
+def test_the_printed_command_gives_the_very_bytes(home: Path, name: str, model: str, variant: str) -> None:
+    lab = asked(home, name, "--no-run", "--target", "x86_64", "--model", model)
+    told = cell(lab, model, variant)
+    binary = resolve(COMPILER, default_cache(), Cancel(), print).binary
+    line = told.command.replace("iree-compile", shlex.quote(str(binary)), 1)
+    where = home / f"out-{name}" if told.module else home
+    assert not told.module or (where / told.module).is_file()
+    subprocess.run(["sh", "-c", line], cwd=where, check=True, capture_output=True)
+    assert hashlib.sha256((where / f"{model}.vmfb").read_bytes()).hexdigest() == told.artifact_digest
+
+
+def test_a_variant_that_computes_otherwise_is_run_beside_the_first_and_timed(home: Path) -> None:
+    if installed() is None:
+        pytest.skip("the extra run is not installed")
+    text = (
+        "schema: code-size-experiments/1\nexperiments:\n  width:\n    question: Wider?\n    run: true\n"
+        "    columns: [artifact_bytes]\n    targets: [llvm-cpu-x86_64]\n    variants:\n      narrow: {}\n"
+        "      wide: {targets: {'*': [--iree-llvmcpu-target-cpu=x86-64-v2]}}\n"
+        "      same: {flags: [--enable-gvn-sink]}\n"
+    )
+    (home / "own.yml").write_text(text, encoding="utf-8")
+    lab = asked(home, "width", "--experiments", str(home / "own.yml"), "--model", "tiny")
+    wide, same = (cell(lab, "tiny", name) for name in ("wide", "same"))
+    assert wide.equal is True and wide.price is not None and wide.price.low <= wide.price.ratio <= wide.price.high
+    assert same.price is None and same.price_note == "the same artifact" and same.equal is True
+    assert lab.machine and all(each.instructions is not None or each.instructions_note for each in lab.cells)
+    with chromium() as browser, opened(browser, home / "out-width/lab.html") as shown:
+        assert shown.evaluate("drawn.length") == 2 and not violations(shown)
+        assert shown.evaluate("drawn[0].chart.data.datasets[0].data") == [
+            each.metrics["artifact_bytes"] for each in (cell(lab, "tiny", name) for name in ("narrow", "wide", "same"))
+        ]
