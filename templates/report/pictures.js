@@ -62,7 +62,7 @@ function treemapOf(dispatches, side) {
     },
     options: {
       onClick: (event, [hit]) => {
-        if (hit) location.hash = tree[hit.index].address;
+        if (hit) location.hash = dispatchFor(hit.element.$context).address;
       },
       plugins: {
         legend: { display: false },

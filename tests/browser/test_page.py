@@ -267,3 +267,10 @@ def test_a_page_of_two_hundred_cells_is_small(tmp_path: Path, browser: Browser) 
         tab.get_by_role("searchbox").fill("softmax")
         assert 0 < len(shown(tab)) < page_bench.CELLS
         assert json.loads(tab.evaluate("JSON.stringify(drawn)")) == []
+
+
+def test_what_make_bench_opens_are_pages_of_as_many_bytes(tmp_path: Path, browser: Browser) -> None:
+    assert len(page_bench.plain(100_001).encode()) == 100_001
+    size, page_ms, text_ms = page_bench.measured(browser, tmp_path, rounds=1)
+    assert {path.stat().st_size for path in tmp_path.iterdir()} == {size}
+    assert page_ms > 0 and text_ms > 0

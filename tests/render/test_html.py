@@ -21,6 +21,7 @@ from bot.core.values.snapshot import Cell, CellKey
 from bot.core.values.whole_report import Report
 from bot.errors import TemplateError
 from bot.render.html.page import render_html
+from bot.render.html.scripts import sources
 from bot.render.markdown.comment import render_comment
 from bot.render.markdown.summary import render_summary
 from bot.render.text.page_addresses import cell_address, dispatch_address
@@ -186,6 +187,15 @@ def test_the_words_of_an_explanation_are_harmless(word: str) -> None:
     read(render_html(make.explained(make.small(), word)))
 
 
+def test_the_first_root_causes_are_shown_and_what_the_others_hold_is_said() -> None:
+    report = everyday.report("two_releases")
+    html = content(render_html(report))
+    folded = html.index("more root causes, with ")
+    assert html.index('id="cause-4"') < folded < html.index('id="cause-5"') < html.index('<h2 id="grid"')
+    share = 100 * sum(root.share or 0 for root in report.root_causes[4:])
+    assert f"{len(report.root_causes) - 4} more root causes, with {share:.1f} % of all bytes" in html
+
+
 def test_stories_have_a_limit() -> None:
     report = make.explained(make.huge(1_600))
     html = render_html(report)
@@ -210,6 +220,15 @@ def test_a_user_template_is_escaped_too(tmp_path: Path) -> None:
     (tmp_path / "report.html.j2").write_text("\n{{ view.x }}")
     with pytest.raises(TemplateError, match=r"report\.html\.j2:2: template failed"):
         render_html(make.small(), tmp_path)
+
+
+def test_a_part_of_the_page_style_and_scripts_are_the_users_where_there_are_such(tmp_path: Path) -> None:
+    (tmp_path / "report").mkdir()
+    (tmp_path / "report" / "totals.html.j2").write_text("<p>{{ view.status }} is mine</p>", encoding="utf-8")
+    (tmp_path / "report" / "cells.js").write_text("window.mine = true;", encoding="utf-8")
+    html = render_html(make.small(), tmp_path)
+    assert "<p>fail is mine</p>" in html and '<h2 id="totals">' not in html and '<h2 id="grid">' in html
+    assert "<script>window.mine = true;</script>" in html and sources(["window.mine = true;"]) in unescape(html)
 
 
 @pytest.mark.parametrize("render", [render_comment, render_summary, render_html])

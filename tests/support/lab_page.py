@@ -16,7 +16,7 @@ from bot.inputs.experiments import load_experiments
 from bot.render.lab.lab_answers import answers, beyond_stack, differences, remarks, unmeasured
 from bot.render.lab.lab_tables import fit_table, number, quality, tables
 from bot.render.lab.lab_words import label
-from bot.render.text.environment import md_cell_phrase, md_phrase
+from bot.render.text.environment import md_words
 from bot.render.text.filters import plural
 from bot.render.text.phrase import Phrase
 from bot.render.text.text_tables import Table
@@ -34,13 +34,13 @@ def part_of(name: str) -> str:
 
 def drawn(shown: Table) -> list[str]:
     """A table in Markdown, its caption before it."""
-    rows = [[str(md_cell_phrase(text)) for text in row] for row in shown.rows]
-    return [str(md_phrase(shown.caption)), "", *table(shown.headers, rows, shown.numbers_from), ""]
+    rows = [[md_words(text, in_table=True) for text in row] for row in shown.rows]
+    return [md_words(shown.caption), "", *table(shown.headers, rows, shown.numbers_from), ""]
 
 
 def listed(lines: Iterable[Phrase]) -> list[str]:
     """A list in Markdown."""
-    return [f"- {md_phrase(line)}" for line in lines]
+    return [f"- {md_words(line)}" for line in lines]
 
 
 def page_lines(lab: Lab) -> list[str]:

@@ -63,7 +63,7 @@ def many(cells: int = CELLS) -> Report:
 def plain(size: int) -> str:
     """A page of so many bytes that has text alone."""
     frame = '<!DOCTYPE html>\n<html lang="en"><meta charset="utf-8"><title>Text</title>\n{}</html>'
-    room = size - len(frame.encode())
+    room = size - len(frame.format("").encode())
     text = _TEXT * (room // len(_TEXT.encode()))
     return frame.format(text + " " * (room - len(text.encode())))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from bot.core.metrics import METRICS
@@ -14,6 +14,7 @@ from bot.render.html.table_rows import addressed_rows, metric_rows, plain_rows, 
 from bot.render.reasons.why_lines import leading
 from bot.render.text.environment import drawn, load
 from bot.render.text.escape import clip
+from bot.render.text.filters import percent
 from bot.render.text.selection import Limits
 from bot.render.view.facts import NAME_LIMIT, Facts, build_facts
 from bot.render.view.view import views
@@ -42,17 +43,24 @@ def html_pieces(report: Report, templates_dir: Path | None = None) -> Iterator[s
         TemplateError: a template does not work.
     """
     facts, template = build_facts(report), load(TEMPLATE, templates_dir)
-    view = views(facts)(_LIMITS)
+    view, first = views(facts)(_LIMITS), min(_LEADING, leading(facts))
     yield from drawn(
         template,
         view=view,
         cards=cards(facts, len(view.roots.items)),
         choices=_choices(facts),
-        leading=min(_LEADING, leading(facts)),
+        leading=first,
+        rest=_share([root.share for root in report.root_causes[first:]]),
         metrics=METRICS,
         **_ROWS,
         skeleton=skeleton(templates_dir, styles=(STYLE,), scripts=SCRIPTS, charts=True),
     )
+
+
+def _share(shares: Sequence[float | None]) -> str:
+    """Their sum in percent; empty where one is not known."""
+    known = [share for share in shares if share is not None]
+    return percent(sum(known)).removeprefix("+") if known and len(known) == len(shares) else ""
 
 
 def _choices(facts: Facts) -> Mapping[str, Iterable[tuple[str, str]] | int]:

@@ -51,6 +51,11 @@ def _md_span(span: Span, code: Callable[[str], str]) -> str:
     return f"**{words}**" if span.kind == "strong" else f"{edge[0]}{words}{edge[1]}" if words else span.text
 
 
+def md_words(phrase: Phrase, *, in_table: bool = False) -> str:
+    """A phrase as Markdown where nothing is a link."""
+    return "".join(_md_span(span, escape.md_cell if in_table else escape.md_code) for span in phrase)
+
+
 @jinja2.pass_context
 def md_phrase(context: Context, phrase: Phrase) -> Markup:
     """A phrase as Markdown, outside of tables; what has an address on the page is a link where the page is known."""
