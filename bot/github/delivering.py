@@ -222,11 +222,17 @@ def _links(services: Services) -> tuple[tuple[str, str], ...]:
     return (("workflow run", services.context.run_url),) if services.context.run_id else ()
 
 
+def _page(made: Report, to: Destination) -> str:
+    """Where the report's page will be published; empty where the configuration does not say."""
+    sha = to.head_sha or made.head.source.sha or ""
+    return to.config.page_url.replace("{sha}", sha).replace("{run_id}", str(to.run_id))
+
+
 def _final(made: Report, services: Services, to: Destination, memory: Memory) -> Report:
     """The report after acceptances, with what its comment has to remember."""
     status = "unknown" if made.broke else made.verdict.status
     verdict = accept(replace(made.verdict, status=status), memory.acceptances)
-    final = replace(made, verdict=verdict, report_id=to.config.report_id, links=_links(services))
+    final = replace(made, verdict=verdict, report_id=to.config.report_id, links=_links(services), page=_page(made, to))
     state = CommentState(to.head_sha, to.run_id, alarms(final), memory.shown(verdict), memory.acceptances)
     state_line = encode(state) if to.head_sha else ""
     return replace(final, state_line=state_line, resolved=resolves(final, memory.previous))

@@ -90,6 +90,7 @@ class Config:
         report_id: names the comment that the report updates.
         comment: `changes` where a comment needs news, `always` where it does not.
         fail_job: True where the verdict `fail` fails the job, too.
+        page_url: where others publish the page of a report, with `{sha}` and `{run_id}`; empty where nobody does.
         baseline: where measured base sides are kept.
         sections: name and glob of parts of the models; the first that matches decides.
         pairs: a model with static and the same with dynamic shapes; they need not be among the models.
@@ -109,6 +110,7 @@ class Config:
     report_id: str
     comment: Literal["changes", "always"]
     fail_job: bool
+    page_url: str
     baseline: BaselineChoice
     sections: tuple[tuple[str, str], ...]
     pairs: tuple[tuple[str, str], ...]
@@ -218,7 +220,7 @@ def load_config(path: Path | None = None, *, models: bool = True) -> Config:
     )
 
 
-_PLAIN = ("timeout_seconds", "report_id", "comment", "fail_job")
+_PLAIN = ("timeout_seconds", "report_id", "comment", "fail_job", "page_url")
 """Keys whose value means what it says."""
 
 

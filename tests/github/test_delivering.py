@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +18,7 @@ from bot.core.rules.acceptance import APPROVAL_LABEL
 from bot.core.rules.delta import STATES
 from bot.core.values.publication import CommentState
 from bot.core.values.whole_report import Baseline
-from bot.errors import InputError
+from bot.errors import ConfigError, InputError
 from bot.github.delivering import Destination, deliver, deliver_broken
 from bot.github.services import Services
 from bot.inputs.action_inputs import OUTPUTS
@@ -57,6 +58,26 @@ def assert_handed_out(ran: Ran, verdict: str) -> None:
     """What needs no GitHub is there."""
     assert {path.name for path in ran.out.iterdir()} == SIX
     assert "Code size" in ran.summary and ran.outputs["verdict"] == verdict
+
+
+def test_a_comment_links_to_the_page_where_the_configuration_says_that_it_is_published(stage: Stage) -> None:
+    told(stage, GROWN)
+    assert "](https://pages.example" not in stage.bodies[-1]
+    stage.configure('page_url: "https://pages.example/{run_id}/{sha}/report.html"\n')
+    ran = told(stage, MORE)
+    page = f"https://pages.example/{stage.state.run_id}/{HEAD}/report.html"
+    found = re.findall(rf"\]\(<{re.escape(page)}#([^>]*)>\)", stage.bodies[-1])
+    ids = set(re.findall(r'id="([^"]*)"', (ran.out / "report.html").read_text(encoding="utf-8")))
+    assert found and set(found) <= ids
+
+
+@pytest.mark.parametrize(
+    "url", ["http://pages.example/", "javascript:alert(1)", "https://pages.example/{pull}", "https://a b/"]
+)
+def test_a_page_that_is_no_address_is_refused(tmp_path: Path, url: str) -> None:
+    (tmp_path / "c.yml").write_text(f"schema: code-size-config/1\npage_url: '{url}'\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match="an https address, in which"):
+        load_config(tmp_path / "c.yml")
 
 
 # --- when there is a comment -----------------------------------------------------------------------------------------
