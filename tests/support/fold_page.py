@@ -79,21 +79,23 @@ def others(audit: FoldAudit) -> Iterator[str]:
 def page_lines(audit: FoldAudit) -> list[str]:
     """The part of docs/fold.md."""
     head = ["model", "target", "executables", "artifact, bytes", "change", "outputs", "run time"]
-    targets = ", ".join(sorted({cell.target for cell in audit.cells}))
+    names = ", ".join(sorted({cell.target for cell in audit.cells}))
     ran = f" Run on {audit.machine}." if audit.machine else " Nothing was run."
-    about = f"IREE {audit.compiler.version}, {len(audit.models)} models on {targets}.{ran}"
-    return [about, "", *steps(audit.models), "", *table(head, cells(audit), 2), "", *others(audit)]
+    about = f"IREE {audit.compiler.version}, {len(audit.models)} models on {names}.{ran}"
+    every = "On each target, over the models that compile there and have something to fold:"
+    totals = table(["target", "models", "executables", "folded", "bytes", "change", "outputs equal"], targets(audit))
+    found = table(head, cells(audit), 2)
+    return [about, "", *steps(audit.models), "", every, "", *totals, "", "Each cell:", "", *found, "", *others(audit)]
 
 
 def readme_lines(audit: FoldAudit) -> list[str]:
-    """The tables of README.md: each model on one target, and each target over the models."""
+    """The table of README.md: each model on one target; and the sum of each target in a line."""
     found = {cell.model: cell for cell in audit.cells if cell.target == SHOWN_IN_README}
     head = ["model", "regions", "executables", "folded", "bytes", "change", "outputs", "CPU time"]
     rows = [_model_row(one, found[one.model]) for one in audit.models if one.model in found]
     about = f"On {SHOWN_IN_README}; in brackets what share of the dispatch regions is folded away:"
-    every = "On each target, over the models that compile there and have something to fold:"
-    totals = table(["target", "models", "executables", "folded", "bytes", "change", "outputs equal"], targets(audit))
-    return [about, "", *table(head, rows), "", every, "", *totals]
+    totals = ", ".join(f"{target} {rest[-2]}" for target, *rest in targets(audit))
+    return [about, "", *table(head, rows), "", f"All that is folded, on each target: {totals}."]
 
 
 def _model_row(one: FoldModel, cell: FoldCell) -> list[str]:
