@@ -3,6 +3,8 @@
 // both sides, and the way from base to head by cause.
 
 const SHOWN = 400; // rectangles; smaller ones could not be seen
+const HIGHEST = 340; // pixels of the larger side's treemap; the other has as much less as its code is smaller
+const LOWEST = 40; // and is still to be seen
 
 /** The dispatches of a cell: name, address, and the size of the code on both sides (null where a side has none). */
 function dispatchesOf(cell) {
@@ -137,13 +139,17 @@ function drawPictures(cell) {
   pictures.className = "pictures";
   cell.querySelector(".sides").after(pictures);
   const isSame = dispatches.every(({ base, head }) => base === head);
+  const sizesOn = (side) => dispatches.map((one) => one[side] ?? 0).filter((size) => size > 0);
+  const total = (sizes) => sizes.reduce((one, other) => one + other, 0);
+  const largest = Math.max(total(sizesOn("base")), total(sizesOn("head")));
   for (const side of isSame ? ["head"] : ["base", "head"]) {
-    const sizes = dispatches.map((one) => one[side] ?? 0).filter((size) => size > 0);
+    const sizes = sizesOn(side);
     if (!sizes.length) continue;
-    const sum = `${sizes.length} dispatches, ${bytes(sizes.reduce((one, other) => one + other))} of code`;
+    const sum = `${sizes.length} dispatches, ${bytes(total(sizes))} of code`;
+    const height = Math.max(LOWEST, Math.round((HIGHEST * total(sizes)) / largest)); // one scale for both sides
     const colours = isSame ? "the same on both sides" : `${side}: ${sum}; ▲ red grows, ▼ green shrinks, grey stays`;
     const caption = `${isSame ? `${sum}, ` : ""}${colours}. The table of all dispatches has the numbers; a click goes there.`;
-    addPicture(pictures, `Executables by size on ${side}, ${name}`, caption, 300, treemapOf(dispatches, side));
+    addPicture(pictures, `Executables by size on ${side}, ${name}`, caption, height, treemapOf(dispatches, side));
   }
 }
 
