@@ -9,7 +9,7 @@ function labChart(picture) {
   const datasets = names.map((name, index) => {
     const fill = colour(`--series-${(index % SERIES) + 1}`);
     const points = picture.series[name].map((y, at) => (picture.line ? { x: Number(picture.labels[at]), y } : y));
-    return { label: name, data: points, backgroundColor: fill, borderColor: fill, spanGaps: true };
+    return { label: name, data: points, backgroundColor: fill, borderColor: fill, spanGaps: false };
   });
   const values = { beginAtZero: true, title: { display: true, text: picture.unit } };
   return {
