@@ -12,8 +12,7 @@ from typing import Any
 
 from bot.core.codec.kinds import mistaken
 from bot.core.constraint import Constraint, constraint_of
-from bot.core.lab.experiment import FOLDED_AWAY, Experiment, Variant
-from bot.core.metrics import METRIC_IDS
+from bot.core.lab.experiment import COLUMN_BY_ID, FOLDED_AWAY, Experiment, Variant
 from bot.core.selecting import near_or_known
 from bot.errors import ConfigError, InputError, UsageError
 from bot.inputs.config import MODEL_SUFFIXES, configs_dir, load_schema
@@ -22,7 +21,7 @@ from bot.inputs.yaml.schema_errors import check_shape
 from bot.inputs.yaml.yaml_file import YamlFile, read_yaml
 from bot.system.files import whole_or_nothing
 
-COLUMNS = (*METRIC_IDS, FOLDED_AWAY)
+COLUMNS = (*COLUMN_BY_ID, FOLDED_AWAY)
 _ROOT = "experiments"
 
 

@@ -6,10 +6,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from bot.core.constraint import Constraint
+from bot.core.metrics import METRIC_BY_ID, Metric
 from bot.core.values.planned import Target
 
 FOLDED_AWAY = "folded_away"
-"""A column that is no metric: the share of the dispatch regions that no executable is left of."""
+"""A column that is no number of a cell: the share of the dispatch regions that no executable is left of."""
+
+BEFORE_FUSION = Metric(
+    "linalg_ops_before",
+    "linalg operations before fusion",
+    "count",
+    "linalg operations after global optimization",
+)
+"""A number that no rule judges: the model has it, not what the compiler made of it."""
+COLUMN_BY_ID = {**METRIC_BY_ID, BEFORE_FUSION.id: BEFORE_FUSION}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +51,7 @@ class Experiment:
     """What is asked.
 
     Attributes:
-        columns: metric ids, or FOLDED_AWAY, in the order in which they are shown.
+        columns: of COLUMN_BY_ID, or FOLDED_AWAY, in the order in which they are shown.
         variants: the first one that a target has is what the others are compared with.
         models, targets: globs of those of the configuration; empty: all.
         own_targets: in place of the configuration's; empty where these are meant.

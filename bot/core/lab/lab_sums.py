@@ -8,9 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from bot.core.lab.experiment import FOLDED_AWAY
+from bot.core.lab.experiment import COLUMN_BY_ID, FOLDED_AWAY
 from bot.core.lab.lab_values import Lab, LabCell, LabVariant
-from bot.core.metrics import METRIC_BY_ID
 
 _LARGEST = ("_max", "_max_bytes", "_alloca_bytes", "_rss_kib")
 """How ids of metrics end of which several models have a largest one, and no sum."""
@@ -166,4 +165,4 @@ def _fit(model: str, target: str, column: str, points: Sequence[tuple[int, int]]
 
 def metric_columns(lab: Lab) -> tuple[str, ...]:
     """The columns that are metrics."""
-    return tuple(column for column in lab.columns if column != FOLDED_AWAY and column in METRIC_BY_ID)
+    return tuple(column for column in lab.columns if column != FOLDED_AWAY and column in COLUMN_BY_ID)

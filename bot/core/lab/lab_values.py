@@ -89,7 +89,7 @@ class Lab(Record, frozen=True):
     """All of it; cells sorted by model, target and variant's name, variants in the experiment's order.
 
     Attributes:
-        columns: what is looked at: metric ids, or `folded_away`.
+        columns: what is looked at: metric ids, `linalg_ops_before`, or `folded_away`.
         axis: what the variants' places count; empty without an axis.
         run: True where artifacts were to be run.
         machine: what ran them, in one line; empty where none was run.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from bot.core.folds.fold_values import FAILED, FoldAudit, FoldCell
+from bot.core.lab.experiment import BEFORE_FUSION
 from bot.core.lab.lab_values import LabCell, LabVariant
 from bot.core.values.snapshot import Cell
 from bot.measurement.lab.planning import VariantPlan
@@ -43,13 +44,16 @@ def cell_told(variant: str, cell: Cell, module: str = "") -> LabCell:
     Args:
         module: the model that was made for it, relative to the directory of `lab.json`.
     """
+    before = cell.program.linalg_ops_before if cell.program else None
+    added = {BEFORE_FUSION.id: before} if cell.measured else {}
+    unknown = {BEFORE_FUSION.id: "global optimization could not be read"} if added and before is None else {}
     return LabCell(
         model=cell.key.model,
         target=cell.key.target,
         variant=variant,
         status=cell.status,
-        metrics=dict(cell.metrics),
-        reasons=dict(cell.reasons),
+        metrics={**cell.metrics, **added},
+        reasons={**cell.reasons, **unknown},
         failure=cell.failure.first_line[:_FAILURE_CHARACTERS] if cell.failure else "",
         command=cell.command,
         artifact_digest=cell.artifact_digest,

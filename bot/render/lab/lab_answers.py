@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from bot.core.lab.experiment import FOLDED_AWAY
+from bot.core.lab.experiment import COLUMN_BY_ID, FOLDED_AWAY
 from bot.core.lab.lab_sums import Fit, Sums
 from bot.core.lab.lab_values import SAME, Lab, LabCell
-from bot.core.metrics import METRIC_BY_ID
 from bot.render.lab.lab_tables import number, quality
 from bot.render.lab.lab_words import TIME, label, shared
 from bot.render.text.escape import clean, clip
@@ -52,7 +51,7 @@ def answer(lab: Lab, sums: Sums) -> Phrase:
 
 def differences(lab: Lab, sums: Sums, variant: str) -> list[str]:
     """`artifact +0.4 %`, for the first columns that changed and hold still from run to run; and the time."""
-    exact = [column for column in lab.columns if column == FOLDED_AWAY or METRIC_BY_ID[column].exact]
+    exact = [column for column in lab.columns if column == FOLDED_AWAY or COLUMN_BY_ID[column].exact]
     told = [words for column in exact if (words := _difference(sums, variant, column))][:_COLUMNS]
     mean = sums.time(variant)
     return [*told, f"{TIME} × {mean.ratio:.2f}"] if mean and (told or round(mean.ratio, 2) != 1) else told

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bot.core.lab.experiment import FOLDED_AWAY
+from bot.core.lab.experiment import COLUMN_BY_ID, FOLDED_AWAY
 from bot.core.lab.lab_sums import Fit, Sums, is_largest, share_away
 from bot.core.lab.lab_values import Lab, LabCell
-from bot.core.metrics import METRIC_BY_ID
 from bot.render.lab.lab_words import (
     INSTRUCTIONS,
     TIME,
@@ -70,7 +69,7 @@ def _about(lab: Lab, sums: Sums, timed: bool) -> str:
         counts = [mean.models for variant in sums.variants if (mean := sums.time(variant.name))]
         over = f", geometric mean over {plural(max(counts, default=0), 'model')}" if len(sums.models) > 1 else ""
         said.append(f"CPU time: against the first row{over}.")
-    if varying := [label(column) for column in lab.columns if column != FOLDED_AWAY and not METRIC_BY_ID[column].exact]:
+    if varying := [label(column) for column in lab.columns if column != FOLDED_AWAY and not COLUMN_BY_ID[column].exact]:
         said.append(f"What varies from run to run: {', '.join(varying)}.")
     return " ".join(said)
 
@@ -165,7 +164,7 @@ def _fit_row(fit: Fit) -> Row:
 
 def number(value: float, column: str) -> str:
     """A number of a fitted line, with its unit: as many digits as say something."""
-    unit = {"count": "", "bytes": " B", "ms": " ms", "KiB": " KiB"}[METRIC_BY_ID[column].unit]
+    unit = {"count": "", "bytes": " B", "ms": " ms", "KiB": " KiB"}[COLUMN_BY_ID[column].unit]
     digits = 0 if value == round(value) else 1 if abs(value) >= 10 else 2
     return f"{value:,.{digits}f}{unit}".replace("-", MINUS)
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bot.core.folds.fold_values import Price
-from bot.core.lab.experiment import FOLDED_AWAY
+from bot.core.lab.experiment import COLUMN_BY_ID, FOLDED_AWAY
 from bot.core.lab.lab_sums import Mean
-from bot.core.metrics import METRIC_BY_ID
 from bot.render.text.filters import UNKNOWN, amount, percent
 
 TIME, INSTRUCTIONS = "CPU time", "instructions"
@@ -18,12 +17,12 @@ _UNITS = {"count": "", "bytes": ", B", "ms": ", ms", "KiB": ", KiB"}
 
 def label(column: str) -> str:
     """A column in running text."""
-    return "folded away" if column == FOLDED_AWAY else METRIC_BY_ID[column].label
+    return "folded away" if column == FOLDED_AWAY else COLUMN_BY_ID[column].label
 
 
 def header(column: str) -> str:
     """A column at the top of a table, with its unit."""
-    return label(column) if column == FOLDED_AWAY else f"{label(column)}{_UNITS[METRIC_BY_ID[column].unit]}"
+    return label(column) if column == FOLDED_AWAY else f"{label(column)}{_UNITS[COLUMN_BY_ID[column].unit]}"
 
 
 def valued(value: int | None, first: int | None, *, is_first: bool) -> str:
