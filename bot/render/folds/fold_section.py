@@ -9,8 +9,8 @@ from bot.core.folds.fold_values import FoldAudit
 from bot.render.folds.fold_cells import ABOUT_CELLS, Footnotes, cell_tables, other_cells, resumed
 from bot.render.folds.fold_sums import FoldFacts, sentences
 from bot.render.folds.fold_tables import folded_table, left_lines, model_table
-from bot.render.text.environment import draw, load
 from bot.render.text.escape import clean, clip, md_text
+from bot.render.text.fitting import first_fitting, within_bytes
 from bot.render.text.phrase import Phrase, code, phrase
 from bot.render.text.selection import Listing
 from bot.render.text.text_tables import Table
@@ -96,14 +96,8 @@ def render_folds(audit: FoldAudit, templates_dir: Path | None = None) -> str:
     Args:
         templates_dir: the user's templates, searched before the default ones.
     """
-    template, text = load(TEMPLATE, templates_dir), ""
-    for room in _TIERS:
-        text = draw(template, view=fold_view(audit, room))
-        if len(text.encode()) <= FOLD_LIMIT_BYTES:
-            return text
-    if templates_dir is None:
-        raise AssertionError(f"the smallest {TEMPLATE} is too large")
-    return render_folds(audit)
+    fits = within_bytes(FOLD_LIMIT_BYTES)
+    return first_fitting(TEMPLATE, _TIERS, lambda room: {"view": fold_view(audit, room)}, fits, templates_dir)
 
 
 def not_made(why: str) -> str:

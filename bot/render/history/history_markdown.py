@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bot.core.history.history_values import History
 from bot.render.history.history_view import HistoryRoom, history_view
-from bot.render.text.environment import draw, load
+from bot.render.text.fitting import first_fitting, within_bytes
 
 HISTORY_LIMIT_BYTES = 512 * 1024
 """Half of what GitHub takes as the summary of one step, in UTF-8."""
@@ -20,11 +20,5 @@ def render_history(history: History, templates_dir: Path | None = None) -> str:
     Args:
         templates_dir: the user's templates, searched before the default ones.
     """
-    template, text = load(TEMPLATE, templates_dir), ""
-    for room in _TIERS:
-        text = draw(template, view=history_view(history, room))
-        if len(text.encode()) <= HISTORY_LIMIT_BYTES:
-            return text
-    if templates_dir is None:
-        raise AssertionError(f"the smallest {TEMPLATE} is too large")
-    return render_history(history)
+    fits = within_bytes(HISTORY_LIMIT_BYTES)
+    return first_fitting(TEMPLATE, _TIERS, lambda room: {"view": history_view(history, room)}, fits, templates_dir)

@@ -11,9 +11,9 @@ from bot.core.lab.lab_sums import sums
 from bot.core.lab.lab_values import Lab, LabVariant
 from bot.render.lab.lab_answers import answers, beyond_stack, name, remarks, unmeasured
 from bot.render.lab.lab_tables import fit_table, tables
-from bot.render.text.environment import draw, load
 from bot.render.text.escape import clean, clip, md_text
 from bot.render.text.filters import plural
+from bot.render.text.fitting import first_fitting, within_bytes
 from bot.render.text.phrase import Phrase, code, joined, phrase, strong
 from bot.render.text.selection import Listing, first
 from bot.render.text.text_tables import Table
@@ -134,14 +134,8 @@ def render_lab(lab: Lab, templates_dir: Path | None = None) -> str:
     Args:
         templates_dir: the user's templates, searched before the default ones.
     """
-    template, text = load(TEMPLATE, templates_dir), ""
-    for room in _TIERS:
-        text = draw(template, view=lab_view(lab, room))
-        if len(text.encode()) <= LAB_LIMIT_BYTES:
-            return text
-    if templates_dir is None:
-        raise AssertionError(f"the smallest {TEMPLATE} is too large")
-    return render_lab(lab)
+    fits = within_bytes(LAB_LIMIT_BYTES)
+    return first_fitting(TEMPLATE, _TIERS, lambda room: {"view": lab_view(lab, room)}, fits, templates_dir)
 
 
 def not_made(why: str) -> str:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from bot.core.values.whole_report import Report
 from bot.render.text.environment import draw, load
 from bot.render.text.selection import Limits
 from bot.render.view.facts import build_facts
 from bot.render.view.view import views
+
+_Room = TypeVar("_Room")
 
 
 def length(text: str) -> int:
@@ -46,12 +48,38 @@ def fitting(report: Report, document: Document, templates_dir: Path | None = Non
     Raises:
         TemplateError: a template does not work.
     """
-    view, template = views(build_facts(report)), load(document.template, templates_dir)
-    for limits in document.tiers:
-        text = draw(template, view=view(limits), where=document.where, page=report.page, **document.values)
-        document.check(text, str(template.filename))
-        if document.fits(text):
+    view = views(build_facts(report))
+
+    def values(limits: Limits) -> Mapping[str, Any]:
+        return {"view": view(limits), "where": document.where, "page": report.page, **document.values}
+
+    return first_fitting(document.template, document.tiers, values, document.fits, templates_dir, document.check)
+
+
+def first_fitting(
+    name: str,
+    tiers: Sequence[_Room],
+    values: Callable[[_Room], Mapping[str, Any]],
+    fits: Callable[[str], bool],
+    templates_dir: Path | None = None,
+    check: Callable[[str, str], None] = lambda _text, _file: None,
+) -> str:
+    """The same of any template: what it is drawn with, by the room that there is.
+
+    Raises:
+        TemplateError: a template does not work.
+    """
+    template = load(name, templates_dir)
+    for room in tiers:
+        text = draw(template, **values(room))
+        check(text, str(template.filename))
+        if fits(text):
             return text
     if templates_dir is None:
-        raise AssertionError(f"the smallest {document.template} is too large")
-    return fitting(report, document)
+        raise AssertionError(f"the smallest {name} is too large")
+    return first_fitting(name, tiers, values, fits, None, check)
+
+
+def within_bytes(limit: int) -> Callable[[str], bool]:
+    """What fits into so many bytes of UTF-8."""
+    return lambda text: len(text.encode()) <= limit
