@@ -41,7 +41,7 @@ def fold(request: Request, options: FoldOptions, show: FoldShow, cancel: Cancel)
         raise UsageError(what, where="--max-slowdown", hint="leave out one of the two")
     config = load_config(request.config)
     require_writable(request.out)
-    request, config = _with_compiler(request, config, show)
+    request, config = with_compiler(request, config, show)
     if options.run and options.max_slowdown is None and config.fold:
         options = config.fold
     audit = audited(request, config, options, show, cancel)
@@ -50,7 +50,7 @@ def fold(request: Request, options: FoldOptions, show: FoldShow, cancel: Cancel)
     return audit
 
 
-def _with_compiler(request: Request, config: Config, show: Show) -> tuple[Request, Config]:
+def with_compiler(request: Request, config: Config, show: Show) -> tuple[Request, Config]:
     """The request and the configuration, with the compiler that the latter names where the former does not."""
     if request.specs.get("head"):
         return request, config

@@ -7,13 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
-from bot.commands.compare import pinned
-from bot.core.lab.experiment import Experiment
+from bot.commands.fold import with_compiler
 from bot.core.lab.lab_values import Lab
-from bot.errors import UsageError
-from bot.inputs.config import Config, load_config
+from bot.inputs.config import load_config
 from bot.inputs.experiments import chosen_experiment, load_experiments
-from bot.measurement.folds.asking import asked
 from bot.measurement.lab.measuring import experimented, require_measured
 from bot.measurement.prepare import Request, Show, require_writable
 from bot.render.text.escape import clean
@@ -42,7 +39,8 @@ def lab(name: str, experiments: Path | None, request: Request, *, run: bool, sho
     experiment = chosen_experiment(name, experiments)
     config = load_config(request.config)
     require_writable(request.out)
-    request, config = _with_compiler(experiment, request, config, show)
+    if not all(variant.compiler for variant in experiment.variants):
+        request, config = with_compiler(request, config, show)
     made = experimented(replace(experiment, run=experiment.run and run), request, config, show, cancel)
     show.experimented(made, write_lab(made, config.templates, request.out))
     require_measured(made, request.out)
@@ -54,14 +52,3 @@ def told_experiments(path: Path | None) -> list[str]:
     known = load_experiments(path)
     width = max(map(len, known))
     return [f"{name:{width}}  {clean(each.question)}" for name, each in known.items()]
-
-
-def _with_compiler(experiment: Experiment, request: Request, config: Config, show: Show) -> tuple[Request, Config]:
-    """The request and the configuration, with the compiler that the latter names where it is needed and not given."""
-    if request.specs.get("head") or all(variant.compiler for variant in experiment.variants):
-        return request, config
-    sought = pinned(config, request.config, "head")
-    if not sought.spec:
-        hint = "give --compiler SPEC, such as --compiler 3.13.0, or a --config that names compiler.head"
-        raise UsageError("no compiler is named", hint=hint)
-    return asked(request, config, sought, show.say)

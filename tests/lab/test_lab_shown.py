@@ -19,7 +19,7 @@ from bot.core.lab.lab_sums import fits, sums
 from bot.core.lab.lab_values import Lab
 from bot.errors import TemplateError
 from bot.render.lab.lab_pictures import pictures
-from bot.render.lab.lab_view import LAB_LIMIT_BYTES, not_made, render_lab
+from bot.render.lab.lab_view import LAB_LIMIT_BYTES, render_lab
 from bot.render.lab.lab_words import bar, mean_ratio, valued
 from bot.render.terminal.lab_text import print_lab
 
@@ -154,7 +154,3 @@ def test_a_template_of_the_user_that_fails_is_named(tmp_path: Path) -> None:
     (tmp_path / "lab.md.j2").write_text("{{ nothing }}")
     with pytest.raises(TemplateError, match=re.escape("lab.md.j2:1")):
         render_lab(make.timed(), tmp_path)
-
-
-def test_what_broke_is_one_harmless_line() -> None:
-    assert not_made("a <b>\nc") == "**Lab: not made**: a \\<b\\> c\n"

@@ -11,7 +11,7 @@ from bot.core.lab.lab_sums import sums
 from bot.core.lab.lab_values import Lab, LabVariant
 from bot.render.lab.lab_answers import answers, beyond_stack, name, remarks, unmeasured
 from bot.render.lab.lab_tables import fit_table, tables
-from bot.render.text.escape import clean, clip, md_text
+from bot.render.text.escape import clean, clip
 from bot.render.text.filters import plural
 from bot.render.text.fitting import first_fitting, within_bytes
 from bot.render.text.phrase import Phrase, code, joined, phrase, strong
@@ -22,7 +22,6 @@ LAB_LIMIT_BYTES = 256 * 1024
 """A quarter of what GitHub takes as the summary of one step, in UTF-8."""
 TEMPLATE = "lab.md.j2"
 _TEXT_LIMIT = 400
-_WHY_LIMIT = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +135,3 @@ def render_lab(lab: Lab, templates_dir: Path | None = None) -> str:
     """
     fits = within_bytes(LAB_LIMIT_BYTES)
     return first_fitting(TEMPLATE, _TIERS, lambda room: {"view": lab_view(lab, room)}, fits, templates_dir)
-
-
-def not_made(why: str) -> str:
-    """What stands in its place where there is no result; `why` is one line."""
-    return f"**Lab: not made**: {md_text(clip(clean(why), _WHY_LIMIT))}\n"
