@@ -16,7 +16,7 @@ from growth import LINEAR, cpu_growth
 from page_texts import content
 from replacing import replace
 
-from bot.core.metrics import METRICS
+from bot.core.metrics import METRIC_BY_ID, METRICS
 from bot.core.values.snapshot import Cell, CellKey
 from bot.core.values.whole_report import Report
 from bot.errors import TemplateError
@@ -116,6 +116,23 @@ def test_every_cell_and_metric_is_there() -> None:
     assert "50,438 → 83,990 B" in text
     assert text.count("main_dispatch_2_matmul_128x2_f32") == 101, "cells that one side measured"
     assert "newly broken" in text
+
+
+def test_what_is_not_known_says_why() -> None:
+    unknown = {"stack_max_bytes": None, "workgroup_memory_max_bytes": None, "fills": None}
+    why = "<no> machine frames"
+
+    def without(_key: CellKey, found: Cell) -> Cell:
+        reasons = {"stack_max_bytes": why, "workgroup_memory_max_bytes": why, "fills": "bytecode"}
+        return make.with_metrics(replace(found, reasons=reasons), **unknown)
+
+    models, targets = ("m",), {"vmvx": "vmvx"}
+    base, head = (make.snapshot(name, without, models, targets) for name in "12")
+    html = render_html(make.report(base, head))
+    first, second, third = (METRIC_BY_ID[metric].label for metric in unknown)
+    together = [label for label in (metric.label for metric in METRICS) if label in (first, second)]
+    assert f"n/a: {', '.join(together)} (&lt;no&gt; machine frames)" in html
+    assert f"n/a: {third} (bytecode)" in html
 
 
 def test_dispatches_of_both_sides_are_joined_by_name() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from bot.core.metrics import METRIC_BY_ID, METRICS, Metric
@@ -27,7 +27,7 @@ MANY_CELLS = 1_000
 """On a page with more of them only the metrics that changed are told."""
 TEXTS = 1_000
 """The most cells whose commands and errors are told."""
-_FINDINGS, _CAUSES, _LINES = 12, 3, 12
+_FINDINGS, _CAUSES, _LINES, _REASON = 12, 3, 12, 200
 STATE_WORDS = {
     "same": "the same",
     "changed": "changed",
@@ -65,7 +65,7 @@ class Card:
         size, moved: of head (or base without one) and the change, in bytes, for who sorts.
         reason: why it was not measured; empty elsewhere.
         changed, equal: metrics with a value; of those that did not change, label and value.
-        absent: labels of those without.
+        absent: labels of those without, and why they are not known.
         findings: mark and words.
         causes: number and part of the root causes with most of its bytes.
         failures: side, what happened, and the first lines of what the compiler said.
@@ -87,7 +87,7 @@ class Card:
     reason: str
     changed: tuple[MetricLine, ...]
     equal: Listing[tuple[str, str]]
-    absent: str
+    absent: tuple[tuple[str, str], ...]
     gauge: Gauge | None
     findings: tuple[tuple[str, Phrase], ...]
     causes: tuple[tuple[int, str], ...]
@@ -182,7 +182,7 @@ def _card(facts: Facts, delta: CellDelta, causes: int, room: _Left) -> Card:
         reason=delta.reason,
         changed=tuple(_metric(facts, delta, value) for value in known if value.base != value.head),
         equal=listing(() if room.are_many else (_equal(facts, delta, value) for value in equal), len(equal), "metric"),
-        absent=_absent(value.id for value in known),
+        absent=() if room.are_many else tuple(_absent(delta, {value.id for value in known})),
         gauge=_gauge(delta, backend),
         findings=tuple(
             (MARKS[mark_of(one)], finding_words(facts, one, named=False))
@@ -224,10 +224,14 @@ def _is_known(delta: CellDelta, metric: Metric) -> bool:
     return value is not None and not (value.base is None and value.head is None)
 
 
-def _absent(known: Iterable[str]) -> str:
-    """Labels of all other metrics, of cells that have any."""
-    there = set(known)
-    return ", ".join(metric.label for metric in METRICS if metric.id not in there) if there else ""
+def _absent(delta: CellDelta, known: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Labels of all other metrics, of a cell that has any, with the reason: those together that have the same."""
+    reasons = {metric.id: "not in the snapshot" for metric in METRICS if known and metric.id not in known}
+    for cell in (delta.base, delta.head):
+        reasons |= {name: why for name, why in cell.reasons.items() if name in reasons} if cell else {}
+    for reason in dict.fromkeys(reasons.values()):
+        labels = ", ".join(METRIC_BY_ID[name].label for name, why in reasons.items() if why == reason)
+        yield labels, clip(reason, _REASON)
 
 
 def _metric(facts: Facts, delta: CellDelta, value: MetricDelta) -> MetricLine:
