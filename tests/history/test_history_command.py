@@ -226,6 +226,27 @@ def test_baselines_are_in_the_order_in_which_they_were_stored(tmp_path: Path, mo
     assert [release["spec"] for release in told()["releases"]] == [*make.RELEASES[2:]]
 
 
+def test_baselines_are_along_first_parents_where_their_commits_are_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    git(tmp_path, "init", "--quiet", "--initial-branch=main", ".")
+    commits = []
+    for release in (*make.RELEASES[:3], "aside"):
+        if release == "aside":
+            git(tmp_path, "checkout", "--quiet", "-b", "aside")
+        git(tmp_path, "commit", "--quiet", "--allow-empty", "--message", release)
+        commits.append(git(tmp_path, "rev-parse", "HEAD").strip())
+    store = DirectoryStore(tmp_path / "kept", write_atomically)
+    for number in (2, 0, 3, 1):
+        store.save(Entry("default", commits[number], "d" * 64), make.stored(make.RELEASES[number]))
+    assert run("--store", "kept", "--config", "default") == 0
+    assert names() == [sha[:10] for sha in commits[:3]], "an old commit that was measured again is no news"
+    assert "left out: 1 of 4 stored baselines" in capsys.readouterr().err
+    assert run("--store", "kept", "--config", "default", "--last", "2") == 0
+    assert names() == [sha[:10] for sha in commits[1:3]]
+
+
 def test_a_directory_of_baselines_with_one_that_is_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     store = DirectoryStore(tmp_path / "kept", write_atomically)

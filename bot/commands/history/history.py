@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from bot.commands.history.stored_line import opened_store
+from bot.commands.history.stored_line import default_line, opened_store
 from bot.compiler.caches.cell_cache import TextStore
 from bot.core.history.history_values import History
 from bot.core.history.repeats import Found
@@ -82,7 +82,8 @@ def _found(request: Request, options: HistoryOptions, config: Config, show: Show
     if options.store:
         git = Git(request.config.resolve().parent if request.config else Path.cwd(), cancel)
         with opened_store(_chosen(options.store, config.baseline), git, "--store") as store:
-            return found_baselines(store, config.report_id, options.last, request)
+            line = default_line(git, config.baseline.ancestors)
+            return found_baselines(store, config.report_id, line, options.last, request, show.say)
     specs = asked_for(options.releases, Places(config.compiler.find_links), cancel, show.say)
     return found_releases(specs, request, config, show, cancel)
 

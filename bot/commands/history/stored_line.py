@@ -59,6 +59,13 @@ def opened_store(chosen: BaselineChoice, git: Git, option: str) -> Iterator[Stor
         yield store
 
 
+def default_line(git: Git, most: int) -> tuple[str, ...]:
+    """The default branch's newest commit as origin has it, and at most so many first parents; empty without one."""
+    name = git.default_branch()
+    sha = (git.resolve(f"origin/{name}") or git.resolve(name)) if name else None
+    return (sha, *git.ancestors(sha, most)) if sha else ()
+
+
 @contextmanager
 def stored_line(config: Config, top: Path, good: str, bad: str, cancel: Cancel) -> Iterator[StoredLine]:
     """The stored commits from GOOD to BAD, both refs of the repository at `top`.

@@ -1,7 +1,8 @@
-"""The stored baselines as a history: of one report, in the order in which they were stored."""
+"""The stored baselines as a history: of one report, in the order of the commits."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from bot.core.history.repeats import SHORT, Found, named_apart, of_commit
@@ -10,9 +11,17 @@ from bot.errors import InputError, UsageError
 from bot.measurement.prepare import Request, selected
 from bot.store.entries import Store
 
+Say = Callable[[str], None]
 
-def found_baselines(store: Store, report_id: str, last: int, request: Request) -> tuple[Found, ...]:
-    """The `last` baselines of a report that were stored, the oldest first; one that is damaged has its reason.
+
+def found_baselines(
+    store: Store, report_id: str, line: Sequence[str], last: int, request: Request, say: Say
+) -> tuple[Found, ...]:
+    """The `last` baselines of a report, the oldest first; one that is damaged has its reason.
+
+    Args:
+        line: the commits of the default branch, newest first. Baselines of other commits are left out, and that is
+            said; where none is of the line, all are in the order in which they were stored.
 
     Raises UsageError where there is none or a selector matches nothing, NetworkError where the store cannot be asked.
     """
@@ -20,9 +29,20 @@ def found_baselines(store: Store, report_id: str, last: int, request: Request) -
     if not entries:
         hint = "the first push to the default branch stores one; is `report_id` that of the configuration?"
         raise UsageError(f"no baseline of report {report_id!r} is stored", where="--store", hint=hint)
-    found = named_apart([_found(store, entry) for entry in store.in_order(entries)[-last:]])
+    found = named_apart([_found(store, entry) for entry in _in_order(store, entries, line, say)[-last:]])
     chosen = selected({one.name: one.snapshot for one in found if one.snapshot}, request)
     return tuple(replace(one, snapshot=chosen.get(one.name)) for one in found)
+
+
+def _in_order(store: Store, entries: Sequence[Entry], line: Sequence[str], say: Say) -> Sequence[Entry]:
+    place = {sha: -at for at, sha in enumerate(line)}
+    stored = store.in_order(entries)
+    there = sorted((entry for entry in stored if entry.sha in place), key=lambda entry: place[entry.sha])
+    if not there:
+        say("in the order in which they were stored: no baseline is of a commit of the default branch here")
+    elif other := len(stored) - len(there):
+        say(f"left out: {other} of {len(stored)} stored baselines, of no commit on the default branch's line here")
+    return there or stored
 
 
 def _found(store: Store, entry: Entry) -> Found:
