@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,10 +15,12 @@ from fold_programs import layers
 from places import ROOT
 
 from bot.cli.main import main
+from bot.compiler.compiling import Compiled, Kit, Source, compile_directly
 from bot.compiler.folding import FOLD_WORKER, Group
 from bot.compiler.tools.toolchain import resolve
 from bot.core.codec.fold_json import fold_of
 from bot.core.folds.fold_values import FoldAudit, FoldCell, Price
+from bot.core.values.snapshot import Failure
 from bot.measurement.folds.attempts import Attempt
 from bot.measurement.folds.auditing import NOT_ASKED, NOTHING_FOLDED
 from bot.measurement.folds.checking import Bench
@@ -262,6 +265,23 @@ def test_a_cell_over_the_stack_limit_is_folded_with_the_limit_lifted(home: Path)
     assert cell.command.count("--iree-llvmcpu-stack-allocation-limit=") == 1
     assert cell.equal is True, cell.equal_note
     assert printed(home, "norms", cell) == cell.artifact_bytes.after
+
+
+@pytest.mark.usefixtures("untimed")
+def test_what_the_stack_limit_refuses_is_not_folded(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(home, "within.yml", ["llvm-cpu-x86_64"], within=layers([(5, 3), (6, 4)]))
+    def refused(kit: Kit, argv: Sequence[str], source: Source) -> Compiled | Failure:
+        found = compile_directly(kit, argv, source)
+        if source.path.name.endswith(".0.mlir"):  # of nothing folded
+            return found
+        assert isinstance(found, Compiled)
+        message = "error: 'func.func' op exceeded stack allocation limit of 32768 bytes for function. Got 40000 bytes"
+        return replace(found, refusal=Failure("stack-limit", message, 1, None, 40_000))
+
+    monkeypatch.setattr("bot.measurement.folds.attempts.compile_directly", refused)
+    cell = folded(home, "within", config="within.yml").cells[0]
+    assert (cell.state, cell.folded, cell.command) == ("nothing-to-fold", (), "")
+    assert any("exceeded stack allocation limit" in one.why for one in cell.left)
 
 
 def test_no_reason_names_figures_executables_or_places(audit: FoldAudit, home: Path) -> None:

@@ -15,6 +15,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from test_comment import assert_harmless
 
+from bot.core.folds.fold_values import Price
 from bot.core.lab.lab_sums import fits, sums
 from bot.core.lab.lab_values import Lab
 from bot.errors import TemplateError
@@ -66,6 +67,29 @@ def test_what_needs_more_stack_is_named_with_the_variants_that_need_it() -> None
     assert "- With `b` 2 cells need the stack limit raised: `m1`, `m2` on `vmvx`." in text
     text = render_lab(make.lab(*cells[1:2], make.cell("m2", "vmvx", "b")))
     assert "- With `b` no cell needs the stack limit raised." in text
+    lifted = replace(make.variants("b")[0], folded=True)
+    text = render_lab(make.lab(*cells[1:2], make.cell("m2", "vmvx", "b"), variants=(*make.variants("a"), lifted)))
+    assert "stack limit raised" in text and "With `b`" not in text, "all that is folded has the limit lifted"
+
+
+def test_no_change_is_said_of_what_is_known() -> None:
+    cells = [
+        make.cell("m", "vmvx", "a"),
+        make.cell("m", "vmvx", "b", {"executables": None}),
+        make.cell("m", "vmvx", "c"),
+    ]
+    text = render_lab(make.lab(*cells, names=("a", "b", "c")))
+    assert "against `a`: no change with `c`; no change in what is known with `b`." in text
+
+
+def test_outputs_that_were_not_compared_say_why() -> None:
+    note = "nothing to compare: all values are one constant"
+    cells = [
+        make.cell("m", "vmvx", "a"),
+        make.cell("m", "vmvx", "b", equal_note=note, price=Price(9, 9, 5, 1.0, 1.0, 1.0)),
+    ]
+    text = render_lab(make.lab(*cells, run=True))
+    assert f"Outputs equal in 0 of 1 cell that was run. Not known: {note} (1 cell)." in text
 
 
 def test_what_was_not_measured_has_its_reason_once_for_all_that_share_it() -> None:
@@ -87,7 +111,7 @@ def test_chance_and_other_outputs_are_told() -> None:
     text = render_lab(make.lab(*cells, run=True))
     assert "may be chance: `m` on `vmvx` with `a`" in text
     assert "**⚠️ Outputs differ** from those of the first variant: `m` on `vmvx` with `b`" in text
-    assert "Outputs equal in 0 of 1 cell that were run" in text
+    assert "Outputs equal in 0 of 1 cell that was run" in text
 
 
 def test_one_model_has_no_second_table_and_its_interval() -> None:

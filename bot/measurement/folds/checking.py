@@ -9,7 +9,6 @@ from pathlib import Path
 from bot.compiler.compiling import Source, artifact_of
 from bot.compiler.folding import Group, Groups
 from bot.core.folds.fold_values import FOLD_KINDS, LeftFamily, Price
-from bot.core.values.planned import LIFTED_LIMIT_FLAG
 from bot.errors import MalformedBinary
 from bot.measurement.folds.attempts import Attempt, Attempts
 from bot.measurement.folds.cell_audit import Audited, Shop
@@ -42,8 +41,7 @@ class Bench:
         out = attempt.program.with_suffix(".vmfb")
         if not out.is_file():
             source = Source(attempt.planned.model.name, self.attempts.program(attempt))
-            lifted = (LIFTED_LIMIT_FLAG,) if attempt.cell.status == "over-stack-limit" else ()
-            if failed := artifact_of(self.shop.kit, (*attempt.planned.argv, *lifted), source, out):
+            if failed := artifact_of(self.shop.kit, attempt.planned.argv, source, out):
                 return failed.first_line
         return out
 

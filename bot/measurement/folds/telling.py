@@ -35,7 +35,6 @@ def cell_told(one: Audited, ran: Ran, out: Path) -> FoldCell:
     cell, kept = one.cell, one.kept
     counts = fold_counts(cell)
     is_folded = kept is not None and bool(kept.groups)
-    after = kept.cell if kept is not None and is_folded else cell
     told = FoldCell(
         model=cell.key.model,
         target=cell.key.target,
@@ -59,7 +58,7 @@ def cell_told(one: Audited, ran: Ran, out: Path) -> FoldCell:
     make_directory(out / FOLDER)
     shutil.copyfile(one.attempts.program(kept), out / module)
     planned = replace(kept.planned, model=replace(kept.planned.model, shown=module))
-    return structs.replace(told, command=planned.command(lifted=after.status == "over-stack-limit"), module=module)
+    return structs.replace(told, command=planned.command(), module=module)
 
 
 def _state(one: Audited) -> str:

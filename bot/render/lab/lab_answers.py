@@ -42,11 +42,23 @@ def answer(lab: Lab, sums: Sums) -> Phrase:
     parts = [phrase(name(variant), " ", ", ".join(told[variant])) for variant in moved[:_VARIANTS]]
     if len(moved) > _VARIANTS:
         parts.append(phrase(f"{len(moved) - _VARIANTS} more in the table"))
-    if still:
-        parts.append(phrase("no change with ", joined(map(name, still), ", ")))
+    whole = {variant for variant in still if _is_whole(lab, sums, variant)}
+    for said, names in (
+        ("no change with ", [variant for variant in still if variant in whole]),
+        ("no change in what is known with ", [variant for variant in still if variant not in whole]),
+    ):
+        if names:
+            parts.append(phrase(said, joined(map(name, names), ", ")))
     where = f", {plural(len(sums.models), 'model')}, against "
     led = phrase("On ", name(sums.target), where, name(sums.variants[0].name), ": ")
     return phrase(led, joined(parts, "; ") or phrase("no other variant was measured"), ".")
+
+
+def _is_whole(lab: Lab, sums: Sums, variant: str) -> bool:
+    """True where each column that the first variant has is known of this one, too."""
+    first = sums.variants[0].name
+    columns = [column for column in lab.columns if column != FOLDED_AWAY and sums.value(first, column) is not None]
+    return all(sums.value(variant, column) is not None for column in columns)
 
 
 def differences(lab: Lab, sums: Sums, variant: str) -> list[str]:
@@ -75,10 +87,13 @@ def _along(lab: Lab, model: str, target: str, fits: Sequence[Fit]) -> Phrase:
 
 
 def beyond_stack(lab: Lab, every: Sequence[Sums], names: int) -> Iterator[Phrase]:
-    """Which models need the compiler's stack limit raised: a line for all variants with which the same do."""
+    """Which models need the compiler's stack limit raised: a line for all variants with which the same do.
+
+    Not of folded ones: where a model is over the limit, that is lifted for all that is tried of it.
+    """
     cells = [cell for sums in every for cell in sums.cells.values() if cell.status == "over-stack-limit"]
     groups: dict[frozenset[tuple[str, str]], list[str]] = {}
-    for variant in lab.variants:
+    for variant in (one for one in lab.variants if not one.folded):
         mine = frozenset((cell.model, cell.target) for cell in cells if cell.variant == variant.name)
         if mine or (cells and _tried(every, variant.name)):
             groups.setdefault(mine, []).append(variant.name)
@@ -151,7 +166,10 @@ def _untimed(lab: Lab) -> Iterator[Phrase]:
         return
     if compared := [cell for cell in lab.cells if cell.price or (cell.equal is not None and cell.equal_note != SAME)]:
         equal = sum(cell.equal is True for cell in compared)
-        yield phrase(f"Outputs equal in {equal:,} of {plural(len(compared), 'cell')} that were run.")
+        unknown = _reasons(cell.equal_note for cell in compared if cell.equal is None)
+        were = "was" if len(compared) == 1 else "were"
+        but = f" Not known: {'; '.join(unknown)}." if unknown else ""
+        yield phrase(f"Outputs equal in {equal:,} of {plural(len(compared), 'cell')} that {were} run.{but}")
     untimed = _reasons(cell.price_note for cell in lab.cells if cell.price_note != SAME)
     uncounted = _reasons(cell.instructions_note for cell in lab.cells if cell.instructions_note != SAME)
     for what, notes in (("Not timed", untimed), ("No instructions", uncounted)):
