@@ -84,7 +84,20 @@ def test_json_has_a_schema_and_the_configuration(capsys: pytest.CaptureFixture[s
         "cells": 2,
         "unsupported": "",
         "extends": "",
+        "releases": {},
     }
+
+
+def test_ranges_of_releases_have_a_line_each(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ranges = '  tiled: {extends: vmvx, flags: [--a], releases: {"<3.11": [], "==3.11.*": [--b, --c]}}\n'
+    (repository / "code-size.yml").write_text(CONFIG + ranges)
+    assert [line.split() for line in told(capsys, "targets", "--target", "tiled")[0].splitlines()[1:]] == [
+        ["tiled", "2", "tiled", "vmvx", "vmvx", "--a"],
+        ["<3.11:", "(none)"],
+        ["==3.11.*:", "--b", "--c"],
+    ]
+    row = as_json(capsys, "targets", "--target", "tiled")["targets"][0]
+    assert row["releases"] == {"<3.11": [], "==3.11.*": ["--b", "--c"]}
 
 
 def test_what_was_derived_is_told_with_all_its_flags(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -270,6 +270,7 @@ def test_a_cell_over_the_stack_limit_is_folded_with_the_limit_lifted(home: Path)
 @pytest.mark.usefixtures("untimed")
 def test_what_the_stack_limit_refuses_is_not_folded(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(home, "within.yml", ["llvm-cpu-x86_64"], within=layers([(5, 3), (6, 4)]))
+
     def refused(kit: Kit, argv: Sequence[str], source: Source) -> Compiled | Failure:
         found = compile_directly(kit, argv, source)
         if source.path.name.endswith(".0.mlir"):  # of nothing folded

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from bot.core.record import Count, Record
 from bot.core.selecting import short_names
@@ -45,6 +47,7 @@ class TargetRow(Record, frozen=True):
         cells: how many models are compiled for it.
         unsupported: why none is; empty where it is supported.
         extends: the target that it was derived from; empty where it was not.
+        releases: range of releases → what stands there in place of `flags`; the first that has a release counts.
     """
 
     name: str
@@ -54,6 +57,7 @@ class TargetRow(Record, frozen=True):
     cells: Count
     unsupported: str = ""
     extends: str = ""
+    releases: Mapping[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
 
 
 class Models(Record, frozen=True):
@@ -90,7 +94,16 @@ def listed(request: Request, cancel: Cancel) -> Listing:
     short = short_names(named, named)
     models = (ModelRow(m.name, _file(m), m.size_bytes if m.digest else None, by_model[m.name]) for m in chosen.models)
     targets = (
-        TargetRow(t.name, short[t.name], t.backend, t.flags, by_target[t.name], t.unsupported or "", t.extends or "")
+        TargetRow(
+            name=t.name,
+            short=short[t.name],
+            backend=t.backend,
+            flags=t.flags,
+            cells=by_target[t.name],
+            unsupported=t.unsupported or "",
+            extends=t.extends or "",
+            releases=dict(t.releases),
+        )
         for t in chosen.targets
     )
     name = request.config.as_posix() if request.config else None
@@ -117,10 +130,14 @@ def table(told: Models | Targets) -> str:
 
 
 def _target_lines(targets: Sequence[TargetRow]) -> Sequence[tuple[str, ...]]:
-    """A header and a line for each; what they were derived from is told where any was."""
-    rows = [
-        (t.name, f"{t.cells:,}", t.short, t.extends, t.backend, t.unsupported or " ".join(t.flags)) for t in targets
-    ]
+    """A header, a line for each and one for each of its ranges; what they were derived from is told where any was."""
+    rows = []
+    for t in targets:
+        rows.append((t.name, f"{t.cells:,}", t.short, t.extends, t.backend, t.unsupported or " ".join(t.flags)))
+        if not t.unsupported:
+            rows += [
+                ("", "", "", "", "", f"{where}: {' '.join(flags) or '(none)'}") for where, flags in t.releases.items()
+            ]
     lines = [("target", "cells", "short name", "extends", "backend", "flags"), *rows]
     return lines if any(target.extends for target in targets) else [(*line[:3], *line[4:]) for line in lines]
 
