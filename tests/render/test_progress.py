@@ -53,6 +53,20 @@ def test_a_new_plan_begins_to_count_anew(out: io.StringIO, monkeypatch: pytest.M
     assert counted(out) == [(1, 2), (2, 2)] * 2 and "2 failed" not in out.getvalue()
 
 
+def test_each_plan_says_its_own_time(out: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr("bot.render.terminal.progress.time.monotonic", lambda: now)
+    with progress(out, monkeypatch) as told:
+        for seconds in (10, 20):
+            told.plan(1, 0, 1.0)
+            now += seconds
+            told.spent({"compile": 10_000}, 2)
+    assert re.findall(r"compiled for .*", out.getvalue()) == [
+        "compiled for 10.0 CPU s in 10.0 s, 50% of 2 threads",
+        "compiled for 10.0 CPU s in 20.0 s, 25% of 2 threads",
+    ]
+
+
 def test_nothing_is_counted_before_there_is_a_plan(out: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
     with progress(out, monkeypatch) as told:
         told.measured("head", GOOD, 1.0)

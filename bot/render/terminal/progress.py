@@ -34,7 +34,7 @@ class MeasureProgress:
         self._console, self._lock = console, threading.Lock()
         self._running: list[str] = []
         self._done = self._failed = self._total = 0
-        self._began = self._last_line = time.monotonic()
+        self._planned_at = self._last_line = time.monotonic()
         columns = (
             BarColumn(bar_width=24),
             _Counts(),
@@ -63,6 +63,7 @@ class MeasureProgress:
         """How much there is to do: all cells, how many of them the cache has, and the cost of the others."""
         with self._lock:
             self._total, self._done, self._failed = cells, cached, 0
+            self._planned_at = time.monotonic()
             self._bar.reset(self._task, total=cost or 1.0)
             self._refresh()
         self.say(f"{cells} cells, {cached} of them in the cache")
@@ -93,8 +94,8 @@ class MeasureProgress:
                 self.say(self._counts())
 
     def spent(self, cpu_ms: Mapping[str, int], jobs: int) -> None:
-        """All is measured: what it took."""
-        seconds, cpu_seconds = time.monotonic() - self._began, sum(cpu_ms.values()) / 1000
+        """All of the last plan is measured: what it took."""
+        seconds, cpu_seconds = time.monotonic() - self._planned_at, sum(cpu_ms.values()) / 1000
         if cpu_seconds:
             share = cpu_seconds / (seconds * jobs)
             self.say(f"compiled for {cpu_seconds:.1f} CPU s in {seconds:.1f} s, {share:.0%} of {jobs} threads")
