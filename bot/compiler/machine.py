@@ -79,15 +79,18 @@ def blamed(message: str, ending: Outcome) -> str:
 
 
 def _memory_words(ending: Outcome) -> str:
-    """That memory ran out, and how much there was; empty where nothing says so.
+    """That memory ran out or was refused, and how much there was; empty where nothing says so.
 
-    The kernel ends the largest process of a machine that is out of memory with SIGKILL, and tells it nothing.
+    The kernel ends the largest process of a machine that is out of memory with SIGKILL, and tells it nothing. One that
+    says so itself and holds little may have asked for far too much at once, as LLVM does where it has a size wrong.
     """
-    if not _NO_MEMORY.search(ending.output) and ending.signal != "SIGKILL":
+    has_said = bool(_NO_MEMORY.search(ending.output))
+    if not has_said and ending.signal != "SIGKILL":
         return ""
-    certain = RAN_OUT if _NO_MEMORY.search(ending.output) else f"{RAN_OUT}, most likely"
-    held = f"the compiler held {_size(ending.peak_rss_kib)}" if ending.peak_rss_kib else ""
     total_kib = memory_kib()
+    is_full = ending.peak_rss_kib is not None and 2 * ending.peak_rss_kib >= (total_kib or 0)
+    certain = f"{RAN_OUT}, most likely" if not has_said else RAN_OUT if is_full else "memory was refused"
+    held = f"the compiler held {_size(ending.peak_rss_kib)}" if ending.peak_rss_kib else ""
     has = f"this machine has {_size(total_kib)}" if total_kib else ""
     told = ", ".join(part for part in (held, has) if part)
     return f"{certain} ({told})" if told else certain

@@ -186,11 +186,15 @@ def test_silence() -> None:
         ),
         (
             {"signal": "SIGABRT", "output": "terminate called after throwing an instance of 'std::bad_alloc'"},
-            r"memory ran out \(this machine has [\d.]+ GiB\): ended by SIGABRT\nterminate called .*",
+            r"memory was refused \(this machine has [\d.]+ GiB\): ended by SIGABRT\nterminate called .*",
         ),
         (
             {"exit_code": 1, "output": "LLVM ERROR: out of memory", "peak_rss_kib": 900 << 10},
-            r"memory ran out \(the compiler held 900 MiB, this machine has .*\): LLVM ERROR: out of memory",
+            r"memory was refused \(the compiler held 900 MiB, this machine has .*\): LLVM ERROR: out of memory",
+        ),
+        (
+            {"exit_code": 1, "output": "LLVM ERROR: out of memory", "peak_rss_kib": memory_kib()},
+            r"memory ran out \(the compiler held .*, this machine has .*\): LLVM ERROR: out of memory",
         ),
     ],
 )
@@ -221,7 +225,7 @@ except MemoryError:
 def test_a_compiler_that_takes_all_memory_says_so(tmp_path: Path) -> None:
     """A real process that its limit refuses more, and one that is killed as the kernel does it."""
     greedy = run([sys.executable, "-c", _GREEDY], cancel=Cancel())
-    assert failure(greedy, 90.0).message.startswith("on this machine: memory ran out (")
+    assert failure(greedy, 90.0).message.startswith("on this machine: memory was refused (")
     killed = run([sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"], cancel=Cancel(), cwd=tmp_path)
     assert failure(killed, 90.0).message.endswith("): ended by SIGKILL")
 
