@@ -82,6 +82,13 @@ def test_no_change_is_said_of_what_is_known() -> None:
     assert "against `a`: no change with `c`; no change in what is known with `b`." in text
 
 
+def test_a_mean_over_fewer_models_says_over_how_many() -> None:
+    price = Price(10, 20, 5, 2.0, 2.0, 2.0)
+    cells = [make.cell(model, "vmvx", variant) for model in ("m1", "m2") for variant in "ab"]
+    text = render_lab(make.lab(*cells[:3], replace(cells[3], price=price), run=True))
+    assert "2 models, against `a`: `b` CPU time × 2.00 (1 model)." in text
+
+
 def test_outputs_that_were_not_compared_say_why() -> None:
     note = "nothing to compare: all values are one constant"
     cells = [

@@ -66,7 +66,10 @@ def differences(lab: Lab, sums: Sums, variant: str) -> list[str]:
     exact = [column for column in lab.columns if column == FOLDED_AWAY or COLUMN_BY_ID[column].exact]
     told = [words for column in exact if (words := _difference(sums, variant, column))][:_COLUMNS]
     mean = sums.time(variant)
-    return [*told, f"{TIME} × {mean.ratio:.2f}"] if mean and (told or round(mean.ratio, 2) != 1) else told
+    if mean is None or not (told or round(mean.ratio, 2) != 1):
+        return told
+    over = f" ({plural(mean.models, 'model')})" if mean.models != len(sums.models) else ""
+    return [*told, f"{TIME} × {mean.ratio:.2f}{over}"]
 
 
 def _difference(sums: Sums, variant: str, column: str) -> str:
