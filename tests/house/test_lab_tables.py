@@ -34,3 +34,6 @@ def test_the_readme_has_a_line_for_each_experiment() -> None:
     assert row == f"| [sizes](docs/lab.md#sizes) | Which of them is smaller? | {said} |"
     assert short_answer(make.along()).startswith("net, for each layer: 100 B artifact (exact)")
     assert short_answer(make.lab()) == "nothing was measured"
+    cells = [make.cell("m", "vmvx", "a"), make.cell("m", "vmvx", "b"), make.failed("m", "vmvx", "c")]
+    some = make.lab(*cells, names=("a", "b", "c"))
+    assert short_answer(some) == "1 model, against `a`: nothing changes; 1 not measured"

@@ -1,4 +1,8 @@
-"""The measured tables of docs/lab.md and README.md, of a `lab.json` or several: `make lab-tables` makes them."""
+"""The measured tables of docs/lab.md and README.md, of a `lab.json` or several: `make lab-tables` makes them.
+
+Of several of one experiment, such as of many models and of many targets, docs/lab.md has all, and README.md that of the
+most models on its target.
+"""
 
 from __future__ import annotations
 
@@ -77,11 +81,13 @@ def _against(lab: Lab, shown: Sums) -> str:
     told = {name: differences(lab, shown, name) for name in others}
     moved = sorted((name for name in others if told[name]), key=lambda name: -_size(lab, shown, name))
     words = [f"`{name}` {', '.join(_few(told[name]))}" for name in moved[:MOST_VARIANTS]]
-    still = len(others) - len(moved)
+    known = [name for name in others if shown.value(name, "artifact_bytes") is not None]
+    still, unknown = len(set(known).difference(moved)), len(set(others).difference(known, moved))
     rest = len(moved) - len(words)
     more = [f"{rest} more differ"] * bool(rest) + [
         f"nothing changes with {still} more" if words else "nothing changes"
     ] * bool(still)
+    more += [f"{unknown} not measured"] * bool(unknown)
     return f"{plural(len(shown.models), 'model')}, against `{shown.variants[0].name}`: {'; '.join([*words, *more])}"
 
 
@@ -104,18 +110,30 @@ def _along(lab: Lab, lines: Sequence[Fit]) -> str:
 
 def main(paths: Sequence[str]) -> None:
     """Write each experiment's part of docs/lab.md; README's table, where it has the markers and all are given."""
-    labs = {lab.experiment: lab for path in paths for lab in [lab_of(Path(path).read_text(encoding="utf-8"), path)]}
-    order = [part_of(name) for name in load_experiments()]
+    labs: dict[str, list[Lab]] = {name: [] for name in load_experiments()}
+    for path in paths:
+        lab = lab_of(Path(path).read_text(encoding="utf-8"), path)
+        labs[lab.experiment].append(lab)
     page = ROOT / "docs" / "lab.md"
     text = page.read_text(encoding="utf-8")
-    for name, lab in labs.items():
-        text = written(text, part_of(name), page_lines(lab), order)
+    for name, found in labs.items():
+        if found:
+            text = written(
+                text,
+                part_of(name),
+                [line for lab in found for line in page_lines(lab)],
+                [part_of(each) for each in labs],
+            )
     page.write_text(text, encoding="utf-8")
     readme = ROOT / "README.md"
     text = readme.read_text(encoding="utf-8")
     if begin(PART) in text:
-        known = [labs[name] for name in load_experiments() if name in labs]
+        known = [max(found, key=_models) for found in labs.values() if found]
         readme.write_text(written(text, PART, readme_lines(known), (PART,)), encoding="utf-8")
+
+
+def _models(lab: Lab) -> int:
+    return max((len(each.models) for each in sums(lab) if each.target == SHOWN_IN_README), default=0)
 
 
 if __name__ == "__main__":
