@@ -84,7 +84,7 @@ def _against(lab: Lab, shown: Sums) -> str:
     known = [name for name in others if shown.value(name, "artifact_bytes") is not None]
     still, unknown = len(set(known).difference(moved)), len(set(others).difference(known, moved))
     rest = len(moved) - len(words)
-    more = [f"{rest} more differ"] * bool(rest) + [
+    more = [f"{rest} more {'differs' if rest == 1 else 'differ'}"] * bool(rest) + [
         f"nothing changes with {still} more" if words else "nothing changes"
     ] * bool(still)
     more += [f"{unknown} not measured"] * bool(unknown)
