@@ -14,7 +14,6 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
 
-from github.Requester import Requester
 from urllib3 import BaseHTTPResponse
 from urllib3.connectionpool import ConnectionPool
 from urllib3.exceptions import ConnectTimeoutError, MaxRetryError, ResponseError
@@ -62,6 +61,8 @@ class Refused(Exception):
         """True where the request can succeed later, and lacks no permission."""
         if self.status == 429:
             return True
+        from github.Requester import Requester  # takes 17 MiB and a tenth of a second, and downloads need neither
+
         exhausted = "retry-after" in self.headers or self.headers.get("x-ratelimit-remaining") == "0"
         return self.status == 403 and (exhausted or Requester.isRateLimitError(self.message))
 

@@ -90,5 +90,10 @@ def test_the_walls_of_this_test_would_fall_for_a_command(tmp_path: Path) -> None
     assert {"rich", "jinja2", "yaml"} <= tops(modules) and tops(modules) & SLOW
 
 
+def test_what_asks_nothing_of_github_imports_no_client_of_it(tmp_path: Path) -> None:
+    _, imported, _ = started(tmp_path, "targets", "--config", "default")
+    assert "bot.commands.report" in imported and "github" not in imported
+
+
 def test_every_command_of_the_grammar_has_a_handler() -> None:
     assert COMMANDS.keys() == HANDLERS.keys()
