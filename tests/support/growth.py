@@ -75,7 +75,6 @@ def _cpu_seconds(value: Input, work: Callable[[Input], object], turns: int) -> f
 @contextmanager
 def _no_collection() -> Iterator[None]:
     """The collector calls what others hung onto it (`gc.callbacks`): Python code that is not the action's."""
-    gc.collect()
     gc.disable()
     try:
         yield
