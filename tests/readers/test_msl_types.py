@@ -61,5 +61,5 @@ def test_any_declaration(text: str) -> None:
 @pytest.mark.parametrize("piece", ["spvUnsafeArray<", "float<x,1> ", "a ", "[1]", "<,1", "::", "=", ", 1"])
 def test_time_is_linear_in_the_length_of_a_declaration(piece: str) -> None:
     types = sizes()
-    assert cpu_growth(lambda size: piece * size, types.declared, 4_000) < LINEAR
+    assert cpu_growth(lambda size: piece * size, types.declared, 20_000) < LINEAR
     assert cpu_growth(lambda size: "spvUnsafeArray<" * (3 * size) + piece * size, types.declared, 20) < LINEAR
