@@ -14,7 +14,7 @@ from bot.core.values.snapshot import Snapshot
 from bot.errors import BotError, InputError, Interrupted
 from bot.github.opening import Opened
 from bot.github.services import Services
-from bot.store.entries import Store
+from bot.store.entries import Store, by_commit
 
 
 def standing_for(services: Services, store: Store, side: Opened, digest: str | None) -> tuple[Choice, Snapshot] | None:
@@ -60,15 +60,6 @@ def nearest_costs(services: Services, store: Store, side: Opened) -> Costs | Non
     except BotError as error:
         services.show.say(f"cells are spread by size, as stored costs could not be read: {error.line}")
         return None
-
-
-def by_commit(store: Store, report_id: str) -> dict[str, list[Entry]]:
-    """Commit → what is stored of it under this report id."""
-    at: dict[str, list[Entry]] = {}
-    for entry in store.entries():
-        if entry.report_id == report_id:
-            at.setdefault(entry.sha, []).append(entry)
-    return at
 
 
 def _whole(services: Services, store: Store, entries: Iterable[Entry]) -> Iterator[Snapshot]:

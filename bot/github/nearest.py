@@ -17,7 +17,7 @@ from bot.core.rules.baseline import Entry, between
 from bot.core.values.planned import PlannedCell
 from bot.core.values.snapshot import Cell, Snapshot
 from bot.core.values.whole_report import Baseline
-from bot.github.baselines import by_commit, loaded
+from bot.github.baselines import loaded
 from bot.github.opening import Opened
 from bot.github.services import Services
 from bot.inputs.config import Config
@@ -25,7 +25,7 @@ from bot.measurement.prepare import Planned
 from bot.render.text.filters import plural
 from bot.render.text.phrase import plain
 from bot.render.view.compilers import gap_words
-from bot.store.entries import Store
+from bot.store.entries import Store, by_commit
 
 _MOST_LOADED = 5
 """Stored snapshots that are looked at: where so many have nothing in common with the base, older ones have not."""

@@ -61,6 +61,15 @@ class Store(Protocol):
         """Store for good; False where the entry was there already, and can be read: it then stays as it is."""
 
 
+def by_commit(store: Store, report_id: str) -> dict[str, list[Entry]]:
+    """Commit → what is stored of it under this report id."""
+    at: dict[str, list[Entry]] = {}
+    for entry in store.entries():
+        if entry.report_id == report_id:
+            at.setdefault(entry.sha, []).append(entry)
+    return at
+
+
 def is_whole(store: Store, entry: Entry) -> bool:
     """True where the entry is stored and can be read; raises NetworkError."""
     try:

@@ -13,7 +13,7 @@ from bot.errors import UsageError
 from bot.inputs.config import BaselineChoice, Config
 from bot.store.data_branch import DataBranch
 from bot.store.directory import DirectoryStore
-from bot.store.entries import Store
+from bot.store.entries import Store, by_commit
 from bot.system.files import write_atomically
 from bot.system.git import Git
 from bot.system.processes import Cancel
@@ -78,15 +78,12 @@ def stored_line(config: Config, top: Path, good: str, bad: str, cancel: Cancel) 
         raise UsageError("GOOD and BAD are the same commit", where=bad, hint="name two between which the value moved")
     line, backward = _way(git, ends[0], ends[1], config.baseline.ancestors)
     with opened_store(config.baseline, git, "--stored") as store:
-        by_commit: dict[str, list[Entry]] = {}
-        for entry in store.entries():
-            if entry.report_id == config.report_id:
-                by_commit.setdefault(entry.sha, []).append(entry)
+        at = by_commit(store, config.report_id)
         for ref, sha in zip((good, bad), ends, strict=True):
-            if sha not in by_commit:
+            if sha not in at:
                 hint = "name commits of the default branch whose run has stored one"
                 raise UsageError("no baseline is stored for this commit", where=ref, hint=hint)
-        found = [by_commit[sha] for sha in line if sha in by_commit]
+        found = [at[sha] for sha in line if sha in at]
         entries = tuple(each[0] if len(each) == 1 else store.newest(each) for each in found)
         yield StoredLine(store, entries, backward)
 

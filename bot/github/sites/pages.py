@@ -12,12 +12,12 @@ from itertools import islice
 from bot.core.rules.baseline import Entry
 from bot.core.values.snapshot import Snapshot
 from bot.errors import NoVerdict, UsageError
-from bot.github.baselines import by_commit, loaded
+from bot.github.baselines import loaded
 from bot.github.services import Services, store_of
 from bot.github.starting import config_named, require_configuration
 from bot.inputs.config import Config, load_config
 from bot.reporting.site_files import write_site
-from bot.store.entries import Store
+from bot.store.entries import Store, by_commit
 
 MOST = 100
 """So many baselines are on the page of history at most: the newest."""

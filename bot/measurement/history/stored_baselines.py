@@ -11,11 +11,9 @@ from bot.errors import InputError, UsageError
 from bot.measurement.prepare import Request, selected
 from bot.store.entries import Store
 
-Say = Callable[[str], None]
-
 
 def found_baselines(
-    store: Store, report_id: str, line: Sequence[str], last: int, request: Request, say: Say
+    store: Store, report_id: str, line: Sequence[str], last: int, request: Request, say: Callable[[str], None]
 ) -> tuple[Found, ...]:
     """The `last` baselines of a report, the oldest first; one that is damaged has its reason.
 
@@ -34,7 +32,9 @@ def found_baselines(
     return tuple(replace(one, snapshot=chosen.get(one.name)) for one in found)
 
 
-def _in_order(store: Store, entries: Sequence[Entry], line: Sequence[str], say: Say) -> Sequence[Entry]:
+def _in_order(
+    store: Store, entries: Sequence[Entry], line: Sequence[str], say: Callable[[str], None]
+) -> Sequence[Entry]:
     place = {sha: -at for at, sha in enumerate(line)}
     stored = store.in_order(entries)
     there = sorted((entry for entry in stored if entry.sha in place), key=lambda entry: place[entry.sha])

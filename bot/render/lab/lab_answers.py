@@ -42,12 +42,8 @@ def answer(lab: Lab, sums: Sums) -> Phrase:
     parts = [phrase(name(variant), " ", ", ".join(told[variant])) for variant in moved[:_VARIANTS]]
     if len(moved) > _VARIANTS:
         parts.append(phrase(f"{len(moved) - _VARIANTS} more in the table"))
-    whole = {variant for variant in still if _is_whole(lab, sums, variant)}
-    for said, names in (
-        ("no change with ", [variant for variant in still if variant in whole]),
-        ("no change in what is known with ", [variant for variant in still if variant not in whole]),
-    ):
-        if names:
+    for is_whole, said in ((True, "no change with "), (False, "no change in what is known with ")):
+        if names := [variant for variant in still if _is_whole(lab, sums, variant) is is_whole]:
             parts.append(phrase(said, joined(map(name, names), ", ")))
     where = f", {plural(len(sums.models), 'model')}, against "
     led = phrase("On ", name(sums.target), where, name(sums.variants[0].name), ": ")
