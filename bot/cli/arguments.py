@@ -20,6 +20,7 @@ from bot.cli.shared_options import (
     add_globs,
     add_out,
     add_selectors,
+    add_work,
     limit_told,
 )
 from bot.system.defaults import default_cache
@@ -139,6 +140,27 @@ def explain(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--target", required=True, metavar="T", help=f"the cell's target: likewise; {SHORT_NAMES}")
     about = "only this dispatch, with all that is known of it: its name as it is shown, its beginning, or a glob"
     parser.add_argument("--dispatch", metavar="D", help=about)
+
+
+def trace(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        f"{parser.description}: it is compiled alone with its IR printed after each pass, and its operations are "
+        "counted. Tells the passes, the first after which the sides are apart by a good part of what they are in the "
+        "end, and the commands that print all of it."
+    )
+    parser.add_argument("--model", required=True, metavar="M", help="the model: its name, or a glob of one")
+    parser.add_argument("--target", required=True, metavar="T", help=f"the target: likewise; {SHORT_NAMES}")
+    about = "the dispatch: its name on either side, its beginning (dispatch_9), or a glob"
+    parser.add_argument("--dispatch", required=True, metavar="D", help=about)
+    for side in SIDES:
+        text = f"compiler of the {side} side (default: compiler.{side} of the configuration)"
+        parser.add_argument(f"--{side}", type=spec, metavar="SPEC", help=text)
+    parser.add_argument("--compiler", type=spec, metavar="SPEC", help="compiler of a side that is not named")
+    add_flags(parser, "for the head side alone")
+    add_format(parser, "the passes as JSON")
+    parser.set_defaults(out=Path())
+    add_config(parser)
+    add_work(parser)
 
 
 def plan(parser: argparse.ArgumentParser) -> None:

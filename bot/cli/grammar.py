@@ -110,6 +110,12 @@ COMMANDS: dict[str, Command] = {
         "out/report.json --model bert_l4_f32_s128 --target x86_64 --dispatch main_dispatch_4",
         arguments.explain,
     ),
+    "trace": Command(
+        "follow one dispatch through the passes of both compilers, to the one that makes the difference",
+        "--model bert_l4_f32_dyn --target x86_64 --dispatch dispatch_1 --base 3.11.0 --head 3.13.0\n"
+        "--model 'mobilenet_v1*f32*' --target riscv64 --dispatch dispatch_9 --format json",
+        arguments.trace,
+    ),
     "plan": Command("print the shards of a run as JSON for strategy.matrix", "--shards 4", arguments.plan),
     "models": Command(
         "list the models, where they come from and their cells", "--model 'bert*' --target vulkan", arguments.listed

@@ -31,6 +31,7 @@ from bot.commands.setup.init import init
 from bot.commands.setup.listing import listed, table
 from bot.commands.shards.merge import merge
 from bot.commands.shards.plan import plan_shards
+from bot.commands.trace import trace
 from bot.core.codec.json_text import canonical
 from bot.core.folds.fold_options import FoldOptions
 from bot.core.rules.sharding import agreed
@@ -178,6 +179,13 @@ def _explain(arguments: argparse.Namespace, show: TerminalShow, _cancel: Cancel)
     show.explain(arguments)
 
 
+def _trace(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> None:
+    arguments.model, arguments.target = [arguments.model], [arguments.target]
+    specs = {"base": arguments.base, "head": arguments.head, "both": arguments.compiler}
+    request = replace(_request(arguments, specs, show), tried=tuple(arguments.flags))
+    trace(request, arguments.dispatch, show, cancel)
+
+
 def _plan(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> None:
     found = plan_shards(_request(arguments, {}, show), arguments.shards, arguments.costs, cancel)
     print(canonical(found).decode())
@@ -233,6 +241,7 @@ HANDLERS: dict[str, Callable[[argparse.Namespace, TerminalShow, Cancel], int | N
     "history": _history,
     "lab": _lab,
     "explain": _explain,
+    "trace": _trace,
     "plan": _plan,
     **dict.fromkeys(("models", "targets"), _listed),
     "cache": _cache,

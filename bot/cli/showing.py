@@ -14,10 +14,12 @@ from rich.console import Console
 from bot.commands.explain import explain
 from bot.commands.setup.init import Started
 from bot.core.codec.history_json import history_lines
+from bot.core.codec.json_text import canonical
 from bot.core.codec.report_json import report_lines
 from bot.core.folds.fold_values import FoldAudit
 from bot.core.history.history_values import History
 from bot.core.lab.lab_values import Lab
+from bot.core.values.tracing import Traced
 from bot.core.values.whole_report import Report
 from bot.measurement.run import Progress
 from bot.publish.actions import log_safe
@@ -26,6 +28,7 @@ from bot.render.terminal.history_text import print_history
 from bot.render.terminal.lab_text import print_lab
 from bot.render.terminal.progress import MeasureProgress
 from bot.render.terminal.report_text import print_report
+from bot.render.terminal.trace_text import print_trace, trace_json
 
 
 def for_log(text: str) -> str:
@@ -106,6 +109,15 @@ class TerminalShow:
         """What a report says of one cell."""
         with self._out.capture() as told:
             explain(arguments.report, arguments.model, arguments.target, arguments.dispatch, self._out)
+        print(for_log(told.get()), end="", flush=True)
+
+    def traced(self, traced: Traced) -> None:
+        """One dispatch through the passes of both sides."""
+        with self._out.capture() as told:
+            if self._as_json:
+                print(for_log(canonical(trace_json(traced)).decode()))
+            else:
+                print_trace(traced, self._out)
         print(for_log(told.get()), end="", flush=True)
 
     def started(self, started: Started) -> None:

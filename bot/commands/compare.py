@@ -32,6 +32,7 @@ from bot.measurement.prepare import (
     require_writable,
 )
 from bot.measurement.run import SidePlan
+from bot.measurement.tracing.moved_dispatches import traced
 from bot.system.processes import Cancel
 
 
@@ -59,16 +60,18 @@ class _Side:
 def compare(request: Request, show: Show, cancel: Cancel) -> Verdict:
     """Measure both sides where they are not known yet, compare, judge, and write the report."""
     found = both_sides(request, show, cancel)
+    found = replace(found, sides=traced(found.plans, found.sides, found.rules, request, show, cancel))
     return publish(request, found.rules, found.sides["base"], found.sides["head"], found.baseline, show)
 
 
 @dataclass(frozen=True, slots=True)
 class BothSides:
-    """Both sides measured or read, and what they are judged by."""
+    """Both sides measured or read, and what they are judged by; plans of those whose compilers are here."""
 
     rules: Config
     sides: Mapping[str, Snapshot]
     baseline: Baseline
+    plans: tuple[SidePlan, ...] = ()
 
 
 def both_sides(request: Request, show: Show, cancel: Cancel) -> BothSides:
@@ -80,7 +83,7 @@ def both_sides(request: Request, show: Show, cancel: Cancel) -> BothSides:
     plans = [_plan(side, one, request, show, cancel) for side, one in asked.items() if side not in known]
     rules = replace(asked["base"].config, timeout_seconds=asked["head"].config.timeout_seconds)
     sides = measured(plans, known, request, rules, show, cancel)
-    return BothSides(rules, sides, Baseline(asked["base"].rule, sides["base"].source.sha))
+    return BothSides(rules, sides, Baseline(asked["base"].rule, sides["base"].source.sha), tuple(plans))
 
 
 def _plan(side: str, one: _Side, request: Request, show: Show, cancel: Cancel) -> SidePlan:

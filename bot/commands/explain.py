@@ -8,12 +8,12 @@ from pathlib import Path
 from rich.console import Console
 
 from bot.core.codec.report_json import report_of
-from bot.core.codec.report_rows import Numbers, ReportCell, ReportRow, Words
+from bot.core.codec.report_rows import DispatchRow, Numbers, ReportCell, ReportRow, Words
 from bot.core.metrics import METRIC_BY_ID, METRIC_IDS
 from bot.core.parts import metric_words
 from bot.core.rules.delta import MetricDelta
 from bot.core.selecting import matching, near_or_known, short_names
-from bot.core.values.explanation import DispatchDelta, Explanation
+from bot.core.values.explanation import DispatchDelta, Explanation, PassChange
 from bot.core.values.snapshot import CellKey
 from bot.errors import InputError, UsageError
 from bot.render.terminal.cell_text import Told, ends_words, print_cell, print_dispatch, state_words
@@ -133,7 +133,7 @@ def _explanation(cell: ReportCell) -> Explanation | None:
         cell.cause,
         cell.first,
         cell.why,
-        tuple(DispatchDelta(d.base, d.head, d.matched, d.cause, d.component, d.note, d.diff) for d in cell.dispatches),
+        tuple(map(_delta, cell.dispatches)),
         unchanged=cell.unchanged or 0,
         rebased=cell.rebased or 0,
         short_digests=cell.short_digests,
@@ -143,3 +143,9 @@ def _explanation(cell: ReportCell) -> Explanation | None:
         parts=cell.parts,
     )
     return made if made.cause or made.why or made.dispatches or made.components else None
+
+
+def _delta(row: DispatchRow) -> DispatchDelta:
+    passed = PassChange(row.passed, row.operations) if row.passed else None
+    told = row.base, row.head, row.matched, row.cause, row.component, row.note, row.diff
+    return DispatchDelta(*told, passed=passed, untraced=row.untraced)

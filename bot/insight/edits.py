@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from bot.core.codec.counts import known_counts
 from bot.core.values.explanation import UNATTRIBUTED
 from bot.core.values.model_counts import ModelEdit
 from bot.core.values.program import Program
 from bot.core.values.snapshot import Cell, Snapshot
-from bot.insight.causes.evidence import counts
 from bot.insight.components import Sections, name_places
 
 _NOTHING = Program(operations="")
@@ -52,7 +52,7 @@ def _told(side: Snapshot) -> dict[str, dict[str, Cell]]:
     """Model → target → cell, those that say what the model consists of."""
     found: dict[str, dict[str, Cell]] = {}
     for cell in side.cells:
-        if cell.program is not None and counts(cell.program.operations) is not None:
+        if cell.program is not None and known_counts(cell.program.operations) is not None:
             found.setdefault(cell.key.model, {})[cell.key.target] = cell
     return found
 
@@ -73,7 +73,7 @@ def _together(base: _Cells, head: _Cells) -> tuple[Program, Program] | None:
 
 
 def _changes(base: Program, head: Program, sections: Sections) -> tuple[dict[str, int], dict[str, int]]:
-    operations: list[Mapping[str, int]] = [counts(program.operations) or {} for program in (base, head)]
+    operations: list[Mapping[str, int]] = [known_counts(program.operations) or {} for program in (base, head)]
     names = _names((base, head), tuple(sections))
     return _change(*operations), _change(*(_by_component(program, names) for program in (base, head)))
 

@@ -37,7 +37,7 @@ def reported(config: Config, base: Snapshot, head: Snapshot, baseline: Baseline,
         report_id=config.report_id,
         notes=(*_notes(base, head, deltas, told), *_once(head, verdict)),
         explanations=told,
-        root_causes=root_causes(deltas, told, changed_models(base, head)),
+        root_causes=root_causes(deltas, told, changed_models(base, head), {**base.targets, **head.targets}),
         overview=overview(base, head, config.pairs),
         edits=model_edits(base, head, config.sections),
     )

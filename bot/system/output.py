@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import select
+import time
 from collections.abc import Callable
 
 LIMIT_BYTES = 64 * 1024
+_SMALL_BYTES, _FILLING_SECONDS = 1 << 14, 0.001
+"""After so small a piece the pipe is left to fill for so long."""
 Keeping = Callable[[bytes], bytes]
 """Chunk after chunk of the output → what to keep of it; an empty chunk is its end."""
 
@@ -31,6 +34,8 @@ class Head:
         chunk = os.read(self.fd, 1 << 16)
         if chunk:
             self._keep(chunk)
+            if len(chunk) < _SMALL_BYTES:  # a compiler that prints its IR writes word by word
+                time.sleep(_FILLING_SECONDS)
         return bool(chunk)
 
     def drain_rest(self) -> None:

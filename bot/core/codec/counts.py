@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
+from functools import lru_cache
 
 _TEXT = re.compile(r"(?:[\w.:$-]+ [1-9]\d{0,15}(?: (?!$)|$))*")
 
@@ -20,3 +21,12 @@ def counts_of(text: str) -> Counter[str]:
         raise ValueError(f"no counts: {text[:60]!r}")
     words = text.split()
     return Counter(dict(zip(words[::2], map(int, words[1::2]), strict=True)))
+
+
+@lru_cache(maxsize=1024)
+def known_counts(text: str | None) -> Counter[str] | None:
+    """The counts of such a text; None without one, and for a foreign snapshot's that is none. Not to be changed."""
+    try:
+        return None if text is None else counts_of(text)
+    except ValueError:
+        return None

@@ -25,6 +25,7 @@ from bot.core.codec.report_rows import (
     SideRow,
     StepRow,
     TallyRow,
+    TracedRow,
     VerdictRow,
     Words,
 )
@@ -112,7 +113,12 @@ def _explained(explanation: Explanation, delta: CellDelta) -> dict[str, Any]:
         **{name: getattr(explanation, name) for name in _AS_THEY_ARE},
         "first": explanation.phase,
         "dispatches": tuple(
-            DispatchRow(one.name, one.cause, one.component, one.base, one.head, one.matched, one.note, one.diff)
+            DispatchRow(
+                *(one.name, one.cause, one.component, one.base, one.head, one.matched, one.note, one.diff),
+                passed=one.passed.name if one.passed else None,
+                operations=one.passed.operations if one.passed else {},
+                untraced=one.untraced,
+            )
             for one in explanation.dispatches
         ),
         "arguments": program.arguments if program else (),
@@ -145,7 +151,10 @@ def _root_cause(root: RootCause) -> RootRow:
         {target: _tally(tally) for target, tally in root.by_target.items()},
         ExampleRow(example.key.model, example.key.target, **rest),
         root.command,
-        UNSET if root.seen is None else root.seen,
+        passed=root.passed.name if root.passed else None,
+        operations=root.passed.operations if root.passed else {},
+        traced=TracedRow(*root.traced),
+        seen=UNSET if root.seen is None else root.seen,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, UnsetType, field
 
 from bot.core.record import Amount, Count, Record
 from bot.core.values.explanation import ComponentDelta, PartDelta
@@ -65,6 +65,9 @@ class DispatchRow(Record, frozen=True):
     matched: str
     note: str = ""
     diff: tuple[str, ...] = ()
+    passed: str | None = field(default=None, name="pass")
+    operations: Mapping[str, Amount] = {}
+    untraced: str = ""
 
 
 class ReportCell(Record, frozen=True):
@@ -158,6 +161,13 @@ class ExampleRow(Record, frozen=True):
     note: str
 
 
+class TracedRow(Record, frozen=True):
+    """Dispatches that were traced to a pass, and the amounts of their changes in bytes."""
+
+    dispatches: Count
+    bytes: Count
+
+
 class RootRow(Record, frozen=True):
     """One root cause."""
 
@@ -172,6 +182,9 @@ class RootRow(Record, frozen=True):
     by_target: Mapping[str, TallyRow]
     example: ExampleRow
     command: str
+    passed: str | None = field(default=None, name="pass")
+    operations: Mapping[str, Amount] = {}
+    traced: TracedRow = TracedRow(0, 0)
     seen: tuple[str, ...] | UnsetType = UNSET
 
 

@@ -31,6 +31,7 @@ from bot.core.values.snapshot import (
     SourceInfo,
     Status,
 )
+from bot.core.values.trace import DispatchTrace
 from bot.errors import InputError
 
 _OLD_NAME_DIGITS = 16
@@ -57,6 +58,7 @@ class CellRow(Record, frozen=True):
     phases_ms: Mapping[str, Count] = {}
     parts: Mapping[str, Count] = {}
     assembler: str | None = None
+    traces: Mapping[str, DispatchTrace] | msgspec.UnsetType = msgspec.UNSET
 
 
 class Side(Record, frozen=True):
@@ -95,7 +97,7 @@ _TEXTS = ("executable", "name", "kind", "stack_kind", "strategy", "operations", 
 _NUMBERS = ("stack_bytes", "alloca_bytes", "workgroup_bytes", "executable_bytes")
 """What dispatches have in common with others, here and on the other side."""
 
-_AS_THEY_ARE = tuple(name for name in CellRow.__struct_fields__ if name not in ("model", "target", "program"))
+_AS_THEY_ARE = tuple(n for n in CellRow.__struct_fields__ if n not in ("model", "target", "program", "traces"))
 _SELDOM = frozenset({"only"})
 """Left out where they are empty, so that a snapshot without a suite is what it always was."""
 _PILED = frozenset({"cells", "points"})
@@ -124,7 +126,8 @@ class Programs:
 def row_of(cell: Cell, programs: Programs) -> CellRow:
     """The cell as it is written."""
     shared: dict[str, Any] = {name: getattr(cell, name) for name in _AS_THEY_ARE}
-    return CellRow(cell.key.model, cell.key.target, program=programs.key(cell.program), **shared)
+    traces = cell.traces or msgspec.UNSET
+    return CellRow(cell.key.model, cell.key.target, program=programs.key(cell.program), traces=traces, **shared)
 
 
 def rows_of(snapshot: Snapshot) -> SnapshotRow:
@@ -241,7 +244,8 @@ def cell_of(row: CellRow, programs: Mapping[str, Program], where: str) -> Cell:
         raise InputError(f"no program is called {row.program[:60]!r}", where=where)
     shared: dict[str, Any] = {name: getattr(row, name) for name in _AS_THEY_ARE}
     program = None if row.program is None else programs[row.program]
-    return Cell(CellKey(row.model, row.target), program=program, **shared)
+    traces = {} if row.traces is msgspec.UNSET else row.traces
+    return Cell(CellKey(row.model, row.target), program=program, traces=traces, **shared)
 
 
 def _shared(row: CellRow, held: dict[Any, Any]) -> CellRow:

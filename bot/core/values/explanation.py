@@ -55,6 +55,22 @@ class Amounts(Record, frozen=True):
         return amount
 
 
+class PassChange(Record, frozen=True):
+    """The compiler's pass after which a traced dispatch is another one.
+
+    Attributes:
+        name: its argument (`iree-llvmcpu-peel`, `greedy`).
+        operations: operation, with its types where only those differ, → how many more head has after it than base,
+            largest first; at most PASS_OPERATIONS.
+    """
+
+    name: str
+    operations: Mapping[str, Amount]
+
+
+PASS_OPERATIONS = 8
+
+
 class DispatchDelta(Small, frozen=True):
     """One entry point on both sides, where it is not the same.
 
@@ -65,6 +81,8 @@ class DispatchDelta(Small, frozen=True):
         component: where most of its sites are; `unattributed` without a location.
         note: what differs, in words and values.
         diff: unified diff of the smallest differing piece, line by line; empty where both texts are not at hand.
+        passed: the pass after which the sides are apart; None where it was not traced, or none does.
+        untraced: why there is none.
     """
 
     base: Dispatch | None
@@ -74,6 +92,8 @@ class DispatchDelta(Small, frozen=True):
     component: str = UNATTRIBUTED
     note: str = ""
     diff: tuple[str, ...] = ()
+    passed: PassChange | None = None
+    untraced: str = ""
 
     @property
     def name(self) -> str:

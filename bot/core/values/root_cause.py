@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from bot.core.values.explanation import PassChange
 from bot.core.values.snapshot import CellKey
 
 
@@ -55,6 +56,8 @@ class RootCause:
         by_target: the same for each target, sorted by name.
         by_cell: cell → the absolute change of its deltas in bytes.
         command: the command that makes the example's artifact on head, or on base where head has none.
+        passed: the pass that parts its largest traced dispatch; None where none was traced.
+        traced: how many of its dispatches have such a pass, and the amounts of their changes in bytes.
         seen: the steps between the two compilers whose own report has just this root cause; None: none was looked at.
     """
 
@@ -70,6 +73,8 @@ class RootCause:
     by_target: Mapping[str, Tally]
     by_cell: Mapping[CellKey, int]
     command: str
+    passed: PassChange | None = None
+    traced: tuple[int, int] = (0, 0)
     seen: tuple[str, ...] | None = None
 
 

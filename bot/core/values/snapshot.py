@@ -14,6 +14,7 @@ import msgspec
 
 from bot.core.record import Amount, Count, Record, always
 from bot.core.values.program import Family, Program
+from bot.core.values.trace import DispatchTrace
 
 SNAPSHOT_SCHEMA = "code-size-snapshot/1"
 
@@ -138,6 +139,7 @@ class Cell:
         phases_ms: phase of the compiler → wall time that the single-threaded compile spent in it; varies.
         parts: every byte of the artifact under one name (`bot.core.parts`); empty where they are not known.
         assembler: what made machine code of the artifact's PTX text, version and level; None without one.
+        traces: entry point → what the compiler's passes did to it; of those that were traced.
     """
 
     key: CellKey
@@ -156,6 +158,7 @@ class Cell:
     phases_ms: Mapping[str, int] = field(default_factory=dict)
     parts: Mapping[str, int] = field(default_factory=dict)
     assembler: str | None = None
+    traces: Mapping[str, DispatchTrace] = field(default_factory=dict)
 
     @property
     def measured(self) -> bool:

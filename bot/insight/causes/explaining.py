@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import islice
 from operator import attrgetter
 from sys import intern
 from typing import NamedTuple
 
 from bot.core.codec.digests import is_whole
 from bot.core.rules.delta import CellDelta
-from bot.core.values.explanation import UNATTRIBUTED, DispatchDelta, Explanation
+from bot.core.values.explanation import PASS_OPERATIONS, UNATTRIBUTED, DispatchDelta, Explanation, PassChange
 from bot.core.values.program import Source
 from bot.core.values.snapshot import Cell, Dispatch
+from bot.core.values.trace import operation_words
 from bot.insight.causes.breaking import broken
 from bot.insight.causes.differences import dispatch_diff, strategy_note
-from bot.insight.causes.evidence import evidence
 from bot.insight.causes.matching import Match, Side, index_both, match_sides, sources_of
 from bot.insight.causes.phases import (
     SAME_CODE,
@@ -30,6 +31,7 @@ from bot.insight.causes.siblings import apart, elsewhere_named, of_one_region
 from bot.insight.facts.bound import bound_otherwise, rebound
 from bot.insight.facts.codes import code_differs, named_bytes, same_numbers, strategy_differs, unconfigured
 from bot.insight.facts.precision import Texts, no_texts, uncut
+from bot.insight.tracing import parting
 
 MOST_NOTES = 200
 MOST_DIFFS = 5
@@ -131,6 +133,7 @@ def _delta(rank: int, found: Match, story: _Story) -> DispatchDelta:
     row, side = _shown(found, story.compared)
     cause = dispatch_cause(found, story.compared, story.cause)
     notes = _LONE_NOTES if found.base is None or found.head is None else _PAIR_NOTES
+    passed, untraced = _pass(found, story.compared) if cause in _TRACED else (None, "")
     return DispatchDelta(
         found.base,
         found.head,
@@ -139,7 +142,25 @@ def _delta(rank: int, found: Match, story: _Story) -> DispatchDelta:
         story.component_of(row, side.cell),
         intern(notes.get(cause or "", _unknown)(found, story)) if rank < MOST_NOTES else "",  # many say the same
         _difference(found, cause, story) if rank < MOST_DIFFS else (),
+        passed,
+        untraced,
     )
+
+
+_TRACED = frozenset({"strategy", "codegen"})
+"""Causes of dispatches that are the same when the target's own passes begin."""
+
+
+def _pass(found: Match, compared: Compared) -> tuple[PassChange | None, str]:
+    """The pass that parts the two, or why none can be named."""
+    traces = [
+        side.cell.traces.get(row.name) if row else None
+        for side, row in ((compared.base, found.base), (compared.head, found.head))
+    ]
+    apart = parting(*traces)
+    if apart.row is None:
+        return None, apart.why if any(traces) else ""
+    return PassChange(apart.row.name, dict(islice(apart.operations.items(), PASS_OPERATIONS))), ""
 
 
 def _shown(found: Match, compared: Compared) -> tuple[Dispatch, Side]:
@@ -250,12 +271,17 @@ def _formed(found: Match, story: _Story) -> str:
 
 def _coded(found: Match, story: _Story) -> str:
     base, head = found.base, found.head
-    told = evidence(base, head) if base is not None and head is not None else ""
-    words = f"the same configuration, different code{f': {told}' if told else ''}"
+    words = "the same configuration, different code"
     bound = bound_otherwise(story.compared, base, head) if base is not None and head is not None else ""
-    return as_told(story.compared, f"the same configuration, different code, {bound}") if bound else words
+    if bound:
+        return as_told(story.compared, f"{words}, {bound}")
+    passed, untraced = _pass(found, story.compared)
+    if passed is not None:
+        return f"{words}: {passed.name}: {operation_words(passed.operations, _NAMED)}"
+    return f"{words}; no pass is named: {untraced}" if untraced else f"{words}; not traced"
 
 
+_NAMED = 3
 _PAIR_NOTES: dict[str, Note] = {
     "input": _formed,
     "fusion": _formed,

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from bot.core.rules.delta import CellDelta
-from bot.core.values.explanation import UNKNOWN, DispatchDelta, Explanation, PartDelta
+from bot.core.values.explanation import UNKNOWN, DispatchDelta, Explanation, PartDelta, PassChange
 from bot.core.values.root_cause import Example, RootCause, Tally
 from bot.core.values.snapshot import CellKey
-from bot.insight.causes.evidence import ir_explains
 from bot.insight.roots.knobs import PIPELINE, turned
 from bot.insight.roots.root_words import described
 from bot.insight.roots.waterfall import moved_bytes
@@ -31,6 +30,7 @@ class Cluster:
         deltas, net_bytes, absolute_bytes: target → how many, and the sums of their changes and of the amounts of these.
         cells: cell that has one of the deltas → the sum of their amounts.
         rank, largest: of the delta with the largest change: its amount below zero, cell and name; and the delta itself.
+        traced_rank, passed: the same of the largest one with a pass, and the pass.
     """
 
     def __init__(self) -> None:
@@ -42,6 +42,9 @@ class Cluster:
         self.cells: Counter[CellKey] = Counter()
         self.dispatches = 0
         self.rank, self.largest = _AFTER_ALL
+        self.traced_bytes = self.traced_dispatches = 0
+        self.traced_rank = _AFTER_ALL[0]
+        self.passed: PassChange | None = None
 
     def add(self, key: CellKey, delta: Delta, change_bytes: int, trait: Hashable) -> None:
         """One more delta, of this cell."""
@@ -55,6 +58,11 @@ class Cluster:
         rank = -amount, key, delta.name if isinstance(delta, DispatchDelta) else delta.what
         if rank < self.rank:
             self.rank, self.largest = rank, delta
+        if isinstance(delta, DispatchDelta) and delta.passed is not None:
+            self.traced_dispatches += 1
+            self.traced_bytes += amount
+            if rank < self.traced_rank:
+                self.traced_rank, self.passed = rank, delta.passed
 
     def join(self, other: Cluster) -> None:
         """All that another one has."""
@@ -66,6 +74,10 @@ class Cluster:
         self.dispatches += other.dispatches
         if other.rank < self.rank:
             self.rank, self.largest = other.rank, other.largest
+        self.traced_dispatches += other.traced_dispatches
+        self.traced_bytes += other.traced_bytes
+        if other.traced_rank < self.traced_rank:
+            self.traced_rank, self.passed = other.traced_rank, other.passed
 
     def tally(self, target: str) -> Tally:
         """Of one target."""
@@ -82,22 +94,26 @@ _AFTER_ALL: tuple[tuple[int, CellKey, str], Delta] = (1, CellKey("", ""), ""), P
 
 
 def root_causes(
-    deltas: Sequence[CellDelta], explanations: Mapping[CellKey, Explanation], changed_models: Collection[str] = ()
+    deltas: Sequence[CellDelta],
+    explanations: Mapping[CellKey, Explanation],
+    changed_models: Collection[str] = (),
+    backends: Mapping[str, str] | None = None,
 ) -> tuple[RootCause, ...]:
     """All of them, the largest absolute change first.
 
     Args:
         changed_models: models whose text differs between the sides.
+        backends: target → its backend: a knob of one is not that of another.
     """
     cells = {delta.key: delta for delta in deltas}
-    clusters = list(_clusters(explanations, changed_models))
+    clusters = list(_clusters(explanations, changed_models, backends or {}))
     whole_bytes = sum(cluster.total.absolute_bytes for *_, cluster in clusters)
     found = [_root_cause(*cluster, cells, whole_bytes) for cluster in clusters]
     return tuple(sorted(found, key=lambda root: (-root.total.absolute_bytes, root.cause or "", root.what)))
 
 
 def _clusters(
-    explanations: Mapping[CellKey, Explanation], changed_models: Collection[str]
+    explanations: Mapping[CellKey, Explanation], changed_models: Collection[str], backends: Mapping[str, str]
 ) -> Iterator[tuple[str, Hashable, Cluster]]:
     """Cause, what the cluster's deltas have in common, and the cluster."""
     groups: dict[tuple[str, Hashable], Cluster] = {}
@@ -105,12 +121,18 @@ def _clusters(
         same_model = key.model not in changed_models
         for cause, delta, change_bytes in _moved(explanations[key]):
             what, trait = (key.model, same_model) if cause == "input" else _sorted(cause, delta)
+            if cause == "strategy":
+                what = backends.get(key.target, key.target), what
             if (cluster := groups.get((cause, what))) is None:
                 cluster = groups[cause, what] = Cluster()
             cluster.add(key, delta, change_bytes, trait)
-    by_knobs = {what: groups.pop((cause, what)) for cause, what in list(groups) if cause == "strategy"}
+    by_knobs: dict[Any, dict[Any, Cluster]] = {}
+    for cause, what in [place for place in groups if place[0] == "strategy"]:
+        backend, changes = cast("tuple[str, Hashable]", what)
+        by_knobs.setdefault(backend, {})[changes] = groups.pop((cause, what))
     yield from ((cause, what, cluster) for (cause, what), cluster in groups.items())
-    yield from (("strategy", None, cluster) for cluster in _by_knob(by_knobs))
+    for clusters in by_knobs.values():
+        yield from (("strategy", change, cluster) for change, cluster in _by_knob(clusters))
 
 
 def _moved(told: Explanation) -> Iterator[tuple[str, Delta, int]]:
@@ -142,44 +164,44 @@ def _turned(delta: DispatchDelta) -> Sorted:
     return knobs, knobs
 
 
-def _of_ir(delta: DispatchDelta) -> Sorted:
-    """Whether the last IR differs enough to explain the instructions; and the counts of both."""
-    base, head = delta.base, delta.head
-    if base is None or head is None:
-        return None, None
-    return ir_explains(base, head), (base.operations, head.operations, base.instructions, head.instructions)
+def _of_pass(delta: DispatchDelta) -> Sorted:
+    """The pass, the operation that it changes most and in which direction; and all that it changes."""
+    if delta.passed is None:
+        return (None, delta.untraced), None
+    name, count = next(iter(delta.passed.operations.items()), ("", 0))
+    return (delta.passed.name, name, count > 0), tuple(delta.passed.operations.items())
 
 
 _BY: Mapping[str, Callable[[DispatchDelta], Sorted]] = {
     "fusion": _formed,
     "strategy": _turned,
-    "codegen": _of_ir,
+    "codegen": _of_pass,
     UNKNOWN: lambda delta: (delta.note, None),
 }
 
 
-def _by_knob(clusters: Mapping[Any, Cluster]) -> Iterator[Cluster]:
-    """The knob with most bytes takes all that turned it, then the next one of what is left.
+def _by_knob(clusters: Mapping[Any, Cluster]) -> Iterator[tuple[Hashable, Cluster]]:
+    """The change of a knob with most bytes takes all that has just this change, then the next one of what is left.
 
     Args:
-        clusters: knobs that differ, with the patterns of their values → what turned just these.
+        clusters: knobs that differ, with the change of each → what turned just these, on one backend.
     """
     left = dict(clusters)
     while weights := _weights(left):
-        knob = min(weights, key=lambda name: (name != PIPELINE, -weights[name], name))
-        found = Cluster()
-        for knobs in [knobs for knobs in left if knob in dict(knobs)]:
-            found.join(left.pop(knobs))
-        yield found
-    yield from left.values()
+        change = min(weights, key=lambda one: (one[0] != PIPELINE, -weights[one], one))
+        joined = Cluster()
+        for changes in [changes for changes in left if change in changes]:
+            joined.join(left.pop(changes))
+        yield change, joined
+    yield from ((None, cluster) for cluster in left.values())
 
 
-def _weights(clusters: Mapping[Any, Cluster]) -> Counter[str]:
-    weights: Counter[str] = Counter()
-    for knobs, cluster in clusters.items():
+def _weights(clusters: Mapping[Any, Cluster]) -> Counter[tuple[str, str]]:
+    weights: Counter[tuple[str, str]] = Counter()
+    for changes, cluster in clusters.items():
         total = cluster.total
-        for name, _ in knobs:
-            weights[name] += total.absolute_bytes + total.deltas
+        for change in changes:
+            weights[change] += total.absolute_bytes + total.deltas
     return weights
 
 
@@ -203,6 +225,8 @@ def _root_cause(
         by_cell=dict(cluster.cells),
         by_target={target: cluster.tally(target) for target in targets},
         command=compiled.command if compiled else "",
+        passed=cluster.passed,
+        traced=(cluster.traced_dispatches, cluster.traced_bytes),
     )
 
 

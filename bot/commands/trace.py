@@ -1,0 +1,97 @@
+"""`trace`: one dispatch through the passes of both compilers, and the one after which they are apart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from bot.commands.compare import both_sides
+from bot.core.rules.delta import diff
+from bot.core.selecting import matching, near_or_known
+from bot.core.values.explanation import DispatchDelta
+from bot.core.values.snapshot import Cell
+from bot.core.values.tracing import Traced
+from bot.errors import NoVerdict, UsageError
+from bot.insight.explanations import explanations
+from bot.insight.tracing import parting
+from bot.measurement.prepare import Request, Show, workshop
+from bot.measurement.tracing.moved_dispatches import with_traces
+from bot.measurement.tracing.one_dispatch import trace_commands
+from bot.system.processes import Cancel
+
+_SHOWN = 8
+
+
+class TraceShow(Show, Protocol):
+    """What the story tells, its outcome included."""
+
+    def traced(self, traced: Traced) -> None:
+        """The passes on both sides."""
+
+
+def trace(request: Request, dispatch: str, show: TraceShow, cancel: Cancel) -> Traced:
+    """Measure one cell on both sides where it is not known yet, and trace one of its dispatches.
+
+    Args:
+        dispatch: its name on either side, as it is shown, its beginning, or a glob.
+
+    Raises:
+        UsageError: several cells or dispatches are meant, or none.
+        NoVerdict: a side could not be compiled, or traced.
+    """
+    both = both_sides(request, show, cancel)
+    keys = sorted({cell.key for side in both.sides.values() for cell in side.cells})
+    if len(keys) != 1:
+        what = f"{len(keys)} cells are meant: {', '.join(map(str, keys[:_SHOWN]))}{', …' if len(keys) > _SHOWN else ''}"
+        raise UsageError(what, where="--model and --target", hint="name one model and one target")
+    cells = {name: side.cells[0] for name, side in both.sides.items()}
+    for name, cell in cells.items():
+        if not cell.measured:
+            why = cell.failure.first_line if cell.failure else cell.status
+            raise NoVerdict(f"was not compiled: {why}", where=f"{keys[0]}, {name}")
+    deltas = diff(both.sides["base"], both.sides["head"])
+    told = explanations(both.sides["base"], both.sides["head"], deltas, both.rules.sections)
+    changed = told[keys[0]].dispatches if keys[0] in told else ()
+    delta = _chosen(dispatch, cells, changed)
+    with workshop(request, both.rules, show, cancel) as shop:
+        sides = with_traces(both.plans, both.sides, [(keys[0], delta)], shop)
+    rows = {name: row for name, row in (("base", delta.base), ("head", delta.head)) if row is not None}
+    traces = {name: sides[name].cells[0].traces.get(row.name) for name, row in rows.items()}
+    traced = Traced(
+        key=keys[0],
+        compilers={name: side.compiler.version for name, side in sides.items()},
+        rows=rows,
+        traces={name: one for name, one in traces.items() if one is not None},
+        commands={name: trace_commands(cells[name].command, row) for name, row in rows.items()},
+        parting=parting(traces.get("base"), traces.get("head")),
+    )
+    show.traced(traced)
+    if not traced.parting.rows:
+        raise NoVerdict(f"was not traced: {traced.parting.why}", where=f"{delta.name} of {keys[0]}")
+    return traced
+
+
+def _chosen(wanted: str, cells: Mapping[str, Cell], changed: Sequence[DispatchDelta]) -> DispatchDelta:
+    """The dispatch on both sides: as they were matched where it changed, else by its name."""
+    pairs = [delta for delta in changed if delta.base and delta.head]
+    paired = {row.name for delta in pairs for row in (delta.base, delta.head) if row}
+    heads = {row.name: row for row in cells["head"].dispatches}
+    same = [row for row in cells["base"].dispatches if row.name in heads and row.name not in paired]
+    pairs += [DispatchDelta(row, heads[row.name], "same-name", None) for row in same]
+    names = list(dict.fromkeys(row.name for delta in pairs for row in (delta.head, delta.base) if row))
+    fitting = matching(names, wanted, None) or _beginning(names, wanted)
+    meant = [delta for delta in pairs if any(row and row.name in fitting for row in (delta.base, delta.head))]
+    if len(meant) > 1:
+        shown = ", ".join(delta.name for delta in meant[:_SHOWN])
+        what = f"{wanted!r} matches several: {shown}{', …' if len(meant) > _SHOWN else ''}"
+        raise UsageError(what, where="--dispatch", hint="name one of them")
+    if not meant:
+        hint = near_or_known(wanted, names, None)
+        raise UsageError(f"no dispatch that both sides have is {wanted!r}", where="--dispatch", hint=hint)
+    return meant[0]
+
+
+def _beginning(names: Sequence[str], wanted: str) -> list[str]:
+    """Names that begin so, whatever function they are of: `dispatch_1` is not `dispatch_10_matmul`."""
+    begin = [name for name in names if name.startswith(wanted) or f"_{wanted}" in name]
+    return [name for name in begin if f"{name}_".partition(wanted)[2].startswith("_")] or begin

@@ -1,0 +1,138 @@
+"""One dispatch through the passes of the compiler: which operations its function consists of after each of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from bot.core.record import Amount, Record
+
+MLIR, LLVM, MACHINE = LEVELS = ("mlir", "llvm", "machine")
+"""What passes work on: MLIR's operations, LLVM's instructions, and those of the machine."""
+
+
+class PassStep(Record, frozen=True):
+    """What one pass did to a function.
+
+    Attributes:
+        name: the pass's argument (`cse`, `greedy`); for LLVM's passes over its IR the class (`InstCombinePass`).
+        class_name: what implements it (`CSEPass`), or what it calls itself (`Greedy Register Allocator`).
+        level: one of LEVELS.
+        changes: operation with its types (`arith.addf vector<8xf32`) → how many more there are after the pass than
+            after the one before; than none after the first of a level.
+    """
+
+    name: str
+    class_name: str
+    level: str
+    changes: Mapping[str, Amount]
+
+
+class DispatchTrace(Record, frozen=True):
+    """One dispatch on one side.
+
+    Attributes:
+        steps: the passes that changed which operations there are, in order.
+        why: why there are none, or why they end early; empty where the trace is whole.
+        same_code: whether the traced compile made the code that is in the artifact; None where that is not known.
+        cpu_ms: what tracing cost, the compiler alone.
+    """
+
+    steps: tuple[PassStep, ...]
+    why: str = ""
+    same_code: bool | None = None
+    cpu_ms: int = 0
+
+    @property
+    def is_whole(self) -> bool:
+        """True where it says what the passes did to the code that is in the artifact."""
+        return bool(self.steps) and not self.why and self.same_code is not False
+
+    def states(self) -> Iterator[PassState]:
+        """The function after each step."""
+        typed, level = Counter[str](), ""
+        for step in self.steps:
+            typed = Counter(typed) if step.level == level else Counter()
+            typed.update(step.changes)
+            level = step.level
+            yield PassState(step.name, step.class_name, level, +typed)
+
+
+@dataclass(frozen=True, slots=True)
+class PassState:
+    """A function after one pass: what its step says, and which operations with their types there are."""
+
+    name: str
+    class_name: str
+    level: str
+    typed: Mapping[str, int]
+
+    @property
+    def operations(self) -> Counter[str]:
+        """Operation → how many, whatever their types."""
+        counts = Counter[str]()
+        for name, count in self.typed.items():
+            counts[name.partition(" ")[0]] += count
+        return counts
+
+    @property
+    def total(self) -> int:
+        """How many operations there are."""
+        return sum(self.typed.values())
+
+
+@dataclass(frozen=True, slots=True)
+class TraceRow:
+    """One pass on both sides.
+
+    Attributes:
+        base, head: the function after it; None on a side where it does not run, or changes no operation.
+        apart: operation → how many more on head after this pass, largest first; with types where only these differ.
+        share: how many of the larger side's operations the other does not have (0.5 is half of them).
+    """
+
+    name: str
+    base: PassState | None
+    head: PassState | None
+    apart: Mapping[str, int]
+    share: float
+
+    @property
+    def level(self) -> str:
+        """One of LEVELS."""
+        state = self.head or self.base
+        return state.level if state else MLIR
+
+
+@dataclass(frozen=True, slots=True)
+class Parting:
+    """The passes of both sides over one dispatch, and where these part.
+
+    Attributes:
+        at: place of that pass in `rows`; None with the reason in `why`.
+    """
+
+    rows: tuple[TraceRow, ...]
+    at: int | None
+    why: str = ""
+
+    @property
+    def row(self) -> TraceRow | None:
+        """The pass after which the sides have parted."""
+        return None if self.at is None else self.rows[self.at]
+
+    @property
+    def operations(self) -> Mapping[str, int]:
+        """Operation → how many more on head after that pass, largest first; without what differed as much before it."""
+        if self.at is None:
+            return {}
+        before = self.rows[self.at - 1].apart if self.at else {}
+        return {name: count for name, count in self.rows[self.at].apart.items() if before.get(name) != count}
+
+
+def operation_words(apart: Mapping[str, int], most: int) -> str:
+    """`affine.delinearize_index −1,440, affine.max +1 and 3 more`, the largest first."""
+    told = [f"{name} {count:+,}".replace("-", "−") for name, count in list(apart.items())[:most]]
+    more = f" and {len(apart) - most} more" if len(apart) > most else ""
+    return ", ".join(told) + more

@@ -1,0 +1,78 @@
+"""Where two compilers part over one dispatch: its passes side by side, and the one after which it is another function.
+
+Of the passes that leave a difference, the one is meant from which on the sides are apart by a good part of what they
+are apart in the end. A handful of operations that differ before and stay so is told in the trace, and is not the cause:
+a gather whose lowering makes 1,440 operations more on one side may have differed by three before.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import SequenceMatcher
+
+from bot.core.values.trace import DispatchTrace, Parting, PassState, TraceRow
+
+LEAST_SHARE = 1 / 8
+"""The sides have parted where this much of what differs in the end differs, each as a share of all operations."""
+
+
+def parting(base: DispatchTrace | None, head: DispatchTrace | None) -> Parting:
+    """The passes of both sides, and after which of them the sides have parted."""
+    for side, trace in (("base", base), ("head", head)):
+        if trace is None or not trace.is_whole:
+            why = "not traced" if trace is None else trace.why or _OTHER_CODE
+            return Parting((), None, f"{side}: {why}")
+    assert base is not None and head is not None  # noqa: S101 - for mypy: the loop has looked
+    rows = tuple(_rows(tuple(base.states()), tuple(head.states())))
+    if not rows or not rows[-1].share:
+        return Parting(rows, None, "the same operations after each pass that was looked at")
+    least = rows[-1].share * LEAST_SHARE
+    at = next((place + 1 for place in range(len(rows) - 1, -1, -1) if rows[place].share < least), 0)
+    return Parting(rows, at)
+
+
+_OTHER_CODE = "compiled alone, it has other code than in the artifact"
+
+
+def _rows(base: Sequence[PassState], head: Sequence[PassState]) -> Iterator[TraceRow]:
+    """Where a pass changed one side alone, the other is as it was before."""
+    left = right = None
+    for i, j in _aligned(base, head):
+        one, other = (None if i is None else base[i]), (None if j is None else head[j])
+        left, right = one or left, other or right
+        named = other or one
+        if left and right and named and left.level == right.level:
+            yield TraceRow(named.name, one, other, _apart(left, right), _share(left, right))
+
+
+def _aligned(base: Sequence[PassState], head: Sequence[PassState]) -> Iterator[tuple[int | None, int | None]]:
+    """Places in both, by the passes' names; these drift: `iree-codegen-lower-affine` became `iree-lower-affine`."""
+    left, right = (
+        [(one.level, one.name.replace("codegen-", "").replace("-", "")) for one in side] for side in (base, head)
+    )
+    for kind, i, i_end, j, j_end in SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
+        if kind == "equal":
+            yield from zip(range(i, i_end), range(j, j_end), strict=True)
+        else:
+            yield from ((at, None) for at in range(i, i_end))
+            yield from ((None, at) for at in range(j, j_end))
+
+
+def _apart(base: PassState, head: PassState) -> dict[str, int]:
+    return _more(base.operations, head.operations) or _more(base.typed, head.typed)
+
+
+def _more(base: Mapping[str, int], head: Mapping[str, int]) -> dict[str, int]:
+    more = Counter(head)
+    more.subtract(base)
+    return dict(
+        sorted(((name, count) for name, count in more.items() if count), key=lambda one: (-abs(one[1]), one[0]))
+    )
+
+
+def _share(base: PassState, head: PassState) -> float:
+    """By name and types, of the operations of the larger side."""
+    more = _more(base.typed, head.typed).values()
+    come, gone = sum(count for count in more if count > 0), -sum(count for count in more if count < 0)
+    return max(come, gone) / max(base.total, head.total, 1)

@@ -1,0 +1,94 @@
+"""What a function consists of after each pass, counted from the compiler's own dumps as they stream by.
+
+Formats, 3.5.0 to 3.13.0: MLIR's `--mlir-print-ir-after-all` heads a dump with `// -----// IR Dump After CSEPass (cse)
+//----- //`, from 3.12 on `… CSEPass: cse{options} //…` (mlir/lib/Pass/IRPrinting.cpp). LLVM's `--print-after` heads a
+machine function with `# *** IR Dump After Greedy Register Allocator (greedy) ***:` (MachineFunctionPrinterPass.cpp),
+`--print-changed=quiet` any function with `*** IR Dump After GVNPass on NAME ***` (StandardInstrumentations.cpp).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+from bot.core.values.trace import LLVM, MACHINE, MLIR, PassStep
+
+LONGEST_LINE_BYTES = 1 << 16
+"""Of a line, what is read: a constant of a million elements is one."""
+_HEADERS = (
+    re.compile(rb"// -----// IR Dump After (?P<class>\S+?):? \(?(?P<name>[\w-]+)[){ ].*//----- //"),
+    re.compile(rb"(?:# )?\*\*\* IR Dump After (?P<class>.+?)(?: \((?P<name>[\w-]*)\))?(?: on .*)? \*\*\*"),
+)
+_FUNCTIONS = {
+    MLIR: re.compile(rb" *(?:func|llvm|spirv|vm)\.func\b[^@]*@([\w$.-]+)\(.*\{$"),
+    LLVM: re.compile(rb'define [^@]*@"?([\w$.-]+)"?\(.*\{$'),
+    MACHINE: re.compile(rb"# Machine code for function ([^:]+):"),
+}
+_ITEMS = {
+    MLIR: re.compile(rb' *(?:%[^=]*? = )?"?([a-z_]\w*\.[\w.]+)'),
+    LLVM: re.compile(rb"  (?:%\S+ = )?((?:(?:tail |musttail |notail )?call [^@]*@llvm\.[a-z]+[a-z.]*[a-z]|[a-z]\w+))"),
+    MACHINE: re.compile(rb"(?:\d+B)?\s+(?:[^=]*? = )?(?:[a-z]+(?:-[a-z]+)* )*([A-Z]\w+)"),
+}
+"""A line of a function → its operation or instruction; flags of machine instructions are in lower case."""
+_ENDS = {LLVM: b"}", MACHINE: b"# End machine code for function"}
+_TYPE = re.compile(rb"(?:vector|tensor|memref)<[^<>,]*|<\d+ x \w+>|\b(?:index|[iu]\d+|bf16|[fF]\d+\w*)\b")
+
+
+class PassReader:
+    """Counts one function's operations after each pass; nothing of the text is kept.
+
+    Attributes:
+        steps: the passes that changed them, in order.
+    """
+
+    def __init__(self, function: str) -> None:
+        self.steps: list[PassStep] = []
+        self._function = function.encode()
+        self._rest = b""
+        self._pass = ("", "")
+        self._level, self._end = "", b""
+        self._typed: Counter[str] = Counter()
+        self._before: tuple[str, Counter[str]] = ("", Counter())
+
+    def feed(self, chunk: bytes) -> None:
+        """The next part of what the compiler prints; an empty one is its end."""
+        *lines, rest = (self._rest + chunk).split(b"\n")
+        self._rest = rest[:LONGEST_LINE_BYTES]
+        for line in lines if chunk else (rest, b"*** "):
+            self._line(line[:LONGEST_LINE_BYTES])
+
+    def _line(self, line: bytes) -> None:
+        if line.startswith((b"// -----//", b"*** ", b"# *** ")):
+            self._ended()
+            header = next(filter(None, (form.match(line) for form in _HEADERS)), None)
+            class_name, name = (
+                header[part].decode(errors="replace") if header and header[part] else "" for part in ("class", "name")
+            )
+            self._pass = name or class_name, class_name
+        elif self._level:
+            if line.startswith(self._end):
+                self._ended()
+            elif item := _ITEMS[self._level].match(line):
+                self._count(item[1], line)
+        elif self._pass[0]:
+            for level, form in _FUNCTIONS.items():
+                if (function := form.match(line)) and function[1] == self._function:
+                    indent = line[: len(line) - len(line.lstrip())]
+                    self._level, self._end = level, _ENDS.get(level, indent + b"}")
+
+    def _count(self, item: bytes, line: bytes) -> None:
+        name = item.rpartition(b"@")[2].decode()
+        told = {MLIR: line.rpartition(b" : ")[2], LLVM: line}.get(self._level, b"")
+        types = b" ".join(dict.fromkeys(_TYPE.findall(told)))
+        self._typed[f"{name} {types.decode()}" if types else name] += 1
+
+    def _ended(self) -> None:
+        """Keep what was counted of the function, where that is something else than before."""
+        if self._level and self._typed:
+            level, before = self._before
+            changes = Counter(self._typed)
+            changes.subtract(before if level == self._level else {})
+            if changed := {name: count for name, count in sorted(changes.items()) if count}:
+                self.steps.append(PassStep(*self._pass, self._level, changed))
+                self._before = self._level, self._typed
+        self._typed, self._level = Counter(), ""
