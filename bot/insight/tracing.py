@@ -14,7 +14,7 @@ from difflib import SequenceMatcher
 from bot.core.values.trace import DispatchTrace, Parting, PassState, TraceRow
 
 LEAST_SHARE = 1 / 8
-"""The sides have parted where this much of what differs in the end differs, each as a share of all operations."""
+"""Of what differs in the end, each as a share of all operations: from so much on the sides have parted."""
 
 
 def parting(base: DispatchTrace | None, head: DispatchTrace | None) -> Parting:
@@ -29,10 +29,8 @@ def parting(base: DispatchTrace | None, head: DispatchTrace | None) -> Parting:
         return Parting(rows, None, "the same operations after each pass that was looked at")
     least = rows[-1].share * LEAST_SHARE
     at = next((place + 1 for place in range(len(rows) - 1, -1, -1) if rows[place].share < least), 0)
-    return Parting(rows, at)
-
-
-_OTHER_CODE = "compiled alone, it has other code than in the artifact"
+    most = max(range(at, len(rows)), key=lambda place: rows[place].share - (rows[place - 1].share if place else 0))
+    return Parting(rows, at, most=most)
 
 
 def _rows(base: Sequence[PassState], head: Sequence[PassState]) -> Iterator[TraceRow]:

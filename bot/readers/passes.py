@@ -31,6 +31,12 @@ _ITEMS = {
 }
 """A line of a function → its operation or instruction; flags of machine instructions are in lower case."""
 _ENDS = {LLVM: b"}", MACHINE: b"# End machine code for function"}
+_NO_CODE = frozenset({
+    "llvm.assume", "llvm.intr.assume", "memref.assume_alignment", "util.assume.int", "llvm.intr.lifetime.start",
+    "llvm.intr.lifetime.end", "llvm.lifetime.start", "llvm.lifetime.end", "IMPLICIT_DEF", "KILL", "CFI_INSTRUCTION",
+    "LIFETIME_START", "LIFETIME_END",
+})  # fmt: skip
+"""What says something to later passes, and becomes no code."""
 _TYPE = re.compile(rb"(?:vector|tensor|memref)<[^<>,]*|<\d+ x \w+>|\b(?:index|[iu]\d+|bf16|[fF]\d+\w*)\b")
 
 
@@ -78,6 +84,8 @@ class PassReader:
 
     def _count(self, item: bytes, line: bytes) -> None:
         name = item.rpartition(b"@")[2].decode()
+        if name in _NO_CODE:
+            return
         told = {MLIR: line.rpartition(b" : ")[2], LLVM: line}.get(self._level, b"")
         types = b" ".join(dict.fromkeys(_TYPE.findall(told)))
         self._typed[f"{name} {types.decode()}" if types else name] += 1

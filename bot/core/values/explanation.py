@@ -62,10 +62,12 @@ class PassChange(Record, frozen=True):
         name: its argument (`iree-llvmcpu-peel`, `greedy`).
         operations: operation, with its types where only those differ, → how many more head has after it than base,
             largest first; at most PASS_OPERATIONS.
+        more: how many operations head has more, of all.
     """
 
     name: str
     operations: Mapping[str, Amount]
+    more: Amount = 0
 
 
 PASS_OPERATIONS = 8

@@ -111,11 +111,13 @@ class Parting:
 
     Attributes:
         at: place of that pass in `rows`; None with the reason in `why`.
+        most: place of the pass, that one or a later one, that takes them apart by most.
     """
 
     rows: tuple[TraceRow, ...]
     at: int | None
     why: str = ""
+    most: int | None = None
 
     @property
     def row(self) -> TraceRow | None:
@@ -124,11 +126,13 @@ class Parting:
 
     @property
     def operations(self) -> Mapping[str, int]:
-        """Operation → how many more on head after that pass, largest first; without what differed as much before it."""
-        if self.at is None:
-            return {}
-        before = self.rows[self.at - 1].apart if self.at else {}
-        return {name: count for name, count in self.rows[self.at].apart.items() if before.get(name) != count}
+        """What differs from that pass on."""
+        return {} if self.at is None else self.operations_at(self.at)
+
+    def operations_at(self, place: int) -> Mapping[str, int]:
+        """Operation → how many more on head after a pass, largest first; without what differed as much before it."""
+        before = self.rows[place - 1].apart if place else {}
+        return {name: count for name, count in self.rows[place].apart.items() if before.get(name) != count}
 
 
 def operation_words(apart: Mapping[str, int], most: int) -> str:

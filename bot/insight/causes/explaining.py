@@ -133,7 +133,7 @@ def _delta(rank: int, found: Match, story: _Story) -> DispatchDelta:
     row, side = _shown(found, story.compared)
     cause = dispatch_cause(found, story.compared, story.cause)
     notes = _LONE_NOTES if found.base is None or found.head is None else _PAIR_NOTES
-    passed, untraced = _pass(found, story.compared) if cause in _TRACED else (None, "")
+    passed, untraced = _pass(found, story.compared, cause) if cause in _TRACED else (None, "")
     return DispatchDelta(
         found.base,
         found.head,
@@ -151,16 +151,19 @@ _TRACED = frozenset({"strategy", "codegen"})
 """Causes of dispatches that are the same when the target's own passes begin."""
 
 
-def _pass(found: Match, compared: Compared) -> tuple[PassChange | None, str]:
-    """The pass that parts the two, or why none can be named."""
+def _pass(found: Match, compared: Compared, cause: str | None) -> tuple[PassChange | None, str]:
+    """The pass that parts the two, or why none can be named; of another configuration that which does most with it."""
     traces = [
         side.cell.traces.get(row.name) if row else None
         for side, row in ((compared.base, found.base), (compared.head, found.head))
     ]
     apart = parting(*traces)
-    if apart.row is None:
+    place = apart.most if cause == "strategy" else apart.at
+    if place is None:
         return None, apart.why if any(traces) else ""
-    return PassChange(apart.row.name, dict(islice(apart.operations.items(), PASS_OPERATIONS))), ""
+    row = apart.rows[place]
+    more = row.head.total - row.base.total if row.head and row.base else 0
+    return PassChange(row.name, dict(islice(apart.operations_at(place).items(), PASS_OPERATIONS)), more), ""
 
 
 def _shown(found: Match, compared: Compared) -> tuple[Dispatch, Side]:
@@ -275,7 +278,7 @@ def _coded(found: Match, story: _Story) -> str:
     bound = bound_otherwise(story.compared, base, head) if base is not None and head is not None else ""
     if bound:
         return as_told(story.compared, f"{words}, {bound}")
-    passed, untraced = _pass(found, story.compared)
+    passed, untraced = _pass(found, story.compared, "codegen")
     if passed is not None:
         return f"{words}: {passed.name}: {operation_words(passed.operations, _NAMED)}"
     return f"{words}; no pass is named: {untraced}" if untraced else f"{words}; not traced"

@@ -21,10 +21,12 @@ from bot.compiler.tools.importing import Importer
 from bot.core.rules.delta import diff
 from bot.core.values.explanation import DispatchDelta, Explanation
 from bot.core.values.planned import LIFTED_LIMIT_FLAG, SIDES, PlannedCell
+from bot.core.values.root_cause import RootCause
 from bot.core.values.snapshot import Cell, CellKey, Dispatch, Failure, Snapshot
 from bot.core.values.trace import LLVM, MLIR, DispatchTrace
 from bot.inputs.config import Config
 from bot.insight.explanations import explanations
+from bot.insight.roots.clusters import root_causes
 from bot.insight.roots.waterfall import moved_bytes
 from bot.insight.tracing import parting
 from bot.measurement.prepare import Request, Show, workshop
@@ -38,6 +40,8 @@ TIME_SHARE = 0.25
 """What tracing may cost, as a share of the CPU time in which both sides were compiled."""
 MOVED_SHARE = 0.9
 """So much of the moved bytes of dispatches is traced."""
+LEAST_SHARE = 0.01
+"""Of all that moved: a smaller root cause is not looked at."""
 NO_TIME = "no time was left for it"
 Moved = tuple[CellKey, DispatchDelta]
 
@@ -220,7 +224,9 @@ def traced(
 ) -> dict[str, Snapshot]:
     """Both sides, with traces of what moved most without a cause that is known otherwise."""
     deltas = diff(sides["base"], sides["head"])
-    moved = worth_tracing(explanations(sides["base"], sides["head"], deltas, config.sections))
+    told = explanations(sides["base"], sides["head"], deltas, config.sections)
+    backends = {**sides["base"].targets, **sides["head"].targets}
+    moved = worth_tracing(told, root_causes(deltas, told, backends=backends))
     if not plans or not moved:
         return dict(sides)
     show.say(f"traces {plural(len(moved), 'dispatch')} through the passes of both compilers")
@@ -233,8 +239,12 @@ def seconds_for(sides: Mapping[str, Snapshot]) -> float:
     return TIME_SHARE * sum(cell.value("compile_cpu_ms") or 0 for one in sides.values() for cell in one.cells) / 1000
 
 
-def worth_tracing(explanations: Mapping[CellKey, Explanation]) -> list[Moved]:
-    """Dispatches of which nobody knows a cause but other code, the largest first, until they have 0.9 of the bytes."""
+def worth_tracing(explanations: Mapping[CellKey, Explanation], roots: Sequence[RootCause]) -> list[Moved]:
+    """What is to be traced, in order.
+
+    First dispatches of which nobody knows a cause but other code, the largest first, until they have 0.9 of the bytes;
+    then the largest of each root cause that is a knob, to tell which pass makes most of it.
+    """
     moved = [
         (key, delta)
         for key, told in explanations.items()
@@ -242,10 +252,16 @@ def worth_tracing(explanations: Mapping[CellKey, Explanation]) -> list[Moved]:
         if delta.cause == "codegen" and delta.base and delta.head and moved_bytes(delta)
     ]
     moved.sort(key=lambda one: (-abs(moved_bytes(one[1]) or 0), one[0], one[1].name))
-    whole, seen, chosen = sum(abs(moved_bytes(delta) or 0) for _, delta in moved), 0, []
+    whole, seen, chosen = sum(abs(moved_bytes(delta) or 0) for _, delta in moved), 0, list[Moved]()
     for key, delta in moved:
         if seen >= MOVED_SHARE * whole:
             break
         chosen.append((key, delta))
         seen += abs(moved_bytes(delta) or 0)
-    return chosen
+    knobs = {(one.example.key, one.example.dispatch) for one in roots if one.cause == "strategy" and _counts(one)}
+    deltas = ((key, delta) for key, told in explanations.items() for delta in told.dispatches)
+    return chosen + [(key, delta) for key, delta in deltas if (key, delta.name) in knobs and delta.base and delta.head]
+
+
+def _counts(root: RootCause) -> bool:
+    return (root.share or 0) >= LEAST_SHARE
