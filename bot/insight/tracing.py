@@ -17,6 +17,9 @@ LEAST_SHARE = 1 / 8
 """Of what differs in the end, each as a share of all operations: from so much on the sides have parted."""
 
 
+_OTHER_CODE = "compiled alone, it has other code than in the artifact"
+
+
 def parting(base: DispatchTrace | None, head: DispatchTrace | None) -> Parting:
     """The passes of both sides, and after which of them the sides have parted."""
     for side, trace in (("base", base), ("head", head)):
