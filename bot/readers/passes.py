@@ -26,10 +26,12 @@ _FUNCTIONS = {
 }
 _ITEMS = {
     MLIR: re.compile(rb' *(?:%[^=]*? = )?"?([a-z_]\w*\.[\w.]+)'),
-    LLVM: re.compile(rb"  (?:%\S+ = )?((?:(?:tail |musttail |notail )?call [^@]*@llvm\.[a-z]+[a-z.]*[a-z]|[a-z]\w+))"),
+    LLVM: re.compile(rb"  (?:%\S+ = )?(?:tail |musttail |notail )?(call [^@]*@llvm\.[\w.]+|[a-z]\w+)"),
     MACHINE: re.compile(rb"(?:\d+B)?\s+(?:[^=]*? = )?(?:[a-z]+(?:-[a-z]+)* )*([A-Z]\w+)"),
 }
 """A line of a function → its operation or instruction; flags of machine instructions are in lower case."""
+_INNER = re.compile(rb"\{ ([a-z_]\w*\.[\w.]+) .*\}")
+"""What `vector.mask` holds stands on its line."""
 _ENDS = {LLVM: b"}", MACHINE: b"# End machine code for function"}
 _NO_CODE = frozenset({
     "llvm.assume", "llvm.intr.assume", "memref.assume_alignment", "util.assume.int", "llvm.intr.lifetime.start",
@@ -37,11 +39,15 @@ _NO_CODE = frozenset({
     "LIFETIME_START", "LIFETIME_END",
 })  # fmt: skip
 """What says something to later passes, and becomes no code."""
+_SUFFIX = re.compile(r"\.(?:(?:nx)?v\d+\w+|[fip]\d+|bf16)(?=\.|\Z)")
+"""Of an intrinsic's name, its types: `llvm.fmuladd.v8f32`."""
 _TYPE = re.compile(rb"(?:vector|tensor|memref)<[^<>,]*|<\d+ x \w+>|\b(?:index|[iu]\d+|bf16|[fF]\d+\w*)\b")
 
 
 class PassReader:
     """Counts one function's operations after each pass; nothing of the text is kept.
+
+    What MLIR prints in short is not counted: terminators, and what `linalg.matmul` and its like have inside.
 
     Attributes:
         steps: the passes that changed them, in order.
@@ -74,16 +80,22 @@ class PassReader:
         elif self._level:
             if line.startswith(self._end):
                 self._ended()
-            elif item := _ITEMS[self._level].match(line):
-                self._count(item[1], line)
+            else:
+                self._counted(line)
         elif self._pass[0]:
             for level, form in _FUNCTIONS.items():
                 if (function := form.match(line)) and function[1] == self._function:
                     indent = line[: len(line) - len(line.lstrip())]
                     self._level, self._end = level, _ENDS.get(level, indent + b"}")
 
+    def _counted(self, line: bytes) -> None:
+        if item := _ITEMS[self._level].match(line):
+            self._count(item[1], line)
+            if self._level == MLIR and b"{ " in line and (inner := _INNER.search(line)):
+                self._count(inner[1], line)
+
     def _count(self, item: bytes, line: bytes) -> None:
-        name = item.rpartition(b"@")[2].decode()
+        name = _SUFFIX.sub("", item.rpartition(b"@")[2].decode()) if self._level == LLVM else item.decode()
         if name in _NO_CODE:
             return
         told = {MLIR: line.rpartition(b" : ")[2], LLVM: line}.get(self._level, b"")

@@ -1,0 +1,116 @@
+"""Where two compilers part over one dispatch: known answers, and what must not be named."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from bot.core.values.trace import MACHINE, MLIR, DispatchTrace, PassStep
+from bot.insight.tracing import parting
+
+Counts = Mapping[str, int]
+
+
+def trace(*states: tuple[str, Counts] | tuple[str, Counts, str]) -> DispatchTrace:
+    """Of what there is after each pass."""
+    steps, before, last = [], dict[str, int](), MLIR
+    for name, counts, *level in states:
+        at = level[0] if level else MLIR
+        base = before if at == last else {}
+        changes = {key: counts.get(key, 0) - base.get(key, 0) for key in {*counts, *base}}
+        steps.append(PassStep(name, name, at, {key: change for key, change in changes.items() if change}))
+        before, last = dict(counts), at
+    return DispatchTrace(tuple(steps))
+
+
+def named(base: DispatchTrace | None, head: DispatchTrace | None) -> tuple[str, Counts]:
+    told = parting(base, head)
+    return (told.row.name, dict(told.operations)) if told.row else (told.why, {})
+
+
+def test_the_pass_is_the_first_after_which_they_never_meet_again() -> None:
+    base = trace(("a", {"x": 10}), ("b", {"x": 10, "y": 5}), ("c", {"z": 20}))
+    head = trace(("a", {"x": 10}), ("b", {"x": 10, "y": 9}), ("c", {"z": 28}))
+    assert named(base, head) == ("b", {"y": 4})
+
+
+def test_sides_that_meet_again_have_not_parted() -> None:
+    base = trace(("a", {"x": 10}), ("b", {"x": 12}), ("c", {"x": 20}), ("d", {"x": 30}))
+    head = trace(("a", {"x": 10}), ("b", {"x": 15}), ("c", {"x": 20}), ("d", {"x": 40}))
+    assert named(base, head) == ("d", {"x": 10})
+
+
+def test_a_pass_that_moved_is_not_where_they_part() -> None:
+    base = trace(("tile", {"x": 4}), ("bufferize", {"x": 4, "m": 2}), ("lower", {"l": 30}))
+    head = trace(("bufferize", {"x": 2, "m": 2}), ("tile", {"x": 4, "m": 2}), ("lower", {"l": 60}))
+    assert named(base, head) == ("lower", {"l": 30})
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("iree-codegen-lower-affine", "iree-lower-affine"), ("virtregrewriter", "virt-reg-rewriter")],
+)
+def test_a_renamed_pass_is_one_pass(old: str, new: str) -> None:
+    told = parting(trace((old, {"x": 1}), ("end", {"y": 1})), trace((new, {"x": 1}), ("end", {"y": 3})))
+    assert [row.name for row in told.rows] == [new, "end"]
+    assert told.row is not None
+    assert told.row.name == "end"
+
+
+def test_a_handful_that_differs_before_is_not_what_makes_the_difference() -> None:
+    base = trace(("peel", {"apply": 301, "max": 0}), ("vector", {"apply": 301, "index": 4_000}), ("low", {"l": 9_000}))
+    head = trace(
+        ("peel", {"apply": 300, "max": 1}), ("vector", {"apply": 300, "max": 1, "index": 2_560}), ("low", {"l": 4_000})
+    )
+    assert named(base, head) == ("vector", {"index": -1440})
+
+
+def test_a_difference_that_llvm_folds_away_is_none() -> None:
+    base = trace(
+        ("a", {"gep": 120, "x": 500}), ("isel", {"ADD": 600}, MACHINE), ("greedy", {"ADD": 600, "SPILL": 208}, MACHINE)
+    )
+    head = trace(("a", {"x": 500}), ("isel", {"ADD": 600}, MACHINE), ("greedy", {"ADD": 600, "SPILL": 656}, MACHINE))
+    assert named(base, head) == ("greedy", {"SPILL": 448})
+
+
+def test_equal_counts_of_other_shapes_are_apart() -> None:
+    base = trace(("tile", {"fill tensor<1x1": 2}), ("end", {"x": 5}))
+    head = trace(("tile", {"fill tensor<8x8": 2}), ("end", {"x": 50}))
+    assert named(base, head) == ("tile", {"fill tensor<1x1": -2, "fill tensor<8x8": 2})
+
+
+def test_a_pass_that_one_side_alone_runs_is_named() -> None:
+    base = trace(("a", {"x": 10}), ("expand", {"x": 40}), ("end", {"y": 40}))
+    head = trace(("a", {"x": 10}), ("end", {"y": 10}))
+    told = parting(base, head)
+    assert told.row is not None
+    assert (told.row.name, told.row.head, told.operations) == ("expand", None, {"x": -30})
+
+
+def test_what_has_the_same_operations_to_the_end_has_no_such_pass() -> None:
+    one = trace(("a", {"x": 10}), ("b", {"y": 10}))
+    assert parting(one, one).at is None
+    assert "same operations after each pass" in parting(one, one).why
+
+
+@pytest.mark.parametrize(
+    ("base", "why"),
+    [
+        (None, "base: not traced"),
+        (DispatchTrace((), "ended by SIGSEGV"), "base: ended by SIGSEGV"),
+        (DispatchTrace(trace(("a", {"x": 1})).steps, same_code=False), "compiled alone, it has other code"),
+        (DispatchTrace(trace(("a", {"x": 1})).steps, "not finished after 9 s"), "not finished after 9 s"),
+    ],
+)
+def test_no_pass_is_named_of_what_was_not_traced_whole(base: DispatchTrace | None, why: str) -> None:
+    told = parting(base, trace(("a", {"x": 2})))
+    assert told.row is None
+    assert why in told.why
+
+
+def test_the_sides_swapped_part_at_the_same_pass_by_as_much() -> None:
+    base = trace(("a", {"x": 10}), ("b", {"y": 5, "x": 1}), ("c", {"z": 20}))
+    head = trace(("a", {"x": 10}), ("b", {"y": 9, "x": 1}), ("c", {"z": 28}))
+    name, operations = named(base, head)
+    assert named(head, base) == (name, {key: -count for key, count in operations.items()})

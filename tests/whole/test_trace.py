@@ -1,0 +1,160 @@
+"""Traces with real compilers, from the command line: known answers, and counts held against the compiler's bindings."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from places import ROOT
+
+from bot.cli.main import main
+from bot.compiler.tools.toolchain import resolve
+from bot.core.values.trace import DispatchTrace
+from bot.readers.passes import PassReader
+from bot.system.defaults import default_cache
+from bot.system.processes import Cancel
+
+pytestmark = pytest.mark.compiler
+
+SIDES = ("--base", "3.11.0", "--head", "3.13.0")
+CONFIG = "schema: code-size-config/1\nmodels: [{models}]\ntargets: [llvm-cpu-x86_64, llvm-cpu-aarch64, cuda, vmvx]\n"
+PRODUCT = """
+func.func @main(%a: tensor<?x64xf32>, %b: tensor<64x64xf32>) -> tensor<?x64xf32> {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %n = tensor.dim %a, %c0 : tensor<?x64xf32>
+  %empty = tensor.empty(%n) : tensor<?x64xf32>
+  %sum = linalg.fill ins(%zero : f32) outs(%empty : tensor<?x64xf32>) -> tensor<?x64xf32>
+  %0 = linalg.matmul ins(%a, %b : tensor<?x64xf32>, tensor<64x64xf32>) outs(%sum : tensor<?x64xf32>) -> tensor<?x64xf32>
+  return %0 : tensor<?x64xf32>
+}
+"""
+# Counts the operations of a function with the compiler's own parser, which the reader does not use.
+COUNTED = """
+import collections, json, sys
+from iree.compiler import ir
+context = ir.Context()
+module = ir.Module.parse(sys.stdin.read(), context)
+counts = collections.Counter()
+def walk(operation):
+    for region in operation.regions:
+        for block in region.blocks:
+            for inner in block.operations:
+                name = inner.operation.name
+                counts[name] += 1
+                if not name.startswith("linalg.") or name == "linalg.generic":
+                    walk(inner.operation)
+walk(module.body.operations[0].operation)
+print(json.dumps(counts))
+"""
+
+
+NOT_COUNTED = {
+    *("func.return", "linalg.yield", "scf.yield", "vector.yield", "scf.forall.in_parallel"),
+    *("memref.assume_alignment", "util.assume.int"),
+}
+"""Terminators, which the printer may leave out, and what becomes no code."""
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A configuration of a small model and of one of the suite's."""
+    home = tmp_path_factory.mktemp("trace")
+    (home / "product.mlir").write_text(PRODUCT, encoding="utf-8")
+    models = f"product.mlir, {ROOT / 'configs/models/bert_l4_f32_s128.mlir'}"
+    (home / "c.yml").write_text(CONFIG.format(models=models), encoding="utf-8")
+    return home
+
+
+def asked(home: Path, capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> str:
+    assert main(["trace", *SIDES, "--config", str(home / "c.yml"), *arguments]) == code
+    told = capsys.readouterr()
+    return told.out if code == 0 else told.err
+
+
+def test_what_stopped_unrolling_index_arithmetic_is_named(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cell = ("--model", "bert*", "--target", "x86_64", "--dispatch", "dispatch_1", "--format", "json")
+    told: dict[str, Any] = json.loads(asked(home, capsys, *cell))
+    assert told["schema"] == "code-size-trace/1"
+    assert told["code_bytes"] == {"base": 32013, "head": 9383}
+    assert told["parts_at"] == "iree-llvmcpu-virtual-vector-lowering"
+    assert told["operations"] == {"affine.delinearize_index": -256}
+    assert told["same_code"] == {"base": True, "head": True}
+    parted = told["passes"][told["parts_at_place"]]
+    assert parted["name"] == told["parts_at"]
+    assert parted["head"] - parted["base"] == -256 == sum(parted["apart"].values())
+    assert all(one["share"] == 0 for one in told["passes"][: told["parts_at_place"]][-3:])
+
+
+@pytest.mark.parametrize("target", ["llvm-cpu-aarch64", "cuda", "vmvx"])
+def test_every_kind_of_target_is_traced(home: Path, capsys: pytest.CaptureFixture[str], target: str) -> None:
+    told = json.loads(
+        asked(home, capsys, "--model", "product", "--target", target, "--dispatch", "*", "--format", "json")
+    )
+    assert len(told["passes"]) > 10
+    assert False not in told["same_code"].values()
+
+
+def test_the_terminal_says_what_parts_them_and_how_to_see_it(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    told = asked(home, capsys, "--model", "bert*", "--target", "x86_64", "--dispatch", "main$async_dispatch_1_*")
+    assert "they part after iree-llvmcpu-virtual-vector-lowering: affine.delinearize_index −256" in told
+    assert told.count("the traced compile gives the code that is in the artifact") == 2
+    assert "--compile-to=executable-sources" in told
+    assert "--mlir-print-ir-after-all" in told
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--model", "*", "--target", "x86_64", "--dispatch", "x"), "2 cells are meant"),
+        (("--model", "product", "--target", "x86_64", "--dispatch", "nothing"), "no dispatch that both sides have is"),
+        (("--model", "bert*", "--target", "x86_64", "--dispatch", "main*dispatch_1*"), "matches several"),
+    ],
+)
+def test_what_is_not_one_dispatch_is_refused(
+    home: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], said: str
+) -> None:
+    told = asked(home, capsys, *arguments, code=2)
+    assert said in told
+    assert len(told.strip().splitlines()[-1]) < 400
+
+
+@pytest.mark.parametrize("release", ["3.11.0", "3.13.0"])
+def test_counts_are_those_of_the_compilers_own_parser(tmp_path: Path, release: str) -> None:
+    toolchain = resolve(release, default_cache(), Cancel(), print)
+    if toolchain.bindings is None:
+        pytest.fail(toolchain.no_bindings)
+    flags = ["--iree-hal-target-backends=llvm-cpu", "--iree-llvmcpu-target-triple=x86_64-unknown-linux-gnu"]
+    options = ["--mlir-print-ir-after-all", "--mlir-print-ir-after-change", "--mlir-disable-threading"]
+    made = subprocess.run(
+        [toolchain.binary, "-", *flags, *options, "-o", tmp_path / "a.vmfb"],
+        input=PRODUCT.encode(),
+        capture_output=True,
+        check=True,
+    )
+    name = "main_dispatch_0_matmul_Dx64x64_f32"
+    dumps = made.stderr.decode().split("// -----// IR Dump After ")[1:]
+    compared = 0
+    for dump in dumps:
+        header, _, body = dump.partition("\n")
+        if not body.lstrip().startswith(f"func.func @{name}("):
+            continue  # not of the function alone: the parser counts what stands around it, too
+        counted = subprocess.run(
+            [sys.executable, "-c", COUNTED],
+            input=body.encode(),
+            capture_output=True,
+            env={"PYTHONPATH": str(toolchain.bindings)},
+            check=True,
+        )
+        reader = PassReader(name)
+        reader.feed(f"// -----// IR Dump After {header}\n{body}".encode())
+        reader.feed(b"")
+        expected = {name: count for name, count in json.loads(counted.stdout).items() if name not in NOT_COUNTED}
+        (state,) = DispatchTrace(tuple(reader.steps)).states()
+        assert {name: count for name, count in state.operations.items() if name not in NOT_COUNTED} == expected, header
+        compared += 1
+    assert compared > 20
