@@ -146,6 +146,8 @@ def _explanation(cell: ReportCell) -> Explanation | None:
 
 
 def _delta(row: DispatchRow) -> DispatchDelta:
-    passed = PassChange(row.passed, row.operations) if row.passed else None
+    counts = row.operations or {}
+    operations = dict(sorted(counts.items(), key=lambda one: (-abs(one[1]), one[0])))
+    passed = PassChange(row.passed, operations) if row.passed else None
     told = row.base, row.head, row.matched, row.cause, row.component, row.note, row.diff
-    return DispatchDelta(*told, passed=passed, untraced=row.untraced)
+    return DispatchDelta(*told, passed=passed, untraced=row.untraced or "")

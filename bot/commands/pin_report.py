@@ -17,6 +17,7 @@ from bot.inputs.config import load_config
 from bot.measurement.between import Steps, way_between
 from bot.measurement.prepare import Request, Show, is_snapshot, prepare, repository_at
 from bot.measurement.run import SidePlan
+from bot.measurement.tracing.moved_dispatches import traced
 from bot.render.markdown.comment import render_pin
 from bot.reporting.making import reported, require_verdict
 from bot.reporting.steps import stepped
@@ -39,7 +40,8 @@ def pin_report(request: Request, most: Steps, show: Show, cancel: Cancel) -> Ver
     if most != 0:
         _require_steps(request, cancel)
     found = both_sides(request, show, cancel)
-    texts, sides = TextStore(request.cache).load, found.sides
+    texts = TextStore(request.cache).load
+    sides = traced(found.plans, found.sides, found.rules, request, show, cancel)
     made = replace(reported(found.rules, sides["base"], sides["head"], found.baseline, texts), pin=True)
     if most == 0:
         show.say("releases between the two were not looked at: --steps all measures them")

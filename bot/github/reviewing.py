@@ -33,6 +33,7 @@ from bot.inputs.config import Config
 from bot.measurement.prepare import load_snapshot, measured, plan_digest, require_writable, say_failed
 from bot.measurement.recheck import suspects
 from bot.measurement.run import SidePlan
+from bot.measurement.tracing.moved_dispatches import traced
 from bot.render.text.filters import plural
 from bot.reporting.making import adopting, reported
 from bot.reporting.writing import write_snapshot
@@ -145,6 +146,10 @@ def _compared(services: Services, base: Opened, head: Opened, rules: Config) -> 
     judged_by = replace(rules, timeout_seconds=head.config.timeout_seconds)
     sides = measured(plans, known, services.request, judged_by, services.show, services.cancel)
     sides = _asked_twice(services, head, sides, judged_by) if services.inputs.parts else sides
+    if "base" in sides:
+        tracing = [plan for plan in (*plans, found.plan) if plan is not None]
+        here = list({plan.label: plan for plan in tracing}.values())
+        sides = traced(here, sides, judged_by, services.request, services.show, services.cancel)
     left = sides.get("base") or _nothing(base, sides["head"])
     made = reported(rules, left, sides["head"], found.baseline, TextStore(services.request.cache).load)
     made = told_as_pin(made, services, head, rules)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from replacing import replace
 
 from bot.core.rules.delta import CellDelta
-from bot.core.values.explanation import UNATTRIBUTED, DispatchDelta, Explanation, PartDelta
+from bot.core.values.explanation import UNATTRIBUTED, DispatchDelta, Explanation, PartDelta, PassChange
 from bot.core.values.root_cause import RootCause
 from bot.core.values.snapshot import Cell, CellKey, Dispatch
 from bot.insight.roots.clusters import root_causes
@@ -33,12 +33,11 @@ def pair(
     base: str = BASE,
     head: str = BASE,
     component: str = UNATTRIBUTED,
-    operations: tuple[str | None, str | None] = (None, None),
 ) -> DispatchDelta:
     """A convolution with so much code on base and on head, under these configurations."""
     rows = [
-        Dispatch("d", "d", "conv", code_bytes=size, strategy=strategy, operations=counted)
-        for size, strategy, counted in zip((left, right), (base, head), operations, strict=True)
+        Dispatch("d", "d", "conv", code_bytes=size, strategy=strategy)
+        for size, strategy in zip((left, right), (base, head), strict=True)
     ]
     return DispatchDelta(rows[0], rows[1], "same-source", cause, component)
 
@@ -123,31 +122,57 @@ def test_one_knob_over_several_models_is_one_root_cause_with_numbers_of_each_tar
     assert root.command == "iree-compile -"
 
 
-def test_several_patterns_of_one_knob_are_counted() -> None:
+def test_other_values_of_one_knob_are_other_root_causes() -> None:
     some = [BASE.replace("[1, 4]", f"[{size}, 4]") for size in (8, 8, 16)]
-    (root,) = found_in({KEYS[0]: Explanation(None, None, "", tuple(pair("strategy", 1, 2, head=one) for one in some))})
-    assert root.what == "vector_common_parallel 1 → 8 (2), 1 → 16 (1)"
+    roots = found_in({KEYS[0]: Explanation(None, None, "", tuple(pair("strategy", 1, 2, head=one) for one in some))})
+    assert {(root.what, root.dispatches) for root in roots} == {
+        ("vector_common_parallel 1 → 8", 2),
+        ("vector_common_parallel 1 → 16", 1),
+    }
 
 
-def test_code_generation_says_whether_the_ir_before_differs() -> None:
-    counted = "llvm.icmp 3100 llvm.select 2060", "llvm.icmp 26 llvm.select 10"
-    other = pair("codegen", 146344, 57406, operations=counted)
-    same = pair("codegen", 100, 90, operations=("llvm.fadd 2", "llvm.fadd 2"))
-    unread = pair("codegen", 100, 99)
-    roots = found_in({KEYS[0]: Explanation(None, None, "", (other, same, unread))})
-    assert [root.what for root in roots] == [
-        "the same configuration, other operations before machine code: icmp −3,074, select −2,050 in all",
-        "the same configuration, other machine code; no count of operations before it differs",
-        "the same configuration, different code",
+def test_a_knob_of_a_cpu_is_not_that_of_a_gpu() -> None:
+    wider = pair("strategy", 100, 150, head=BASE.replace("[1, 4]", "[8, 4]"))
+    told = {key: Explanation(None, None, "", (wider,)) for key in KEYS[:2]}
+    cell = Cell(KEYS[0], "ok")
+    deltas = [CellDelta(key, "changed", {}, cell, cell) for key in KEYS]
+    alike = root_causes(deltas, told, backends={"cpu": "llvm-cpu", "gpu": "llvm-cpu"})
+    apart = root_causes(deltas, told, backends={"cpu": "llvm-cpu", "gpu": "rocm"})
+    assert [root.targets for root in alike] == [("cpu", "gpu")]
+    assert sorted(root.targets for root in apart) == [("cpu",), ("gpu",)]
+
+
+def test_an_entry_that_one_operation_more_has_is_a_knob() -> None:
+    one, two = (f"Tile | {'; '.join(['vector_reduction = [0, 8]'] * times)}" for times in (1, 2))
+    (root,) = found_in({KEYS[0]: Explanation(None, None, "", (pair("strategy", 1, 2, one, two),))})
+    assert root.what == "vector_reduction [0, 8] on 1 → 2 operations"
+
+
+def test_other_code_is_told_by_the_pass_that_makes_it_and_only_where_it_was_traced() -> None:
+    def traced(left: int, right: int, **counts: int) -> DispatchDelta:
+        return replace(pair("codegen", left, right), passed=PassChange("iree-peel", counts))
+
+    told = (
+        traced(146344, 57406, delin=-1440),
+        traced(100, 90, delin=-64),
+        traced(10, 90, addi=3),
+        pair("codegen", 1, 3),
+    )
+    roots = found_in({KEYS[0]: Explanation(None, None, "", told)})
+    assert [(root.what, root.dispatches, root.traced) for root in roots] == [
+        ("iree-peel: 64 to 1,440 delin fewer", 2, (2, 88948)),
+        ("iree-peel: 3 addi more", 1, (1, 80)),
+        ("other code, not traced", 1, (0, 0)),
     ]
+    assert roots[0].passed == PassChange("iree-peel", {"delin": -1440})
 
 
 def test_knobs_of_a_configuration() -> None:
     assert knobs(BASE) == {
-        "pipeline": "DoubleTilingExpert",
-        "enable_loop_peeling": "set",
-        "distribution": "[64, 64]",
-        "vector_common_parallel": "[1, 4]",
+        "pipeline": ("DoubleTilingExpert",),
+        "enable_loop_peeling": ("set",),
+        "distribution": ("[64, 64]",),
+        "vector_common_parallel": ("[1, 4]",),
     }
     assert turned(BASE, STRATEGIES[4])["pipeline"] == "DoubleTilingExpert → Distribute"
     assert turned(BASE, BASE.replace(" {enable_loop_peeling}", "")) == {"enable_loop_peeling": "set → not set"}

@@ -115,9 +115,9 @@ def _explained(explanation: Explanation, delta: CellDelta) -> dict[str, Any]:
         "dispatches": tuple(
             DispatchRow(
                 *(one.name, one.cause, one.component, one.base, one.head, one.matched, one.note, one.diff),
-                passed=one.passed.name if one.passed else None,
-                operations=one.passed.operations if one.passed else {},
-                untraced=one.untraced,
+                passed=one.passed.name if one.passed else UNSET,
+                operations=one.passed.operations if one.passed else UNSET,
+                untraced=one.untraced or UNSET,
             )
             for one in explanation.dispatches
         ),

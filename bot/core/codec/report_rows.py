@@ -65,9 +65,9 @@ class DispatchRow(Record, frozen=True):
     matched: str
     note: str = ""
     diff: tuple[str, ...] = ()
-    passed: str | None = field(default=None, name="pass")
-    operations: Mapping[str, Amount] = {}
-    untraced: str = ""
+    passed: str | UnsetType = field(default=UNSET, name="pass")
+    operations: Mapping[str, Amount] | UnsetType = UNSET
+    untraced: str | UnsetType = UNSET
 
 
 class ReportCell(Record, frozen=True):

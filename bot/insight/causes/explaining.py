@@ -281,7 +281,7 @@ def _coded(found: Match, story: _Story) -> str:
     passed, untraced = _pass(found, story.compared, "codegen")
     if passed is not None:
         return f"{words}: {passed.name}: {operation_words(passed.operations, _NAMED)}"
-    return f"{words}; no pass is named: {untraced}" if untraced else f"{words}; not traced"
+    return f"{words}; no pass is named: {untraced}" if untraced else words
 
 
 _NAMED = 3
