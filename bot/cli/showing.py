@@ -26,6 +26,7 @@ from bot.render.terminal.history_text import print_history
 from bot.render.terminal.lab_text import print_lab
 from bot.render.terminal.progress import MeasureProgress
 from bot.render.terminal.report_text import print_report
+from bot.render.text.escape import visible
 
 
 def for_log(text: str) -> str:
@@ -114,7 +115,7 @@ class TerminalShow:
         told += [f"wrote {path}" for path in started.written]
         if not self._quiet:
             told += ["", "next:", *(f"{number}. {step}" for number, step in enumerate(started.steps, 1))]
-        print(for_log("\n".join(told)), flush=True)
+        print(for_log("\n".join(map(visible, told))), flush=True)
 
     @contextmanager
     def progress(self) -> Iterator[Progress]:
