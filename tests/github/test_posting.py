@@ -419,6 +419,13 @@ def test_what_github_refuses_is_answered(stage: Stage) -> None:
     assert [one["content"] for one in stage.hub.reactions] == ["confused"]
 
 
+def test_a_reaction_that_is_refused_names_the_permission_that_is_missing(stage: Stage) -> None:
+    stage.hub.fail_next("POST", "/reactions$", 403)
+    ran = stage.comment("alice", "/code-size help")
+    assert ran.code == 0 and "(give the job `permissions: issues: write`)" in ran.said
+    assert "pull-requests" not in ran.said
+
+
 def test_the_first_error_is_told_where_it_cannot_be_answered(stage: Stage) -> None:
     stage.hub.add_run(RUN, head_sha=HEAD, status="in_progress", conclusion=None)
     stage.hub.fail_next("POST", "/comments$", 403)
