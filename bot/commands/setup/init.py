@@ -139,6 +139,6 @@ def _steps(config: str, branch: str, action: str, *, in_git: bool) -> Iterator[s
     yield f"Commit, and push to {branch}: that run stores the first baseline, on the branch code-size-data."
     yield (
         f'Open a pull request. What it changes is shown in a comment, in the check "code size ({branch})" and in the '
-        "summary of its run; where nothing changed there is no comment, unless the configuration says `comment: always`."
-        f" If growth is to stop a merge, require that check in the protection of {branch}."
+        "summary of its run; where nothing changed there is no comment, unless the configuration says "
+        f"`comment: always`. If growth is to stop a merge, require that check in the protection of {branch}."
     )
