@@ -29,6 +29,7 @@ from bot.render.terminal.lab_text import print_lab
 from bot.render.terminal.progress import MeasureProgress
 from bot.render.terminal.report_text import print_report
 from bot.render.terminal.trace_text import print_trace, trace_json
+from bot.render.text.escape import visible
 
 
 def for_log(text: str) -> str:
@@ -126,7 +127,7 @@ class TerminalShow:
         told += [f"wrote {path}" for path in started.written]
         if not self._quiet:
             told += ["", "next:", *(f"{number}. {step}" for number, step in enumerate(started.steps, 1))]
-        print(for_log("\n".join(told)), flush=True)
+        print(for_log("\n".join(map(visible, told))), flush=True)
 
     @contextmanager
     def progress(self) -> Iterator[Progress]:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from bot.core.codec.json_text import canonical
+from bot.core.values.context import ActionInputs, RunContext
 from bot.errors import BotError, InternalError, UsageError
+from bot.github.delivering import told_here
+from bot.github.folds.fold_report import FOLD_EVENTS
 from bot.github.labs.lab_report import told_lab
 from bot.github.posting import command, post
 from bot.github.reviewing import baseline, part, review, shards
 from bot.github.services import Services, open_services
 from bot.github.sites.pages import pages
-from bot.inputs.action_inputs import read_inputs
+from bot.inputs.action_inputs import INPUTS, read_inputs
 from bot.inputs.events import read_event, run_context
 from bot.measurement.cache_limit import limit_of_environment, limited
 from bot.measurement.prepare import Show
@@ -34,23 +37,41 @@ def act(environ: Mapping[str, str], asked: str, show: Show, cancel: Cancel) -> i
 
 
 def _act(environ: Mapping[str, str], asked: str, show: Show, cancel: Cancel) -> int:
-    context = run_context(environ, read_event(environ))
-    inputs = read_inputs(environ)
-    show.say(f"{context.event or 'no event'}: {context.story} ({context.why})")
-    wanted = asked if asked != "auto" else inputs.command
-    with (
-        open_services(environ, context, inputs, show, cancel) as services,
-        limited(services.request.cache, limit_of_environment(), show.say),
-    ):
-        if inputs.lab:
-            return told_lab(services)
-        if wanted in _PARTS and context.event:
-            _PARTS[wanted](services)
-            return 0
-        if wanted != "auto" and context.story not in _STORIES_OF[wanted]:
-            what = f"this event asks for {context.story!r}, not for {wanted!r}: {context.why}"
-            raise UsageError(what, where="event", hint="let the command be auto")
-        return _STORIES[context.story](services)
+    nothing = RunContext("nothing", "")
+    with open_services(environ, nothing, ActionInputs(), show, cancel) as unread, told_here(unread):
+        context, inputs = run_context(environ, read_event(environ)), read_inputs(environ)
+    with open_services(environ, context, inputs, show, cancel) as services, told_here(services):
+        name, why, run = _chosen(context, inputs, asked if asked != "auto" else inputs.command)
+        show.say(f"{context.event or 'no event'}: {name} ({why})")
+        with limited(services.request.cache, limit_of_environment(), show.say):
+            return run(services) or 0
+
+
+def _chosen(
+    context: RunContext, inputs: ActionInputs, wanted: str
+) -> tuple[str, str, Callable[[Services], int | None]]:
+    """What is done, and why it is that; raises UsageError where event and inputs do not go together."""
+    if inputs.lab:
+        _require_lab_alone(context, inputs)
+        return "lab", f"input lab: {inputs.lab}", told_lab
+    if inputs.fold and (context.event not in FOLD_EVENTS or wanted in _PARTS):
+        raise UsageError("is for reports by hand or on a schedule", where="input fold", hint="leave it empty elsewhere")
+    if wanted in _PARTS and context.event:
+        return wanted, f"command {wanted}", _PARTS[wanted]
+    if wanted != "auto" and context.story not in _STORIES_OF[wanted]:
+        what = f"this event asks for {context.story!r}, not for {wanted!r}: {context.why}"
+        raise UsageError(what, where="event", hint="let the command be auto")
+    return context.story, context.why, _STORIES[context.story]
+
+
+def _require_lab_alone(context: RunContext, inputs: ActionInputs) -> None:
+    """Nothing that was given is passed over in silence."""
+    if context.event != "workflow_dispatch":
+        raise UsageError("is for runs by hand (workflow_dispatch)", where="input lab", hint="leave it empty elsewhere")
+    for one in INPUTS:
+        if one.field in _NOT_OF_A_LAB and getattr(inputs, one.field) != getattr(ActionInputs(), one.field):
+            what = "is for comparisons, and the input lab asks for an experiment of the head side"
+            raise UsageError(what, where=f"input {one.name}", hint="leave one of the two empty")
 
 
 def _nothing(services: Services) -> int:
@@ -65,6 +86,7 @@ def _plan(services: Services) -> None:
         write_outputs(services.outputs, {"matrix": text})
 
 
+_NOT_OF_A_LAB = frozenset({"command", "base", "pull_request", "shards", "shard", "plan", "parts", "steps", "fold"})
 _STORIES: Mapping[str, Callable[[Services], int]] = {
     "review": review,
     "baseline": baseline,

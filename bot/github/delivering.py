@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -12,23 +13,26 @@ from bot.core.rules.acceptance import APPROVAL_LABEL, Acceptance, Seen, accept, 
 from bot.core.rules.delta import STATES
 from bot.core.rules.quiet import alarms, resolves, wants_comment
 from bot.core.values.comment_state import decode, encode
-from bot.core.values.publication import CheckRun, CommentState
+from bot.core.values.publication import CheckRun, CommentState, Conclusion
 from bot.core.values.verdict import Verdict
 from bot.core.values.whole_report import Report
 from bot.errors import BotError, InputError, InternalError, Interrupted, NetworkError
+from bot.github.opening import workspace_rules
 from bot.github.services import Services
 from bot.inputs.config import Config
 from bot.publish.actions import annotation_command, write_outputs, write_summary
-from bot.publish.checks import publish_check
+from bot.publish.checks import publish_check, results
 from bot.publish.comments import find, publish
 from bot.publish.hub import Hub
-from bot.publish.pulls import labelling, may_write, pull
-from bot.render.markdown.check import broken_check, check_run, model_paths
+from bot.publish.pulls import labelling, may_write, open_pulls_at, pull
+from bot.render.markdown.check import broken_check, check_run, model_paths, overruled_check
 from bot.render.markdown.comment import marker, render_broken
 from bot.render.markdown.summary import render_summary
 from bot.reporting.making import no_verdict
 from bot.reporting.writing import write_report
 
+_LOOKS = 3
+_OPTION = re.compile(r"(?<![\w-])--(model|target|out)(?![\w=-])")
 _Made = TypeVar("_Made")
 
 
@@ -44,6 +48,7 @@ class Destination:
         pull: number of the pull request; None: job summary and files only.
         head_sha: tip of its branch that the report is about, for the check run and against newer heads; empty for a
             comparison that a person asked for, which is about no particular head.
+        base_ref: the branch that the pull request goes to, and the report is about.
         run_id: the run whose artifact holds the report.
         config_name: path of the configuration in the repository; empty for the packaged one.
     """
@@ -53,13 +58,15 @@ class Destination:
     run_id: int
     config: Config
     config_name: str = ""
+    base_ref: str = ""
 
     @classmethod
     def of(cls, services: Services, config: Config, config_name: str) -> Destination:
         """Where the report of this run goes."""
         context = services.context
         if context.pull:
-            return cls(context.pull.number, context.pull.head_sha, context.run_id, config, config_name)
+            pull = context.pull
+            return cls(pull.number, pull.head_sha, context.run_id, config, config_name, pull.base_ref)
         asked = replace(config, report_id=f"{config.report_id}.manual")
         return cls(services.inputs.pull_request, "", context.run_id, asked, config_name)
 
@@ -130,7 +137,7 @@ def deliver(made: Report, services: Services, to: Destination, extra: Sequence[A
     memory = known or Memory()
     final = _final(made, services, to, replace(memory, acceptances=_joined(memory.acceptances, extra)))
     services.show.report(final, write_report(final, to.config.templates, services.out))
-    check = check_run(final, config_path=to.config_name, model_paths=model_paths(final))
+    check = check_run(final, config_path=to.config_name, model_paths=model_paths(final), base_ref=to.base_ref)
     _tell_actions(final, services, to, check)
     if hub:
         # What could not be read is not overwritten: its acceptances would be lost, and nobody would know.
@@ -152,21 +159,21 @@ def deliver_broken(error: BotError, services: Services, to: Destination) -> None
     tell(services, {"verdict": "unknown", "report-path": services.report_path})
     known = _recalled(problems, hub, to) if hub else None
     acceptances = known.acceptances if known else ()
-    state = CommentState(to.head_sha, to.run_id, alarming=True, acceptances=acceptances)
+    state = CommentState(to.head_sha, to.run_id, alarming=True, acceptances=acceptances, base_ref=to.base_ref)
     body = render_broken(to.config.report_id, error, _links(services), encode(state) if to.head_sha else "")
     if services.summary:
         write_summary(services.summary, body)
     if hub:
         url = _attempt(problems, lambda: _publish(hub, body, to, create=True, services=services)) if known else None
         tell(services, {"comment-url": url or ""})
-        broken = broken_check(to.config.report_id, error, services.context.run_url)
+        broken = broken_check(to.config.report_id, to.base_ref, error, services.context.run_url)
         _attempt(problems, lambda: _check(hub, broken, to, services))
     if problems:
         services.show.say(_together(problems).line)
 
 
 @contextmanager
-def told_if_broken(services: Services, to: Callable[[], Destination], words: str = "") -> Iterator[None]:
+def told_if_broken(services: Services, to: Callable[[], Sequence[Destination]], words: str = "") -> Iterator[None]:
     """Whatever breaks within, an error of ours too, is told where the report was to go, and raised.
 
     Args:
@@ -177,12 +184,30 @@ def told_if_broken(services: Services, to: Callable[[], Destination], words: str
     except (Interrupted, Undelivered):
         raise
     except Exception as error:
+        if isinstance(error, BotError):
+            error.rename(_in_words_of_inputs)
         try:
             told = as_bot_error(error)
-            deliver_broken(InputError(f"{words}: {told.line}") if words else told, services, to())
+            for destination in to():
+                deliver_broken(InputError(f"{words}: {told.line}") if words else told, services, destination)
         except Exception as second:  # the first one is worth more
             services.show.say(as_bot_error(second).line)
         raise
+
+
+def told_here(services: Services) -> AbstractContextManager[None]:
+    """What breaks within, and was told nowhere else, is told in the job summary alone: there is no verdict, and why."""
+
+    def here() -> list[Destination]:
+        known = "verdict" in services.told
+        return [] if known else [Destination(None, "", services.context.run_id, *workspace_rules(services))]
+
+    return told_if_broken(services, here)
+
+
+def _in_words_of_inputs(text: str) -> str:
+    """Options of the command line as the inputs that they have come from."""
+    return _OPTION.sub(lambda option: f"input {option[1]}{'' if option[1] == 'out' else 's'}", text)
 
 
 def as_bot_error(error: Exception) -> BotError:
@@ -233,7 +258,7 @@ def _final(made: Report, services: Services, to: Destination, memory: Memory) ->
     status = "unknown" if made.broke else made.verdict.status
     verdict = accept(replace(made.verdict, status=status), memory.acceptances)
     final = replace(made, verdict=verdict, report_id=to.config.report_id, links=_links(services), page=_page(made, to))
-    state = CommentState(to.head_sha, to.run_id, alarms(final), memory.shown(verdict), memory.acceptances)
+    state = CommentState(to.head_sha, to.run_id, alarms(final), memory.shown(verdict), memory.acceptances, to.base_ref)
     state_line = encode(state) if to.head_sha else ""
     return replace(final, state_line=state_line, resolved=resolves(final, memory.previous))
 
@@ -250,17 +275,48 @@ def _publish(hub: Hub, body: str, to: Destination, *, create: bool, services: Se
         return ""
 
     def still_current() -> bool:
-        return not to.head_sha or pull(hub, number).head_sha == to.head_sha
+        now = pull(hub, number) if to.head_sha else None
+        return now is None or (now.head_sha, now.base_ref) == (to.head_sha, to.base_ref)
 
     done = publish(hub, number, marker(to.config.report_id), body, create=create, still_current=still_current)
-    words = f"comment {done.action}: {done.url}" if done else "no comment: nothing to say, or a newer head has one"
+    words = (
+        f"comment {done.action}: {done.url}"
+        if done
+        else "no comment: nothing to say, or the pull request has a newer head or another base"
+    )
     services.show.say(words)
     return done.url if done else ""
 
 
 def _check(hub: Hub, check: CheckRun, to: Destination, services: Services) -> None:
-    if to.head_sha:
-        publish_check(hub, to.head_sha, check, services.context.run_url)
+    """The check of the commit; where other pull requests share it, and the base, it says the worst of their results.
+
+    One more look after it is written finds those that wrote at the same time: whoever is last sees the others.
+    """
+    if not to.head_sha or to.pull is None:
+        return
+    written = None
+    for _ in range(_LOOKS):
+        other = None if check.conclusion == "failure" else _worst_other(hub, check, to, services)
+        wished = overruled_check(check, *other) if other else check
+        if wished == written:
+            break
+        url, written = services.context.run_url, wished
+        publish_check(hub, to.head_sha, wished, url, pull_number=to.pull, own=check.conclusion)
+
+
+def _worst_other(
+    hub: Hub, check: CheckRun, to: Destination, services: Services
+) -> tuple[int, Conclusion | None] | None:
+    """The open pull request with the same commit and base whose result is worst, and worse than this check.
+
+    What a fork measured does not stand for a pull request that has no result yet: that is worse than all.
+    """
+    others = [number for number in open_pulls_at(hub, to.head_sha, to.base_ref) if number != to.pull]
+    known = results(hub, to.head_sha, check.name) if others else {}
+    worst: list[Conclusion | None] = ["failure", *([] if services.context.story == "review" else [None]), "neutral"]
+    ranked = [(number, conclusion) for conclusion in worst for number in others if known.get(number) == conclusion]
+    return next((one for one in ranked if check.conclusion == "success" or one[1] != "neutral"), None)
 
 
 def _tell_actions(final: Report, services: Services, to: Destination, check: CheckRun) -> None:
@@ -281,5 +337,6 @@ def _tell_actions(final: Report, services: Services, to: Destination, check: Che
 
 def tell(services: Services, values: Mapping[str, str]) -> None:
     """Set outputs of the action; nothing outside of GitHub Actions."""
+    services.told.update(values)
     if services.outputs:
         write_outputs(services.outputs, values)

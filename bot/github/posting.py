@@ -7,13 +7,13 @@ command: what a person with write access asked for in a `/code-size` comment.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from bot.core.codec.snapshot_json import from_json
 from bot.core.rules.acceptance import Acceptance
 from bot.core.values.comment_state import decode
-from bot.core.values.context import CommandRequest
+from bot.core.values.context import CommandRequest, WorkflowRun
 from bot.core.values.publication import CommentState
 from bot.core.values.snapshot import Snapshot
 from bot.core.values.whole_report import Adoption, Baseline, Report
@@ -25,10 +25,12 @@ from bot.github.opening import workspace_rules
 from bot.github.services import Services, store_of
 from bot.inputs.comment_commands import HELP
 from bot.inputs.config import Config
+from bot.publish.checks import results
 from bot.publish.comments import Content, find, react, reply
 from bot.publish.hub import Hub
-from bot.publish.pulls import PullInfo, may_write, open_pulls_with_head, pull
+from bot.publish.pulls import PullInfo, base_changed_at, may_write, open_pulls_with_head, pull
 from bot.publish.runs import artifacts, dispatch, download, is_ancestor, newest_run, parents, rerun
+from bot.render.markdown.check import check_name
 from bot.render.markdown.comment import marker
 from bot.render.text.escape import md_code
 from bot.reporting.making import adopting, reported
@@ -42,19 +44,44 @@ _SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 
 def post(services: Services) -> int:
-    """Deliver the report of a finished run that could not write, unless its pull request has gone on."""
+    """Deliver the report of a finished run that could not write, unless its pull request has gone on.
+
+    A branch may be the head of several pull requests, each with another base: the report goes to the one whose base its
+    merge commit is onto. What left no report is told to those of them that have no result yet.
+    """
     hub, run = _hub(services), services.context.run
     if run is None:
         raise UsageError("this event names no finished run", hint="run `post` on workflow_run")
-    found = open_pulls_with_head(hub, run.head_repository, run.head_branch, run.head_sha)
-    if len(found) != 1:
-        services.show.say(f"dropped: {len(found)} open pull requests have the head {run.head_sha[:10]}")
+    pulls = _pulls_of(hub, run)
+    if not pulls:
+        services.show.say(f"dropped: no open pull request has the head {run.head_sha[:10]} and the base of this run")
         return 0
     config, name = workspace_rules(services)
-    to = Destination(found[0].number, run.head_sha, run.id, config, name)
-    words = f"the run ended with {run.conclusion}" if run.conclusion != "success" else ""
-    with told_if_broken(services, lambda: to, words):
-        return deliver(_checked(services, hub, found[0], run.id, config), services, to)
+
+    def to(about: PullInfo) -> Destination:
+        return Destination(about.number, run.head_sha, run.id, config, name, about.base_ref)
+
+    words = f"the run ended with {run.conclusion.replace('_', ' ')}" if run.conclusion != "success" else ""
+    with told_if_broken(services, lambda: [to(one) for one in _without_result(hub, pulls, config)], words):
+        sides = _snapshots(hub, run.id, config)
+        about, onto = _merged_onto(hub, pulls, sides[1].source.sha or "")
+    with told_if_broken(services, lambda: [to(about)], words):
+        return deliver(_checked(services, hub, about, onto, sides, config), services, to(about))
+
+
+def _pulls_of(hub: Hub, run: WorkflowRun) -> list[PullInfo]:
+    """The open pull requests that the run can be of: opened, and given their base, before it was started."""
+    found = open_pulls_with_head(hub, run.head_repository, run.head_branch, run.head_sha)
+    older = [one for one in found if one.created_at <= run.created_at]
+    return [one for one in older if base_changed_at(hub, one.number) <= run.created_at]
+
+
+def _without_result(hub: Hub, pulls: Sequence[PullInfo], config: Config) -> list[PullInfo]:
+    """Those that a run without a report may be of; a single one is meant whatever is known of it."""
+    if len(pulls) == 1:
+        return list(pulls)
+    names = {one.number: check_name(config.report_id, one.base_ref) for one in pulls}
+    return [one for one in pulls if one.number not in results(hub, one.head_sha, names[one.number])]
 
 
 def command(services: Services) -> int:
@@ -113,7 +140,7 @@ def _help(asked: _Asked) -> None:
 
 def _rerun(asked: _Asked) -> None:
     state = _state(asked)
-    reported_run = state.run_id if state and state.head_sha == asked.pull.head_sha else None
+    reported_run = state.run_id if state and _is_current(state, asked.pull) else None
     run = reported_run or newest_run(asked.hub, asked.pull.head_sha, asked.services.context.workflow or None)
     if run is None:
         reply(asked.hub, asked.pull.number, "There is no run of this pull request's head to repeat.")
@@ -133,15 +160,18 @@ def _accept(asked: _Asked) -> int | None:
     """Bind the acceptance to what the comment shows, and deliver that report again."""
     services, hub, request, config = asked.services, asked.hub, asked.request, asked.config
     state = _state(asked)
-    if state and state.head_sha != asked.pull.head_sha:
+    if state and not _is_current(state, asked.pull):
         hint = "wait for its report, and accept that"
-        raise InputError("the report is about an older head", where=f"#{asked.pull.number}", hint=hint)
+        what = "the report is about an older head or another base"
+        raise InputError(what, where=f"#{asked.pull.number}", hint=hint)
     if state is None or not state.findings:
         reply(hub, asked.pull.number, "There is no failing finding to accept on this pull request.")
         return None
     acceptance = Acceptance(request.author, request.command.arguments[0], "comment", request.comment_id, state.findings)
-    to = Destination(asked.pull.number, state.head_sha, state.run_id, config, asked.config_name)
-    code = deliver(_checked(services, hub, asked.pull, state.run_id, config), services, to, [acceptance])
+    sides = _snapshots(hub, state.run_id, config)
+    about, onto = _merged_onto(hub, [asked.pull], sides[1].source.sha or "")
+    to = Destination(about.number, state.head_sha, state.run_id, config, asked.config_name, about.base_ref)
+    code = deliver(_checked(services, hub, about, onto, sides, config), services, to, [acceptance])
     kept = _state(asked)
     if kept is None or all((one.how, one.event_id) != ("comment", request.comment_id) for one in kept.acceptances):
         raise InputError("was not recorded, as the pull request went on", where="accept", hint="accept its next report")
@@ -152,6 +182,10 @@ def _state(asked: _Asked) -> CommentState | None:
     """What the report's comment remembers."""
     comments = find(asked.hub, asked.pull.number, marker(asked.config.report_id))
     return decode(comments[0].body) if comments else None
+
+
+def _is_current(state: CommentState, about: PullInfo) -> bool:
+    return state.head_sha == about.head_sha and state.base_ref in ("", about.base_ref)
 
 
 _COMMANDS: dict[str, Callable[[_Asked], int | None]] = {
@@ -168,14 +202,19 @@ def _hub(services: Services) -> Hub:
     return services.hub
 
 
-def _checked(services: Services, hub: Hub, about: PullInfo, run_id: int, config: Config) -> Report:
+def _checked(
+    services: Services, hub: Hub, about: PullInfo, sha: str, sides: tuple[Snapshot, Snapshot], config: Config
+) -> Report:
     """A report from a run's artifact, of which only snapshots are read, and which is not asked what GitHub knows.
 
     The commits must be a merge that GitHub itself made of this pull request's head; the base is a stored snapshot where
     there is one, since the run that measured the artifact was the pull request's own.
+
+    Args:
+        sha: the commit of the base branch that the head was merged onto.
+        sides: base and head, as the artifact has them.
     """
-    base, head = _snapshots(hub, run_id, config)
-    sha = _merged_onto(hub, about, head.source.sha or "")
+    base, head = sides
     partly = base.source.sha != sha and base.compiler.digest != head.compiler.digest
     base, rule, notes = _trusted_base(services, hub, config, sha, base, partly)
     baseline = Baseline(rule, sha, 0 if base.source.sha == sha else None)
@@ -191,19 +230,25 @@ def _checked(services: Services, hub: Hub, about: PullInfo, run_id: int, config:
     return replace(made, broke="No baseline: the pull request's own run found none")
 
 
-def _merged_onto(hub: Hub, about: PullInfo, merge: str) -> str:
-    """The commit of the base branch that a merge of the pull request's head has as its first parent.
+def _merged_onto(hub: Hub, pulls: Sequence[PullInfo], merge: str) -> tuple[PullInfo, str]:
+    """Which of these pull requests of one head a merge commit is of, and its first parent, a commit of the base.
 
     Anybody can push a merge commit to a fork, and GitHub then serves it here too: what it was merged onto must be of
-    the base branch.
+    the base branch. A commit may be of several branches: then only GitHub's own merge of now says whose it is.
     """
-    known = _SHA.fullmatch(merge) and is_ancestor(hub, about.head_sha, merge)
+    where, hint, head_sha = "artifact head.json", "run it again", pulls[0].head_sha
+    known = _SHA.fullmatch(merge) and is_ancestor(hub, head_sha, merge)
     made_of = parents(hub, merge) if known else ()
-    if len(made_of) != 2 or made_of[1] != about.head_sha:
-        raise InputError("is not about this pull request's head", where="artifact head.json", hint="run it again")
-    if merge != about.merge_sha and not is_ancestor(hub, made_of[0], about.base_ref):
-        raise InputError("is not about a merge with the base", where="artifact head.json", hint="run it again")
-    return made_of[0]
+    if len(made_of) != 2 or made_of[1] != head_sha:
+        raise InputError("is not about this pull request's head", where=where, hint=hint)
+    fitting = [one for one in pulls if one.merge_sha == merge]
+    fitting = fitting or [one for one in pulls if is_ancestor(hub, made_of[0], one.base_ref)]
+    if not fitting:
+        raise InputError("is not about a merge with the base", where=where, hint=hint)
+    if len(fitting) > 1:
+        names = " or of ".join(f"#{one.number} with {one.base_ref}" for one in fitting)
+        raise InputError(f"can be of {names}, and nothing says which", where=where, hint=hint)
+    return fitting[0], made_of[0]
 
 
 def _snapshots(hub: Hub, run_id: int, config: Config) -> tuple[Snapshot, Snapshot]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
 from bot.compiler.caches.cell_cache import TextStore
@@ -25,7 +24,7 @@ from bot.github.baselines import nearest_costs, standing_for
 from bot.github.delivering import Destination, deliver, tell, told_if_broken
 from bot.github.folds.fold_report import tell_folds
 from bot.github.nearest import nearest
-from bot.github.opening import Opened, Wanted, judging_rules, named_compiler, opened, wanted_sides, workspace_rules
+from bot.github.opening import Opened, Wanted, judging_rules, named_compiler, opened, wanted_sides
 from bot.github.pins import told_as_pin
 from bot.github.services import Services, store_of
 from bot.github.waiting import awaited
@@ -45,7 +44,7 @@ from bot.system.files import write_atomically
 def review(services: Services) -> int:
     """Measure and compare the two sides of the event, and deliver the report, or what broke."""
     require_writable(services.out)
-    with told_if_broken(services, lambda: Destination.of(services, *judging_rules(services))):
+    with told_if_broken(services, lambda: [Destination.of(services, *judging_rules(services))]):
         return _reviewed(services)
 
 
@@ -63,15 +62,10 @@ def _reviewed(services: Services) -> int:
 def baseline(services: Services) -> int:
     """Measure the pushed commit and store it, unless what is stored already would give the same."""
     require_writable(services.out)
-    with _told_here(services), opened(services, _pushed(services)) as (_, head):
+    with opened(services, _pushed(services)) as (_, head):
         _store(services, head)
         tell_folds(services, head)
         return 0
-
-
-def _told_here(services: Services) -> AbstractContextManager[None]:
-    """What breaks within is told in the job summary: there is no pull request, or another job reports to it."""
-    return told_if_broken(services, lambda: Destination(None, "", services.context.run_id, *workspace_rules(services)))
 
 
 def _store(services: Services, head: Opened) -> None:
@@ -98,7 +92,7 @@ def part(services: Services) -> None:
     """Measure one shard of the head into `head-I-of-N.json`."""
     require_writable(services.out)
     index, count = _shard(services.inputs.shard)
-    with _told_here(services), opened(services, _head(services)) as (_, head):
+    with opened(services, _head(services)) as (_, head):
         request = replace(services.request, shard=(index, count), plan=services.inputs.plan or None)
         plan = head.plan("head", services, request)
         snapshot = measured([plan], {}, request, head.config, services.show, services.cancel)["head"]
@@ -112,7 +106,7 @@ def shards(services: Services) -> Matrix:
     """The matrix of a sharded run, dealt out by the costs of the nearest stored snapshot."""
     if services.inputs.shards is None:
         raise UsageError("is missing", where="input shards", hint="say how many runners measure")
-    with _told_here(services), opened(services, _head(services)) as (_, head):
+    with opened(services, _head(services)) as (_, head):
         cells = head.selected(services).cells
         store = store_of(services, head.config)
         costs = nearest_costs(services, store, head)

@@ -95,6 +95,12 @@ def _line(text: str) -> str:
     return text
 
 
+def _flag(text: str) -> bool:
+    if text not in ("true", "false"):
+        raise ValueError(f"{_shown(text)} is neither true nor false")
+    return text == "true"
+
+
 def _words(text: str) -> tuple[str, ...]:
     return tuple(text.split())
 
@@ -201,6 +207,14 @@ INPUTS: tuple[Input, ...] = (
         "",
         _line,
         "lab",
+    ),
+    Input(
+        "fold",
+        "Whether the report of a run by hand or on a schedule ends with a fold audit of its head side: true or false; "
+        "empty: where the configuration has fold",
+        "",
+        _flag,
+        "fold",
     ),
     Input("jobs", "Compiles side by side; empty: one per core", "", _count(_MAX_JOBS), "jobs"),
     Input(

@@ -19,7 +19,8 @@ _DEPENDABOT = "dependabot[bot]"
 _HEADS = "refs/heads/"
 _REVIEWED = ("opened", "synchronize", "reopened", "ready_for_review")
 _LABELS = ("labeled", "unlabeled")
-_POSTED = ("success", "failure")
+_POSTED = ("success", "failure", "timed_out", "cancelled", "startup_failure")
+"""How a run ends of which its pull request hears: one that left no report, too, or nobody knows why there is none."""
 # `owner/name/.github/workflows/FILE@REF`: the file is not the last part, as the ref has slashes too.
 _WORKFLOW = re.compile(r"[^@]*/\.github/workflows/([\w.+-]+)@.*", re.ASCII)
 _UNTRUSTED_TARGET = "pull_request_target would run with the secrets of the base repository: use pull_request"
@@ -205,6 +206,7 @@ def _finished_run(finished: Value) -> WorkflowRun:
         conclusion=finished.at("conclusion").read_or_empty("word"),
         actor="" if actor.missing else actor.at("login").read("login"),
         html_url=finished.at("html_url").read_or_empty("url"),
+        created_at=finished.at("created_at").read("moment"),
     )
 
 

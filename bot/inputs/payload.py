@@ -12,7 +12,7 @@ from typing import Literal
 
 from bot.errors import InputError
 
-Kind = Literal["sha", "repository", "ref", "login", "word", "url", "text"]
+Kind = Literal["sha", "repository", "ref", "login", "word", "url", "moment", "text"]
 
 # What git refuses in a ref name (git-check-ref-format), a leading dash, and whatever does not print.
 _REF = re.compile(r"(?!-)(?!.*(?:\.\.|@\{))[^\x00-\x20\x7f~^:?*\[\\]{1,300}")
@@ -26,6 +26,7 @@ _KINDS: dict[Kind, tuple[str, re.Pattern[str]]] = {
     "login": ("a login", re.compile(r"[A-Za-z0-9][\w-]{0,99}(?:\[bot\])?", re.ASCII)),
     "word": ("a word in lower case", re.compile(r"[a-z_]{1,60}")),
     "url": ("an http(s) address", re.compile(r"https?://[\w.:\[\]-]+(?:/[\w./~%@+-]*)?", re.ASCII)),
+    "moment": ("a moment in UTC", re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)),
     "text": ("text", re.compile(r".*", re.DOTALL)),
 }
 _LARGEST_ID = (1 << 63) - 1

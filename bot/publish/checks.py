@@ -6,13 +6,14 @@ far it came, as sending a chunk twice would show each of its annotations twice.
 
 from __future__ import annotations
 
+import re
 import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
-from bot.core.values.publication import Annotation, CheckRun
+from bot.core.values.publication import Annotation, CheckRun, Conclusion
 from bot.publish.hub import PAGE_ITEMS, Hub, explain, in_doubt
 from bot.publish.shapes import at, number, rows, text_or_none
 
@@ -23,6 +24,8 @@ MAX_SUMMARY_CHARACTERS = 65_535
 MAX_MESSAGE_BYTES = 64 * 1024
 
 _TRIES = 3
+_OURS_SAYS: dict[str, Conclusion] = {one: one for one in get_args(Conclusion)}
+_OURS = re.compile(rf"code-size:([0-9]{{1,10}}):({'|'.join(_OURS_SAYS)}):[0-9a-f]{{16}}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,23 +52,41 @@ class _Stored:
     annotations: int
 
 
-def publish_check(hub: Hub, head_sha: str, check: CheckRun, details_url: str) -> str:
+def publish_check(
+    hub: Hub, head_sha: str, check: CheckRun, details_url: str, *, pull_number: int = 0, own: Conclusion | None = None
+) -> str:
     """Creates a completed check run on a commit, and returns the address of its page.
 
     Texts beyond GitHub's limits are clipped.
 
     Args:
         details_url: where the check's "Details" lead to.
+        pull_number: of the pull request that it is the result of.
+        own: what that result is by itself, where the check says something else.
 
     Raises:
         NetworkError: the check run cannot be written.
     """
-    task = _Publication(hub, head_sha, check, details_url, f"code-size-{secrets.token_hex(8)}")
+    external_id = f"code-size:{pull_number}:{own or check.conclusion}:{secrets.token_hex(8)}"
+    task = _Publication(hub, head_sha, check, details_url, external_id)
     with explain(f"write the check run on {head_sha[:12]}", "checks: write"):
         stored = _once(task, lambda known: known or _create(task), None)
         while stored and stored.annotations < len(check.annotations):
             stored = _once(task, lambda known: _append(task, known), stored)
     return stored.url if stored else ""
+
+
+def results(hub: Hub, head_sha: str, name: str) -> dict[int, Conclusion]:
+    """Pull request → its own result in its newest check of this name on a commit.
+
+    Raises:
+        NetworkError: the checks cannot be read.
+    """
+    with explain(f"read the checks of {head_sha[:12]}", "checks: write"):
+        listed = hub.listed(f"commits/{head_sha}/check-runs", "check_runs", check_name=name, filter="all")
+        told = [(number(run, "id"), _OURS.fullmatch(text_or_none(run, "external_id") or "")) for run in listed]
+    # Ids grow with time. What a job or another app calls by the same name has another external id.
+    return {int(match[1]): _OURS_SAYS[match[2]] for _, match in sorted(told, key=lambda one: one[0]) if match}
 
 
 def _once(

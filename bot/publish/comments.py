@@ -129,7 +129,8 @@ def react(hub: Hub, comment_id: int, content: Content) -> None:
     Raises:
         NetworkError: the reaction cannot be added.
     """
-    with explain(f"react to the comment {comment_id}", "pull-requests: write"):
+    # GitHub counts the reactions to comments to issues, also where the issue is a pull request.
+    with explain(f"react to the comment {comment_id}", "issues: write"):
         hub.call("POST", f"issues/comments/{comment_id}/reactions", {"content": content})
 
 

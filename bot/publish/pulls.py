@@ -11,6 +11,8 @@ from bot.publish.shapes import number, rows, text, text_or_none
 from bot.system.retrying import Refused
 
 _WRITERS = frozenset({"admin", "maintain", "write"})
+_BASE_CHANGES = frozenset({"base_ref_changed", "automatic_base_change_succeeded"})
+"""By a person, and by GitHub when the base branch was merged and deleted ("Issue event types")."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +23,7 @@ class PullInfo:
         state: `open` or `closed`.
         head_repository: `owner/name`; empty where the fork was deleted.
         merge_sha: the test merge commit; None while GitHub has none (a conflict, or not computed yet).
+        created_at: as GitHub writes moments, which sort as text.
     """
 
     number: int
@@ -31,6 +34,7 @@ class PullInfo:
     head_repository: str
     merge_sha: str | None
     labels: tuple[str, ...]
+    created_at: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +71,28 @@ def open_pulls_with_head(hub: Hub, head_repository: str, head_branch: str, head_
     mine = (info for info in listed if info.head_sha == head_sha)
     of_fork = (info for info in mine if info.head_repository.lower() == head_repository.lower())
     return sorted(of_fork, key=lambda info: info.number)
+
+
+def open_pulls_at(hub: Hub, head_sha: str, base_ref: str) -> list[int]:
+    """The numbers of all open pull requests that are at this commit and go to this branch, whoever opened them.
+
+    Raises:
+        NetworkError: they cannot be read.
+    """
+    with explain(f"look for the pull requests of {head_sha[:12]}", "pull-requests: read"):
+        listed = [_info(found) for found in hub.listed("pulls", state="open", base=base_ref)]
+    return [info.number for info in listed if (info.head_sha, info.base_ref) == (head_sha, base_ref)]
+
+
+def base_changed_at(hub: Hub, pull_number: int) -> str:
+    """When the pull request was last given another base branch; empty where it has the one it was opened with.
+
+    Raises:
+        NetworkError: its events cannot be read.
+    """
+    with explain(f"read the events of #{pull_number}", "pull-requests: read"):
+        events = hub.listed(f"issues/{pull_number}/events")
+        return max((text(one, "created_at") for one in events if text(one, "event") in _BASE_CHANGES), default="")
 
 
 def may_write(hub: Hub, login: str) -> bool:
@@ -111,4 +137,5 @@ def _info(found: Any) -> PullInfo:
         head_repository=text_or_none(found, "head.repo.full_name") or "",
         merge_sha=text_or_none(found, "merge_commit_sha"),
         labels=tuple(sorted(text(one, "name") for one in rows(found, "labels"))),
+        created_at=text(found, "created_at"),
     )

@@ -295,8 +295,37 @@ def test_an_action_that_is_given_is_used_and_what_was_needed_is_no_longer_said(p
         assert ("replace with the commit" in text) is action.endswith("@v1")
 
 
+@pytest.mark.parametrize("ref", [COMMIT[:7], COMMIT[:12].upper(), COMMIT[:39]])
+def test_a_shortened_commit_is_refused(place: Place, ref: str) -> None:
+    line = place.init("--action", f"acme/code-size-bot@{ref}", code=2)
+    assert line.startswith(f"code-size-bot: --action: 'acme/code-size-bot@{ref}' names a shortened commit")
+    assert line.endswith("(write all of its 40 digits)") and place.files() == {}
+
+
+def test_names_of_files_are_one_line_each(place: Place) -> None:
+    place.put("tests/a\n2. rm -rf \x1b[31m.mlir")
+    place.put("models/b.mlir")
+    told = place.init()
+    assert (
+        "\n  not tests/a 2. rm -rf \N{REPLACEMENT CHARACTER}[31m.mlir: its name has characters that do not print"
+        in told
+    )
+
+
 @pytest.mark.parametrize(
-    "action", ["acme", "acme/bot", "acme/bot@", "acme/bot@v1 # x", "a\nb/c@d", "docker://x", "../x"]
+    "action",
+    [
+        "acme",
+        "acme/bot",
+        "acme/bot@",
+        "acme/bot@v1 # x",
+        "a\nb/c@d",
+        "docker://x",
+        "../x",
+        "../x@y",
+        "./../x",
+        "a/../b@c",
+    ],
 )
 def test_what_is_no_action_is_refused(place: Place, action: str) -> None:
     line = place.init("--action", action, code=2)

@@ -27,7 +27,13 @@ text = st.text(max_size=12)
 seens = st.builds(Seen, text, text, text, text, st.none() | ints, text)
 acceptances = st.builds(Acceptance, text, text, text, ints, st.lists(seens, max_size=3).map(tuple))
 states = st.builds(
-    CommentState, text, ints, st.booleans(), st.lists(seens, max_size=4).map(tuple), st.lists(acceptances).map(tuple)
+    CommentState,
+    text,
+    ints,
+    st.booleans(),
+    st.lists(seens, max_size=4).map(tuple),
+    st.lists(acceptances).map(tuple),
+    text,
 )
 
 
@@ -187,3 +193,8 @@ def test_any_bytes_are_survived(data: bytes) -> None:
 @given(st.text())
 def test_any_text_is_survived(body: str) -> None:
     assert decode(body) is None
+
+
+def test_a_line_from_before_it_knew_its_base_is_read() -> None:
+    found = decode(comment(line_of(["a" * 40, 7, True, [], [], []])))
+    assert found == CommentState("a" * 40, 7, True) and found.base_ref == ""

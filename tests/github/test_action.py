@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from action_stage import MODEL, Ran, Stage, event
 from fake_github import FakeGitHub
-from github_runner import Runner
+from github_runner import Runner, git
 
 from bot.github.action import _STORIES_OF
 from bot.inputs.action_inputs import COMMANDS, OUTPUTS
@@ -43,7 +43,7 @@ def test_a_push_is_no_review(stage: Stage, command: str) -> None:
     for ran in (stage.push(main, command=command), asked(stage, main, command)):
         assert ran.code == 2, ran.error
         assert ran.error.startswith(f"event: this event asks for 'baseline', not for {command!r}: push to the default")
-        assert ran.outputs == {} and list(stage.store.entries()) == []
+        assert ran.outputs["verdict"] == "unknown" and list(stage.store.entries()) == []
 
 
 def asked(stage: Stage, sha: str, command: str) -> Ran:
@@ -120,6 +120,101 @@ def test_a_forks_run_measures_and_writes_and_does_not_publish(stage: Stage) -> N
 def test_a_wrong_input_is_one_line(stage: Stage) -> None:
     ran = stage.push(stage.main(), shard="nine")
     assert ran.code == 2 and ran.error.startswith("input shard: ") and "\n" not in ran.error
+
+
+@pytest.mark.parametrize(
+    ("inputs", "line"),
+    [
+        ({"pull_request": "abc"}, "input pull-request: 'abc' is no number from 1 to 2147483647"),
+        ({"base": "--x"}, "input base: '--x' begins with a dash"),
+        ({"fold": "yes"}, "input fold: 'yes' is neither true nor false"),
+        ({"command": "post"}, "event: this event asks for 'review', not for 'post': started manually"),
+        ({"targets": "vvmx"}, "input targets vvmx: matches no target (did you mean 'vmvx'?)"),
+        ({"models": "b*"}, "input models b*: matches no model"),
+        ({"command": "plan"}, "input shards: is missing"),
+        ({"command": "measure"}, "input shard: '' is not I/N"),
+        ({"command": "pages"}, "main: no baseline is stored"),
+        ({"command": "pages", "fold": "true"}, "input fold: is for reports by hand or on a schedule"),
+    ],
+)
+def test_what_breaks_before_there_is_a_report_is_in_the_summary_with_the_verdict(
+    stage: Stage, inputs: dict[str, str], line: str
+) -> None:
+    stage.main()
+    stage.origin.push_main("More", {"notes.txt": "one"})
+    assert_told(stage.dispatch(**inputs), line)
+
+
+def assert_told(ran: Ran, line: str) -> None:
+    assert ran.code in (2, 5) and ran.error.startswith(line), ran.error
+    assert ran.outputs["verdict"] == "unknown"
+    assert ran.summary.count("Code size: not known") == 1 and f"`{line}" in ran.summary
+
+
+def test_inputs_that_are_not_for_a_pull_request_are_told_on_its_run(stage: Stage) -> None:
+    stage.main()
+    head = stage.open_pull({"notes.txt": "one\n"})
+    assert_told(stage.pull(*head, lab="depth"), "input lab: is for runs by hand (workflow_dispatch)")
+    assert_told(stage.pull(*head, fold="true"), "input fold: is for reports by hand or on a schedule")
+    pages = "event: pages are made of the default branch alone, not of refs/pull/1/merge"
+    assert_told(stage.pull(*head, command="pages"), pages)
+    assert stage.comments() == [] and stage.conclusions == []
+
+
+def test_an_event_that_cannot_be_read_is_told(stage: Stage) -> None:
+    ran = stage.run("push", {"ref": "refs/heads/main"}, stage.main(), ref="refs/heads/main")
+    assert_told(ran, "event payload: repository: is missing")
+
+
+def test_a_token_that_is_missing_is_told(stage: Stage) -> None:
+    payload = event("workflow_run.completed")
+    run = payload["workflow_run"]
+    run.update(event="pull_request")
+    run["head_repository"].update(full_name="mallory/repo")
+    ran = stage.run("workflow_run", payload, stage.main(), ref="refs/heads/main", github_token="")
+    assert_told(ran, "input github-token: is missing")
+
+
+@pytest.mark.parametrize("conclusion", ["timed_out", "cancelled"])
+def test_a_forks_run_that_left_nothing_reaches_its_pull_request(stage: Stage, conclusion: str) -> None:
+    main = stage.main()
+    stage.hub.add_pull(3, "a" * 40, head_repo="mallory/repo", base_sha=main, merge_sha="b" * 40)
+    stage.hub.add_run(77, head_sha="a" * 40, conclusion=conclusion)
+    payload = event("workflow_run.completed")
+    run = payload["workflow_run"]
+    run.update(id=77, head_sha="a" * 40, head_branch="topic", event="pull_request", conclusion=conclusion)
+    run.update(created_at="2026-06-01T00:00:00Z")
+    run["head_repository"].update(full_name="mallory/repo")
+    ran = stage.run("workflow_run", payload, main, ref="refs/heads/main")
+    assert ran.code == 2 and ran.outputs["verdict"] == "unknown"
+    (body,) = stage.comments(number=3)
+    assert f"the run ended with {conclusion.replace('_', ' ')}: run 77: has no artifact code-size-default" in body
+    assert [(check["name"], check["conclusion"]) for check in stage.hub.check_runs] == [("code size (main)", "failure")]
+    assert ran.summary.count("Code size: not known") == 1
+    stage.hub.assert_contract()
+
+
+@pytest.mark.parametrize(
+    ("branch", "line"),
+    [
+        ("HEAD", "code-size.yml:10: baseline.branch: 'HEAD' does not fit: a branch's name has letters"),
+        ("main/x", "baseline: branch: branch main/x cannot be made, as there is a branch main (name one"),
+        ("code", "baseline: branch: branch code cannot be made, as there is a branch code/size (name one"),
+        ("main", "baseline: branch: branch main is the default branch, and is left alone (name a branch"),
+    ],
+)
+def test_a_branch_that_cannot_hold_baselines_is_refused_by_name_before_the_first_compile(
+    stage: Stage, branch: str, line: str
+) -> None:
+    main = stage.main(baseline={"store": "data-branch", "branch": branch})
+    git(stage.origin.bare, "branch", "code/size", main)
+    ran = stage.push(main)
+    assert_told(ran, line)
+    assert not [call for call in (stage.home / "one").glob("calls.jsonl") if ".vmfb" in call.read_text()]
+    assert git(stage.origin.bare, "for-each-ref", "--format=%(refname)").split() == [
+        "refs/heads/code/size",
+        "refs/heads/main",
+    ]
 
 
 def test_a_directory_that_cannot_be_written_is_found_out_before_the_first_compile(stage: Stage) -> None:

@@ -49,7 +49,7 @@ def direct(stage: Stage, size_bytes: int = GROWN, number: int | None = NUMBER, h
         config = load_config()
         made = reported(config, side(BASE, SAME), side(MERGE, size_bytes), Baseline("a test", BASE))
         at = replace(services, context=replace(services.context, **context))
-        return deliver(made, at, Destination(number, head, 500, config))
+        return deliver(made, at, Destination(number, head, 500, config, base_ref="main"))
 
     return stage.run(story, "watch", {})
 
@@ -302,7 +302,7 @@ def test_acceptances_survive_updates_and_what_breaks(accepted: Stage) -> None:
         told(accepted, size_bytes)
     accepted.upload(b"broken")
     assert accepted.post().code == 2
-    assert accepted.state == CommentState(HEAD, 500, True, (), accepted.state.acceptances)
+    assert accepted.state == CommentState(HEAD, 500, True, (), accepted.state.acceptances, "main")
     assert [one.why for one in accepted.state.acceptances] == ["worth it"]
     assert told(accepted, GROWN).outputs["verdict"] == "warn" and "worth it" in accepted.body
 
@@ -319,7 +319,9 @@ def test_what_broke_is_told_by_a_comment_even_where_all_was_quiet(stage: Stage) 
 
 def broken(stage: Stage) -> Ran:
     def story(services: Services) -> int:
-        deliver_broken(InputError("is no model"), services, Destination(NUMBER, HEAD, 500, load_config()))
+        deliver_broken(
+            InputError("is no model"), services, Destination(NUMBER, HEAD, 500, load_config(), base_ref="main")
+        )
         return 2
 
     return stage.run(story, "watch", {})

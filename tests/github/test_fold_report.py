@@ -52,11 +52,11 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
         yield stage
 
 
-def by_hand(stage: Stage, **keys: Any) -> Ran:
+def by_hand(stage: Stage, inputs: dict[str, str] | None = None, **keys: Any) -> Ran:
     """A run by hand, of a second commit against the first."""
     stage.main(**keys)
     stage.origin.push_main("Second", {"models/a.mlir": MODEL.format("a") + "// longer\n"})
-    return stage.dispatch()
+    return stage.dispatch(**(inputs or {}))
 
 
 def on_schedule(stage: Stage, sha: str) -> Ran:
@@ -80,6 +80,46 @@ def test_without_the_key_there_is_none(stage: Stage, audits: Audits) -> None:
     ran = by_hand(stage)
     assert ran.code == 0 and audits.asked == [] and "Fold audit" not in ran.summary
     assert not FILES & {path.name for path in ran.out.iterdir()}
+
+
+@pytest.mark.parametrize(
+    ("keys", "fold", "options"),
+    [
+        ({}, "true", FoldOptions()),
+        ({"fold": {"max_slowdown": "1.5%"}}, "true", FoldOptions(0.015)),
+        ({"fold": {}}, "false", None),
+        ({"fold": {}}, "", FoldOptions()),
+    ],
+)
+def test_the_input_goes_before_the_configuration(
+    stage: Stage, audits: Audits, keys: dict[str, Any], fold: str, options: FoldOptions | None
+) -> None:
+    ran = by_hand(stage, {"fold": fold}, **keys)
+    assert ran.code == 0, ran.error
+    assert [one[2] for one in audits.asked] == ([] if options is None else [options])
+    assert ("Fold audit: " in ran.summary) is (options is not None)
+
+
+def test_the_packaged_suite_can_be_folded_by_hand(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    requests: list[Request] = []
+
+    def audited(request: Request, *_rest: object) -> FoldAudit:
+        requests.append(request)
+        return make.small()
+
+    monkeypatch.setattr("bot.github.folds.fold_report.audited", audited)
+    stage.main()
+    stage.origin.push_main("Second", {"notes.txt": "one\n"})
+    sides = {side: stage.spec("one") for side in ("base", "head")}
+    ran = stage.dispatch(config="default", models="mobilenet_v1_f32_224", targets="vmvx", fold="true", **sides)
+    assert ran.code == 0 and [one.config for one in requests] == [None], ran.error
+
+
+def test_a_snapshot_that_is_to_be_folded_is_said_to_be_none(stage: Stage, audits: Audits) -> None:
+    first = by_hand(stage)
+    ran = stage.dispatch(base=str(first.out / "base.json"), head=str(first.out / "head.json"), fold="true")
+    assert ran.code == 0 and audits.asked == []
+    assert "Fold audit: not made" in ran.summary and "input head: folding needs a compiler" in ran.summary
 
 
 def test_a_pull_request_and_a_push_never_have_one(stage: Stage, audits: Audits) -> None:

@@ -81,7 +81,7 @@ def test_experiments_of_the_repository_are_named_with_their_file(stage: Stage, l
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("opt-levle", "no experiment is called 'opt-levle'"),
+        ("opt-levle", "input lab: no experiment is called 'opt-levle' (did you mean 'opt-level'"),
         ("gone.yml:mine", "gone.yml: cannot be read"),
         ("../own.yml:mine", "../own.yml is outside of the repository"),
         ("/etc/passwd:mine", "/etc/passwd is outside of the repository"),
@@ -92,6 +92,33 @@ def test_what_is_not_there_is_told_in_the_summary(stage: Stage, labs: Labs, name
     ran = stage.dispatch(lab=name)
     assert ran.code == 2 and words in ran.error and labs.asked == []
     assert "Code size" in ran.summary
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ({"base": "3.11.0"}, "base"),
+        ({"pull_request": "1"}, "pull-request"),
+        ({"parts": "*.json"}, "parts"),
+        ({"steps": "all"}, "steps"),
+        ({"fold": "false"}, "fold"),
+        ({"command": "pages"}, "command"),
+    ],
+)
+def test_what_an_experiment_does_not_use_is_refused_by_name(
+    stage: Stage, labs: Labs, given: dict[str, str], name: str
+) -> None:
+    stage.main()
+    ran = stage.dispatch(lab="opt-level", **given)
+    words = "is for comparisons, and the input lab asks for an experiment of the head side"
+    assert ran.code == 2 and ran.error == f"input {name}: {words} (leave one of the two empty)"
+    assert labs.asked == [] and words in ran.summary and ran.outputs["verdict"] == "unknown"
+
+
+def test_the_log_says_what_is_done(stage: Stage, labs: Labs) -> None:
+    stage.main()
+    said = stage.dispatch(lab="opt-level").news.said
+    assert len(labs.asked) == 1 and said[0] == "workflow_dispatch: lab (input lab: opt-level)"
 
 
 def test_what_breaks_is_told_in_the_summary(stage: Stage, labs: Labs) -> None:

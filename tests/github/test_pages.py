@@ -68,6 +68,7 @@ def test_after_a_run_on_the_default_branch_the_same_site_is_made(stage: Stage, c
     payload["workflow_run"]["event"] = "push"
     followed = stage.run("workflow_run", payload, commits[-1], ref="refs/heads/main", command="pages")
     assert followed.code == 0, followed.error
+    assert followed.news.said[0] == "workflow_run: pages (command pages)" and "nothing" not in followed.said
     sites = [{path.name: path.read_bytes() for path in ran.out.iterdir()} for ran in (by_hand, followed)]
     assert sites[0] == sites[1]
 

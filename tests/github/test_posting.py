@@ -57,16 +57,12 @@ def _newer_head(stage: Stage) -> None:
     stage.pull(FOREIGN)
 
 
-def _second_pull(stage: Stage) -> None:
-    stage.hub.add_pull(8, HEAD, head_repo="mallory/repo", base_sha=BASE, merge_sha=MERGE)
-
-
 def _closed(stage: Stage) -> None:
     stage.hub.set_pull(NUMBER, state="closed")
 
 
-@pytest.mark.parametrize("change", [_newer_head, _second_pull, _closed])
-def test_a_report_that_is_about_no_one_open_pull_request_is_dropped(stage: Stage, change: Any) -> None:
+@pytest.mark.parametrize("change", [_newer_head, _closed])
+def test_a_report_that_is_about_no_open_pull_request_is_dropped(stage: Stage, change: Any) -> None:
     stage.grown()
     change(stage)
     ran = stage.post()
@@ -421,6 +417,13 @@ def test_what_github_refuses_is_answered(stage: Stage) -> None:
     ran = stage.comment("alice", "/code-size rerun")
     assert ran.code == 3 and "already running" in stage.bodies[0]
     assert [one["content"] for one in stage.hub.reactions] == ["confused"]
+
+
+def test_a_reaction_that_is_refused_names_the_permission_that_is_missing(stage: Stage) -> None:
+    stage.hub.fail_next("POST", "/reactions$", 403)
+    ran = stage.comment("alice", "/code-size help")
+    assert ran.code == 0 and "(give the job `permissions: issues: write`)" in ran.said
+    assert "pull-requests" not in ran.said
 
 
 def test_the_first_error_is_told_where_it_cannot_be_answered(stage: Stage) -> None:

@@ -535,14 +535,30 @@ def test_baselines_are_completed_entry_by_entry(load: Load) -> None:
     assert config.baseline == BaselineChoice("artifact", "code-size-data", Path(".code-size/baselines"), 250, 0, ())
 
 
-@pytest.mark.parametrize("branch", ["data", "d", "team/code-size.data", "1_a"])
+@pytest.mark.parametrize("branch", ["data", "d", "team/code-size.data", "1_a", "HEADS", "x/HEAD"])
 def test_a_data_branch(load: Load, branch: str) -> None:
     assert load(SCHEMA + f"baseline: {{branch: '{branch}'}}\n").baseline.branch == branch
 
 
 @pytest.mark.parametrize(
     "branch",
-    ["-f", "a..b", "a//b", "/a", "a/", "a b", "a.lock", "a.lock/b", "a/.b", "refs/heads/a", "a:b", "a@{1}", "a~", "a."],
+    [
+        "-f",
+        "a..b",
+        "a//b",
+        "/a",
+        "a/",
+        "a b",
+        "a.lock",
+        "a.lock/b",
+        "a/.b",
+        "refs/heads/a",
+        "a:b",
+        "a@{1}",
+        "a~",
+        "a.",
+        "HEAD",
+    ],
 )
 def test_a_data_branch_that_git_would_refuse_or_misread(load: Load, branch: str) -> None:
     with pytest.raises(ConfigError, match=r"baseline\.branch: .* does not fit: a branch's name has letters"):

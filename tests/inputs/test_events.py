@@ -266,6 +266,7 @@ RUN = WorkflowRun(
     conclusion="success",
     actor="Codertocat",
     html_url="https://github.com/octo-org/octo-repo/actions/runs/289782451",
+    created_at="2020-10-05T16:33:24Z",
 )
 
 
@@ -273,7 +274,7 @@ def post(edit: Edit) -> RunContext:
     return context("workflow_run.completed", edit, repository=OCTO)
 
 
-@pytest.mark.parametrize("conclusion", ["success", "failure"])
+@pytest.mark.parametrize("conclusion", ["success", "failure", "timed_out", "cancelled", "startup_failure"])
 def test_the_finished_run_of_a_fork_is_posted(conclusion: str) -> None:
     expected = replace(
         common("workflow_run", OCTO),
@@ -284,8 +285,8 @@ def test_the_finished_run_of_a_fork_is_posted(conclusion: str) -> None:
     assert post(finished(conclusion=conclusion)) == expected
 
 
-@pytest.mark.parametrize("conclusion", ["cancelled", "skipped", "action_required", "timed_out", "stale", None])
-def test_a_run_that_did_not_get_to_its_end_is_not_posted(conclusion: str | None) -> None:
+@pytest.mark.parametrize("conclusion", ["skipped", "action_required", "stale", None])
+def test_a_run_that_did_not_begin_is_not_posted(conclusion: str | None) -> None:
     found = post(finished(conclusion=conclusion))
     assert found.story == "nothing"
     assert found.why == f"the finished run has nothing to post: {conclusion or 'no conclusion'}"
@@ -443,7 +444,13 @@ NEEDED = {
     "pull_request.labeled": ("label.name",),
     "push.branch": ("ref", "repository.default_branch"),
     "workflow_dispatch.main": ("repository.default_branch",),
-    "workflow_run.completed": ("action", "workflow_run.id", "workflow_run.event", "workflow_run.head_sha"),
+    "workflow_run.completed": (
+        "action",
+        "workflow_run.id",
+        "workflow_run.event",
+        "workflow_run.head_sha",
+        "workflow_run.created_at",
+    ),
     "issue_comment.created": ("action", "issue.number", "comment.id", "comment.user.login", "comment.user.type"),
 }
 NO_EDIT: Edit = len

@@ -23,7 +23,7 @@ def test_a_pull_request_is_read_in_one_request(world: World) -> None:
     world.github.add_label(13, "zebra", "mona")
     world.github.add_label(13, "bug", "mona")
     assert pull(world.hub, 13) == PullInfo(
-        13, "open", "b" * 40, "release", "d" * 40, "fork/repo", "c" * 40, ("bug", "zebra")
+        13, "open", "b" * 40, "release", "d" * 40, "fork/repo", "c" * 40, ("bug", "zebra"), "2026-01-01T00:00:00Z"
     )
     assert len(world.github.traffic) == 1
 

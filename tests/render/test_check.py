@@ -61,7 +61,7 @@ def test_name_and_title() -> None:
         "❌ Code size: 1 cell newly broken · 1 cell over its limit · +33,552 B (+8.7 %) in all · "
         "1 larger, 2 bit-identical",
     )
-    assert check(replace(make.small(), report_id="nightly")).name == "code size (nightly)"
+    assert check(replace(make.small(), report_id="nightly")).name == "code size nightly"
     assert check(replace(make.none(), broke="it\nbroke")).title.startswith(
         "the analysis broke: it broke; ⚪ Code size: "
     )
@@ -182,11 +182,11 @@ def test_any_command_is_survived(command: str) -> None:
 
 
 def test_an_analysis_that_broke_at_once_fails() -> None:
-    made = broken_check("default", BotError("no MLIR\n@octocat" + "x" * 900), RUN[0][1])
-    assert (made.name, made.conclusion, made.annotations) == ("code size", "failure", ())
+    made = broken_check("default", "main", BotError("no MLIR\n@octocat" + "x" * 900), RUN[0][1])
+    assert (made.name, made.conclusion, made.annotations) == ("code size (main)", "failure", ())
     assert (
         made.title.startswith("Code size: not known, the analysis broke: no MLIR @octocatx") and len(made.title) == 255
     )
     assert made.summary.startswith("⚠️ **Code size: not known** — the analysis broke: `no MLIR @octocatx")
     assert f"[workflow run](<{RUN[0][1]}>)" in made.summary and "<!--" not in made.summary
-    assert "workflow run" not in broken_check("nightly", BotError("x"), "").summary
+    assert "workflow run" not in broken_check("nightly", "main", BotError("x"), "").summary

@@ -40,6 +40,8 @@ from bot.system.processes import Cancel
 
 BASE, HEAD, MERGE, OLDER, FOREIGN = (letter * 40 for letter in "bacdf")
 NUMBER, RUN = 7, 500
+LATE = "2026-06-01T00:00:00Z"
+"""After everything else that happens on the stage."""
 MARKER = "<!-- code-size-bot:default -->"
 WRITER = {"contents": "read", **dict.fromkeys(("issues", "pull_requests", "checks", "actions"), "write")}
 OURS = "github-actions[bot]"
@@ -141,18 +143,27 @@ class Stage:
         """Into the store, as the default branch's own run does."""
         assert self.store.save(Entry("default", snapshot.source.sha or "", "e" * 64), snapshot)
 
-    def upload(self, data: bytes, **more: Any) -> None:
-        self.hub.add_artifact(RUN, "code-size-default", data, head_sha=HEAD, same_repository=False, **more)
+    def upload(self, data: bytes, run_id: int = RUN, **more: Any) -> None:
+        self.hub.add_artifact(run_id, "code-size-default", data, head_sha=HEAD, same_repository=False, **more)
 
     def grown(self, **more: Any) -> None:
         """A run that found 1,900 % more code."""
         self.upload(sides(side(BASE), side(MERGE, 2_000_000)), **more)
 
-    def post(self, head: str = HEAD, run_id: int = RUN, conclusion: str = "success", **inputs: str) -> Ran:
+    def post(
+        self,
+        head: str = HEAD,
+        run_id: int = RUN,
+        conclusion: str = "success",
+        fork: str = "mallory/repo",
+        started_at: str = LATE,
+        **inputs: str,
+    ) -> Ran:
         payload = _event("workflow_run.completed")
         run = payload["workflow_run"]
         run.update(id=run_id, head_sha=head, head_branch="topic", event="pull_request", conclusion=conclusion)
-        run["head_repository"].update(full_name="mallory/repo")
+        run["head_repository"].update(full_name=fork)
+        run["created_at"] = started_at
         run["actor"].update(login="mallory")
         return self.run(post, "workflow_run", payload, **inputs)
 

@@ -188,7 +188,7 @@ def test_the_words_of_an_explanation_stay_text(stage: Stage, word: str) -> None:
     def story(services: Services) -> int:
         config = load_config()
         made = reported(config, *one("bert", "flag"), Baseline("a test", BASE))
-        to = Destination(NUMBER, HEAD, 500, config)
+        to = Destination(NUMBER, HEAD, 500, config, base_ref="main")
         return deliver(explained(made, word), services, to)
 
     ran = stage.run(story, "watch", {})
@@ -202,7 +202,7 @@ def test_the_log_of_a_run_that_may_not_write_has_only_our_annotations(stage: Sta
     def story(services: Services) -> int:
         config = load_config()
         made = reported(config, *hostile_sides(), Baseline("a test", BASE))
-        to = Destination(NUMBER, HEAD, 500, config)
+        to = Destination(NUMBER, HEAD, 500, config, base_ref="main")
         return deliver(made, replace(services, context=replace(services.context, read_only=True)), to)
 
     ran = stage.run(story, "watch", {})

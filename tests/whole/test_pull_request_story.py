@@ -98,6 +98,7 @@ class Story:
         run = payload["workflow_run"]
         run.update(id=self.run_id, head_sha=head, head_branch="topic", event="pull_request", conclusion="success")
         run["head_repository"].update(full_name="mallory/repo")
+        run["created_at"] = "2026-06-01T00:00:00Z"
         run["actor"].update(login="mallory")
         return self._run("workflow_run", payload | {"action": "completed"}, self.main, "refs/heads/main", self.token)
 

@@ -22,9 +22,10 @@ from bot.system.processes import Cancel
 WORKFLOWS = ("code-size.yml", "code-size-post.yml")
 """Of the workflows ready to copy, those that are written: everything on one runner, and its trusted half."""
 PLACEHOLDER = "OWNER/REPO@v1"
-_ACTION = re.compile(r"\./[\w./-]*|[\w.-]+/[\w./-]+@[\w./-]+")
+_ACTION = re.compile(r"(?!.*\.\.)(\./[\w./-]*|[A-Za-z0-9][\w-]*/[\w./-]+@[\w./-]+)", re.ASCII)
 _USES = re.compile(rf"uses: {re.escape(PLACEHOLDER)}( #.*)$", re.MULTILINE)
 _COMMIT = re.compile(r"@[0-9a-f]{40}$")
+_SHORTENED = re.compile(r"@[0-9a-f]{7,39}$", re.IGNORECASE)
 _NEEDS = re.compile(r"^# Needs: .*\n(?:# .*\n)*(?:#\n)?", re.MULTILINE)
 
 
@@ -57,6 +58,9 @@ def init(directory: Path, action: str, force: bool, cancel: Cancel) -> Started:
     if action and not _ACTION.fullmatch(action):
         hint = "write OWNER/REPO@COMMIT, or ./ for the repository's own"
         raise UsageError(f"{action!r} is no action", where="--action", hint=hint)
+    if _SHORTENED.search(action):
+        what = f"{action!r} names a shortened commit, which GitHub does not look for"
+        raise UsageError(what, where="--action", hint="write all of its 40 digits")
     if not directory.is_dir():
         raise OutputError("is no directory", where=str(directory), hint="name the repository's directory")
     top = repository_of(directory, cancel).top
@@ -134,7 +138,7 @@ def _steps(config: str, branch: str, action: str, *, in_git: bool) -> Iterator[s
     )
     yield f"Commit, and push to {branch}: that run stores the first baseline, on the branch code-size-data."
     yield (
-        'Open a pull request. What it changes is shown in a comment, in the check "code size" and in the summary of '
-        "its run; where nothing changed there is no comment, unless the configuration says `comment: always`. If "
-        "growth is to stop a merge, require that check in the branch protection."
+        f'Open a pull request. What it changes is shown in a comment, in the check "code size ({branch})" and in the '
+        "summary of its run; where nothing changed there is no comment, unless the configuration says "
+        f"`comment: always`. If growth is to stop a merge, require that check in the protection of {branch}."
     )

@@ -43,6 +43,7 @@ class _Plain(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     every: tuple[Seen, ...]
     findings: tuple[Count, ...]
     given: tuple[tuple[str, str, str, Amount, tuple[Count, ...]], ...]
+    base_ref: str = ""
 
 
 def encode(state: CommentState) -> str:
@@ -72,7 +73,7 @@ def _to_plain(state: CommentState) -> _Plain:
     index = {one: number for number, one in enumerate(every)}
     given = tuple((a.who, a.why, a.how, a.event_id, tuple(index[one] for one in a.seen)) for a in state.acceptances)
     found = tuple(index[one] for one in state.findings)
-    return _Plain(state.head_sha, state.run_id, state.alarming, tuple(every), found, given)
+    return _Plain(state.head_sha, state.run_id, state.alarming, tuple(every), found, given, state.base_ref)
 
 
 def _order(one: Seen) -> tuple[str, str, str, str, str, int]:
@@ -102,4 +103,4 @@ def _from_plain(plain: _Plain) -> CommentState:
         return tuple(plain.every[number] for number in numbers)
 
     given = tuple(Acceptance(who, why, how, at, picked(numbers)) for who, why, how, at, numbers in plain.given)
-    return CommentState(plain.head_sha, plain.run_id, plain.alarming, picked(plain.findings), given)
+    return CommentState(plain.head_sha, plain.run_id, plain.alarming, picked(plain.findings), given, plain.base_ref)

@@ -27,7 +27,11 @@ class Pull:
 
 @dataclass(frozen=True, slots=True)
 class WorkflowRun:
-    """The finished run that a `workflow_run` event is about."""
+    """The finished run that a `workflow_run` event is about.
+
+    Attributes:
+        created_at: when its first attempt was started, as GitHub writes moments (`2026-01-31T12:00:00Z`).
+    """
 
     id: int
     head_sha: str
@@ -37,6 +41,7 @@ class WorkflowRun:
     conclusion: str
     actor: str
     html_url: str = ""
+    created_at: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +121,7 @@ class ActionInputs:
         plan: what `plan --shards` printed, for `shard`.
         steps: how many releases between two pins are measured; None: all.
         lab: the experiment that a manual run asks, as NAME or FILE:NAME; empty: none.
+        fold: whether a fold audit follows the report of a manual or scheduled run; None: as the configuration says.
     """
 
     command: str = "auto"
@@ -134,6 +140,7 @@ class ActionInputs:
     parts: tuple[str, ...] = ()
     steps: int | None = 0
     lab: str = ""
+    fold: bool | None = None
     jobs: int | None = None
     cache: str = ""
     out: str = ""

@@ -72,6 +72,7 @@ class CommentState:
         alarming: True where it gave an alarm, so that an all-clear is worth a word.
         findings: the failing findings it shows.
         acceptances: all that were given so far, oldest first.
+        base_ref: the branch that the pull request went to; empty where an older version wrote the comment.
     """
 
     head_sha: str
@@ -79,3 +80,4 @@ class CommentState:
     alarming: bool = False
     findings: tuple[Seen, ...] = ()
     acceptances: tuple[Acceptance, ...] = ()
+    base_ref: str = ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bot.core.folds.fold_options import FoldOptions
-from bot.errors import Interrupted
+from bot.errors import Interrupted, UsageError
 from bot.github.delivering import as_bot_error
 from bot.github.opening import Opened, named_from_top
 from bot.github.services import Services
@@ -17,16 +17,18 @@ from bot.render.markdown.summary import SUMMARY_LIMIT_BYTES
 from bot.reporting.writing import write_folds
 from bot.system.files import write_atomically
 
-_EVENTS = frozenset({"workflow_dispatch", "schedule"})
+FOLD_EVENTS = frozenset({"workflow_dispatch", "schedule"})
 
 
 def tell_folds(services: Services, head: Opened) -> None:
-    """Fold the head side where its configuration asks for it, and put the section behind what was delivered.
+    """Fold the head side where the input or its configuration asks for it; the section follows what was delivered.
 
     What breaks is told in the section's place, and takes nothing from the report.
     """
-    options = head.config.fold
-    if options is None or services.context.event not in _EVENTS or head.wanted.snapshot:
+    wanted, options = services.inputs.fold, head.config.fold
+    if wanted is not None:
+        options = (options or FoldOptions()) if wanted else None
+    if options is None or services.context.event not in FOLD_EVENTS or (head.wanted.snapshot and not wanted):
         return
     try:
         section = _section(services, head, options)
@@ -40,8 +42,10 @@ def tell_folds(services: Services, head: Opened) -> None:
 
 
 def _section(services: Services, head: Opened, options: FoldOptions) -> str:
+    if head.wanted.snapshot:
+        raise UsageError("folding needs a compiler, and this is a snapshot", where="input head")
     with named_from_top(head.tree):
-        request = replace(services.request, config=head.tree / head.config_name)
+        request = replace(services.request, config=head.tree / head.config_name if head.config_name else None)
         request, config = asked(request, head.config, head.sought, services.show.say)
         audit = audited(request, config, options, services.show, services.cancel)
         written = write_folds(audit, config.templates, services.out)

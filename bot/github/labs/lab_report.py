@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 
 from bot.core.lab.experiment import Experiment
 from bot.errors import UsageError
-from bot.github.delivering import Destination, told_if_broken
-from bot.github.opening import Opened, dispatched_head, named_from_top, opened, workspace_rules
+from bot.github.opening import Opened, dispatched_head, named_from_top, opened
 from bot.github.services import Services
 from bot.inputs.config import Config
 from bot.inputs.experiments import chosen_experiment
@@ -19,25 +17,15 @@ from bot.measurement.prepare import Request, require_writable
 from bot.publish.actions import write_summary
 from bot.reporting.writing import write_lab
 
-_EVENT = "workflow_dispatch"
+_WHERE = "input lab"
 
 
 def told_lab(services: Services) -> int:
-    """Do the experiment; files and job summary have what it gave, or what broke.
-
-    Raises:
-        UsageError: this is no run by hand.
-    """
-    if services.context.event != _EVENT:
-        raise UsageError("is for runs by hand (workflow_dispatch)", where="input lab", hint="leave it empty elsewhere")
+    """Do the experiment; files and job summary have what it gave."""
     require_writable(services.out)
-    with _told_here(services), opened(services, dispatched_head(services)) as (_, head):
+    with opened(services, dispatched_head(services)) as (_, head):
         _experimented(services, head)
     return 0
-
-
-def _told_here(services: Services) -> AbstractContextManager[None]:
-    return told_if_broken(services, lambda: Destination(None, "", services.context.run_id, *workspace_rules(services)))
 
 
 def _experimented(services: Services, head: Opened) -> None:
@@ -59,11 +47,11 @@ def _chosen(text: str, tree: Path) -> Experiment:
     """`NAME` of the packaged experiments, or `FILE:NAME` of the repository's own."""
     file, _, name = text.rpartition(":")
     if not file:
-        return chosen_experiment(name)
+        return chosen_experiment(name, where=_WHERE)
     path = tree / file
     if not path.resolve().is_relative_to(tree.resolve()):
-        raise UsageError(f"{file} is outside of the repository", where="input lab")
-    return chosen_experiment(name, path)
+        raise UsageError(f"{file} is outside of the repository", where=_WHERE)
+    return chosen_experiment(name, path, where=_WHERE)
 
 
 def _with_compiler(

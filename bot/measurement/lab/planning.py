@@ -70,7 +70,7 @@ def asked(experiment: Experiment, request: Request, config: Config, repository: 
         models = load_models([path for path in config.models if path.stem in wanted], repository.top)
     if not models or not targets:
         what = "models" if not models else "targets"
-        hint = f"the configuration has none of its {what}: define one of your own with --experiments FILE"
+        hint = f"the configuration has none of its {what}: define one of your own in a file of experiments"
         raise UsageError(f"{experiment.name} has nothing to measure", where="lab", hint=hint)
     models, targets = select(models, targets, model_globs=request.models, target_globs=request.targets)
     return Asked(experiment, request, config, repository, models, targets)

@@ -41,11 +41,17 @@ _Place = tuple[str, int, str]
 
 
 def check_run(
-    report: Report, *, config_path: str, model_paths: Mapping[str, str], templates_dir: Path | None = None
+    report: Report,
+    *,
+    config_path: str,
+    model_paths: Mapping[str, str],
+    base_ref: str = "",
+    templates_dir: Path | None = None,
 ) -> CheckRun:
     """The check run of a report.
 
     Args:
+        base_ref: the branch that the pull request goes to.
         config_path: of the configuration, relative to the repository; empty where it is not in it.
         model_paths: model → its file, relative to the repository.
         templates_dir: the user's templates, for the summary.
@@ -56,7 +62,7 @@ def check_run(
     facts = build_facts(report)
     broke = f"the analysis broke: {clean(report.broke)}; " if report.broke else ""
     return CheckRun(
-        check_name(report.report_id),
+        check_name(report.report_id, base_ref),
         "failure" if report.broke else _CONCLUSIONS[report.verdict.status],
         clip(clean(broke + plain(headline(facts))), _TITLE_CHARS),
         fitting(
@@ -66,7 +72,7 @@ def check_run(
     )
 
 
-def broken_check(report_id: str, error: BotError, url: str) -> CheckRun:
+def broken_check(report_id: str, base_ref: str, error: BotError, url: str) -> CheckRun:
     """The check run of an analysis that broke before there was a report.
 
     Args:
@@ -76,12 +82,34 @@ def broken_check(report_id: str, error: BotError, url: str) -> CheckRun:
     why = "there is no configuration" if isinstance(error, NotConfigured) else f"the analysis broke: {error.line}"
     title = clip(clean(f"Code size: not known, {why}"), _TITLE_CHARS)
     links = [("workflow run", url)] if url else []
-    return CheckRun(check_name(report_id), "failure", title, draw_broken(error, links))
+    return CheckRun(check_name(report_id, base_ref), "failure", title, draw_broken(error, links))
 
 
-def check_name(report_id: str) -> str:
-    """`code size`, with the id where there are several reports."""
-    return "code size" if report_id == "default" else f"code size ({report_id})"
+def overruled_check(check: CheckRun, number: int, conclusion: Conclusion | None) -> CheckRun:
+    """The check run where another pull request has the same commit and base: a check belongs to the commit, so to both.
+
+    Args:
+        number: of the other pull request.
+        conclusion: its result, which is worse; None where it has none yet, and this one's must not stand for it.
+    """
+    says = {None: "has no result yet", "neutral": "warns"}.get(conclusion, "fails")
+    why = f"#{number}, which has the same commit and base, {says}"
+    summary = (
+        f"A check belongs to a commit, and {why}. So this check says the worst of all of them. If #{number} should not "
+        f"count, close it and run this again.\n\n{check.summary}"
+    )
+    title = clip(f"{why}; by itself: {check.title}", _TITLE_CHARS)
+    return replace(check, conclusion=conclusion or "failure", title=title, summary=summary)
+
+
+def check_name(report_id: str, base_ref: str) -> str:
+    """`code size (main)`, with the id before the base branch where there are several reports.
+
+    A check belongs to a commit, which pull requests to several branches can have: what the protection of a branch
+    requires must be about that branch. No id and no branch has a blank in it.
+    """
+    name = "code size" if report_id == "default" else f"code size {report_id}"
+    return f"{name} ({base_ref})" if base_ref else name
 
 
 def model_paths(report: Report) -> dict[str, str]:

@@ -13,7 +13,7 @@ from contract import violations
 from . import rendering as render
 from .faults import Fault
 from .server import ApiHandler, BlobHandler, Hub, Server
-from .state import Artifact, CheckRun, Pull, Run, State, Token
+from .state import Artifact, CheckRun, LabelEvent, Pull, Run, State, Token
 
 _WORKFLOW_PERMISSIONS = {
     "contents": "read",
@@ -102,6 +102,7 @@ class FakeGitHub:
         title: str = "",
         files: Sequence[str] = (),
         fork_deleted: bool = False,
+        created_at: str = "2026-01-01T00:00:00Z",
     ) -> None:
         """A pull request, or a new state of a known one; its commits become known, where they are not.
 
@@ -112,7 +113,7 @@ class FakeGitHub:
         given = (base_sha, base_ref, home, head_branch, state, merge_sha, login, title or f"Pull {number}")
         with self._lock:
             self._state.users.setdefault(login, "read")
-            self._state.pulls[number] = Pull(number, head_sha, *given, tuple(files))
+            self._state.pulls[number] = Pull(number, head_sha, *given, tuple(files), created_at)
             parents = {base_sha: (), head_sha: (base_sha,), merge_sha or head_sha: (base_sha, head_sha)}
             for sha, known in parents.items():
                 if sha not in self._state.commits:
@@ -126,6 +127,13 @@ class FakeGitHub:
             for sha in (changes.get("head_sha"), changes.get("merge_sha")):
                 if sha and sha not in self._state.commits:
                     self._state.add_commit(sha, [self._state.pulls[number].base_sha])
+
+    def change_base(self, number: int, base_ref: str, at: str, **changes: Any) -> None:
+        """Somebody gives a pull request another base branch; `changes` as in `set_pull`."""
+        self.set_pull(number, base_ref=base_ref, **changes)
+        with self._lock:
+            login = self._state.pulls[number].login
+            self._state.events.append(LabelEvent(self._state.next_id(), number, "", login, "base_ref_changed", at))
 
     def add_comment(self, issue: int, login: str, body: str) -> int:
         """A comment written by hand; its id."""

@@ -67,6 +67,7 @@ def pull(state: State, one: Pull, schema: str = "pull-request-simple") -> Json:
         head=_end(state, one.head_repo, one.head_branch, one.head_sha),
         base=_end(state, state.repo, one.base_ref, one.base_sha),
         merge_commit_sha=one.merge_sha,
+        created_at=one.created_at,
         labels=[label(state, name) for name in state.labels.get(one.number, ())],
         **(_pull_counts(state, one) if schema == "pull-request" else {}),
     )
@@ -162,14 +163,15 @@ def label(state: State, name: str) -> Json:
 
 
 def label_event(state: State, one: LabelEvent) -> Json:
+    schema = "labeled-issue-event" if one.label else "converted-note-to-issue-issue-event"  # the plainest of them
     return skeleton(
-        "labeled-issue-event",
+        schema,
         id=one.id,
         event=one.event,
         actor=user(state, one.login),
-        label={"name": one.label, "color": "ededed"},
         created_at=one.created_at,
         url=f"{state.root}/issues/events/{one.id}",
+        **({"label": {"name": one.label, "color": "ededed"}} if one.label else {}),
     )
 
 

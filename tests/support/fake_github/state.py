@@ -42,6 +42,7 @@ class Pull:
     login: str
     title: str
     files: tuple[str, ...]
+    created_at: str
 
 
 @dataclass(slots=True)
@@ -58,7 +59,7 @@ class Comment:
 
 @dataclass(frozen=True, slots=True)
 class LabelEvent:
-    """A label that was set or taken away; `event` is "labeled" or "unlabeled"."""
+    """A label that was set or taken away (`event` is "labeled" or "unlabeled"), or "base_ref_changed", without one."""
 
     id: int
     issue: int
