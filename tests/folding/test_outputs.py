@@ -162,4 +162,4 @@ def test_what_is_the_same_whatever_the_input_is_no_evidence_and_has_no_price(
     assert (cell.state, cell.equal, cell.price) == ("folded", None, None) and why in cell.equal_note
     assert cell.price_note == "outputs are not known to be equal"
     text = (home / tmp_path.name / "fold.md").read_text(encoding="utf-8")
-    assert "| not known¹ |" in text and why in text and "not run" not in text and "equal in" not in text
+    assert "<sub>not known¹</sub>" in text and why in text and "not run" not in text and "equal in" not in text
