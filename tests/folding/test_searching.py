@@ -239,6 +239,8 @@ def test_of_a_group_that_gains_nothing_the_half_of_one_size_that_does_is_kept_an
     assert kept.attempt.groups == (small,) and kept.attempt.artifact_bytes == made.plain_bytes - 1_000 + 2 * SITE_BYTES
     made.found = replace(made.found, elements={"a": 100, "c": 100, "b": 1, "d": 1})
     assert search(made.found, made.attempt).attempt.groups == (small,)
+    made.folded = {whole: 4_000, small: 1_000, large: 1_000}
+    assert search(made.found, made.attempt).attempt.groups == (small, large)
 
 
 def test_where_the_code_is_not_told_the_artifact_decides() -> None:

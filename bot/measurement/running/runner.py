@@ -16,8 +16,8 @@ from bot.core.folds.fold_values import Price
 from bot.core.rules.lasting import here
 from bot.measurement.running.arrays import compare
 from bot.measurement.running.comparing import Equality, judged
-from bot.measurement.running.executing import Stopped, calling, execute, started
-from bot.measurement.running.feeding import Feed, called, feed, twice
+from bot.measurement.running.executing import Stopped, calling, execute, started, twice
+from bot.measurement.running.feeding import Feed, called, feed
 from bot.measurement.running.pricing import FEWEST_PAIRS, microseconds, priced
 from bot.measurement.running.retiring import retired
 from bot.measurement.running.runtime import Runtime, refusal
