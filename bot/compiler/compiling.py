@@ -25,6 +25,7 @@ from bot.system.output import whole_lines
 from bot.system.processes import Cancel, Meter, Outcome, run
 
 _ARTIFACT = "out.vmfb"
+_VM_MODULE = ("--compile-mode=vm",)
 _STARTED = "started"
 _CPU = frozenset({"--iree-hal-target-backends=llvm-cpu", "--iree-hal-local-target-device-backends=llvm-cpu"})
 _PLACES = "--mlir-print-debuginfo"
@@ -222,6 +223,14 @@ def artifact_of(kit: Kit, argv: Sequence[str], source: Source, out: Path) -> Fai
             return failure(outcome, kit.timeout_seconds)
         out.write_bytes((directory / _ARTIFACT).read_bytes())
         return None
+
+
+def module_of(kit: Kit, beside: Path, text: str) -> Path | str:
+    """A module of the VM's own operations, compiled to a file beside another one; or why there is none."""
+    source, out = beside.with_suffix(".vm.mlir"), beside.with_suffix(".vm.vmfb")
+    source.write_text(text, encoding="utf-8")
+    failed = artifact_of(kit, _VM_MODULE, Source(beside.stem, source), out)
+    return failed.first_line if failed else out
 
 
 def _collect(kit: Kit, argv: Sequence[str], directory: Path, outcome: Outcome, front: Front | None) -> Compiled:

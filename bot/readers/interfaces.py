@@ -40,7 +40,7 @@ class Tensor(NamedTuple):
     @property
     def size_bytes(self) -> int | None:
         """As it lies in a file; None where a dimension is not fixed, or for an element that is no plain number."""
-        bits = self._bits
+        bits = self.bits
         if bits is None or self.is_dynamic:
             return None
         count = math.prod(size or 0 for size in self.sizes)
@@ -52,7 +52,8 @@ class Tensor(NamedTuple):
         return _FLOAT.fullmatch(self.element) is not None
 
     @property
-    def _bits(self) -> int | None:
+    def bits(self) -> int | None:
+        """Of an element; None for one that is no plain number."""
         if self.element == "index":
             return 64
         match = _INTEGER.fullmatch(self.element) or _FLOAT.fullmatch(self.element)
@@ -68,19 +69,31 @@ def parsed(text: str) -> Tensor | None:
 
 
 class Function(Record, frozen=True):
-    """A function that can be called from outside; types as the compiler writes them."""
+    """A function that can be called from outside; types as the compiler writes them.
+
+    Attributes:
+        extents: of each argument how many values from 0 on may be given, as they are places in a tensor; None where all
+            that it has may be.
+    """
 
     name: Name
     arguments: tuple[Name, ...]
     results: tuple[Name, ...]
+    extents: tuple[Count | None, ...]
 
 
 class Parameter(Record, frozen=True):
-    """A tensor that is no part of the artifact, but of a file given with it; `scope` may be empty."""
+    """A tensor that is no part of the artifact, but of a file given with it.
+
+    Attributes:
+        scope: may be empty.
+        extent: as in a function's `extents`.
+    """
 
     scope: str
     key: str
     type: Name
+    extent: Count | None
 
 
 class CompiledFor(Record, frozen=True):
@@ -102,11 +115,18 @@ class _Probed(Record, frozen=True):
 
 
 class Interface(Record, frozen=True):
-    """All that somebody who wants to run a program has to know of it, in the program's order."""
+    """All that somebody who wants to run a program has to know of it, in the program's order.
 
+    Attributes:
+        module: what other modules call it.
+        remembers: True where a call changes what the next one sees.
+    """
+
+    module: Name
     functions: tuple[Function, ...]
     parameters: tuple[Parameter, ...]
     targets: tuple[CompiledFor, ...]
+    remembers: bool
 
 
 def interface(answer: str) -> Interface:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from replacing import replace
 
 from bot.compiler.folding import Classes, FoldedGroup, Group, Groups, LeftGroup
 from bot.core.folds.fold_values import FOLD_KINDS, Price
@@ -198,12 +199,48 @@ def test_what_saves_no_code_is_left_and_what_makes_the_artifact_no_smaller_too()
     }
 
 
+@pytest.mark.parametrize(("code", "left_bytes"), [(4_000, 7_960), (40, 40)])
+def test_what_makes_the_artifact_larger_does_not_hide_behind_what_makes_it_smaller(code: int, left_bytes: int) -> None:
+    made = world({"a": code, "b": code, "c": 3_000, "d": 3_000}, {AB: left_bytes}, constants=[AB, CD])
+    kept = search(made.found, made.attempt)
+    assert kept.attempt.groups == (CD,) and told(kept) == {AB: ("constants", "the artifact gets no smaller with it")}
+
+
+def test_where_little_code_costs_more_at_its_sites_than_folding_saves_only_what_gains_alone_is_kept() -> None:
+    made = world({"a": 50, "b": 50, "c": 60, "d": 60}, {AB: 40, CD: 30}, constants=[AB, CD])
+    kept = search(made.found, made.attempt)
+    assert kept.attempt.groups == (CD,) and told(kept) == {AB: ("constants", "the artifact gets no smaller with it")}
+    made = world({"a": 50, "b": 50}, {AB: 40}, constants=[AB])
+    kept = search(made.found, made.attempt)
+    assert kept.attempt.groups == () and told(kept) == {AB: ("constants", "the artifact gets no smaller with it")}
+
+
 def test_of_two_ways_the_one_with_the_smaller_artifact_is_kept() -> None:
     whole = ("a", "b", "c", "d")
     for size, groups in ((6_000, (whole,)), (12_000, (AB, CD))):
         made = world(FOUR, {AB: 4_500, CD: 3_500, whole: size}, constants=[AB, CD], static_shapes=[whole])
         kept = search(made.found, made.attempt)
         assert kept.attempt.groups == groups and kept.left == ()
+
+
+def test_of_two_ways_it_is_the_artifact_that_counts_and_not_the_code() -> None:
+    whole, inner = ("a", "b", "c", "d"), ("b", "c")
+    made = world(dict.fromkeys(whole, 100), {inner: 100, whole: 260, AB: 200, CD: 200},
+                 constants=[inner], static_shapes=[whole])  # fmt: skip
+    kept = search(made.found, made.attempt)
+    assert kept.attempt.groups == (inner,) and kept.attempt.artifact_bytes == made.plain_bytes - 20
+
+
+def test_of_a_group_that_gains_nothing_the_half_of_one_size_that_does_is_kept_and_the_other_left_as_it_is() -> None:
+    whole, small, large = ("a", "b", "c", "d"), ("a", "c"), ("b", "d")
+    made = world(dict.fromkeys(whole, 1_000), {whole: 4_000, small: 1_000, large: 1_950}, constants=[whole])
+    made.found = replace(made.found, elements={"a": 1, "c": 1, "b": 100, "d": 100})
+    kept = search(made.found, made.attempt)
+    assert kept.attempt.groups == (small,) and kept.attempt.artifact_bytes == made.plain_bytes - 1_000 + 2 * SITE_BYTES
+    made.found = replace(made.found, elements={"a": 100, "c": 100, "b": 1, "d": 1})
+    assert search(made.found, made.attempt).attempt.groups == (small,)
+    made.folded = {whole: 4_000, small: 1_000, large: 1_000}
+    assert search(made.found, made.attempt).attempt.groups == (small, large)
 
 
 def test_where_the_code_is_not_told_the_artifact_decides() -> None:

@@ -136,6 +136,22 @@ def test_a_variant_whose_cells_fail_shows_why_and_the_others_go_on(here: Path, a
     assert "more: 2 cells failed: " in " ".join(out.split())
 
 
+def test_where_the_first_variant_is_not_measured_the_next_one_is_what_the_others_are_held_against(
+    here: Path, asked: Asked
+) -> None:
+    text = EXPERIMENTS.replace(
+        "      plain: {}\n      more:", "      v0: {flags: [--odd]}\n      plain: {}\n      more:"
+    )
+    (here / "e.yml").write_text(text, encoding="utf-8")
+    compiler(here, [{"do": "grow", "kind": "direct front resume", "argv": "--more"}])
+    code, out, _ = asked("flags", "--target", "vmvx")
+    assert code == 0
+    shown = " ".join(out.split())
+    assert "On vmvx, 2 models, against plain: more artifact +" in shown
+    assert "against v0" not in shown and "no change with" not in shown
+    assert "odd, v0: 4 cells unsupported" in shown
+
+
 def test_rows_of_an_axis_have_the_files_of_each_variant(here: Path, asked: Asked) -> None:
     compiler(here)
     assert asked("depth", "--target", "vmvx")[0] == 0

@@ -89,6 +89,43 @@ def test_a_mean_over_fewer_models_says_over_how_many() -> None:
     assert "2 models, against `a`: `b` CPU time × 2.00 (1 model)." in text
 
 
+def test_a_mean_of_ratios_is_geometric_as_half_and_double_are_no_change() -> None:
+    cells = []
+    for model, ratio in (("m1", 0.5), ("m2", 8.0)):
+        cells.append(make.cell(model, "vmvx", "a", instructions=1000))
+        price = Price(100, round(100 * ratio), 12, ratio, ratio, ratio)
+        cells.append(make.cell(model, "vmvx", "b", price=price, instructions=round(1000 * ratio)))
+    for text in (render_lab(make.lab(*cells, run=True)), printed(make.lab(*cells, run=True), 200)):
+        assert "CPU time × 2.00" in text and "4.25" not in text
+        assert len(re.findall(r"× 2\.00", text)) == 3, "the answer, and both columns of the table"
+
+
+@pytest.mark.parametrize("bent", [2, 3])
+def test_a_line_that_misses_one_of_its_points_is_not_exact(bent: int) -> None:
+    cells = [
+        make.cell("net", "vmvx", f"v{at}", {"artifact_bytes": 1000 + 100 * at + 8 * (at == bent)}) for at in range(1, 5)
+    ]
+    told = tuple(replace(each, at=at) for at, each in enumerate(make.variants("v1", "v2", "v3", "v4"), start=1))
+    text = render_lab(make.lab(*cells, axis="layer", columns=("artifact_bytes",), variants=told))
+    assert "B artifact (off by up to" in text and "exact" not in text
+
+
+def test_the_first_variant_that_has_an_artifact_is_what_all_is_told_against() -> None:
+    cells = [make.failed("m", "vmvx", "v0"), make.cell("m", "vmvx", "v1"), make.cell("m", "cuda", "v0"),
+             make.cell("m", "vmvx", "v2", {"artifact_bytes": 9000}, equal=False, price=Price(9, 18, 12, 2.0, 2.0, 2.0)),
+             make.cell("m", "cuda", "v2", {"artifact_bytes": 500})]  # fmt: skip
+    lab = make.lab(*cells, names=("v0", "v1", "v2"), run=True)
+    for text in (render_lab(lab), words(printed(lab, 300))):
+        text = text.replace("`", "").replace("\\", "")
+        assert "On vmvx, 1 model, against v1: v2 artifact +800.0 %, CPU time × 2.00." in text
+        assert "On cuda, 1 model, against v0: v2 artifact −50.0 %." in text
+        assert "On vmvx, against v1, m" in text and "Outputs differ from those of v1: m on vmvx" in text.replace(
+            "*", ""
+        )
+    shown = next(each for each in pictures(lab, sums(lab), []) if "CPU time" in each.title)
+    assert shown.series == {"CPU time against v1": (None, 1.0, 2.0)}
+
+
 def test_outputs_that_were_not_compared_say_why() -> None:
     note = "nothing to compare: all values are one constant"
     cells = [
@@ -117,7 +154,7 @@ def test_chance_and_other_outputs_are_told() -> None:
     ]
     text = render_lab(make.lab(*cells, run=True))
     assert "may be chance: `m` on `vmvx` with `a`" in text
-    assert "**⚠️ Outputs differ** from those of the first variant: `m` on `vmvx` with `b`" in text
+    assert "**⚠️ Outputs differ** from those of `a`: `m` on `vmvx` with `b`" in text
     assert "Outputs equal in 0 of 1 cell that was run" in text
 
 

@@ -145,7 +145,7 @@ def test_a_file_that_is_none_is_an_error(worker: Child, tmp_path: Path) -> None:
 
 def test_an_answer_of_another_form_is_refused() -> None:
     with pytest.raises(MalformedBinary, match="the answer has no parameters"):
-        interface('{"functions": [], "targets": []}')
+        interface('{"module": "module", "functions": [], "targets": []}')
     with pytest.raises(MalformedBinary):
         interface('{"functions": [{"name": 1}], "targets": [], "parameters": []}')
 

@@ -147,8 +147,8 @@ def test_outputs_that_differ_are_told_and_added_to_nothing() -> None:
 def test_outputs_and_price_that_are_not_known_say_why() -> None:
     idle = replace(cell(), equal=None, equal_note="not a target of this machine", price=None, price_note="")
     text = of(idle, machine="", max_slowdown=None)
-    assert "None of them was run: nothing is known of outputs and price." in text
-    assert "<sub>not run¹</sub> | <sub>n/a¹</sub>" in text
+    assert "Nothing is known of outputs and price: no outputs were compared that say anything." in text
+    assert "<sub>not known¹</sub> | <sub>n/a¹</sub>" in text
     assert "- <sub>¹ not a target of this machine</sub>" in text
     assert "Run on" not in text
     ran = replace(idle, equal=True, equal_note="bit by bit", price_note="too short to be timed")

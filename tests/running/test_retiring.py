@@ -34,7 +34,7 @@ def forgotten() -> Iterator[None]:
 
 @pytest.fixture
 def feed(tmp_path: Path) -> Feed:
-    return Feed(tmp_path, (("--function=main",),), True, ("f32",), None)
+    return Feed(tmp_path, (("--function=main",),), ("f32 of about 0.25",), True, ("f32",), None)
 
 
 def perf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:

@@ -112,8 +112,11 @@ func.func @main(%x: tensor<8xi8>) -> tensor<i32> {{
 }}
 """
 """All that the first dispatch computes is lost in the second."""
-WRITES = "--output=@*) echo 12345 > ${each#*@}"
-"""What a runtime does for an output, in a fake one."""
+ONE = "1 random input of i8 over its range"
+BYTES = ONE.replace("1 random input", "3 random inputs")
+FLOATS_DRAWN = "3 random inputs: 1 of f32 of about 0.25; 2 of f32 of about 0.001 to 64"
+WRITES = "--input=*) given=$each;;\n--output=@*) echo $given > ${each#*@}"
+"""What a runtime does for an output, in a fake one: it gives what it was given."""
 
 
 def fake_runtime(home: Path, program: str, *cases: str, after: str = "") -> Runtime:
@@ -162,7 +165,7 @@ def test_a_program_without_inputs_and_with_any_name_of_a_parameter_from_any_dire
     artifact, told = programs.artifact("named", source), programs.interface("named", source)
     monkeypatch.chdir(tmp_path)
     running = Runner(runtime, told, Path("a=b ü"), Cancel())
-    assert running.outputs_equal(artifact, artifact) == (True, "bit-equal on 1 random set of parameters")
+    assert running.outputs_equal(artifact, artifact) == (True, "bit-equal on 1 random set of parameters of f32 weights")
     assert not isinstance(running.price(artifact, artifact, 6), str)
 
 
@@ -175,9 +178,9 @@ def test_a_program_and_one_of_another_constant(
     other = programs.artifact("one", INTEGERS.format(offset=1), target)
     running = runner(programs.interface("zero", source, target))
     assert running.reason is None
-    assert running.outputs_equal(one, one) == (True, "bit-equal on 3 random inputs")
+    assert running.outputs_equal(one, one) == (True, f"bit-equal on {BYTES}")
     equal, note = running.outputs_equal(one, other)
-    assert equal is False and note == "output 0 differs in 4 of 4 values, on 3 random inputs"
+    assert equal is False and note == f"output 0 differs in 4 of 4 values, on {BYTES}"
 
 
 def test_floats_may_differ_in_their_last_bits_only(
@@ -191,7 +194,7 @@ def test_floats_may_differ_in_their_last_bits_only(
     equal, note = running.outputs_equal(before, made("multiplied", "arith.mulf", "0.33333334"))
     assert equal is True and note.startswith("largest difference ")
     assert note.endswith("of the largest magnitude where 0.0001 is allowed, "
-                         "on 3 random inputs with dynamic dimensions of 16")  # fmt: skip
+                         f"on {FLOATS_DRAWN}, with dynamic dimensions of 16")  # fmt: skip
     equal, note = running.outputs_equal(before, made("wrong", "arith.mulf", "0.334"))
     assert equal is False and "by up to 0.002 of its largest magnitude where 0.0001 is allowed" in note
 
@@ -201,7 +204,7 @@ def test_equal_constants_prove_nothing_and_different_ones_do(
 ) -> None:
     one, other = (programs.artifact(f"constant{value}", CONSTANT.format(value=value)) for value in (2.0, 3.0))
     running = runner(programs.interface("constant", CONSTANT.format(value=2.0)))
-    said = "nothing to compare: all values are one constant, on 3 random inputs"
+    said = f"nothing to compare: all values are one constant, on {FLOATS_DRAWN}"
     assert running.outputs_equal(one, one) == (None, said)
     assert running.outputs_equal(one, other).equal is False
     nan = programs.artifact("nan", CONSTANT.format(value="0x7FC00000"))
@@ -214,14 +217,59 @@ def test_what_a_program_hides_is_seen_on_the_way(
     one, other = (MASKED.format(offset=offset) for offset in (0, 1))
     running = runner(programs.interface("masked", one))
     pair = programs.artifact("masked", one), programs.artifact("masked1", other)
-    assert running.outputs_equal(*pair) == (None, "nothing to compare: all values are one constant, on 3 random inputs")
+    assert running.outputs_equal(*pair) == (None, f"nothing to compare: all values are one constant, on {BYTES}")
     (told, probed), (_, changed) = programs.probed("masked", one), programs.probed("masked1", other)
     assert told.functions[0].results[0] == "tensor<i32>" and "tensor<4xi32>" in told.functions[0].results[1:]
     running = runner(told)
     equal, note = running.outputs_equal(probed, probed)
     assert equal is True and note.endswith(" outputs proved nothing: all values are one constant")
     equal, note = running.outputs_equal(probed, changed)
-    assert equal is False and note == "output 1 differs in 4 of 4 values, on 3 random inputs"
+    assert equal is False and note == f"output 1 differs in 4 of 4 values, on {BYTES}"
+
+
+PLACES = """
+util.global private @rows = dense<7> : tensor<16xi32>
+func.func @main(%x: tensor<64x{kind}>, %rows: tensor<16xi32>, %y: tensor<{size}xi32>) -> tensor<64xi32> {{
+  %e = tensor.empty() : tensor<64xi32>
+  %same = util.optimization_barrier %x : tensor<64x{kind}>
+  %0 = linalg.generic {{
+      indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}}
+      ins(%same : tensor<64x{kind}>) outs(%e : tensor<64xi32>) {{
+    ^bb0(%in: {kind}, %out: i32):
+      %c5 = arith.constant 5 : {kind}
+      %c128 = arith.constant 128 : index
+      %c9 = arith.constant 9 : i32
+      {body}
+      linalg.yield %r : i32
+  }} -> tensor<64xi32>
+  return %0 : tensor<64xi32>
+}}
+"""
+AT = "%at = arith.index_cast %in : {kind} to index\n      "
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "extent"),
+    [
+        ("i32", AT + "%r = tensor.extract %rows[%at] : tensor<16xi32>", 16),
+        ("i64", AT + "%r = tensor.extract %rows[%at] : tensor<16xi32>", 16),
+        ("i8", AT + "%r = tensor.extract %rows[%at] : tensor<16xi32>", 16),
+        ("i32", AT + "%r = tensor.extract %y[%at] : tensor<?xi32>", 2),
+        ("i32", "%up = arith.addi %in, %c5 : i32\n" + AT.replace("%in", "%up")
+         + "%r = tensor.extract %rows[%at] : tensor<16xi32>", 2),
+        ("i32", AT + "%up = arith.addi %at, %c128 : index\n%r = tensor.extract %rows[%up] : tensor<16xi32>", 2),
+        ("i8", AT + "%up = arith.addi %at, %c128 : index\n%r = tensor.extract %y[%up] : tensor<?xi32>", None),
+        ("i32", "%is = arith.cmpi slt, %in, %c5 : i32\n%r = arith.select %is, %c9, %in : i32", None),
+        ("i32", "%r = arith.shli %c9, %in : i32", 32),
+        ("i32", "%r = arith.muli %c9, %in : i32", None),
+    ],
+)  # fmt: skip
+def test_what_is_a_place_in_a_tensor_has_to_be_within_it(
+    programs: SmallPrograms, kind: str, body: str, extent: int | None
+) -> None:
+    source = PLACES.format(kind=kind, body=body.format(kind=kind), size="?")
+    (main,) = programs.interface("places", source).functions
+    assert main.extents == (extent, None, None)
 
 
 def test_one_that_never_ends_is_not_equal(
@@ -231,7 +279,7 @@ def test_one_that_never_ends_is_not_equal(
     running = Runner(runtime, interface, tmp_path, Cancel(), timeout_seconds=5)
     loop = programs.artifact("loop", LOOP)
     equal, note = running.outputs_equal(before, loop)
-    assert equal is False and note == "the artifact after folding did not end within 5 s, on 1 random input"
+    assert equal is False and note == f"the artifact after folding did not end within 5 s, on {ONE}"
     equal, note = running.outputs_equal(loop, before)
     assert equal is None and note.startswith("the artifact before folding did not end within 5 s")
     assert running.price(before, loop, 6) == "the artifact after folding did not end within 5 s"
@@ -277,7 +325,7 @@ def test_one_that_crashes_where_the_other_runs_is_not_equal(integers: tuple[Inte
     running = Runner(runtime, integers[0], tmp_path / "data", Cancel())
     good, bad = tmp_path / "good", tmp_path / "bad"
     assert running.outputs_equal(good, good).equal is True
-    said = "folding was ended by SIGSEGV, on 1 random input"
+    said = f"folding was ended by SIGSEGV, on {ONE}"
     assert running.outputs_equal(good, bad) == (False, f"the artifact after {said}")
     assert running.outputs_equal(bad, good) == (None, f"the artifact before {said}")
 
@@ -287,7 +335,7 @@ def test_one_that_is_merely_slower_than_a_slow_one_may_be_equal(
 ) -> None:
     runtime = fake_runtime(tmp_path, "iree-run-module", WRITES, "*good*) sleep 1", "*bad*) sleep 60")
     running = Runner(runtime, integers[0], tmp_path / "data", Cancel(), timeout_seconds=5)
-    said = "the artifact after folding did not end within 5 s, on 1 random input"
+    said = f"the artifact after folding did not end within 5 s, on {ONE}"
     assert running.outputs_equal(tmp_path / "good", tmp_path / "bad") == (None, said)
 
 
@@ -332,7 +380,7 @@ def test_sizes_that_the_program_refuses_are_followed_by_others(
         '  cf.assert %fits, "another size was wanted"\n  %e =')  # fmt: skip
     picky = programs.artifact("picky", source)
     running = runner(programs.interface("picky", source))
-    said = f"bit-equal on 3 random inputs with dynamic dimensions of {DYNAMIC_SIZES[2]}"
+    said = f"bit-equal on {FLOATS_DRAWN}, with dynamic dimensions of {DYNAMIC_SIZES[2]}"
     assert running.outputs_equal(picky, picky) == (True, said)
 
 
@@ -384,11 +432,11 @@ def test_programs_that_nobody_knows_how_to_call_are_not_run(
     runner: Callable[[Interface], Runner], integers: tuple[Interface, Path]
 ) -> None:
     interface = integers[0]
-    two = (*interface.functions, Function("step", (), ()))
+    two = (*interface.functions, Function("step", (), (), ()))
     assert runner(replace(interface, functions=two)).reason == (
         "which of 2 public functions to run is not known: main, step"
     )
-    fenced = (Function("main", ("!hal.fence",), ()),)
+    fenced = (Function("main", ("!hal.fence",), (), (None,)),)
     assert runner(replace(interface, functions=fenced)).reason == (
         "argument 0 of main is a !hal.fence, of which no random one is made"
     )

@@ -16,7 +16,7 @@ from bot.core.folds.fold_values import FoldAudit, FoldCell, FoldModel
 PART = "fold"
 UNKNOWN = "n/a"
 SHOWN_IN_README = "llvm-cpu-x86_64"
-EQUAL = {True: "equal", False: "differ", None: "not run"}
+EQUAL = {True: "equal", False: "differ", None: "not known"}
 _STEPS = ("regions", "today", "not_inlined", "shapes_erased", "constants_erased", "both_erased", "folded")
 
 
@@ -132,7 +132,7 @@ def targets(audit: FoldAudit) -> Iterator[list[str]]:
             count(numbers["executables", "after"]),
             f"{before:,} → {after:,}",
             f"{100 * (after - before) / before:+.1f} %",
-            f"{equal} of {len(cells)}" if any(cell.equal is not None for cell in cells) else "not run",
+            f"{equal} of {len(cells)}" if any(cell.equal is not None for cell in cells) else "not known",
         ]
 
 

@@ -77,7 +77,7 @@ def short_answer(lab: Lab) -> str:
 
 
 def _against(lab: Lab, shown: Sums) -> str:
-    others = [variant.name for variant in shown.variants[1:]]
+    others = [variant.name for variant in shown.variants if variant.name != shown.reference]
     told = {name: differences(lab, shown, name) for name in others}
     moved = sorted((name for name in others if told[name]), key=lambda name: -_size(lab, shown, name))
     words = [f"`{name}` {', '.join(_few(told[name]))}" for name in moved[:MOST_VARIANTS]]
@@ -88,7 +88,7 @@ def _against(lab: Lab, shown: Sums) -> str:
         f"nothing changes with {still} more" if words else "nothing changes"
     ] * bool(still)
     more += [f"{unknown} not measured"] * bool(unknown)
-    return f"{plural(len(shown.models), 'model')}, against `{shown.variants[0].name}`: {'; '.join([*words, *more])}"
+    return f"{plural(len(shown.models), 'model')}, against `{shown.reference}`: {'; '.join([*words, *more])}"
 
 
 def _few(told: Sequence[str]) -> list[str]:

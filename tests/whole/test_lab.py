@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from browser import chromium, opened, violations
+from fold_programs import layers
 from places import ROOT
 
 from bot.cli.main import main
@@ -18,6 +19,7 @@ from bot.core.codec.lab_json import lab_of
 from bot.core.lab.lab_sums import fits
 from bot.core.lab.lab_values import Lab, LabCell
 from bot.inputs.experiments import load_experiments
+from bot.measurement.running import retiring
 from bot.measurement.running.runtime import installed
 from bot.system.defaults import default_cache
 from bot.system.processes import Cancel
@@ -145,3 +147,59 @@ def test_a_variant_that_computes_otherwise_is_run_beside_the_first_and_timed(hom
         assert shown.evaluate("drawn[0].chart.data.datasets[0].data") == [
             each.metrics["artifact_bytes"] for each in (cell(lab, "tiny", name) for name in ("narrow", "wide", "same"))
         ]
+
+
+HELD = """\
+schema: code-size-experiments/1
+experiments:
+  held:
+    question: Against what?
+    run: true
+    columns: [artifact_bytes]
+    targets: [llvm-cpu-x86_64]
+    variants:
+      unknown: {flags: [--no-such-option]}
+      plain: {flags: [--enable-gvn-sink]}
+      same: {folded: true, flags: [--enable-gvn-sink]}
+      narrow: {folded: true, flags: [--enable-gvn-sink], targets: {'*': [--iree-llvmcpu-target-cpu=x86-64-v2]}}
+      slow: {targets: {'*': [--iree-llvmcpu-target-cpu=x86-64-v2]}}
+"""
+PERF = """#!/bin/sh
+# Counts the less the more often it runs something.
+while [ "$1" != -o ]; do shift; done
+out=$2
+times=0
+for word; do case "$word" in --benchmark_min_time=*x) times="${word#*=}"; times="${times%x}";; esac; done
+echo "$((9000 - 700 * times)),,instructions:u,100,100.00,," >> "$out"
+"""
+
+
+def test_what_is_held_against_the_reference_is_its_own_program_and_what_is_not_says_why(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if installed() is None:
+        pytest.skip("the extra run is not installed")
+    (home / "models/layers.mlir").write_text(layers([(3, 4), (5, 5), (7, 6), (11, 7)]), encoding="utf-8")
+    (home / "held.yml").write_text(HELD, encoding="utf-8")
+    (home / "perf").write_text(PERF, encoding="utf-8")
+    (home / "perf").chmod(0o755)
+    monkeypatch.setattr(retiring, "PERF", str(home / "perf"))
+    retiring._refusal.cache_clear()
+    lab = asked(
+        home, "held", "--experiments", str(home / "held.yml"), "--model", "layers", "--flags=--enable-gvn-hoist"
+    )
+    retiring._refusal.cache_clear()
+    told = {each.variant: each for each in lab.cells}
+    assert told["unknown"].status == "unsupported" and told["plain"].price is None
+    assert told["slow"].price and told["same"].price and told["same"].equal is True
+    other = "the program that was folded is not plain's"
+    assert (told["narrow"].equal, told["narrow"].equal_note) == (told["narrow"].price, told["narrow"].price_note)
+    assert told["narrow"].price_note == other and told["narrow"].price is None
+    for name in ("plain", "same", "narrow"):
+        assert "--enable-gvn-hoist --enable-gvn-sink" in told[name].command
+    few = "on this machine: instructions are not counted: 5 runs took no more than 1"
+    assert [told[name].instructions_note for name in ("plain", "slow")] == [few, few]
+    assert all(each.instructions is None for each in lab.cells)
+    page = (home / "out-held/lab.md").read_text(encoding="utf-8")
+    assert "On `llvm-cpu-x86_64`, 1 model, against `plain`: " in page and "against `unknown`" not in page
+    assert f"{other} (1 cell)" in page and "| `plain` |" in page and few in page

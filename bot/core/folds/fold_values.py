@@ -97,8 +97,8 @@ class FoldCell(Record, frozen=True, omit_defaults=True):
         executable_bytes: the device code in them.
         resumed_bytes: the artifact of the program that was written at the end of the flow phase and resumed, nothing
             folded: where it is not that of the printed command, the difference is none of folding.
-        equal: whether both artifacts gave the same outputs on this machine; None where they were not run.
-        equal_note: on what inputs and within what tolerance, or why they were not run.
+        equal: whether both artifacts gave the same outputs on this machine; None where that is not known.
+        equal_note: on what inputs and within what tolerance, or why it is not known.
         price: None where nothing was timed; `price_note` says why.
         command: makes the folded artifact of `module`; empty without one.
         module: the folded program, relative to the directory of `fold.json`; empty without one.

@@ -52,7 +52,7 @@ class Experiment:
 
     Attributes:
         columns: of COLUMN_BY_ID, or FOLDED_AWAY, in the order in which they are shown.
-        variants: the first one that a target has is what the others are compared with.
+        variants: the first one that has an artifact on a target is what the others are compared with there.
         models, targets: globs of those of the configuration; empty: all.
         own_targets: in place of the configuration's; empty where these are meant.
         run: True where artifacts are run and timed.

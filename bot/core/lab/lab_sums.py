@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from bot.core.lab.experiment import COLUMN_BY_ID, FOLDED_AWAY
-from bot.core.lab.lab_values import Lab, LabCell, LabVariant
+from bot.core.lab.lab_values import Lab, LabCell, LabVariant, references
 
 _LARGEST = ("_max", "_max_bytes", "_alloca_bytes", "_rss_kib")
 """How ids of metrics end of which several models have a largest one, and no sum."""
@@ -38,13 +38,15 @@ class Sums:
     """One target's cells, side by side.
 
     Attributes:
-        variants: those that have cells there, in the experiment's order; the first is the reference.
+        variants: those that have cells there, in the experiment's order.
+        reference: that which the others are compared with; empty where nothing is measured.
         models: those that every variant measured which measured any: sums are over these.
         more: how many models have cells there beside these.
     """
 
     target: str
     variants: tuple[LabVariant, ...]
+    reference: str
     models: tuple[str, ...]
     more: int
     cells: dict[tuple[str, str], LabCell] = field(repr=False)
@@ -66,7 +68,7 @@ class Sums:
 
     def change(self, variant: str, column: str) -> float | None:
         """The relative change against the reference; None where there is none."""
-        before, after = self.value(self.variants[0].name, column), self.value(variant, column)
+        before, after = self.value(self.reference, column), self.value(variant, column)
         return None if after is None or not before else (after - before) / before
 
     def time(self, variant: str) -> Mean | None:
@@ -76,7 +78,7 @@ class Sums:
 
     def time_ratio(self, cell: LabCell) -> float | None:
         """CPU time against the reference's: 1 for the very same artifact; None where it is not known."""
-        first = self.cells.get((cell.model, self.variants[0].name))
+        first = self.cells.get((cell.model, self.reference))
         if cell.price is not None:
             return cell.price.ratio
         same = first is not None and first is not cell and cell.artifact_digest == first.artifact_digest is not None
@@ -84,11 +86,10 @@ class Sums:
 
     def instructions(self, variant: str) -> Mean | None:
         """Ratios of instructions; None where none were counted."""
-        reference = self.variants[0].name
         pairs = (
-            (self.cells[model, reference].instructions, cell.instructions)
+            (self.cells[model, self.reference].instructions, cell.instructions)
             for (model, name), cell in self.cells.items()
-            if name == variant and (model, reference) in self.cells
+            if name == variant and (model, self.reference) in self.cells
         )
         return _mean([after / before for before, after in pairs if before and after])
 
@@ -100,17 +101,18 @@ def _mean(ratios: Sequence[float]) -> Mean | None:
 
 def sums(lab: Lab) -> list[Sums]:
     """Each target's, sorted by name."""
-    return [_of(lab, target) for target in sorted({cell.target for cell in lab.cells})]
+    found = references(lab.variants, lab.cells)
+    return [_of(lab, target, found.get(target, "")) for target in sorted({cell.target for cell in lab.cells})]
 
 
-def _of(lab: Lab, target: str) -> Sums:
+def _of(lab: Lab, target: str, reference: str) -> Sums:
     cells = {(cell.model, cell.variant): cell for cell in lab.cells if cell.target == target}
     named = {variant for _, variant in cells}
     variants = tuple(variant for variant in lab.variants if variant.name in named)
     counted = {variant for (_, variant), cell in cells.items() if cell.measured}
     models = sorted({model for model, _ in cells})
     shared = [model for model in models if counted and all(_measured(cells, model, name) for name in counted)]
-    return Sums(target, variants, tuple(shared), len(models) - len(shared), cells)
+    return Sums(target, variants, reference, tuple(shared), len(models) - len(shared), cells)
 
 
 def _measured(cells: dict[tuple[str, str], LabCell], model: str, variant: str) -> bool:

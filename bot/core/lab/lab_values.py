@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -13,7 +13,7 @@ from bot.core.values.snapshot import MEASURED, CompilerInfo, Metrics, Status
 
 LAB_SCHEMA = "code-size-lab/1"
 SAME = "the same artifact"
-"""Why a cell is not run: its artifact is the first variant's, byte by byte."""
+"""Why a cell is not run: its artifact is the reference's, byte by byte."""
 
 
 class LabVariant(Record, frozen=True, omit_defaults=True):
@@ -49,9 +49,9 @@ class LabCell(Record, frozen=True, omit_defaults=True):
         failure: why it was not measured, or that the compiler's stack limit was lifted for it; one line.
         command: gives its very artifact; of a folded variant, of `module`.
         varies: True where the same command gave more than one artifact: a change may be chance.
-        equal: whether its artifact gave the outputs of the first variant's; None where they were not compared.
+        equal: whether its artifact gave the outputs of the reference's; None where they were not compared.
         equal_note: on what inputs, or why they were not.
-        price: CPU time of the first variant's artifact (before) and of its own (after); None with `price_note`.
+        price: CPU time of the reference's artifact (before) and of its own (after); None with `price_note`.
         instructions: user-mode instructions of one run; None with `instructions_note`.
         module: the folded program, or the constrained model, relative to the directory of `lab.json`; else empty.
     """
@@ -83,6 +83,19 @@ class LabCell(Record, frozen=True, omit_defaults=True):
     def measured(self) -> bool:
         """True where there is an artifact."""
         return self.status in MEASURED
+
+
+def references(variants: Sequence[LabVariant], cells: Iterable[LabCell]) -> dict[str, str]:
+    """Target → the variant that the others are compared with there: the first that has an artifact there.
+
+    A folded one only where no other has: it was made of its own unfolded program, and is compared with that.
+    """
+    places = {variant.name: (variant.folded, at) for at, variant in enumerate(variants)}
+    measured: dict[str, set[str]] = {}
+    for cell in cells:
+        if cell.measured:
+            measured.setdefault(cell.target, set()).add(cell.variant)
+    return {target: min(names, key=places.__getitem__) for target, names in measured.items()}
 
 
 class Lab(Record, frozen=True):

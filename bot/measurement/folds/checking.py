@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bot.compiler.compiling import Source, artifact_of
+from bot.compiler.compiling import Source, artifact_of, module_of
 from bot.compiler.folding import Group, Groups
 from bot.core.folds.fold_values import FOLD_KINDS, LeftFamily, Price
 from bot.errors import MalformedBinary
@@ -17,7 +17,7 @@ from bot.measurement.running.comparing import NOTHING, Equality
 from bot.measurement.running.pricing import within
 from bot.measurement.running.runner import Runner
 from bot.measurement.running.runtime import Runtime
-from bot.readers.interfaces import interface, probes
+from bot.readers.interfaces import Interface, interface, probes
 from bot.system.processes import Cancel
 
 RUN_SECONDS = 120
@@ -74,15 +74,22 @@ class Bench:
             artifacts.append(artifact)
         if told is None:
             return "nothing was probed"
-        found = Runner(self.runtime, told, self.data, self.cancel, timeout_seconds=RUN_SECONDS).outputs_equal(
-            *artifacts
-        )
+        found = runner_of(self.shop, self.runtime, told, self.data, self.cancel).outputs_equal(*artifacts)
         return found._replace(equal_note=f"results of all dispatches: {found.equal_note}")
 
     def price(self, attempt: Attempt) -> Price | str:
         """What an attempt costs in run time."""
         after = self.artifact(attempt)
         return after if isinstance(after, str) else self.runner.price(self.before, after)
+
+
+def runner_of(shop: Shop, runtime: Runtime, told: Interface, data: Path, cancel: Cancel) -> Runner:
+    """What runs programs of this interface."""
+
+    def compiled(artifact: Path, text: str) -> Path | str:
+        return module_of(shop.kit, artifact, text)
+
+    return Runner(runtime, told, data, cancel, timeout_seconds=RUN_SECONDS, compiled=compiled)
 
 
 def bench_of(shop: Shop, one: Audited, runtime: Runtime, data: Path, cancel: Cancel) -> Bench | str:
@@ -93,7 +100,7 @@ def bench_of(shop: Shop, one: Audited, runtime: Runtime, data: Path, cancel: Can
     if answer is None:
         return shop.folding.reason or "this compiler has no MLIR bindings"
     try:
-        runner = Runner(runtime, interface(answer), data, cancel, timeout_seconds=RUN_SECONDS)
+        runner = runner_of(shop, runtime, interface(answer), data, cancel)
     except MalformedBinary as error:
         return str(error)
     if runner.reason is not None:

@@ -62,17 +62,18 @@ def cell_told(variant: str, cell: Cell, module: str = "") -> LabCell:
     )
 
 
-def folded_told(variant: str, audit: FoldAudit, *, is_priced: bool) -> list[LabCell]:
+def folded_told(variant: str, audit: FoldAudit, others: Mapping[tuple[str, str], str]) -> list[LabCell]:
     """The cells of a folded variant.
 
     Args:
-        is_priced: whether what was folded is the program that the variants are compared with.
+        others: model and target of cells whose outputs and time were held against another program than the reference's,
+            which is none of the experiment's questions → what is said of that.
     """
     regions = {model.model: model.regions for model in audit.models}
-    return [_folded(variant, cell, regions, is_priced) for cell in audit.cells]
+    return [_folded(variant, cell, regions, others.get((cell.model, cell.target), "")) for cell in audit.cells]
 
 
-def _folded(variant: str, cell: FoldCell, regions: Mapping[str, int | None], is_priced: bool) -> LabCell:
+def _folded(variant: str, cell: FoldCell, regions: Mapping[str, int | None], why: str) -> LabCell:
     status = _STATUS.get(cell.state, "ok")
     after = {
         "executables": cell.executables.after,
@@ -92,9 +93,9 @@ def _folded(variant: str, cell: FoldCell, regions: Mapping[str, int | None], is_
         reasons={name: _OF_FOLDED for name, value in after.items() if value is None},
         failure="" if cell.state == "folded" else "nothing to fold",
         command=cell.command,
-        equal=cell.equal if is_priced else None,
-        equal_note=cell.equal_note,
-        price=cell.price if is_priced else None,
-        price_note=cell.price_note if is_priced else "what was folded is not the first variant's program",
+        equal=None if why else cell.equal,
+        equal_note=why or cell.equal_note,
+        price=None if why else cell.price,
+        price_note=why or cell.price_note,
         module=cell.module,
     )

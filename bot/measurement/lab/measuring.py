@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from msgspec import structs
+
 from bot.core.folds.fold_options import FoldOptions
 from bot.core.lab.experiment import Experiment
-from bot.core.lab.lab_values import LAB_SCHEMA, Lab, LabCell
+from bot.core.lab.lab_values import LAB_SCHEMA, Lab, LabCell, references
 from bot.core.values.planned import COMMON_FLAGS
 from bot.core.values.snapshot import Snapshot
 from bot.errors import NoVerdict
@@ -45,10 +47,10 @@ def experimented(experiment: Experiment, request: Request, config: Config, show:
             cells += _told(plan, found[plan.variant.name])
     for plan in ready:
         if plan.variant.folded:
-            cells += _folded(plan, plans[0], about, show, cancel)
+            cells += _folded(plan, _references(ready, cells), about, show, cancel)
     machine = ""
     if experiment.run:
-        cells, machine = timed(ready, cells, request, config, show, cancel)
+        cells, machine = timed(ready, cells, _references(ready, cells), request, config, show, cancel)
     return _lab(about, plans, cells, machine, _notes(plans, found))
 
 
@@ -93,16 +95,20 @@ def _measured(plans: Sequence[VariantPlan], about: Asked, show: Show, cancel: Ca
         for plan in plans:
             show.say(f"variant {plan.variant.name}")
             found |= measure_sides([plan.side], shop)
-        for place, plan in enumerate(plans):
-            if first := _first_beside(plan, plans[:place]):
+        against = _references(plans, [cell for plan in plans for cell in _told(plan, found[plan.variant.name])])
+        beside = [(against.get(cell.key.target, plan), plan) for plan in plans for cell in plan.cells]
+        pairs = {frozenset((first.variant.name, plan.variant.name)): (first, plan) for first, plan in beside}
+        for first, plan in pairs.values():
+            if first is not plan:
                 _doubt(first, plan, found, about.config, shop)
     return found
 
 
-def _first_beside(plan: VariantPlan, earlier: Sequence[VariantPlan]) -> VariantPlan | None:
-    """The first of these variants that has cells where this one has some."""
-    keys = {cell.key for cell in plan.cells}
-    return next((one for one in earlier if not keys.isdisjoint(cell.key for cell in one.cells)), None)
+def _references(plans: Sequence[VariantPlan], cells: Sequence[LabCell]) -> dict[str, VariantPlan]:
+    """Target → the plan of the variant that the others are compared with there."""
+    names = references([variant_told(plan) for plan in plans], cells)
+    by_name = {plan.variant.name: plan for plan in plans}
+    return {target: by_name[name] for target, name in sorted(names.items())}
 
 
 def _doubt(first: VariantPlan, other: VariantPlan, found: dict[str, Snapshot], rules: Config, shop: Workshop) -> None:
@@ -115,8 +121,14 @@ def _doubt(first: VariantPlan, other: VariantPlan, found: dict[str, Snapshot], r
     found.update({name: again[side] for side, name in names.items()})
 
 
-def _folded(plan: VariantPlan, first: VariantPlan, about: Asked, show: Show, cancel: Cancel) -> list[LabCell]:
-    """Fold the cells of a variant; they are folded on all of their targets together, and measured from the cache."""
+def _folded(
+    plan: VariantPlan, against: Mapping[str, VariantPlan], about: Asked, show: Show, cancel: Cancel
+) -> list[LabCell]:
+    """Fold the cells of a variant; they are folded on all of their targets together, and measured from the cache.
+
+    An audit holds what was folded against its own unfolded program: that says something here where that is the
+    reference's.
+    """
     paths = {cell.key.model: Path(cell.model.path) for cell in plan.cells}
     targets = {cell.key.target: cell.target for cell in plan.cells}
     config = replace(
@@ -124,14 +136,31 @@ def _folded(plan: VariantPlan, first: VariantPlan, about: Asked, show: Show, can
         models=tuple(paths.values()),
         targets=tuple(targets.values()),
         suites=(),
-        flags=(*about.config.flags, *plan.variant.flags),
+        flags=plan.flags,
     )
-    request = replace(
-        about.request, models=(), targets=(), specs={"head": plan.variant.compiler or about.request.specs["head"]}
-    )
+    spec = plan.variant.compiler or about.request.specs["head"]
+    request = replace(about.request, models=(), targets=(), flags=(), specs={"head": spec})
     audit = audited(request, config, FoldOptions(run=about.experiment.run), show, cancel)
-    same = first.toolchain.info == plan.toolchain.info and first.flags == plan.flags
-    return folded_told(plan.variant.name, audit, is_priced=same)
+    rows = {path.stem: row for row, path in paths.items()}
+    audit = structs.replace(
+        audit,
+        cells=tuple(structs.replace(cell, model=rows[cell.model]) for cell in audit.cells),
+        models=tuple(structs.replace(model, model=rows[model.model]) for model in audit.models),
+    )
+    return folded_told(plan.variant.name, audit, _other_programs(plan, against))
+
+
+def _other_programs(plan: VariantPlan, against: Mapping[str, VariantPlan]) -> dict[tuple[str, str], str]:
+    """Model and target of cells whose unfolded program is not the reference's → that, in words."""
+    others = {}
+    for cell in plan.cells:
+        first = against.get(cell.key.target)
+        theirs = next((one for one in first.cells if one.key == cell.key), None) if first else None
+        is_same = theirs is not None and (theirs.argv, theirs.model.digest) == (cell.argv, cell.model.digest)
+        if first is None or not is_same or first.toolchain.info != plan.toolchain.info:
+            name = f"{first.variant.name}'s" if first else "that of a variant that others are compared with"
+            others[cell.key.model, cell.key.target] = f"the program that was folded is not {name}"
+    return others
 
 
 def _notes(plans: Sequence[VariantPlan], found: dict[str, Snapshot]) -> set[str]:

@@ -1,16 +1,16 @@
-"""Artifacts of variants run on this machine beside that of the first variant: outputs, CPU time, instructions."""
+"""Artifacts of variants run on this machine beside that of the reference: outputs, CPU time, instructions."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from msgspec.structs import replace
 
-from bot.compiler.compiling import Kit, Source, artifact_of
+from bot.compiler.compiling import Kit, Source, artifact_of, module_of
 from bot.compiler.folding import FOLD_WORKER, flow_of
 from bot.compiler.tools.bindings import Bindings
 from bot.compiler.tools.importing import Importer
@@ -34,18 +34,26 @@ from bot.system.processes import Cancel, Meter
 RUN_SECONDS = 120
 _RUN_HERE = ("llvm-cpu", "vmvx")
 """Backends whose code a processor can run."""
-_OTHER_PROGRAM = "another program than the first variant's: its inputs are its own"
-NO_FIRST = "the first variant has no artifact"
+_OF_FOLDED = "instructions of a folded program are not counted"
 
 Cells = list[LabCell]
 
 
 def timed(
-    plans: Sequence[VariantPlan], cells: Sequence[LabCell], request: Request, config: Config, show: Show, cancel: Cancel
+    plans: Sequence[VariantPlan],
+    cells: Sequence[LabCell],
+    against: Mapping[str, VariantPlan],
+    request: Request,
+    config: Config,
+    show: Show,
+    cancel: Cancel,
 ) -> tuple[Cells, str]:
     """The cells with what running them gave, and the machine in one line; that is empty where nothing was run.
 
     Nothing else runs beside it, as it takes times.
+
+    Args:
+        against: target → the variant that the others are compared with there.
     """
     runtime = installed()
     if runtime is None:
@@ -55,8 +63,10 @@ def timed(
     with _open(plans, releases, config.timeout_seconds, cancel) as bench:
         for model, target in sorted({(cell.model, cell.target) for cell in cells}):
             rows = [_Row(plan, found[key]) for plan in plans if (key := (model, target, plan.variant.name)) in found]
+            if target not in against:
+                continue
             show.say(f"{model} on {target} is run")
-            for cell in bench.all(rows):
+            for cell in bench.all(rows, against[target]):
                 found[cell.key] = cell
     ran = any(cell.price or cell.equal is not None or cell.instructions is not None for cell in found.values())
     others = sorted({one.name for one in releases.values()} - {runtime.name})
@@ -81,10 +91,9 @@ def _releases(
 
 def _without(cell: LabCell, why: str) -> LabCell:
     """A cell that is not run; what folding found out of its own stays."""
-    equal_note = cell.equal_note if cell.equal is not None else why
     return replace(
         cell,
-        equal_note=equal_note,
+        equal_note=cell.equal_note or why,
         price_note="" if cell.price else cell.price_note or why,
         instructions_note=why,
     )
@@ -137,27 +146,29 @@ class _Bench:
     scratch: Path
     cancel: Cancel
     runtimes: dict[Path, Runtime] = field(default_factory=dict)
+    kits: dict[Path, Kit] = field(default_factory=dict)
     made: int = 0
 
-    def all(self, rows: Sequence[_Row]) -> Iterator[LabCell]:
+    def all(self, rows: Sequence[_Row], reference: VariantPlan) -> Iterator[LabCell]:
         """The cells of one model on one target, with what running gave."""
-        first, *others = rows
-        if not others:
+        if len(rows) < 2:
             return
-        measured = [row for row in others if row.cell.measured]
+        measured = [row for row in rows if row.cell.measured]
+        first = next((row for row in measured if row.plan is reference and not row.plan.variant.folded), None)
         data = self.scratch / "data"
-        told = self._runner(first, data) if first.cell.measured else NO_FIRST
-        if isinstance(told, str):
-            yield from (_without(row.cell, told) for row in (first, *measured) if row.cell.measured)
+        told = self._runner(first, data) if first else f"{reference.variant.name} has no unfolded artifact here"
+        if first is None or isinstance(told, str):
+            yield from (_without(row.cell, str(told)) for row in measured)
             return
         runner, before = told
+        measured.remove(first)
         yield _counted(first.cell, runner.instructions(before, before))
         for row in measured:
             yield self._ran(first, row, runner, before)
         shutil.rmtree(data, ignore_errors=True)
 
     def _runner(self, first: _Row, data: Path) -> tuple[Runner, Path] | str:
-        """What runs artifacts of the first variant's program, and its own artifact; or why nothing does."""
+        """What runs artifacts of the reference's program, and its own artifact; or why nothing does."""
         backend = first.planned.target.backend
         if backend not in _RUN_HERE:
             return here(f"{backend} code needs its device, and the processor is none")
@@ -176,9 +187,15 @@ class _Bench:
             flow.unlink(missing_ok=True)
         if told is None:
             return tools.folding.reason or "this compiler has no MLIR bindings"
-        names = ("the first variant's artifact", "its artifact")
         runner = Runner(
-            tools.runtime, told, data, self.cancel, timeout_seconds=RUN_SECONDS, names=names, runtimes=self.runtimes
+            tools.runtime,
+            told,
+            data,
+            self.cancel,
+            timeout_seconds=RUN_SECONDS,
+            names=(f"{first.plan.variant.name}'s artifact", "its artifact"),
+            runtimes=self.runtimes,
+            compiled=lambda artifact, text: module_of(self.kits[artifact], artifact, text),
         )
         before = runner.reason or self._artifact(first)
         return before if isinstance(before, str) else (runner, before)
@@ -188,7 +205,7 @@ class _Bench:
         source = tools.source(row)
         if isinstance(source, str):
             return source
-        self.runtimes[out] = tools.runtime
+        self.runtimes[out], self.kits[out] = tools.runtime, tools.kit
         failed = artifact_of(tools.kit, row.argv, Source(row.cell.model, source), out)
         return failed.first_line if failed else out
 
@@ -199,9 +216,10 @@ class _Bench:
     def _ran(self, first: _Row, row: _Row, runner: Runner, before: Path) -> LabCell:
         cell = row.cell
         if row.plan.variant.folded:
-            return _without(cell, "")
+            return _without(cell, _OF_FOLDED)
         if row.planned.model.digest != first.planned.model.digest:
-            return _without(cell, _OTHER_PROGRAM)
+            name = first.plan.variant.name
+            return _without(cell, f"another program than {name}'s: its inputs are its own")
         if cell.artifact_digest == first.cell.artifact_digest:
             return _without(replace(cell, equal=True, equal_note=SAME), SAME)
         after = self._artifact(row)

@@ -3,13 +3,14 @@
 A stand-alone script: it imports the standard library, numpy and ml_dtypes (both come with the runtime), nothing of the
 bot. One JSON object on standard input, one on standard output:
 
-    {"fill": [{"path": PATH, "head": text, "tensors": [{"seed", "element", "sizes": [int], "role": text}]}]}
+    {"fill": [{"path": PATH, "head": text, "tensors": [{"seed", "element", "sizes": [int], "role": text,
+                "below": int or null}]}]}
         → {"filled": count of files}; a file is the length of its head in 8 bytes and the head in UTF-8, or nothing
            for an empty head, then the tensors' bytes without gaps
     {"compare": [{"element": text, "draws": [[PATH before, PATH after]]}]}
-        → {"outputs": [{"draws": [{"before_bytes", "after_bytes", "values", "different": int,
+        → {"outputs": [{"draws": [{"before_bytes", "after_bytes", "values", "different", "finite": int,
                                    "relative": float, or null where one has a value where the other has none}],
-                        "finite": int, "constant": bool}]}
+                        "constant": bool, "still": bool}]}
     anything that goes wrong → {"error": "one line"}
 
 Fields of the comparison mean what they mean in `bot.measurement.running.arrays`.
@@ -38,6 +39,8 @@ _SMALL_FLOATS = {
 }
 """Element → what ml_dtypes calls it."""
 _INPUT_SCALE = 0.25
+_DOUBLINGS = 8
+"""Wide floats are doubled or halved up to so often: from about 0.001 to 64."""
 _BIAS_SCALE = 1 << 17
 
 
@@ -72,11 +75,11 @@ def pieces(tensor: Any) -> Iterator[bytes]:
 def values(rng: np.random.Generator, tensor: Any, count: int) -> bytes:
     """Some of the tensor's values.
 
-    Integers of 32 bits and more may be indices, and one that is out of range is undefined behaviour: they are 0 or 1.
-    Smaller ones take all values there are. A `bias` is about as large as a sum of hundreds of products of these:
-    without it, what a deep program computes may fall to zero layer by layer.
+    Integers are below `below`, or of all lengths that they may have: as many have few bits as have many. A `bias` is
+    about as large as a sum of hundreds of products of small ones: without it, what a deep program computes may fall to
+    zero layer by layer.
     """
-    bits = integer_bits(tensor["element"])
+    bits, below = integer_bits(tensor["element"]), tensor["below"]
     if bits is None:
         if (kind := float_type(tensor["element"])) is None:
             raise TypeError(f"no random {tensor['element']} is made")
@@ -85,9 +88,13 @@ def values(rng: np.random.Generator, tensor: Any, count: int) -> bytes:
         return rng.integers(0, 2, count, dtype=np.uint8).tobytes()
     if tensor["role"] == "bias":
         return np.rint(rng.normal(0, _BIAS_SCALE, count)).astype(f"<i{bits // 8}").tobytes()
+    size = -(-count * bits // 8)
+    if below is not None:
+        return rng.integers(0, below, count).astype(f"<i{bits // 8}").tobytes() if bits >= 8 else bytes(size)
     if bits < 32:
-        return rng.bytes(-(-count * bits // 8))
-    return rng.integers(0, 2, count).astype(f"<i{bits // 8}").tobytes()
+        return rng.bytes(size)
+    drawn = np.frombuffer(rng.bytes(size), f"<i{bits // 8}")
+    return bytes((drawn >> rng.integers(0, bits, count).astype(drawn.dtype)).tobytes())
 
 
 def floats(rng: np.random.Generator, tensor: Any, count: int) -> Any:
@@ -97,8 +104,9 @@ def floats(rng: np.random.Generator, tensor: Any, count: int) -> Any:
     scaled so that what a rectifier leaves of a sum of products is as large as what went in.
     """
     sizes, normal = tensor["sizes"], rng.standard_normal(count, dtype=np.float32)
-    if tensor["role"] == "input":
-        return normal * np.float32(_INPUT_SCALE)
+    if tensor["role"] in ("input", "wide"):
+        doubled = rng.uniform(-_DOUBLINGS, _DOUBLINGS, count) if tensor["role"] == "wide" else 0.0
+        return normal * np.float32(_INPUT_SCALE) * np.exp2(doubled, dtype=np.float32)
     if len(sizes) < 2:
         return rng.random(count, dtype=np.float32) + np.float32(0.5)
     return normal * np.float32(math.sqrt(2 / max(1, math.prod(sizes[1:]))))
@@ -127,34 +135,35 @@ class Compared:
         self.float = float_type(element)
         bits = integer_bits(element) or 8
         self.type = self.float or np.dtype(f"<u{max(bits, 8) // 8}" if bits in (1, 8, 16, 32, 64) else "u1")
-        self.finite = 0
         self.seen: set[bytes] = set()
+        self.whole: set[bytes] = set()
 
     def all(self, draws: list[Any]) -> Any:
         """The answer of this output."""
         told = [self.one(before, after) for before, after in draws]
-        return {"draws": told, "finite": self.finite, "constant": len(self.seen) < 2}
+        return {"draws": told, "constant": len(self.seen) < 2, "still": len(draws) > 1 and len(self.whole) == 1}
 
     def one(self, before_path: str, after_path: str) -> Any:
         """The two files of one draw."""
         before_bytes, after_bytes = (np.fromfile(path, np.uint8) for path in (before_path, after_path))
+        self.whole.add(hashlib.sha256(before_bytes.tobytes()).digest())
         told = {"before_bytes": before_bytes.size, "after_bytes": after_bytes.size, "values": 0}
         whole = before_bytes.size // self.type.itemsize * self.type.itemsize
         before = before_bytes[:whole].view(self.type)
-        self.look(before)
+        told["finite"] = self.look(before)
         if before_bytes.size != after_bytes.size:
             return {**told, "different": 0, "relative": None}
         different, relative = self.differences(before, after_bytes[:whole].view(self.type))
         return {**told, "values": before.size, "different": different, "relative": relative}
 
-    def look(self, before: Any) -> None:
-        """Count what is finite, and keep up to two of the values that are."""
+    def look(self, before: Any) -> int:
+        """Keep up to two of the values that are finite; how many these are."""
         finite = before[np.isfinite(before)] if self.float is not None else before
-        self.finite += finite.size
         if finite.size:
             self.seen.add(finite[:1].tobytes())
             other = np.flatnonzero(finite != finite[0])
             self.seen.update(finite[place : place + 1].tobytes() for place in other[:1])
+        return int(finite.size)
 
     def differences(self, before: Any, after: Any) -> tuple[int, float | None]:
         """How many values differ, and the largest difference as a part of the largest magnitude."""

@@ -24,6 +24,7 @@ class Draw(Record, frozen=True):
     """One output on one input, of both artifacts.
 
     Attributes:
+        finite: of the values before, those that are neither infinite nor NaN.
         different: of the values, those that are not the same to the bit; a NaN is the same as any other.
         relative: the largest difference, as a part of the largest magnitude of the output before; of an integer that
             differs 1; None where there is no such part (sizes, infinities or NaNs differ, or all before is zero).
@@ -32,6 +33,7 @@ class Draw(Record, frozen=True):
     before_bytes: Count
     after_bytes: Count
     values: Count
+    finite: Count
     different: Count
     relative: float | None
 
@@ -40,13 +42,13 @@ class Output(Record, frozen=True):
     """One output over all draws.
 
     Attributes:
-        finite: values before that are neither infinite nor NaN.
-        constant: True where all of these are one.
+        constant: True where all finite values are one.
+        still: True where there is more than one draw, and it is the same on all of them.
     """
 
     draws: tuple[Draw, ...]
-    finite: Count
     constant: bool
+    still: bool
 
 
 class _Compared(Record, frozen=True):

@@ -23,31 +23,39 @@ class Equality(NamedTuple):
     equal_note: str
 
 
-def judged(outputs: Sequence[Output], elements: Sequence[str], inputs: str) -> Equality:
+def judged(outputs: Sequence[Output], elements: Sequence[str], inputs: str, calls: int = 1) -> Equality:
     """The verdict.
 
     Args:
         elements: of the outputs, in order (`f32`).
         inputs: what they were computed from, as in `on 3 random inputs`.
+        calls: how many calls gave them; each as many.
     """
     for number, (output, element) in enumerate(zip(outputs, elements, strict=True)):
         for draw in output.draws:
             if why := _unequal(draw, element):
-                return Equality(False, f"output {number} {why}, {inputs}")
+                call, of_call = divmod(number, len(outputs) // calls)
+                name = f"output {of_call} of the second call" if call else f"output {of_call}"
+                return Equality(False, f"{name} {why}, {inputs}")
     mute = [_mute(output) for output in outputs]
     if all(mute):
         said = mute[0] if mute else "the program has no output"
         return Equality(None, f"{NOTHING}: {said}, {inputs}")
     untold = sum(map(bool, mute))
     beside = f"; {untold} of {len(mute)} outputs proved nothing: {next(filter(None, mute))}" if untold else ""
+    runs = list(zip(*(output.draws for output in outputs), strict=True))
+    barren = sum(not any(draw.finite for draw in run) for run in runs)
+    beside += f"; {barren} of {len(runs)} inputs proved nothing: no value is finite" if barren else ""
     return Equality(True, f"{_agreement(outputs, elements)} {inputs}{beside}")
 
 
 def _mute(output: Output) -> str:
     """Why equal outputs prove nothing; empty where they do."""
-    if not output.finite:
+    if not any(draw.finite for draw in output.draws):
         return "no value is finite" if any(draw.values for draw in output.draws) else "there are no values"
-    return "all values are one constant" if output.constant else ""
+    if output.constant:
+        return "all values are one constant"
+    return "it is the same whatever the input" if output.still else ""
 
 
 def _unequal(draw: Draw, element: str) -> str:

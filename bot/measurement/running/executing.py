@@ -10,6 +10,7 @@ from pathlib import Path
 from bot.core.rules.lasting import here
 from bot.measurement.running.feeding import Feed
 from bot.measurement.running.runtime import Runtime
+from bot.readers.interfaces import Function, parsed
 from bot.system.processes import Cancel, Outcome, run
 
 DEVICE = "local-sync"
@@ -55,6 +56,40 @@ def execute(
         return ended
     lost = [number for number, file in enumerate(files) if not file.is_file()]
     return Stopped(f"gave no output {lost[0]}") if lost else files
+
+
+def twice(module: str, function: Function) -> str:
+    """A module of the VM's own operations, whose function of the same name calls a module's function twice in turn."""
+    taken, given = (tuple(map(_passed, texts)) for texts in (function.arguments, function.results))
+    names = [f"%a{number}" for number in range(2 * len(taken))]
+    calls = [names[: len(taken)], names[len(taken) :]]
+    heads = [f"%r{call}:{len(given)} = " if given else "" for call in range(2)]
+    results = ", ".join(f"%r{call}#{number}" for call in range(2) for number in range(len(given)))
+    own, both = ", ".join(given), ", ".join(given * 2)
+    callee = f'@"{module}.{function.name}"'
+    lines = [
+        "vm.module @twice {",
+        f"  vm.import private {callee}({', '.join(f'%a{at} : {kind}' for at, kind in enumerate(taken))}) -> ({own})",
+        f'  vm.export @"{function.name}"',
+        f'  vm.func private @"{function.name}"'
+        f"({', '.join(f'{name} : {kind}' for name, kind in zip(names, taken * 2, strict=True))}) -> ({both}) {{",
+        *(
+            f"    {head}vm.call {callee}({', '.join(call)}) : ({', '.join(taken)}) -> ({own})"
+            for head, call in zip(heads, calls, strict=True)
+        ),
+        f"    vm.return {results} : {both}" if given else "    vm.return",
+        "  }",
+        "}",
+    ]
+    return "\n".join(lines)
+
+
+def _passed(text: str) -> str:
+    """What the VM passes for a type."""
+    tensor = parsed(text)
+    if tensor is None or not tensor.is_scalar:
+        return f"!vm.ref<{text if text.startswith('!') else '!hal.buffer_view'}>"
+    return f"{'f' if tensor.is_float else 'i'}{64 if (tensor.bits or 0) > 32 else 32}"
 
 
 def calling(artifact: Path, feed: Feed, draw: int) -> list[str]:

@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from bot.compiler.machine import memory_kib
 from bot.core.codec.json_text import canonical
@@ -26,6 +26,9 @@ _SPARE_BYTES = 64 << 20
 """Room that is left on the disk, for outputs and whatever others do there."""
 _ANY = "!hal.buffer_view"
 """An argument that the program does not look at."""
+_FEW, _LONG_BITS = 2, 32
+"""Integers of so many bits are 0 or 1 in some of the draws: they may be masks."""
+_FLOATS_ARE = {"input": "of about 0.25", "wide": "of about 0.001 to 64", "parameter": "weights"}
 _QUANTISED, _SUM = ("i8", "si8", "ui8"), "i32"
 """Elements of what a quantised program multiplies, and of what it adds to the sums."""
 _HELD_TWICE = 2
@@ -39,16 +42,20 @@ class Feed:
     Attributes:
         directory: where its files are, and the programs are run.
         draws: for each run the function, the files of parameters and the arguments.
+        drawn: for each run what these are: `i32 from 0 to 99, f32 weights`; empty where nothing is random.
         has_inputs: False for a function without arguments, of which only the parameters are random.
         results: the elements of what it gives, in order (`f32`); empty for what is no tensor or number.
         dynamic: what dimensions were made that are not fixed; None where all are.
+        calls: how often a run calls the function; `draws` has the arguments of all calls, `results` what all give.
     """
 
     directory: Path
     draws: tuple[tuple[str, ...], ...]
+    drawn: tuple[str, ...]
     has_inputs: bool
     results: tuple[str, ...]
     dynamic: int | None
+    calls: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,81 +103,134 @@ def feed(
     if isinstance(narrow, str) or isinstance(wide, str):
         return str(narrow)
     runs = [(draw, narrow) for draw in range(draws if function.arguments else 1)]
-    runs[1:1] = [(len(runs), wide)] if wide != narrow else []
-    files: dict[str, _File] = {}
-    flags = tuple((f"--function={function.name}", *_flags(function, run, dynamic, files)) for run in runs)
+    runs[1:1] = [(len(runs) | 1, wide)] if wide != narrow else []
+    told = [(of_run, _arguments(function, draw, dynamic)) for draw, of_run in runs]
+    files = {
+        file.name: file for of_run, given in told for file in (*of_run.values(), *(one.file for one in given)) if file
+    }
     if reason := _written(files, directory, cancel):
         return reason
     results = [parsed(text) for text in function.results]
-    elements = tuple(each.element if each else "" for each in results)
-    return Feed(directory, flags, bool(function.arguments), elements, dynamic)
+    return Feed(
+        directory,
+        draws=tuple((f"--function={function.name}", *_flags(*one)) for one in told),
+        drawn=tuple(_drawn(*one) for one in told),
+        has_inputs=bool(function.arguments),
+        results=tuple(each.element if each else "" for each in results),
+        dynamic=dynamic,
+    )
 
 
-def _flags(
-    function: Function, run: tuple[int, dict[str, _File]], dynamic: int | None, files: dict[str, _File]
-) -> Iterator[str]:
-    """Parameters and arguments of one run, whose files are added to `files`."""
-    draw, kept = run
+class _Given(NamedTuple):
+    """An argument: what stands on the command line before the file's name, the file, and what is random in it."""
+
+    flag: str
+    file: _File | None
+    said: str
+
+
+def _flags(kept: dict[str, _File], given: Sequence[_Given]) -> Iterator[str]:
+    """Parameters and arguments of one run."""
     for scope, each in kept.items():
-        files[each.name] = each
         yield f"--parameters={f'{scope}=' if scope else ''}{each.name}"
-    for number, text in enumerate(function.arguments):
-        argument, file = _argument(text, number, draw, dynamic)
-        if file is not None:
-            files[file.name] = file
-        yield f"--input={argument}@{file.name}" if file else f"--input={argument}"
+    for one in given:
+        yield f"--input={one.flag}@{one.file.name}" if one.file else f"--input={one.flag}"
 
 
-def _argument(text: str, number: int, draw: int, dynamic: int | None) -> tuple[str, _File | None]:
-    """What stands on the command line, up to the file's name where there is a file."""
-    tensor = parsed(text)
-    if tensor is None:
-        return "1xi8=0", None
-    seed = f"input {number}, draw {draw}"
-    if tensor.is_scalar:
-        rng = random.Random(seed)  # noqa: S311 (numbers that a seed repeats)
-        return (f"{rng.gauss(0, 0.25):.6f}" if tensor.is_float else str(rng.getrandbits(1))), None
-    sized = tensor.sized(dynamic or 0)
-    described = _described(sized, seed, "input")
-    shape = "x".join([*map(str, sized.sizes), sized.element])
-    return f"{shape}=", _File("input", "", (described,), sized.size_bytes or 0)
+def _drawn(kept: dict[str, _File], given: Sequence[_Given]) -> str:
+    """What one run is given, each kind once."""
+    tensors = (_words(tensor) for file in kept.values() for tensor in file.tensors)
+    return ", ".join(filter(None, dict.fromkeys([*(one.said for one in given), *tensors])))
 
 
-def _described(tensor: Tensor, seed: str, role: str) -> dict[str, Any]:
-    return {"seed": seed, "element": tensor.element, "sizes": tensor.sizes, "role": role}
+def _words(tensor: dict[str, Any]) -> str:
+    """What is drawn for a tensor."""
+    element, role, below = tensor["element"], tensor["role"], tensor["below"]
+    if role == "bias":
+        return f"{element} of about 131,072"
+    if below is not None:
+        return f"{element} from 0 to {below - 1:,}"
+    if not Tensor((), element).is_float:
+        return f"{element} over its range"
+    return f"{element} {_FLOATS_ARE[role]}"
+
+
+def _arguments(function: Function, draw: int, dynamic: int | None) -> list[_Given]:
+    """All of one run: the first is of small values, of the others each second one as wide as can be.
+
+    A mask that is no mask may make all that a program computes infinite, so that the rest keeps small integers.
+    """
+    given = []
+    for number, (text, extent) in enumerate(zip(function.arguments, function.extents, strict=True)):
+        tensor = parsed(text)
+        if tensor is None:
+            given.append(_Given("1xi8=0", None, ""))
+            continue
+        sized, role = tensor.sized(dynamic or 0), "wide" if draw else "input"
+        described = _described(sized, f"input {number}, draw {draw}", role, _below(tensor, extent, draw))
+        shape = "x".join([*map(str, sized.sizes), sized.element])
+        file = None if tensor.is_scalar else _File("input", "", (described,), sized.size_bytes or 0)
+        given.append(_Given(f"{shape}=" if file else _scalar(tensor, described), file, _words(described)))
+    return given
+
+
+def _below(tensor: Tensor, extent: int | None, draw: int) -> int | None:
+    """What integers are below: within what they are places in, and in some draws few of what may be anything else."""
+    bits = tensor.bits or 0
+    if tensor.is_float or bits == 1:
+        return None
+    is_few = bits >= _LONG_BITS and (draw == 0 or (extent is None and draw % 2 == 0))
+    bounds = [bound for bound in (extent, _FEW if is_few else None) if bound is not None]
+    return min(*bounds, 1 << (bits - 1)) if bounds else None
+
+
+def _scalar(tensor: Tensor, described: dict[str, Any]) -> str:
+    """A number as the command line has it."""
+    rng = random.Random(described["seed"])  # noqa: S311 (numbers that a seed repeats)
+    if tensor.is_float:
+        return f"{rng.gauss(0, 0.25) * (2 ** rng.uniform(-8, 8) if described['role'] == 'wide' else 1):.6f}"
+    bits, below = tensor.bits or 1, described["below"]
+    return str(rng.randrange(below) if below else (rng.getrandbits(bits) - (1 << bits >> 1)) >> rng.randrange(bits))
+
+
+def _described(tensor: Tensor, seed: str, role: str, below: int | None) -> dict[str, Any]:
+    return {"seed": seed, "element": tensor.element, "sizes": tensor.sizes, "role": role, "below": below}
 
 
 def _parameter_files(parameters: Sequence[Parameter], *, is_wide: bool) -> dict[str, _File] | str:
     """Scope → its file; or the reason why one cannot be made.
 
     Args:
-        is_wide: give the biases of a quantised program values as large as the sums that they are added to.
+        is_wide: give integers that may be anything all values, and the biases of a quantised program, whose other
+            integers stay small, values as large as the sums that they are added to.
     """
-    scopes: dict[str, dict[str, Tensor]] = {}
+    scopes: dict[str, dict[str, tuple[Tensor, int | None]]] = {}
     for each in parameters:
         tensor = parsed(each.type)
         if tensor is None or tensor.size_bytes is None:
             return f"the parameter {each.key!r} is a {each.type}, of which no random one is made"
         if not each.key.isprintable() or set(each.key + each.scope) & set('"\\=') or not each.scope.isprintable():
             return f"the parameter {each.key!r} has a name that no file of parameters can have"
-        if scopes.setdefault(each.scope, {}).setdefault(each.key, tensor) != tensor:
+        if scopes.setdefault(each.scope, {}).setdefault(each.key, (tensor, each.extent))[0] != tensor:
             return f"the parameter {each.key!r} has two types"
-    is_quantised = any(tensor.element in _QUANTISED for tensors in scopes.values() for tensor in tensors.values())
-    return {scope: _parameter_file(scope, tensors, is_wide and is_quantised) for scope, tensors in scopes.items()}
+    is_quantised = any(tensor.element in _QUANTISED for tensors in scopes.values() for tensor, _ in tensors.values())
+    how = ("bias" if is_quantised else "wide") if is_wide else ""
+    return {scope: _parameter_file(scope, tensors, how) for scope, tensors in scopes.items()}
 
 
-def _parameter_file(scope: str, tensors: dict[str, Tensor], is_wide: bool) -> _File:
+def _parameter_file(scope: str, tensors: dict[str, tuple[Tensor, int | None]], how: str) -> _File:
     """All tensors of a scope, in the format of https://huggingface.co/docs/safetensors, which the runtime reads.
 
     It looks at nothing but the offsets, so that every type may pass for bytes.
     """
     header, offset, described = {}, 0, []
-    for key, tensor in tensors.items():
+    for key, (tensor, extent) in tensors.items():
         size = tensor.size_bytes or 0
         header[key] = {"dtype": "U8", "shape": [size], "data_offsets": [offset, offset + size]}
         offset += size
-        role = "bias" if is_wide and tensor.element == _SUM and len(tensor.sizes) == 1 else "parameter"
-        described.append(_described(tensor, f"parameter {scope}::{key}", role))
+        role = "bias" if how == "bias" and tensor.element == _SUM and len(tensor.sizes) == 1 else "parameter"
+        below = _below(tensor, extent, 1 if how == "wide" else 2)
+        described.append(_described(tensor, f"parameter {scope}::{key}", role, below))
     text = json.dumps(header, ensure_ascii=False)
     head = text + " " * (-(8 + len(text.encode())) % _HEADER_STEP)
     return _File("parameters", head, tuple(described), 8 + len(head.encode()) + offset)

@@ -34,7 +34,8 @@ def retired(runtime: Runtime, artifact: Path, fed: Feed, cancel: Cancel, timeout
         if isinstance(count, str):
             return count
         counts.append(count)
-    return max(0, counts[1] - counts[0]) // (_MORE - _FEW)
+    count = (counts[1] - counts[0]) // (_MORE - _FEW)
+    return count if count > 0 else here(f"instructions are not counted: {_MORE} runs took no more than {_FEW}")
 
 
 @lru_cache(maxsize=1)

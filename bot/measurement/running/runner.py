@@ -7,14 +7,16 @@ trust the artifacts. They see no secret, but they can read what this user can.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from bot.core.folds.fold_values import Price
 from bot.core.rules.lasting import here
 from bot.measurement.running.arrays import compare
 from bot.measurement.running.comparing import Equality, judged
-from bot.measurement.running.executing import Stopped, calling, execute, started
+from bot.measurement.running.executing import Stopped, calling, execute, started, twice
 from bot.measurement.running.feeding import Feed, called, feed
 from bot.measurement.running.pricing import FEWEST_PAIRS, microseconds, priced
 from bot.measurement.running.retiring import retired
@@ -60,6 +62,7 @@ class Runner:
         pair_seconds: float = PAIR_SECONDS,
         names: tuple[str, str] = ("the artifact before folding", "the artifact after folding"),
         runtimes: Mapping[Path, Runtime] | None = None,
+        compiled: Callable[[Path, str], Path | str] | None = None,
     ) -> None:
         """Prepare it.
 
@@ -73,11 +76,14 @@ class Runner:
             pair_seconds: what the first pair of a price may take; after a longer one there is none.
             names: what the artifacts before and after are called where one of them does not run.
             runtimes: artifact → the runtime that runs it, where that is another one.
+            compiled: gives a module of the VM's own operations that is run beside this artifact, or why there is none;
+                without it a program that remembers is called once.
         """
         self._runtime, self._interface, self._directory = runtime, interface, directory.absolute()
         self._cancel, self._timeout_seconds, self._draws = cancel, timeout_seconds, draws
         self._long_seconds, self._pair_seconds = long_seconds, pair_seconds
         self._runtimes = runtimes if runtimes is not None else {}
+        self._compiled = compiled
         self._names = dict(zip(("before", "after"), names, strict=True))
         self._called = called(interface)
         self._feeds: dict[Path, Feed | str] = {}
@@ -94,21 +100,55 @@ class Runner:
         fed = self._feed(before)
         if isinstance(fed, str):
             return Equality(None, fed)
+        if not self._interface.remembers:
+            return self._compare(before, after, fed, fed)
+        twice = [self._twice(fed, artifact) for artifact in (before, after)]
+        why = next((each for each in twice if isinstance(each, str)), "")
+        feeds = [each for each in twice if isinstance(each, Feed)]
+        of_two = Equality(None, why) if why else self._compare(before, after, *feeds)
+        if of_two.equal is not None:
+            return of_two
+        once = self._compare(before, after, fed, fed)
+        return once._replace(equal_note=f"{once.equal_note}; of first calls alone: {of_two.equal_note}")
+
+    def _twice(self, fed: Feed, artifact: Path) -> Feed | str:
+        """How to call the function twice, of which the second call sees what the first has left; or why that cannot be.
+
+        The second is given what the run before was, so that it is no repetition.
+        """
+        module = (
+            "nobody compiles a second call"
+            if self._compiled is None
+            else self._compiled(artifact, twice(self._interface.module, self._interface.functions[0]))
+        )
+        if isinstance(module, str):
+            return module
+        inputs = [tuple(flag for flag in draw if flag.startswith("--input=")) for draw in fed.draws]
+        draws = [
+            (f"--module={module.absolute()}", *draw, *inputs[max(0, number - 1)])
+            for number, draw in enumerate(fed.draws)
+        ]
+        return replace(fed, draws=tuple(draws), results=fed.results * 2, calls=2)
+
+    def _compare(self, before: Path, after: Path, *feeds: Feed) -> Equality:
+        """The outputs of both, each called as its feed says."""
+        fed = feeds[0]
         with temporary_directory("outputs-", self._directory) as outputs:
-            pairs: list[list[tuple[str, str]]] = []
+            runs: dict[int, list[tuple[str, str]]] = {}
             for draw in self._unless_long(len(fed.draws), _FEWEST_DRAWS):
-                ran = self._both(before, after, fed, draw, outputs / str(draw))
+                ran = self._both(before, after, feeds, draw, outputs / str(draw))
                 if isinstance(ran, Equality):
                     return ran
-                pairs += [ran] if ran is not None else []
+                if ran is not None:
+                    runs[draw] = ran
             asked = [
-                {"element": element, "draws": [pair[number] for pair in pairs]}
+                {"element": element, "draws": [run[number] for run in runs.values()]}
                 for number, element in enumerate(fed.results)
             ]
             compared = compare(asked, outputs, self._cancel)
         if isinstance(compared, str):
             return Equality(None, compared)
-        return judged(compared, fed.results, _inputs(fed, len(pairs)))
+        return judged(compared, fed.results, _inputs(fed, runs), fed.calls)
 
     def price(self, before: Path, after: Path, pairs: int = PAIRS) -> Price | str:
         """Their times, or the reason why there are none.
@@ -177,23 +217,23 @@ class Runner:
         return execute(runtime, artifact, fed, draw, outputs, self._cancel, self._timeout_seconds)
 
     def _both(
-        self, before: Path, after: Path, fed: Feed, draw: int, outputs: Path
+        self, before: Path, after: Path, feeds: Sequence[Feed], draw: int, outputs: Path
     ) -> list[tuple[str, str]] | Equality | None:
         """The files of one draw, before and after for each output; or the verdict where one artifact does not run.
 
         None where it is the one before that refuses these data, and did not refuse those of the first draw.
         """
-        start = time.monotonic()
-        left = self._execute(before, fed, draw, outputs / "before")
+        start, inputs = time.monotonic(), _inputs(feeds[0], range(draw + 1))
+        left = self._execute(before, feeds[0], draw, outputs / "before")
         if isinstance(left, Stopped):
-            why = f"{self._names['before']} {left.why}, {_inputs(fed, draw + 1)}"
+            why = f"{self._names['before']} {left.why}, {inputs}"
             return None if draw and left.is_own else Equality(None, why)
         taken = time.monotonic() - start
-        right = self._execute(after, fed, draw, outputs / "after")
+        right = self._execute(after, feeds[1], draw, outputs / "after")
         if isinstance(right, Stopped):
             is_only_slow = right.is_late and taken * _MUCH_LONGER > self._timeout_seconds
             equal = False if right.is_own and not is_only_slow else None
-            return Equality(equal, f"{self._names['after']} {right.why}, {_inputs(fed, draw + 1)}")
+            return Equality(equal, f"{self._names['after']} {right.why}, {inputs}")
         return [(str(one), str(other)) for one, other in zip(left, right, strict=True)]
 
     def _pair(self, before: Path, after: Path, fed: Feed, *, is_swapped: bool) -> tuple[float, float] | str:
@@ -219,7 +259,13 @@ class Runner:
             return here(f"was not timed: {timed}") if isinstance(timed, str) else timed
 
 
-def _inputs(fed: Feed, count: int) -> str:
+def _inputs(fed: Feed, runs: Collection[int]) -> str:
+    """On what these runs were: how many, what was drawn for them, and how often they were called."""
+    counts = Counter(fed.drawn[run] for run in runs)
     what = ("input", "inputs") if fed.has_inputs else ("set of parameters", "sets of parameters")
-    sizes = f" with dynamic dimensions of {fed.dynamic}" if fed.dynamic else ""
-    return f"on {count} random {what[count != 1]}{sizes}"
+    if not any(counts):
+        return "in its only run, as it is given nothing" if len(fed.draws) == 1 else f"in {len(runs)} runs"
+    said = [f"{f'{count} of ' if len(counts) > 1 else 'of '}{drawn}" for drawn, count in counts.items()]
+    drawn = f"on {len(runs)} random {what[len(runs) != 1]}{': ' if len(said) > 1 else ' '}{'; '.join(said)}"
+    sizes = f", with dynamic dimensions of {fed.dynamic}" if fed.dynamic else ""
+    return f"{drawn}{sizes}{', called twice on each' if fed.calls > 1 else ''}"

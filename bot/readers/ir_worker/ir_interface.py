@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bot.readers.ir_worker import ir_kinds
+    from bot.readers.ir_worker.ir_indices import OWN, Extents
 else:
     import ir_kinds
+    from ir_indices import OWN, Extents
 
 _PARAMETER = re.compile(r'#flow\.parameter\.named<(?:"([^"]*)"::)?"([^"]*)"(?:, \{.*\})?> : (.+)', re.DOTALL)
 _TARGET = re.compile(r'#hal\.executable\.target<"([^"]*)", "([^"]*)"')
@@ -26,18 +28,32 @@ def interface(ir: Any, module: Any) -> dict[str, Any]:
     """The fields of `bot.readers.interfaces.Interface`."""
     functions = _functions(ir, module)
     called = {call.attributes["callee"].value for each in functions.values() for call in each.calls}
+    public = {name: each for name, each in functions.items() if each.is_public and name not in called}
+    extents = Extents(ir, module)
+    for name, each in public.items():
+        for index, value in enumerate(each.arguments):
+            extents.add(value, {(name, str(index)): OWN})
+    parameters = _parameters(ir, module, extents)
+    extents.follow()
     return {
+        "module": module.operation.attributes["sym_name"].value
+        if "sym_name" in module.operation.attributes
+        else "module",
         "functions": [
             {
                 "name": name,
                 "arguments": [_argument(functions, name, index) for index in range(len(each.arguments))],
+                "extents": [extents.limits.get((name, str(index))) for index in range(len(each.arguments))],
                 "results": [_result(functions, name, index) for index in range(len(each.returned))],
             }
-            for name, each in functions.items()
-            if each.is_public and name not in called
+            for name, each in public.items()
         ],
-        "parameters": _parameters(ir, module),
+        "parameters": [
+            {"scope": scope, "key": key, "type": kind, "extent": extents.limits.get(("", scope, key))}
+            for scope, key, kind in parameters
+        ],
         "targets": _targets(ir, module),
+        "remembers": any(each.remembers for each in functions.values()),
     }
 
 
@@ -45,7 +61,7 @@ class _Function:
     """One function, by what passes its borders."""
 
     def __init__(self, ir: Any, op: Any) -> None:
-        names = ("hal.tensor.import", "hal.tensor.export", "util.call", "util.return")
+        names = ("hal.tensor.import", "hal.tensor.export", "util.call", "util.return", "util.global.store")
         inner = ir_kinds.collect(ir, op, names)
         self.is_public = "sym_visibility" not in op.attributes or op.attributes["sym_visibility"].value == "public"
         self.arguments = list(op.regions[0].blocks[0].arguments)
@@ -53,6 +69,7 @@ class _Function:
         self.exports = {each.results[0]: each for each in inner if each.name == "hal.tensor.export"}
         self.calls = [each for each in inner if each.name == "util.call"]
         self.returned = [value for each in inner if each.name == "util.return" for value in each.operands]
+        self.remembers = any(each.name == "util.global.store" for each in inner)
         self.declared = _declared(op)
 
 
@@ -110,15 +127,20 @@ def _type(op: Any, encoding: str, side: str) -> str:
     return str(getattr(op, side)[0].type)
 
 
-def _parameters(ir: Any, module: Any) -> list[dict[str, str]]:
-    """Every parameter that a global or a constant refers to, once, in the program's order."""
+def _parameters(ir: Any, module: Any, extents: Extents) -> list[tuple[str, str, str]]:
+    """Scope, key and type of every parameter that a global or a constant refers to, once, in the program's order."""
     found: dict[tuple[str, str, str], None] = {}
     for op in ir_kinds.collect(ir, module, _HOLDERS):
         for name in ("initial_value", "value"):
             text = _opaque_text(ir, op.attributes[name]) if name in op.attributes else ""
             if match := _PARAMETER.match(text):
-                found[match[1] or "", match[2], match[3]] = None
-    return [{"scope": scope, "key": key, "type": kind} for scope, key, kind in found]
+                scope, key, kind = match[1] or "", match[2], match[3]
+                found[scope, key, kind] = None
+                if name == "value":
+                    extents.add(op.results[0], {("", scope, key): OWN})
+                else:
+                    extents.hold(op.attributes["sym_name"].value, {("", scope, key): OWN})
+    return list(found)
 
 
 def _opaque_text(ir: Any, attribute: Any) -> str:

@@ -107,7 +107,7 @@ def _change(both: BeforeAfter) -> str:
 
 def _ran(cell: FoldCell, footnotes: Footnotes) -> tuple[str, str]:
     """Outputs and price, each with the number of its footnote."""
-    words = "not run" if cell.equal is None else "equal" if cell.equal else "⚠️ differ"
+    words = "not known" if cell.equal is None else "equal" if cell.equal else "⚠️ differ"
     outputs = f"{words}{footnotes.mark(cell.equal_note)}"
     if cell.price:
         return outputs, f"{price_words(cell.price)}{footnotes.mark(cell.price_note)}"

@@ -106,7 +106,7 @@ def not_made(why: str) -> str:
 
 
 def _reproduction(audit: FoldAudit) -> Reproduction | None:
-    """Of the cell that shrank most, where the outputs are equal; or were not run, if there is none."""
+    """Of the cell that shrank most, where the outputs are equal; or are not known, if there is none."""
     made = [cell for cell in audit.cells if cell.command and cell.module and cell.equal is not False]
     if not made:
         return None

@@ -113,10 +113,10 @@ def _outputs(summed: Sequence[FoldCell]) -> Phrase:
         return ()
     equal = [cell for cell in summed if cell.equal is True]
     if not equal:
-        return phrase("None of them was run: nothing is known of outputs and price.")
+        return phrase("Nothing is known of outputs and price: no outputs were compared that say anything.")
     sizes, rest = _known(equal, _artifact), len(summed) - len(equal)
     said = strong(f"Outputs equal in {plural(len(equal), 'cell')}")
-    return phrase(said, f": {_sum(sizes, 'bytes')}.", f" {rest:,} not run." if rest else "")
+    return phrase(said, f": {_sum(sizes, 'bytes')}.", f" {rest:,} not known." if rest else "")
 
 
 def _differing(facts: FoldFacts, cells: Sequence[FoldCell], noun: str) -> Iterator[Phrase]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from bot.core.lab.experiment import COLUMN_BY_ID, FOLDED_AWAY
 from bot.core.lab.lab_sums import Fit, Sums
-from bot.core.lab.lab_values import SAME, Lab, LabCell
+from bot.core.lab.lab_values import SAME, Lab, LabCell, references
 from bot.render.lab.lab_tables import number, quality
 from bot.render.lab.lab_words import TIME, label, shared
 from bot.render.text.escape import clean, clip
@@ -33,8 +33,8 @@ def answers(lab: Lab, every: Sequence[Sums], fits: Sequence[Fit]) -> list[Phrase
 
 
 def answer(lab: Lab, sums: Sums) -> Phrase:
-    """How each variant differs from the first on one target, over all models together."""
-    others = [variant.name for variant in sums.variants[1:]]
+    """How each variant differs from the reference on one target, over all models together."""
+    others = [variant.name for variant in sums.variants if variant.name != sums.reference]
     told = {variant: differences(lab, sums, variant) for variant in others}
     known = [variant for variant in others if sums.value(variant, "artifact_bytes") is not None]
     moved = [variant for variant in others if told[variant]]
@@ -46,14 +46,15 @@ def answer(lab: Lab, sums: Sums) -> Phrase:
         if names := [variant for variant in still if _is_whole(lab, sums, variant) is is_whole]:
             parts.append(phrase(said, joined(map(name, names), ", ")))
     where = f", {plural(len(sums.models), 'model')}, against "
-    led = phrase("On ", name(sums.target), where, name(sums.variants[0].name), ": ")
+    led = phrase("On ", name(sums.target), where, name(sums.reference), ": ")
     return phrase(led, joined(parts, "; ") or phrase("no other variant was measured"), ".")
 
 
 def _is_whole(lab: Lab, sums: Sums, variant: str) -> bool:
-    """True where each column that the first variant has is known of this one, too."""
-    first = sums.variants[0].name
-    columns = [column for column in lab.columns if column != FOLDED_AWAY and sums.value(first, column) is not None]
+    """True where each column that the reference has is known of this one, too."""
+    columns = [
+        column for column in lab.columns if column != FOLDED_AWAY and sums.value(sums.reference, column) is not None
+    ]
     return all(sums.value(variant, column) is not None for column in columns)
 
 
@@ -69,7 +70,7 @@ def differences(lab: Lab, sums: Sums, variant: str) -> list[str]:
 
 
 def _difference(sums: Sums, variant: str, column: str) -> str:
-    first = sums.variants[0].name
+    first = sums.reference
     if column == FOLDED_AWAY:
         before, after = sums.away(first), sums.away(variant)
         return "" if before == after or after is None else f"{label(column)} {shared(before)} → {shared(after)}"
@@ -156,19 +157,26 @@ def _chance(lab: Lab) -> Iterator[Phrase]:
 
 def _differing(lab: Lab) -> Iterator[Phrase]:
     if cells := [cell for cell in lab.cells if cell.equal is False]:
-        yield phrase(strong("⚠️ Outputs differ"), " from those of the first variant: ", _named(cells), ".")
+        found = references(lab.variants, lab.cells)
+        names = dict.fromkeys(found[cell.target] for cell in cells)
+        than = joined(map(name, names), " or ")
+        yield phrase(strong("⚠️ Outputs differ"), " from those of ", than, ": ", _named(cells), ".")
 
 
 def _untimed(lab: Lab) -> Iterator[Phrase]:
     """What was run; and why times or instructions of cells are not known: each reason once."""
     if not lab.run:
         return
+    unknown = _reasons(
+        cell.equal_note for cell in lab.cells if cell.equal is None and cell.equal_note not in {"", cell.price_note}
+    )
     if compared := [cell for cell in lab.cells if cell.price or (cell.equal is not None and cell.equal_note != SAME)]:
         equal = sum(cell.equal is True for cell in compared)
-        unknown = _reasons(cell.equal_note for cell in compared if cell.equal is None)
         were = "was" if len(compared) == 1 else "were"
         but = f" Not known: {'; '.join(unknown)}." if unknown else ""
         yield phrase(f"Outputs equal in {equal:,} of {plural(len(compared), 'cell')} that {were} run.{but}")
+    elif unknown:
+        yield phrase(f"Outputs not known to be equal: {'; '.join(unknown)}.")
     untimed = _reasons(cell.price_note for cell in lab.cells if cell.price_note != SAME)
     uncounted = _reasons(cell.instructions_note for cell in lab.cells if cell.instructions_note != SAME)
     for what, notes in (("Not timed", untimed), ("No instructions", uncounted)):

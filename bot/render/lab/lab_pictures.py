@@ -57,8 +57,11 @@ def pictures(lab: Lab, every: Sequence[Sums], fits: Sequence[Fit]) -> Iterator[P
         yield Picture(f"{_short(sums.target)}: {header(column)}", header(column), names, {header(column): sizes})
         means = [sums.time(variant.name) for variant in sums.variants]
         if any(means):
-            ratios = (1.0, *(mean.ratio if mean else None for mean in means[1:]))
-            told = f"{TIME} against {names[0]}"
+            ratios = tuple(
+                1.0 if variant.name == sums.reference else mean.ratio if mean else None
+                for variant, mean in zip(sums.variants, means, strict=True)
+            )
+            told = f"{TIME} against {_short(sums.reference)}"
             yield Picture(f"{_short(sums.target)}: {told}", told, names, {told: ratios})
 
 

@@ -56,8 +56,14 @@ def total_table(lab: Lab, sums: Sums) -> Table:
 def _caption(sums: Sums) -> Phrase:
     left = f" ({plural(sums.more, 'model')} left out: not measured in every variant)" if sums.more else ""
     if len(sums.models) == 1:
-        return phrase("On ", code(clip(sums.target, NAME_LIMIT)), ", ", code(clip(sums.models[0], NAME_LIMIT)), left)
-    return phrase("On ", code(clip(sums.target, NAME_LIMIT)), f", {plural(len(sums.models), 'model')} together{left}")
+        return phrase(_on(sums), ", ", code(clip(sums.models[0], NAME_LIMIT)), left)
+    return phrase(_on(sums), f", {plural(len(sums.models), 'model')} together{left}")
+
+
+def _on(sums: Sums) -> Phrase:
+    """The target, and the variant that changes and times are against."""
+    against = phrase(", against ", code(clip(sums.reference, NAME_LIMIT))) if len(sums.variants) > 1 else ()
+    return phrase("On ", code(clip(sums.target, NAME_LIMIT)), against if sums.reference else ())
 
 
 def _about(lab: Lab, sums: Sums, timed: bool) -> str:
@@ -65,17 +71,16 @@ def _about(lab: Lab, sums: Sums, timed: bool) -> str:
     said = []
     if largest and len(sums.models) > 1:
         said.append(f"Of {', '.join(largest)} the largest of all models.")
-    if timed:
+    if timed and len(sums.models) > 1:
         counts = [mean.models for variant in sums.variants if (mean := sums.time(variant.name))]
-        over = f", geometric mean over {plural(max(counts, default=0), 'model')}" if len(sums.models) > 1 else ""
-        said.append(f"CPU time: against the first row{over}.")
+        said.append(f"CPU time: geometric mean over {plural(max(counts, default=0), 'model')}.")
     if varying := [label(column) for column in lab.columns if column != FOLDED_AWAY and not COLUMN_BY_ID[column].exact]:
         said.append(f"What varies from run to run: {', '.join(varying)}.")
     return " ".join(said)
 
 
 def _total_row(lab: Lab, sums: Sums, name: str, more: Sequence[str], largest: int) -> Row:
-    first = sums.variants[0].name
+    first = sums.reference
     cells = [_total(sums, name, first, column) for column in lab.columns]
     ratios = [phrase(_ratio(sums, name, one)) for one in more]
     drawn = bar(sums.value(name, picture_column(lab)), largest)
@@ -88,7 +93,7 @@ def _ratio(sums: Sums, name: str, what: str) -> str:
     if what == TIME and cell is not None and cell.price is not None:
         return priced(cell.price)
     mean = sums.time(name) if what == TIME else sums.instructions(name)
-    return mean_ratio(mean, is_first=name == sums.variants[0].name)
+    return mean_ratio(mean, is_first=name == sums.reference)
 
 
 def _total(sums: Sums, name: str, first: str, column: str) -> Phrase:
@@ -107,13 +112,12 @@ def model_table(lab: Lab, sums: Sums, limit: int) -> Table:
     order = {variant.name: place for place, variant in enumerate(sums.variants)}
     keys = sorted(sums.cells, key=lambda key: (key[0], order[key[1]]))
     rows = [_model_row(lab, sums, *key, more) for key in keys[:limit]]
-    caption = phrase("On ", code(clip(sums.target, NAME_LIMIT)))
-    return Table(headers, listing(rows, len(keys), "row"), numbers_from=2, small=True, caption=caption)
+    return Table(headers, listing(rows, len(keys), "row"), numbers_from=2, small=True, caption=_on(sums))
 
 
 def _model_row(lab: Lab, sums: Sums, model: str, variant: str, more: Sequence[str]) -> Row:
-    cell, is_first = sums.cells[model, variant], variant == sums.variants[0].name
-    first = sums.cells.get((model, sums.variants[0].name))
+    cell, is_first = sums.cells[model, variant], variant == sums.reference
+    first = sums.cells.get((model, sums.reference))
     names = (name_cell(clip(model, NAME_LIMIT)), name_cell(clip(variant, NAME_LIMIT)))
     if not cell.measured:
         return (

@@ -26,7 +26,7 @@ def header(column: str) -> str:
 
 
 def valued(value: int | None, first: int | None, *, is_first: bool) -> str:
-    """A value, and how it differs from the first variant's: `84,294 (+0.4 %)`."""
+    """A value, and how it differs from the reference's: `84,294 (+0.4 %)`."""
     told = amount(value, "count")
     if is_first or value is None or not first or value == first:
         return told
