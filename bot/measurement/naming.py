@@ -41,7 +41,7 @@ def named_file(spec: str) -> str:
 
 
 def in_order(paths: Iterable[Path]) -> list[Path]:
-    """Files of one directory whose names are all versions by these; others by the numbers in their names: 9 before 10."""
+    """By their versions where all in one directory are named by these, else by the numbers in names: 9 before 10."""
     named = sorted(paths, key=_numbers)
     try:
         return (
