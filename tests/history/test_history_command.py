@@ -11,8 +11,10 @@ import history_factory as make
 import pytest
 from fake_compiler import TEMPLATES, install, write_model
 from fake_wheels import entries, wheel_name, write_wheel
+from growth import steps
 from links_page import no_other_source
 from replacing import replace
+from report_factory import snapshot
 from series import write
 from test_repository import git
 
@@ -231,6 +233,19 @@ def test_snapshots_named_by_versions_are_in_the_order_of_these(
     assert main(["calibrate", "--replay", ".", "--config", "default"]) == 0
     told = capsys.readouterr().out
     assert "3.9.0.json → 3.10.0rc20260101.json: " in told and "3.10.0.json → 3.11.0.json: " in told
+
+
+def test_the_work_grows_with_the_number_of_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def work(number: int) -> int:
+        models = tuple(f"m{at:04}" for at in range(number))
+        write(Path("one.json"), snapshot("3.13.0", models=models, targets={"vmvx": "vmvx"}, dispatches=0))
+        return steps(lambda: run("--releases", "one.json", "--config", "default"))
+
+    work(1)  # what is imported and read once
+    fixed = work(420)  # more cells than a terminal and Markdown show
+    assert work(1_420) - fixed < 2.1 * (work(920) - fixed)
 
 
 def entry(number: int) -> Entry:
