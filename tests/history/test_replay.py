@@ -21,6 +21,7 @@ from bot.core.codec.history_json import history_lines
 from bot.core.history.replaying import counts, least_levels, replayed, sides_of
 from bot.core.rules.delta import diff
 from bot.core.rules.policy import NO_NOISE, Amount, LevelSpec, Rule, judge
+from bot.core.values.planned import narrowed
 from bot.core.values.snapshot import Snapshot
 from bot.errors import InputError
 from bot.inputs.config import load_config
@@ -155,6 +156,18 @@ def test_a_timeout_is_a_hole_and_a_failure_is_none(replay: Replay, tmp_path: Pat
         paths = [str(write(tmp_path / f"{name}.json", side)) for name, side in made]
         _, out, _ = replay("--replay", *paths)
         assert all(word in out.replace(f"{tmp_path}/", "") for word in words), out
+
+
+def test_a_model_that_was_left_out_for_a_while_is_not_new_when_it_is_back(replay: Replay, tmp_path: Path) -> None:
+    (tmp_path / "code-size.yml").write_text("schema: code-size-config/1\nstates: {new: warn, removed: warn}\n")
+    of = sides(50_438, 50_438, 83_990)
+    without = narrowed({"it": of[1][1]}, target_globs=("vmvx",))["it"]
+    named = [(of[0][0], of[0][1]), (of[1][0], without), (of[2][0], of[2][1])]
+    paths = [str(write(tmp_path / f"{name}.json", made)) for name, made in named]
+    _, out, _ = replay("--config", "code-size.yml", "--replay", *paths)
+    gone, back = out.replace(f"{tmp_path}/", "").partition("3.3.0.json → 3.4.0.json")[::2]
+    assert f"states (removed): {KEY}" in gone and f"{KEY}: +33,552 B (+66.5 %) (since 3.2.0.json)" in back
+    assert "states (new)" not in back
 
 
 def test_what_is_first_measured_behind_a_gap_has_nothing_to_be_held_against(replay: Replay, tmp_path: Path) -> None:
