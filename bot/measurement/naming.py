@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import glob
+import re
+from collections.abc import Iterable
 from pathlib import Path
+
+from packaging.version import InvalidVersion, Version
 
 from bot.compiler.tools.wheels import only_fitting
 from bot.core.rules.spec import release_of
@@ -34,6 +38,22 @@ def named_file(spec: str) -> str:
     if any(Path(found).glob(_WHEELS)):
         raise UsageError(f"holds a {SNAPSHOT} and a wheel of the compiler", where=found, hint="name one of them")
     return str(Path(found) / SNAPSHOT)
+
+
+def in_order(paths: Iterable[Path]) -> list[Path]:
+    """By their versions where all in one directory are named by these, else by the numbers in names: 9 before 10."""
+    named = sorted(paths, key=_numbers)
+    try:
+        return (
+            sorted(named, key=lambda path: Version(path.stem)) if len({path.parent for path in named}) == 1 else named
+        )
+    except InvalidVersion:
+        return named
+
+
+def _numbers(path: Path) -> list[tuple[int, str]]:
+    parts = re.split(r"([0-9]+)", str(path))
+    return [(int(part), "") if at % 2 else (-1, part) for at, part in enumerate(parts)]
 
 
 def _exists(spec: str) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from msgspec import structs
 
 from bot.compiler.tools.probe import flags_of
+from bot.core.history.gaps import neighbours
 from bot.core.history.history_totals import totals_of
 from bot.core.history.history_values import (
     HISTORY_SCHEMA,
@@ -49,7 +50,7 @@ def told_history(found: Sequence[Found], config: Config, texts: Texts = no_texts
     releases = tuple(_release(order, one) for order, one in enumerate(found))
     steps, moves = _steps(found, config, texts)
     keys = sorted({key for one in found if one.snapshot for key in _keys(one.snapshot)})
-    points = tuple(_point(one, key, moves) for one in found for key in keys)
+    points = tuple(point for one in found for point in _points(one, keys, moves))
     aside = {point.key for point in points if point.status not in ("unsupported", UNMEASURED)}
     targets = {name: back for one in found if one.snapshot for name, back in one.snapshot.targets.items()}
     return History(
@@ -83,25 +84,25 @@ def _release(order: int, found: Found) -> Release:
     )
 
 
-def _point(found: Found, key: CellKey, moves: Moves) -> Point:
-    if found.snapshot is None:
-        return Point(found.name, key.model, key.target, UNMEASURED, {}, found.reason)
-    cell = next((cell for cell in found.snapshot.cells if cell.key == key), None)
-    if cell is None:
-        return Point(found.name, key.model, key.target, UNMEASURED, {}, _ABSENT)
-    reason = cell.failure.first_line if cell.failure else ""
-    return Point(
-        found.name,
-        key.model,
-        key.target,
-        cell.status,
-        cell.metrics if cell.measured else {},
-        reason,
-        _sizes(cell),
-        moves.get((found.name, key)),
-        cell.command,
-        cell.artifact_digest or "",
-    )
+def _points(found: Found, keys: Sequence[CellKey], moves: Moves) -> Iterator[Point]:
+    cells = {cell.key: cell for cell in found.snapshot.cells} if found.snapshot else {}
+    for key in keys:
+        if (cell := cells.get(key)) is None:
+            reason = _ABSENT if found.snapshot else found.reason
+            yield Point(found.name, key.model, key.target, UNMEASURED, {}, reason)
+            continue
+        yield Point(
+            found.name,
+            key.model,
+            key.target,
+            cell.status,
+            cell.metrics if cell.measured else {},
+            cell.failure.first_line if cell.failure else "",
+            _sizes(cell),
+            moves.get((found.name, key)),
+            cell.command,
+            cell.artifact_digest or "",
+        )
 
 
 def _sizes(cell: Cell) -> tuple[int, ...]:
@@ -113,40 +114,19 @@ def _sizes(cell: Cell) -> tuple[int, ...]:
 
 def _steps(found: Sequence[Found], config: Config, texts: Texts) -> tuple[tuple[HistoryStep, ...], Moves]:
     """What happened between neighbours that were measured, and in each cell since it was measured before."""
-    steps, moves, seen = list[HistoryStep](), Moves(), list[tuple[Found, Snapshot]]()
-    gaps = list[str]()
-    for one in found:
-        if one.snapshot is None:
-            gaps.append(one.name)
-            continue
-        if seen:
-            before, base = seen[-1]
-            made = reported(config, base, one.snapshot, Baseline(before.name), texts)
-            steps.append(_step(before.name, one.name, tuple(gaps), made))
-            moves |= _moves(before.name, one.name, made, config)
-        for earlier, keys in _across(seen, one.snapshot):
-            made = reported(config, _only(earlier[1], keys), _only(one.snapshot, keys), _SINCE, texts)
-            moves |= _moves(earlier[0].name, one.name, made, config, keys)
-        seen.append((one, one.snapshot))
-        gaps = []
+    steps, moves = list[HistoryStep](), Moves()
+    sides = ((one.name, one.snapshot) for one in found)
+    for (before, base), (name, head), gaps, across in neighbours(sides, lambda cell: cell.measured):
+        made = reported(config, base, head, Baseline(before), texts)
+        steps.append(_step(before, name, gaps, made))
+        moves |= _moves(before, name, made, config)
+        for (earlier, side), keys in across:
+            made = reported(config, _only(side, keys), _only(head, keys), _SINCE, texts)
+            moves |= _moves(earlier, name, made, config, keys)
     return tuple(steps), moves
 
 
 _SINCE = Baseline("the last release that measured the cell")
-
-
-def _across(
-    seen: Sequence[tuple[Found, Snapshot]], head: Snapshot
-) -> Iterator[tuple[tuple[Found, Snapshot], frozenset[CellKey]]]:
-    """Earlier releases, but the one before, each with the cells for which it is the last that measured them."""
-    left = {cell.key for cell in head.cells if cell.measured}
-    for at in range(len(seen) - 1, -1, -1):
-        if not left:
-            return
-        mine = {cell.key for cell in seen[at][1].cells if cell.measured} & left
-        if mine and at < len(seen) - 1:
-            yield seen[at], frozenset(mine)
-        left -= mine
 
 
 def _only(side: Snapshot, keys: Iterable[CellKey]) -> Snapshot:

@@ -11,7 +11,11 @@ import history_factory as make
 import pytest
 from fake_compiler import TEMPLATES, install, write_model
 from fake_wheels import entries, wheel_name, write_wheel
+from growth import steps
 from links_page import no_other_source
+from replacing import replace
+from report_factory import snapshot
+from series import write
 from test_repository import git
 
 from bot.cli.main import main
@@ -202,6 +206,46 @@ def test_globs_and_lists_of_snapshots_in_any_order(tmp_path: Path, monkeypatch: 
 
 
 KEY = (make.BERT.model, make.BERT.target)
+
+
+def test_snapshots_without_versions_are_in_the_order_of_their_numbers_for_history_and_bisect(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for number in (8, 9, 10, 11):
+        made = make.side(str(number), {make.BERT: 100 * number})
+        info = replace(made.compiler, version="nightly", spec="")
+        write(Path(f"nightly-{number}.json"), replace(made, compiler=info))
+    assert run("--releases", "nightly-*.json", "--config", "default") == 0
+    assert "tells no version that can be ordered: releases are in the order" in capsys.readouterr().err
+    assert [point["metrics"]["artifact_bytes"] for point in points(*KEY)] == [800, 900, 1_000, 1_100]
+    cell = ["--model", KEY[0], "--target", KEY[1], "--limit", "950B", "--config", "default", "--format", "json"]
+    assert main(["bisect", "nightly-8.json", "nightly-11.json", "--among", "nightly-*.json", *cell]) == 0
+    assert json.loads(capsys.readouterr().out)["first_bad"] == "nightly-10.json"
+
+
+def test_snapshots_named_by_versions_are_in_the_order_of_these(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for at, name in enumerate(("3.9.0", "3.10.0rc20260101", "3.10.0", "3.11.0")):
+        write(Path(f"{name}.json"), make.side(name, {make.BERT: 50_000 + 10_000 * at}))
+    assert main(["calibrate", "--replay", ".", "--config", "default"]) == 0
+    told = capsys.readouterr().out
+    assert "3.9.0.json → 3.10.0rc20260101.json: " in told and "3.10.0.json → 3.11.0.json: " in told
+
+
+def test_the_work_grows_with_the_number_of_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def work(number: int) -> int:
+        models = tuple(f"m{at:04}" for at in range(number))
+        write(Path("one.json"), snapshot("3.13.0", models=models, targets={"vmvx": "vmvx"}, dispatches=0))
+        return steps(lambda: run("--releases", "one.json", "--config", "default"))
+
+    work(1)  # what is imported and read once
+    fixed = work(420)  # more cells than a terminal and Markdown show
+    assert work(1_420) - fixed < 2.1 * (work(920) - fixed)
 
 
 def entry(number: int) -> Entry:

@@ -9,15 +9,19 @@ from pathlib import Path
 from typing import Any
 
 import everyday
+import history_factory
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from replacing import replace
 from series import KEY, Value, side, write, write_series
 
 from bot.cli.main import main
+from bot.core.codec.history_json import history_lines
 from bot.core.history.replaying import counts, least_levels, replayed, sides_of
 from bot.core.rules.delta import diff
 from bot.core.rules.policy import NO_NOISE, Amount, LevelSpec, Rule, judge
+from bot.core.values.planned import narrowed
 from bot.core.values.snapshot import Snapshot
 from bot.errors import InputError
 from bot.inputs.config import load_config
@@ -96,23 +100,89 @@ def test_a_history_says_the_same_as_its_snapshots(replay: Replay, tmp_path: Path
     read = sides_of(history(of), "history.json")
     assert [name for name, _ in read] == [name for name, _ in of], "3.10.0 after 3.9.0"
     for (_, known), (_, whole) in zip(read, of, strict=True):
-        assert [(cell.key, cell.status, cell.metrics) for cell in known.cells] == [
+        assert known and [(cell.key, cell.status, cell.metrics) for cell in known.cells] == [
             (cell.key, cell.status, cell.metrics) for cell in whole.cells
         ]
 
 
-@pytest.mark.parametrize("told", [True, False])
-def test_a_hole_in_a_history_is_a_cell_that_was_not_measured(told: bool) -> None:
-    points = json.loads(history(sides(5, 5, 5)))
-    hole = next(one for one in points["points"] if (one["compiler"], one["model"]) == ("3.3.0", KEY.model))
-    hole.update(status="unmeasured", metrics={})
-    if not told:
-        points["points"].remove(hole)
-    steps = list(replayed(sides_of(json.dumps(points).encode(), "h"), CONFIG.thresholds, CONFIG.states, NO_NOISE))
-    assert [[(one.level, one.limit, one.actual) for one in step.alarms] for step in steps] == [
-        [("warn", "unmeasured", "not measured on head")],
-        [("warn", "unmeasured", "not measured on base")],
+def test_a_release_that_could_not_be_had_is_stepped_over_and_the_growth_behind_it_is_judged(
+    replay: Replay, tmp_path: Path
+) -> None:
+    (tmp_path / "history.json").write_bytes(b"".join(history_lines(history_factory.eventful())))
+    _, out, _ = replay("--replay", "history.json")
+    assert out.splitlines()[:2] == [
+        "3 steps: 2 would have failed, 1 passed",
+        "not measured: 3.12.0; what follows is held against what was measured before",
     ]
+    step = out.partition("3.11.0 → 3.13.0, across 3.12.0: fail\n")[2].partition("3.13.0 → 3.13.0 (2): pass")[0]
+    assert f"artifact_bytes of {history_factory.MOBILENET}: +33,552 B (+66.5 %)" in step
+    assert "states" not in step, "no cell is broken: none was tried"
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_a_hole_of_one_cell_is_no_alarm_and_what_follows_is_held_against_what_came_before(
+    replay: Replay, tmp_path: Path, told: bool
+) -> None:
+    """Over two releases: the step between them has the cell on neither side."""
+    points = json.loads(history(sides(50_438, 50_438, 50_438, 83_990)))
+    for hole in [one for one in points["points"] if one["compiler"] in ("3.3.0", "3.4.0")]:
+        if (hole["model"], hole["target"]) == (KEY.model, KEY.target):
+            hole.update(status="unmeasured", metrics={})
+            if not told:
+                points["points"].remove(hole)
+    (tmp_path / "history.json").write_text(json.dumps(points))
+    _, out, _ = replay("--replay", "history.json")
+    assert out.splitlines() == [
+        "3 steps: 1 would have failed, 2 passed",
+        "3.2.0 → 3.3.0: pass",
+        f"  not measured: {KEY}",
+        "3.3.0 → 3.4.0: pass",
+        "3.4.0 → 3.5.0: fail",
+        f"  fail: code size (4KiB and 5%): artifact_bytes of {KEY}: +33,552 B (+66.5 %) (since 3.2.0)",
+        "by rule:",
+        "  code size: fail in 1 step, 1 alarm",
+    ]
+    assert replay("--replay", "history.json", "--target", "vmvx")[1].startswith("3 steps: 3 passed\n")
+
+
+def test_a_timeout_is_a_hole_and_a_failure_is_none(replay: Replay, tmp_path: Path) -> None:
+    of = sides(50_438, 50_438, 83_990)
+    for status, words in {
+        "timeout": [f"  not measured: {KEY}", "(since 3.2.0.json)"],
+        "failed": [f"  fail: states (newly-broken): {KEY}: ok → failed", "3.4.0.json: pass"],
+    }.items():
+        cells = (replace(one, status=status, metrics={}) if one.key == KEY else one for one in of[1][1].cells)
+        made = [of[0], (of[1][0], replace(of[1][1], cells=tuple(cells))), of[2]]
+        paths = [str(write(tmp_path / f"{name}.json", side)) for name, side in made]
+        _, out, _ = replay("--replay", *paths)
+        assert all(word in out.replace(f"{tmp_path}/", "") for word in words), out
+
+
+def test_a_model_that_was_left_out_for_a_while_is_not_new_when_it_is_back(replay: Replay, tmp_path: Path) -> None:
+    (tmp_path / "code-size.yml").write_text("schema: code-size-config/1\nstates: {new: warn, removed: warn}\n")
+    of = sides(50_438, 50_438, 83_990)
+    without = narrowed({"it": of[1][1]}, target_globs=("vmvx",))["it"]
+    named = [(of[0][0], of[0][1]), (of[1][0], without), (of[2][0], of[2][1])]
+    paths = [str(write(tmp_path / f"{name}.json", made)) for name, made in named]
+    _, out, _ = replay("--config", "code-size.yml", "--replay", *paths)
+    gone, back = out.replace(f"{tmp_path}/", "").partition("3.3.0.json → 3.4.0.json")[::2]
+    assert f"states (removed): {KEY}" in gone and f"{KEY}: +33,552 B (+66.5 %) (since 3.2.0.json)" in back
+    assert "states (new)" not in back
+
+
+def test_what_is_first_measured_behind_a_gap_has_nothing_to_be_held_against(replay: Replay, tmp_path: Path) -> None:
+    points = json.loads(history(sides(5, 5, 5)))
+    for one in points["points"]:
+        if one["compiler"] == "3.2.0" or (one["compiler"] == "3.3.0" and one["target"] == "vmvx"):
+            one.update(status="unmeasured", metrics={})
+    (tmp_path / "history.json").write_text(json.dumps(points))
+    _, out, _ = replay("--replay", "history.json")
+    assert out.splitlines() == [
+        "1 step: 1 passed",
+        "not measured: 3.2.0; what follows is held against what was measured before",
+        "3.3.0 → 3.4.0: pass",
+    ]
+    assert replay("--replay", "history.json", "--target", "vmvx")[1].splitlines()[0] == "1 step: 1 had nothing to judge"
 
 
 def test_what_two_commands_gave_either_way_is_no_alarm_but_in_a_history() -> None:

@@ -76,6 +76,24 @@ def test_its_headline_counts_what_is_measured() -> None:
     assert wants_comment(report, None, always=False)
 
 
+def test_what_cannot_be_compiled_alone_has_no_column_and_no_part_in_the_sum() -> None:
+    head = make.snapshot("3.13.0", models=MODELS)
+    inline = make.unsupported(head)
+    cells = (
+        replace(one, metrics={"artifact_bytes": 9}) if one.status == "unsupported" else one for one in inline.cells
+    )
+    alone, beside = (render_comment(adopted(one)) for one in (head, replace(inline, cells=tuple(cells))))
+    assert "4 models on 8 targets, " in beside and "vmvx-inline" not in beside.partition("What was compared")[0]
+    assert beside.partition("What was compared")[0] == alone.partition("What was compared")[0]
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_sum_stands_below_several_models_only(count: int) -> None:
+    text = render_comment(adopted(make.snapshot("3.13.0", models=MODELS[:count])))
+    rows = text.partition("|:--|")[2].partition("\n\n")[0].splitlines()[1:]
+    assert len(rows) == (count + 1 if count > 1 else 1), rows
+
+
 def test_nothing_is_called_unchanged_that_was_not_compared() -> None:
     text = render_comment(first())
     assert not re.search(r"nothing changed|identical|What changed|No artifact to compare|within the rules", text)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from bot.compiler.tools.offered import between, newest
 from bot.compiler.tools.wheels import only_fitting
 from bot.core.rules.spec import MOVING, PROJECT, Places, release_of
 from bot.errors import CompilerUnavailable, UsageError
+from bot.measurement.naming import in_order
 from bot.system.processes import Cancel
 
 _WHEELS = "iree_base_compiler-*.whl"
@@ -105,14 +105,14 @@ def expanded(place: str) -> list[str]:
     """The SPECs that a word of the command line stands for, in their order; raises UsageError for none."""
     path = Path(place)
     if path.is_dir():
-        found = _fitting(sorted(path.glob(_WHEELS), key=_natural))
-        found = found or [str(one) for one in sorted(path.glob("*.json"), key=_natural)]
+        found = _fitting(in_order(path.glob(_WHEELS)))
+        found = found or [str(one) for one in in_order(path.glob("*.json"))]
         if not found:
             raise UsageError(f"holds no {_WHEELS} and no snapshot", where=place, hint=_AMONG)
         return found
     if release_of(place) or path.exists():
         return [str(path) if path.exists() else place]
-    matched = sorted(map(Path, glob.glob(str(path), recursive=True)), key=_natural)
+    matched = in_order(map(Path, glob.glob(str(path), recursive=True)))
     if not matched:
         raise UsageError("is no release, file or directory, and matches none", where=place, hint=_AMONG)
     return _fitting([one for one in matched if one.match(_WHEELS)]) or [str(one) for one in matched]
@@ -132,9 +132,3 @@ def _fitting(wheels: Sequence[Path]) -> list[str]:
             continue
     versions = _ordering(found)
     return sorted(found, key=versions.__getitem__) if versions else found
-
-
-def _natural(path: Path) -> list[tuple[int, str]]:
-    """Names with numbers in the order of the numbers: 3.8.0 before 3.10.0."""
-    parts = re.split(r"([0-9]+)", str(path))
-    return [(int(part), "") if at % 2 else (-1, part) for at, part in enumerate(parts)]

@@ -17,6 +17,7 @@ from bot.core.values.whole_report import Baseline, Report
 from bot.inputs.config import Config
 from bot.measurement.prepare import Request, is_snapshot
 from bot.render.terminal.bisect_text import moved_words
+from bot.render.text.filters import plural
 from bot.reporting.making import reported
 from bot.reporting.writing import write_report
 from bot.system.files import write_atomically
@@ -98,8 +99,14 @@ def _notes(hunted: Hunted, looks: tuple[Look, ...]) -> Iterator[str]:
         yield "GOOD is the newer one: the first bad one is the last in time that is bad"
     found = hunted.names[hunted.found.good], hunted.names[hunted.found.bad]
     unit = hunted.metric.unit
-    if moves := [moved_words(a, b, unit) for a, b in elsewhere(looks, found)]:
+    moves = [moved_words(a, b, unit) for a, b in elsewhere(looks, found)]
+    if moves:
         yield f"it moves elsewhere, too, as far as was looked: {', '.join(moves)}"
+    known = sum(look.judged != "skipped" for look in looks) + hunted.found.bad - hunted.found.good - 1
+    if unknown := len(hunted.names) - known:
+        of = plural(len(hunted.names), "candidate")
+        if_so = "" if moves else "where the value goes up and down, "
+        yield f"nothing is known of {unknown} of {of}: {if_so}there may be other places where good turns to bad"
 
 
 def _commands(hunted: Hunted, request: Request) -> Iterator[str]:

@@ -22,7 +22,7 @@ from bot.inputs.config import load_config
 from bot.inputs.thresholds import parse_rules
 from bot.inputs.torch_models.golden_edits import patch, read_exactly
 from bot.inputs.units import in_style, parse_ratio
-from bot.inputs.yaml.yaml_edits import with_value
+from bot.inputs.yaml.yaml_edits import with_values
 from bot.inputs.yaml.yaml_file import KeyPath, YamlFile, parse_yaml, read_yaml
 from bot.measurement.prepare import Request, load_snapshot, planned, repository_at
 from bot.render.text.escape import clean
@@ -98,19 +98,17 @@ def _doubt(planned: PlannedCell, cell: Cell, snapshot: Snapshot) -> str:
 
 
 def _edited(file: YamlFile, found: Sequence[Tighter | Kept]) -> _Edited:
-    text, changes = read_exactly(file.path), list[str]()
     kept = [f"{one.rule.name} (line {one.rule.line}): {one.why}" for one in found if isinstance(one, Kept)]
-    for one in (one for one in found if isinstance(one, Tighter)):
-        new = in_style(one.old.text, one.limit)
-        try:
-            made = with_value(file.path, text, _place(file, one), new)
-            parse_rules(parse_yaml(file.path, made))  # what is proposed has to be taken
-        except ConfigError as error:
-            kept.append(f"{one.rule.name} (line {one.rule.line}): {error.what}")
-            continue
-        text = made
-        value = amount(one.value, METRIC_BY_ID[one.metric].unit)
-        changes.append(f"{one.rule.name}: {one.old.text} -> {new}; the largest is {one.metric} of {one.key}, {value}")
+    tighter = {_place(file, one): one for one in found if isinstance(one, Tighter)}
+    new = {place: in_style(one.old.text, one.limit) for place, one in tighter.items()}
+    text, refused = with_values(file.path, read_exactly(file.path), new)
+    parse_rules(parse_yaml(file.path, text))  # what is proposed has to be taken
+    kept += [f"{tighter[at].rule.name} (line {tighter[at].rule.line}): {why.what}" for at, why in refused.items()]
+    changes = []
+    for place, one in tighter.items():
+        if place not in refused:
+            most = f"the largest is {one.metric} of {one.key}, {amount(one.value, METRIC_BY_ID[one.metric].unit)}"
+            changes.append(f"{one.rule.name}: {one.old.text} -> {new[place]}; {most}")
     return _Edited(text, tuple(changes), tuple(kept))
 
 

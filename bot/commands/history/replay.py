@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -10,7 +10,8 @@ import msgspec
 from bot.commands.history.candidates import expanded
 from bot.core.codec.kinds import Headed
 from bot.core.history.history_values import HISTORY_SCHEMA
-from bot.core.history.replaying import Side, counts, least_levels, replayed, sides_of
+from bot.core.history.replaying import counts, least_levels, replayed, sides_of
+from bot.core.values.snapshot import Snapshot
 from bot.errors import InputError, UsageError
 from bot.inputs.config import load_config
 from bot.measurement.prepare import Request, load_snapshot, selected
@@ -22,6 +23,7 @@ UNSEEN = (
     "and edited models are not seen"
 )
 _LEAST_SIDES = 2
+_Side = tuple[str, Snapshot | None]
 
 
 def replay(request: Request, files: Sequence[Path], most: int | None, say: Callable[[str], None]) -> list[str]:
@@ -33,12 +35,23 @@ def replay(request: Request, files: Sequence[Path], most: int | None, say: Calla
     """
     config = load_config(request.config, models=False)
     sides = _history(files, say) if _is_history(files[0]) else _snapshots(files)
-    narrowed = (
-        (name, selected({name: side}, request, must_match=not place)[name]) for place, (name, side) in enumerate(sides)
-    )
+    gaps: list[str] = []
+    narrowed = _narrowed(sides, request, gaps)
     steps = list(replayed(narrowed, config.thresholds, config.states, config.noise))
     least = [] if most is None else least_levels(steps, most)
-    return list(replay_lines(steps, counts(steps), least, most))
+    return list(replay_lines(steps, gaps, counts(steps), least, most))
+
+
+def _narrowed(sides: Iterable[_Side], request: Request, gaps: list[str]) -> Iterator[_Side]:
+    """The selected cells of each side; names of those that could not be had go to `gaps`."""
+    must_match = True
+    for name, side in sides:
+        if side is None:
+            gaps.append(name)
+            yield name, None
+        else:
+            yield name, selected({name: side}, request, must_match=must_match)[name]
+            must_match = False
 
 
 def _is_history(path: Path) -> bool:
@@ -48,19 +61,19 @@ def _is_history(path: Path) -> bool:
         return False
 
 
-def _history(files: Sequence[Path], say: Callable[[str], None]) -> list[Side]:
+def _history(files: Sequence[Path], say: Callable[[str], None]) -> list[_Side]:
     if len(files) > 1:
         raise UsageError("a history is replayed alone", where=f"--replay {files[0]}", hint="leave out the other files")
     try:
         sides = sides_of(files[0].read_bytes(), str(files[0]))
     except UnicodeDecodeError:
         raise InputError("is not UTF-8 text, so no history", where=str(files[0])) from None
-    _require_two([name for name, _ in sides], str(files[0]))
+    _require_two([name for name, side in sides if side], str(files[0]))
     say(UNSEEN)
     return sides
 
 
-def _snapshots(files: Sequence[Path]) -> Iterator[Side]:
+def _snapshots(files: Sequence[Path]) -> Iterator[_Side]:
     """One at a time: a snapshot of many cells is large."""
     paths = [spec for file in files for spec in expanded(str(file))]
     _require_two(paths, " ".join(paths))

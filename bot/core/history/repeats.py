@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from bot.core.history.gaps import is_outcome
 from bot.core.rules.spec import release_in
 from bot.core.values.planned import LIFTED_LIMIT_FLAG
-from bot.core.values.snapshot import UNFETCHED, Cell, CellKey, Snapshot
+from bot.core.values.snapshot import Cell, CellKey, Snapshot
 
 _COMMAND = re.compile(r"\biree-compile (.*?) -o ", re.DOTALL)
 _NAMED = 3
@@ -101,12 +102,7 @@ def _differing(first: Found, second: Found) -> list[CellKey]:
     if first.snapshot is None or second.snapshot is None:
         return []
     pairs = _pairs(first.snapshot, second.snapshot)
-    return [one.key for one, other in pairs if _tells(one) and _tells(other) and _result(one) != _result(other)]
-
-
-def _tells(cell: Cell) -> bool:
-    """True where what came of it is the compiler's own doing."""
-    return cell.status != "timeout" and not (cell.failure and cell.failure.stage == UNFETCHED)
+    return [one.key for one, other in pairs if is_outcome(one) and is_outcome(other) and _result(one) != _result(other)]
 
 
 def _result(cell: Cell) -> tuple[str, str | None]:
@@ -129,7 +125,7 @@ def _joined(first: Found, second: Found) -> Found:
 def _united(first: Snapshot, second: Snapshot) -> Snapshot:
     """The cells of both; of two the first, unless only the second says something of the compiler."""
     cells = {cell.key: cell for cell in second.cells}
-    cells |= {cell.key: cell for cell in first.cells if cell.key not in cells or _tells(cell)}
+    cells |= {cell.key: cell for cell in first.cells if cell.key not in cells or is_outcome(cell)}
     return replace(
         first,
         cells=tuple(cells[key] for key in sorted(cells)),

@@ -4,6 +4,8 @@ In prose:
 
 * Of sides in their order each is held against the one before, by the rules of the verdict. An alarm is a finding that
   the older side did not have already.
+* What was not measured is a gap (see `gaps`): no alarm by itself, and what follows is held against what was measured
+  before it. A cell that nothing is known of before has nothing to be held against.
 * The smallest level with at most N alarms is, for the changes of a rule, the absolute growth that so many steps and no
   more exceed, beside whatever else the level asks; for its limits, the value that so many steps exceed. Alarms that
   fail count for the level that warns as well.
@@ -15,15 +17,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import msgspec
 
 from bot.core.codec.json_text import decoded, require_schema
+from bot.core.history.gaps import is_gap, is_outcome, neighbours
 from bot.core.history.history_values import HISTORY_SCHEMA, UNMEASURED, PointStatus
 from bot.core.metrics import METRIC_BY_ID, Unit
 from bot.core.record import Count, Name
-from bot.core.rules.delta import diff
+from bot.core.rules.delta import CellDelta, diff, diff_cell
 from bot.core.rules.policy import Ratio, Rule, judge
 from bot.core.values.snapshot import Cell, CellKey, CompilerInfo, Snapshot, SourceInfo
 from bot.core.values.verdict import Finding, Level, VerdictStatus
@@ -32,8 +34,6 @@ from bot.errors import InputError
 
 LEVELS: tuple[Level, ...] = ("fail", "warn")
 _HINT = "give the history.json of: code-size-bot history --out DIR"
-Side = tuple[str, Snapshot]
-"""A name, and what was measured."""
 
 
 class Point(msgspec.Struct, frozen=True):
@@ -54,12 +54,21 @@ class Points(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """From one side to the next: the verdict, and its alarms, worst first."""
+    """From one side to the next: the verdict, and its alarms, worst first.
+
+    Attributes:
+        gaps: sides between the two that could not be had.
+        since: cell → the earlier side that it is held against.
+        unmeasured: cells of which nothing is known any more: their gap begins here.
+    """
 
     base: str
     head: str
     status: VerdictStatus
     alarms: tuple[Finding, ...]
+    gaps: tuple[str, ...]
+    since: Mapping[CellKey, str]
+    unmeasured: tuple[CellKey, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +104,11 @@ class Least:
     unit: Unit
 
 
-def sides_of(text: bytes, where: str) -> list[Side]:
-    """The sides of a `history.json`, in the order of its points; raises InputError, UnicodeDecodeError."""
+def sides_of(text: bytes, where: str) -> list[tuple[str, Snapshot | None]]:
+    """The sides of a `history.json`, in the order of its points; None of what could not be had.
+
+    Raises InputError, UnicodeDecodeError.
+    """
     require_schema(text, HISTORY_SCHEMA, "history", where, _HINT)
     points = decoded(text, Points, where, _HINT, "history").points
     cells: dict[str, dict[CellKey, Cell]] = {}
@@ -109,7 +121,7 @@ def sides_of(text: bytes, where: str) -> list[Side]:
         if point.status != UNMEASURED:
             cells[point.compiler][key] = Cell(key, point.status, point.metrics)
     keys = {CellKey(point.model, point.target) for point in points}
-    return [(name, _side(name, cells[name], keys)) for name in cells]
+    return [(name, _side(name, cells[name], keys) if cells[name] else None) for name in cells]
 
 
 def _side(name: str, cells: Mapping[CellKey, Cell], keys: Iterable[CellKey]) -> Snapshot:
@@ -121,13 +133,29 @@ def _side(name: str, cells: Mapping[CellKey, Cell], keys: Iterable[CellKey]) -> 
 
 
 def replayed(
-    sides: Iterable[Side], rules: Sequence[Rule], states: Mapping[str, Weight], noise: Mapping[str, Ratio]
+    sides: Iterable[tuple[str, Snapshot | None]],
+    rules: Sequence[Rule],
+    states: Mapping[str, Weight],
+    noise: Mapping[str, Ratio],
 ) -> Iterator[Step]:
-    """What the rules say of each side against the one before; a cell that neither has is none of that step."""
-    for (old, base), (new, head) in pairwise(sides):
-        deltas = [delta for delta in diff(base, head) if delta.base or delta.head]
+    """What the rules say of each side against the one before."""
+    for (old, base), (new, head), gaps, across in neighbours(sides, is_outcome):
+        since = {key: side for side, keys in across for key in keys}
+        deltas, unmeasured = list[CellDelta](), list[CellKey]()
+        for delta in diff(base, head):
+            if is_gap(base, delta.key, delta.base) or delta.key in since:
+                continue
+            if is_gap(head, delta.key, delta.head):
+                unmeasured.append(delta.key)
+            else:
+                deltas.append(delta)
+        for (_, earlier), keys in across:
+            known = {cell.key: cell for cell in head.cells if cell.key in keys}
+            cells = ((cell, known[cell.key]) for cell in earlier.cells if cell.key in keys)
+            deltas += [diff_cell(earlier, head, pair[0].key, pair) for pair in cells]
         verdict = judge(deltas, rules, states, noise)
-        yield Step(old, new, verdict.status, verdict.news)
+        names = {key: name for key, (name, _) in since.items()}
+        yield Step(old, new, verdict.status, verdict.news, gaps, names, tuple(unmeasured))
 
 
 def counts(steps: Sequence[Step]) -> list[RuleCount]:

@@ -1,42 +1,44 @@
-"""One value of a YAML text replaced, where not a byte changes beside it."""
+"""Values of a YAML text replaced, where not a byte changes beside them."""
 
 from __future__ import annotations
 
-import re
+from collections.abc import Mapping
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 from bot.errors import ConfigError
-from bot.inputs.yaml.yaml_file import KeyPath, parse_yaml
+from bot.inputs.yaml.yaml_file import KeyPath, composed, parse_yaml
 
 
-def with_value(path: Path, text: str, at: KeyPath, new: str) -> str:
-    """The text with another plain value at a key; raises ConfigError where that cannot be edited.
-
-    Of all places that look like the old value the one is taken by which the file changes there and nowhere else.
+def with_values(path: Path, text: str, values: Mapping[KeyPath, str]) -> tuple[str, dict[KeyPath, ConfigError]]:
+    """The text with other plain values at these keys, and why at some of them it is as it was.
 
     Args:
         path: of the file, for what is said.
     """
-    file = parse_yaml(path, text)
-    wanted, old = _replaced(file.data, at, new)
-    for match in re.finditer(re.escape(str(old)), text):
-        edited = f"{text[: match.start()]}{new}{text[match.end() :]}"
-        if _data(path, edited) == wanted:
-            return edited
-    raise file.error(at, "is written in a way that cannot be edited", f"write {new} by hand")
-
-
-def _replaced(data: Any, at: KeyPath, new: str) -> tuple[Any, Any]:
-    """The values with another one at a key, of the same type, and the one that was there."""
-    found = deepcopy(data)
-    inside = found
-    for part in at[:-1]:
-        inside = inside[part]
-    old = inside[at[-1]]
-    inside[at[-1]] = type(old)(new)
-    return found, old
+    file, (_, root) = parse_yaml(path, text), composed(path, text)
+    wanted, edits, refused = deepcopy(file.data), list[tuple[int, int, str]](), dict[KeyPath, ConfigError]()
+    for at, new in values.items():
+        inside, node = wanted, root
+        for part in at:
+            outside, inside = inside, inside[part]
+            node = node.value[part] if isinstance(part, int) else next(v for key, v in node.value if key.value == part)
+        start, end, value = node.start_mark.index, node.end_mark.index, type(inside)(new)
+        written = text[start:end].replace(str(inside), new, 1)
+        if _data(path, written) == value:
+            outside[at[-1]] = value
+            edits.append((start, end, written))
+        else:
+            refused[at] = file.error(at, "is written in a way that cannot be edited", f"write {new} by hand")
+    made, last = list[str](), 0
+    for start, end, written in sorted(edits):
+        made += [text[last:start], written]
+        last = end
+    edited = "".join((*made, text[last:]))
+    if _data(path, edited) != wanted:
+        raise ConfigError("is written in a way that cannot be edited", where=str(path))
+    return edited, refused
 
 
 def _data(path: Path, text: str) -> Any:

@@ -124,7 +124,8 @@ def _error_line(text: str, error: yaml.MarkedYAMLError) -> int:
     return next((line for line in marks if line <= last_line), last_line)
 
 
-def _compose(path: Path, text: str) -> tuple[_StrictLoader, yaml.Node]:
+def composed(path: Path, text: str) -> tuple[_StrictLoader, yaml.Node]:
+    """The nodes of a text, which know where they stand in it; raises ConfigError for what is not accepted."""
     try:
         loader = _StrictLoader(text)
         node = loader.get_node() if loader.check_node() else None
@@ -232,7 +233,7 @@ def read_yaml(path: Path) -> YamlFile:
 
 def parse_yaml(path: Path, text: str) -> YamlFile:
     """The same of a text that is not in the file yet."""
-    loader, node = _compose(path, text)
+    loader, node = composed(path, text)
     walk = _Walk(path, loader)
     data = walk.value(node, ())
     return YamlFile(path, data, walk.lines)

@@ -11,7 +11,7 @@ from packaging.version import Version
 from bot.compiler.tools.offered import between, newest
 from bot.core.rules.spec import MOVING, Places, release_of
 from bot.errors import UsageError
-from bot.measurement.naming import named_file
+from bot.measurement.naming import in_order, named_file
 from bot.system.processes import Cancel
 
 _RANGE = ".."
@@ -71,5 +71,5 @@ def _range(word: str, first: str, last: str, places: Places, cancel: Cancel) -> 
 
 def _snapshots(pattern: str) -> list[str]:
     """All that the glob matches, where these are snapshots and nothing else."""
-    found = sorted(glob.glob(pattern, recursive=True))
-    return found if all(name.endswith(".json") for name in found) else []
+    found = in_order(map(Path, glob.glob(pattern, recursive=True)))
+    return [str(path) for path in found] if all(path.suffix == ".json" for path in found) else []

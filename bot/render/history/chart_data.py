@@ -52,7 +52,7 @@ def _of(total: HistoryTotal | None, metric: str) -> int | None:
 
 
 def _model(facts: HistoryFacts, model: str) -> dict[str, Any]:
-    rows = [(key, points) for key, points in facts.rows.items() if key.model == model]
+    rows = [(key, facts.rows[key]) for key in facts.models[model]]
     series = [
         {
             "target": facts.targets.index(key.target),

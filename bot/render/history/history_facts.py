@@ -60,9 +60,12 @@ class HistoryFacts:
         return measured_releases(self.history.releases, self.history.points)
 
     @cached_property
-    def models(self) -> tuple[str, ...]:
-        """Of the cells with a row."""
-        return tuple(sorted({key.model for key in self.rows}))
+    def models(self) -> Mapping[str, tuple[CellKey, ...]]:
+        """Each with its cells that have a row."""
+        found: dict[str, list[CellKey]] = {}
+        for key in self.rows:
+            found.setdefault(key.model, []).append(key)
+        return {model: tuple(keys) for model, keys in found.items()}
 
     @cached_property
     def targets(self) -> tuple[str, ...]:

@@ -136,8 +136,7 @@ def _release(facts: HistoryFacts, at: int) -> tuple[str, str, str, str]:
 
 
 def _model(facts: HistoryFacts, model: str) -> PageModel:
-    keys = [key for key in facts.rows if key.model == model]
-    return PageModel(model, address(model), tuple(_cell(facts, key) for key in keys))
+    return PageModel(model, address(model), tuple(_cell(facts, key) for key in facts.models[model]))
 
 
 def _cell(facts: HistoryFacts, key: CellKey) -> PageCell:

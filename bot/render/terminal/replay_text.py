@@ -20,17 +20,22 @@ _WORDS: Mapping[VerdictStatus, str] = {
 
 
 def replay_lines(
-    steps: Sequence[Step], counts: Sequence[RuleCount], least: Sequence[Least], most: int | None
+    steps: Sequence[Step], gaps: Sequence[str], counts: Sequence[RuleCount], least: Sequence[Least], most: int | None
 ) -> Iterator[str]:
-    """The whole replay, as lines without markup; `most`: the alarms that are wanted, None where nobody said."""
+    """The whole replay, as lines without markup.
+
+    Args:
+        gaps: sides that could not be had.
+        most: the alarms that are wanted, None where nobody said.
+    """
     totals = Counter(step.status for step in steps)
     told = ", ".join(f"{totals[status]} {words}" for status, words in _WORDS.items() if totals[status])
     yield f"{plural(len(steps), 'step')}: {told}"
+    if gaps:
+        names = ", ".join(map(clean, gaps))
+        yield f"not measured: {names}; what follows is held against what was measured before"
     for step in steps:
-        yield f"{clean(step.base)} → {clean(step.head)}: {step.status}"
-        yield from (f"  {_alarm(one)}" for one in step.alarms[:_ALARMS_AT_ONCE])
-        if len(step.alarms) > _ALARMS_AT_ONCE:
-            yield f"  and {len(step.alarms) - _ALARMS_AT_ONCE} more"
+        yield from _step(step)
     if counts:
         yield "by rule:"
     for one in counts:
@@ -42,9 +47,22 @@ def replay_lines(
             yield "  no rule alarms more often"
 
 
-def _alarm(one: Finding) -> str:
+def _step(step: Step) -> Iterator[str]:
+    across = f", across {', '.join(map(clean, step.gaps))}" if step.gaps else ""
+    yield f"{clean(step.base)} → {clean(step.head)}{across}: {step.status}"
+    yield from (f"  {_alarm(one, step)}" for one in step.alarms[:_ALARMS_AT_ONCE])
+    if len(step.alarms) > _ALARMS_AT_ONCE:
+        yield f"  and {len(step.alarms) - _ALARMS_AT_ONCE} more"
+    if step.unmeasured:
+        more = len(step.unmeasured) - _ALARMS_AT_ONCE
+        told = ", ".join(map(str, step.unmeasured[:_ALARMS_AT_ONCE])) + (f" and {more} more" if more > 0 else "")
+        yield f"  not measured: {clean(told)}"
+
+
+def _alarm(one: Finding, step: Step) -> str:
     what = f"{one.metric} of {one.key}" if one.metric else str(one.key)
-    return clean(f"{one.level}: {one.rule} ({one.limit}): {what}: {one.actual}", 240)
+    since = f" (since {step.since[one.key]})" if one.key in step.since else ""
+    return clean(f"{one.level}: {one.rule} ({one.limit}): {what}: {one.actual}{since}", 240)
 
 
 def _least(one: Least) -> str:

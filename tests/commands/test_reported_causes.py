@@ -1,0 +1,75 @@
+"""What `report` says of causes: which knob names a root cause, and what of a change is names alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import matched_cells
+import pytest
+from matched_cells import Row
+from replacing import replace
+from report_factory import snapshot, with_metrics
+from series import write
+
+from bot.cli.main import main
+from bot.core.values.snapshot import Cell, CellKey
+
+Report = Callable[[Cell, Cell], tuple[dict[str, Any], str]]
+
+
+@pytest.fixture
+def report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Report:
+    """The report and the comment of a cell whose artifacts are these entry points' code and nothing else."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(base: Cell, head: Cell) -> tuple[dict[str, Any], str]:
+        for name, version, made in (("base", "3.12.0", base), ("head", "3.13.0", head)):
+
+            def edit(_key: CellKey, found: Cell, made: Cell = made) -> Cell:
+                size = sum(row.code_bytes or 0 for row in made.dispatches)
+                rest = dict.fromkeys(("vm_bytes", "rodata_bytes", "unattributed_bytes"), 0)
+                found = with_metrics(found, artifact_bytes=size, executable_bytes=size, **rest)
+                parts = {"executables/text": size}
+                return replace(found, dispatches=made.dispatches, program=made.program, parts=parts)
+
+            write(tmp_path / f"{name}.json", snapshot(version, edit, ("m",), {"llvm-cpu-x86_64": "llvm-cpu"}))
+        assert main(["report", "--base", "base.json", "--head", "head.json", "--config", "default"]) in (0, 1)
+        return json.loads((tmp_path / "out/report.json").read_text()), (tmp_path / "out/comment.md").read_text()
+
+    return run
+
+
+OLD = "Tiling | distribution = [64, 64], unroll = [1, 4]"
+OTHER = "Distribute | distribution = [32, 64], unroll = [8, 4]"
+UNROLLED = OLD.replace("[1, 4]", "[8, 4]")
+
+
+def test_another_pipeline_names_a_root_cause_before_knobs_that_moved_more_bytes(report: Report) -> None:
+    base = matched_cells.made(*(Row(name, code=name, code_bytes=1_000, strategy=OLD) for name in "pqr"))
+    rows = (("p", 2_000, OTHER), ("q", 1_900, OTHER), ("r", 6_000, UNROLLED))
+    head = matched_cells.made(
+        *(Row(name, code=name.upper(), code_bytes=size, strategy=strategy) for name, size, strategy in rows)
+    )
+    told, comment = report(base, head)
+    roots = [(root["what"], root["dispatches"], root["bytes"]["net"]) for root in told["root_causes"]]
+    assert roots == [
+        ("unroll 1 → 8", 1, 5_000),
+        ("pipeline Tiling → Distribute, with distribution, unroll", 2, 1_900),
+    ]
+    assert "pipeline Tiling → Distribute, with distribution, unroll" in comment
+
+
+def test_code_that_is_longer_for_its_names_alone_is_no_change_of_code(report: Report) -> None:
+    """Of `main_dispatch_8_…` and 9, now 10 and 11, one is as it was, and one is launched once more."""
+    base = matched_cells.made(Row("p", code="c"), Row("q", code="d"), first=8)
+    twice = Row("q", code="d", code_bytes=103, places=("encoder.0", "encoder.1"))
+    head = matched_cells.made(Row("p", code="c", code_bytes=102), twice, first=10)
+    told, comment = report(base, head)
+    (cell,) = told["cells"]
+    assert cell["waterfall"] == {"container": 5}
+    assert [(part["what"], part["change_bytes"]) for part in cell["parts"]] == [("names of kernels in their code", 5)]
+    assert [(row["name"].split("_")[2], row["note"]) for row in cell["dispatches"]] == [("11", "1 → 2 dispatch sites")]
+    assert "1. **names of kernels in their code** · +5 B (100 %)" in comment
