@@ -30,6 +30,8 @@ from bot.system.output import Head, Keeping
 
 _KEPT_VARIABLES = ("PATH", "HOME", "LD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE")
 _POLL_SECONDS = 0.1
+_CHUNK_BYTES = 1 << 16
+_LONGEST_ANSWER_BYTES = 1 << 28
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +236,7 @@ class Worker:
                 umask=0o022,  # it leaves byte code beside the compiler, which others may share
             )
         )
-        self._pending = b""
+        self._pending = bytearray()
 
     def ask(self, line: str | None, cancel: Cancel, timeout_seconds: float = 120) -> str | None:
         """The answer to `line` (to nothing: its greeting); None where it died or did not answer in time."""
@@ -249,18 +251,21 @@ class Worker:
 
     def _read_line(self, cancel: Cancel, deadline: float) -> str | None:
         fd = cast("IO[bytes]", self._child.stdout).fileno()
-        while b"\n" not in self._pending:
+        searched = 0
+        while (end := self._pending.find(b"\n", searched)) < 0:
+            searched = len(self._pending)
             cancel.check()
-            if time.monotonic() > deadline:
+            if time.monotonic() > deadline or len(self._pending) > _LONGEST_ANSWER_BYTES:
                 self.close()
                 return None
             if select.select([fd], [], [], _POLL_SECONDS)[0]:
-                chunk = os.read(fd, 1 << 16)
+                chunk = os.read(fd, _CHUNK_BYTES)
                 if not chunk:
                     return None
                 self._pending += chunk
-        line, _, self._pending = self._pending.partition(b"\n")
-        return line.decode("utf-8", "replace")
+        line = self._pending[:end].decode("utf-8", "replace")
+        del self._pending[: end + 1]
+        return line
 
     def close(self) -> None:
         """End the child, and whatever it started."""
