@@ -128,6 +128,14 @@ class Guard(Generic[_Child]):
                 raise StrayProcess(what, hint="do not run this compiler; end the process yourself")
             time.sleep(_POLL_SECONDS)
 
+    def end_all(self) -> None:
+        """End children and strays alike, when nothing else is to be run; raises StrayProcess."""
+        with self._lock:
+            for child in self.alive:
+                _kill_group(child)
+            self.alive.clear()
+        self.clear()
+
     def _kill_strays(self) -> list[str]:
         """Kill those that there are; what they are called, also where they are gone: others may have come of them."""
         with self._lock:

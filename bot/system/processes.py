@@ -119,8 +119,8 @@ _guard = Guard(_start_guard)
 
 
 def require_none_left() -> None:
-    """End what programs started and left behind; raises StrayProcess where that cannot be ended."""
-    _guard.clear()
+    """End whatever was started, by whom it may be; raises StrayProcess where that cannot be ended."""
+    _guard.end_all()
 
 
 def _watch(child: subprocess.Popen[bytes], head: Head, deadline: float, cancel: Cancel) -> Ended | None:

@@ -316,6 +316,19 @@ def test_a_worker_that_hangs_is_ended(tmp_path: Path) -> None:
     one.close()
 
 
+ENDLESS = """
+import resource, sys
+from bot.system.processes import Cancel, Worker
+one = Worker([sys.executable, "-IS", "-c", "import os\\nwhile True: os.write(1, b'x' * 65536)"])
+print(one.ask(None, Cancel()), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 600 << 10)
+"""
+
+
+def test_an_answer_without_end_is_none_and_does_not_fill_the_memory() -> None:
+    done = subprocess.run([sys.executable, "-c", ENDLESS], capture_output=True, text=True, check=True)
+    assert done.stdout == "None True\n"
+
+
 def test_cancel_ends_a_question() -> None:
     one, cancel = worker("import time; time.sleep(600)"), Cancel()
     threading.Timer(0.2, cancel.set).start()
