@@ -114,6 +114,12 @@ class NoVerdict(BotError):
     exit_code = 5
 
 
+class StrayProcess(BotError):
+    """What a compiler started lives on, where nothing may that is not trusted."""
+
+    exit_code = 5
+
+
 class InternalError(BotError):
     """A fault of the program itself; the exception that showed it is the cause."""
 

@@ -44,7 +44,7 @@ from bot.measurement.naming import named_file
 from bot.measurement.prepare import Request, require_writable
 from bot.render.terminal.bisect_text import bisect_lines
 from bot.system.files import sweep_temporary, write_atomically
-from bot.system.processes import Cancel
+from bot.system.processes import Cancel, require_none_left
 
 
 def _text(path: Path | None) -> str | None:
@@ -219,7 +219,6 @@ def _doctor(arguments: argparse.Namespace, _show: TerminalShow, cancel: Cancel) 
 
 
 def _action(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> int:
-    hide_secrets()
     from bot.github.action import act  # the GitHub half costs a third of a second to import
 
     asked = "auto" if arguments.command == "action" else arguments.command
@@ -257,9 +256,11 @@ def _limit(given: int | None) -> int:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command that was asked for; returns the exit code."""
+    hide_secrets()
     sweep_temporary()
     show = TerminalShow(quiet=arguments.quiet, as_json=getattr(arguments, "format", "text") == "json")
     with ExitStack() as stack:
+        stack.callback(require_none_left)
         if "cache_limit" in arguments:
             stack.enter_context(limited(arguments.cache, _limit(arguments.cache_limit), show.say))
         return HANDLERS[arguments.command](arguments, show, Cancel()) or 0

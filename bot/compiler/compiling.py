@@ -5,6 +5,7 @@ The model arrives on standard input and every output has a fixed relative name, 
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,12 +21,16 @@ from bot.compiler.tools.probe import RESUME_OPTIONS, UNTHREADED
 from bot.compiler.tools.toolchain import Toolchain
 from bot.core.values.planned import LIFTED_LIMIT_FLAG
 from bot.core.values.snapshot import Failure
-from bot.system.files import temporary_directory
+from bot.errors import InputError
+from bot.system.files import MOST_READ_BYTES, read_bounded, require_bounded, temporary_directory
 from bot.system.output import whole_lines
 from bot.system.processes import Cancel, Meter, Outcome, run
 
 _ARTIFACT = "out.vmfb"
 _VM_MODULE = ("--compile-mode=vm",)
+_THE_ARTIFACT, _IR = "the artifact", "the IR"
+_MOST_TABLE_BYTES = 1 << 26
+"""Of the statistics, which are one line, and of the stack usage, which is a line for each function."""
 _STARTED = "started"
 _CPU = frozenset({"--iree-hal-target-backends=llvm-cpu", "--iree-hal-local-target-device-backends=llvm-cpu"})
 _PLACES = "--mlir-print-debuginfo"
@@ -145,18 +150,39 @@ def _invoke(
     return outcome
 
 
-def _text(path: Path) -> str | None:
+def _text(path: Path, what: str, most_bytes: int = MOST_READ_BYTES) -> str | None:
+    """None where there is none; raises InputError for one that is too large to be read."""
     try:
-        return path.read_text(encoding="utf-8", errors="replace")
+        return read_bounded(path, what, most_bytes).decode("utf-8", "replace")
     except OSError:
         return None
+
+
+def _statistics(directory: Path) -> str | None:
+    return _text(directory / "statistics.json", "the file of the statistics", _MOST_TABLE_BYTES)
+
+
+def _objects(directory: Path) -> tuple[bytes, ...]:
+    paths = sorted((directory / "tmp").glob("*.o"))
+    left_bytes = MOST_READ_BYTES
+    for path in paths:
+        left_bytes -= require_bounded(path, "an object file")
+    if left_bytes < 0:
+        raise InputError(
+            f"the object files have {MOST_READ_BYTES - left_bytes:,} bytes; more than {MOST_READ_BYTES:,} are not read"
+        )
+    return tuple(read_bounded(path, "an object file") for path in paths)
 
 
 _PHASE_NAME = re.compile(r"\.\d+\.([a-z-]+)\.mlir$")
 
 
 def _phase(directory: Path, name: str) -> Path | None:
-    return next(iter(sorted((directory / "phases").glob(f"*.{name}.mlir"))), None)
+    """The file of a phase, which the IR worker reads whole; None where there is none; raises InputError."""
+    path = next(iter(sorted((directory / "phases").glob(f"*.{name}.mlir"))), None)
+    if path is not None:
+        require_bounded(path, f"the IR of the phase {name}")
+    return path
 
 
 def _program(kit: Kit, directory: Path) -> str | None:
@@ -194,25 +220,29 @@ def compile_front(kit: Kit, argv: Sequence[str], source: Source, *, measuring: b
     """
     with temporary_directory("cell-", kit.scratch) as directory:
         outcome = _invoke(kit, [*argv, *RESUME_OPTIONS], source, directory, measuring=measuring)
-        text = _text(directory / _ARTIFACT)
-        if not outcome.ok or text is None:
-            return None
-        return Front(
-            text=text,
-            program=_program(kit, directory),
-            statistics=_text(directory / "statistics.json"),
-            cpu_ms=outcome.cpu_ms,
-            peak_rss_kib=outcome.peak_rss_kib,
-            phases_ms=_phases_ms(directory),
-        )
+        with contextlib.suppress(InputError):
+            text = _text(directory / _ARTIFACT, _IR) if outcome.ok else None
+            if text is not None:
+                return Front(
+                    text=text,
+                    program=_program(kit, directory),
+                    statistics=_statistics(directory),
+                    cpu_ms=outcome.cpu_ms,
+                    peak_rss_kib=outcome.peak_rss_kib,
+                    phases_ms=_phases_ms(directory),
+                )
+        return None
 
 
 def compile_to(kit: Kit, argv: Sequence[str], source: Source) -> str | Failure:
     """The text that the compile ends with, of flags that end it before there is an artifact."""
     with temporary_directory("cell-", kit.scratch) as directory:
         outcome = _invoke(kit, argv, source, directory, measuring=False)
-        text = _text(directory / _ARTIFACT)
-        return text if outcome.ok and text is not None else failure(outcome, kit.timeout_seconds)
+        try:
+            text = _text(directory / _ARTIFACT, _IR) if outcome.ok else None
+        except InputError as error:
+            return Failure("read", error.what)
+        return text if text is not None else failure(outcome, kit.timeout_seconds)
 
 
 def artifact_of(kit: Kit, argv: Sequence[str], source: Source, out: Path) -> Failure | None:
@@ -221,7 +251,10 @@ def artifact_of(kit: Kit, argv: Sequence[str], source: Source, out: Path) -> Fai
         outcome = _invoke(kit, argv, source, directory, measuring=False)
         if not outcome.ok or not (directory / _ARTIFACT).is_file():
             return failure(outcome, kit.timeout_seconds)
-        out.write_bytes((directory / _ARTIFACT).read_bytes())
+        try:
+            out.write_bytes(read_bounded(directory / _ARTIFACT, _THE_ARTIFACT))
+        except InputError as error:
+            return Failure("read", error.what)
         return None
 
 
@@ -236,10 +269,10 @@ def module_of(kit: Kit, beside: Path, text: str) -> Path | str:
 def _collect(kit: Kit, argv: Sequence[str], directory: Path, outcome: Outcome, front: Front | None) -> Compiled:
     peaks = (outcome.peak_rss_kib, front.peak_rss_kib if front else None)
     compiled = Compiled(
-        artifact=(directory / _ARTIFACT).read_bytes(),
-        objects=tuple(path.read_bytes() for path in sorted((directory / "tmp").glob("*.o"))),
-        stack_usage=_text(directory / "stack-usage.txt"),
-        statistics=front.statistics if front else _text(directory / "statistics.json"),
+        artifact=read_bounded(directory / _ARTIFACT, _THE_ARTIFACT),
+        objects=_objects(directory),
+        stack_usage=_text(directory / "stack-usage.txt", "the file of the stack usage", _MOST_TABLE_BYTES),
+        statistics=front.statistics if front else _statistics(directory),
         program=front.program if front else _program(kit, directory),
         allocas=_asked(kit, "allocas", directory, _LOWERED) if not _CPU.isdisjoint(argv) else None,
         strategies=_asked(kit, "strategies", directory, "9.executable-configurations"),
@@ -272,7 +305,10 @@ def compile_once(
     with temporary_directory("cell-", kit.scratch) as directory:
         outcome = _invoke(kit, [*argv, *resume], source, directory, layout=layout)
         if outcome.ok and (directory / _ARTIFACT).is_file():
-            return _collect(kit, argv, directory, outcome, front)
+            try:
+                return _collect(kit, argv, directory, outcome, front)
+            except InputError as error:
+                return Failure("read", error.what)
         said = without_places(whole_lines(outcome.output))  # the printed command does not ask for locations
         return failure(replace(outcome, output=said), kit.timeout_seconds)
 

@@ -16,6 +16,7 @@ from bot.core.codec.json_text import decoded
 from bot.core.record import Count, Name, Record, always
 from bot.core.values.snapshot import Failure
 from bot.errors import InputError, MalformedBinary
+from bot.system.files import require_bounded
 
 FOLD_WORKER = Path(__file__).parents[1] / "readers" / "fold_worker" / "fold_worker.py"
 """Run as a script, under the compiler's own bindings; never imported here."""
@@ -94,7 +95,12 @@ def groups_of(bindings: Bindings, flow: Path) -> Groups:
 
 def rewritten(bindings: Bindings, flow: Path, groups: Sequence[Group], out: Path) -> Rewritten:
     """Write the program with each group made one; raises MalformedBinary, with what broke, where it does not verify."""
-    return _read(bindings.ask("fold", flow=str(flow), out=str(out), groups=groups), Rewritten, bindings)
+    told = _read(bindings.ask("fold", flow=str(flow), out=str(out), groups=groups), Rewritten, bindings)
+    try:
+        require_bounded(out, "the folded program")
+    except InputError as error:
+        raise MalformedBinary(error.what, where=_WHERE) from None
+    return told
 
 
 def _read(answer: str | None, kind: type[_Answer], bindings: Bindings) -> _Answer:

@@ -17,6 +17,7 @@ from bot.core.constraint import Constraint
 from bot.core.record import Count, Record
 from bot.core.values.snapshot import Failure
 from bot.errors import InputError
+from bot.system.files import require_bounded
 from bot.system.processes import Cancel
 
 SHAPE_WORKER = Path(__file__).parents[1] / "readers" / "shape_worker" / "shape_worker.py"
@@ -60,6 +61,8 @@ def constrained(
         if error := decoded(answer, dict[str, object], _WHERE).get("error"):
             return Failure(STAGE, f"cannot constrain its dimensions: {error}"[:500])
         told = decoded(answer, _Constrained, _WHERE)
+        if told.refused is None:
+            require_bounded(out, "the constrained model")
     except InputError as error:
         return Failure(STAGE, f"cannot constrain its dimensions: {error.what}")
     return told.dimensions if told.refused is None else Failure(STAGE, f"not constrained: {told.refused}")

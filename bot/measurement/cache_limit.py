@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bot.compiler.caches.storage import Entry, evict
+from bot.compiler.caches.storage import Entry, evict, without_room
 from bot.errors import UsageError
 from bot.inputs.units import parse_size
 from bot.render.text.filters import human, plural
@@ -27,9 +27,16 @@ def limit_of_environment() -> int:
 
 @contextmanager
 def limited(cache: Path, limit_bytes: int, say: Callable[[str], None]) -> Iterator[None]:
-    """A run: where it ends well, what it did not use leaves the cache until that is within its limit."""
+    """A run: where it ends well, what it did not use leaves the cache until that is within its limit.
+
+    However it ends, it is said where there was no room for what it measured.
+    """
     since_ns = time.time_ns() - _CLOCKS_APART_NS
-    yield
+    try:
+        yield
+    finally:
+        if why := without_room(cache):
+            say(f"the cache {cache} has no room ({why}): the run went on without it")
     try:
         gone, left = evict(cache, limit_bytes, since_ns)
     except OSError as error:

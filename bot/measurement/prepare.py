@@ -187,7 +187,7 @@ def fetched(spec: str | Sought, request: Request, config: Config, show: Show, ca
     for note in sought.notes:
         show.say(note)
     name, places = request.releases.get(sought.spec, sought.spec), sought.places + Places(config.compiler.find_links)
-    found = resolve(name, request.cache, cancel, show.say, places)
+    found = resolve(name, request.cache, cancel, show.say, places, config.timeout_seconds)
     if name == sought.spec:
         return found
     return replace(found, info=msgspec.structs.replace(found.info, spec=f"{sought.spec}{RESOLVED}{found.info.spec}"))

@@ -17,14 +17,17 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from stat import S_ISREG
 
-from bot.errors import OutputError
+from bot.errors import InputError, OutputError
 
 PART_PREFIX = ".part-"
 """What is still being written begins with this, and is renamed when it is whole."""
 OWN_PREFIX = "code-size-bot-"
 """The program's temporary directories in the system's place for them; all are locked, by `lock` or as it does it."""
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+MOST_READ_BYTES = 1 << 30
+"""What a program wrote that is not trusted is read up to here: it is held in memory whole."""
 _DIRECTORY_MODE, _FILE_MODE = 0o755, 0o644
 _GRACE_SECONDS = 60
 """Younger than this, a directory may not have been locked yet."""
@@ -68,7 +71,7 @@ def write_atomically(path: Path, data: bytes | Iterable[bytes]) -> None:
             f"cannot be written: {error.strerror or error}",
             where=str(path),
             hint="free some space, or choose another directory",
-        ) from None
+        ) from error
 
 
 def is_writable(root: Path) -> bool:
@@ -143,6 +146,23 @@ def _sweep_one(path: Path) -> None:
 def sweep_temporary() -> None:
     """Remove temporary directories of runs that were killed."""
     sweep(Path(tempfile.gettempdir()), OWN_PREFIX)
+
+
+def require_bounded(path: Path, what: str, most_bytes: int = MOST_READ_BYTES) -> int:
+    """The size of a regular file; raises InputError, beginning with `what`, for another kind and a larger one."""
+    stat = path.stat()
+    if not S_ISREG(stat.st_mode):
+        raise InputError(f"{what} is no regular file")
+    if stat.st_size > most_bytes:
+        raise InputError(f"{what} has {stat.st_size:,} bytes; more than {most_bytes:,} are not read")
+    return stat.st_size
+
+
+def read_bounded(path: Path, what: str, most_bytes: int = MOST_READ_BYTES) -> bytes:
+    """The content of a regular file, as long as it was at first; raises InputError as above, and OSError."""
+    size_bytes = require_bounded(path, what, most_bytes)
+    with path.open("rb") as file:
+        return file.read(size_bytes)
 
 
 def whole_or_nothing(path: Path, most_bytes: int = 64 << 20) -> bytes:

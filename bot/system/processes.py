@@ -19,16 +19,19 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, cast
 
 from bot.errors import Interrupted
 from bot.system.addresses import fixed_addresses, placed
-from bot.system.guard import SCRIPT, Guard
+from bot.system.guard import SCRIPT, Ended, Guard
 from bot.system.output import Head, Keeping
 
 _KEPT_VARIABLES = ("PATH", "HOME", "LD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE")
 _POLL_SECONDS = 0.1
+_CHUNK_BYTES = 1 << 16
+_LONGEST_ANSWER_BYTES = 1 << 28
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,15 +118,12 @@ def _start_guard() -> subprocess.Popen[bytes]:
 _guard = Guard(_start_guard)
 
 
-def _kill_group(pid: int) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, signal.SIGKILL)
-    _guard.remove(pid)
+def require_none_left() -> None:
+    """End whatever was started, by whom it may be; raises StrayProcess where that cannot be ended."""
+    _guard.end_all()
 
 
-def _watch(
-    child: subprocess.Popen[bytes], head: Head, deadline: float, cancel: Cancel
-) -> tuple[int, resource.struct_rusage] | None:
+def _watch(child: subprocess.Popen[bytes], head: Head, deadline: float, cancel: Cancel) -> Ended | None:
     """Follow the child and its pipe to their end; wait status and usage, or None when the deadline passed."""
     is_open = True
     while time.monotonic() < deadline:
@@ -132,9 +132,8 @@ def _watch(
             is_open = head.drain()
             if is_open:
                 continue
-        pid, status, usage = os.wait4(child.pid, os.WNOHANG)
-        if pid:
-            return status, usage
+        if (ended := _guard.ended(child)) is not None:
+            return ended
         if not is_open:
             time.sleep(0.002)
     return None
@@ -185,8 +184,8 @@ def run(
         keeping: chunk after chunk of its output → what to keep of it, before the head is cut; an empty one ends it.
     """
     with open(stdin or os.devnull, "rb") as source, open(stdout, "wb") if stdout else nullcontext() as sink:
-        child = _started(argv, source, sink, cwd, environment, layout, inherited)
-    _guard.add(child.pid)
+        start = partial(_started, argv, source, sink, cwd, environment, layout, inherited)
+        child = _guard.begin(start, alone=bool(inherited))
     pipe = cast("IO[bytes]", child.stdout or child.stderr)
     head, ended = Head(pipe.fileno(), keeping), None
     try:
@@ -194,11 +193,10 @@ def run(
         if ended is not None:
             head.drain_rest()
     finally:
-        _kill_group(child.pid)
         timed_out = ended is None
-        status, usage = ended or os.wait4(child.pid, 0)[1:]
-        child.returncode = os.waitstatus_to_exitcode(status)
+        _, usage = ended or _guard.end(child)
         pipe.close()
+        _guard.clear()
     return _outcome(child.returncode, usage, timed_out, bytes(head.kept))
 
 
@@ -227,17 +225,18 @@ class Worker:
 
     def __init__(self, argv: Sequence[str]) -> None:
         self._lock = threading.Lock()
-        self._child = subprocess.Popen(
-            list(argv),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=scrubbed_environment(),
-            start_new_session=True,
-            umask=0o022,  # it leaves byte code beside the compiler, which others may share
+        self._child = _guard.begin(
+            lambda: subprocess.Popen(
+                list(argv),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=scrubbed_environment(),
+                start_new_session=True,
+                umask=0o022,  # it leaves byte code beside the compiler, which others may share
+            )
         )
-        _guard.add(self._child.pid)
-        self._pending = b""
+        self._pending = bytearray()
 
     def ask(self, line: str | None, cancel: Cancel, timeout_seconds: float = 120) -> str | None:
         """The answer to `line` (to nothing: its greeting); None where it died or did not answer in time."""
@@ -252,23 +251,27 @@ class Worker:
 
     def _read_line(self, cancel: Cancel, deadline: float) -> str | None:
         fd = cast("IO[bytes]", self._child.stdout).fileno()
-        while b"\n" not in self._pending:
+        searched = 0
+        while (end := self._pending.find(b"\n", searched)) < 0:
+            searched = len(self._pending)
             cancel.check()
-            if time.monotonic() > deadline:
+            if time.monotonic() > deadline or len(self._pending) > _LONGEST_ANSWER_BYTES:
                 self.close()
                 return None
             if select.select([fd], [], [], _POLL_SECONDS)[0]:
-                chunk = os.read(fd, 1 << 16)
+                chunk = os.read(fd, _CHUNK_BYTES)
                 if not chunk:
                     return None
                 self._pending += chunk
-        line, _, self._pending = self._pending.partition(b"\n")
-        return line.decode("utf-8", "replace")
+        line = self._pending[:end].decode("utf-8", "replace")
+        del self._pending[: end + 1]
+        return line
 
     def close(self) -> None:
-        """End the child and wait for it."""
-        _kill_group(self._child.pid)
-        self._child.wait()
+        """End the child, and whatever it started."""
+        if self._child.returncode is None:
+            _guard.end(self._child)
+        _guard.clear()
         for stream in (self._child.stdin, self._child.stdout):
             if stream is not None:
                 with contextlib.suppress(OSError):

@@ -6,7 +6,8 @@ have made. A rule is `{"do": …, "kind": …, "model": …, "argv": …}`: the 
 decides. `do` is `crash`, `hang`, `flood`, `refuse` (the stack gate), `fail`, `warn`, `differ` (another artifact),
 `random` (another one each time), `grow` (a larger one), `flaky` (a larger one every other time), `once-fails`,
 `depend` (the front half is another one), `lose` (the front half names a resource that it does not carry), `truncate`,
-`say CODE TEXT`, `nothing` (success without an artifact), `no-device`, or anything else for good behaviour.
+`say CODE TEXT`, `nothing` (success without an artifact), `huge BYTES FILE` (a file of the compile's directory is that
+long, for the most part a hole), `no-device`, or anything else for good behaviour.
 """
 
 from __future__ import annotations

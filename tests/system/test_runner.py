@@ -182,6 +182,22 @@ def test_cancel_before_the_beginning() -> None:
         shell("sleep 600", cancel=cancel)
 
 
+def test_what_one_leaves_behind_ends_with_it_and_not_with_another_that_ends_before(tmp_path: Path) -> None:
+    """The one waits for an answer of a child without a parent, which answers when the other has ended."""
+    answer = f"(touch {tmp_path}/ready; until [ -e {tmp_path}/go ]; do sleep 0.01; done; touch {tmp_path}/answer) &"
+    wait = (
+        f"(({answer}) &) ; until [ -e {tmp_path}/answer ]; do sleep 0.01; done; sleep 600 & echo $! > {tmp_path}/pids"
+    )
+    outcomes: list[Outcome] = []
+    thread = threading.Thread(target=lambda: outcomes.append(shell(wait)))
+    thread.start()
+    assert wait_until((tmp_path / "ready").exists)
+    assert shell("exit 3").exit_code == 3
+    (tmp_path / "go").touch()
+    thread.join()
+    assert outcomes[0].ok and was_killed(tmp_path / "pids")
+
+
 # Much output
 
 
@@ -298,6 +314,19 @@ def test_a_worker_that_hangs_is_ended(tmp_path: Path) -> None:
     assert was_killed(tmp_path / "pids")
     assert one.ask("q", Cancel()) is None
     one.close()
+
+
+ENDLESS = """
+import resource, sys
+from bot.system.processes import Cancel, Worker
+one = Worker([sys.executable, "-IS", "-c", "import os\\nwhile True: os.write(1, b'x' * 65536)"])
+print(one.ask(None, Cancel()), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 600 << 10)
+"""
+
+
+def test_an_answer_without_end_is_none_and_does_not_fill_the_memory() -> None:
+    done = subprocess.run([sys.executable, "-c", ENDLESS], capture_output=True, text=True, check=True)
+    assert done.stdout == "None True\n"
 
 
 def test_cancel_ends_a_question() -> None:

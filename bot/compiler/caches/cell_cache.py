@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bot.compiler.caches.storage import touch
+from bot.compiler.caches.storage import add, touch
 from bot.compiler.machine import processor
 from bot.compiler.tools.importing import importer_version
 from bot.compiler.tools.ptxas import assembler_of
@@ -26,7 +26,6 @@ from bot.core.values.planned import PlannedCell
 from bot.core.values.program import Program
 from bot.core.values.snapshot import Cell
 from bot.errors import BotError
-from bot.system.files import write_atomically
 
 MEASUREMENT_SCHEMA = "code-size-cell/15"
 """Raised whenever the code that measures changes, as it may say something else about the same bytes."""
@@ -95,7 +94,7 @@ class CellCache:
             return
         programs = Programs((cell,))
         body = canonical(_Kept(key, row_of(cell, programs), programs.by_name))
-        write_atomically(self._path(key), hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
+        add(self.root, self._path(key), hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,4 +130,4 @@ class TextStore:
         if path.is_file():
             touch(path)
         elif self.keeps:
-            write_atomically(path, text.encode())
+            add(self.root, path, text.encode())

@@ -8,6 +8,7 @@ they end; a file is read at once and whole, so that nobody is hurt where it goes
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import shutil
@@ -16,7 +17,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from bot.system.files import PART_PREFIX, sweep
+from bot.errors import OutputError
+from bot.system.files import FULL, PART_PREFIX, sweep, write_atomically
 
 COMPLETE = ".complete"
 """Is in an unpacked compiler when all of it is there."""
@@ -33,6 +35,8 @@ KINDS = {
 _COMPILERS = "toolchains"
 
 _held: dict[Path, int] = {}
+_full: dict[Path, str] = {}
+"""Caches without room for more → what the system said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,27 @@ def touch(path: Path) -> None:
     """Note that an entry was used; a cache that can only be read notes nothing."""
     with contextlib.suppress(OSError):
         os.utime(path)
+
+
+def add(root: Path, path: Path, data: bytes) -> None:
+    """Write an entry of the cache, unless there was no room for one before: it is needed by no run.
+
+    Raises OutputError where the cache is none, such as a file.
+    """
+    if root.absolute() in _full:
+        return
+    try:
+        write_atomically(path, data)
+    except OutputError as error:
+        reason = error.__cause__
+        if not isinstance(reason, OSError) or reason.errno not in FULL | {errno.EROFS}:
+            raise
+        _full[root.absolute()] = str(reason.strerror)
+
+
+def without_room(root: Path) -> str:
+    """Why nothing was added to the cache any more; empty where all was. The next run tries it again."""
+    return _full.pop(root.absolute(), "")
 
 
 def hold(home: Path) -> bool:

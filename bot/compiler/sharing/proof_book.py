@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from bot.compiler.caches.cell_cache import MEASUREMENT_SCHEMA, CellCache, digest_of
-from bot.compiler.caches.storage import touch
+from bot.compiler.caches.storage import add, touch
 from bot.core.codec.nesting import parse_json
 from bot.core.values.planned import Target
-from bot.system.files import write_atomically
 
 
 @dataclass(frozen=True)
@@ -83,4 +82,4 @@ class ProofBook:
     def _write(self, flags: Sequence[str], plain: dict[str, Any]) -> None:
         self._found[self._name(flags)] = plain
         if self.keeps:
-            write_atomically(self._path(flags), json.dumps(plain, sort_keys=True).encode())
+            add(self.root, self._path(flags), json.dumps(plain, sort_keys=True).encode())

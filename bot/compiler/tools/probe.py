@@ -17,8 +17,8 @@ from pathlib import Path
 from bot.compiler.diagnostics import unknown_option
 from bot.compiler.tools.toolchain import Toolchain
 from bot.core.values.planned import PlannedCell
-from bot.errors import CompilerUnavailable
-from bot.system.files import temporary_directory
+from bot.errors import CompilerUnavailable, InputError
+from bot.system.files import read_bounded, temporary_directory
 from bot.system.processes import Cancel, Outcome, run
 
 TRIVIAL = """module {
@@ -86,14 +86,17 @@ def ask_device(toolchain: Toolchain, argv: Sequence[str], scratch: Path, cancel:
     source.write_text(TRIVIAL, encoding="utf-8")
     output.unlink(missing_ok=True)
     command = [str(toolchain.binary), "-", *argv, *RESUME_OPTIONS, UNTHREADED, "-o", str(output)]
-    outcome = run(command, cancel=cancel, stdin=source, cwd=scratch, timeout_seconds=120)
+    outcome = run(command, cancel=cancel, stdin=source, cwd=scratch, timeout_seconds=toolchain.patience_seconds)
     if not outcome.ok or not output.is_file():
         return Answer(unknown=unknown_option(outcome.output))
-    return Answer(device=device_of(output.read_text(encoding="utf-8", errors="replace")))
+    try:
+        return Answer(device=device_of(read_bounded(output, "the IR").decode("utf-8", "replace")))
+    except InputError:
+        return Answer()
 
 
 def knows(toolchain: Toolchain, flag: str, scratch: Path, cancel: Cancel) -> bool:
-    """False where the compiler says that it does not know the flag's option."""
+    """False where the compiler says that it does not know the flag's option; raises CompilerUnavailable."""
     outcome = _compile_input(toolchain, (flag,), scratch, cancel)
     return outcome.ok or unknown_option(outcome.output) is None
 
@@ -118,7 +121,11 @@ def _compile_input(toolchain: Toolchain, argv: Sequence[str], scratch: Path, can
     source = scratch / "trivial.mlir"
     source.write_text(TRIVIAL, encoding="utf-8")
     command = [str(toolchain.binary), "-", *argv, "--compile-to=input", "-o", str(scratch / "trivial.input")]
-    return run(command, cancel=cancel, stdin=source, cwd=scratch, timeout_seconds=120)
+    outcome = run(command, cancel=cancel, stdin=source, cwd=scratch, timeout_seconds=toolchain.patience_seconds)
+    if outcome.timed_out:
+        what = f"cannot compile a trivial module: not finished after {toolchain.patience_seconds:g} s"
+        raise CompilerUnavailable(what, where=toolchain.info.spec)
+    return outcome
 
 
 def in_its_words(toolchain: Toolchain, cells: Sequence[PlannedCell], cancel: Cancel) -> tuple[PlannedCell, ...]:

@@ -37,6 +37,8 @@ _BINARY_PLACES = (
 )
 _BINDINGS_PLACES = ("compiler/bindings/python", "python_packages/iree_compiler")
 _INDEX = Places()
+PATIENCE_SECONDS = 120.0
+"""For the answer to one question, where a compile may take longer."""
 SPEC_HINT = "give a release such as 3.13.0, a wheel, an iree-compile binary, or a directory that holds one"
 
 
@@ -49,6 +51,7 @@ class Toolchain:
         info: what goes into the snapshot.
         backends: target backends it registers.
         bindings: directory to put on `sys.path` for its own MLIR bindings; None with the reason in `no_bindings`.
+        patience_seconds: for the answer to one question, such as a trivial module.
     """
 
     binary: Path
@@ -56,6 +59,7 @@ class Toolchain:
     backends: tuple[str, ...]
     bindings: Path | None
     no_bindings: str = ""
+    patience_seconds: float = PATIENCE_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +69,27 @@ class _Found:
     shown: str
 
 
-def resolve(spec: str, cache: Path, cancel: Cancel, say: Callable[[str], None], places: Places = _INDEX) -> Toolchain:
-    """The compiler that `spec` names; raises CompilerUnavailable. `say` gets a line before anything slow."""
+def resolve(
+    spec: str,
+    cache: Path,
+    cancel: Cancel,
+    say: Callable[[str], None],
+    places: Places = _INDEX,
+    timeout_seconds: float = PATIENCE_SECONDS,
+) -> Toolchain:
+    """The compiler that `spec` names; raises CompilerUnavailable.
+
+    Args:
+        say: gets a line before anything slow.
+        timeout_seconds: how long one compile may take, and so the answer to a question.
+    """
     cache = cache.absolute()  # compiles run in directories of their own
     found = _locate(spec, cache) or _locate_release(spec, cache, cancel, say, places)
-    version, revision = _version(found.binary, spec, cancel)
+    patience = min(timeout_seconds, PATIENCE_SECONDS)
+    version, revision = _version(found.binary, spec, cancel, patience)
     info = CompilerInfo(version, revision, compiler_digest(found.binary, found.bindings, cache), found.shown)
     bindings, reason = _bindings(found)
-    return Toolchain(found.binary, info, _backends(found.binary, cancel), bindings, reason)
+    return Toolchain(found.binary, info, _backends(found.binary, cancel, patience), bindings, reason, patience)
 
 
 def _locate(spec: str, cache: Path) -> _Found | None:
@@ -140,19 +157,22 @@ def _from_directory(directory: Path, cache: Path | None) -> _Found:
     )
 
 
-def _ask(binary: Path, option: str, cancel: Cancel, where: str) -> Outcome:
+def _ask(binary: Path, option: str, cancel: Cancel, where: str, patience_seconds: float) -> Outcome:
     try:
-        return run([str(binary), option], cancel=cancel, timeout_seconds=60)
+        outcome = run([str(binary), option], cancel=cancel, timeout_seconds=patience_seconds)
     except OSError as error:
         if other := mistaken(whole_or_nothing(binary), "compiler"):
             raise CompilerUnavailable(other[0], where=where, hint=other[1]) from None
         reason = error.strerror or str(error)
         hint = "it must be an executable for this machine"
         raise CompilerUnavailable(f"cannot be started: {reason}", where=where, hint=hint) from None
+    if outcome.timed_out:
+        raise CompilerUnavailable(f"does not answer {option} within {patience_seconds:g} s", where=where)
+    return outcome
 
 
-def _version(binary: Path, spec: str, cancel: Cancel) -> tuple[str, str]:
-    outcome = _ask(binary, "--version", cancel, spec)
+def _version(binary: Path, spec: str, cancel: Cancel, patience_seconds: float) -> tuple[str, str]:
+    outcome = _ask(binary, "--version", cancel, spec, patience_seconds)
     match = _VERSION.search(outcome.output)
     if not outcome.ok or match is None:
         said = outcome.output.strip().splitlines()[:1]
@@ -161,8 +181,8 @@ def _version(binary: Path, spec: str, cancel: Cancel) -> tuple[str, str]:
     return match[1], match[2] or ""
 
 
-def _backends(binary: Path, cancel: Cancel) -> tuple[str, ...]:
-    outcome = _ask(binary, "--iree-hal-list-target-backends", cancel, binary.name)
+def _backends(binary: Path, cancel: Cancel, patience_seconds: float) -> tuple[str, ...]:
+    outcome = _ask(binary, "--iree-hal-list-target-backends", cancel, binary.name, patience_seconds)
     lines = outcome.output.splitlines() if outcome.ok else []
     return tuple(sorted(line.strip() for line in lines if re.fullmatch(r" +[\w-]+", line)))
 

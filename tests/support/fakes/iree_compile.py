@@ -260,4 +260,7 @@ def main(home: str, argv: Words) -> int:
     write_products(argv)
     if action != "nothing":
         write(argv[argv.index("-o") + 1], made)
+    if action.startswith("huge "):
+        _, size, name = action.split(" ", 2)
+        os.truncate(name, int(size))
     return 0

@@ -1,0 +1,196 @@
+"""A compiler that leaves a program behind: it does not live on, and finds no secret as long as it lives."""
+
+from __future__ import annotations
+
+import base64
+import fcntl
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from action_stage import MODEL, Stage, event
+from fake_compiler import TEMPLATES, FakeCompiler, install, install_native, wait_until
+from fake_github import FakeGitHub
+from fake_wheels import LIBRARIES, PYTHON, entries, wheel_name, write_wheel
+from github_runner import REPOSITORY, Runner
+
+CONFIG = "schema: code-size-config/1\nmodels: ['*.mlir']\ntargets: [llvm-cpu-x86_64, vmvx]\n"
+LEAVE = '''
+import fcntl, os, signal, time
+def look(home, words):
+    """Whatever this user can read of any process's environment, and of the credentials that a git was given."""
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        files = [f"/proc/{pid}/environ"]
+        try:
+            fds = [f"/proc/{pid}/fd/{fd}" for fd in os.listdir(f"/proc/{pid}/fd")]
+            files += [fd for fd in fds if "git-credentials" in os.readlink(fd)]
+        except OSError:
+            pass
+        for name in files:
+            try:
+                with open(name, "rb") as file:
+                    text = file.read()
+            except OSError:
+                continue
+            if any(word in text for word in words):
+                with open(home + "/read", "a") as told:
+                    told.write(name + "\\n")
+def leave(home, how, words):
+    """A program that is in no group and no session of the compiler's, and whose parent has ended."""
+    ready, done = os.pipe()
+    if os.fork():
+        os.close(done)
+        os.read(ready, 1)
+        os.close(ready)
+        return
+    os.setsid()
+    if os.fork():
+        os._exit(0)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    with open(home + "/pids", "a") as file:
+        file.write(f"{os.getpid()}\\n")
+    lock = os.open(home + "/pids", os.O_RDONLY)
+    fcntl.flock(lock, fcntl.LOCK_SH)  # until the last one ends that has it from here
+    if how == "other-user":
+        os.setuid(65534)
+    os.write(done, b".")
+    for fd in (0, 1, 2, ready, done):
+        os.close(fd)
+    end = time.monotonic() + 100
+    while time.monotonic() < end:
+        if how == "runs-away" and os.fork():
+            os._exit(0)
+        if how == "looks":
+            look(home, words)
+'''
+
+
+@dataclass(frozen=True)
+class Left:
+    """A directory with a model, a compiler that leaves a program behind, and what became of that."""
+
+    home: Path
+    token: str = f"ghs_{os.urandom(16).hex()}"
+
+    def compiler(self, how: str = "looks", rules: Sequence[dict[str, str]] = (), name: str = "fake") -> FakeCompiler:
+        fake = install(self.home / name, rules, templates=TEMPLATES)
+        install_native(self.home / name / "bin" / "iree-compile", fake)
+        shebang, _, rest = fake.binary.read_text().partition("\n")
+        fake.binary.write_text(f"{shebang}\n{self.leave(how)}\n{rest}")
+        return fake
+
+    def leave(self, how: str) -> str:
+        """The lines of Python that leave a program behind."""
+        (self.home / "left").mkdir(exist_ok=True)
+        words = [self.token.encode(), base64.b64encode(f"x-access-token:{self.token}".encode())]
+        return f"{LEAVE}\nleave({str(self.home / 'left')!r}, {how!r}, {words!r})\n"
+
+    def start(self, *command: str, under: Sequence[str] = (), config: str = CONFIG) -> subprocess.Popen[str]:
+        (self.home / "alpha.mlir").write_text(MODEL.format("alpha"))
+        (self.home / "c.yml").write_text(config)
+        argv = [*under, sys.executable, "-m", "bot", *command, "--config", "c.yml", "--cache", "cache"]
+        environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "GITHUB_TOKEN": self.token}
+        return subprocess.Popen(argv, cwd=self.home, env=environment, stderr=subprocess.PIPE, text=True)
+
+    def run(self, *command: str, **how: Any) -> tuple[int, str]:
+        started = self.start(*command, **how)
+        _, said = started.communicate(timeout=120)
+        return started.returncode, said
+
+    def require_gone(self) -> None:
+        """At the moment at which the run ends, not some time after it."""
+        with (self.home / "left" / "pids").open() as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        assert not (self.home / "left" / "read").exists(), (self.home / "left" / "read").read_text()
+
+
+@pytest.fixture
+def left(tmp_path: Path) -> Left:
+    return Left(tmp_path)
+
+
+MEASURE = ("measure", "--compiler", "fake/bin/iree-compile", "--out", "head.json")
+COMMANDS: Mapping[str, Sequence[str]] = {
+    "measure": MEASURE,
+    "compare": ("compare", "--base", "fake/bin/iree-compile", "--head", "other/bin/iree-compile"),
+    "fold": ("fold", "--compiler", "fake/bin/iree-compile"),
+    "lab": ("lab", "aggressive-fusion", "--compiler", "fake/bin/iree-compile", "--no-run"),
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_what_a_compiler_left_behind_ends_with_it_and_reads_no_token(left: Left, command: str) -> None:
+    left.compiler()
+    left.compiler(name="other", rules=[{"do": "grow"}])
+    code, said = left.run(*COMMANDS[command])
+    assert code in (0, 1, 5), said  # fold and lab find nothing in what this compiler makes
+    left.require_gone()
+
+
+def test_on_github_it_does_not_read_what_git_is_given_afterwards(tmp_path: Path) -> None:
+    with FakeGitHub("octo/repo") as hub:
+        stage, secret = Stage.create(tmp_path, hub), f"ghs_{os.urandom(16).hex()}"
+        hub._state.tokens[secret] = hub._state.tokens.pop(stage.token)
+        left = Left(tmp_path, secret)
+        left.compiler(name="one")
+        sha = stage.main(baseline={"store": "data-branch"})
+        payload = event("push.branch") | {"ref": "refs/heads/main", "after": sha, "deleted": False}
+        runner = Runner(tmp_path, hub, stage.origin, tmp_path / "cache")
+        ran = runner.run("push", payload, sha=sha, ref="refs/heads/main", token=secret, run_id=7)
+    assert ran.code == 0, ran.log
+    left.require_gone()
+
+
+def test_what_its_bindings_left_behind_ends_with_their_worker(left: Left) -> None:
+    files = entries(install(left.home / "fake", templates=TEMPLATES))
+    library = f"{LIBRARIES}/_mlir.cpython-{PYTHON.removeprefix('cp')}-x86_64-linux-gnu.so"
+    files |= {library: b"\x7fELF", "iree/compiler/ir.py": left.leave("looks").encode()}
+    write_wheel(left.home / wheel_name(), files)
+    code, said = left.run("measure", "--compiler", wheel_name(), "--out", "head.json")
+    assert code == 0, said
+    left.require_gone()
+
+
+def test_what_a_compiler_that_hangs_left_behind_ends_at_its_time_limit(left: Left) -> None:
+    left.compiler(rules=[{"do": "hang", "kind": "direct"}])
+    code, said = left.run(*MEASURE, config=f"{CONFIG}timeout_seconds: 1\n")
+    assert code == 5 and "not finished after 1 s" in said, said
+    left.require_gone()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_what_a_compiler_left_behind_ends_with_an_interrupted_run(left: Left, number: int) -> None:
+    fake = left.compiler(rules=[{"do": "hang", "kind": "direct"}])
+    started = left.start(*MEASURE)
+    assert wait_until(lambda: fake.pids, 30)
+    started.send_signal(number)
+    _, said = started.communicate(timeout=60)
+    assert started.returncode == 130, said
+    left.require_gone()
+
+
+def test_one_that_starts_itself_anew_without_end_is_caught_up_with(left: Left) -> None:
+    left.compiler("runs-away")
+    code, said = left.run(*MEASURE)
+    assert code == 0, said
+    left.require_gone()
+
+
+@pytest.mark.skipif(os.getuid() != 0 or not shutil.which("setpriv"), reason="needs root and setpriv")
+def test_what_cannot_be_ended_fails_the_run_in_a_clear_line(left: Left) -> None:
+    """The program has become another user's, whose programs this one may not end."""
+    left.compiler("other-user")
+    code, said = left.run(*MEASURE, under=["setpriv", "--bounding-set", "-kill", "--inh-caps", "-all"])
+    [pid] = (left.home / "left" / "pids").read_text().split()  # nothing was started beside it
+    os.kill(int(pid), signal.SIGKILL)
+    assert code == 5, said
+    line = f"(process {pid}): a compiler started it, and it cannot be ended (do not run this compiler; end the process"
+    assert said.splitlines()[-1].startswith("code-size-bot: ") and line in said.splitlines()[-1]
+    assert not (left.home / "head.json").exists()
