@@ -32,7 +32,7 @@ from bot.inputs.config import Config
 from bot.measurement.prepare import load_snapshot, measured, plan_digest, require_writable, say_failed
 from bot.measurement.recheck import suspects
 from bot.measurement.run import SidePlan
-from bot.measurement.tracing.moved_dispatches import traced
+from bot.measurement.tracing.moved_dispatches import traced, with_largest_traced
 from bot.render.text.filters import plural
 from bot.reporting.making import adopting, reported
 from bot.reporting.writing import write_snapshot
@@ -78,6 +78,8 @@ def _store(services: Services, head: Opened) -> None:
         services.show.say(f"nothing to measure: {known.entry.sha[:10]} ({older}) gives the same")
         return
     snapshot = _whole(services, head, plan)
+    told = services.request, services.show, services.cancel
+    snapshot = with_largest_traced(plan, snapshot, head.config.baseline.traces, head.config, *told)
     write_snapshot(services.out / "head.json", snapshot)
     if isinstance(store, ArtifactStore):
         path = services.out / "baseline" / file_name(entry)

@@ -65,6 +65,7 @@ class BaselineChoice:
         ancestors: how many commits before the base are looked through.
         wait_minutes: how long at most a run waits for the base commit's own, where it cannot measure the base itself.
         compiler_paths: globs of the compiler's source in the repository, `*` being any text; empty: everything.
+        traces: how many of its largest dispatches are stored with what each pass of the compiler does to them.
     """
 
     store: Store
@@ -73,6 +74,7 @@ class BaselineChoice:
     ancestors: int
     wait_minutes: int
     compiler_paths: tuple[str, ...]
+    traces: int
 
 
 @dataclass(frozen=True, slots=True)

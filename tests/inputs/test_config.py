@@ -67,7 +67,7 @@ def test_the_default_is_the_packaged_one() -> None:
         None,
     )
     assert (config.comment, config.fail_job) == ("changes", False)
-    assert config.baseline == BaselineChoice("auto", "code-size-data", Path(".code-size/baselines"), 250, 0, ())
+    assert config.baseline == BaselineChoice("auto", "code-size-data", Path(".code-size/baselines"), 250, 0, (), 24)
     assert config.states == DEFAULT_STATES
     assert is_catch_all(config.thresholds[-1])
     named = load_config(configs_dir() / "default.yml")
@@ -532,7 +532,7 @@ def test_two_models_of_one_name(load: Load, tmp_path: Path) -> None:
 def test_baselines_are_completed_entry_by_entry(load: Load) -> None:
     config = load(SCHEMA + "comment: always\nfail_job: true\nbaseline: {store: artifact}\n")
     assert (config.comment, config.fail_job) == ("always", True)
-    assert config.baseline == BaselineChoice("artifact", "code-size-data", Path(".code-size/baselines"), 250, 0, ())
+    assert config.baseline == BaselineChoice("artifact", "code-size-data", Path(".code-size/baselines"), 250, 0, (), 24)
 
 
 @pytest.mark.parametrize("branch", ["data", "d", "team/code-size.data", "1_a", "HEADS", "x/HEAD"])

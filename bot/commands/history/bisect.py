@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bot.commands.history.bounds import Asked, bound_of, end_values, metric_of
@@ -18,6 +18,7 @@ from bot.commands.history.stored_line import stored_line
 from bot.core.history.bisecting import Bisection, Bound, Judged, Look, search, values_of
 from bot.core.metrics import Metric
 from bot.core.rules.spec import Places
+from bot.core.values.planned import SIDES
 from bot.core.values.snapshot import Cell, CellKey, Snapshot
 from bot.errors import CompilerUnavailable, InputError, UsageError
 from bot.inputs.config import Config, load_config
@@ -34,6 +35,7 @@ from bot.measurement.prepare import (
     selected,
 )
 from bot.measurement.run import SidePlan
+from bot.measurement.tracing.moved_dispatches import traced
 from bot.render.terminal.bisect_text import look_words
 from bot.system.processes import Cancel
 
@@ -74,7 +76,23 @@ def bisect(asked: Asked, request: Request, show: Show, cancel: Cancel) -> Bisect
         key = _only_cell({cell.key for end in row.ends for cell in end.cells})
         hunt = _Hunt(metric, key, row, show)
         bound, rule = bound_of(asked, metric, hunt.end_values(), config)
-        return found_step(hunt.followed(bound, rule), request, config)
+        hunted = hunt.followed(bound, rule)
+        return found_step(replace(hunted, sides=_traced(hunted, request, config, show, cancel)), request, config)
+
+
+def _traced(hunted: Hunted, request: Request, config: Config, show: Show, cancel: Cancel) -> tuple[Snapshot, Snapshot]:
+    """The last good and the first bad one, with the passes over what moved, as far as their compilers are here."""
+    sides = dict(zip(SIDES, hunted.sides, strict=True))
+    places = dict(zip(SIDES, (hunted.found.good, hunted.found.bad), strict=True))
+    specs = {side: hunted.specs[place] for side, place in places.items()} if hunted.specs else {}
+    repository = repository_at(request.config, cancel)
+    plans = [
+        prepare(side, spec, request, config, repository, show, cancel)
+        for side, spec in specs.items()
+        if not is_snapshot(spec)
+    ]
+    sides = traced(plans, sides, config, request, show, cancel)
+    return sides["base"], sides["head"]
 
 
 def _specs(

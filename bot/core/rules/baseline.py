@@ -110,5 +110,7 @@ def _kept(cell: Cell, programs: dict[int, Program]) -> Cell:
     program, whole = cell.program, cell.program
     if whole is not None:
         program = programs.setdefault(id(whole), structs.replace(cut_program(whole), arguments=()))
+    traces = {name: trace for name, trace in cell.traces.items() if trace.is_whole}
     families = tuple(family if family.identical else structs.replace(family, varying=()) for family in cell.families)
-    return replace(cell, program=program, families=families, dispatches=tuple(map(cut_dispatch, cell.dispatches)))
+    dispatches = tuple(map(cut_dispatch, cell.dispatches))
+    return replace(cell, program=program, families=families, dispatches=dispatches, traces=traces)

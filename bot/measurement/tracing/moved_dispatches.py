@@ -43,6 +43,7 @@ MOVED_SHARE = 0.9
 LEAST_SHARE = 0.01
 """Of all that moved: a smaller root cause is not looked at."""
 NO_TIME = "no time was left for it"
+NOT_STORED = "its compiler is not here, and the stored snapshot has no trace of it"
 Moved = tuple[CellKey, DispatchDelta]
 
 
@@ -142,14 +143,21 @@ class _Pairs:
         self.known = {place: dict(cell.traces) for place, cell in self._cells.items() if cell.traces}
 
     def trace(self, key: CellKey, rows: Mapping[str, Dispatch]) -> list[Task]:
-        """One dispatch: MLIR's passes, and LLVM's where the sides part behind those."""
+        """One dispatch: MLIR's passes, and LLVM's where the sides part behind those, or there is one side alone."""
         known = {side: self.known.setdefault((side, key), {}) for side in rows}
+        for side, row in rows.items():
+            if side not in self._tracers and row.name not in known[side]:
+                known[side][row.name] = DispatchTrace((), NOT_STORED)
+                return []
         self._trace(key, rows, [side for side in rows if (one := known[side].get(rows[side].name)) is None or one.why])
-        row = parting(*(known[side].get(rows[side].name) for side in SIDES)).row
-        if row is not None and row.level != MLIR:
+        if len(rows) < len(SIDES) or self._parts_late([known[side].get(rows[side].name) for side in SIDES]):
             short = [side for side in rows if all(one.level != LLVM for one in known[side][rows[side].name].steps)]
             self._trace(key, rows, short, llvm=True)
         return []
+
+    def _parts_late(self, traces: Sequence[DispatchTrace | None]) -> bool:
+        row = parting(traces[0], traces[1]).row
+        return row is not None and row.level != MLIR
 
     def _trace(self, key: CellKey, rows: Mapping[str, Dispatch], sides: Sequence[str], *, llvm: bool = False) -> None:
         """All these sides or none: one alone tells nothing."""
@@ -178,7 +186,7 @@ def with_traces(
 
     Args:
         plans: of the sides whose compilers are here; of another one those traces count that it brought.
-        moved: dispatches that are on both sides, in the order of what they are worth.
+        moved: dispatches in the order of what they are worth.
         seconds: CPU time that it may cost; None without a limit.
     """
     meter = Meter()
@@ -232,6 +240,26 @@ def traced(
     show.say(f"traces {plural(len(moved), 'dispatch')} through the passes of both compilers")
     with workshop(request, config, show, cancel) as shop:
         return with_traces(plans, sides, moved, shop, seconds_for(sides))
+
+
+def with_largest_traced(
+    plan: SidePlan, snapshot: Snapshot, most: int, config: Config, request: Request, show: Show, cancel: Cancel
+) -> Snapshot:
+    """A side that others will be compared with when its compiler is gone, with traces of its largest dispatches.
+
+    Args:
+        most: how many at most; as many less as there is no time for.
+    """
+    rows = [(cell.key, row) for cell in snapshot.cells for row in cell.dispatches if row.code_bytes]
+    rows.sort(key=lambda one: (-(one[1].code_bytes or 0), one[0], one[1].name))
+    if not most or not rows:
+        return snapshot
+    largest = [(key, DispatchDelta(None, row, "", None)) for key, row in rows[:most]]
+    show.say(f"traces the {plural(len(largest), 'largest dispatch')} through the passes, for pull requests to come")
+    with workshop(request, config, show, cancel) as shop:
+        return with_traces([plan], {plan.label: snapshot}, largest, shop, seconds_for({plan.label: snapshot}))[
+            plan.label
+        ]
 
 
 def seconds_for(sides: Mapping[str, Snapshot]) -> float:
