@@ -224,7 +224,8 @@ def _state_finding(delta: CellDelta, level: Level, compiles_nowhere: bool) -> Fi
     outcomes = (outcome(delta.base), outcome(delta.head))
     known = delta.state == "broken" and not compiles_nowhere and outcomes[0] == outcomes[1] and left == right
     said = ("states", "state", delta.state, actual)
-    return Finding(delta.key, level, None, *said, left, right, outcomes=outcomes, known=known)
+    failure = delta.head.failure if delta.head else None
+    return Finding(delta.key, level, None, *said, left, right, outcomes=outcomes, known=known, failure=failure)
 
 
 def _judge_metric(delta: CellDelta, metric: MetricDelta, rule: Rule, band: Fraction) -> Iterator[Finding | Budget]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from bot.core.record import Count, Record
-from bot.core.values.snapshot import CellKey
+from bot.core.values.snapshot import CellKey, Failure
 
 Level = Literal["warn", "fail"]
 Status = Literal["pass", "warn", "fail"]
@@ -41,6 +41,7 @@ class Finding:
             then `base` and `head` are the figures of the compiler's memory gates, where they refused.
         allowed: the largest growth, or for a limit the largest value, that the level allows, in the metric's unit.
         known: True where base had it, too, and head is not worse: this change did not do it.
+        failure: for states, why the cell has no ordinary artifact on head.
     """
 
     key: CellKey
@@ -57,6 +58,7 @@ class Finding:
     outcomes: tuple[str, str] | None = None
     allowed: int | None = None
     known: bool = False
+    failure: Failure | None = None
 
     @property
     def weight(self) -> Status:
