@@ -22,6 +22,7 @@ from bot.core.codec.report_rows import (
     ReportCell,
     ReportRow,
     RootRow,
+    SeenNumbers,
     SideRow,
     StepRow,
     TallyRow,
@@ -96,6 +97,7 @@ def _cell(delta: CellDelta, explanation: Explanation | None) -> ReportCell:
         failure=Failures(*(cell.failure if cell else None for cell in (base, head))),
         command=Words(*(cell.command if cell else None for cell in (base, head))),
         families=head.families if head else (),
+        seen={one.id: SeenNumbers(*one.seen) for one in delta.metrics.values() if one.seen} or UNSET,
         **(_explained(explanation, delta) if explanation else {}),
     )
 
@@ -122,6 +124,8 @@ def _explained(explanation: Explanation, delta: CellDelta) -> dict[str, Any]:
 
 def _finding(finding: Finding) -> FindingRow:
     rest: dict[str, Any] = {name: getattr(finding, name) for name in FindingRow.__struct_fields__[2:]}
+    for name in ("is_open", "seen"):  # seldom: written where they say something
+        rest[name] = rest[name] or UNSET
     return FindingRow(finding.key.model, finding.key.target, **rest)
 
 

@@ -33,6 +33,13 @@ class Numbers(Record, frozen=True):
     head: Count | None
 
 
+class SeenNumbers(Record, frozen=True):
+    """Every value that a metric was seen to have on both sides, the lowest first."""
+
+    base: tuple[Count, ...]
+    head: tuple[Count, ...]
+
+
 class Words(Record, frozen=True):
     """A text on both sides; None where the side has none."""
 
@@ -95,6 +102,7 @@ class ReportCell(Record, frozen=True):
     arguments: tuple[Argument, ...] = ()
     phases_ms: Phases = Phases()
     families: tuple[Family, ...] = ()
+    seen: Mapping[str, SeenNumbers] | UnsetType = UNSET
 
 
 class FindingRow(Record, frozen=True):
@@ -115,6 +123,8 @@ class FindingRow(Record, frozen=True):
     outcomes: tuple[str, str] | None = None
     allowed: Amount | None = None
     known: bool = False
+    is_open: bool | UnsetType = UNSET
+    seen: tuple[tuple[Count, ...], tuple[Count, ...]] | UnsetType = UNSET
 
 
 class BudgetRow(Record, frozen=True):

@@ -27,6 +27,15 @@ def distinct(outcomes: Iterable[Outcome]) -> tuple[Outcome, ...]:
     return tuple(first.values())
 
 
+def seen_values(cell: Cell) -> dict[str, tuple[int, ...]]:
+    """Exact metric → its values, the lowest first, where the cell's command gave several."""
+    if not cell.others:
+        return {}
+    outcomes, exact = (cell.outcome, *cell.others), (metric.id for metric in METRICS if metric.exact)
+    values = {id_: {value for one in outcomes if (value := one.metrics.get(id_)) is not None} for id_ in exact}
+    return {id_: tuple(sorted(seen)) for id_, seen in values.items() if len(seen) > 1}
+
+
 def numbers_repeat(outcomes: Outcomes) -> bool:
     """True where all outcomes of a side ended alike and agree in every exact metric, on both sides."""
     return all(len(set(map(_numbers, side))) <= 1 for side in outcomes)

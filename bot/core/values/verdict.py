@@ -41,6 +41,9 @@ class Finding:
             then `base` and `head` are the figures of the compiler's memory gates, where they refused.
         allowed: the largest growth, or for a limit the largest value, that the level allows, in the metric's unit.
         known: True where base had it, too, and head is not worse: this change did not do it.
+        is_open: True where it exceeds the level with some of the values that were seen, and not with others: the compiler
+            does not repeat itself. Then `base` and `head` are those that alarm most, else those that alarm least.
+        seen: every value that was seen of base and of head, where these are several.
         failure: for states, why the cell has no ordinary artifact on head.
     """
 
@@ -58,6 +61,8 @@ class Finding:
     outcomes: tuple[str, str] | None = None
     allowed: int | None = None
     known: bool = False
+    is_open: bool = False
+    seen: tuple[tuple[int, ...], tuple[int, ...]] | None = None
     failure: Failure | None = None
 
     @property
