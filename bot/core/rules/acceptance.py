@@ -41,7 +41,7 @@ class Seen(Record, frozen=True, order=True, array_like=True):
     Attributes:
         metric: the metric's id; empty where the cell's state is the finding.
         kind: as in Finding.
-        value: the metric's value on head; for states the figure of the compiler's memory gate, where that refused.
+        value: the metric's value on head, of a range the largest; for states the figure of the compiler's memory gate, where that refused.
         limit: for states, the state, how the cell ended on head, and of a failure the digest of its words. What
             comments of earlier versions remember without one of these covers no cell that has it.
     """
@@ -73,21 +73,21 @@ class Acceptance:
 
 def seen(findings: Iterable[Finding]) -> tuple[Seen, ...]:
     """The failing findings in the form in which they can be accepted, accepted ones included."""
-    return tuple(sorted(_seen(finding) for finding in findings if _fails(finding)))
+    return tuple(sorted(_seen(f, f.seen[1][-1] if f.seen else f.head) for f in findings if _fails(f)))
 
 
 def _fails(finding: Finding) -> bool:
     return finding.level == "fail" and not finding.known
 
 
-def _seen(finding: Finding) -> Seen:
+def _seen(finding: Finding, value: int | None) -> Seen:
     state = finding.metric is None
     return Seen(
         finding.key.model,
         finding.key.target,
         finding.metric or "",
         finding.kind,
-        finding.head,
+        value,
         ": ".join((finding.limit, *_ending(finding))) if state else "",
     )
 
@@ -116,7 +116,7 @@ def accept(verdict: Verdict, acceptances: Sequence[Acceptance]) -> Verdict:
 def _accepted(finding: Finding, acceptances: Sequence[Acceptance]) -> Finding:
     if not _fails(finding):
         return finding
-    now = _seen(finding)
+    now = _seen(finding, finding.head)
     covering = (one for one in reversed(acceptances) if any(_same_or_less(then, now) for then in one.seen))
     found = next(covering, None)
     return replace(finding, accepted=Accepted(found.who, found.why)) if found else finding

@@ -190,8 +190,8 @@ def _reason(base: Cell | None, head: Cell | None) -> str:
 
 
 def exact_changes(metrics: Iterable[MetricDelta]) -> list[MetricDelta]:
-    """Those that differ (a value lost or won counts), among the metrics that repeat exactly."""
-    return [m for m in metrics if m.base != m.head and METRIC_BY_ID[m.id].exact]
+    """Those that differ (a value lost or won counts) or may, among the metrics that repeat exactly."""
+    return [m for m in metrics if (m.base != m.head or m.is_open) and METRIC_BY_ID[m.id].exact]
 
 
 _NOTHING: Metrics = {}

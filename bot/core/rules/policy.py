@@ -10,9 +10,9 @@ In prose:
   means strictly greater: growth of exactly 4 KiB does not exceed `4KiB`.
 * Growth from zero exceeds every relative level: there is no base that would make it small. Where the base is
   not known there is no change to judge, only the limit: so a new cell is held to limits alone.
-* Where the compiler does not repeat itself, a metric is the range of all that its command gave. It exceeds a level where
-  it does so whatever value of the range is taken: with the largest base and the smallest head. Where it does with some
-  of them alone, that is a warning which says so, whatever the level; none where both sides have the same values.
+* Where the compiler does not repeat itself, a metric is the range of all that its command gave. It exceeds a level
+  where it does so whatever value of the range is taken: with the largest base and the smallest head. Where it does with
+  some of them alone, that is a warning which says so, whatever the level; none where both sides have the same values.
 * Values are judged wherever head was measured, also in cells that the stack gate broke. Shrinking is never a finding.
 * A finding that base had, too, is `known`, and does nothing to the verdict: a limit that base exceeded by as much or
   more, and a cell that is broken on both sides alike.
@@ -63,6 +63,9 @@ _COMPARED = frozenset({"same", "changed", "fixed"})
 _SEVERITY: tuple[Status, ...] = ("pass", "warn", "fail")
 
 NO_NOISE: Mapping[str, Ratio] = {}
+
+OPEN = "open: the compiler does not repeat itself"
+"""Of a level that some of the values that were seen exceed, and others do not."""
 
 _STEPS: dict[tuple[Dimension, Unit], int] = {("bytes", "bytes"): 1, ("bytes", "KiB"): 1024, ("ms", "ms"): 1}
 _SUFFIX: dict[Unit, str] = {"count": "", "bytes": " B", "ms": " ms", "KiB": " KiB"}
@@ -245,7 +248,7 @@ def _judge_metric(delta: CellDelta, metric: MetricDelta, rule: Rule, band: Fract
         found = replace(found, level="warn", is_open=True) if found else None
     if found is not None and metric.seen is not None:
         actual = change_text(metric) if found.kind == "change" else _amount(metric.sides[1], _unit(metric))
-        found = replace(found, actual=actual, seen=metric.seen)
+        found = replace(found, actual=f"{actual}, {OPEN}" if found.is_open else actual, seen=metric.seen)
     if found is not None:
         yield found
     yield from _budgets(delta.key, least, least.head or 0, rule)

@@ -18,7 +18,7 @@ from bot.measurement.lab.lab_told import cell_told, folded_told, unsupported, va
 from bot.measurement.lab.planning import Asked, VariantPlan, asked, planned_variant
 from bot.measurement.lab.timing import timed
 from bot.measurement.prepare import Request, Show, repository_at, workshop
-from bot.measurement.recheck import recheck
+from bot.measurement.recheck import recheck, repeat_unsteady
 from bot.measurement.run import Workshop, measure_sides
 from bot.system.processes import Cancel
 
@@ -96,7 +96,8 @@ def _measured(plans: Sequence[VariantPlan], about: Asked, show: Show, cancel: Ca
         for place, plan in enumerate(plans):
             if first := _first_beside(plan, plans[:place]):
                 _doubt(first, plan, found, about.config, shop)
-    return found
+        sides = [replace(plan.side, label=plan.variant.name) for plan in plans]
+        return repeat_unsteady(sides, found, about.config, shop)
 
 
 def _first_beside(plan: VariantPlan, earlier: Sequence[VariantPlan]) -> VariantPlan | None:
