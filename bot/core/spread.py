@@ -44,6 +44,22 @@ def total(values: Iterable[int | Spread]) -> Value:
     return spread((sum(low for low, _ in pairs), sum(high for _, high in pairs))) if pairs else None
 
 
+def largest(values: Iterable[int | Spread]) -> Value:
+    """The largest of all, for all that they may be; None of none."""
+    pairs = [ends(value) for value in values]
+    return spread((max(low for low, _ in pairs), max(high for _, high in pairs))) if pairs else None
+
+
+def lowest(value: Value) -> int | None:
+    """The smallest that it may be."""
+    return None if value is None else ends(value)[0]
+
+
+def range_of(value: Value) -> tuple[int, int] | None:
+    """Both ends of a range; None for a single value, and where there is none."""
+    return (value.low, value.high) if isinstance(value, Spread) else None
+
+
 def certain(change: Value) -> int | None:
     """The part of a change that is sure, the end that is nearer to 0; None where even its sign is open."""
     if change is None or isinstance(change, int):

@@ -31,6 +31,7 @@ from bot.core.codec.report_rows import (
 )
 from bot.core.codec.snapshot_json import lines
 from bot.core.rules.delta import CellDelta
+from bot.core.spread import lowest, range_of
 from bot.core.values.explanation import Explanation
 from bot.core.values.model_counts import Folding
 from bot.core.values.root_cause import RootCause, Step, Tally
@@ -154,7 +155,12 @@ def _root_cause(root: RootCause) -> RootRow:
 
 
 def _step(step: Step) -> StepRow:
-    return StepRow(**{name: getattr(step, name) for name in StepRow.__struct_fields__})
+    base, head = step.base_bytes, step.head_bytes
+    return StepRow(
+        *(step.base, step.head, step.skipped, lowest(base), lowest(head), step.larger, step.smaller, step.broken),
+        step.causes,
+        *(range_of(base) or UNSET, range_of(head) or UNSET),
+    )
 
 
 def _tally(tally: Tally) -> TallyRow:

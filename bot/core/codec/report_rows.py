@@ -197,6 +197,8 @@ class StepRow(Record, frozen=True):
     smaller: Count
     broken: Count
     causes: tuple[tuple[str, Amount], ...]
+    base_range: tuple[Count, Count] | UnsetType = UNSET
+    head_range: tuple[Count, Count] | UnsetType = UNSET
 
 
 class FoldRow(Record, frozen=True):

@@ -41,7 +41,8 @@ class Seen(Record, frozen=True, order=True, array_like=True):
     Attributes:
         metric: the metric's id; empty where the cell's state is the finding.
         kind: as in Finding.
-        value: the metric's value on head, of a range the largest; for states the figure of the compiler's memory gate, where that refused.
+        value: the metric's value on head, of a range the largest; for states the figure of the compiler's memory gate,
+            where that refused.
         limit: for states, the state, how the cell ended on head, and of a failure the digest of its words. What
             comments of earlier versions remember without one of these covers no cell that has it.
     """

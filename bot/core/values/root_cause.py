@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from bot.core.spread import Value
 from bot.core.values.snapshot import CellKey
 
 
@@ -80,7 +81,8 @@ class Step:
     Attributes:
         base, head: the releases.
         skipped: how many releases between the two were not measured.
-        base_bytes, head_bytes: artifacts of the cells that both measured; None without such a cell.
+        base_bytes, head_bytes: artifacts of the cells that both measured, a range where some do not repeat themselves;
+            None without such a cell.
         larger, smaller, broken: how many cells grew, shrank and are newly refused.
         causes: what and net bytes of the root causes with most bytes.
     """
@@ -88,8 +90,8 @@ class Step:
     base: str
     head: str
     skipped: int
-    base_bytes: int | None
-    head_bytes: int | None
+    base_bytes: Value
+    head_bytes: Value
     larger: int
     smaller: int
     broken: int

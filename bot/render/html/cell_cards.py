@@ -178,7 +178,7 @@ def _card(facts: Facts, delta: CellDelta, causes: int, room: _Left) -> Card:
         said=_said(delta),
         grid=grid_cell(facts, delta.key),
         artifact=sides(base, head),
-        ratio=relative(base, head) if artifact and artifact.id in changed else "",
+        ratio=relative(base, head) if artifact and (moved or artifact.is_open) else "",
         css=css_of(moved),
         size=ends(largest)[1] if largest is not None else 0,
         moved=moved,

@@ -141,7 +141,7 @@ def _example(facts: Facts, one: Example) -> Phrase:
     size = sides(one.base_bytes, one.head_bytes)
     shown = signed(one.change_bytes) if UNKNOWN in size or one.base_bytes == one.head_bytes else size
     told = facts.report.explanations.get(one.key)
-    once = " (first compiles)" if told and told.first_compiles else ""
+    once = " (one compile of each side)" if told and told.first_compiles else ""
     address = example_address(facts, one)
     return phrase(code(clip(one.dispatch, NAME_LIMIT), address), place, cell, f" {shown}{once}")
 
