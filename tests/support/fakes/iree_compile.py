@@ -187,7 +187,7 @@ def write_products(argv: Words) -> None:
 def added(action: str, home: str) -> bytes:
     """What makes an artifact another one: larger, of chance, or alternately larger and not."""
     words = action.split()
-    larger = b"!" * 64 * ("grow" in words) + b"!" * ("differ" in words)
+    larger = b"!" * 64 * words.count("grow") + b"!" * ("differ" in words)
     if "flaky" in words and turn(home) % 2 == 0:
         larger += b"!" * 64
     return larger + (os.urandom(8) if "random" in words else b"")
