@@ -52,7 +52,8 @@ class RootCause:
         cells: that have one of its deltas, sorted.
         dispatches: how many of the deltas are dispatches; the others are parts of artifacts.
         total: of all its deltas.
-        share: of the absolute change of all deltas of the report (0.5 is half of it); None where that is 0.
+        share: of all bytes that moved, growth and shrinking alike, in all deltas of the report (0.5 is half of them);
+            None where none did.
         by_target: the same for each target, sorted by name.
         by_cell: cell → the absolute change of its deltas in bytes.
         command: the command that makes the example's artifact on head, or on base where head has none.
