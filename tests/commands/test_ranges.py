@@ -49,7 +49,7 @@ def run(*arguments: str, cache: str = "cache") -> int:
     return main([*arguments, "--config", "c.yml", "--cache", cache])
 
 
-def compared(home: Path, base: str, head: str, cache: str = "cache") -> int:
+def compared(base: str, head: str, cache: str = "cache") -> int:
     sides = ("--base", f"{base}/iree-compile", "--head", f"{head}/iree-compile")
     return run("compare", *sides, "--out", "out", cache=cache)
 
@@ -75,7 +75,7 @@ def told(home: Path, out: str) -> list[str]:
 
 def test_overlapping_ranges_are_told_as_open_and_at_most_warn(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     base, head = compiler(home, "b", FLAKY), compiler(home, "h", OVERLAPS, "2.0")
-    assert compared(home, "b", "h") == 0
+    assert compared("b", "h") == 0
     sizes = alpha(home / "out/report.json")["seen"]["artifact_bytes"]
     (low, high), (least, most) = sizes["base"], sizes["head"]
     assert (high - low, least - low, most - low) == (64, 1, 65)
@@ -96,7 +96,7 @@ def test_ranges_that_are_apart_are_a_change_and_judged_by_what_is_sure(
 ) -> None:
     compiler(home, "b", FLAKY)
     compiler(home, "h", APART, "2.0")
-    assert compared(home, "b", "h") == 1
+    assert compared("b", "h") == 1
     sizes = alpha(home / "out/report.json")["seen"]["artifact_bytes"]
     [finding] = loaded(home / "out/report.json")["verdict"]["findings"]
     assert (finding["level"], finding["base"], finding["head"]) == ("fail", sizes["base"][1], sizes["head"][0])
@@ -108,7 +108,7 @@ def test_ranges_that_are_apart_are_a_change_and_judged_by_what_is_sure(
 def test_what_has_the_same_values_on_both_sides_is_no_change(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     compiler(home, "b", FLAKY)
     compiler(home, "h", FLAKY, "2.0")
-    assert compared(home, "b", "h") == 0
+    assert compared("b", "h") == 0
     report = loaded(home / "out/report.json")
     assert report["verdict"] == {"budgets": [], "findings": [], "status": "pass"}
     assert alpha(home / "out/report.json")["state"] == "same"
@@ -123,7 +123,7 @@ def test_what_was_ever_seen_not_to_repeat_is_compiled_several_times_on_both_side
         write_model(home, f"large{number}", "// " + "x" * 4000)
     flaky, steady = compiler(home, "b", FLAKY), compiler(home, "h", "grow grow", "2.0")
     if source == "run":
-        assert compared(home, "b", "h") in (0, 1)
+        assert compared("b", "h") in (0, 1)
     else:
         measure = ("measure", "--compiler", "b/iree-compile", "--out", "base.json")
         (home / "c.yml").write_text(CONFIG + KNOWN, encoding="utf-8")
