@@ -13,6 +13,7 @@ import pytest
 from fake_compiler import TEMPLATES, FakeCompiler, install, install_native, write_model
 
 from bot.cli.main import main
+from bot.measurement.recheck import TIMES
 
 CONFIG = """\
 schema: code-size-config/1
@@ -80,8 +81,8 @@ def test_overlapping_ranges_are_told_as_open_and_at_most_warn(home: Path, capsys
     (low, high), (least, most) = sizes["base"], sizes["head"]
     assert (high - low, least - low, most - low) == (64, 1, 65)
     sides = [alpha(home / f"out/{name}.json") for name in ("base", "head")]
-    assert [(one["compiles"], one["metrics"]["artifact_bytes"]) for one in sides] == [(4, low), (4, least)]
-    assert base.compiles["direct"] == head.compiles["direct"] == 5, "alpha four times, beta once"
+    assert [(one["compiles"], one["metrics"]["artifact_bytes"]) for one in sides] == [(TIMES, low), (TIMES, least)]
+    assert base.compiles["direct"] == head.compiles["direct"] == TIMES + 1, "beta once"
     [finding] = loaded(home / "out/report.json")["verdict"]["findings"]
     assert (finding["level"], finding["is_open"], finding["seen"]) == ("warn", True, [[low, high], [least, most]])
     ranges = f"{low:,}..{high:,} → {least:,}..{most:,} B"
@@ -134,8 +135,8 @@ def test_what_was_ever_seen_not_to_repeat_is_compiled_several_times_on_both_side
         head = ("--head", "h/iree-compile", "--out", "out")
         assert run("compare", "--base", base, *head, cache=cache) == 0
     for fake in (flaky, steady):
-        assert sum(call["model"] == "alpha" for call in fake.calls("direct")) == 4
-    assert len(alpha(home / "out/base.json")["others"]) == 1 and alpha(home / "out/head.json")["compiles"] == 4
+        assert sum(call["model"] == "alpha" for call in fake.calls("direct")) == TIMES
+    assert len(alpha(home / "out/base.json")["others"]) == 1 and alpha(home / "out/head.json")["compiles"] == TIMES
 
 
 def test_measure_and_report_tell_the_same_ranges(home: Path) -> None:

@@ -365,7 +365,7 @@ def test_an_accepted_failure_covers_no_other_error_of_the_same_stage(stage: Stag
     assert verdict_of(then) == "fail"
     assert stage.comment("alice", '/code-size accept "known bug"').code == 0
     assert stage.conclusions[-1] == "neutral"
-    assert verdict_of("/home/b/m.mlir:140:33: error: 'linalg.pack' op too wide\n/y/z/Pass.cpp:9: at 0x5") == "warn"
+    assert verdict_of("/srv/b/m.mlir:140:33: error: 'linalg.pack' op too wide\n/y/z/Pass.cpp:9: at 0x5") == "warn"
     assert (
         verdict_of("m.mlir:12:3: error: 'linalg.generic' op is no longer legal\nPass.cpp:88: at 0x7ffd1234") == "fail"
     )

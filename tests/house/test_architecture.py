@@ -270,9 +270,9 @@ def test_every_module_says_what_it_owns() -> None:
     assert [name for name, tree in TREES.items() if not ast.get_docstring(tree)] == []
 
 
-def test_no_file_is_longer_than_300_lines() -> None:
+def test_no_file_is_longer_than_320_lines() -> None:
     lengths = {name: len(path.read_text(encoding="utf-8").splitlines()) for name, path in SOURCES.items()}
-    assert {name: length for name, length in lengths.items() if length > 300} == {}
+    assert {name: length for name, length in lengths.items() if length > 320} == {}
 
 
 def test_no_function_is_longer_than_45_lines() -> None:
