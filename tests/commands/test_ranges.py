@@ -13,7 +13,7 @@ import pytest
 from fake_compiler import TEMPLATES, FakeCompiler, install, install_native, write_model
 
 from bot.cli.main import main
-from bot.measurement.recheck import TIMES
+from bot.measurement.recheck import FEW, TIMES
 
 CONFIG = """\
 schema: code-size-config/1
@@ -137,6 +137,21 @@ def test_what_was_ever_seen_not_to_repeat_is_compiled_several_times_on_both_side
     for fake in (flaky, steady):
         assert sum(call["model"] == "alpha" for call in fake.calls("direct")) == TIMES
     assert len(alpha(home / "out/base.json")["others"]) == 1 and alpha(home / "out/head.json")["compiles"] == TIMES
+
+
+def test_doubting_takes_a_tenth_of_what_compiling_took_not_of_what_sizes_promise(home: Path) -> None:
+    """Small files that are dear to compile all alarm, beside large ones that cost nothing."""
+    (home / "c.yml").write_text(CONFIG, encoding="utf-8")
+    for number in range(8):
+        write_model(home, f"dear{number}")
+        write_model(home, f"large{number}", "// " + "x" * 100_000)
+    install_native(home / "b" / "iree-compile", install(home / "fake-b", version="1.0", templates=TEMPLATES))
+    grows = {"do": "grow grow burn", "kind": "direct", "model": "model dear"}
+    install_native(home / "h" / "iree-compile", install(home / "fake-h", [grows], version="2.0", templates=TEMPLATES))
+    assert compared("b", "h") == 1
+    again = [cell["model"] for cell in loaded(home / "out/head.json")["cells"] if cell["compiles"] > 1]
+    assert len(again) == FEW, "which may always be repeated"
+    assert "compiled once" in (home / "out/comment.md").read_text(encoding="utf-8")
 
 
 def test_measure_and_report_tell_the_same_ranges(home: Path) -> None:
