@@ -5,9 +5,9 @@ have made. A rule is `{"do": …, "kind": …, "model": …, "argv": …}`: the 
 `front`, `resume`, `direct`; several separated by spaces), part of the model's text and part of the command line fit
 decides. `do` is `crash`, `hang`, `flood`, `refuse` (the stack gate), `fail`, `warn`, `differ` (another artifact),
 `random` (another one each time), `grow` (a larger one, as often as it stands there), `flaky` (a larger one every other
-time), `burn` (CPU time), `once-fails`, `depend` (the front half is another one), `lose` (the front half names a resource that it does not
-carry), `truncate`, `say CODE TEXT`, `nothing` (success without an artifact), `no-device`, or anything else for good
-behaviour.
+time), `burn` (CPU time), `once-fails`, `depend` (the front half is another one), `lose` (the front half names a
+resource that it does not carry), `truncate`, `say CODE TEXT`, `nothing` (success without an artifact), `no-device`, or
+anything else for good behaviour.
 """
 
 from __future__ import annotations
