@@ -124,7 +124,8 @@ def _findings(report: ReportRow, key: CellKey, backend: str) -> Iterable[tuple[s
 def _metrics(cell: ReportCell) -> Iterable[MetricDelta]:
     for id_ in METRIC_IDS:
         both = cell.metrics.get(id_, Numbers(None, None))
-        yield MetricDelta(id_, both.base, both.head)
+        seen = cell.seen.get(id_) if cell.seen else None
+        yield MetricDelta(id_, both.base, both.head, (seen.base, seen.head) if seen else None)
 
 
 def _explanation(cell: ReportCell) -> Explanation | None:

@@ -19,7 +19,8 @@ from bot.compiler.sharing.places import without_places
 from bot.compiler.tools.bindings import Bindings
 from bot.compiler.tools.probe import RESUME_OPTIONS, UNTHREADED
 from bot.compiler.tools.toolchain import Toolchain
-from bot.core.values.planned import LIFTED_LIMIT_FLAG
+from bot.core.rules.lasting import is_local
+from bot.core.values.planned import LIFTED, LIFTED_LIMIT_FLAG
 from bot.core.values.snapshot import Failure
 from bot.errors import InputError
 from bot.system.files import MOST_READ_BYTES, read_bounded, require_bounded, temporary_directory
@@ -319,14 +320,19 @@ def is_stack_refusal(failed: Failure) -> bool:
 
 
 def lifting(compile_with: Callable[[tuple[str, ...]], Result], argv: Sequence[str]) -> Result:
-    """What `compile_with` makes of these flags; once more with the stack gate lifted where that refused."""
+    """What `compile_with` makes of these flags; once more with the stack gate lifted where that refused.
+
+    Where that fails, too, its failure stands, unless it says nothing of the compiler and the model.
+    """
     first = compile_with(tuple(argv))
     if not isinstance(first, Failure) or not is_stack_refusal(first):
         return first
     lifted = compile_with((*argv, LIFTED_LIMIT_FLAG))
-    return (
-        replace(lifted, refusal=structs.replace(first, stage="stack-limit")) if isinstance(lifted, Compiled) else first
-    )
+    if isinstance(lifted, Compiled):
+        return replace(lifted, refusal=structs.replace(first, stage="stack-limit"))
+    if lifted is None or lifted.stage != "compile" or is_local(lifted.message):
+        return first
+    return structs.replace(lifted, message=f"{LIFTED}{lifted.message}")
 
 
 def compile_directly(kit: Kit, argv: Sequence[str], source: Source, *, layout: int = 0) -> Compiled | Failure:

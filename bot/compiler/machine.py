@@ -72,24 +72,26 @@ def processor(argv: Sequence[str]) -> str:
 
 
 def blamed(message: str, ending: Outcome) -> str:
-    """The message of a failure, marked where it is the machine that refused, and with the memory where that ran out."""
+    """The message of a failure, marked where it is the machine that refused, and with the memory where that ran out.
+
+    A compiler that says that it got no memory while it holds little asked for far too much at once, as LLVM does where
+    it has a size wrong: that is its own crash, and is told as that.
+    """
     if words := _memory_words(ending):
         return here(f"{words}: {message}")
     return here(message) if _OTHERS.search(ending.output) else message
 
 
 def _memory_words(ending: Outcome) -> str:
-    """That memory ran out or was refused, and how much there was; empty where nothing says so.
+    """That memory ran out, and how much there was; empty where nothing says so.
 
-    The kernel ends the largest process of a machine that is out of memory with SIGKILL, and tells it nothing. One that
-    says so itself and holds little may have asked for far too much at once, as LLVM does where it has a size wrong.
+    The kernel ends the largest process of a machine that is out of memory with SIGKILL, and tells it nothing.
     """
-    has_said = bool(_NO_MEMORY.search(ending.output))
-    if not has_said and ending.signal != "SIGKILL":
-        return ""
-    total_kib = memory_kib()
+    has_said, total_kib = bool(_NO_MEMORY.search(ending.output)), memory_kib()
     is_full = ending.peak_rss_kib is not None and 2 * ending.peak_rss_kib >= (total_kib or 0)
-    certain = f"{RAN_OUT}, most likely" if not has_said else RAN_OUT if is_full else "memory was refused"
+    if not (is_full if has_said else ending.signal == "SIGKILL"):
+        return ""
+    certain = RAN_OUT if has_said else f"{RAN_OUT}, most likely"
     held = f"the compiler held {_size(ending.peak_rss_kib)}" if ending.peak_rss_kib else ""
     has = f"this machine has {_size(total_kib)}" if total_kib else ""
     told = ", ".join(part for part in (held, has) if part)

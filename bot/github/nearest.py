@@ -14,7 +14,7 @@ from msgspec import structs
 from bot.compiler.tools.probe import flags_of
 from bot.compiler.tools.release_flags import for_release
 from bot.core.rules.baseline import Entry, between
-from bot.core.values.planned import PlannedCell
+from bot.core.values.planned import LIFTED_LIMIT_FLAG, PlannedCell
 from bot.core.values.snapshot import Cell, Snapshot
 from bot.core.values.whole_report import Baseline
 from bot.github.baselines import loaded
@@ -90,7 +90,7 @@ def _is_alike(cell: Cell, found: Snapshot, planned: PlannedCell) -> bool:
         return False
     if cell.status == "unsupported" or planned.target.unsupported:
         return cell.status == "unsupported" and bool(planned.target.unsupported)
-    lifted = cell.status == "over-stack-limit"
+    lifted = LIFTED_LIMIT_FLAG in cell.command
     return flags_of(cell.command) == flags_of(planned.command(lifted=lifted))
 
 

@@ -20,7 +20,15 @@ from bot.core.rules.spec import is_address, refused_link
 from bot.core.values.planned import Target
 from bot.core.values.verdict import Status
 from bot.errors import ConfigError
-from bot.inputs.suites import check_noise, parse_fold, parse_noise, parse_pairs, parse_sections, read_manifest
+from bot.inputs.suites import (
+    check_noise,
+    parse_fold,
+    parse_noise,
+    parse_pairs,
+    parse_repeats,
+    parse_sections,
+    read_manifest,
+)
 from bot.inputs.targets import parse_targets
 from bot.inputs.thresholds import parse_rules
 from bot.inputs.torch_models.suite_modules import SuiteModule, require_own_names, suite_modules
@@ -98,6 +106,7 @@ class Config:
         pairs: a model with static and the same with dynamic shapes; they need not be among the models.
         noise: inexact metric → what share of itself it varies by; only metrics in it are judged.
         fold: how folds are judged; None where no report is to have a fold audit.
+        repeats: globs of model and target of cells whose compiler is known not to repeat itself.
     """
 
     compiler: CompilerChoice
@@ -118,6 +127,7 @@ class Config:
     pairs: tuple[tuple[str, str], ...]
     noise: Mapping[str, Ratio]
     fold: FoldOptions | None = None
+    repeats: tuple[tuple[str, str], ...] = ()
 
 
 def configs_dir() -> Path:
@@ -196,7 +206,7 @@ def load_config(path: Path | None = None, *, models: bool = True) -> Config:
     file = default if path is None else _read(path)
     source = {key: file if key in file.data else default for key in {*file.data, *default.data}}
     plain = {key: source[key].data[key] for key in _PLAIN}
-    pairs = read_manifest(configs_dir() / "models" / "suite.yml")
+    pairs, repeats = read_manifest(configs_dir() / "models" / "suite.yml")
     rules, noise = parse_rules(source["thresholds"]), parse_noise(source["noise"])
     check_noise(source["thresholds"], rules, noise)
     targets = parse_targets(file, default)
@@ -217,6 +227,7 @@ def load_config(path: Path | None = None, *, models: bool = True) -> Config:
         baseline=_baseline({**default.data["baseline"], **file.data.get("baseline", {})}),
         sections=parse_sections(source["components"]),
         pairs=parse_pairs(file, pairs),
+        repeats=parse_repeats(file, repeats),
         noise=noise,
         fold=parse_fold(file),
     )

@@ -1,6 +1,6 @@
-"""What a configuration says about models together: sections, pairs, bands of noise, the price of folds.
+"""What a configuration says about models together: sections, pairs, what does not repeat, bands of noise, folds.
 
-Pairs that a configuration leaves out are those of the default suite's manifest, `models/suite.yml`.
+Pairs and repeats that a configuration leaves out are those of the default suite's manifest, `models/suite.yml`.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from bot.inputs.yaml.yaml_file import YamlFile
 
 Pairs = tuple[tuple[str, str], ...]
 """Static and dynamic model of each."""
+Repeats = tuple[tuple[str, str], ...]
+"""Globs of model and target."""
 
 INEXACT = tuple(metric.id for metric in METRICS if not metric.exact)
 
@@ -35,15 +37,16 @@ def parse_sections(file: YamlFile) -> tuple[tuple[str, str], ...]:
     return tuple((name, glob) for name, globs in listed.items() for glob in globs)
 
 
-def read_manifest(path: Path) -> Pairs:
-    """The static-dynamic pairs of a suite's manifest; raises ConfigError where it is none."""
+def read_manifest(path: Path) -> tuple[Pairs, Repeats]:
+    """The static-dynamic pairs and the repeats of a suite's manifest; raises ConfigError where it is none."""
     try:
         data = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise ConfigError("cannot be read", where=str(path), hint="install the bot again") from error
     if not isinstance(data, dict) or data.get("schema") != MANIFEST_SCHEMA:
         raise ConfigError(f"is no manifest {MANIFEST_SCHEMA!r}", where=str(path), hint="install the bot again")
-    return _pairs(pair for pair in data["pairs"] if pair["kind"] == "static-dynamic")
+    pairs = _pairs(pair for pair in data["pairs"] if pair["kind"] == "static-dynamic")
+    return pairs, _repeats(data.get("repeats", {}))
 
 
 def _pairs(plain: Any) -> Pairs:
@@ -60,6 +63,15 @@ def parse_pairs(file: YamlFile, default: Pairs) -> Pairs:
             what = f"{static!r} is paired with itself"
             raise file.error(("pairs", index), what, "name a static and a dynamic model")
     return pairs
+
+
+def _repeats(plain: Mapping[str, Sequence[str]]) -> Repeats:
+    return tuple((model, target) for model, targets in plain.items() for target in targets)
+
+
+def parse_repeats(file: YamlFile, default: Repeats) -> Repeats:
+    """The cells of a file that are known not to repeat themselves, else the default ones."""
+    return _repeats(file.data["repeats"]) if "repeats" in file.data else default
 
 
 def parse_noise(file: YamlFile) -> dict[str, Ratio]:

@@ -12,7 +12,7 @@ from bot.compiler.caches.cell_cache import TextStore
 from bot.compiler.compiling import Compiled
 from bot.compiler.tools.ptxas import Assembler
 from bot.core.rules.lasting import is_local
-from bot.core.values.planned import PlannedCell
+from bot.core.values.planned import LIFTED, PlannedCell
 from bot.core.values.program import Family, Program
 from bot.core.values.reading import Products, ProgramFacts
 from bot.core.values.snapshot import UNFETCHED, Cell, Failure
@@ -110,7 +110,8 @@ def cell_of(
     """
     if isinstance(result, Failure):
         status = "timeout" if result.stage == "timeout" else "failed"
-        return Cell(planned.key, status, failure=result, command=planned.command())
+        command = planned.command(lifted=result.message.startswith(LIFTED))
+        return Cell(planned.key, status, failure=result, command=command)
     from bot.readers.assemble import measure  # the formats' libraries: a report of known snapshots needs none of them
 
     program = told(result.program, texts)

@@ -20,7 +20,7 @@ from bot.compiler.tools.toolchain import Toolchain, resolve
 from bot.core.codec.snapshot_json import from_lines
 from bot.core.rules.sharding import assigned, shard
 from bot.core.rules.spec import RESOLVED, Places, Sought
-from bot.core.values.planned import SIDES, Model, PlannedCell, Target, narrowed, plan, select
+from bot.core.values.planned import Model, PlannedCell, Target, narrowed, plan, select
 from bot.core.values.snapshot import Snapshot
 from bot.core.values.whole_report import Report
 from bot.errors import InputError, OutputError
@@ -201,7 +201,7 @@ def measured(
     show: Show,
     cancel: Cancel,
 ) -> dict[str, Snapshot]:
-    """Measure the planned sides, beside those that are known; what alarms or changed on planned ones is doubted.
+    """Measure the planned sides, beside those that are known, and compile again what `bot.measurement.recheck` says.
 
     The request's selectors hold for the known ones, too. Where there is a plan, it has shown that they match something.
     """
@@ -211,7 +211,7 @@ def measured(
     with workshop(request, rules, show, cancel) as shop:
         new = [plan for plan in plans if plan.label not in known]
         sides = {**known, **(measure_sides(new, shop) if new else {})}
-        return recheck(plans, sides, rules, shop) if len(sides) == len(SIDES) else sides
+        return recheck(plans, sides, rules, shop)
 
 
 @contextmanager

@@ -1,13 +1,13 @@
-"""The cells that alarm or changed, compiled again to see whether that holds.
+"""Cells compiled again: those that do not repeat themselves, and those that alarm or changed, to see if that holds.
 
-A few releases give one of two artifacts for the same command, depending on address-space randomisation; and a front
-half that was shared is a shortcut. So the cells that alarm, and then those that changed, are compiled again by their
-printed command, on each side that this run measures, with their memory at other addresses. What differs is kept as
-another outcome of the cell: the rules look at the pair that differs least, and an alarm that does not hold for all
-pairs is noise.
+A few releases give one of two artifacts for the same command, depending on address-space randomisation. What was ever
+seen to do so, by this run, the cache, a stored baseline or `repeats` of the configuration, is compiled TIMES times on
+every side that this run measures, with its memory at other addresses each time. All that it gives are outcomes of the
+cell, of which the smallest artifact leads, and the rules look at the range of them.
 
-That takes at most a tenth of what compiling all cells costs (a few cells may always be repeated): first what is newly
-broken or fails, then the largest of each kind. What was not repeated says so.
+The other cells that alarm, and then those that changed, are compiled again by their printed command, to find out. That
+takes at most a tenth of what compiling all cells took, each cell's first compile being what it costs (FEW cells may
+always be repeated): first what is newly broken or fails, then the largest of each kind. What was not repeated says so.
 
 A cell from a shared front half is first compiled directly at the usual addresses. Where the artifact is another one,
 and further direct compiles agree among themselves, sharing is wrong: it ends for this compiler and these flags, what
@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from functools import partial
 
 from bot.compiler.caches.cell_cache import cell_key
@@ -26,20 +27,24 @@ from bot.compiler.compiling import Compiled
 from bot.compiler.schedule import run_all
 from bot.compiler.sharing.front_halves import front_flags
 from bot.compiler.tools.ptxas import Assembler, installed
+from bot.core.record import INT_LIMIT
 from bot.core.rules.delta import CellDelta, diff
 from bot.core.rules.outcomes import distinct
 from bot.core.rules.policy import judge
 from bot.core.values.planned import PlannedCell
-from bot.core.values.snapshot import Cell, CellKey, Failure, Snapshot
+from bot.core.values.snapshot import STATUSES, Cell, CellKey, Failure, Outcome, Snapshot
 from bot.core.values.verdict import Finding
 from bot.inputs.config import Config
 from bot.measurement.cell import cell_of
 from bot.measurement.run import SidePlan, Workshop, book_of, measure_sides, open_side
+from bot.system.addresses import LAYOUTS
 from bot.system.files import temporary_directory
 from bot.system.processes import Meter
 
+TIMES = LAYOUTS
+"""How often a cell that does not repeat itself is compiled."""
 LARGEST_SHARE = 0.1
-"""What repeating may cost at most, as a share of compiling all cells once."""
+"""What doubting may cost at most, as a share of the CPU time of compiling all cells once."""
 FEW = 4
 """So many may always be compiled again, however small the suite."""
 _LAYOUTS = (1, 2)
@@ -77,25 +82,60 @@ def _urgent(alarms: Sequence[Finding]) -> list[CellKey]:
 
 def recheck(plans: Sequence[SidePlan], sides: Sides, rules: Config, workshop: Workshop) -> dict[str, Snapshot]:
     """The sides, the planned ones with their doubtful cells compiled again (see the module's text)."""
-    found, room = dict(sides), _Room(plans)
+    found = repeat_unsteady(plans, sides, rules, workshop)
+    if not {"base", "head"} <= found.keys():
+        return found
+    room, unsteady = _Room(plans, found), _unsteady(found, rules)
     for number, layout in enumerate(_LAYOUTS):
         keys = suspects(found["base"], found["head"], rules)
         if number > 0:
             alarming = {finding.key for finding in _alarms(diff(found["base"], found["head"]), rules)}
             keys = tuple(key for key in keys if key in alarming)
-        if chosen := room.admit(plans, found, keys, number + 1):
+        if chosen := room.admit((key for key in keys if key not in unsteady), number + 1):
             found = _repeated(plans, found, chosen, layout, workshop, number + 1)
+    return repeat_unsteady(plans, found, rules, workshop)
+
+
+def repeat_unsteady(plans: Sequence[SidePlan], sides: Sides, rules: Config, workshop: Workshop) -> dict[str, Snapshot]:
+    """The sides, of any labels, with each cell that does not repeat itself compiled TIMES times where it is planned."""
+    found = dict(sides)
+    keys = _unsteady(found, rules)
+    for times in range(1, TIMES):
+        found = _repeated(plans, found, keys, times, workshop, times)
     return found
 
 
+def _unsteady(sides: Sides, rules: Config) -> frozenset[CellKey]:
+    """What was ever seen not to repeat itself, on any side; but for what timed out."""
+    every = [cell for side in sides.values() for cell in side.cells]
+    keys = {cell.key for cell in every if cell.others}
+    for key in {cell.key for cell in every} - keys:
+        if any(fnmatchcase(key.model, model) and fnmatchcase(key.target, target) for model, target in rules.repeats):
+            keys.add(key)
+    if {"base", "head"} <= sides.keys():
+        keys |= {delta.key for delta in diff(sides["base"], sides["head"]) if delta.unstable}
+    return frozenset(keys - {cell.key for cell in every if cell.status == "timeout"})
+
+
 class _Room:
-    """What may still be compiled again."""
+    """What may still be compiled again, in milliseconds of CPU time."""
 
-    def __init__(self, plans: Sequence[SidePlan]) -> None:
-        cells = [cell for plan in plans for cell in plan.cells if not cell.hindered]
-        self._left, self._few = LARGEST_SHARE * sum(cell.cost for cell in cells), FEW
+    def __init__(self, plans: Sequence[SidePlan], sides: Sides) -> None:
+        self._pairs: dict[CellKey, list[tuple[PlannedCell, Cell]]] = {}
+        for planned, known in _planned(plans, sides, {cell.key for side in sides.values() for cell in side.cells}):
+            self._pairs.setdefault(known.key, []).append((planned, known))
+        every = [pair for pairs in self._pairs.values() for pair in pairs]
+        timed = [(planned.cost, cost_ms) for planned, known in every if (cost_ms := _cost_ms(known)) is not None]
+        self._rate = sum(ms for _, ms in timed) / (sum(cost for cost, _ in timed) or 1) if timed else 1.0
+        self._left, self._few = LARGEST_SHARE * sum(map(self._spends, every)), FEW
 
-    def admit(self, plans: Sequence[SidePlan], sides: Sides, keys: Iterable[CellKey], times: int) -> frozenset[CellKey]:
+    def _spends(self, pair: tuple[PlannedCell, Cell]) -> float:
+        """What compiling a cell takes; of one that failed what others of its size took."""
+        planned, known = pair
+        cost_ms = _cost_ms(known)
+        return planned.cost * self._rate if cost_ms is None else cost_ms
+
+    def admit(self, keys: Iterable[CellKey], times: int) -> frozenset[CellKey]:
         """Those of the cells that can be repeated for what is left.
 
         What an earlier run repeated is not compiled again, but takes its room all the same: the same comparison always
@@ -106,13 +146,19 @@ class _Room:
         """
         chosen = set()
         for key in keys:
-            pairs = list(_planned(plans, sides, [key]))
-            cost = sum(cell.cost for cell, _ in pairs)
-            if pairs and (cost <= self._left or self._few > 0):
-                self._left, self._few = self._left - cost, self._few - 1
+            pairs = self._pairs.get(key, [])
+            cost_ms = sum((1 + (known.donor is not None)) * self._spends((planned, known)) for planned, known in pairs)
+            if pairs and (cost_ms <= self._left or self._few > 0):
+                self._left, self._few = self._left - cost_ms, self._few - 1
                 if any(known.compiles <= times for _, known in pairs):
                     chosen.add(key)
         return frozenset(chosen)
+
+
+def _cost_ms(cell: Cell) -> int | None:
+    """CPU time of its compile, which is two where the stack gate refused the first; None where it is not known."""
+    cost_ms = cell.value("compile_cpu_ms")
+    return None if cost_ms is None else cost_ms * (1 + (cell.status == "over-stack-limit"))
 
 
 def _planned(plans: Sequence[SidePlan], sides: Sides, keys: Iterable[CellKey]) -> Iterator[tuple[PlannedCell, Cell]]:
@@ -131,6 +177,8 @@ def _repeated(
     found = dict(sides)
     for plan in plans:
         pairs = [(cell, known) for cell, known in _planned([plan], sides, keys) if known.compiles <= times]
+        if not pairs:
+            continue
         wanted = [(cell, at) for cell, known in pairs for at in ((0, layout) if known.donor else (layout,))]
         runs = _compiled(plan, wanted, workshop)
         lied = [cell for cell, known in pairs if known.donor and _differ(known, runs[cell.key][0])]
@@ -173,16 +221,23 @@ def _compiled(plan: SidePlan, wanted: Sequence[tuple[PlannedCell, int]], worksho
 
 
 def _merged(known: Cell, runs: Mapping[int, Cell]) -> Cell:
-    """The cell with all that its command gave; a shared one gives way to its direct compile.
+    """The cell with all that its command gave, the smallest artifact first.
 
-    A run that the machine stopped says nothing of the compiler.
+    A shared one gives way to its direct compile. A run that the machine stopped says nothing of the compiler.
     """
     told = {layout: run for layout, run in runs.items() if run.status != "timeout"}
     if known.donor and 0 not in told:
         return known
-    main, before = (told[0], 0) if known.donor else (known, known.compiles)
-    outcomes = distinct([main.outcome, *main.others, *(run.outcome for run in told.values())])
-    return replace(main, compiles=before + len(told), others=outcomes[1:])
+    first, before = (told[0], 0) if known.donor else (known, known.compiles)
+    main = min((first, *told.values()), key=_rank)
+    outcomes = distinct([main.outcome, first.outcome, *first.others, *(run.outcome for run in told.values())])
+    return replace(main, compiles=before + len(told), others=tuple(sorted(outcomes[1:], key=_rank)))
+
+
+def _rank(one: Cell | Outcome) -> tuple[int, int, str]:
+    """What compiles first, then the smallest artifact: in whatever order they came, the same one leads."""
+    size = one.metrics.get("artifact_bytes")
+    return STATUSES.index(one.status), INT_LIMIT if size is None else size, one.artifact_digest or ""
 
 
 def _without_sharing(plan: SidePlan, wrong: Sequence[PlannedCell], side: Snapshot, workshop: Workshop) -> Snapshot:

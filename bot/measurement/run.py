@@ -21,7 +21,7 @@ from bot.compiler.tools.importing import Importer
 from bot.compiler.tools.probe import ask_device, known_measuring_options
 from bot.compiler.tools.ptxas import Assembler, installed
 from bot.compiler.tools.toolchain import Toolchain
-from bot.core.values.planned import COMMON_FLAGS, Model, PlannedCell, Target
+from bot.core.values.planned import COMMON_FLAGS, LIFTED_LIMIT_FLAG, Model, PlannedCell, Target
 from bot.core.values.snapshot import Cell, CellKey, Failure, Snapshot, SourceInfo
 from bot.errors import UsageError
 from bot.measurement.cell import cell_of, hindered_cell
@@ -81,7 +81,7 @@ class Workshop:
 
 def _labelled(cell: Cell, planned: PlannedCell) -> Cell:
     """A cached cell under the names of this run."""
-    return replace(cell, key=planned.key, command=planned.command(lifted=cell.status == "over-stack-limit"))
+    return replace(cell, key=planned.key, command=planned.command(lifted=LIFTED_LIMIT_FLAG in cell.command))
 
 
 def book_of(plan: SidePlan, workshop: Workshop) -> ProofBook:

@@ -28,7 +28,8 @@ from bot.core.history.history_values import (
 from bot.core.history.repeats import Found
 from bot.core.metrics import METRIC_BY_ID
 from bot.core.rules.delta import CellDelta, MetricDelta
-from bot.core.rules.outcomes import distinct
+from bot.core.rules.outcomes import distinct, seen_values
+from bot.core.spread import difference, lowest, range_of
 from bot.core.values.planned import LIFTED_LIMIT_FLAG
 from bot.core.values.snapshot import Cell, CellKey, Snapshot
 from bot.core.values.whole_report import Baseline, Report
@@ -102,6 +103,7 @@ def _points(found: Found, keys: Sequence[CellKey], moves: Moves) -> Iterator[Poi
             moves.get((found.name, key)),
             cell.command,
             cell.artifact_digest or "",
+            seen_values(cell) if cell.measured else {},
         )
 
 
@@ -143,13 +145,15 @@ def _moves(since: str, name: str, made: Report, config: Config, keys: frozenset[
 def _move(since: str, delta: CellDelta, made: Report, config: Config) -> Move | None:
     if not (_measured(delta.base) and _measured(delta.head)):
         return None
-    found = ((id_, delta.metrics[id_]) for id_ in TRACKED)
-    changes = {id_: one.change for id_, one in found if one.change and _counts(one, config)}
-    if not changes:
+    moved = [one for id_ in TRACKED if (one := delta.metrics[id_]).change and _counts(one, config)]
+    if not moved:
         return None
+    changes = {one.id: one.change or 0 for one in moved}
+    ranges = {one.id: both for one in moved if (both := range_of(difference(*one.sides)))}
     why = made.explanations.get(delta.key)
     told = why.why if why else _UNSTABLE if delta.noise else ""
-    return Move(since, changes, why.cause if why else None, "; ".join(filter(None, (_flags(delta), told))))
+    cause, words = why.cause if why else None, "; ".join(filter(None, (_flags(delta), told)))
+    return Move(since, changes, cause, words, ranges)
 
 
 def _flags(delta: CellDelta) -> str:
@@ -181,8 +185,9 @@ def _step(base: str, head: str, gaps: tuple[str, ...], made: Report) -> HistoryS
         StepCause(root.cause, root.what, root.models, root.targets, root.total.net_bytes, root.total.absolute_bytes)
         for root in roots
     )
-    sizes = (total.cells, total.base, total.head, total.larger, total.smaller)
-    return HistoryStep(base, head, gaps, *sizes, states.count("newly-broken"), states.count("fixed"), tuple(causes))
+    sizes = (total.cells, lowest(total.base), lowest(total.head), total.larger, total.smaller)
+    counts = (states.count("newly-broken"), states.count("fixed"))
+    return HistoryStep(base, head, gaps, *sizes, *counts, tuple(causes), range_of(total.base), range_of(total.head))
 
 
 def _notes(config: Config) -> tuple[str, ...]:

@@ -85,13 +85,13 @@ def _notes(
     unstable = (
         f"{delta.key}: {delta.noise}; {_OF_FIRST if delta.key in told and told[delta.key].first_compiles else _LEAST}"
         for delta in deltas
-        if delta.unstable and delta.state != "same"
+        if delta.unstable and (delta.state != "same" or delta.is_open)
     )
     return (*filter(None, [other_version(base.cells, head.cells)]), *unmeasured_models(base, head), *unstable)
 
 
-_LEAST = "judged by the pair that differs least"
-_OF_FIRST = "all sizes and counts are the same each time, cause and parts are those of each side's first compile"
+_LEAST = "told and judged as a range"
+_OF_FIRST = "all sizes and counts are the same each time, cause and parts are those of one compile of each side"
 
 
 def _once(head: Snapshot, verdict: Verdict) -> tuple[str, ...]:

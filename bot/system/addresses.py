@@ -17,7 +17,7 @@ _ADDR_NO_RANDOMIZE = 0x0040000
 _ASK = 0xFFFFFFFF
 # Above 128 MiB the kernel places libraries below the room for the stack (mmap_base in arch/x86/mm/mmap.c of Linux).
 # An odd number of MiB: large libraries are aligned to 2 MiB, smaller steps move nothing.
-_STACK_BYTES = (0, 257 << 20, 513 << 20, 4097 << 20)
+_STACK_BYTES = (0, 257 << 20, 513 << 20, 4097 << 20, 769 << 20, 1281 << 20)
 LAYOUTS = len(_STACK_BYTES)
 
 _LAUNCHER = """

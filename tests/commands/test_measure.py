@@ -10,6 +10,7 @@ from fake_compiler import TEMPLATES, install, install_native, write_model
 
 from bot.cli.main import main
 from bot.core.codec.snapshot_json import from_json
+from bot.core.values.planned import LIFTED_LIMIT_FLAG
 
 CONFIG = "schema: code-size-config/1\nmodels: ['*.mlir']\ntargets: [vmvx, rocm]\n"
 Measured = Callable[..., tuple[int, list[str]]]
@@ -66,3 +67,19 @@ def test_quiet_still_says_that_nothing_compiled(measured: Measured) -> None:
 def test_a_shard_of_which_nothing_compiled_is_a_part_like_any_other(measured: Measured) -> None:
     code, err = measured(REFUSED, "--shard", "1/2")
     assert code == 0 and sum(line.startswith("failed: ") for line in err) == 2
+
+
+@pytest.mark.parametrize(
+    ("do", "said", "signal"),
+    [("crash", "ended by SIGSEGV", "SIGSEGV"), ("say 1 LLVM ERROR: out of memory", "LLVM ERROR: out of memory", None)],
+)
+def test_what_crashes_with_the_stack_limit_lifted_is_told_as_that_crash(
+    measured: Measured, tmp_path: Path, do: str, said: str, signal: str | None
+) -> None:
+    """Not as over the limit, nor as a machine without memory: and the printed command gives it."""
+    alpha = {"kind": "direct", "model": "model alpha", "argv": "vmvx"}
+    code, err = measured([{**alpha, "do": do, "argv": LIFTED_LIMIT_FLAG}, {**alpha, "do": "refuse"}])
+    assert code == 0 and f"failed: alpha on vmvx: with the stack limit lifted: {said}" in err
+    [cell] = (cell for cell in from_json((tmp_path / "main.json").read_text("utf-8")).cells if not cell.measured)
+    assert (cell.status, cell.failure and cell.failure.stage) == ("failed", "compile")
+    assert cell.failure and cell.failure.signal == signal and LIFTED_LIMIT_FLAG in cell.command

@@ -11,12 +11,14 @@ from typing import Any
 
 import pytest
 from action_stage import Ran
-from posting_stage import BASE, FOREIGN, HEAD, MARKER, MERGE, NUMBER, WRITER, Stage, side, sides
+from posting_stage import BASE, FOREIGN, HEAD, MARKER, MERGE, NUMBER, OURS, WRITER, Stage, side, sides
 from replacing import replace
 
-from bot.core.rules.acceptance import APPROVAL_LABEL
+from bot.core.rules.acceptance import APPROVAL_LABEL, Seen
 from bot.core.rules.delta import STATES
+from bot.core.values.comment_state import encode
 from bot.core.values.publication import CommentState
+from bot.core.values.snapshot import Failure, Snapshot
 from bot.core.values.whole_report import Baseline
 from bot.errors import ConfigError, InputError
 from bot.github.delivering import Destination, deliver, deliver_broken
@@ -348,6 +350,41 @@ def test_a_label_of_someone_who_may_only_triage_is_not_taken(stage: Stage) -> No
     told(stage, GROWN)
     stage.hub.add_label(NUMBER, APPROVAL_LABEL, by="mallory")
     assert told(stage, GROWN).outputs["verdict"] == "fail" and stage.state.acceptances == ()
+
+
+def failed(message: str) -> Snapshot:
+    """A head that the compiler fails in these words."""
+    broken = replace(side(MERGE).cells[0], status="failed", metrics={}, artifact_digest=None, dispatches=())
+    return replace(side(MERGE), cells=(replace(broken, failure=Failure("compile", message, 1)),))
+
+
+def test_an_accepted_failure_covers_no_other_error_of_the_same_stage(stage: Stage) -> None:
+    def verdict_of(message: str) -> str:
+        stage.upload(sides(side(BASE), failed(message)))
+        return stage.post().outputs["verdict"]
+
+    then = "/tmp/a/m.mlir:12:3: error: 'linalg.pack' op too wide\n/x/Pass.cpp:88: at 0x7ffd1234"
+    assert verdict_of(then) == "fail"
+    assert stage.comment("alice", '/code-size accept "known bug"').code == 0
+    assert stage.conclusions[-1] == "neutral"
+    assert verdict_of("/srv/b/m.mlir:140:33: error: 'linalg.pack' op too wide\n/y/z/Pass.cpp:9: at 0x5") == "warn"
+    assert (
+        verdict_of("m.mlir:12:3: error: 'linalg.generic' op is no longer legal\nPass.cpp:88: at 0x7ffd1234") == "fail"
+    )
+    assert verdict_of(then) == "warn"
+
+
+def test_what_an_earlier_version_accepted_of_a_failure_fails_again_and_the_rest_stays(accepted: Stage) -> None:
+    state, lines = accepted.state, accepted.body.split("\n")
+    (given,) = state.acceptances
+    old = Seen("bert", "vmvx", "", "state", None, "newly-broken: failed: compile")
+    remembered = encode(replace(state, acceptances=(replace(given, seen=(*given.seen, old)),)))
+    [comment] = (one for one in accepted.hub.comments(NUMBER) if one["body"] == accepted.body)
+    accepted.hub.delete_comment(comment["id"])
+    accepted.hub.add_comment(NUMBER, OURS, "\n".join((lines[0], remembered, *lines[2:])))
+    assert told(accepted, GROWN).outputs["verdict"] == "warn"
+    accepted.upload(sides(side(BASE), failed("m.mlir:1:1: error: no")))
+    assert accepted.post().outputs["verdict"] == "fail"
 
 
 def test_a_label_that_is_taken_off_takes_its_acceptance_along(accepted: Stage) -> None:

@@ -122,7 +122,7 @@ def test_pairs_name_models_and_differ_in_what_they_say() -> None:
 
 
 def test_the_manifest_has_no_other_parts() -> None:
-    assert set(MANIFEST) == {"schema", "made_with", "models", "pairs", "depths"}
+    assert set(MANIFEST) == {"schema", "made_with", "models", "pairs", "repeats", "depths"}
 
 
 def test_depths_are_one_model_with_more_and_more_layers() -> None:

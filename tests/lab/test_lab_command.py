@@ -183,7 +183,11 @@ def test_a_cell_whose_compiler_does_not_repeat_itself_says_so(here: Path, asked:
     compiler(here, [{"do": "flaky", "kind": "direct front resume", "argv": "--more"}])
     assert asked("models")[0] == 0
     assert {cell.variant: cell.varies for cell in result(here).cells} == {"plain": False, "more": True}
-    assert "may be chance" in (here / "out/lab.md").read_text(encoding="utf-8")
+    [steady, varying] = sorted(result(here).cells, key=lambda cell: cell.variant == "more")
+    low, high = varying.seen["artifact_bytes"]
+    assert (steady.seen, high - low, varying.metrics["artifact_bytes"]) == ({}, 64, low)
+    text = (here / "out/lab.md").read_text(encoding="utf-8")
+    assert f"{low:,}..{high:,} (" in text and "told as the range of all that was seen: `alpha` on" in text
 
 
 @pytest.mark.parametrize("arguments", [("--list",), (), ("flags", "--list")])

@@ -153,7 +153,7 @@ def test_chance_and_other_outputs_are_told() -> None:
         make.cell("m", "vmvx", "b", equal=False, equal_note="output 0 differs"),
     ]
     text = render_lab(make.lab(*cells, run=True))
-    assert "may be chance: `m` on `vmvx` with `a`" in text
+    assert "told as the range of all that was seen: `m` on `vmvx` with `a`" in text
     assert "**⚠️ Outputs differ** from those of `a`: `m` on `vmvx` with `b`" in text
     assert "Outputs equal in 0 of 1 cell that was run" in text
 

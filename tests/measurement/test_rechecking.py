@@ -24,7 +24,7 @@ from bot.core.rules.policy import LevelSpec, Ratio, Rule, judge
 from bot.core.values.planned import PlannedCell, Target
 from bot.core.values.snapshot import Cell, CellKey, CompilerInfo, Failure, Snapshot, SourceInfo
 from bot.inputs.config import Config, load_config
-from bot.measurement.recheck import FEW, recheck, suspects
+from bot.measurement.recheck import FEW, TIMES, recheck, suspects
 from bot.measurement.run import SidePlan, Workshop, measure_sides
 from bot.render.terminal.progress import MeasureProgress
 from bot.system.processes import Cancel
@@ -104,11 +104,12 @@ def test_an_alarm_that_does_not_hold_is_noise_with_both_values(tmp_path: Path, r
     assert {alarm.key.target for alarm in alarms} == {"rocm"}
     found = recheck(plans, measured, rules, workshop)
     cell, steady = by_target(found["head"])["rocm"], by_target(found["base"])["rocm"]
-    assert cell.compiles >= 2 and len(cell.others) == 1 and (steady.compiles, steady.others) == (cell.compiles, ())
+    assert cell.compiles == TIMES and len(cell.others) == 1 and (steady.compiles, steady.others) == (TIMES, ())
     [delta] = (delta for delta in diff(found["base"], found["head"]) if delta.key.target == "rocm")
     sizes = sorted(one.metrics["artifact_bytes"] or 0 for one in (cell, *cell.others))
-    assert delta.noise == f"not deterministic: the same command gives on head {sizes[1]:,} B or {sizes[0]:,} B"
-    assert judge([delta], [RULE]).findings == ()
+    assert delta.noise == f"not deterministic: the same command gives on head {sizes[0]:,} B or {sizes[1]:,} B"
+    alarms = judge([delta], [RULE]).findings
+    assert {(alarm.level, alarm.is_open) for alarm in alarms} == {("warn", True)}, "open, and said so"
     assert from_json(to_json(found["head"])) == found["head"]
 
 
@@ -119,7 +120,7 @@ def test_an_alarm_that_holds_for_every_pair_stays(tmp_path: Path, rules: Config)
     plans, workshop = sides(tmp_path, head)
     found = recheck(plans, measure_sides(plans, workshop), rules, workshop)
     cell = by_target(found["head"])["rocm"]
-    assert cell.compiles == 3 and cell.others, "doubted twice, as it goes on alarming"
+    assert cell.compiles == TIMES and len(cell.others) == TIMES - 1
     [delta] = (delta for delta in diff(found["base"], found["head"]) if delta.key.target == "rocm")
     assert delta.unstable and delta.state == "changed"
     assert {finding.key.target for finding in judge([delta], [RULE]).findings} == {"rocm"}
@@ -153,8 +154,10 @@ def test_repeating_costs_a_tenth_or_a_few_cells_whatever_changed(tmp_path: Path,
     targets = [VMVX, *(Target(f"vmvx-{i}", "vmvx", (f"--iree-vmvx-x={i}",)) for i in range(59))]
     plans, workshop = sides(tmp_path, head, cells_of(tmp_path, ["alpha", "beta"], targets))
     found = recheck(plans, measure_sides(plans, workshop), rules, workshop)
-    repeats = sum(cell.compiles - 1 for side in found.values() for cell in side.cells)
-    assert FEW < repeats <= 0.1 * 240
+    every = [cell for side in found.values() for cell in side.cells]
+    spent_ms = sum((cell.compiles - 1) * (cell.value("compile_cpu_ms") or 0) for cell in every)
+    assert any(cell.compiles > 1 for cell in every)
+    assert spent_ms <= 0.1 * sum(cell.value("compile_cpu_ms") or 0 for cell in every)
     alone, workshop = sides(tmp_path, head, cells_of(tmp_path, ["gamma"], targets[:6]))
     found = recheck(alone, measure_sides(alone, workshop), rules, workshop)
     assert len([cell for cell in found["head"].cells if cell.compiles > 1]) == FEW
@@ -179,7 +182,7 @@ def test_a_failure_that_does_not_repeat_itself_is_noise(tmp_path: Path, rules: C
     } == {"rocm"}
     found = recheck(plans, measured, rules, workshop)
     [delta] = (delta for delta in diff(found["base"], found["head"]) if delta.key.target == "rocm")
-    assert delta.state == "same" and "a failure or" in delta.noise
+    assert delta.state == "same" and "or a failure" in delta.noise
 
 
 def test_a_lie_in_a_cell_that_nothing_sampled_is_found_by_its_alarm(tmp_path: Path, rules: Config) -> None:

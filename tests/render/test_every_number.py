@@ -199,7 +199,7 @@ def test_an_alarm_has_its_cells_own_numbers(case: str) -> None:
 
 def _cause(report: ReportRow, cell: ReportCell, line: str) -> None:
     """The root cause that is named has some of the cell's change."""
-    found = re.search(r"cause (\d+) \((\d+) % of the artifact's change\)", line)
+    found = re.search(r"cause (\d+) \((\d+) % of what moved in the artifact\)", line)
     if found:
         root = report.root_causes[int(found[1]) - 1]
         assert any((key.model, key.target) == (cell.model, cell.target) for key in root.cells)

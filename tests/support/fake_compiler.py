@@ -4,10 +4,11 @@ The program itself is `fakes/iree_compile.py`; here are the ways to install it, 
 have made. A rule is `{"do": …, "kind": …, "model": …, "argv": …}`: the first whose `kind` (of `options`, `ask`,
 `front`, `resume`, `direct`; several separated by spaces), part of the model's text and part of the command line fit
 decides. `do` is `crash`, `hang`, `flood`, `refuse` (the stack gate), `fail`, `warn`, `differ` (another artifact),
-`random` (another one each time), `grow` (a larger one), `flaky` (a larger one every other time), `once-fails`,
-`depend` (the front half is another one), `lose` (the front half names a resource that it does not carry), `truncate`,
-`say CODE TEXT`, `nothing` (success without an artifact), `huge BYTES FILE` (a file of the compile's directory is that
-long, for the most part a hole), `no-device`, or anything else for good behaviour.
+`random` (another one each time), `grow` (a larger one, as often as it stands there), `flaky` (a larger one every other
+time), `burn` (CPU time), `once-fails`, `depend` (the front half is another one), `lose` (the front half names a
+resource that it does not carry), `truncate`, `say CODE TEXT`, `nothing` (success without an artifact), `huge BYTES
+FILE` (a file of the compile's directory is that long, for the most part a hole), `no-device`, or anything else for
+good behaviour.
 """
 
 from __future__ import annotations

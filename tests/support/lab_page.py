@@ -16,6 +16,7 @@ from places import ROOT
 from bot.core.codec.lab_json import lab_of
 from bot.core.lab.lab_sums import Fit, Sums, fits, sums
 from bot.core.lab.lab_values import Lab
+from bot.core.spread import certain, difference, ends
 from bot.inputs.experiments import load_experiments
 from bot.render.lab.lab_answers import answers, beyond_stack, differences, remarks, unmeasured
 from bot.render.lab.lab_tables import fit_table, number, quality, tables
@@ -97,7 +98,12 @@ def _few(told: Sequence[str]) -> list[str]:
 
 
 def _size(lab: Lab, shown: Sums, name: str) -> float:
-    return abs(next((change for column in lab.columns if (change := shown.change(name, column))), 0.0))
+    """The part of the first change that is sure."""
+    for column in lab.columns:
+        before, after = shown.value(shown.variants[0].name, column), shown.value(name, column)
+        if before and (sure := certain(difference(before, after))):
+            return abs(sure) / ends(before)[1]
+    return 0.0
 
 
 def _along(lab: Lab, lines: Sequence[Fit]) -> str:

@@ -248,7 +248,7 @@ def test_an_alarm_names_the_root_cause_that_holds_most_of_its_cell() -> None:
     told = [
         line
         for line in lines(report)
-        if re.search(r" · cause \d+ \(\d+ % of the artifact's change\)( · compiled once)?$", line)
+        if re.search(r" · cause \d+ \(\d+ % of what moved in the artifact\)( · compiled once)?$", line)
     ]
     shown = len(view(report).roots.items)
     assert told and all(1 <= int(re.findall(r"cause (\d+)", line)[0]) <= shown for line in told)
@@ -265,7 +265,7 @@ def test_a_cause_that_is_not_shown_is_not_named() -> None:
     hidden = replace(report, root_causes=())
     assert not any(" · cause " in line for line in lines(hidden))
     told = [plain(one.said) for one in view(report, replace(TIERS[0], causes=0)).alarms.lines]
-    assert any(" · largest part: " in line and " % of the artifact's change)" in line for line in told), (
+    assert any(" · largest part: " in line and " % of what moved in the artifact)" in line for line in told), (
         "it is told in words"
     )
     few = view(report, replace(TIERS[0], causes=1))

@@ -11,9 +11,11 @@ from replacing import replace
 from strategies import snapshots
 
 from bot.core.rules.policy import judge
+from bot.core.spread import difference
 from bot.core.values.snapshot import Cell, CellKey, Failure, Snapshot
 from bot.core.values.verdict import Accepted, Finding, Status, Verdict
 from bot.core.values.whole_report import Report
+from bot.render.text.filters import signed
 from bot.render.text.phrase import plain
 from bot.render.view.facts import build_facts
 from bot.render.view.headline import headline
@@ -191,9 +193,8 @@ def test_every_count_is_a_recount(base: Snapshot, head: Snapshot) -> None:
         found = re.search(rf"(?:^| )([\d,]+) {words}(?:,|$| ·)", told)
         assert (found[1] if found else "0") == f"{count:,}", words
     total = everything(build_facts(report))
-    assert (f"{(total.head or 0) - (total.base or 0):+,} B".replace("-", "−") in told) or not (total.head or 0) - (
-        total.base or 0
-    )
+    moved = difference(total.base or 0, total.head or 0)
+    assert signed(moved) in told or not moved
 
 
 VMVX = CellKey("bert_l4_f32_s128", "vmvx")

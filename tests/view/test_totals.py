@@ -8,6 +8,7 @@ from hypothesis import given
 from replacing import replace
 from strategies import snapshots
 
+from bot.core.spread import difference, ends
 from bot.core.values.snapshot import Cell, CellKey, Snapshot
 from bot.core.values.verdict import Accepted, Finding, Verdict
 from bot.core.values.whole_report import Report
@@ -132,8 +133,8 @@ def test_targets_add_up_to_all(base: Snapshot, head: Snapshot) -> None:
     facts = build_facts(make.report(base, head))
     found = totals(facts)
     each, total = [row for row in found.rows if row.target], everything(facts)
-    change = sum((row.head or 0) - (row.base or 0) for row in each)
-    assert (total.head or 0) - (total.base or 0) == change, "what is still has no change"
+    moved = [ends(difference(row.base or 0, row.head or 0) or 0) for row in (*each, total)]
+    assert moved[-1] == tuple(map(sum, zip(*moved[:-1], strict=True))) or (0, 0), "what is still has no change"
     assert (total.larger, total.smaller) == (sum(r.larger for r in each), sum(r.smaller for r in each))
     assert all((row.base is None) == (row.head is None) == (row.cells == 0) for row in (*each, total))
     assert {row.target for row in each}.isdisjoint(found.still)

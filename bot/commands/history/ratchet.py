@@ -15,7 +15,7 @@ from bot.compiler.repository import Repository
 from bot.compiler.tools.probe import flags_of
 from bot.core.history.ratcheting import Evidence, Kept, Tighter, ratcheted
 from bot.core.metrics import METRIC_BY_ID
-from bot.core.values.planned import PlannedCell
+from bot.core.values.planned import LIFTED_LIMIT_FLAG, PlannedCell
 from bot.core.values.snapshot import Cell, Snapshot
 from bot.errors import ConfigError, UsageError
 from bot.inputs.config import load_config
@@ -91,7 +91,7 @@ def _doubt(planned: PlannedCell, cell: Cell, snapshot: Snapshot) -> str:
     """Why a cell's measurement is not of the configuration as it is now; empty where it is."""
     if planned.model.digest and snapshot.models.get(planned.key.model) != planned.model.digest:
         return "was measured with another text of the model"
-    lifted = cell.status == "over-stack-limit"
+    lifted = LIFTED_LIMIT_FLAG in cell.command
     if flags_of(cell.command) != flags_of(planned.command(lifted=lifted)):
         return "was measured with other flags"
     return ""

@@ -18,10 +18,7 @@ from bot.measurement.prepare import Request, load_snapshot, selected
 from bot.render.terminal.replay_text import replay_lines
 from bot.system.files import whole_or_nothing
 
-UNSEEN = (
-    "a history has statuses and metrics alone: where the compiler does not repeat itself, other bytes of the same size "
-    "and edited models are not seen"
-)
+UNSEEN = "a history has statuses and metrics alone: other bytes of the same size and edited models are not seen"
 _LEAST_SIDES = 2
 _Side = tuple[str, Snapshot | None]
 

@@ -22,6 +22,7 @@ from bot.core.codec.report_rows import (
     ReportCell,
     ReportRow,
     RootRow,
+    SeenNumbers,
     SideRow,
     StepRow,
     TallyRow,
@@ -31,6 +32,7 @@ from bot.core.codec.report_rows import (
 )
 from bot.core.codec.snapshot_json import lines
 from bot.core.rules.delta import CellDelta
+from bot.core.spread import lowest, range_of
 from bot.core.values.explanation import Explanation
 from bot.core.values.model_counts import Folding
 from bot.core.values.root_cause import RootCause, Step, Tally
@@ -97,6 +99,7 @@ def _cell(delta: CellDelta, explanation: Explanation | None) -> ReportCell:
         failure=Failures(*(cell.failure if cell else None for cell in (base, head))),
         command=Words(*(cell.command if cell else None for cell in (base, head))),
         families=head.families if head else (),
+        seen={one.id: SeenNumbers(*one.seen) for one in delta.metrics.values() if one.seen} or UNSET,
         **(_explained(explanation, delta) if explanation else {}),
     )
 
@@ -128,6 +131,8 @@ def _explained(explanation: Explanation, delta: CellDelta) -> dict[str, Any]:
 
 def _finding(finding: Finding) -> FindingRow:
     rest: dict[str, Any] = {name: getattr(finding, name) for name in FindingRow.__struct_fields__[2:]}
+    for name in ("is_open", "seen"):  # seldom: written where they say something
+        rest[name] = rest[name] or UNSET
     return FindingRow(finding.key.model, finding.key.target, **rest)
 
 
@@ -159,7 +164,12 @@ def _root_cause(root: RootCause) -> RootRow:
 
 
 def _step(step: Step) -> StepRow:
-    return StepRow(**{name: getattr(step, name) for name in StepRow.__struct_fields__})
+    base, head = step.base_bytes, step.head_bytes
+    return StepRow(
+        *(step.base, step.head, step.skipped, lowest(base), lowest(head), step.larger, step.smaller, step.broken),
+        step.causes,
+        *(range_of(base) or UNSET, range_of(head) or UNSET),
+    )
 
 
 def _tally(tally: Tally) -> TallyRow:

@@ -33,6 +33,13 @@ class Numbers(Record, frozen=True):
     head: Count | None
 
 
+class SeenNumbers(Record, frozen=True):
+    """Every value that a metric was seen to have on both sides, the lowest first."""
+
+    base: tuple[Count, ...]
+    head: tuple[Count, ...]
+
+
 class Words(Record, frozen=True):
     """A text on both sides; None where the side has none."""
 
@@ -98,6 +105,7 @@ class ReportCell(Record, frozen=True):
     arguments: tuple[Argument, ...] = ()
     phases_ms: Phases = Phases()
     families: tuple[Family, ...] = ()
+    seen: Mapping[str, SeenNumbers] | UnsetType = UNSET
 
 
 class FindingRow(Record, frozen=True):
@@ -118,6 +126,8 @@ class FindingRow(Record, frozen=True):
     outcomes: tuple[str, str] | None = None
     allowed: Amount | None = None
     known: bool = False
+    is_open: bool | UnsetType = UNSET
+    seen: tuple[tuple[Count, ...], tuple[Count, ...]] | UnsetType = UNSET
 
 
 class BudgetRow(Record, frozen=True):
@@ -200,6 +210,8 @@ class StepRow(Record, frozen=True):
     smaller: Count
     broken: Count
     causes: tuple[tuple[str, Amount], ...]
+    base_range: tuple[Count, Count] | UnsetType = UNSET
+    head_range: tuple[Count, Count] | UnsetType = UNSET
 
 
 class FoldRow(Record, frozen=True):

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from bot.core.history.history_values import SUMMED, TRACKED, HistoryTotal, Point, Release
+from bot.core.spread import Spread, Value, largest, lowest, range_of, total
 from bot.core.values.snapshot import CellKey
 
-_Values = Mapping[CellKey, Sequence[int]]
+_Values = Mapping[CellKey, Sequence[int | Spread]]
 """Cell → its value in each release that measured anything; only cells that know it in all of them."""
 
 
@@ -22,13 +23,13 @@ def totals_of(releases: Sequence[Release], points: Sequence[Point]) -> tuple[His
     names = measured_releases(releases, points)
     known = {metric: _known(metric, names, points) for metric in TRACKED}
     targets = sorted({point.target for point in points if point.measured})
-    return tuple(total for target in (None, *targets) for total in _of(target, names, known))
+    return tuple(one for target in (None, *targets) for one in _of(target, names, known))
 
 
 def _known(metric: str, names: Sequence[str], points: Sequence[Point]) -> _Values:
-    found: dict[CellKey, dict[str, int]] = {}
+    found: dict[CellKey, dict[str, int | Spread]] = {}
     for point in points:
-        value = point.metrics.get(metric) if point.measured else None
+        value = point.value(metric) if point.measured else None
         if value is not None:
             found.setdefault(point.key, {})[point.compiler] = value
     return {key: [by[name] for name in names] for key, by in found.items() if all(name in by for name in names)}
@@ -41,9 +42,10 @@ def _of(target: str | None, names: Sequence[str], known: Mapping[str, _Values]) 
     }
     counts = {metric: len(rows) for metric, rows in mine.items()}
     for at, name in enumerate(names):
-        yield HistoryTotal(name, target, {metric: _sum(metric, rows, at) for metric, rows in mine.items()}, counts)
+        sums = {metric: _sum(metric, rows, at) for metric, rows in mine.items()}
+        ranges = {metric: both for metric, value in sums.items() if (both := range_of(value))}
+        yield HistoryTotal(name, target, {metric: lowest(value) for metric, value in sums.items()}, counts, ranges)
 
 
-def _sum(metric: str, rows: Sequence[Sequence[int]], at: int) -> int | None:
-    values = [row[at] for row in rows]
-    return None if not values else sum(values) if metric in SUMMED else max(values)
+def _sum(metric: str, rows: Sequence[Sequence[int | Spread]], at: int) -> Value:
+    return (total if metric in SUMMED else largest)(row[at] for row in rows)

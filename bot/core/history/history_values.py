@@ -8,6 +8,7 @@ from typing import Annotated
 import msgspec
 
 from bot.core.record import Amount, Count, Name, Record
+from bot.core.spread import Value, spread
 from bot.core.values.snapshot import MEASURED, STATUSES, CellKey, Metrics
 
 HISTORY_SCHEMA = "code-size-history/1"
@@ -27,7 +28,9 @@ class Move(Record, frozen=True, omit_defaults=True):
 
     Attributes:
         since: that release, which is an earlier one than the neighbour where there is a gap between.
-        changes: tracked metric → difference, where it is not 0; of compile time only what is more than its noise.
+        changes: tracked metric → difference, where it is not 0; of compile time only what is more than its noise, of a
+            range the part that is sure, and nothing where the ranges overlap.
+        ranges: tracked metric → the least and the most that the difference may be, where a side does not repeat itself.
         cause: as in a report; None where it is not known.
         why: one sentence; empty where it is not known.
     """
@@ -36,6 +39,12 @@ class Move(Record, frozen=True, omit_defaults=True):
     changes: Mapping[Name, Amount]
     cause: Name | None = None
     why: str = ""
+    ranges: Mapping[Name, tuple[Amount, Amount]] = msgspec.field(default_factory=dict)
+
+    def change(self, metric: str) -> Value:
+        """The difference as it is told; None where the metric did not move."""
+        found = self.ranges.get(metric) if metric in self.changes else None
+        return spread(found) if found else self.changes.get(metric)
 
 
 class Point(Record, frozen=True, omit_defaults=True):
@@ -43,8 +52,9 @@ class Point(Record, frozen=True, omit_defaults=True):
 
     Attributes:
         compiler: the name of the release.
-        metrics: id → value; None is "not known"; empty without an artifact.
+        metrics: id → value, of several those of the smallest artifact; None is "not known"; empty without an artifact.
         reason: why there is no artifact, or only one with the stack gate lifted: one line.
+        seen: exact metric → every value, the lowest first, where the same command gave several.
         sizes: of all artifacts that the same command gave, where these are several: it does not repeat itself.
         command: gives the artifact.
         digest: SHA-256 of the artifact.
@@ -60,6 +70,11 @@ class Point(Record, frozen=True, omit_defaults=True):
     move: Move | None = None
     command: str = ""
     digest: str = ""
+    seen: Mapping[Name, tuple[Count, ...]] = msgspec.field(default_factory=dict)
+
+    def value(self, metric: str) -> Value:
+        """A metric as it is told: all that was seen of it."""
+        return spread(self.seen[metric]) if metric in self.seen else self.metrics.get(metric)
 
     @property
     def key(self) -> CellKey:
@@ -115,7 +130,8 @@ class HistoryStep(Record, frozen=True):
     Attributes:
         gaps: releases between the two that could not be had.
         cells: how many cells both have measured; sizes, larger and smaller are of these.
-        base_bytes, head_bytes: artifacts; None without such a cell.
+        base_bytes, head_bytes: artifacts, at the least; None without such a cell.
+        base_range, head_range: the same where cells that do not repeat themselves leave a range; else None.
         broken, fixed: how many cells are newly refused, or compile again.
         causes: root causes, the largest first.
     """
@@ -131,6 +147,14 @@ class HistoryStep(Record, frozen=True):
     broken: Count
     fixed: Count
     causes: tuple[StepCause, ...]
+    base_range: tuple[Count, Count] | None = None
+    head_range: tuple[Count, Count] | None = None
+
+    @property
+    def sides(self) -> tuple[Value, Value]:
+        """Artifacts of base and head as they are told."""
+        base, head = self.base_range, self.head_range
+        return spread(base) if base else self.base_bytes, spread(head) if head else self.head_bytes
 
     @property
     def name(self) -> str:
@@ -143,7 +167,8 @@ class HistoryTotal(Record, frozen=True):
 
     Attributes:
         target: None for all targets.
-        metrics: tracked metric → sum, or for stack the largest value; None without such a cell.
+        metrics: tracked metric → sum, or for stack the largest value, at the least; None without such a cell.
+        ranges: the same where cells that do not repeat themselves leave a range.
         cells: tracked metric → how many cells that is over, the same in all releases.
     """
 
@@ -151,6 +176,11 @@ class HistoryTotal(Record, frozen=True):
     target: Name | None
     metrics: Metrics
     cells: Mapping[Name, Count]
+    ranges: Mapping[Name, tuple[Count, Count]] = {}
+
+    def value(self, metric: str) -> Value:
+        """A total as it is told."""
+        return spread(self.ranges[metric]) if metric in self.ranges else self.metrics.get(metric)
 
 
 class History(Record, frozen=True):

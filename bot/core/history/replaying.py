@@ -9,8 +9,8 @@ In prose:
 * The smallest level with at most N alarms is, for the changes of a rule, the absolute growth that so many steps and no
   more exceed, beside whatever else the level asks; for its limits, the value that so many steps exceed. Alarms that
   fail count for the level that warns as well.
-* A history has, of each cell, its status and its metrics alone. So a replay of it does not see where the compiler does
-  not repeat itself, nor artifacts with other bytes and the same numbers, nor that a model was edited.
+* A history has, of each cell, its status, its metrics and all that was seen of them. So a replay of it does not see
+  artifacts with other bytes and the same numbers, nor that a model was edited.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from bot.core.metrics import METRIC_BY_ID, Unit
 from bot.core.record import Count, Name
 from bot.core.rules.delta import CellDelta, diff, diff_cell
 from bot.core.rules.policy import Ratio, Rule, judge
-from bot.core.values.snapshot import Cell, CellKey, CompilerInfo, Snapshot, SourceInfo
+from bot.core.values.snapshot import Cell, CellKey, CompilerInfo, Outcome, Snapshot, SourceInfo
 from bot.core.values.verdict import Finding, Level, VerdictStatus
 from bot.core.values.verdict import Status as Weight
 from bot.errors import InputError
@@ -44,6 +44,7 @@ class Point(msgspec.Struct, frozen=True):
     target: Name
     status: PointStatus
     metrics: Mapping[str, Count | None]
+    seen: Mapping[str, tuple[Count, ...]] = {}
 
 
 class Points(msgspec.Struct, frozen=True):
@@ -119,9 +120,16 @@ def sides_of(text: bytes, where: str) -> list[tuple[str, Snapshot | None]]:
         if key in cells.setdefault(point.compiler, {}):
             raise InputError(f"{key} stands there twice for {point.compiler}", where=at, hint=_HINT)
         if point.status != UNMEASURED:
-            cells[point.compiler][key] = Cell(key, point.status, point.metrics)
+            cells[point.compiler][key] = _cell(key, point)
     keys = {CellKey(point.model, point.target) for point in points}
     return [(name, _side(name, cells[name], keys) if cells[name] else None) for name in cells]
+
+
+def _cell(key: CellKey, point: Point) -> Cell:
+    """Which values were seen together is not known: the largest of each stand for them, as ranges have ends alone."""
+    largest = {**point.metrics, **{id_: max(values) for id_, values in point.seen.items() if values}}
+    others = (Outcome(point.status, largest, "the largest"),) if point.seen else ()
+    return Cell(key, point.status, point.metrics, others=others)
 
 
 def _side(name: str, cells: Mapping[CellKey, Cell], keys: Iterable[CellKey]) -> Snapshot:

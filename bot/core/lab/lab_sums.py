@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from bot.core.lab.experiment import COLUMN_BY_ID, FOLDED_AWAY
 from bot.core.lab.lab_values import Lab, LabCell, LabVariant, references
+from bot.core.spread import Value, ends, largest, total
 
 _LARGEST = ("_max", "_max_bytes", "_alloca_bytes", "_rss_kib")
 """How ids of metrics end of which several models have a largest one, and no sum."""
@@ -22,8 +23,12 @@ def is_largest(column: str) -> bool:
 
 def share_away(cell: LabCell) -> float | None:
     """The share of the dispatch regions that deduplication folded away (0.58 is 58 %); None where it is not known."""
-    regions, left = cell.metrics.get("dispatch_regions"), cell.metrics.get("executables")
-    return None if left is None or not regions else (regions - left) / regions
+    return _away(cell.value("dispatch_regions"), cell.value("executables"))
+
+
+def _away(regions: Value, left: Value) -> float | None:
+    """None, too, where the compiler does not repeat either."""
+    return (regions - left) / regions if isinstance(regions, int) and isinstance(left, int) and regions else None
 
 
 class Mean(NamedTuple):
@@ -51,25 +56,17 @@ class Sums:
     more: int
     cells: dict[tuple[str, str], LabCell] = field(repr=False)
 
-    def value(self, variant: str, column: str) -> int | None:
+    def value(self, variant: str, column: str) -> Value:
         """The sum of a metric over the models, or its largest value; None where one of them is not known."""
-        values = [
-            self.cells[model, variant].metrics.get(column) for model in self.models if (model, variant) in self.cells
-        ]
+        values = [self.cells[model, variant].value(column) for model in self.models if (model, variant) in self.cells]
         known = [value for value in values if value is not None]
         if not known or len(known) != len(self.models):
             return None
-        return max(known) if is_largest(column) else sum(known)
+        return largest(known) if is_largest(column) else total(known)
 
     def away(self, variant: str) -> float | None:
         """The share of all regions that no executable is left of."""
-        regions, left = self.value(variant, "dispatch_regions"), self.value(variant, "executables")
-        return None if left is None or not regions else (regions - left) / regions
-
-    def change(self, variant: str, column: str) -> float | None:
-        """The relative change against the reference; None where there is none."""
-        before, after = self.value(self.reference, column), self.value(variant, column)
-        return None if after is None or not before else (after - before) / before
+        return _away(self.value(variant, "dispatch_regions"), self.value(variant, "executables"))
 
     def time(self, variant: str) -> Mean | None:
         """Ratios of CPU time; None where nothing was timed."""
@@ -149,7 +146,8 @@ def fits(lab: Lab) -> Iterator[Fit]:
             rows.setdefault((cell.model, cell.target), []).append((at, cell))
     for (model, target), found in sorted(rows.items()):
         for column in lab.columns:
-            points = sorted((at, value) for at, cell in found if (value := cell.metrics.get(column)) is not None)
+            known = ((at, value) for at, cell in found if (value := cell.value(column)) is not None)
+            points = sorted((at, one) for at, value in known for one in dict.fromkeys(ends(value)))
             if len({at for at, _ in points}) > 1:
                 yield _fit(model, target, column, points)
 

@@ -9,6 +9,7 @@ import msgspec
 from bot.core.constraint import Constraint
 from bot.core.folds.fold_values import Price
 from bot.core.record import Amount, Count, Name, Record, always
+from bot.core.spread import Value, spread
 from bot.core.values.snapshot import MEASURED, CompilerInfo, Metrics, Status
 
 LAB_SCHEMA = "code-size-lab/1"
@@ -48,6 +49,8 @@ class LabCell(Record, frozen=True, omit_defaults=True):
         metrics: id → value; None is "not known", with its reason in `reasons`. Empty where it was not measured.
         failure: why it was not measured, or that the compiler's stack limit was lifted for it; one line.
         command: gives its very artifact; of a folded variant, of `module`.
+        seen: metric → every value, the lowest first, where the same command gave several; `metrics` has the smallest
+            artifact's.
         varies: True where the same command gave more than one artifact: a change may be chance.
         equal: whether its artifact gave the outputs of the reference's; None where they were not compared.
         equal_note: on what inputs, or why they were not.
@@ -73,6 +76,11 @@ class LabCell(Record, frozen=True, omit_defaults=True):
     instructions: Count | None = None
     instructions_note: str = ""
     module: str = ""
+    seen: Mapping[str, tuple[Count, ...]] = msgspec.field(default_factory=dict)
+
+    def value(self, column: str) -> Value:
+        """A metric as it is told: all that was seen of it."""
+        return spread(self.seen[column]) if column in self.seen else self.metrics.get(column)
 
     @property
     def key(self) -> tuple[str, str, str]:

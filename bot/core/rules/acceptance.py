@@ -1,12 +1,15 @@
 """Acceptance: a person with write access takes a failing finding as it is measured, and no further.
 
 An acceptance is bound to what its author saw: for each failing finding the value it had then, and for a cell's state
-how the cell had ended. A finding is accepted where its value is not above that one, and the cell ends as it did then;
-whatever grows later is reported again, and so does a crash of a cell that was over a limit.
+how the cell had ended, and in which words the compiler failed. A finding is accepted where its value is not above that
+one, and the cell ends as it did then; whatever grows later is reported again, and so does a crash of a cell that was
+over a limit, or another error of one that failed.
 """
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -19,15 +22,29 @@ APPROVAL_LABEL = "code-size-approved"
 """The label by which a failing report is accepted as it is measured."""
 
 
+_WORDED = frozenset({"compile", "read", "import", "option"})
+"""Stages whose failures differ in nothing but the words; the others have a figure, or one reason."""
+_VARYING = re.compile(
+    r"(?:[\w.+-]*/)+"  # directories
+    r"|(?<=[\w>]):\d+(?::\d+)?(?=[:\s]|$)"  # `<stdin>:12:3`, `Pass.cpp:123`
+    r"|0x[0-9a-fA-F]+"
+    r"|(?<===)\d+(?===)"  # the process in the words of a sanitizer
+    r"|\([^()]*\b(?:held|this machine has) [^()]*\)"  # memory, as `bot.compiler.machine` tells it
+)
+_LINES, _LINE_CHARACTERS = 4, 200
+"""Of a message: fewer than a snapshot keeps, so that what it cuts off does not depend on numbers that vary."""
+
+
 class Seen(Record, frozen=True, order=True, array_like=True):
     """A failing finding as the comment showed it.
 
     Attributes:
         metric: the metric's id; empty where the cell's state is the finding.
         kind: as in Finding.
-        value: the metric's value on head; for states the figure of the compiler's memory gate, where that refused.
-        limit: for states, the state and how the cell ended on head. One without the latter, as comments of earlier
-            versions remember it, covers nothing.
+        value: the metric's value on head, of a range the largest; for states the figure of the compiler's memory gate,
+            where that refused.
+        limit: for states, the state, how the cell ended on head, and of a failure the digest of its words. What
+            comments of earlier versions remember without one of these covers no cell that has it.
     """
 
     model: str
@@ -57,23 +74,37 @@ class Acceptance:
 
 def seen(findings: Iterable[Finding]) -> tuple[Seen, ...]:
     """The failing findings in the form in which they can be accepted, accepted ones included."""
-    return tuple(sorted(_seen(finding) for finding in findings if _fails(finding)))
+    return tuple(sorted(_seen(f, f.seen[1][-1] if f.seen else f.head) for f in findings if _fails(f)))
 
 
 def _fails(finding: Finding) -> bool:
     return finding.level == "fail" and not finding.known
 
 
-def _seen(finding: Finding) -> Seen:
+def _seen(finding: Finding, value: int | None) -> Seen:
     state = finding.metric is None
     return Seen(
         finding.key.model,
         finding.key.target,
         finding.metric or "",
         finding.kind,
-        finding.head,
-        f"{finding.limit}: {finding.outcomes[1] if finding.outcomes else ''}" if state else "",
+        value,
+        ": ".join((finding.limit, *_ending(finding))) if state else "",
     )
+
+
+def _ending(finding: Finding) -> tuple[str, ...]:
+    """How the cell ended on head, and for a failure a digest (16 digits) of what its words are in every run."""
+    if finding.outcomes is None:
+        return ("",)
+    failure = finding.failure
+    if failure is None or failure.stage not in _WORDED:
+        return (finding.outcomes[1],)
+    text = _VARYING.sub("", failure.message)
+    if failure.figure_bytes is not None:
+        text = re.sub(r"\d+ bytes", "bytes", text)  # the figure is a value of its own: a smaller one is covered
+    lines = (line[:_LINE_CHARACTERS] for line in text.splitlines()[:_LINES])
+    return (finding.outcomes[1], hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16])
 
 
 def accept(verdict: Verdict, acceptances: Sequence[Acceptance]) -> Verdict:
@@ -86,7 +117,7 @@ def accept(verdict: Verdict, acceptances: Sequence[Acceptance]) -> Verdict:
 def _accepted(finding: Finding, acceptances: Sequence[Acceptance]) -> Finding:
     if not _fails(finding):
         return finding
-    now = _seen(finding)
+    now = _seen(finding, finding.head)
     covering = (one for one in reversed(acceptances) if any(_same_or_less(then, now) for then in one.seen))
     found = next(covering, None)
     return replace(finding, accepted=Accepted(found.who, found.why)) if found else finding

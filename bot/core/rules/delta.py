@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+
+from msgspec import structs
 
 from bot.core.comparable import comparable
 from bot.core.metrics import METRIC_BY_ID, METRIC_IDS
 from bot.core.record import Small
 from bot.core.rules.outcomes import Outcomes, as_outcome, known_outcomes, numbers_repeat
+from bot.core.spread import Value, certain, difference, spread
 from bot.core.values.snapshot import UNFETCHED, Cell, CellKey, Metrics, Outcome, Snapshot
 
 STATES = ("newly-broken", "changed", "new", "removed", "fixed", "broken", "unmeasured", "same")
@@ -17,21 +20,60 @@ STATES_BY_NEWS = ("same", "changed", "broken", "fixed", "new", "removed", "newly
 
 
 class MetricDelta(Small, frozen=True):
-    """One metric of one cell on both sides."""
+    """One metric of one cell on both sides.
+
+    Attributes:
+        base, head: the values; of a side that does not repeat itself those of the two outcomes that differ least.
+        seen: every value that base and head were seen to have, the lowest first; None where each has one alone.
+    """
 
     id: str
     base: int | None
     head: int | None
+    seen: tuple[tuple[int, ...], tuple[int, ...]] | None = None
+
+    @property
+    def sides(self) -> tuple[Value, Value]:
+        """Base and head as they are told."""
+        return (self.base, self.head) if self.seen is None else (spread(self.seen[0]), spread(self.seen[1]))
 
     @property
     def change(self) -> int | None:
-        """Head − base; None where either is not known."""
-        return None if self.base is None or self.head is None else self.head - self.base
+        """Head − base; None where either is not known, or ranges leave even its sign open.
+
+        Of ranges that are apart the distance between them, and 0 where both sides have the same values.
+        """
+        if self.seen is None:
+            return None if self.base is None or self.head is None else self.head - self.base
+        return 0 if self.seen[0] == self.seen[1] else certain(difference(*self.sides))
+
+    @property
+    def is_open(self) -> bool:
+        """True where both sides are known, and ranges leave open whether it grew or shrank."""
+        return self.change is None and None not in self.sides
 
     @property
     def ratio(self) -> float | None:
         """Relative change (0.5 is +50 %); None on a missing or zero base."""
-        return None if self.change is None or not self.base else self.change / self.base
+        change = self.change
+        if change is None or not self.base:
+            return None
+        return change / (self.base if self.seen is None else self.seen[0][-1 if change > 0 else 0])
+
+    @property
+    def least_alarming(self) -> MetricDelta:
+        """The largest base and the smallest head: nothing that was seen grew less."""
+        return self if self.seen is None else MetricDelta(self.id, *_ends(self.seen, -1, 0))
+
+    @property
+    def most_alarming(self) -> MetricDelta:
+        """The smallest base and the largest head."""
+        return self if self.seen is None else MetricDelta(self.id, *_ends(self.seen, 0, -1))
+
+
+def _ends(seen: tuple[tuple[int, ...], tuple[int, ...]], of_base: int, of_head: int) -> tuple[int | None, int | None]:
+    base, head = seen
+    return base[of_base] if base else None, head[of_head] if head else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +87,6 @@ class CellDelta:
         reason: why the cell is unmeasured; empty otherwise.
         noise: how the compiler does not repeat itself here; empty where nothing shows that.
         numbers_repeat: True where there is noise, but each side always ended alike and with the same exact metrics.
-        innocent: metric id → its smallest growth over all that the sides' commands gave; only where there is noise.
         excused: True where it is unmeasured on purpose: the configuration says of its target that it cannot be compiled
             stand-alone, and base has nothing either.
     """
@@ -59,13 +100,17 @@ class CellDelta:
     reason: str = ""
     noise: str = ""
     numbers_repeat: bool = False
-    innocent: Mapping[str, MetricDelta] = field(default_factory=dict)
     excused: bool = False
 
     @property
     def unstable(self) -> bool:
-        """True where the compiler does not repeat itself: then `innocent` is what can be held against the head."""
+        """True where the compiler does not repeat itself."""
         return bool(self.noise)
+
+    @property
+    def is_open(self) -> bool:
+        """True where ranges leave open whether a number that repeats elsewhere grew or shrank."""
+        return self.unstable and any(metric.is_open for metric in self.metrics.values())
 
     @property
     def explainable(self) -> bool:
@@ -75,11 +120,6 @@ class CellDelta:
         """
         moved = self.state != "changed" or bool(exact_changes(self.metrics.values()))
         return not self.unstable or (self.numbers_repeat and moved)
-
-    @property
-    def judged(self) -> Mapping[str, MetricDelta]:
-        """What the rules look at."""
-        return self.innocent or self.metrics
 
 
 # What the compiler does with the printed command on either side decides the state. `over` is refused like `failed`,
@@ -150,8 +190,8 @@ def _reason(base: Cell | None, head: Cell | None) -> str:
 
 
 def exact_changes(metrics: Iterable[MetricDelta]) -> list[MetricDelta]:
-    """Those that differ (a value lost or won counts), among the metrics that repeat exactly."""
-    return [m for m in metrics if m.base != m.head and METRIC_BY_ID[m.id].exact]
+    """Those that differ (a value lost or won counts) or may, among the metrics that repeat exactly."""
+    return [m for m in metrics if (m.base != m.head or m.is_open) and METRIC_BY_ID[m.id].exact]
 
 
 _NOTHING: Metrics = {}
@@ -186,15 +226,15 @@ def _compared(base: Snapshot, head: Snapshot, key: CellKey, cells: tuple[Cell | 
 def _noisy(
     base: Snapshot, head: Snapshot, key: CellKey, cells: tuple[Cell | None, Cell | None], outcomes: Outcomes
 ) -> CellDelta:
-    """The comparison of the two outcomes that differ least, what was measured first where several do."""
+    """The comparison of the two outcomes that differ least, with every value that was seen of each metric."""
     pairs = [
         _compared(base, head, key, (as_outcome(cells[0], left), as_outcome(cells[1], right)))
         for left in outcomes[0] or (None,)
         for right in outcomes[1] or (None,)
     ]
     least = replace(min(pairs, key=_distance), identical=None, noise=_noise(outcomes))
-    innocent = {id_: _innocent(pairs, id_) for id_ in METRIC_IDS}
-    return replace(least, numbers_repeat=numbers_repeat(outcomes), innocent=innocent)
+    metrics = {id_: structs.replace(one, seen=_seen(pairs, id_)) for id_, one in least.metrics.items()}
+    return replace(least, numbers_repeat=numbers_repeat(outcomes), metrics=metrics)
 
 
 def _distance(delta: CellDelta) -> tuple[int, int]:
@@ -202,12 +242,14 @@ def _distance(delta: CellDelta) -> tuple[int, int]:
     return STATES_BY_NEWS.index(delta.state), abs(artifact) if artifact is not None else 0
 
 
-def _innocent(pairs: Sequence[CellDelta], id_: str) -> MetricDelta:
-    """The largest base and the smallest head: no pair grew less."""
+def _seen(pairs: Sequence[CellDelta], id_: str) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """All values of a metric that repeats elsewhere; None where each side has but one."""
+    if not METRIC_BY_ID[id_].exact:
+        return None
     metrics = [pair.metrics[id_] for pair in pairs]
-    bases = [metric.base for metric in metrics if metric.base is not None]
-    heads = [metric.head for metric in metrics if metric.head is not None]
-    return MetricDelta(id_, max(bases, default=None), min(heads, default=None))
+    base = tuple(sorted({metric.base for metric in metrics if metric.base is not None}))
+    head = tuple(sorted({metric.head for metric in metrics if metric.head is not None}))
+    return (base, head) if max(len(base), len(head)) > 1 else None
 
 
 def _noise(outcomes: Outcomes) -> str:

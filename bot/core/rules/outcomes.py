@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from bot.core.metrics import METRICS
+from bot.core.spread import Value, spread
 from bot.core.values.planned import LIFTED_LIMIT_FLAG
 from bot.core.values.snapshot import Cell, CellKey, Outcome, Snapshot
 
@@ -25,6 +26,21 @@ def distinct(outcomes: Iterable[Outcome]) -> tuple[Outcome, ...]:
     for outcome in outcomes:
         first.setdefault((outcome.status, outcome.artifact_digest), outcome)
     return tuple(first.values())
+
+
+def seen_values(cell: Cell) -> dict[str, tuple[int, ...]]:
+    """Exact metric → its values, the lowest first, where the cell's command gave several."""
+    if not cell.others:
+        return {}
+    outcomes, exact = (cell.outcome, *cell.others), (metric.id for metric in METRICS if metric.exact)
+    values = {id_: {value for one in outcomes if (value := one.metrics.get(id_)) is not None} for id_ in exact}
+    return {id_: tuple(sorted(seen)) for id_, seen in values.items() if len(seen) > 1}
+
+
+def value_of(cell: Cell, id_: str) -> Value:
+    """A metric of a cell as it is told: all that its command gave."""
+    seen = seen_values(cell).get(id_)
+    return spread(seen) if seen else cell.value(id_)
 
 
 def numbers_repeat(outcomes: Outcomes) -> bool:

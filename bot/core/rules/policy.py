@@ -10,8 +10,9 @@ In prose:
   means strictly greater: growth of exactly 4 KiB does not exceed `4KiB`.
 * Growth from zero exceeds every relative level: there is no base that would make it small. Where the base is
   not known there is no change to judge, only the limit: so a new cell is held to limits alone.
-* Where the compiler does not repeat itself, a cell is judged by the pair that differs least of all that the two
-  commands gave: the largest base and the smallest head. What exceeds a level even so is a finding.
+* Where the compiler does not repeat itself, a metric is the range of all that its command gave. It exceeds a level
+  where it does so whatever value of the range is taken: with the largest base and the smallest head. Where it does with
+  some of them alone, that is a warning which says so, whatever the level; none where both sides have the same values.
 * Values are judged wherever head was measured, also in cells that the stack gate broke. Shrinking is never a finding.
 * A finding that base had, too, is `known`, and does nothing to the verdict: a limit that base exceeded by as much or
   more, and a cell that is broken on both sides alike.
@@ -38,13 +39,14 @@ In prose:
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from fractions import Fraction
 from typing import Literal
 
 from bot.core.metrics import METRIC_BY_ID, METRIC_IDS, METRICS, Unit
 from bot.core.rules.delta import STATES, CellDelta, MetricDelta, outcome
+from bot.core.spread import Spread, Value, difference
 from bot.core.values.snapshot import CellKey
 from bot.core.values.verdict import Budget, Finding, Level, Status, Verdict, VerdictStatus, status_of
 
@@ -61,6 +63,9 @@ _COMPARED = frozenset({"same", "changed", "fixed"})
 _SEVERITY: tuple[Status, ...] = ("pass", "warn", "fail")
 
 NO_NOISE: Mapping[str, Ratio] = {}
+
+OPEN = "open: the compiler does not repeat itself"
+"""Of a level that some of the values that were seen exceed, and others do not."""
 
 _STEPS: dict[tuple[Dimension, Unit], int] = {("bytes", "bytes"): 1, ("bytes", "KiB"): 1024, ("ms", "ms"): 1}
 _SUFFIX: dict[Unit, str] = {"count": "", "bytes": " B", "ms": " ms", "KiB": " KiB"}
@@ -197,7 +202,7 @@ def _judge_cell(
 ) -> Iterator[Finding | Budget]:
     if delta.head is None or not delta.head.measured:
         return
-    for id_, metric in delta.judged.items():
+    for id_, metric in delta.metrics.items():
         for rule in (rule for rule in by_metric.get(id_, ()) if rule.matches_cell(delta.key)):
             judged = list(_judge_metric(delta, metric, rule, bands[id_]))
             yield from judged
@@ -224,7 +229,8 @@ def _state_finding(delta: CellDelta, level: Level, compiles_nowhere: bool) -> Fi
     outcomes = (outcome(delta.base), outcome(delta.head))
     known = delta.state == "broken" and not compiles_nowhere and outcomes[0] == outcomes[1] and left == right
     said = ("states", "state", delta.state, actual)
-    return Finding(delta.key, level, None, *said, left, right, outcomes=outcomes, known=known)
+    failure = delta.head.failure if delta.head else None
+    return Finding(delta.key, level, None, *said, left, right, outcomes=outcomes, known=known, failure=failure)
 
 
 def _judge_metric(delta: CellDelta, metric: MetricDelta, rule: Rule, band: Fraction) -> Iterator[Finding | Budget]:
@@ -235,10 +241,17 @@ def _judge_metric(delta: CellDelta, metric: MetricDelta, rule: Rule, band: Fract
                 delta.key, "warn", metric.id, rule.name, "unknown", "known on base", actual, metric.base, line=rule.line
             )
         return
-    found = next((found for found in _exceeded(delta, metric, rule, band)), None)
+    least = metric.least_alarming
+    found = next(_exceeded(delta, least, rule, band), None)
+    if found is None and metric.seen is not None and metric.change != 0:
+        found = next((one for one in _exceeded(delta, metric.most_alarming, rule, band) if not one.known), None)
+        found = replace(found, level="warn", is_open=True) if found else None
+    if found is not None and metric.seen is not None:
+        actual = change_text(metric) if found.kind == "change" else _amount(metric.sides[1], _unit(metric))
+        found = replace(found, actual=f"{actual}, {OPEN}" if found.is_open else actual, seen=metric.seen)
     if found is not None:
         yield found
-    yield from _budgets(delta.key, metric, metric.head, rule)
+    yield from _budgets(delta.key, least, least.head or 0, rule)
 
 
 def _exceeded(delta: CellDelta, metric: MetricDelta, rule: Rule, band: Fraction) -> Iterator[Finding]:
@@ -280,15 +293,19 @@ def _reason(delta: CellDelta, metric: MetricDelta) -> str:
     return f": {reason}" if reason else ""
 
 
-def _amount(value: int, unit: Unit, sign: str = "") -> str:
+def _amount(value: Value, unit: Unit, sign: str = "") -> str:
+    if isinstance(value, Spread):
+        return f"{value.low:{sign},}..{value.high:{sign},}{_SUFFIX[unit]}"
     return f"{value:{sign},}{_SUFFIX[unit]}"
 
 
 def change_text(metric: MetricDelta) -> str:
-    """A change in words: `+33,552 B (+66.5 %)`, `+2 (from 0)`; empty where it is not known."""
-    change = metric.change
+    """A change in words: `+33,552 B (+66.5 %)`, `+2 (from 0)`, `-304..+1,968 B`; empty where it is not known."""
+    change = difference(*metric.sides)
     if change is None:
         return ""
+    if isinstance(change, Spread):
+        return _amount(change, _unit(metric), "+")
     share = "from 0" if not metric.base else _percent(Fraction(100 * change, metric.base))
     return f"{_amount(change, _unit(metric), '+')} ({share})"
 

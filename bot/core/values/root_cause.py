@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from bot.core.spread import Value
 from bot.core.values.explanation import PassChange
 from bot.core.values.snapshot import CellKey
 
@@ -52,7 +53,8 @@ class RootCause:
         cells: that have one of its deltas, sorted.
         dispatches: how many of the deltas are dispatches; the others are parts of artifacts.
         total: of all its deltas.
-        share: of the absolute change of all deltas of the report (0.5 is half of it); None where that is 0.
+        share: of all bytes that moved, growth and shrinking alike, in all deltas of the report (0.5 is half of them);
+            None where none did.
         by_target: the same for each target, sorted by name.
         by_cell: cell → the absolute change of its deltas in bytes.
         command: the command that makes the example's artifact on head, or on base where head has none.
@@ -85,7 +87,8 @@ class Step:
     Attributes:
         base, head: the releases.
         skipped: how many releases between the two were not measured.
-        base_bytes, head_bytes: artifacts of the cells that both measured; None without such a cell.
+        base_bytes, head_bytes: artifacts of the cells that both measured, a range where some do not repeat themselves;
+            None without such a cell.
         larger, smaller, broken: how many cells grew, shrank and are newly refused.
         causes: what and net bytes of the root causes with most bytes.
     """
@@ -93,8 +96,8 @@ class Step:
     base: str
     head: str
     skipped: int
-    base_bytes: int | None
-    head_bytes: int | None
+    base_bytes: Value
+    head_bytes: Value
     larger: int
     smaller: int
     broken: int

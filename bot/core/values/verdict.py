@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from bot.core.record import Count, Record
-from bot.core.values.snapshot import CellKey
+from bot.core.spread import Value, spread
+from bot.core.values.snapshot import CellKey, Failure
 
 Level = Literal["warn", "fail"]
 Status = Literal["pass", "warn", "fail"]
@@ -41,6 +42,10 @@ class Finding:
             then `base` and `head` are the figures of the compiler's memory gates, where they refused.
         allowed: the largest growth, or for a limit the largest value, that the level allows, in the metric's unit.
         known: True where base had it, too, and head is not worse: this change did not do it.
+        is_open: True where it exceeds the level with some of the values that were seen, and not with others: the
+            compiler does not repeat itself. Then `base` and `head` are those that alarm most, else that alarm least.
+        seen: every value that was seen of base and of head, where these are several.
+        failure: for states, why the cell has no ordinary artifact on head.
     """
 
     key: CellKey
@@ -57,6 +62,14 @@ class Finding:
     outcomes: tuple[str, str] | None = None
     allowed: int | None = None
     known: bool = False
+    is_open: bool = False
+    seen: tuple[tuple[int, ...], tuple[int, ...]] | None = None
+    failure: Failure | None = None
+
+    @property
+    def sides(self) -> tuple[Value, Value]:
+        """Base and head as they are told."""
+        return (self.base, self.head) if self.seen is None else (spread(self.seen[0]), spread(self.seen[1]))
 
     @property
     def weight(self) -> Status:

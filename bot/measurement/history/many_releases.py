@@ -26,7 +26,7 @@ from bot.measurement.prepare import (
     repository_at,
     selected,
 )
-from bot.measurement.recheck import recheck
+from bot.measurement.recheck import recheck, repeat_unsteady
 from bot.measurement.run import SidePlan, Workshop, measure_sides
 from bot.system.files import is_writable, temporary_directory
 from bot.system.processes import Cancel
@@ -94,7 +94,7 @@ def _measured(
                 plan, sides = replace(plans[spec], label="head"), {"base": before, "head": found[spec]}
                 found[spec] = recheck([plan], sides, config, workshop)["head"]
             before = found[spec]
-    return found
+        return repeat_unsteady(list(plans.values()), found, config, workshop)
 
 
 def _found(spec: str, measured: dict[str, Snapshot], missing: dict[str, str], plans: dict[str, SidePlan]) -> Found:

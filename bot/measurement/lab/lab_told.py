@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from bot.core.folds.fold_values import FAILED, FoldAudit, FoldCell
 from bot.core.lab.experiment import BEFORE_FUSION
 from bot.core.lab.lab_values import LabCell, LabVariant
+from bot.core.rules.outcomes import seen_values
 from bot.core.values.snapshot import Cell
 from bot.measurement.lab.planning import VariantPlan
 
@@ -59,6 +60,7 @@ def cell_told(variant: str, cell: Cell, module: str = "") -> LabCell:
         artifact_digest=cell.artifact_digest,
         varies=bool(cell.others),
         module=module if cell.command else "",
+        seen=seen_values(cell),
     )
 
 

@@ -20,7 +20,7 @@ from bot.measurement.lab.lab_told import cell_told, folded_told, unsupported, va
 from bot.measurement.lab.planning import Asked, VariantPlan, asked, planned_variant
 from bot.measurement.lab.timing import timed
 from bot.measurement.prepare import Request, Show, repository_at, workshop
-from bot.measurement.recheck import recheck
+from bot.measurement.recheck import recheck, repeat_unsteady
 from bot.measurement.run import Workshop, measure_sides
 from bot.system.processes import Cancel
 
@@ -101,7 +101,8 @@ def _measured(plans: Sequence[VariantPlan], about: Asked, show: Show, cancel: Ca
         for first, plan in pairs.values():
             if first is not plan:
                 _doubt(first, plan, found, about.config, shop)
-    return found
+        sides = [replace(plan.side, label=plan.variant.name) for plan in plans]
+        return repeat_unsteady(sides, found, about.config, shop)
 
 
 def _references(plans: Sequence[VariantPlan], cells: Sequence[LabCell]) -> dict[str, VariantPlan]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from bot.core.rules.outcomes import value_of
 from bot.core.rules.policy import LevelSpec, Rule
+from bot.core.spread import Value, total
 from bot.core.values.snapshot import Cell, CellKey
 from bot.render.text.escape import clip
 from bot.render.text.filters import amount, kib, plural
@@ -74,7 +76,7 @@ def measured_words(facts: Facts) -> str:
     """``measured from now on: 4 models on 8 targets, 1,234,567 B``."""
     cells = [cell for cell in facts.report.head.cells if cell.status != "unsupported"]
     models, targets = ({getattr(cell.key, what) for cell in cells} for what in ("model", "target"))
-    size = sum(cell.value("artifact_bytes") or 0 for cell in cells)
+    size = total(value_of(cell, "artifact_bytes") or 0 for cell in cells) or 0
     where = f"{plural(len(models), 'model')} on {plural(len(targets), 'target')}"
     return f"measured from now on: {where}, {amount(size)}"
 
@@ -94,14 +96,14 @@ def _rows(facts: Facts, cells: dict[CellKey, Cell], shown: Sequence[str], models
     return rows
 
 
-def _sum(cells: dict[CellKey, Cell], target: str) -> int:
-    return sum(cell.value("artifact_bytes") or 0 for key, cell in cells.items() if key.target == target)
+def _sum(cells: dict[CellKey, Cell], target: str) -> Value:
+    return total(value_of(cell, "artifact_bytes") or 0 for key, cell in cells.items() if key.target == target)
 
 
 def _size(facts: Facts, cell: Cell | None) -> GridCell:
     if cell is None:
         return GridCell((), ABSENT, "", "")
-    size = cell.value("artifact_bytes")
+    size = value_of(cell, "artifact_bytes")
     return GridCell((), _BROKEN if not cell.measured else kib(size), facts.level(cell.key), "")
 
 
@@ -136,7 +138,7 @@ def _row(facts: Facts, cell: Cell) -> Row:
         why = cell.failure.first_line if cell.failure else cell.status
         return (*names, phrase("does not compile: ", code(clip(why, 120))), phrase(ABSENT), phrase(ABSENT))
     units = ("bytes", "count", "bytes")
-    return (*names, *(phrase(amount(cell.value(id_), unit)) for id_, unit in zip(_SIZED, units, strict=True)))
+    return (*names, *(phrase(amount(value_of(cell, id_), unit)) for id_, unit in zip(_SIZED, units, strict=True)))
 
 
 def _rules(rules: Sequence[Rule]) -> Table:

@@ -7,7 +7,7 @@ from typing import Any
 from bot.core.codec.json_text import canonical
 from bot.core.history.history_values import TRACKED, HistoryTotal, Point, Release
 from bot.core.metrics import METRIC_BY_ID
-from bot.render.history.history_facts import HistoryFacts, address, gap_reason, label, since_words
+from bot.render.history.history_facts import HistoryFacts, address, gap_reason, label, since_words, varies
 from bot.render.text.escape import clean, clip
 from bot.render.view.facts import NAME_LIMIT
 
@@ -70,7 +70,7 @@ def _told(facts: HistoryFacts, point: Point) -> str:
     if not point.measured:
         return clip(gap_reason(point), _WHY)
     if point.move is None:
-        return ""
+        return clip(varies(point), _WHY)
     since = since_words(facts.names, point.compiler, point.move.since).strip(" ()")
     why = ": ".join(filter(None, (point.move.cause, point.move.why)))
-    return clip("; ".join(clean(one) for one in (since, why) if one), _WHY)
+    return clip("; ".join(clean(one) for one in (since, why, varies(point)) if one), _WHY)

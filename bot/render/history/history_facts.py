@@ -12,9 +12,10 @@ from bot.core.history.history_totals import measured_releases
 from bot.core.history.history_values import SUMMED, TRACKED, History, HistoryTotal, Point
 from bot.core.metrics import METRIC_BY_ID
 from bot.core.selecting import short_names
+from bot.core.spread import Spread, Value
 from bot.core.values.snapshot import CellKey
 from bot.render.text.escape import clean, clip
-from bot.render.text.filters import MINUS, UNKNOWN, percent, plural
+from bot.render.text.filters import MINUS, amount, percent, plural, signed
 from bot.render.view.facts import NAME_LIMIT
 
 GAP = "–"
@@ -84,10 +85,11 @@ class HistoryFacts:
     def told(self, metric: str, one: OneMove) -> str:
         """`3.11.0: +26,464 (+55.3 %), strategy`."""
         head, move = one.point.metrics.get(metric) or 0, one.point.move
+        moved = move.change(metric) if move else one.change
         since = since_words(self.names, one.point.compiler, move.since) if move else ""
         cause = f", {move.cause}" if move and move.cause else ""
-        moved = change_text(metric, one.change, head - one.change)
-        return f"{clean(one.point.compiler, NAME_LIMIT)}{since}: {moved}{clean(cause)}"
+        told = change_text(metric, moved, head - one.change)
+        return f"{clean(one.point.compiler, NAME_LIMIT)}{since}: {told}{clean(cause)}"
 
 
 def _was_tried(point: Point) -> bool:
@@ -111,15 +113,17 @@ def total_label(metric: str) -> str:
     return f"{label(metric)}, {'all together' if metric in SUMMED else 'the largest'}"
 
 
-def value_text(metric: str, value: int | None) -> str:
-    """Without its unit: `47,832`, `2.9` seconds; `n/a` for None."""
-    if value is None:
-        return UNKNOWN
+def value_text(metric: str, value: Value) -> str:
+    """Without its unit: `47,832`, `54,168..55,288`, `2.9` seconds; `n/a` for None."""
+    if value is None or isinstance(value, Spread):
+        return amount(value, "count")
     return f"{value / 1000:,.1f}" if METRIC_BY_ID[metric].unit == "ms" else f"{value:,}"
 
 
-def change_text(metric: str, change: int, base: int | None) -> str:
-    """`+26,464 (+55.3 %)`, in the unit of `value_text`."""
+def change_text(metric: str, change: Value, base: int | None) -> str:
+    """`+26,464 (+55.3 %)`, in the unit of `value_text`; of a range without the share."""
+    if change is None or isinstance(change, Spread):
+        return signed(change, "count")
     said = f"{change / 1000:+,.1f}" if METRIC_BY_ID[metric].unit == "ms" else f"{change:+,}"
     share = f" ({percent(change / base)})" if base else ""
     return f"{said.replace('-', MINUS)}{share}"

@@ -34,7 +34,7 @@ from bot.render.html.scripts import data_element
 from bot.render.html.skeleton import skeleton
 from bot.render.text.environment import drawn, load
 from bot.render.text.escape import clean, clip
-from bot.render.text.filters import relative
+from bot.render.text.filters import amount, relative, sides
 from bot.render.text.phrase import Phrase, plain
 
 TEMPLATE = "history.html.j2"
@@ -163,14 +163,14 @@ def _most(facts: HistoryFacts, key: CellKey) -> str:
 
 def _ends(points: tuple[Point, ...]) -> str:
     """`47,704 → 64,920 B (+36.1 %)`, of the first and the last release that measured it."""
-    known = [size for point in points if (size := point.metrics.get("artifact_bytes")) is not None]
+    known = [size for point in points if (size := point.value("artifact_bytes")) is not None]
     if not known:
         return "no artifact in any release"
     gaps = sum(not point.measured for point in points)
     told = f", {gaps} of {len(points)} without an artifact" if gaps else ""
     if known[0] == known[-1]:
-        return f"{known[0]:,} B{told}"
-    return f"{known[0]:,} → {known[-1]:,} B ({relative(known[0], known[-1])}){told}"
+        return f"{amount(known[0])}{told}"
+    return f"{sides(known[0], known[-1])} ({relative(known[0], known[-1])}){told}"
 
 
 def _is_news(points: tuple[Point, ...], at: int) -> bool:
@@ -184,13 +184,15 @@ def _row(facts: HistoryFacts, metrics: tuple[str, ...], points: tuple[Point, ...
     point = points[at]
     if not point.measured:
         return PageRow(point.compiler, (), gap_reason(point), "")
-    values = tuple((value_text(metric, point.metrics.get(metric)), _changed(point, metric)) for metric in metrics)
+    values = tuple((value_text(metric, point.value(metric)), _changed(point, metric)) for metric in metrics)
     return PageRow(point.compiler, values, "", _why(facts, point))
 
 
 def _changed(point: Point, metric: str) -> str:
-    change = point.move.changes.get(metric) if point.move else None
-    return "" if change is None else change_text(metric, change, (point.metrics.get(metric) or 0) - change)
+    if point.move is None or metric not in point.move.changes:
+        return ""
+    before = (point.metrics.get(metric) or 0) - point.move.changes[metric]
+    return change_text(metric, point.move.change(metric), before)
 
 
 def _why(facts: HistoryFacts, point: Point) -> str:

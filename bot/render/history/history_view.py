@@ -101,7 +101,7 @@ def headline(facts: HistoryFacts) -> Phrase:
 
 def _grown(facts: HistoryFacts) -> str:
     totals = facts.totals.get(None, ())
-    sizes = [total.metrics.get("artifact_bytes") for total in totals]
+    sizes = [total.value("artifact_bytes") for total in totals]
     if len(sizes) < 2 or sizes[0] is None or sizes[-1] is None:
         return ""
     return f": artifacts {change(sizes[0], sizes[-1])} over {over_cells(facts, 'artifact_bytes')}"
@@ -163,7 +163,7 @@ def _sums(facts: HistoryFacts, columns: Sequence[str]) -> Table:
 
 
 def _total_row(facts: HistoryFacts, metric: str, target: str | None, columns: Sequence[str], name: Phrase) -> Row:
-    by_name = {total.compiler: total.metrics.get(metric) for total in facts.totals[target]}
+    by_name = {total.compiler: total.value(metric) for total in facts.totals[target]}
     values = [value_text(metric, by_name[at]) if at in by_name else GAP for at in columns]
     ends = [by_name[at] for at in (facts.shown[0], facts.shown[-1])]
     texts = (over_cells(facts, metric, target).partition(" cell")[0], *values, relative(*ends))
@@ -187,7 +187,7 @@ def _importance(step: HistoryStep) -> int:
 
 
 def _step(step: HistoryStep, most: int) -> Row:
-    moved = UNKNOWN if step.base_bytes is None else change(step.base_bytes, step.head_bytes)
+    moved = UNKNOWN if step.base_bytes is None else change(*step.sides)
     numbers = (str(step.cells), moved, *(f"{n:,}" for n in (step.larger, step.smaller, step.broken, step.fixed)))
     return (phrase(f"{_name(step.base)} → {_name(step.head)}"), causes_of(step, most), *map(phrase, numbers))
 
@@ -229,7 +229,7 @@ def _value(metric: str, point: Point, footnotes: Footnotes) -> str:
     if not point.measured:
         return f"{GAP}{footnotes.mark(gap_reason(point))}"
     mark = footnotes.mark(REFUSED) if point.status == OVER and metric == "stack_alloca_bytes" else ""
-    return f"{value_text(metric, point.metrics.get(metric))}{mark}{footnotes.mark(varies(point))}"
+    return f"{value_text(metric, point.value(metric))}{mark}{footnotes.mark(varies(point))}"
 
 
 def moved_texts(facts: HistoryFacts, key: CellKey, metric: str) -> tuple[str, str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from bot.core.metrics import METRIC_BY_ID, METRICS, Metric
 from bot.core.rules.delta import STATES, CellDelta, MetricDelta
+from bot.core.spread import ends
 from bot.core.values.snapshot import Cell, CellKey
 from bot.render.html.cell_tables import Entries, MetricLine, Told, css_of, entries, told
 from bot.render.reasons.why_lines import example_address
@@ -161,13 +162,15 @@ def _entry_points(delta: CellDelta) -> int:
 
 def _card(facts: Facts, delta: CellDelta, causes: int, room: _Left) -> Card:
     artifact, backend = delta.metrics.get("artifact_bytes"), facts.backends.get(delta.key.target, "")
-    base, head = (artifact.base, artifact.head) if artifact else (None, None)
-    moved = head - base if base is not None and head is not None else 0
+    base, head = artifact.sides if artifact else (None, None)
+    moved = (artifact.change if artifact else None) or 0
+    largest = head if head is not None else base
     story, table, left_out = _tables(facts, delta, backend, room)
     drawn = {row.address for rows in (story.dispatches if story else (), table.rows) for row in rows}
     texts, room.texts = room.texts > 0, room.texts - 1
     known = [delta.metrics[metric.id] for metric in METRICS if _is_known(delta, metric)]
-    equal = [value for value in known if value.base == value.head]
+    changed = {value.id for value in known if value.base != value.head or value.is_open}
+    equal = [value for value in known if value.id not in changed]
     return Card(
         model=clip(delta.key.model, NAME_LIMIT),
         target=facts.short[delta.key.target],
@@ -175,12 +178,12 @@ def _card(facts: Facts, delta: CellDelta, causes: int, room: _Left) -> Card:
         said=_said(delta),
         grid=grid_cell(facts, delta.key),
         artifact=sides(base, head),
-        ratio=relative(base, head) if moved else "",
+        ratio=relative(base, head) if artifact and (moved or artifact.is_open) else "",
         css=css_of(moved),
-        size=head if head is not None else base or 0,
+        size=ends(largest)[1] if largest is not None else 0,
         moved=moved,
         reason=delta.reason,
-        changed=tuple(_metric(facts, delta, value) for value in known if value.base != value.head),
+        changed=tuple(_metric(facts, delta, value) for value in known if value.id in changed),
         equal=listing(() if room.are_many else (_equal(facts, delta, value) for value in equal), len(equal), "metric"),
         absent=() if room.are_many else tuple(_absent(delta, {value.id for value in known})),
         gauge=_gauge(delta, backend),
@@ -199,9 +202,9 @@ def _card(facts: Facts, delta: CellDelta, causes: int, room: _Left) -> Card:
 
 
 def _said(delta: CellDelta) -> str:
-    if delta.state == "same":
+    if delta.state == "same" and not delta.unstable:
         return "bit-identical" if delta.identical else "equal in every metric"
-    return STATE_WORDS.get(delta.state, delta.state)
+    return STATE_WORDS.get(delta.state, delta.state) + ("; the compiler does not repeat itself" * delta.unstable)
 
 
 def _tables(facts: Facts, delta: CellDelta, backend: str, room: _Left) -> tuple[Told | None, Entries, list[str]]:
@@ -236,14 +239,14 @@ def _absent(delta: CellDelta, known: Collection[str]) -> Iterator[tuple[str, str
 
 def _metric(facts: Facts, delta: CellDelta, value: MetricDelta) -> MetricLine:
     metric = METRIC_BY_ID[value.id]
-    base, head = (amount(side, metric.unit) for side in (value.base, value.head))
-    moved = change(value.base, value.head, metric.unit)
+    base, head = (amount(side, metric.unit) for side in value.sides)
+    moved = change(*value.sides, metric.unit)
     return MetricLine(facts.label(metric, delta.key), base, head, moved, css_of(value.change) if metric.exact else "")
 
 
 def _equal(facts: Facts, delta: CellDelta, value: MetricDelta) -> tuple[str, str]:
     metric = METRIC_BY_ID[value.id]
-    return facts.label(metric, delta.key), amount(value.head, metric.unit)
+    return facts.label(metric, delta.key), amount(value.sides[1], metric.unit)
 
 
 def _gauge(delta: CellDelta, backend: str) -> Gauge | None:
@@ -251,8 +254,8 @@ def _gauge(delta: CellDelta, backend: str) -> Gauge | None:
     value = delta.metrics.get("stack_alloca_bytes")
     if value is None or backend != "llvm-cpu":
         return None
-    found = [(side, size) for side, size in zip(_SIDES, (value.base, value.head), strict=True) if size is not None]
-    told = tuple((side, size, f"{amount(size)}, {_share(size)} of the limit") for side, size in found)
+    found = [(side, size) for side, size in zip(_SIDES, value.sides, strict=True) if size is not None]
+    told = tuple((s, ends(size)[1], f"{amount(size)}, {_share(ends(size)[1])} of the limit") for s, size in found)
     return Gauge("stack allocations", STACK_LIMIT_BYTES, told) if told else None
 
 

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from bot.core.lab.experiment import COLUMN_BY_ID, FOLDED_AWAY
 from bot.core.lab.lab_sums import Fit, Sums
 from bot.core.lab.lab_values import SAME, Lab, LabCell, references
+from bot.core.spread import certain, difference, ends
 from bot.render.lab.lab_tables import number, quality
 from bot.render.lab.lab_words import TIME, label, shared
 from bot.render.text.escape import clean, clip
-from bot.render.text.filters import percent, plural
+from bot.render.text.filters import amount, plural, relative
 from bot.render.text.phrase import Phrase, code, joined, phrase, strong
 from bot.render.text.selection import Listing, listing
 from bot.render.view.facts import NAME_LIMIT
@@ -77,8 +78,10 @@ def _difference(sums: Sums, variant: str, column: str) -> str:
     before_value, after_value = sums.value(first, column), sums.value(variant, column)
     if before_value is None or after_value is None or before_value == after_value:
         return ""
-    change = sums.change(variant, column)
-    return f"{label(column)} {percent(change)}" if change is not None else f"{label(column)} 0 → {after_value:,}"
+    if not ends(before_value)[0]:
+        return f"{label(column)} {amount(before_value, 'count')} → {amount(after_value, 'count')}"
+    is_open = certain(difference(before_value, after_value)) is None
+    return f"{label(column)} {relative(before_value, after_value)}{' (open)' if is_open else ''}"
 
 
 def _along(lab: Lab, model: str, target: str, fits: Sequence[Fit]) -> Phrase:
@@ -151,7 +154,7 @@ def remarks(lab: Lab, limit: int) -> Listing[Phrase]:
 
 def _chance(lab: Lab) -> Iterator[Phrase]:
     if cells := [cell for cell in lab.cells if cell.varies]:
-        said = "The compiler does not always repeat itself, so that a change of these may be chance: "
+        said = "The compiler does not repeat itself with these, which are told as the range of all that was seen: "
         yield phrase(said, _named(cells), ".")
 
 

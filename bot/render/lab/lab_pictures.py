@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from bot.core.lab.lab_sums import Fit, Sums
 from bot.core.lab.lab_values import Lab
+from bot.core.spread import lowest
 from bot.render.lab.lab_tables import picture_column
 from bot.render.lab.lab_words import TIME, header
 from bot.render.text.escape import clean, clip
@@ -53,7 +54,7 @@ def pictures(lab: Lab, every: Sequence[Sums], fits: Sequence[Fit]) -> Iterator[P
         if not sums.models:
             continue
         names = tuple(_short(variant.name) for variant in sums.variants)
-        sizes = tuple(sums.value(variant.name, column) for variant in sums.variants)
+        sizes = tuple(lowest(sums.value(variant.name, column)) for variant in sums.variants)
         yield Picture(f"{_short(sums.target)}: {header(column)}", header(column), names, {header(column): sizes})
         means = [sums.time(variant.name) for variant in sums.variants]
         if any(means):

@@ -134,8 +134,8 @@ def _model_row(lab: Lab, sums: Sums, model: str, variant: str, more: Sequence[st
 def _value(cell: LabCell, first: LabCell | None, column: str, is_first: bool) -> Phrase:
     if column == FOLDED_AWAY:
         return phrase(shared(share_away(cell)))
-    before = first.metrics.get(column) if first else None
-    return phrase(valued(cell.metrics.get(column), before, is_first=is_first))
+    before = first.value(column) if first else None
+    return phrase(valued(cell.value(column), before, is_first=is_first))
 
 
 def _time(sums: Sums, cell: LabCell, is_first: bool) -> str:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from bot.core.folds.fold_values import Price
 from bot.core.lab.experiment import COLUMN_BY_ID, FOLDED_AWAY
 from bot.core.lab.lab_sums import Mean
-from bot.render.text.filters import UNKNOWN, amount, percent
+from bot.core.spread import Value, ends, lowest
+from bot.render.text.filters import UNKNOWN, amount, relative
 
 TIME, INSTRUCTIONS = "CPU time", "instructions"
 BAR_WIDTH = 16
@@ -25,12 +26,12 @@ def header(column: str) -> str:
     return label(column) if column == FOLDED_AWAY else f"{label(column)}{_UNITS[COLUMN_BY_ID[column].unit]}"
 
 
-def valued(value: int | None, first: int | None, *, is_first: bool) -> str:
-    """A value, and how it differs from the reference's: `84,294 (+0.4 %)`."""
+def valued(value: Value, first: Value, *, is_first: bool) -> str:
+    """A value, and how it differs from the reference's: `84,294 (+0.4 %)`, `54,168..55,288 (−0.6..+3.6 %)`."""
     told = amount(value, "count")
     if is_first or value is None or not first or value == first:
         return told
-    return f"{told} ({percent((value - first) / first)})"
+    return f"{told} ({relative(first, value)})" if ends(first)[0] else told
 
 
 def shared(share: float | None) -> str:
@@ -50,14 +51,15 @@ def priced(price: Price) -> str:
     return f"× {price.ratio:.2f} [{price.low:.2f}, {price.high:.2f}]"
 
 
-def bar(value: float | None, largest: float, width: int = BAR_WIDTH) -> str:
-    """A bar as long as the value's share of the largest; empty where it is not known."""
-    if value is None or largest <= 0 or value <= 0:
+def bar(value: Value, largest: float, width: int = BAR_WIDTH) -> str:
+    """A bar as long as the share of the largest, of a range its smallest value's; empty where it is not known."""
+    size = lowest(value)
+    if size is None or largest <= 0 or size <= 0:
         return ""
-    eighths = max(1, round(min(1.0, value / largest) * width * 8))
+    eighths = max(1, round(min(1.0, size / largest) * width * 8))
     return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
 
 
-def largest_of(values: Sequence[int | None]) -> int:
+def largest_of(values: Sequence[Value]) -> int:
     """The largest known value; 0 where none is known."""
-    return max((value for value in values if value is not None), default=0)
+    return max((ends(value)[1] for value in values if value is not None), default=0)

@@ -22,6 +22,8 @@ from bot.render.view.story import Room, Story, cause_words, story
 _WHAT, _SHORT_WHAT = 200, 90
 _NAMES = 3
 _ENOUGH = 0.9
+OF_CELL, OF_ALL = "of what moved in the artifact", "of what moved"
+"""What shares of a cell, and of a report, are of: growth and shrinking count alike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,10 @@ def held(facts: Facts, shown: Listing[Line]) -> str:
 
 
 def cause_of(facts: Facts, shown: Listing[Line], key: CellKey) -> str:
-    """`cause 2 (93 % of the artifact's change)`: the one with most of a cell's bytes, in words if not shown."""
+    """`cause 2 (93 % of what moved in the artifact)`: the one with most of them, in words if not shown.
+
+    What moved counts growth and shrinking alike, so that it is more than the change where some of it cancels out.
+    """
     sizes = [(root.by_cell.get(key, 0), -place) for place, root in enumerate(facts.report.root_causes, 1)]
     size, place = max(sizes, default=(0, 0))
     if not size:
@@ -76,7 +81,7 @@ def cause_of(facts: Facts, shown: Listing[Line], key: CellKey) -> str:
         if -place <= len(shown.items)
         else f"largest part: {clean(root.what.partition(', with ')[0], _SHORT_WHAT)}"
     )
-    return f"{named} ({100 * size // sum(size for size, _ in sizes)} % of the artifact's change)"
+    return f"{named} ({100 * size // sum(size for size, _ in sizes)} % {OF_CELL})"
 
 
 def _root_said(facts: Facts, root: RootCause) -> Phrase:
@@ -92,10 +97,10 @@ def _root_said(facts: Facts, root: RootCause) -> Phrase:
 
 
 def _size(root: RootCause) -> str:
-    """`+1,675 B (2 %)`, `+493,243 B net, 494,125 B moved (26 %)`."""
+    """`+1,675 B (2 % of what moved)`, `+493,243 B net, 494,125 B moved (26 % of what moved)`."""
     net, absolute = root.total.net_bytes, root.total.absolute_bytes
     gross = f" net, {amount(absolute)} moved" if abs(net) != absolute else ""
-    share = "" if root.share is None else f" ({root.share * 100:.0f} %)"
+    share = "" if root.share is None else f" ({root.share * 100:.0f} % {OF_ALL})"
     return f"{signed(net)}{gross}{share}"
 
 
@@ -153,7 +158,7 @@ def _example(facts: Facts, one: Example) -> Phrase:
     size = sides(one.base_bytes, one.head_bytes)
     shown = signed(one.change_bytes) if UNKNOWN in size or one.base_bytes == one.head_bytes else size
     told = facts.report.explanations.get(one.key)
-    once = " (first compiles)" if told and told.first_compiles else ""
+    once = " (one compile of each side)" if told and told.first_compiles else ""
     address = example_address(facts, one)
     return phrase(code(clip(one.dispatch, NAME_LIMIT), address), place, cell, f" {shown}{once}")
 

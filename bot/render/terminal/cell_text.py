@@ -107,7 +107,9 @@ def _cell_parts(told: Told) -> _Parts:
     if told.explanation:
         view = story(told.explanation, told.families, Room(), told.backend)
         yield from _story(told.explanation, view, told.backend)
-    yield from _metrics([metric for metric in told.metrics if metric.base != metric.head], told.backend)
+    yield from _metrics(
+        [metric for metric in told.metrics if metric.base != metric.head or metric.is_open], told.backend
+    )
     yield from _roots(told)
     if told.families:
         yield Text("\nWhat deduplication left behind", "bold")
@@ -139,9 +141,7 @@ def _metrics(changed: Sequence[MetricDelta], backend: str) -> _Parts:
     table = table_of("Metrics that changed", "metric", "base → head", "change")
     for m in changed:
         about = METRIC_BY_ID[m.id]
-        table.add_row(
-            metric_words(about, backend), sides(m.base, m.head, about.unit), change(m.base, m.head, about.unit)
-        )
+        table.add_row(metric_words(about, backend), sides(*m.sides, about.unit), change(*m.sides, about.unit))
     if changed:
         yield table
 

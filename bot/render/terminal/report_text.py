@@ -61,12 +61,11 @@ def _totals(totals: Totals) -> Iterator[Table | Text]:
     table = table_of("", "target", "change", "all models, base → head", "larger / smaller", "worst", numbers_from=1)
     table.columns[-1].justify = "left"
     for row in totals.rows:
-        ways = f"{row.larger} / {row.smaller}" if row.larger or row.smaller else "–"
         change = relative(row.base, row.head) if row.cells else "n/a"
         name = Text(clean(row.target) or "all", "cyan" if row.target else "bold")
         worst = text_of(row.worst)
         worst.stylize(LEVELS.get(row.level, ""))
-        table.add_row(name, change, sides(row.base, row.head), ways, worst)
+        table.add_row(name, change, sides(row.base, row.head), row.ways, worst)
     if totals.rows:
         yield table
     if not totals.everything.cells and not totals.still:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from bot.core.spread import Spread, Value, difference, ends
+
 _SUFFIX = {"count": "", "bytes": " B", "ms": " ms", "KiB": " KiB"}
 UNKNOWN = "n/a"
 MINUS = "−"
 _SUPERSCRIPT = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
-def amount(value: int | None, unit: str = "bytes") -> str:
-    """The exact value with its unit: `83,990 B`, `36`; `n/a` for None."""
+def amount(value: Value, unit: str = "bytes") -> str:
+    """The exact value with its unit: `83,990 B`, `36`, `54,168..55,288 B`; `n/a` for None."""
+    if isinstance(value, Spread):
+        return f"{value.low:,}..{value.high:,}{_SUFFIX[unit]}"
     return UNKNOWN if value is None else f"{value:,}{_SUFFIX[unit]}"
 
 
@@ -24,13 +28,18 @@ def human(size_bytes: int | None) -> str:
     return f"{size:,.1f} {unit}"
 
 
-def kib(size_bytes: int | None) -> str:
+def kib(size_bytes: Value) -> str:
     """A size under a header that says KiB: `82.0`; `n/a` for None."""
+    if isinstance(size_bytes, Spread):
+        return f"{size_bytes.low / 1024:,.1f}..{size_bytes.high / 1024:,.1f}"
     return UNKNOWN if size_bytes is None else f"{size_bytes / 1024:,.1f}"
 
 
-def signed(change: int | None, unit: str = "bytes") -> str:
-    """A difference with its sign and unit: `+33,552 B`; `±0` for none, `n/a` for None."""
+def signed(change: Value, unit: str = "bytes") -> str:
+    """A difference with its sign and unit: `+33,552 B`, `−304..+1,968 B`; `±0` for none, `n/a` for None."""
+    if isinstance(change, Spread):
+        low, high = (f"{end:+,}" if end else "0" for end in change)
+        return f"{low}..{high}{_SUFFIX[unit]}".replace("-", MINUS)
     if not change:
         return UNKNOWN if change is None else "±0"
     return f"{change:+,}{_SUFFIX[unit]}".replace("-", MINUS)
@@ -50,14 +59,18 @@ def percent(ratio: float | None) -> str:
     return f"{sign}{size:,.{0 if size >= 999.95 else 1}f} %"
 
 
-def relative(base: int | None, head: int | None) -> str:
+def relative(base: Value, head: Value) -> str:
     """The relative change between two values; `new` where a value came from nothing, `–` where there is none."""
-    if not base:
+    if base is None or not ends(base)[0]:
         return "new" if head else "–"
-    return "–" if head is None else percent((head - base) / base)
+    if head is None:
+        return "–"
+    (least, most), (low, high) = ends(base), ends(head)
+    first, last = percent((low - most) / most), percent((high - least) / least)
+    return last if first == last else f"{first.removesuffix(' %')}..{last}"
 
 
-def sides(base: int | None, head: int | None, unit: str = "bytes") -> str:
+def sides(base: Value, head: Value, unit: str = "bytes") -> str:
     """Both values, the unit once: `50,438 → 83,990 B`; one value where they are equal."""
     if base == head:
         return amount(head, unit)
@@ -66,11 +79,12 @@ def sides(base: int | None, head: int | None, unit: str = "bytes") -> str:
     return f"{left} → {right}"
 
 
-def change(base: int | None, head: int | None, unit: str = "bytes") -> str:
+def change(base: Value, head: Value, unit: str = "bytes") -> str:
     """Difference and percent in one: `+33,552 B (+66.5 %)`; `n/a` where a side is not known."""
-    if base is None or head is None:
-        return UNKNOWN
-    return signed(head - base, unit) if base == head else f"{signed(head - base, unit)} ({relative(base, head)})"
+    moved = difference(base, head)
+    if base == head and isinstance(base, Spread):
+        return "the same range"
+    return f"{signed(moved, unit)} ({relative(base, head)})" if moved else signed(moved, unit)
 
 
 def plural(count: int, noun: str) -> str:
@@ -90,6 +104,15 @@ def grid_percent(ratio: float | None) -> str:
     if ratio is not None and abs(ratio) >= 0.0995:
         return f"{ratio * 100:+,.0f}".replace("-", MINUS)
     return percent(ratio).removesuffix(" %")
+
+
+def grid_relative(base: Value, head: Value) -> str:
+    """The same of two values: `+67`, `+46..+54`."""
+    if not base or not head:
+        return grid_percent(None)
+    (least, most), (low, high) = ends(base), ends(head)
+    first, last = grid_percent((low - most) / most), grid_percent((high - least) / least)
+    return last if first == last else f"{first}..{last}"
 
 
 def superscript(number: int) -> str:

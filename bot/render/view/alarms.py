@@ -9,6 +9,8 @@ from itertools import islice
 
 from bot.core.metrics import ARTIFACT_PARTS, METRIC_BY_ID
 from bot.core.rules.delta import CellDelta, outcome
+from bot.core.rules.policy import OPEN
+from bot.core.spread import difference
 from bot.core.values.snapshot import CellKey
 from bot.core.values.verdict import Accepted, Budget, Finding
 from bot.core.values.whole_report import Report
@@ -173,11 +175,10 @@ def _short(facts: Facts, finding: Finding) -> str:
         return clean(finding.limit).replace("-", " ")
     metric = METRIC_BY_ID[finding.metric]
     label = facts.label(metric, finding.key)
+    base, head = finding.sides
     if finding.kind == "limit":
-        return f"{label} {amount(finding.head, metric.unit)}, over its limit"
-    if finding.head is None or finding.base is None:
-        return f"{label} {amount(finding.head, metric.unit)}"
-    return f"{label} {signed(finding.head - finding.base, metric.unit)}"
+        return f"{label} {amount(head, metric.unit)}, {'open' if finding.is_open else 'over its limit'}"
+    return f"{label} {amount(head, metric.unit) if base is None else signed(difference(base, head), metric.unit)}"
 
 
 def finding_words(facts: Facts, finding: Finding, *, named: bool = True) -> Phrase:
@@ -190,19 +191,18 @@ def finding_words(facts: Facts, finding: Finding, *, named: bool = True) -> Phra
     about = phrase(facts.label(metric, finding.key), *(", ", cell) if named else (), ": ")
     if finding.head is None:
         return phrase(about, f"{amount(finding.base, metric.unit)} on base, not known any more")
-    values = (
-        sides(finding.base, finding.head, metric.unit)
-        if finding.base is not None
-        else amount(finding.head, metric.unit)
-    )
+    base, head = finding.sides
+    values, doubt = sides(base, head, metric.unit) if base is not None else amount(head, metric.unit), ""
+    if finding.is_open:
+        doubt = f"; {OPEN}"
     if finding.kind == "limit":
-        return phrase(about, f"{values}; ", *_of_limit(finding))
-    return phrase(about, f"{values}, {relative(finding.base, finding.head)}; ", allowed_words(finding.limit))
+        return phrase(about, f"{values}; ", *_of_limit(finding), doubt)
+    return phrase(about, f"{values}, {relative(base, head)}; ", allowed_words(finding.limit), doubt)
 
 
 def _of_limit(finding: Finding) -> Iterator[Phrase]:
     yield phrase("allowed: up to ", clip(_spaced(finding.limit), _LIMIT_CHARS))
-    if finding.allowed:
+    if finding.allowed and finding.seen is None:
         share = 100 * (finding.head or 0) / finding.allowed
         yield phrase(f", {f'{share:,.1f}' if round(share, 1) > 100 else '>100.0'} % of it")
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from bot.core.metrics import METRIC_BY_ID, METRICS
 from bot.core.rules.delta import CellDelta, exact_changes
+from bot.core.rules.outcomes import value_of
 from bot.render.text.escape import clip
 from bot.render.text.filters import amount, plural
 from bot.render.text.phrase import Phrase, code, phrase
@@ -39,9 +40,8 @@ def changed(facts: Facts, limits: Limits) -> Listing[ModelChanges]:
     for delta, _ in pairs:
         totals[delta.key.model] += 1
     for delta, id_ in keep:
-        values = (delta.metrics[id_].base, delta.metrics[id_].head)
         finding = next((one for one in facts.findings.get(delta.key, ()) if one.metric == id_), None)
-        rows[delta.key.model].append(metric_row(facts, delta.key, METRIC_BY_ID[id_], values, finding))
+        rows[delta.key.model].append(metric_row(facts, delta.key, METRIC_BY_ID[id_], delta.metrics[id_].sides, finding))
     models = [
         ModelChanges(clip(model, NAME_LIMIT), len(shown[model]), listing(told, totals[model], "changed metric"))
         for model, told in rows.items()
@@ -72,7 +72,7 @@ def _fixed(facts: Facts, group: Sequence[CellDelta], limits: Limits) -> Phrase:
 
 def _settled(facts: Facts, delta: CellDelta) -> Phrase:
     cell = delta.head or delta.base
-    size = cell.value("artifact_bytes") if cell else None
+    size = value_of(cell, "artifact_bytes") if cell else None
     names = phrase(code(clip(delta.key.model, NAME_LIMIT)), " on ", code(facts.short[delta.key.target]))
     return phrase(f"{delta.state}: ", names, f", artifact {amount(size)}")
 

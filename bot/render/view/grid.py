@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from bot.core.rules.delta import CellDelta
 from bot.core.values.snapshot import CellKey
 from bot.render.text.escape import clip
-from bot.render.text.filters import grid_percent, percent
+from bot.render.text.filters import grid_relative, relative
 from bot.render.text.page_addresses import cell_address
 from bot.render.text.selection import Limits, Listing, listing
 from bot.render.view.facts import NAME_LIMIT, Facts
@@ -25,6 +25,7 @@ _LEGEND: Mapping[str, tuple[str, str]] = {
     "constants": ("ᶜ", "by constants or VM bytecode"),
     "other": ("ᵒ", "by another metric than the artifact"),
     "number": ("±1.2", "change of the artifact in percent"),
+    "open": ("↕", "open: sizes overlap, as the compiler does not repeat itself"),
     "bytes": ("≠", "changed, artifact as large as before"),
     "fixed": ("🟢", "compiles now"),
     "new": ("🆕", "new"),
@@ -142,9 +143,9 @@ def grid_cell(facts: Facts, key: CellKey) -> GridCell:
     if delta is None:
         return GridCell((), "", "", "")
     marks = tuple(_marks(facts, delta))
-    ratio = delta.metrics["artifact_bytes"].ratio if "number" in marks else None
-    text = "".join(grid_percent(ratio) if mark == "number" else _LEGEND[mark][0] for mark in marks)
-    words = ", ".join(f"artifact {percent(ratio)}" if mark == "number" else _LEGEND[mark][1] for mark in marks)
+    sizes = delta.metrics["artifact_bytes"].sides
+    text = "".join(grid_relative(*sizes) if mark == "number" else _LEGEND[mark][0] for mark in marks)
+    words = ", ".join(f"artifact {relative(*sizes)}" if mark == "number" else _LEGEND[mark][1] for mark in marks)
     symbols = "".join(_LEGEND[mark][0] for mark in marks if mark != "number")
     return GridCell(marks, text, facts.level(key), delta.state, words, symbols, cell_address(key))
 
@@ -156,7 +157,7 @@ def _marks(facts: Facts, delta: CellDelta) -> Iterator[str]:
         yield from _by(facts, delta)
     if delta.state == "changed":
         artifact = delta.metrics["artifact_bytes"]
-        yield "number" if artifact.change and artifact.ratio is not None else "bytes"
+        yield "open" if artifact.is_open else "number" if artifact.change and artifact.ratio is not None else "bytes"
     elif delta.state == "same":
         yield "identical" if delta.identical else "same"
     else:

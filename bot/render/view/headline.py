@@ -92,7 +92,7 @@ def _quiet(facts: Facts, total: Total) -> str:
     """Where there is no alarm: which way the code went."""
     if facts.count("changed", "same", "fixed"):
         if not facts.count("changed", "fixed", "new", "removed") and not _otherwise(facts):
-            return "no change seen" if _missing(facts) else "nothing changed"
+            return "no change seen" if _missing(facts) or total.unsure else "nothing changed"
         if total.larger or total.smaller:
             way = "smaller" if total.smaller and not total.larger else "larger" if not total.smaller else "changed"
             return f"{way} within the rules" if total.larger else way
@@ -128,7 +128,7 @@ def _why(delta: CellDelta) -> str:
 
 def _net(total: Total) -> str:
     """What the changes of all cells that both sides measured add up to; empty where none has another size."""
-    if not (total.larger or total.smaller):
+    if not (total.larger or total.smaller) and total.base == total.head:
         return ""
     return f"{change(total.base, total.head)} in all"
 
@@ -140,9 +140,11 @@ def _otherwise(facts: Facts) -> int:
 
 def _ways(facts: Facts, total: Total) -> Iterator[tuple[int, str]]:
     identical = sum(delta.identical is True for delta in facts.states["same"])
+    unsure = sum(delta.metrics["artifact_bytes"].is_open for delta in facts.states["same"])
     as_large = [delta for delta in facts.states["changed"] if delta.metrics["artifact_bytes"].change == 0]
     yield total.larger, "larger"
     yield total.smaller, "smaller"
+    yield total.unsure, "open, as the compiler does not repeat itself"
     yield len(as_large), "changed, as large as before"
     yield facts.count("fixed"), "newly compile"
     yield facts.count("new"), "new"
@@ -150,4 +152,4 @@ def _ways(facts: Facts, total: Total) -> Iterator[tuple[int, str]]:
     yield facts.count("broken") - otherwise, "broken on both sides"
     yield otherwise, "broken on both sides in another way"
     yield identical, "bit-identical"
-    yield facts.count("same") - identical, "equal in every metric"
+    yield facts.count("same") - identical - unsure, "equal in every metric"

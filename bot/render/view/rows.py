@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bot.core.metrics import METRIC_BY_ID, Metric
+from bot.core.spread import Value
 from bot.core.values.snapshot import CellKey
 from bot.core.values.verdict import Finding
 from bot.render.text.escape import clip
@@ -36,8 +37,8 @@ class MetricRow:
     target: str
     metric: str
     unit: str
-    base: int | None
-    head: int | None
+    base: Value
+    head: Value
     mark: str = ""
     note: int = 0
     level: str = ""
@@ -48,7 +49,7 @@ class MetricRow:
 
 
 def metric_row(
-    facts: Facts, key: CellKey, metric: Metric, values: tuple[int | None, int | None], finding: Finding | None
+    facts: Facts, key: CellKey, metric: Metric, values: tuple[Value, Value], finding: Finding | None
 ) -> MetricRow:
     """A row; `values` are base and head."""
     names = (clip(key.model, NAME_LIMIT), facts.short[key.target], facts.label(metric, key), metric.unit)
@@ -80,8 +81,7 @@ def rule_words(finding: Finding) -> str:
 def finding_row(facts: Facts, finding: Finding) -> MetricRow:
     """A finding as a row; one about the state of a cell has no metric and no values."""
     if finding.metric is not None:
-        values = (finding.base, finding.head)
-        return metric_row(facts, finding.key, METRIC_BY_ID[finding.metric], values, finding)
+        return metric_row(facts, finding.key, METRIC_BY_ID[finding.metric], finding.sides, finding)
     names = (clip(finding.key.model, NAME_LIMIT), facts.short.get(finding.key.target, finding.key.target))
     address = cell_address(finding.key)
     return MetricRow(*names, "", "count", None, None, **_said(facts, finding), address=address)

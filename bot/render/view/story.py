@@ -192,7 +192,7 @@ def said(explanation: Explanation) -> Phrase:
 
 _FIRST_COMPILES = (
     "the compiler does not repeat itself here, with the same sizes and counts each time: "
-    "cause and parts are those of each side's first compile"
+    "cause and parts are those of one compile of each side"
 )
 
 

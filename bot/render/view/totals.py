@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 
 from bot.core.metrics import METRIC_BY_ID
 from bot.core.rules.delta import CellDelta, MetricDelta
+from bot.core.spread import Value, certain, difference, total
 from bot.core.values.verdict import Finding
 from bot.render.text.escape import clean, clip
-from bot.render.text.filters import percent, relative, signed
+from bot.render.text.filters import relative, signed
 from bot.render.text.phrase import Phrase, code, phrase
 from bot.render.view.facts import MARKS, Facts, broken_alike, mark_of, whole_of, worst_first
 
@@ -25,18 +26,31 @@ class Total:
         cells: how many were measured on both sides; the sums are over these.
         base, head: sums in bytes; None where there is no such cell.
         larger, smaller: how many of them grew and shrank.
+        unsure: of how many that is open, as the compiler does not repeat itself.
         worst: the worst finding's cell; without one the one that grew, or else shrank, by most bytes.
         level: of that finding: `fail`, `warn` or empty.
     """
 
     target: str
     cells: int
-    base: int | None
-    head: int | None
+    base: Value
+    head: Value
     larger: int
     smaller: int
+    unsure: int = 0
     worst: Phrase = ()
     level: str = ""
+
+    @property
+    def moved(self) -> int:
+        """The part of the change that is sure, in bytes; 0 where even its sign is open."""
+        return certain(difference(self.base, self.head)) or 0
+
+    @property
+    def ways(self) -> str:
+        """`3 / 1`, `3 / 1, 1 open`: how many are larger and smaller; `–` for none."""
+        ways = f"{self.larger:,} / {self.smaller:,}" if self.larger or self.smaller else ""
+        return ", ".join(filter(None, (ways, f"{self.unsure:,} open" if self.unsure else ""))) or "–"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +83,10 @@ def totals(facts: Facts) -> Totals:
     moved = {target: deltas for target, deltas in found.items() if target in worst or not _is_still(deltas)}
     rows = tuple(_total(facts, target, deltas, worst.get(target)) for target, deltas in moved.items())
     still = tuple(facts.short[target] for target in found if target not in moved)
-    total = everything(facts)
-    if not total.cells:
+    every = everything(facts)
+    if not every.cells:
         rows = ()
-    return Totals((*rows, total) if rows and len(found) > 1 else rows, still, total)
+    return Totals((*rows, every) if rows and len(found) > 1 else rows, still, every)
 
 
 def _is_still(deltas: Sequence[CellDelta]) -> bool:
@@ -91,12 +105,13 @@ def _total(facts: Facts, target: str, deltas: Sequence[CellDelta], worst: Findin
 
 
 def _sum(target: str, deltas: Sequence[CellDelta]) -> Total:
-    sizes = [(artifact.base, artifact.head) for delta in deltas for artifact in [delta.metrics["artifact_bytes"]]]
-    both = [(base, head) for base, head in sizes if base is not None and head is not None]
-    larger, smaller = (sum((head - base) * sign > 0 for base, head in both) for sign in (1, -1))
-    if not both:
-        return Total(target, 0, None, None, 0, 0)
-    return Total(target, len(both), sum(base for base, _ in both), sum(head for _, head in both), larger, smaller)
+    """What has the same artifact on both sides among those that were seen adds that: it moves no sum."""
+    sizes = [(delta.metrics["artifact_bytes"], delta.state == "same") for delta in deltas]
+    both = [(one, one.base, one.head) if same else (one, *one.sides) for one, same in sizes]
+    known = [(one, base, head) for one, base, head in both if base is not None and head is not None]
+    larger, smaller = (sum((one.change or 0) * sign > 0 for one, _, _ in known) for sign in (1, -1))
+    sums = total(base for _, base, _ in known), total(head for _, _, head in known)
+    return Total(target, len(known), *sums, larger, smaller, sum(one.is_open for one, _, _ in known))
 
 
 def _worst(facts: Facts, finding: Finding) -> Phrase:
@@ -115,11 +130,12 @@ def _worst(facts: Facts, finding: Finding) -> Phrase:
 def _step(finding: Finding) -> str:
     """In percent; where there is none to tell, the change, or what the value is."""
     unit = METRIC_BY_ID[finding.metric or ""].unit
-    if finding.head is None:
+    base, head = finding.sides
+    if head is None:
         return "not known any more"
-    if finding.base is None or finding.base == finding.head:
+    if base is None or base == head:
         return "over its limit"
-    return relative(finding.base, finding.head) if finding.base else signed(finding.head - finding.base, unit)
+    return relative(base, head) if base else signed(difference(base, head), unit)
 
 
 def _largest(deltas: Sequence[CellDelta]) -> Phrase:
@@ -133,4 +149,4 @@ def _largest(deltas: Sequence[CellDelta]) -> Phrase:
 
 
 def _ratio(artifact: MetricDelta) -> str:
-    return percent(artifact.ratio) if artifact.ratio is not None else signed(artifact.change)
+    return relative(*artifact.sides) if artifact.ratio is not None else signed(artifact.change)

@@ -38,6 +38,7 @@ MEASURING_OPTIONS = (
     "--compile-from",
 )
 DEVICE = re.compile(r"^  util\.global private @__device_0 = (.*) : !hal\.device$", re.MULTILINE)
+BURNT_SECONDS = 0.4
 LIMIT = "--iree-llvmcpu-stack-allocation-limit="
 STATISTICS = {"stream-aggregate": {"execution": {"dispatch-count": 2}, "executable": {"executable-count": 2}}}
 
@@ -187,7 +188,7 @@ def write_products(argv: Words) -> None:
 def added(action: str, home: str) -> bytes:
     """What makes an artifact another one: larger, of chance, or alternately larger and not."""
     words = action.split()
-    larger = b"!" * 64 * ("grow" in words) + b"!" * ("differ" in words)
+    larger = b"!" * 64 * words.count("grow") + b"!" * ("differ" in words)
     if "flaky" in words and turn(home) % 2 == 0:
         larger += b"!" * 64
     return larger + (os.urandom(8) if "random" in words else b"")
@@ -237,7 +238,7 @@ def unknown_option(argv: Words, unknown: list[str]) -> str | None:
     return next((word for word in argv if word.partition("=")[0] in unknown), None)
 
 
-def main(home: str, argv: Words) -> int:
+def main(home: str, argv: Words) -> int:  # noqa: C901 - one line for each thing it may do
     """Compile, or answer a question."""
     with open(os.path.join(home, "knobs.json")) as file:
         knobs = json.load(file)
@@ -256,6 +257,9 @@ def main(home: str, argv: Words) -> int:
     action = action_for(kind, text, argv, knobs["rules"])
     if code := misbehave(action, argv, home):
         return code
+    if "burn" in action.split():
+        while time.process_time() < BURNT_SECONDS:
+            pass
     made = compile_module(kind, text, argv, action, home, knobs["templates"])
     write_products(argv)
     if action != "nothing":
