@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 
-from bot.core.values.trace import DispatchTrace, Parting, PassState, TraceRow
+from bot.core.values.trace import LLVM, MACHINE, DispatchTrace, Parting, PassState, TraceRow
 
 LEAST_SHARE = 1 / 8
 """Of what differs in the end, each as a share of all operations: from so much on the sides have parted."""
@@ -32,6 +32,10 @@ def parting(base: DispatchTrace | None, head: DispatchTrace | None) -> Parting:
         return Parting(rows, None, "the same operations after each pass that was looked at")
     least = rows[-1].share * LEAST_SHARE
     at = next((place + 1 for place in range(len(rows) - 1, -1, -1) if rows[place].share < least), 0)
+    if rows[at].level == MACHINE and not all(any(step.level == LLVM for step in one.steps) for one in (base, head)):
+        return Parting(
+            rows, None, f"they part in LLVM, up to {rows[at].name}; no time was left to look at each pass there"
+        )
     most = max(range(at, len(rows)), key=lambda place: rows[place].share - (rows[place - 1].share if place else 0))
     return Parting(rows, at, most=most)
 

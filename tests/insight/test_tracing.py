@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from bot.core.values.trace import MACHINE, MLIR, DispatchTrace, PassStep
+from bot.core.values.trace import LLVM, MACHINE, MLIR, DispatchTrace, PassStep
 from bot.insight.tracing import parting
 
 Counts = Mapping[str, int]
@@ -66,12 +66,22 @@ def test_a_handful_that_differs_before_is_not_what_makes_the_difference() -> Non
     assert named(base, head) == ("vector", {"index": -1440})
 
 
+def in_llvm(gep: int, spills: int, *, is_detailed: bool) -> DispatchTrace:
+    """Of one more look at LLVM's own IR, or of milestones alone."""
+    looks = [("gvn", {"load": 500}, LLVM)] if is_detailed else []
+    machine = [("isel", {"ADD": 600}, MACHINE), ("greedy", {"ADD": 600, "SPILL": spills}, MACHINE)]
+    return trace(("a", {"gep": gep, "x": 500}), *looks, *machine)
+
+
 def test_a_difference_that_llvm_folds_away_is_none() -> None:
-    base = trace(
-        ("a", {"gep": 120, "x": 500}), ("isel", {"ADD": 600}, MACHINE), ("greedy", {"ADD": 600, "SPILL": 208}, MACHINE)
-    )
-    head = trace(("a", {"x": 500}), ("isel", {"ADD": 600}, MACHINE), ("greedy", {"ADD": 600, "SPILL": 656}, MACHINE))
+    base, head = (in_llvm(gep, spills, is_detailed=True) for gep, spills in ((120, 208), (0, 656)))
     assert named(base, head) == ("greedy", {"SPILL": 448})
+
+
+def test_no_pass_of_llvm_is_named_by_milestones_alone() -> None:
+    for detailed in ((False, False), (True, False), (False, True)):
+        base, head = (in_llvm(0, 208 + 448 * at, is_detailed=one) for at, one in enumerate(detailed))
+        assert named(base, head) == ("they part in LLVM, up to greedy; no time was left to look at each pass there", {})
 
 
 def test_equal_counts_of_other_shapes_are_apart() -> None:

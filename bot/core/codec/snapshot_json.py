@@ -35,6 +35,8 @@ from bot.core.values.trace import DispatchTrace
 from bot.errors import InputError
 
 _OLD_NAME_DIGITS = 16
+MOST_TRACED = 40_000_000
+"""Of all traces in a snapshot, the sum of their sizes; those of the suite's 13 models have 5 million."""
 MEASURE_AGAIN = "measure it again with this version of code-size-bot"
 
 
@@ -229,6 +231,8 @@ def snapshot_of(row: Side, rows: Sequence[CellRow], where: str) -> Snapshot:
     if keys != sorted(set(keys)):
         raise InputError("cells are not sorted and unique", where=where)
     cells = [cell_of(cell, row.programs, f"{where}: cells[{i}]") for i, cell in enumerate(rows)]
+    if sum(trace.size for cell in cells for trace in cell.traces.values()) > MOST_TRACED:
+        raise InputError("has larger traces than are looked at", where=where, hint=MEASURE_AGAIN)
     shared: dict[str, Any] = {name: getattr(row, name) for name in _SIDE}
     return Snapshot(cells=tuple(cells), **shared)
 

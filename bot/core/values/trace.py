@@ -45,6 +45,11 @@ class DispatchTrace(Record, frozen=True):
     cpu_ms: int = 0
 
     @property
+    def size(self) -> int:
+        """What it takes to look at: steps times operations that there ever are; real ones have up to 100,000."""
+        return len(self.steps) * len({name for step in self.steps for name in step.changes})
+
+    @property
     def is_whole(self) -> bool:
         """True where it says what the passes did to the code that is in the artifact."""
         return bool(self.steps) and not self.why and self.same_code is not False

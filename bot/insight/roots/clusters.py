@@ -167,7 +167,7 @@ def _turned(delta: DispatchDelta) -> Sorted:
 def _of_pass(delta: DispatchDelta) -> Sorted:
     """The pass, the operation that it changes most and in which direction; and all that it changes."""
     if delta.passed is None:
-        return (None, delta.untraced), None
+        return (None, delta.untraced.removeprefix("base: ").removeprefix("head: ")), None
     name, count = next(iter(delta.passed.operations.items()), ("", 0))
     return (delta.passed.name, name, count > 0), tuple(delta.passed.operations.items())
 

@@ -23,7 +23,7 @@ from bot.core.values.explanation import DispatchDelta, Explanation
 from bot.core.values.planned import LIFTED_LIMIT_FLAG, SIDES, PlannedCell
 from bot.core.values.root_cause import RootCause
 from bot.core.values.snapshot import Cell, CellKey, Dispatch, Failure, Snapshot
-from bot.core.values.trace import LLVM, MLIR, DispatchTrace
+from bot.core.values.trace import LLVM, DispatchTrace
 from bot.inputs.config import Config
 from bot.insight.explanations import explanations
 from bot.insight.roots.clusters import root_causes
@@ -38,10 +38,10 @@ from bot.system.processes import Cancel, Meter
 
 TIME_SHARE = 0.25
 """What tracing may cost, as a share of the CPU time in which both sides were compiled."""
-MOVED_SHARE = 0.9
-"""So much of the moved bytes of dispatches is traced."""
-LEAST_SHARE = 0.01
-"""Of all that moved: a smaller root cause is not looked at."""
+MOVED_SHARE, MOST = 0.9, 300
+"""So much of the moved bytes of dispatches is traced, and so many of them at most."""
+LARGE_SHARE, LEAST_SHARE = 0.05, 0.01
+"""Of all that moved: the largest dispatch of a knob is traced first, and not at all."""
 NO_TIME = "no time was left for it"
 NOT_STORED = "its compiler is not here, and the stored snapshot has no trace of it"
 Moved = tuple[CellKey, DispatchDelta]
@@ -72,9 +72,9 @@ class _SideTracer:
     def expected_ms(self, cell: Cell, row: Dispatch, before: DispatchTrace | None) -> int:
         """At most, as a rule: traces took 0.2 to 0.5 s and 0.05 s a KiB of code, LLVM's passes up to thrice their time.
 
-        To write the sources of a cell takes less than to compile it.
+        To write the sources of a cell takes a quarter of its compile, where that is long.
         """
-        sources_ms = 0 if cell.key in self._sources else cell.value("compile_cpu_ms") or 0
+        sources_ms = 0 if cell.key in self._sources else (cell.value("compile_cpu_ms") or 0) // 4
         return sources_ms + (400 + (row.code_bytes or 0) // 20 if before is None else 3 * before.cpu_ms)
 
     def _sources_of(self, planned: PlannedCell, argv: Sequence[str]) -> dict[str, Path] | Failure:
@@ -156,8 +156,9 @@ class _Pairs:
         return []
 
     def _parts_late(self, traces: Sequence[DispatchTrace | None]) -> bool:
-        row = parting(traces[0], traces[1]).row
-        return row is not None and row.level != MLIR
+        """True where what follows MLIR's passes has to be looked at, one by one."""
+        apart = parting(traces[0], traces[1])
+        return apart.row is None and bool(apart.rows) and bool(apart.rows[-1].share)
 
     def _trace(self, key: CellKey, rows: Mapping[str, Dispatch], sides: Sequence[str], *, llvm: bool = False) -> None:
         """All these sides or none: one alone tells nothing."""
@@ -270,8 +271,8 @@ def seconds_for(sides: Mapping[str, Snapshot]) -> float:
 def worth_tracing(explanations: Mapping[CellKey, Explanation], roots: Sequence[RootCause]) -> list[Moved]:
     """What is to be traced, in order.
 
-    First dispatches of which nobody knows a cause but other code, the largest first, until they have 0.9 of the bytes;
-    then the largest of each root cause that is a knob, to tell which pass makes most of it.
+    Dispatches of which nobody knows a cause but other code, the largest first, until they have 0.9 of the bytes; and
+    the largest of each root cause that is a knob, to tell which pass makes most of it: of a large one first, else last.
     """
     moved = [
         (key, delta)
@@ -281,15 +282,17 @@ def worth_tracing(explanations: Mapping[CellKey, Explanation], roots: Sequence[R
     ]
     moved.sort(key=lambda one: (-abs(moved_bytes(one[1]) or 0), one[0], one[1].name))
     whole, seen, chosen = sum(abs(moved_bytes(delta) or 0) for _, delta in moved), 0, list[Moved]()
-    for key, delta in moved:
+    for key, delta in moved[:MOST]:
         if seen >= MOVED_SHARE * whole:
             break
         chosen.append((key, delta))
         seen += abs(moved_bytes(delta) or 0)
-    knobs = {(one.example.key, one.example.dispatch) for one in roots if one.cause == "strategy" and _counts(one)}
+    examples = {(one.example.key, one.example.dispatch): one.share or 0 for one in roots if one.cause == "strategy"}
     deltas = ((key, delta) for key, told in explanations.items() for delta in told.dispatches)
-    return chosen + [(key, delta) for key, delta in deltas if (key, delta.name) in knobs and delta.base and delta.head]
-
-
-def _counts(root: RootCause) -> bool:
-    return (root.share or 0) >= LEAST_SHARE
+    pairs = [one for one in deltas if (one[0], one[1].name) in examples and one[1].base and one[1].head]
+    pairs.sort(key=lambda one: (-examples[one[0], one[1].name], one[0]))
+    shares = [examples[key, delta.name] for key, delta in pairs]
+    first = [one for one, share in zip(pairs, shares, strict=True) if share >= LARGE_SHARE]
+    return (
+        first + chosen + [one for one, share in zip(pairs, shares, strict=True) if LEAST_SHARE <= share < LARGE_SHARE]
+    )
