@@ -26,7 +26,7 @@ DOCS = ROOT / "docs"
 ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
 QUESTIONS = (
     *("alternatives", "bisect", "comment", "configuration", "evidence", "fold", "forks", "github", "history"),
-    *("lab", "metrics", "speed", "why"),
+    *("lab", "metrics", "speed", "what-3.12-did", "why"),
 )
 README_LINES = 150
 ALL_PAGES = pytest.mark.parametrize("page", PAGES, ids=name_of)
