@@ -12,9 +12,16 @@ import pytest
 from places import ROOT
 
 from bot.cli.main import main
+from bot.cli.showing import TerminalShow
 from bot.compiler.tools.toolchain import resolve
+from bot.core.codec.report_json import report_of
 from bot.core.values.trace import DispatchTrace
+from bot.inputs.config import load_config
+from bot.measurement.prepare import Request, measured, prepare, repository_at
+from bot.measurement.tracing.moved_dispatches import with_largest_traced
 from bot.readers.passes import PassReader
+from bot.reporting.writing import write_snapshot
+from bot.store.entries import pack, unpack
 from bot.system.defaults import default_cache
 from bot.system.processes import Cancel
 
@@ -121,6 +128,33 @@ def test_what_is_not_one_dispatch_is_refused(
     told = asked(home, capsys, *arguments, code=2)
     assert said in told
     assert len(told.strip().splitlines()[-1]) < 400
+
+
+def test_a_stored_baseline_names_the_pass_when_its_compiler_is_gone(home: Path, tmp_path: Path) -> None:
+    config, cancel, show = load_config(home / "c.yml"), Cancel(), TerminalShow(quiet=True)
+    request = Request({"head": "3.11.0"}, home / "c.yml", ("bert*",), ("x86_64",), cache=default_cache(), out=tmp_path)
+    plan = prepare("head", "3.11.0", request, config, repository_at(request.config, cancel), show, cancel)
+    whole = measured([plan], {}, request, config, show, cancel)["head"]
+    traced = with_largest_traced(plan, whole, 3, config, request, show, cancel)
+    assert [len(cell.traces) for cell in traced.cells] == [3]
+    stored = unpack(pack(traced), "stored")
+    assert len(pack(traced)) - len(pack(whole)) < 3 * 12_000
+    write_snapshot(tmp_path / "stored.json", stored)
+    sides = ["--base", str(tmp_path / "stored.json"), "--head", "3.13.0"]
+    cell = ["--config", str(home / "c.yml"), "--model", "bert*", "--target", "x86_64"]
+    assert main(["compare", *sides, *cell, "--out", str(tmp_path / "out")]) in (0, 1)
+    report = report_of((tmp_path / "out/report.json").read_bytes(), "report", "")
+    first = report.root_causes[0]
+    assert (first.passed, first.operations) == (
+        "iree-llvmcpu-virtual-vector-lowering",
+        {"affine.delinearize_index": -256},
+    )
+    assert first.traced.dispatches == 1
+    untraced = {row.untraced for row in report.cells[0].dispatches if isinstance(row.untraced, str)}
+    assert untraced <= {
+        "base: its compiler is not here, and the stored snapshot has no trace of it",
+        "head: not traced",
+    }
 
 
 @pytest.mark.parametrize("release", ["3.11.0", "3.13.0"])
