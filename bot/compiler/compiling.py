@@ -44,9 +44,7 @@ _PROGRAM_PHASES = {
     "stream": "7.stream",
 }
 """What the IR worker calls a phase → the end of its file's name."""
-_LOWERED = "10.executable-targets"
-"""The last IR that the compiler itself writes: what comes after it is LLVM's, or a translation."""
-_OF_BINDINGS = ("program", "allocas", "strategies", "operations")
+_OF_BINDINGS = ("program", "allocas", "strategies")
 """Products that the IR worker makes."""
 _REQUIRED_PHASES = frozenset({"dispatch_creation", "stream"})
 
@@ -117,7 +115,6 @@ class Compiled:
     refusal: Failure | None = None
     reasons: Mapping[str, str] = field(default_factory=dict)
     strategies: str | None = None
-    operations: str | None = None
     phases_ms: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -275,9 +272,8 @@ def _collect(kit: Kit, argv: Sequence[str], directory: Path, outcome: Outcome, f
         stack_usage=_text(directory / "stack-usage.txt", "the file of the stack usage", _MOST_TABLE_BYTES),
         statistics=front.statistics if front else _statistics(directory),
         program=front.program if front else _program(kit, directory),
-        allocas=_asked(kit, "allocas", directory, _LOWERED) if not _CPU.isdisjoint(argv) else None,
+        allocas=_asked(kit, "allocas", directory, "10.executable-targets") if not _CPU.isdisjoint(argv) else None,
         strategies=_asked(kit, "strategies", directory, "9.executable-configurations"),
-        operations=_asked(kit, "operations", directory, _LOWERED),
         cpu_ms=outcome.cpu_ms + (front.cpu_ms if front else 0),
         peak_rss_kib=max(filter(None, peaks), default=None),
         phases_ms=_added(front.phases_ms if front else {}, _phases_ms(directory)),

@@ -20,7 +20,7 @@ from bot.errors import MalformedBinary
 from bot.insight.facts.describing import describe, shown_texts
 from bot.insight.facts.precision import kept_program
 from bot.measurement.assembling import machine_code
-from bot.readers.ir_facts import alloca_bytes, operations, program_facts, strategies
+from bot.readers.ir_facts import alloca_bytes, program_facts, strategies
 
 _Fact = TypeVar("_Fact")
 
@@ -63,12 +63,10 @@ def products_of(compiled: Compiled, backend: str, program: Told, assembler: Asse
     assembled, not_assembled = machine_code(compiled.artifact, backend, assembler)
     allocas, no_allocas = _read(compiled.allocas, alloca_bytes)
     chosen, no_strategies = _read(compiled.strategies, strategies)
-    consists, no_operations = _read(compiled.operations, operations)
     unread = {
         "program": program.reason,
         "allocas": no_allocas,
         "strategies": no_strategies,
-        "operations": no_operations,
         "assembled": not_assembled,
     }
     return Products(
@@ -80,7 +78,6 @@ def products_of(compiled: Compiled, backend: str, program: Told, assembler: Asse
         program=program.facts,
         allocas=allocas,
         strategies=chosen,
-        operations=consists,
         assembled=assembled,
         compile_cpu_ms=compiled.cpu_ms,
         compile_peak_rss_kib=compiled.peak_rss_kib,

@@ -86,7 +86,6 @@ def _sources(parsed: Parsed) -> Sources:
         program=parsed.products.program,
         in_artifact=tuple(entry for reading in readings for entry in _entries(reading)),
         strategies=parsed.products.strategies,
-        operations=parsed.products.operations,
         machine=kernels(parsed.modules or ()),
     )
     if parsed.products.backend != CPU:

@@ -35,7 +35,6 @@ class Sources:
         frames, functions: machine frame and code of a CPU function.
         allocas: stack allocations of a CPU function; empty where no function allocates.
         strategies: function → the configuration that the compiler chose for it.
-        operations: function → what its last IR before machine code consists of.
         machine: kernel → what `ptxas` made of it.
     """
 
@@ -45,7 +44,6 @@ class Sources:
     allocas: Mapping[str, int] | None = None
     functions: Mapping[str, FunctionCode] = field(default_factory=dict)
     strategies: Mapping[str, str] | None = None
-    operations: Mapping[str, str] | None = None
     machine: Mapping[str, MachineCode] = field(default_factory=dict)
 
 
@@ -55,7 +53,6 @@ def merge_dispatches(sources: Sources) -> tuple[Dispatch, ...]:
     known = _known(sources)
     names = [each.name for each in known]
     strategies = _by_name((sources.strategies or {}).items(), names)
-    operations = _by_name((sources.operations or {}).items(), names)
     described = _by_name(entries, names)
     machine = _by_name(sources.machine.items(), names)
     if sources.program is None:
@@ -67,7 +64,6 @@ def merge_dispatches(sources: Sources) -> tuple[Dispatch, ...]:
         structs.replace(
             _dispatch(sources, each, said),
             strategy=strategies.get(each.name),
-            operations=operations.get(each.name),
             **_machine(machine.get(each.name)),
         )
         for each, said in pairs
@@ -109,7 +105,6 @@ def _dispatch(sources: Sources, known: Dispatch, said: EntryPoint) -> Dispatch:
         agprs=said.agprs,
         code=function.code if function else said.code,
         executable_bytes=said.executable_bytes,
-        instructions=function.instructions if function else said.instructions,
     )
 
 

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Annotated, TypeVar
+from typing import TypeVar
 
 import msgspec
 
-from bot.core.codec.counts import counts_text
 from bot.core.codec.json_text import decoded
 from bot.core.record import Count, Name, Record
 from bot.core.values.program import BOUND_PARTS, HASHED_PHASES, Argument
-from bot.core.values.reading import Operation, ProgramFacts
+from bot.core.values.reading import ProgramFacts
 from bot.errors import InputError, MalformedBinary
 from bot.readers.ir_worker.ir_kinds import KINDS
 from bot.readers.ir_worker.ir_locations import COMPONENT_CHARACTERS
 
 _WHERE = "program IR"
 _DIGEST = re.compile(r"[0-9a-f]{64}")
-_MOST_OPERATIONS = 200
-"""Real functions have some forty kinds."""
 _Answer = TypeVar("_Answer", bound=Record)
 
 
@@ -30,10 +27,6 @@ class _Allocas(Record, frozen=True):
 
 class _Strategies(Record, frozen=True):
     functions: dict[Name, Name]
-
-
-class _Operations(Record, frozen=True):
-    functions: dict[Name, Annotated[dict[Operation, Count], msgspec.Meta(max_length=_MOST_OPERATIONS)] | None]
 
 
 def program_facts(answer: str) -> ProgramFacts:
@@ -80,18 +73,6 @@ def strategies(answer: str) -> dict[str, str]:
     functions = read_answer(answer, _Strategies).functions
     _require_lines(functions.values())
     return functions
-
-
-def operations(answer: str) -> dict[str, str]:
-    """The answer to the request `operations`: function → its operations, as `bot.core.codec.counts` writes them.
-
-    A function whose operations are not known is left out.
-
-    Raises:
-        MalformedBinary: with the worker's own error, or with what is wrong in its answer.
-    """
-    functions = read_answer(answer, _Operations).functions
-    return {name: counts_text(counts) for name, counts in functions.items() if counts is not None}
 
 
 def read_answer(answer: str, kind: type[_Answer]) -> _Answer:

@@ -28,14 +28,12 @@ from fake_compiler import (
     write_model,
 )
 from json_texts import to_json
-from places import FIXTURES
 from reader_checks import fixture
 from replacing import replace
 from small_disk import small_disk
 
 from bot.compiler.caches.cell_cache import CellCache, cell_key
 from bot.compiler.compiling import Compiled
-from bot.core.codec.counts import counts_of
 from bot.core.codec.snapshot_json import from_json
 from bot.core.metrics import METRIC_IDS
 from bot.core.rules.delta import diff
@@ -44,7 +42,6 @@ from bot.core.values.snapshot import Cell, CellKey, CompilerInfo, Failure, Snaps
 from bot.errors import OutputError, UsageError
 from bot.measurement.cell import cell_of, products_of, told
 from bot.measurement.run import SidePlan, Workshop, check_flags, measure_sides
-from bot.readers.ir_worker.ir_operations import operations
 from bot.system.processes import Cancel
 
 SOURCE = SourceInfo("12" * 20, "main", False)
@@ -440,25 +437,6 @@ def test_numbers_that_no_snapshot_can_have_do_not_spoil_it(tmp_path: Path) -> No
     assert cell.metrics["executable_bytes"] == cell_of(planned, small).metrics["executable_bytes"]
     snapshot = Snapshot(CompilerInfo("1", "", ""), SOURCE, (cell,))
     assert from_json(to_json(snapshot)) == snapshot
-
-
-def test_a_cell_has_what_its_code_consists_of(tmp_path: Path) -> None:
-    """Every dispatch of `tiny.mlir`: from the dump of the last IR, and from the object."""
-    folder = FIXTURES / "ir"
-    artifact, code = ((folder / f"tiny.llvm-cpu.{kind}").read_bytes() for kind in ("vmfb", "o"))
-    program = json.dumps(json.loads((folder / "tiny.answers.json").read_text())["program"])
-    functions = operations((folder / "tiny.10.executable-targets.mlir").read_bytes())
-    compiled = Compiled(artifact, (code,), None, None, program, None, 1, 1)
-    [planned] = cells_of(tmp_path, ["alpha"], [Target("x86", "llvm-cpu")])
-    cell = cell_of(planned, replace(compiled, operations=json.dumps({"functions": functions})))
-    assert len(cell.dispatches) == 4
-    for dispatch in cell.dispatches:
-        assert counts_of(dispatch.operations or "") == functions[dispatch.name]
-        assert counts_of(dispatch.instructions or "")["total"] > 50
-    snapshot = Snapshot(CompilerInfo("1", "", ""), SOURCE, (cell,))
-    assert from_json(to_json(snapshot)) == snapshot
-    without = cell_of(planned, replace(compiled, operations='{"error": "ValueError: a function without its end"}'))
-    assert {dispatch.operations for dispatch in without.dispatches} == {None}
 
 
 def test_answers_of_the_ir_worker_that_are_no_answers() -> None:

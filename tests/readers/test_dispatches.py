@@ -102,23 +102,6 @@ def test_strategies_are_found_by_name_or_spelling(strategies: dict[str, str] | N
     assert alone.strategy == found
 
 
-def test_operations_are_found_likewise() -> None:
-    named = {"main_f": "llvm.add 1", "g": "llvm.add 2"}
-    (dispatch,) = merge_dispatches(Sources(program("main$f"), operations=named))
-    assert dispatch.operations == "llvm.add 1"
-    (unknown,) = merge_dispatches(Sources(program("main$f")))
-    assert unknown.operations is None
-
-
-def test_instructions_are_the_objects_where_there_is_one_else_the_artifacts() -> None:
-    in_artifact = (EntryPoint("f", instructions="load 1 total 1"),)
-    (dispatch,) = merge_dispatches(Sources(program("f"), in_artifact))
-    assert dispatch.instructions == "load 1 total 1"
-    functions = {"f": FunctionCode(4, None, "store 1 total 1")}
-    (dispatch,) = merge_dispatches(Sources(program("f"), in_artifact, functions=functions))
-    assert dispatch.instructions == "store 1 total 1"
-
-
 def test_entry_points_of_one_name_stay_apart_without_the_programs_ir() -> None:
     entries = (EntryPoint("f", code="abcd"), EntryPoint("f", code="wxyz"))
     assert [dispatch.code for dispatch in merge_dispatches(Sources(None, entries))] == ["abcd", "wxyz"]

@@ -33,7 +33,7 @@ def told(read: Callable[[str], Any]) -> Callable[[Any], Any]:
 
 
 program_facts, alloca_bytes = told(ir_facts.program_facts), told(ir_facts.alloca_bytes)
-strategies, operations = told(ir_facts.strategies), told(ir_facts.operations)
+strategies = told(ir_facts.strategies)
 
 
 def changed(answer: Any, *path: str | int, to: object) -> Any:
@@ -89,7 +89,7 @@ def test_the_real_allocas_keep_their_zeros() -> None:
     assert alloca_bytes({"functions": {}}) == {}
 
 
-@pytest.mark.parametrize("read", [program_facts, alloca_bytes, strategies, operations])
+@pytest.mark.parametrize("read", [program_facts, alloca_bytes, strategies])
 def test_the_workers_error_is_passed_on_as_one_line(read: Any) -> None:
     with pytest.raises(MalformedBinary, match="program IR: MLIRError: cannot parse"):
         read({"error": "MLIRError:\ncannot parse"})
@@ -188,35 +188,6 @@ def test_wrong_strategies_are_refused(functions: object) -> None:
         strategies({"functions": functions})
 
 
-def test_operations_become_a_line_of_counts() -> None:
-    answer = {"functions": {"f": {"llvm.mul": 8, "llvm.add": 12}, "g": {}, "twice": None}}
-    assert operations(answer) == {"f": "llvm.add 12 llvm.mul 8", "g": ""}
-
-
-@pytest.mark.parametrize(
-    "functions",
-    [
-        None,
-        [],
-        {"f": 1},
-        {"f": []},
-        {"": {"llvm.add": 1}},
-        {"f": {"llvm.add": -1}},
-        {"f": {"llvm.add": True}},
-        {"f": {"llvm.add": 2**53 + 1}},
-        {"f": {"llvm add": 1}},
-        {"f": {"llvm.add\n": 1}},
-        {"f": {"": 1}},
-        {"f": {"é": 1}},
-        {"f": {"a" * 81: 1}},
-        {"f": {f"llvm.op{number}": 1 for number in range(201)}},
-    ],
-)
-def test_wrong_operations_are_refused(functions: object) -> None:
-    with pytest.raises(MalformedBinary):
-        operations({"functions": functions})
-
-
 def test_an_entry_point_cannot_come_twice() -> None:
     rows = ANSWERS["program"]["entry_points"]
     with pytest.raises(MalformedBinary, match="listed twice"):
@@ -247,7 +218,7 @@ PLACES = [(key, *inner) for key in NAMED["program"] for inner in ((), (0,))]
     | some.builds(lambda value: {"functions": value}, JSON)
 )
 def test_any_json_gives_facts_or_malformed_binary(answer: Any) -> None:
-    for read in (program_facts, alloca_bytes, strategies, operations):
+    for read in (program_facts, alloca_bytes, strategies):
         try:
             read(answer)
         except MalformedBinary as error:

@@ -215,13 +215,6 @@ def test_exports_that_name_one_function_over_and_over_are_refused() -> None:
     assert len(VmBytecodeReader().read(exports_of_one_function(20)).entry_points) == 20
 
 
-def test_functions_that_share_bytes_are_decoded_a_few_times_at_most() -> None:
-    assert [function_codes(functions_that_overlap(count))["kernel"].instructions for count in (3, 20)] == [
-        "arithmetic 1800 total 1800",
-        None,
-    ]
-
-
 def test_sections_that_share_their_bytes_are_refused() -> None:
     with pytest.raises(MalformedBinary, match="two parts share the byte"):
         ElfReader().read(sections_of_one_place(1))

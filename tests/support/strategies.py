@@ -40,8 +40,6 @@ _DISPATCH: dict[str, st.SearchStrategy[Any]] = {
     "stack_kind": st.none() | st.sampled_from(["static", "dynamic"]),
     "code": st.none() | st.sampled_from(["c0de", "C0DE", "c0de" + "x" * 39]),
     "strategy": st.none() | text,
-    "operations": st.none() | st.just("llvm.fadd 2"),
-    "instructions": st.none() | st.just("load 3"),
 }
 dispatches = st.builds(Dispatch, **{name: _DISPATCH.get(name, values) for name in Dispatch.__struct_fields__})
 failures = st.builds(

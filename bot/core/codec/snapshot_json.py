@@ -95,7 +95,7 @@ class _Rest(Side, frozen=True, kw_only=True):
 _LINE = re.compile(rb"[^\n]*\n|[^\n]+")
 _CELLS = (b'{"cells":[\n', b',"cells":[\n')
 _decoder = msgspec.json.Decoder(CellRow)
-_TEXTS = ("executable", "name", "kind", "stack_kind", "strategy", "operations", "instructions")
+_TEXTS = ("executable", "name", "kind", "stack_kind", "strategy")
 _NUMBERS = ("stack_bytes", "alloca_bytes", "workgroup_bytes", "executable_bytes")
 """What dispatches have in common with others, here and on the other side."""
 

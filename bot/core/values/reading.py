@@ -36,7 +36,6 @@ class EntryPoint:
     sgpr_spills: int | None = None
     code: str | None = None
     executable_bytes: int | None = None
-    instructions: str | None = None
     agprs: int | None = None
 
     def __post_init__(self) -> None:
@@ -237,8 +236,6 @@ class Products:
         program: the program's IR facts; None with a reason in `reasons["program"]`.
         allocas: function → sum of its stack allocations in bytes; None with a reason in `reasons["allocas"]`.
         strategies: function → the configuration chosen for it; None with a reason in `reasons["strategies"]`.
-        operations: function → what its last IR before machine code consists of, as `bot.core.codec.counts` writes it;
-            None with a reason in `reasons["operations"]`.
         compile_cpu_ms, compile_peak_rss_kib: of the processes that made the artifact, as the kernel counted them.
         assembled: the PTX modules of a cuda artifact as machine code; None with a reason in `reasons["assembled"]`.
         reasons: product name → why it is missing.
@@ -252,7 +249,6 @@ class Products:
     program: ProgramFacts | None = None
     allocas: Mapping[str, int] | None = None
     strategies: Mapping[str, str] | None = None
-    operations: Mapping[str, str] | None = None
     compile_cpu_ms: int | None = None
     compile_peak_rss_kib: int | None = None
     assembled: tuple[Assembled, ...] | None = None

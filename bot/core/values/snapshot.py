@@ -57,8 +57,6 @@ class Dispatch(Record, frozen=True, omit_defaults=True):
         code: digest of the device code up to names (short: 4 characters, 24 bits); None where that is not known.
         strategy: the configuration that the compiler chose: pipeline, workgroup, tile and vector sizes.
         executable_bytes: of the executable in the artifact where each entry point has one of its own (vulkan, metal).
-        operations: what its last IR before machine code consists of, as `bot.core.codec.counts` writes it.
-        instructions: what its machine code consists of, likewise.
         registers, spill_bytes, sass_bytes: registers, spill stores and loads, and machine code, as `ptxas` made them.
     """
 
@@ -78,8 +76,6 @@ class Dispatch(Record, frozen=True, omit_defaults=True):
     code: str | None = None
     strategy: str | None = None
     executable_bytes: Count | None = None
-    operations: str | None = None
-    instructions: str | None = None
     agprs: Count | None = None
     registers: Count | None = None
     spill_bytes: Count | None = None

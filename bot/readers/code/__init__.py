@@ -1,1 +1,1 @@
-"""What machine code consists of: functions, digests, instructions by class."""
+"""What machine code consists of: its functions and their digests."""

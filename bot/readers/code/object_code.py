@@ -17,8 +17,6 @@ from bot.core.record import require_counts
 from bot.errors import MalformedBinary
 from bot.readers.budget import Budget
 from bot.readers.code.code_digest import code_digest, fingerprint, without_ordinals
-from bot.readers.code.instruction_counts import together
-from bot.readers.code.machine_code import WORK, Counter, counter_for
 from bot.readers.formats.elf import (
     MACHINE_AT,
     SHF_EXECINSTR,
@@ -47,11 +45,10 @@ SELF = "@"
 
 @dataclass(frozen=True, slots=True)
 class FunctionCode:
-    """The code of one name: its size, and digest and instructions as in `bot.core.values.snapshot.Dispatch`."""
+    """The code of one name: its size, and digest as in `bot.core.values.snapshot.Dispatch`."""
 
     size_bytes: int
     code: str | None
-    instructions: str | None = None
 
     def __post_init__(self) -> None:
         """Raise where the size is no count."""
@@ -76,8 +73,6 @@ class Object:
         names: section → its first function, which a relocation against the section itself means.
         unknown: sections whose addends are hidden in their bytes.
         starts: section → offsets that a symbol or relocation names, by rising offset.
-        decoding: what decoding may cost, in bytes of code.
-        counter: counts instructions; None for a machine whose code nobody here can decode.
         known: digests of constants, by place; those that refer to something also by the function that they stand for.
     """
 
@@ -89,8 +84,6 @@ class Object:
     unknown: frozenset[int]
     starts: Mapping[int, list[int]]
     budget: Budget
-    decoding: Budget
-    counter: Counter | None
     known: dict[tuple[object, ...], bytes] = field(default_factory=dict)
 
 
@@ -121,8 +114,6 @@ def _object(elf: Elf, found: tuple[Symbol, ...]) -> Object:
         unknown=frozenset(section.info for section in elf.sections if section.type == WITHOUT_ADDENDS),
         starts=_starts(elf, every, relocations.values()),
         budget=Budget(len(elf.data), "elf"),
-        decoding=Budget(len(elf.data) // WORK, "elf"),
-        counter=counter_for(elf),
     )
 
 
@@ -171,31 +162,7 @@ def _function_code(whole: Object, symbols: list[Symbol]) -> FunctionCode:
         return FunctionCode(size_bytes, None)
     # of each function its bytes, and its relocations as text
     pieces = (_range(whole, each, each.section, each.value, each.size_bytes, 0) for each in symbols)
-    code = code_digest(*chain.from_iterable(pieces))
-    return FunctionCode(size_bytes, code, _instructions(whole, symbols))
-
-
-def _instructions(whole: Object, symbols: list[Symbol]) -> str | None:
-    """What the functions consist of; None where the code of one of them cannot be decoded."""
-    if whole.counter is None or not _affordable(whole, symbols):
-        return None
-    found = []
-    for symbol in symbols:
-        start = whole.sections[symbol.section].span.start + symbol.value
-        counts = whole.counter(whole.elf.data[start : start + symbol.size_bytes])
-        if counts is None:
-            return None
-        found.append(counts)
-    return together(found).text()
-
-
-def _affordable(whole: Object, symbols: list[Symbol]) -> bool:
-    """False where functions share so many bytes that decoding them all would take more than linear time."""
-    try:
-        whole.decoding.spend(sum(symbol.size_bytes for symbol in symbols))
-    except MalformedBinary:
-        return False
-    return True
+    return FunctionCode(size_bytes, code_digest(*chain.from_iterable(pieces)))
 
 
 def _readable(whole: Object, function: Symbol) -> bool:

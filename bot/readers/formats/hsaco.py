@@ -74,7 +74,6 @@ def _entry_point(elf: Elf, kernel: Mapping[str, Any], symbols: Mapping[str, Symb
         code_bytes=function.size_bytes if function else None,
         stack_kind=kind,
         code=_code(elf, function, symbols.get(name + DESCRIPTOR_SUFFIX), budget),
-        instructions=None,  # no library here decodes them; registers and spills are in the metadata
         **values,
     )
 

@@ -1,7 +1,6 @@
-"""PTX: the text of each kernel, its local and shared memory, and its instructions by class, from their opcodes.
+"""PTX: the text of each kernel, and its local and shared memory.
 
-Format: "Parallel Thread Execution ISA", chapters "State Spaces", "Directives" and "Instruction Set" (a statement ends
-with `;`, and has labels, a guard (`@%p1`) and an opcode with suffixes before its operands),
+Format: "Parallel Thread Execution ISA", chapters "State Spaces" and "Directives",
 https://docs.nvidia.com/cuda/parallel-thread-execution. LLVM's NVPTX back end puts the frame of a function into one
 `.local` array `__local_depotN` inside its body, static workgroup memory into `.shared` arrays, and IREE all of its
 workgroup memory into `.extern .shared … __dynamic_shared_memory__[]`, whose size the container states per kernel.
@@ -16,7 +15,6 @@ from dataclasses import dataclass
 from bot.core.values.reading import EntryPoint, Reading
 from bot.errors import MalformedBinary
 from bot.readers.code.code_digest import code_digest, fingerprint, without_name
-from bot.readers.code.instruction_counts import InstructionCounts
 from bot.readers.formats.blocks import Block, blocks, header_pattern, outside, without_comments
 
 NAME = rb"[A-Za-z_$%][\w$]*"
@@ -39,31 +37,6 @@ FUNCTION_ORDINAL = re.compile(rb"(?<=BB)\d+(?=_)|(?<=__local_depot)\d+")
 """What LLVM counts up over the functions of a module, in the names of labels and frames."""
 TYPE_BITS = re.compile(rb"(?:[bsuf]|bf)(8|16|32|64|128)(?:x2)?")
 LABELS = {"entry": "text", "func": "functions"}
-
-OPCODES = {
-    "load": "ld ldu ldmatrix tex tld4 suld",
-    "store": "st stmatrix sust",
-    "compare": "setp set testp isspacep",
-    "select": "selp slct",
-    "move": "mov movmatrix activemask",
-    "shuffle": "shfl prmt",
-    "branch": "bra brx ret exit",
-    "call": "call",
-    "arithmetic": """
-        add sub mul mad mul24 mad24 sad div rem abs neg min max popc clz bfind fns brev bfe bfi szext bmsk dp4a dp2a
-        addc subc madc fma rcp sqrt rsqrt sin cos lg2 ex2 tanh and or xor not cnot lop3 shf shl shr cvt cvta copysign
-        mapa mma
-    """,
-}
-CLASS_OF = {opcode: name for name, opcodes in OPCODES.items() for opcode in opcodes.split()}
-"""Opcode → class; `wmma` by what it does, what is not here is `other` (barriers, atomics, prefetches, copies)."""
-MATRIX_CLASS = {"load": "load", "store": "store", "mma": "arithmetic"}
-JUMP_LABELS = re.compile(rb"[\s{}]*([\w$%]+)[ \t]*:(?!:)")
-STATEMENT = re.compile(
-    rb"[\s{}]*(?:@!?%\w+\s+)?(?P<opcode>[a-z]\w*)(?P<suffixes>(?:(?:\.|::)\w+)*)\s*(?P<operands>[^;]*)"
-)
-WIDTH = re.compile(r"\.v([248])\.[a-z]+(\d+)")
-MATRIX = frozenset({"mma", "wmma", "ldmatrix", "stmatrix", "movmatrix"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +118,6 @@ def _entry_point(
         stack_kind="static",
         workgroup_bytes=None if None in sizes else sum(size for size in sizes if size),
         code=code_digest(_nameless(block.name.encode(), block.span.of(data), shareable)),
-        instructions=count_instructions(without_comments(body)).text(),
     )
 
 
@@ -202,28 +174,3 @@ def _array_bytes(item_bytes: int, dimensions: bytes) -> int | None:
     for extent in extents:
         item_bytes *= int(extent)
     return item_bytes
-
-
-def count_instructions(body: bytes) -> InstructionCounts:
-    """The instructions of a function's body, without its comments."""
-    counts, labels = InstructionCounts(), set[bytes]()
-    for statement in body.split(b";"):
-        at = 0
-        while label := JUMP_LABELS.match(statement, at):
-            labels.add(label[1])
-            at = label.end()
-        found = STATEMENT.match(statement, at)
-        if found:
-            _count_one(counts, found["opcode"].decode(), found["suffixes"].decode(), found["operands"], labels)
-    return counts
-
-
-def _count_one(counts: InstructionCounts, opcode: str, suffixes: str, operands: bytes, labels: set[bytes]) -> None:
-    name = MATRIX_CLASS.get(suffixes.split(".")[1] if suffixes else "") if opcode == "wmma" else CLASS_OF.get(opcode)
-    counts.classes[name or "other"] += 1
-    counts.spills += opcode in ("ld", "st") and ".local" in suffixes
-    counts.loops += opcode == "bra" and operands.strip() in labels
-    width = WIDTH.search(suffixes)
-    if width and opcode in ("ld", "st", "ldu"):
-        counts.vector_bits = max(counts.vector_bits, int(width[1]) * int(width[2][:4]))
-    counts.vectors += bool(width) or opcode in MATRIX or suffixes.endswith("x2")

@@ -9,14 +9,12 @@ from __future__ import annotations
 import sys
 from array import array
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from bot.core.values.reading import EntryPoint, Reading
 from bot.errors import MalformedBinary
 from bot.readers.code.code_digest import code_digest, fingerprint
-from bot.readers.code.spirv_instructions import count as instructions_of
 from bot.readers.formats.spirv_types import TYPE_OPCODES, TypeTable
 
 MAGIC = b"\x03\x02\x23\x07"
@@ -45,18 +43,11 @@ LABEL_BY_OPCODE = (
 
 @dataclass(slots=True)
 class Function:
-    """A function while it is read: where it starts, how many words it has and what its variables occupy.
-
-    Attributes:
-        opcodes: opcode → how often it has it.
-        vectors: vector type → how many of its instructions give one.
-    """
+    """A function while it is read: where it starts, how many words it has and what its variables occupy."""
 
     start: int
     words: int = 0
     stack_bytes: int | None = 0
-    opcodes: Counter[int] = field(default_factory=Counter)
-    vectors: Counter[int] = field(default_factory=Counter)
 
 
 @dataclass(slots=True)
@@ -133,17 +124,13 @@ def _visit(module: Module, at: int, opcode: int, count: int) -> None:
         visitor(module, module.words[at : at + count])
     elif opcode in TYPE_OPCODES:
         module.types.define(opcode, module.words[at : at + count])
-    _count(module, at, opcode, count)
+    _count(module, opcode, count)
 
 
-def _count(module: Module, at: int, opcode: int, count: int) -> None:
+def _count(module: Module, opcode: int, count: int) -> None:
     function = module.current
     if function is not None:
         function.words += count
-        function.opcodes[opcode] += 1
-        # Every instruction with a value has its type first, and no other has a type there.
-        if count > 1 and module.words[at + 1] in module.types.vector_bits:
-            function.vectors[module.words[at + 1]] += 1
         if opcode == OP_FUNCTION_END:
             module.current = None
     label = "text" if function is not None else LABEL_BY_OPCODE.get(opcode)
@@ -200,8 +187,6 @@ def _visit_import(module: Module, words: array[int]) -> None:
 def _visit_extended(module: Module, words: array[int]) -> None:
     if words[3] in module.debug_sets:
         _visit_debug(module, words)
-        if module.current is not None:
-            module.current.opcodes[OP_EXTENDED] -= 1  # it is about to be counted
 
 
 VISITORS: dict[int, tuple[Callable[[Module, array[int]], None], int]] = {
@@ -225,7 +210,6 @@ def _entry_points(module: Module) -> Iterator[EntryPoint]:
         function = module.functions.get(function_id)
         if function is None:
             raise MalformedBinary(f"entry point {name[:80]!r} names no function", where="spirv")
-        widest = max((module.types.vector_bits[each] for each in function.vectors), default=0)
         yield EntryPoint(
             name,
             code_bytes=function.words * WORD_BYTES,
@@ -233,7 +217,6 @@ def _entry_points(module: Module) -> Iterator[EntryPoint]:
             stack_kind=None if function.stack_bytes is None else "static",
             workgroup_bytes=_workgroup_bytes(module, interface) if lists_all else whole,
             code=codes[function_id],
-            instructions=instructions_of(function.opcodes, function.vectors.total(), widest).text(),
         )
 
 

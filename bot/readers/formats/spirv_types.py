@@ -33,7 +33,6 @@ class TypeTable:
     Attributes:
         pointees: pointer type → what it points to.
         constants: id → value of 32-bit constants, specialisation constants with their default.
-        vector_bits: vector type → bits of its components.
     """
 
     sizes: dict[int, Size] = field(default_factory=dict)
@@ -41,7 +40,6 @@ class TypeTable:
     constants: dict[int, int] = field(default_factory=dict)
     strides: dict[int, int] = field(default_factory=dict)
     offsets: dict[int, dict[int, int]] = field(default_factory=dict)
-    vector_bits: dict[int, int] = field(default_factory=dict)
 
     def define(self, opcode: int, words: array[int]) -> None:
         """Take in one declaration; raises `MalformedBinary` where it is cut short or absurdly large."""
@@ -72,8 +70,6 @@ def _number(_: TypeTable, words: array[int]) -> Size:
 
 def _vector(table: TypeTable, words: array[int]) -> Size | None:
     component, count = table.sizes.get(words[2]), words[3]
-    if component:
-        table.vector_bits[words[1]] = 8 * component[0] * count
     return component and (component[0] * count, component[0] * (count if count % 2 == 0 else count + 1))
 
 

@@ -18,8 +18,6 @@ and, from WHEEL_ROOT, `iree.compiler.ir`; nothing of the bot. One JSON object pe
                           "divisor": int, or null where not all are constant, "unknown_sites": int}]}
     {"op": "allocas", "executable_targets": PATH}
         → {"functions": {name: bytes, null where not constant}}, empty where no function of the file allocates
-    {"op": "operations", "executable_targets": PATH}
-        → {"functions": {entry point: {operation: count}, null where several have the name}}
     {"op": "strategies", "executable_configurations": PATH}
         → {"functions": {name: one line}}, the functions that the compiler configured
     {"op": "interface", "flow": PATH}
@@ -50,14 +48,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from bot.readers.ir_worker import ir_kinds
     from bot.readers.ir_worker.ir_interface import interface
-    from bot.readers.ir_worker.ir_operations import operations
     from bot.readers.ir_worker.ir_probing import probe
     from bot.readers.ir_worker.ir_program import ProgramReader
     from bot.readers.ir_worker.ir_strategies import strategies
 else:
     import ir_kinds  # the script's own folder is first on sys.path
     from ir_interface import interface
-    from ir_operations import operations
     from ir_probing import probe
     from ir_program import ProgramReader
     from ir_strategies import strategies
@@ -76,7 +72,6 @@ class Worker:
         self.answers: dict[str, Callable[[Answer], Answer]] = {
             "program": ProgramReader(ir, self._load).answer,
             "allocas": lambda request: self.allocas(request["executable_targets"]),
-            "operations": lambda request: {"functions": operations(_read(request["executable_targets"]))},
             "strategies": lambda request: self.strategies(request["executable_configurations"]),
             "interface": lambda request: interface(ir, self._load(request["flow"])),
             "probe": lambda request: self.probe(request["flow"], request["probed"]),
