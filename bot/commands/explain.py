@@ -79,6 +79,7 @@ def _told(report: ReportRow, model: str, target: str) -> Told:
         cell.families,
         tuple((root.cause, root.what, root.bytes.net) for root in report.root_causes if key in root.cells),
         backends.get(key.target, ""),
+        {"base": report.base.compiler.spec, "head": report.head.compiler.spec},
     )
 
 
@@ -149,6 +150,6 @@ def _explanation(cell: ReportCell) -> Explanation | None:
 def _delta(row: DispatchRow) -> DispatchDelta:
     counts = row.operations or {}
     operations = dict(sorted(counts.items(), key=lambda one: (-abs(one[1]), one[0])))
-    passed = PassChange(row.passed, operations) if row.passed else None
+    passed = PassChange(row.passed, operations, others=None) if row.passed else None
     told = row.base, row.head, row.matched, row.cause, row.component, row.note, row.diff
     return DispatchDelta(*told, passed=passed, untraced=row.untraced or "")

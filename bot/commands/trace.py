@@ -7,13 +7,13 @@ from typing import Protocol
 
 from bot.commands.compare import both_sides
 from bot.core.rules.delta import diff
+from bot.core.rules.parting import parting
 from bot.core.selecting import matching, near_or_known
 from bot.core.values.explanation import DispatchDelta
 from bot.core.values.snapshot import Cell
 from bot.core.values.tracing import Traced
 from bot.errors import NoVerdict, UsageError
 from bot.insight.explanations import explanations
-from bot.insight.tracing import parting
 from bot.measurement.prepare import Request, Show, workshop
 from bot.measurement.tracing.moved_dispatches import with_traces
 from bot.measurement.tracing.one_dispatch import trace_commands

@@ -153,6 +153,50 @@ function drawPictures(cell) {
   }
 }
 
-document.addEventListener("toggle", ({ target: cell }) => {
-  if (cell.open && cell.matches(".cell") && !cell.querySelector(".pictures")) drawPictures(cell);
+/** Operations after each pass on both sides; marks stand where the sides part. */
+function passesOf({ passes, base, head, marks }) {
+  const counts = [...base, ...head].filter((count) => count !== null);
+  const isWide = Math.min(...counts) > 0 && Math.max(...counts) > 10 * Math.min(...counts);
+  const sideLine = (label, data, name, borderDash) => ({
+    label, data, borderDash, borderColor: colour(name), backgroundColor: colour(name), borderWidth: 2, pointRadius: 0, stepped: true, pointStyle: "line",
+  });
+  const mark = ([at, words]) => ({
+    label: `${words}: ${passes[at].replace(/^.*?: /, "")}`,
+    data: passes.map((_, place) => (place === at ? (head[at] ?? base[at]) : null)),
+    borderColor: colour("--ink"),
+    backgroundColor: colour("--fill-up"),
+    pointStyle: words.startsWith("the") ? "triangle" : "rectRot",
+    pointRadius: 8,
+    pointHoverRadius: 8,
+    showLine: false,
+  });
+  return () => ({
+    type: "line",
+    data: {
+      labels: passes,
+      datasets: [...marks.map(mark), sideLine("base", base, "--series-1", [6, 3]), sideLine("head", head, "--series-2", [])],
+    },
+    options: {
+      interaction: { mode: "index", intersect: false },
+      scales: {
+        x: { ticks: { display: false }, grid: { display: false }, title: { display: true, text: "passes, in the compiler's order" } },
+        y: { type: isWide ? "logarithmic" : "linear", title: { display: true, text: `operations${isWide ? ", log scale" : ""}` } },
+      },
+      plugins: { legend: { labels: { usePointStyle: true } }, tooltip: { filter: (item) => item.dataset.showLine !== false } },
+    },
+  });
+}
+
+function drawTrace(trace) {
+  const name = trace.querySelector("summary").textContent;
+  const caption = "Operations after each pass; a gap is where the next kind of code begins. The table has what differs.";
+  const { figure, canvas } = pictureOf(name, caption, 300);
+  trace.querySelector("summary").after(figure);
+  drawChart(canvas, passesOf(JSON.parse(trace.dataset.picture)));
+}
+
+document.addEventListener("toggle", ({ target }) => {
+  if (!target.open) return;
+  if (target.matches(".cell") && !target.querySelector(".pictures")) drawPictures(target);
+  if (target.matches(".trace") && !target.querySelector("figure")) drawTrace(target);
 }, true);

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from bot.core.record import Amount, Count, Record, Small
 from bot.core.values.snapshot import Dispatch
+from bot.core.values.trace import operation_words
 
 CAUSES = ("input", "fusion", "dedup-lost", "dedup-won", "strategy", "codegen", "container", "host", "packaging")
 """In the order of the phases that they stand for: of code, then of what else is in executables, and around them."""
@@ -63,11 +64,20 @@ class PassChange(Record, frozen=True):
         operations: operation, with its types where only those differ, → how many more head has after it than base,
             largest first; at most PASS_OPERATIONS.
         more: how many operations head has more, of all.
+        others: of how many operations beside these there are more or fewer; None where that is not known.
     """
 
     name: str
     operations: Mapping[str, Amount]
     more: Amount = 0
+    others: Count | None = 0
+
+    def words(self, most: int) -> str:
+        """`637 operations more (vector.extract +142, vector.broadcast +114 and 9 more)`."""
+        operations = operation_words(self.operations, most, self.others)
+        if not self.more:
+            return operations
+        return f"{abs(self.more):,} operations {'more' if self.more > 0 else 'fewer'} ({operations})"
 
 
 PASS_OPERATIONS = 8

@@ -134,14 +134,30 @@ class Parting:
         """What differs from that pass on."""
         return {} if self.at is None else self.operations_at(self.at)
 
+    @property
+    def shown(self) -> list[int]:
+        """Places of the rows whose difference is not the one of the row shown before, `at` and `most` among them."""
+        places, last = list[int](), tuple[object, ...]()
+        for place, row in enumerate(self.rows):
+            what = row.level, round(row.share, 2), next(iter(row.apart.items()), None)
+            if what != last or place in (self.at, self.most):
+                last = what
+                places.append(place)
+        return places
+
     def operations_at(self, place: int) -> Mapping[str, int]:
         """Operation → how many more on head after a pass, largest first; without what differed as much before it."""
         before = self.rows[place - 1].apart if place else {}
         return {name: count for name, count in self.rows[place].apart.items() if before.get(name) != count}
 
 
-def operation_words(apart: Mapping[str, int], most: int) -> str:
-    """`affine.delinearize_index −1,440, affine.max +1 and 3 more`, the largest first."""
+def operation_words(apart: Mapping[str, int], most: int, others: int | None = 0) -> str:
+    """`affine.delinearize_index −1,440, affine.max +1 and 3 more`, the largest first.
+
+    Args:
+        others: how many there are beside these; None where that is not known.
+    """
     told = [f"{name} {count:+,}".replace("-", "−") for name, count in list(apart.items())[:most]]
-    more = f" and {len(apart) - most} more" if len(apart) > most else ""
+    rest = max(0, len(apart) - most) + (others or 0)
+    more = f" and {rest} more" if rest and others is not None else " and more" if rest else ""
     return ", ".join(told) + more

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from bot.core.codec.digests import is_whole
 from bot.core.rules.delta import CellDelta
+from bot.core.rules.parting import parting
 from bot.core.values.explanation import PASS_OPERATIONS, UNATTRIBUTED, DispatchDelta, Explanation, PassChange
 from bot.core.values.program import Source
 from bot.core.values.snapshot import Cell, Dispatch
@@ -31,7 +32,6 @@ from bot.insight.causes.siblings import apart, elsewhere_named, of_one_region
 from bot.insight.facts.bound import bound_otherwise, rebound
 from bot.insight.facts.codes import code_differs, named_bytes, same_numbers, strategy_differs, unconfigured
 from bot.insight.facts.precision import Texts, no_texts, uncut
-from bot.insight.tracing import parting
 
 MOST_NOTES = 200
 MOST_DIFFS = 5
@@ -163,7 +163,9 @@ def _pass(found: Match, compared: Compared, cause: str | None) -> tuple[PassChan
         return None, apart.why if any(traces) else ""
     row = apart.rows[place]
     more = row.head.total - row.base.total if row.head and row.base else 0
-    return PassChange(row.name, dict(islice(apart.operations_at(place).items(), PASS_OPERATIONS)), more), ""
+    operations = apart.operations_at(place)
+    named = dict(islice(operations.items(), PASS_OPERATIONS))
+    return PassChange(row.name, named, more, len(operations) - len(named)), ""
 
 
 def _shown(found: Match, compared: Compared) -> tuple[Dispatch, Side]:
@@ -280,7 +282,7 @@ def _coded(found: Match, story: _Story) -> str:
         return as_told(story.compared, f"{words}, {bound}")
     passed, untraced = _pass(found, story.compared, "codegen")
     if passed is not None:
-        return f"{words}: {passed.name}: {operation_words(passed.operations, _NAMED)}"
+        return f"{words}: {passed.name}: {operation_words(passed.operations, _NAMED, passed.others)}"
     return f"{words}; no pass is named: {untraced}" if untraced else words
 
 

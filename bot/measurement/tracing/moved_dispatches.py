@@ -19,6 +19,7 @@ from bot.compiler.schedule import Task, run_all
 from bot.compiler.tools.bindings import Bindings
 from bot.compiler.tools.importing import Importer
 from bot.core.rules.delta import diff
+from bot.core.rules.parting import parting
 from bot.core.values.explanation import DispatchDelta, Explanation
 from bot.core.values.planned import LIFTED_LIMIT_FLAG, SIDES, PlannedCell
 from bot.core.values.root_cause import RootCause
@@ -28,7 +29,6 @@ from bot.inputs.config import Config
 from bot.insight.explanations import explanations
 from bot.insight.roots.clusters import root_causes
 from bot.insight.roots.waterfall import moved_bytes
-from bot.insight.tracing import parting
 from bot.measurement.prepare import Request, Show, workshop
 from bot.measurement.run import IR_WORKER, SidePlan, Workshop
 from bot.measurement.tracing.one_dispatch import executable_sources, trace_one, with_llvm

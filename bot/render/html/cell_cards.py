@@ -10,6 +10,7 @@ from bot.core.rules.delta import STATES, CellDelta, MetricDelta
 from bot.core.spread import ends
 from bot.core.values.snapshot import Cell, CellKey
 from bot.render.html.cell_tables import Entries, MetricLine, Told, css_of, entries, told
+from bot.render.html.trace_cards import TraceCard, Traced, largest_traced, trace_cards
 from bot.render.reasons.why_lines import example_address
 from bot.render.text.escape import clip
 from bot.render.text.filters import amount, change, percent, plural, relative, sides
@@ -71,6 +72,7 @@ class Card:
         causes: number and part of the root causes with most of its bytes.
         failures: side, what happened, and the first lines of what the compiler said.
         commands: of which side, and the line.
+        traces: the passes of its dispatches, of those that changed most over all cells.
         left_out: what there is no room for, in words.
         anchors: addresses that root causes link to and that no row of the cell has.
     """
@@ -96,6 +98,7 @@ class Card:
     commands: tuple[tuple[str, str], ...]
     entries: Entries
     told: Told | None
+    traces: tuple[TraceCard, ...]
     left_out: tuple[str, ...]
     anchors: tuple[str, ...]
 
@@ -109,12 +112,14 @@ class _Left:
         are_many: True where only changed metrics are told.
         causes: cell → bytes and number of each root cause in it, largest first.
         linked: cell → addresses in it that root causes link to.
+        traced: the dispatches whose passes are shown.
     """
 
     crowded: bool
     are_many: bool
     causes: Mapping[CellKey, list[tuple[int, int]]]
     linked: Mapping[CellKey, set[str]]
+    traced: Collection[Traced]
     stories: int
     dispatches: int = DISPATCH_ROWS
     texts: int = TEXTS
@@ -129,7 +134,7 @@ def cards(facts: Facts, causes: int) -> Iterator[Card]:
     deltas = sorted(facts.report.deltas, key=lambda delta: _rank(facts, delta))
     crowded, are_many = sum(map(_entry_points, deltas)) > DISPATCH_ROWS, len(deltas) > MANY_CELLS
     stories = STORY_ROWS_OF_MANY if are_many else STORY_ROWS
-    room = _Left(crowded, are_many, _by_cell(facts), _linked(facts), stories)
+    room = _Left(crowded, are_many, _by_cell(facts), _linked(facts), largest_traced(facts), stories)
     for delta in deltas:
         yield _card(facts, delta, causes, room)
 
@@ -166,6 +171,7 @@ def _card(facts: Facts, delta: CellDelta, causes: int, room: _Left) -> Card:
     moved = (artifact.change if artifact else None) or 0
     largest = head if head is not None else base
     story, table, left_out = _tables(facts, delta, backend, room)
+    explanation = facts.report.explanations.get(delta.key)
     drawn = {row.address for rows in (story.dispatches if story else (), table.rows) for row in rows}
     texts, room.texts = room.texts > 0, room.texts - 1
     known = [delta.metrics[metric.id] for metric in METRICS if _is_known(delta, metric)]
@@ -196,6 +202,7 @@ def _card(facts: Facts, delta: CellDelta, causes: int, room: _Left) -> Card:
         commands=_commands(delta) if texts else (),
         entries=table,
         told=story,
+        traces=tuple(trace_cards(delta, explanation, room.traced)) if story and explanation else (),
         left_out=(*left_out, *(() if texts else ("its commands: base.json and head.json have them",))),
         anchors=tuple(sorted(room.linked.get(delta.key, set()) - drawn)),
     )
@@ -219,6 +226,13 @@ def _tables(facts: Facts, delta: CellDelta, backend: str, room: _Left) -> tuple[
     left_out = [] if is_drawn or not count else [f"its {plural(count, 'dispatch')}: head.json has them"]
     if explanation and story is None:
         left_out.append("why it changed: report.json says it")
+    untold = (
+        sum(1 for one in explanation.dispatches if one.passed and (delta.key, one.name) not in room.traced)
+        if story and explanation
+        else 0
+    )
+    if untold:
+        left_out.append(f"the passes of {plural(untold, 'dispatch')}: code-size-bot trace shows them")
     return story, table, left_out
 
 

@@ -172,8 +172,9 @@ def _dispatches(
     for one, line in zip(deltas, said.dispatches.items, strict=False):
         numbers = [line.numbers[label].text for label in labels]
         first, rest = numbers[: len(_ALWAYS)], numbers[len(_ALWAYS) :]
-        texts = (line.name, _change(one), *first, line.note, line.cause, line.component, *rest, line.matched)
-        yield Addressed(addresses.pop(_point(one), ""), texts, _side(one), css_of(_bytes(one)))
+        note = "; ".join(filter(None, (line.note, line.passed)))
+        texts = (line.name, _change(one), *first, note, line.cause, line.component, *rest, line.matched)
+        yield Addressed(addresses.pop(_point(one), ""), texts, _side(one), css_of(code_change(one)))
 
 
 def _point(one: DispatchDelta) -> EntryPoint:
@@ -185,14 +186,14 @@ def _side(one: DispatchDelta) -> str:
     return "head" if one.base is None else "base" if one.head is None else ""
 
 
-def _bytes(one: DispatchDelta) -> int | None:
+def code_change(one: DispatchDelta) -> int | None:
     """Head − base; all of it where a side does not have the dispatch at all."""
     left, right = (0 if found is None else found.code_bytes for found in (one.base, one.head))
     return None if left is None or right is None else right - left
 
 
 def _change(one: DispatchDelta) -> str:
-    size = _bytes(one)
+    size = code_change(one)
     return UNKNOWN if size is None else signed(size)
 
 

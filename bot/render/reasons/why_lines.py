@@ -9,7 +9,6 @@ from itertools import accumulate, islice
 from bot.core.values.explanation import UNATTRIBUTED
 from bot.core.values.root_cause import Example, RootCause
 from bot.core.values.snapshot import CellKey
-from bot.core.values.trace import operation_words
 from bot.render.text.escape import clean, clip
 from bot.render.text.filters import UNKNOWN, amount, plural, sides, signed
 from bot.render.text.page_addresses import cell_address, dispatch_address
@@ -121,11 +120,7 @@ def _by_pass(root: RootCause) -> Phrase:
     """What the passes make of another configuration: ``, after `iree-llvmcpu-peel` 57 operations more``."""
     if root.cause != "strategy" or root.passed is None:
         return ()
-    told = operation_words(root.passed.operations, _NAMES)
-    if root.passed.more:
-        count = f"{abs(root.passed.more):,} operations {'more' if root.passed.more > 0 else 'fewer'}"
-        told = f"{count} ({told})"
-    return phrase(", after ", (code(clean(root.passed.name)),), f" {clean(told)}")
+    return phrase(", after ", (code(clean(root.passed.name)),), f" {clean(root.passed.words(_NAMES))}")
 
 
 def _seen(steps: Sequence[str]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rich.console import Console
 from rich.padding import Padding
@@ -13,13 +13,13 @@ from rich.text import Text
 from bot.core.metrics import METRIC_BY_ID
 from bot.core.parts import code_words, metric_words
 from bot.core.rules.delta import MetricDelta
-from bot.core.values.explanation import DispatchDelta, Explanation
+from bot.core.values.explanation import PASS_OPERATIONS, DispatchDelta, Explanation
 from bot.core.values.program import Family
 from bot.core.values.snapshot import CellKey
 from bot.render.terminal.drawing import LEVELS, table_of, text_of
 from bot.render.text.escape import clean, clean_block
 from bot.render.text.filters import change, plural, sides, signed
-from bot.render.view.compilers import reproduction
+from bot.render.view.compilers import reproduction, trace_command
 from bot.render.view.story import Room, Story, cause_words, dispatch_line, family_lines, story
 
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
@@ -55,6 +55,7 @@ class Told:
         families: of head.
         roots: the root causes that the cell has a part in: cause, what changed, and bytes over all cells.
         backend: of the target; empty where the report does not say.
+        specs: side → the SPEC of its compiler.
     """
 
     key: CellKey
@@ -70,6 +71,7 @@ class Told:
     families: tuple[Family, ...]
     roots: tuple[tuple[str | None, str, int], ...] = ()
     backend: str = ""
+    specs: Mapping[str, str] = field(default_factory=dict)
 
 
 def print_cell(told: Told, console: Console) -> None:
@@ -86,6 +88,9 @@ def print_dispatch(told: Told, delta: DispatchDelta, console: Console) -> None:
     """Everything the report says of one dispatch of the cell."""
     for part in (_title(told), *_dispatch_parts(delta, told.backend)):
         console.print(part)
+    if delta.passed or delta.untraced:
+        console.print(Text("\nAll passes, with the --config of the comparison", "bold"))
+        console.print(Text(clean(trace_command(told.key, delta.name, told.specs))), soft_wrap=True)
 
 
 def state_words(state: str) -> str:
@@ -209,6 +214,8 @@ def _change(alike: Sequence[DispatchDelta], backend: str) -> _Parts:
             continue
         yield Padding(Text(line.name, "cyan"), (0, 0, 0, 4))
         yield Padding(Text(f"in {line.component}: {', '.join(numbers)}"), (0, 0, 0, 6))
+        if line.passed:
+            yield Padding(Text(line.passed), (0, 0, 0, 6))
     if equal:
         words = f"all numbers equal ({len(equal):,}): "
         yield Padding(Text.assemble(words, (", ".join(equal), "cyan")), (0, 0, 0, 4))
@@ -234,6 +241,7 @@ def _dispatch_parts(delta: DispatchDelta, backend: str) -> _Parts:
     yield Text.assemble((line.cause, "bold"), f" in {line.component}; {how}")
     if line.note:
         yield Text(line.note)
+    yield from _pass_parts(delta)
     table = table_of("", "", "base → head")
     for label, number in line.numbers.items():
         if number.known:
@@ -246,3 +254,15 @@ def _dispatch_parts(delta: DispatchDelta, backend: str) -> _Parts:
         yield Text("\nThe smallest piece that differs", "bold")
     for row in delta.diff:
         yield Text(f"  {clean_block(row)}".replace("\n", " "), _DIFF_STYLES.get(row[:1], "dim"))
+
+
+def _pass_parts(delta: DispatchDelta) -> _Parts:
+    if delta.passed:
+        most = " most" if len(delta.passed.operations) == PASS_OPERATIONS else ""
+        yield Text(f"\nAfter {clean(delta.passed.name)} the sides differ{most} in")
+        table = table_of("", "operation", "change")
+        for name, count in delta.passed.operations.items():
+            table.add_row(Text(clean(name), "cyan"), signed(count, "count"))
+        yield table
+    elif delta.untraced:
+        yield Text(f"no pass is named: {clean(delta.untraced)}", "yellow")

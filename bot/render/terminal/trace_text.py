@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from rich.console import Console
@@ -22,7 +22,7 @@ def print_trace(traced: Traced, console: Console) -> None:
     sides = {name: traced.rows[name] for name in ("base", "head")}
     sizes = " → ".join("n/a" if row.code_bytes is None else f"{row.code_bytes:,}" for row in sides.values())
     console.print(Text(clean(f"{sides['head'].name} of {traced.key}: {sizes} B"), "bold"), soft_wrap=True)
-    shown = list(_shown(traced))
+    shown = [traced.parting.rows[place] for place in traced.parting.shown]
     if shown:
         base, head = (clean(traced.compilers[name].partition("rc")[0]) for name in sides)
         console.print(_line(console.width, "\nafter", base, head, "apart", ""), style="dim")
@@ -45,18 +45,9 @@ def print_trace(traced: Traced, console: Console) -> None:
 
 def _line(width: int, name: str, base: str, head: str, share: str, what: str) -> Text:
     """Of at most `width` characters."""
+    name = clean(name)
     clipped = name if len(name) <= _NAME else f"{name[: _NAME - 1]}…"
     return Text(f"{clipped:{_NAME}} {base:>8} {head:>8} {share:>5}  {clean(what)}"[:width], no_wrap=True)
-
-
-def _shown(traced: Traced) -> Iterator[TraceRow]:
-    """Rows whose difference is not the one of the row shown before."""
-    last: tuple[object, ...] = ()
-    for row in traced.parting.rows:
-        what = row.level, round(row.share, 2), next(iter(row.apart.items()), None)
-        if what != last or row is traced.parting.row:
-            last = what
-            yield row
 
 
 def parting_words(traced: Traced) -> str:

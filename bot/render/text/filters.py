@@ -96,7 +96,7 @@ def _many(noun: str) -> str:
     noun, of, rest = noun.partition(" of ")
     if noun.endswith("y"):
         return f"{noun[:-1]}ies{of}{rest}"
-    return f"{noun}{'es' if noun.endswith('ch') else 's'}{of}{rest}"
+    return f"{noun}{'es' if noun.endswith(('ch', 'ss')) else 's'}{of}{rest}"
 
 
 def grid_percent(ratio: float | None) -> str:

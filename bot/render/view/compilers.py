@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from bot.core.rules.spec import RESOLVED
 from bot.core.values.snapshot import CellKey, Snapshot
 from bot.core.values.whole_report import ONCE, Between, Report
 from bot.render.text.escape import clean, clip
@@ -185,6 +187,13 @@ def reproduction(versions: Mapping[str, str], commands: Mapping[str, str]) -> li
     for side, command in commands.items():
         told.setdefault(command, []).append(f"{side}: IREE {clip(versions.get(side, ''), 48)}")
     return [(f"# {'; '.join(names)}", command or "# not measured on this side") for command, names in told.items()]
+
+
+def trace_command(key: CellKey, dispatch: str, specs: Mapping[str, str]) -> str:
+    """What shows all passes of a dispatch; `specs`: side → the SPEC of its compiler, empty where it is not known."""
+    names = {"model": key.model, "target": key.target, "dispatch": dispatch}
+    names |= {side: spec.rpartition(RESOLVED)[2] or "SPEC" for side, spec in specs.items()}
+    return " ".join(("code-size-bot trace", *(f"--{name} {shlex.quote(text)}" for name, text in names.items())))
 
 
 def notes(report: Report, limits: Limits) -> Listing[str]:

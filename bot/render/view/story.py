@@ -21,6 +21,7 @@ SHORT_NOTE = 160
 _NAME, _SHORT_NAME, _NOTE, _WHY, _DIFF_LINE = 120, 42, 400, 240, 200
 _EVERY = 1_000_000
 _PARTS = 6
+_OPERATIONS = 3
 NUMBERS = (
     ("sites", "dispatch sites", "count"),
     ("code_bytes", "code", "bytes"),
@@ -70,12 +71,18 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class DispatchLine:
-    """One dispatch that is not the same on both sides; `numbers` has all labels of NUMBERS."""
+    """One dispatch that is not the same on both sides.
+
+    Attributes:
+        passed: what the compiler's pass did to it, where that was traced and the note does not say it.
+        numbers: with all labels of NUMBERS.
+    """
 
     name: str
     cause: str
     component: str
     note: str
+    passed: str
     matched: str
     numbers: Mapping[str, Number]
 
@@ -234,7 +241,16 @@ def dispatch_line(delta: DispatchDelta) -> DispatchLine:
     """What there is to say of one dispatch."""
     names = (clean(delta.name, _NAME), cause_words(delta.cause), clean(delta.component, _NAME))
     numbers = {label: _number(delta, field, unit) for field, label, unit in NUMBERS}
-    return DispatchLine(*names, clean(delta.note, _NOTE), clean(delta.matched, 60).replace("-", " "), numbers)
+    return DispatchLine(
+        *names, clean(delta.note, _NOTE), _passed(delta), clean(delta.matched, 60).replace("-", " "), numbers
+    )
+
+
+def _passed(delta: DispatchDelta) -> str:
+    """`after iree-llvmcpu-peel: 57 operations more (scf.for +9 and 12 more)`."""
+    if delta.passed is None or delta.passed.name in delta.note:
+        return ""
+    return clean(f"after {delta.passed.name}: {delta.passed.words(_OPERATIONS)}", _NOTE)
 
 
 def _number(delta: DispatchDelta, field: str, unit: str) -> Number:
@@ -249,14 +265,17 @@ def _number(delta: DispatchDelta, field: str, unit: str) -> Number:
 
 def _notes(explanation: Explanation, most: int) -> Listing[Phrase]:
     """What differs, each note once with the dispatches that it is true of; not what the cell's `why` said already."""
-    groups: dict[str, list[str]] = {}
+    groups: dict[str, list[DispatchDelta]] = {}
     for delta in explanation.dispatches if most else ():
         if (note := clean(delta.note, SHORT_NOTE)) and note != clean(explanation.why, SHORT_NOTE):
-            groups.setdefault(note, []).append(delta.name)
+            groups.setdefault(note, []).append(delta)
     told = []
-    for note, (name, *others) in islice(groups.items(), most):
+    for note, (first, *others) in islice(groups.items(), most):
         more = f" and {plural(len(others), 'other dispatch')}" if others else ""
-        told.append(phrase(code(clean(name, _SHORT_NAME)), more, f": {note}"))
+        passed = _passed(first)
+        alone = "the first " if passed and others else ""
+        name = code(clean(first.name, _SHORT_NAME))
+        told.append(phrase(name, more, f": {note}", f"; {alone}{passed}" if passed else ""))
     return listing(told, len(groups), "note")
 
 

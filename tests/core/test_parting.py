@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import pytest
 
+from bot.core.rules.parting import parting
 from bot.core.values.trace import LLVM, MACHINE, MLIR, DispatchTrace, PassStep
-from bot.insight.tracing import parting
 
 Counts = Mapping[str, int]
 
