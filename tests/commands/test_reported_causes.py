@@ -72,4 +72,4 @@ def test_code_that_is_longer_for_its_names_alone_is_no_change_of_code(report: Re
     assert cell["waterfall"] == {"container": 5}
     assert [(part["what"], part["change_bytes"]) for part in cell["parts"]] == [("names of kernels in their code", 5)]
     assert [(row["name"].split("_")[2], row["note"]) for row in cell["dispatches"]] == [("11", "1 → 2 dispatch sites")]
-    assert "1. **names of kernels in their code** · +5 B (100 %)" in comment
+    assert "1. **names of kernels in their code** · +5 B (100 % of what moved)" in comment

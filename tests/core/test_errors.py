@@ -25,6 +25,7 @@ EXIT_CODES = {
     "CompilerUnavailable": 4,
     "NoVerdict": 5,
     "InternalError": 5,
+    "StrayProcess": 5,
     "Interrupted": 130,
 }
 

@@ -208,6 +208,7 @@ def posted(stage: Stage, line: list[str], edit: dict[str, str] | None = None, co
     payload = event("workflow_run.completed")
     run = payload["workflow_run"]
     run.update(id=500, head_sha=head, head_branch="topic", event="pull_request", conclusion="success")
+    run.update(created_at="2026-02-01T00:00:00Z")
     run["head_repository"].update(full_name="mallory/repo")
     return stage.run("workflow_run", payload, line[-1], ref="refs/heads/main")
 

@@ -371,7 +371,7 @@ def test_what_is_selected_is_selected_in_snapshots_and_stored_baselines_too(stag
         ran = stage.dispatch(models="b", base=base, head=head)
         assert ran.code == 0 and ran.states == {"b on vmvx": "same"}, ran.error
     ran = stage.dispatch(models="c", base=str(whole.out / "base.json"), head=str(whole.out / "head.json"))
-    assert ran.code == 2 and "--model c: matches no model (known: a, b)" in ran.error
+    assert ran.code == 2 and "input models c: matches no model (known: a, b)" in ran.error
 
 
 def test_an_unknown_ref_is_one_line(stage: Stage) -> None:

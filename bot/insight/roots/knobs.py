@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from functools import lru_cache
 
@@ -41,6 +42,8 @@ def _change(base: tuple[str, ...], head: tuple[str, ...]) -> str:
         moved = sorted({pair for pair in pairs if pair[0] != pair[1]})
         if len(moved) <= _MOST_PAIRS:
             return " and ".join(f"{one} → {other}" for one, other in moved)
-    if len(values := {*base, *head}) == 1 and base and head:
-        return f"{values.pop()} on {len(base)} → {len(head)} operations"
+    gone, come = Counter(base) - Counter(head), Counter(head) - Counter(base)
+    if base and head and not (gone and come):  # other operations have it, too, or no longer
+        count, of = (gone or come).total(), "; ".join(gone or come)
+        return f"{of} on {count} {'operation' if count == 1 else 'operations'} {'fewer' if gone else 'more'}"
     return f"{'; '.join(base) or UNSET} → {'; '.join(head) or UNSET}"
