@@ -153,19 +153,22 @@ function drawPictures(cell) {
   }
 }
 
-/** Operations after each pass on both sides; marks stand where the sides part. */
-function passesOf({ passes, base, head, marks }) {
+/** Operations after each pass on both sides; marks stand where the sides part. The data is parted by `|`. */
+function passesOf(data) {
+  const [passes, marks] = [data.passes, data.marks].map((text) => text.split("|"));
+  const [base, head] = [data.base, data.head].map((text) => text.split("|").map((line) => (line ? Number(line) : null)));
   const counts = [...base, ...head].filter((count) => count !== null);
   const isWide = Math.min(...counts) > 0 && Math.max(...counts) > 10 * Math.min(...counts);
   const sideLine = (label, data, name, borderDash) => ({
     label, data, borderDash, borderColor: colour(name), backgroundColor: colour(name), borderWidth: 2, pointRadius: 0, stepped: true, pointStyle: "line",
   });
-  const mark = ([at, words]) => ({
-    label: `${words}: ${passes[at].replace(/^.*?: /, "")}`,
+  const marked = marks.map((words, at) => [at, words]).filter(([, words]) => words);
+  const mark = ([at, words], number) => ({
+    label: `${words}: ${passes[at]}`,
     data: passes.map((_, place) => (place === at ? (head[at] ?? base[at]) : null)),
     borderColor: colour("--ink"),
     backgroundColor: colour("--fill-up"),
-    pointStyle: words.startsWith("the") ? "triangle" : "rectRot",
+    pointStyle: ["triangle", "rectRot"][number],
     pointRadius: 8,
     pointHoverRadius: 8,
     showLine: false,
@@ -174,7 +177,7 @@ function passesOf({ passes, base, head, marks }) {
     type: "line",
     data: {
       labels: passes,
-      datasets: [...marks.map(mark), sideLine("base", base, "--series-1", [6, 3]), sideLine("head", head, "--series-2", [])],
+      datasets: [...marked.map(mark), sideLine("base", base, "--series-1", [6, 3]), sideLine("head", head, "--series-2", [])],
     },
     options: {
       interaction: { mode: "index", intersect: false },
@@ -192,7 +195,7 @@ function drawTrace(trace) {
   const caption = "Operations after each pass; a gap is where the next kind of code begins. The table has what differs.";
   const { figure, canvas } = pictureOf(name, caption, 300);
   trace.querySelector("summary").after(figure);
-  drawChart(canvas, passesOf(JSON.parse(trace.dataset.picture)));
+  drawChart(canvas, passesOf(trace.dataset));
 }
 
 document.addEventListener("toggle", ({ target }) => {

@@ -10,8 +10,9 @@ import everyday
 import page_bench
 import pytest
 from browser import chromium, opened, violations
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Locator, Page
 from replacing import replace
+from trace_factory import traced
 
 from bot.core.values.snapshot import CellKey
 from bot.core.values.whole_report import Baseline, Report
@@ -58,7 +59,8 @@ def few(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three of the cells: axe takes a minute for thousands of rows."""
     kept = (GREW, CellKey("bert_l4_f32_dyn", "cuda"), CellKey("bert_l4_f32_s128", "vmvx"))
     sides = [replace(side, cells=tuple(c for c in side.cells if c.key in kept)) for side in (REPORT.base, REPORT.head)]
-    made = reported(load_config(models=False), sides[0], sides[1], Baseline("snapshot base.json"))
+    base, head = (traced(side, more) for side, more in zip(sides, (1, 4), strict=True))
+    made = reported(load_config(models=False), base, head, Baseline("snapshot base.json"))
     return written(tmp_path_factory.mktemp("few"), made)
 
 
@@ -68,8 +70,9 @@ def test_it_is_accessible(browser: Browser, few: Path, width: int, dark: bool) -
     with opened(browser, few, width=width, dark=dark) as tab:
         assert violations(tab) == []
         tab.evaluate(OPEN_ALL)
-        tab.wait_for_function("drawn.length >= 4")
+        tab.wait_for_function("drawn.length >= 4 + document.querySelectorAll('.trace').length")
         assert violations(tab) == []
+        assert tab.evaluate(WIDTH) == width
 
 
 def test_the_whole_of_it_is_accessible(browser: Browser, page: Path) -> None:
@@ -267,6 +270,67 @@ def test_a_page_of_two_hundred_cells_is_small(tmp_path: Path, browser: Browser) 
         tab.get_by_role("searchbox").fill("softmax")
         assert 0 < len(shown(tab)) < page_bench.CELLS
         assert json.loads(tab.evaluate("JSON.stringify(drawn)")) == []
+
+
+def first_trace(tab: Page, page: Path) -> Locator:
+    """Of the dispatch that grew most, opened."""
+    tab.goto(f"{page.as_uri()}#{cell_address(GREW)}")
+    trace = tab.locator(".cell[open] .trace").first
+    trace.locator("summary").click()
+    return trace
+
+
+def test_a_traced_dispatch_has_a_picture_of_its_passes_and_a_table(browser: Browser, few: Path) -> None:
+    with opened(browser, few) as tab:
+        trace = first_trace(tab, few)
+        assert "dispatch_9_" in trace.locator("summary").inner_text()
+        trace.locator("canvas").wait_for()
+        told = tab.evaluate("drawn.at(-1).chart.data")
+        names = [line["label"] for line in told["datasets"]]
+        assert names[-2:] == ["base", "head"]
+        assert names[0].startswith("the sides part: pass-")
+        base, head = told["datasets"][-2]["data"], told["datasets"][-1]["data"]
+        assert base[:30] == head[:30] == [40 + at % 5 for at in range(30)], "all passes, not only those of the table"
+        assert (base[60], base[-1], head[-1]) == (None, 26, 29), "machine code is no continuation of MLIR"
+        (marked,) = trace.locator("tr.parts", has_text="the sides part").all_inner_texts()
+        name, level, one, other, share, what = marked.split("\t")
+        at = int(name.partition(" ")[0].removeprefix("pass-"))
+        assert (level, one, other) == ("MLIR", f"{40 + at}", f"{40 + 4 * at}")
+        assert (share, what) == (f"{3 * at / (40 + 4 * at):.1%}".replace("%", " %"), f"v.extract +{3 * at}")
+
+
+def test_the_passes_are_there_without_scripts_and_on_paper(browser: Browser, few: Path) -> None:
+    with opened(browser, few, script=False) as tab:
+        cell = tab.locator(f".cell[id='{cell_address(GREW)}']")
+        cell.locator("summary").first.click()
+        cell.locator(".trace summary").first.click()
+        assert cell.locator(".trace tr", has_text="the sides part").first.is_visible()
+        assert cell.locator("figure").count() == 0
+    with opened(browser, few) as tab:
+        trace = first_trace(tab, few)
+        tab.emulate_media(media="print")
+        assert trace.locator("tr", has_text="the sides part").is_visible()
+        assert not trace.locator("figure").is_visible()
+
+
+def test_a_page_of_many_traces_is_small(tmp_path: Path, browser: Browser) -> None:
+    many = page_bench.many()
+    word = "</script><img src=x onerror='window.ran = 1'>\u202e"
+    base, head = (traced(side, more, 400, word) for side, more in ((many.base, 1), (many.head, 3)))
+    path = written(tmp_path, reported(load_config(models=False), base, head, Baseline("snapshot base.json")))
+    assert path.stat().st_size < page_bench.LARGEST_BYTES
+    text = path.read_text(encoding="utf-8")
+    assert "\u202e" not in text
+    assert "for the passes of" in text, "what there is no room for is said"
+    assert "There is no room for 282 passes before or after these." in text
+    with opened(browser, path) as tab:
+        assert tab.locator(".trace").count() == 17, "as many as there is room for"
+        rows = "[...document.querySelectorAll('.trace')].map((one) => one.querySelectorAll('tbody tr').length)"
+        assert 20 < max(tab.evaluate(rows)) <= 120
+        tab.locator(".cell", has=tab.locator(".trace")).first.locator("summary").first.click()
+        tab.locator(".cell[open] .trace summary").first.click()
+        tab.locator(".cell[open] .trace canvas").first.wait_for()
+        assert tab.evaluate("[typeof ran, document.querySelectorAll('img').length]") == ["undefined", 0]
 
 
 def test_what_make_bench_opens_are_pages_of_as_many_bytes(tmp_path: Path, browser: Browser) -> None:

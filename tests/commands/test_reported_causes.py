@@ -13,6 +13,7 @@ from matched_cells import Row
 from replacing import replace
 from report_factory import snapshot, with_metrics
 from series import write
+from trace_factory import trace
 
 from bot.cli.main import main
 from bot.core.values.snapshot import Cell, CellKey
@@ -33,7 +34,8 @@ def report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Report:
                 rest = dict.fromkeys(("vm_bytes", "rodata_bytes", "unattributed_bytes"), 0)
                 found = with_metrics(found, artifact_bytes=size, executable_bytes=size, **rest)
                 parts = {"executables/text": size}
-                return replace(found, dispatches=made.dispatches, program=made.program, parts=parts)
+                shared = {"program": made.program, "traces": made.traces}
+                return replace(found, dispatches=made.dispatches, parts=parts, **shared)
 
             write(tmp_path / f"{name}.json", snapshot(version, edit, ("m",), {"llvm-cpu-x86_64": "llvm-cpu"}))
         assert main(["report", "--base", "base.json", "--head", "head.json", "--config", "default"]) in (0, 1)
@@ -73,3 +75,37 @@ def test_code_that_is_longer_for_its_names_alone_is_no_change_of_code(report: Re
     assert [(part["what"], part["change_bytes"]) for part in cell["parts"]] == [("names of kernels in their code", 5)]
     assert [(row["name"].split("_")[2], row["note"]) for row in cell["dispatches"]] == [("11", "1 → 2 dispatch sites")]
     assert "1. **names of kernels in their code** · +5 B (100 % of what moved)" in comment
+
+
+def test_a_dispatch_is_told_with_its_pass_and_with_what_shows_it(
+    report: Report, capsys: pytest.CaptureFixture[str]
+) -> None:
+    base = matched_cells.made(*(Row(name, code=name, code_bytes=1_000, strategy=OLD) for name in "pq"))
+    head = matched_cells.made(
+        *(
+            Row(name, code=name.upper(), code_bytes=size, strategy=UNROLLED)
+            for name, size in (("p", 6_000), ("q", 2_000))
+        )
+    )
+    grown = {"vector.extract": 90, **{f"vector.x{at}": 9 - at for at in range(9)}}
+    largest = base.dispatches[0].name
+    told, comment = report(
+        replace(base, traces={largest: trace(("tile", {"scf.for": 4}), ("lower", {"vector.extract": 10}))}),
+        replace(head, traces={largest: trace(("tile", {"scf.for": 4}), ("lower", grown))}),
+    )
+    words = "lower: 125 operations more (vector.extract +80, vector.x0 +9, vector.x1 +8 and 7 more)"
+    (note,) = (line for line in comment.splitlines() if line.startswith("- ") and "unroll" in line)
+    assert note.endswith(f"; the first after {words.replace('_', chr(92) + '_')}"), "the other was not traced"
+    assert " and 1 other dispatch" in note
+    (cell,) = told["cells"]
+    assert [row.get("pass") for row in cell["dispatches"]] == ["lower", None]
+    assert f"after {words}" in Path("out/report.html").read_text(encoding="utf-8")
+    capsys.readouterr()
+    assert main(["explain", "out/report.json", "--model", "m", "--target", "x86_64", "--dispatch", largest]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    begin = lines.index("After lower the sides differ most in")
+    operations = [
+        line.split() for line in lines[begin + 1 :] if "vector." in line and "+" in line and len(line.split()) == 2
+    ]
+    assert operations == [["vector.extract", "+80"], *([f"vector.x{at}", f"+{9 - at}"] for at in range(7))]
+    assert lines[-1].startswith(f"code-size-bot trace --model m --target llvm-cpu-x86_64 --dispatch {largest} --base ")

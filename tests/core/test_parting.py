@@ -2,26 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import pytest
+from trace_factory import Counts, trace
 
 from bot.core.rules.parting import parting
-from bot.core.values.trace import LLVM, MACHINE, MLIR, DispatchTrace, PassStep
-
-Counts = Mapping[str, int]
-
-
-def trace(*states: tuple[str, Counts] | tuple[str, Counts, str]) -> DispatchTrace:
-    """Of what there is after each pass."""
-    steps, before, last = [], dict[str, int](), MLIR
-    for name, counts, *level in states:
-        at = level[0] if level else MLIR
-        base = before if at == last else {}
-        changes = {key: counts.get(key, 0) - base.get(key, 0) for key in {*counts, *base}}
-        steps.append(PassStep(name, name, at, {key: change for key, change in changes.items() if change}))
-        before, last = dict(counts), at
-    return DispatchTrace(tuple(steps))
+from bot.core.values.trace import LLVM, MACHINE, DispatchTrace
 
 
 def named(base: DispatchTrace | None, head: DispatchTrace | None) -> tuple[str, Counts]:

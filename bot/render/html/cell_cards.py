@@ -10,7 +10,7 @@ from bot.core.rules.delta import STATES, CellDelta, MetricDelta
 from bot.core.spread import ends
 from bot.core.values.snapshot import Cell, CellKey
 from bot.render.html.cell_tables import Entries, MetricLine, Told, css_of, entries, told
-from bot.render.html.trace_cards import TraceCard, Traced, largest_traced, trace_cards
+from bot.render.html.trace_cards import PASSES, TraceCard, Traced, largest_traced, trace_cards
 from bot.render.reasons.why_lines import example_address
 from bot.render.text.escape import clip
 from bot.render.text.filters import amount, change, percent, plural, relative, sides
@@ -123,6 +123,7 @@ class _Left:
     stories: int
     dispatches: int = DISPATCH_ROWS
     texts: int = TEXTS
+    passes: int = PASSES
 
 
 def cards(facts: Facts, causes: int) -> Iterator[Card]:
@@ -171,7 +172,10 @@ def _card(facts: Facts, delta: CellDelta, causes: int, room: _Left) -> Card:
     moved = (artifact.change if artifact else None) or 0
     largest = head if head is not None else base
     story, table, left_out = _tables(facts, delta, backend, room)
-    explanation = facts.report.explanations.get(delta.key)
+    traces = _traces(facts, delta, room) if story else ()
+    untold = sum(one.passed is not None for one in facts.report.explanations[delta.key].dispatches) if story else 0
+    if untold > len(traces):
+        left_out.append(f"the passes of {plural(untold - len(traces), 'dispatch')}: code-size-bot trace shows them")
     drawn = {row.address for rows in (story.dispatches if story else (), table.rows) for row in rows}
     texts, room.texts = room.texts > 0, room.texts - 1
     known = [delta.metrics[metric.id] for metric in METRICS if _is_known(delta, metric)]
@@ -202,7 +206,7 @@ def _card(facts: Facts, delta: CellDelta, causes: int, room: _Left) -> Card:
         commands=_commands(delta) if texts else (),
         entries=table,
         told=story,
-        traces=tuple(trace_cards(delta, explanation, room.traced)) if story and explanation else (),
+        traces=traces,
         left_out=(*left_out, *(() if texts else ("its commands: base.json and head.json have them",))),
         anchors=tuple(sorted(room.linked.get(delta.key, set()) - drawn)),
     )
@@ -226,14 +230,16 @@ def _tables(facts: Facts, delta: CellDelta, backend: str, room: _Left) -> tuple[
     left_out = [] if is_drawn or not count else [f"its {plural(count, 'dispatch')}: head.json has them"]
     if explanation and story is None:
         left_out.append("why it changed: report.json says it")
-    untold = (
-        sum(1 for one in explanation.dispatches if one.passed and (delta.key, one.name) not in room.traced)
-        if story and explanation
-        else 0
-    )
-    if untold:
-        left_out.append(f"the passes of {plural(untold, 'dispatch')}: code-size-bot trace shows them")
     return story, table, left_out
+
+
+def _traces(facts: Facts, delta: CellDelta, room: _Left) -> tuple[TraceCard, ...]:
+    traces = []
+    for trace in trace_cards(delta, facts.report.explanations[delta.key], room.traced):
+        if room.passes > 0:
+            traces.append(trace)
+            room.passes -= trace.passes
+    return tuple(traces)
 
 
 def _is_known(delta: CellDelta, metric: Metric) -> bool:

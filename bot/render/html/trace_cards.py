@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -18,6 +17,8 @@ from bot.render.view.facts import Facts
 
 TRACES, TRACE_ROWS = 40, 120
 """The most dispatches of a page whose passes are shown, those whose code changed most, and passes of each."""
+PASSES = 2_000
+"""How many passes a page has room for; the dispatch with which they are used up is shown whole."""
 _NAME, _PASS, _OPERATIONS, _NAMED = 120, 64, 160, 3
 _LEVELS = {"mlir": "MLIR", "llvm": "LLVM IR", "machine": "machine code"}
 
@@ -33,8 +34,9 @@ class TraceCard:
         name: of the dispatch.
         parts_at, most_at: the pass after which the sides part, and the one that takes them apart by most if another.
         rows: pass, level, operations on both sides, how far apart they are, and what differs.
-        picture: JSON: names of passes, operations on both sides, and which places are marked; a place without a name
-            stands between levels.
+        picture: what each pass has, parted by `|`: its name, the operations on both sides, and how it is marked; one
+            without a name stands between levels.
+        passes: how many the picture has.
         alike, far: how many passes leave the difference as it was, and how many are too far from the one that parts
             the sides.
     """
@@ -43,7 +45,8 @@ class TraceCard:
     parts_at: str
     most_at: str
     rows: tuple[Addressed, ...]
-    picture: str
+    picture: Mapping[str, str]
+    passes: int
     alike: int
     far: int
 
@@ -82,6 +85,7 @@ def _card(name: str, apart: Parting) -> TraceCard:
         most_at,
         rows,
         _picture(apart, places, marks),
+        len(places),
         len(places) - len(rows),
         len(apart.rows) - len(places),
     )
@@ -103,21 +107,20 @@ def _row(apart: Parting, place: int, mark: str) -> Addressed:
     return Addressed("", texts, css="parts" if mark else "")
 
 
-def _picture(apart: Parting, places: range, marks: Mapping[int, str]) -> str:
+def _picture(apart: Parting, places: range, marks: Mapping[int, str]) -> Mapping[str, str]:
     """A side on which a pass changes nothing is as it was after the one before."""
-    passes, base, head, marked, level = list[str](), list[int | None](), list[int | None](), list[tuple[int, str]](), ""
+    lines: list[tuple[str, int | None, int | None, str]] = []
+    level, base, head = "", None, None
     for place in places:
         row = apart.rows[place]
         if level not in ("", row.level):
-            passes, base, head = [*passes, ""], [*base, None], [*head, None]
-        level = row.level
-        if place in marks:
-            marked.append((len(passes), marks[place]))
-        passes.append(f"{_LEVELS.get(level, '')}: {_name(row.name)}")
-        for line, state in ((base, row.base), (head, row.head)):
-            line.append(state.total if state else line[-1] if line else None)
-    picture = {"passes": passes, "base": base, "head": head, "marks": marked}
-    return json.dumps(picture, separators=(",", ":"))
+            base = head = None
+            lines.append(("", None, None, ""))
+        level, base, head = row.level, row.base.total if row.base else base, row.head.total if row.head else head
+        lines.append((_name(row.name), base, head, marks.get(place, "")))
+    columns = zip(*lines, strict=True)
+    texts = ("|".join("" if value is None else str(value).replace("|", "/") for value in column) for column in columns)
+    return dict(zip(("passes", "base", "head", "marks"), texts, strict=True))
 
 
 def _name(name: str) -> str:
