@@ -10,6 +10,7 @@ from hypothesis import given
 from replacing import replace
 from strategies import plain_snapshot, snapshots, values
 
+from bot.core.comparable import comparable
 from bot.core.metrics import METRIC_IDS
 from bot.core.rules.delta import STATES, CellDelta, MetricDelta, diff, exact_changes
 from bot.core.values.snapshot import STATUSES, Cell, CellKey, Dispatch, Failure, Outcome, Snapshot
@@ -315,7 +316,7 @@ def test_no_cell_of_either_side_is_dropped_or_doubled(base: Snapshot, head: Snap
 def test_every_cell_carries_its_sides_and_every_metric_of_them(base: Snapshot, head: Snapshot) -> None:
     left, right = ({cell.key: cell for cell in one.cells} for one in (base, head))
     for delta in diff(base, head):
-        assert (delta.base, delta.head) == (left.get(delta.key), right.get(delta.key))
+        assert (delta.base, delta.head) == comparable(left.get(delta.key), right.get(delta.key))
         for metric in delta.metrics.values():
             assert metric.base == (delta.base.value(metric.id) if delta.base else None)
             assert metric.head == (delta.head.value(metric.id) if delta.head else None)
