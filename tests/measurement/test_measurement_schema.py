@@ -16,7 +16,10 @@ from bot.compiler.tools.probe import MEASURING_OPTIONS, RESUME_OPTIONS
 from bot.core.values.planned import COMMON_FLAGS, LIFTED_LIMIT_FLAG
 
 FLAGS = (COMMON_FLAGS, LIFTED_LIMIT_FLAG, MEASURING_OPTIONS, RESUME_OPTIONS)
-STARTS = ("bot.measurement.cell", "bot.compiler.compiling", "bot.compiler.diagnostics", "bot.insight.facts.describing")
+STARTS = (
+    *("bot.measurement.cell", "bot.measurement.tracing.one_dispatch"),
+    *("bot.compiler.compiling", "bot.compiler.diagnostics", "bot.insight.facts.describing"),
+)
 FOLLOWED = ("bot.insight",)
 """Of what the modules above import, these rooms decide too what a cell says; `bot.readers` does as a whole."""
 
