@@ -70,8 +70,8 @@ def test_no_pass_of_llvm_is_named_by_milestones_alone() -> None:
 
 
 def test_equal_counts_of_other_shapes_are_apart() -> None:
-    base = trace(("tile", {"fill tensor<1x1": 2}), ("end", {"x": 5}))
-    head = trace(("tile", {"fill tensor<8x8": 2}), ("end", {"x": 50}))
+    base = trace(("begin", {"fill": 2}), ("tile", {"fill tensor<1x1": 2}), ("end", {"x": 5}))
+    head = trace(("begin", {"fill": 2}), ("tile", {"fill tensor<8x8": 2}), ("end", {"x": 50}))
     assert named(base, head) == ("tile", {"fill tensor<1x1": -2, "fill tensor<8x8": 2})
 
 
@@ -81,6 +81,11 @@ def test_a_pass_that_one_side_alone_runs_is_named() -> None:
     told = parting(base, head)
     assert told.row is not None
     assert (told.row.name, told.row.head, told.operations) == ("expand", None, {"x": -30})
+
+
+def test_what_differs_from_the_beginning_is_no_pass_s_doing() -> None:
+    base, head = (trace(("assign", {"x": count}), ("end", {"y": count})) for count in (10, 14))
+    assert named(base, head) == ("they are apart before the first of these passes", {})
 
 
 def test_what_has_the_same_operations_to_the_end_has_no_such_pass() -> None:

@@ -17,6 +17,7 @@ LEAST_SHARE = 1 / 8
 """Of what differs in the end, each as a share of all operations: from so much on the sides have parted."""
 
 
+_BEFORE = "they are apart before the first of these passes"
 _OTHER_CODE = "compiled alone, it has other code than in the artifact"
 
 
@@ -32,10 +33,11 @@ def parting(base: DispatchTrace | None, head: DispatchTrace | None) -> Parting:
         return Parting(rows, None, "the same operations after each pass that was looked at")
     least = rows[-1].share * LEAST_SHARE
     at = next((place + 1 for place in range(len(rows) - 1, -1, -1) if rows[place].share < least), 0)
+    if at == 0:
+        return Parting(rows, None, _BEFORE)
     if rows[at].level == MACHINE and not all(any(step.level == LLVM for step in one.steps) for one in (base, head)):
-        return Parting(
-            rows, None, f"they part in LLVM, up to {rows[at].name}; no time was left to look at each pass there"
-        )
+        why = f"they part in LLVM, up to {rows[at].name}; no time was left to look at each pass there"
+        return Parting(rows, None, why, is_late=True)
     most = max(range(at, len(rows)), key=lambda place: rows[place].share - (rows[place - 1].share if place else 0))
     return Parting(rows, at, most=most)
 

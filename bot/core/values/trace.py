@@ -117,12 +117,14 @@ class Parting:
     Attributes:
         at: place of that pass in `rows`; None with the reason in `why`.
         most: place of the pass, that one or a later one, that takes them apart by most.
+        is_late: they part in LLVM's passes, of which only milestones were looked at.
     """
 
     rows: tuple[TraceRow, ...]
     at: int | None
     why: str = ""
     most: int | None = None
+    is_late: bool = False
 
     @property
     def row(self) -> TraceRow | None:

@@ -150,15 +150,10 @@ class _Pairs:
                 known[side][row.name] = DispatchTrace((), NOT_STORED)
                 return []
         self._trace(key, rows, [side for side in rows if (one := known[side].get(rows[side].name)) is None or one.why])
-        if len(rows) < len(SIDES) or self._parts_late([known[side].get(rows[side].name) for side in SIDES]):
+        if len(rows) < len(SIDES) or parting(*(known[side].get(rows[side].name) for side in SIDES)).is_late:
             short = [side for side in rows if all(one.level != LLVM for one in known[side][rows[side].name].steps)]
             self._trace(key, rows, short, llvm=True)
         return []
-
-    def _parts_late(self, traces: Sequence[DispatchTrace | None]) -> bool:
-        """True where what follows MLIR's passes has to be looked at, one by one."""
-        apart = parting(traces[0], traces[1])
-        return apart.row is None and bool(apart.rows) and bool(apart.rows[-1].share)
 
     def _trace(self, key: CellKey, rows: Mapping[str, Dispatch], sides: Sequence[str], *, llvm: bool = False) -> None:
         """All these sides or none: one alone tells nothing."""
