@@ -80,8 +80,9 @@ class Workshop:
 
 
 def _labelled(cell: Cell, planned: PlannedCell) -> Cell:
-    """A cached cell under the names of this run."""
-    return replace(cell, key=planned.key, command=planned.command(lifted=LIFTED_LIMIT_FLAG in cell.command))
+    """A cached cell under the names of this run; what was traced of it belongs to another comparison."""
+    command = planned.command(lifted=LIFTED_LIMIT_FLAG in cell.command)
+    return replace(cell, key=planned.key, command=command, traces={})
 
 
 def book_of(plan: SidePlan, workshop: Workshop) -> ProofBook:
