@@ -39,6 +39,8 @@ from bot.system.processes import Cancel, Meter
 
 TIME_SHARE = 0.25
 """What tracing may cost, as a share of the CPU time in which both sides were compiled."""
+LITTLE_SECONDS = 10
+"""So much may always be spent, however small the comparison is."""
 MOVED_SHARE, MOST = 0.9, 300
 """So much of the moved bytes of dispatches is traced, and so many of them at most."""
 LARGE_SHARE, LEAST_SHARE = 0.05, 0.01
@@ -281,8 +283,9 @@ def with_largest_traced(
 
 
 def seconds_for(sides: Mapping[str, Snapshot]) -> float:
-    """CPU time that tracing may cost: a share of what both sides cost to compile."""
-    return TIME_SHARE * sum(cell.value("compile_cpu_ms") or 0 for one in sides.values() for cell in one.cells) / 1000
+    """CPU time that tracing may cost: a share of what both sides cost to compile, and a little in any case."""
+    compiled_ms = sum(cell.value("compile_cpu_ms") or 0 for one in sides.values() for cell in one.cells)
+    return max(LITTLE_SECONDS, TIME_SHARE * compiled_ms / 1000)
 
 
 def worth_tracing(explanations: Mapping[CellKey, Explanation], roots: Sequence[RootCause]) -> list[Moved]:
