@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from itertools import pairwise
 
 from bot.compiler.tools.offered import between
 from bot.core.rules.spec import Places, release_in
@@ -11,6 +14,7 @@ from bot.errors import CompilerUnavailable, UsageError
 from bot.inputs.config import Config
 from bot.measurement.prepare import Request, Show, measured
 from bot.measurement.run import SidePlan
+from bot.measurement.tracing.moved_dispatches import traced
 from bot.render.text.filters import plural
 from bot.system.processes import Cancel
 
@@ -51,8 +55,9 @@ def _measure_between(
     return found
 
 
-Way = list[tuple[str, Snapshot]]
-"""Releases and their snapshots, from base to head."""
+Release = tuple[str, Snapshot]
+Way = list[tuple[Release, Release]]
+"""Each step from base to head: a release and the next that is looked at, with what was traced of what moved."""
 
 
 def way_between(
@@ -65,7 +70,7 @@ def way_between(
     show: Show,
     cancel: Cancel,
 ) -> tuple[Way, tuple[str, ...]]:
-    """The way from base to head over the releases that are looked at, and all that are offered between the two.
+    """The steps from base to head over the releases that are looked at, and all that are offered between the two.
 
     Args:
         sides: both of a release (`release_in`).
@@ -78,4 +83,17 @@ def way_between(
     names = spread(offered, most)
     show.say(f"{plural(len(offered), 'release')} between {first} and {last}, {len(names)} measured")
     middle = _measure_between(names, sides["base"], plan, request, rules, show, cancel)
-    return [(first, sides["base"]), *middle, (last, sides["head"])], offered
+    way = [(first, sides["base"]), *middle, (last, sides["head"])]
+    if not middle:
+        return [(way[0], way[1])], offered
+    plans: dict[str, SidePlan] = {}
+    for name, _ in way:
+        with suppress(CompilerUnavailable, UsageError):  # a snapshot at an end, whose compiler is gone
+            plans[name] = plan(name)
+    steps = Way()
+    for (old, base), (new, head) in pairwise(way):
+        named = {"base": old, "head": new}
+        here = [replace(plans[name], label=side) for side, name in named.items() if name in plans]
+        pair = traced(here, {"base": base, "head": head}, rules, request, show, cancel)
+        steps.append(((old, pair["base"]), (new, pair["head"])))
+    return steps, offered

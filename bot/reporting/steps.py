@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
 
 from packaging.version import Version
 
@@ -22,24 +21,28 @@ from bot.render.view.totals import everything
 from bot.reporting.making import reported
 
 _CAUSES = 2
-_LEAST = 3
+_LEAST = 2
 """Without a release between the two ends the one step is the report itself."""
 Release = tuple[str, Snapshot]
 
 
 def stepped(
-    made: Report, way: Sequence[Release], offered: Sequence[str], config: Config, texts: Texts = no_texts
+    made: Report,
+    way: Sequence[tuple[Release, Release]],
+    offered: Sequence[str],
+    config: Config,
+    texts: Texts = no_texts,
 ) -> Report:
     """The report, with what each step of the way adds to it.
 
     Args:
-        way: base, the releases measured between, and head, in order.
+        way: each step over the releases measured between, in order.
         offered: all releases that there are between base and head.
     """
     if len(way) < _LEAST:
         return made
     steps, seen = list[Step](), list[tuple[str, set[tuple[object, ...]]]]()
-    for (old, base), (new, head) in pairwise(way):
+    for (old, base), (new, head) in way:
         one = reported(config, base, head, Baseline(old), texts)
         first, last = sorted((Version(old), Version(new)))
         skipped = sum(first < Version(name) < last for name in offered)
