@@ -67,10 +67,9 @@ class _SideTracer:
         if isinstance(sources, Failure) or row.executable not in sources:
             why = sources.first_line if isinstance(sources, Failure) else "the compiler wrote no source of it"
             return DispatchTrace((), why)
-        kit = self._kit
         if before is None:
-            return trace_one(kit, argv, sources[row.executable], row)
-        return with_llvm(kit, argv, sources[row.executable], row, before)
+            return trace_one(self._kit, argv, sources[row.executable], row)
+        return with_llvm(self._kit, argv, sources[row.executable], row, before)
 
     def _sources_of(self, planned: PlannedCell, argv: Sequence[str]) -> dict[str, Path] | Failure:
         with self._lock:
@@ -87,14 +86,14 @@ class _SideTracer:
 
 
 @contextmanager
-def _tracers(plans: Sequence[SidePlan], workshop: Workshop, meter: Meter) -> Iterator[dict[str, _SideTracer]]:
+def _tracers(plans: Sequence[SidePlan], workshop: Workshop) -> Iterator[dict[str, _SideTracer]]:
     with temporary_directory("trace-") as scratch, ExitStack() as stack:
         tracers = {}
         for plan in plans:
             bindings = Bindings(IR_WORKER, plan.toolchain.bindings, plan.toolchain.no_bindings, workshop.cancel)
             stack.callback(bindings.close)
             timeout = workshop.timeout_seconds
-            kit = Kit(plan.label, plan.toolchain, (), bindings, scratch, timeout, workshop.cancel, meter)
+            kit = Kit(plan.label, plan.toolchain, (), bindings, scratch, timeout, workshop.cancel, Meter())
             importer = Importer(plan.toolchain, scratch, timeout, workshop.cancel)
             tracers[plan.label] = _SideTracer(plan, kit, importer)
         yield tracers
@@ -186,7 +185,7 @@ def with_traces(
     here = {plan.label: plan for plan in plans}
     chosen = list(moved) if seconds is None else affordable(moved, sides, here.keys(), seconds)
     known = _known(here, sides, chosen, workshop)
-    with _tracers(plans, workshop, Meter()) as tracers:
+    with _tracers(plans, workshop) as tracers:
         pairs, tasks = _Pairs(sides, tracers, known), []
         for place, (key, delta) in enumerate(chosen):
             rows = {side: row for side, row in zip(SIDES, (delta.base, delta.head), strict=True) if row is not None}

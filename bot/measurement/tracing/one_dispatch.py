@@ -22,7 +22,7 @@ from bot.readers.code.object_code import function_codes
 from bot.readers.dispatches import UNSPEAKABLE
 from bot.readers.formats.artifact import read_executable
 from bot.readers.passes import PassReader
-from bot.system.files import temporary_directory
+from bot.system.files import temporary_directory, whole_or_nothing
 from bot.system.processes import run
 
 _ALONE = ("--compile-from=executable-sources", "--compile-mode=hal-executable")
@@ -32,6 +32,9 @@ _MILESTONES = "--print-after=finalize-isel,prologepilog,prolog-epilog"
 _LLVM_PASSES = ("--print-changed=quiet", "--print-loop-func-scope")
 _OBJECTS = "--iree-llvmcpu-keep-linker-artifacts"
 _NAMED = re.compile(rb"hal\.executable (?:public |private )?@([\w$.-]+)")
+
+
+_NAME_WITHIN_BYTES = 4096
 
 
 def source_options(out: Path | str) -> tuple[str, ...]:
@@ -64,8 +67,13 @@ def executable_sources(kit: Kit, argv: Sequence[str], source: Source, out: Path)
     result = compile_to(kit, (*argv, *source_options(out)), source)
     if isinstance(result, Failure):
         return result
-    named = ((_NAMED.search(path.read_bytes()[:4096]), path) for path in sorted(out.glob("*.mlir")))
-    return {name[1].decode(): path for name, path in named if name}
+    sources = {}
+    for path in sorted(out.glob("*.mlir")):
+        if path.is_file():  # no pipe, that is
+            with path.open("rb") as file:
+                if name := _NAMED.search(file.read(_NAME_WITHIN_BYTES)):
+                    sources[name[1].decode()] = path
+    return sources
 
 
 def trace_one(kit: Kit, argv: Sequence[str], source: Path, row: Dispatch) -> DispatchTrace:
@@ -135,7 +143,11 @@ def _codes(directory: Path) -> Iterable[tuple[str, str | None]]:
     objects = sorted((directory / "tmp").glob("*.o"))
     try:
         if objects:
-            return [(name, one.code) for path in objects for name, one in function_codes(path.read_bytes()).items()]
-        return [(one.name, one.code) for one in read_executable((directory / "executable").read_bytes()).entry_points]
-    except (OSError, MalformedBinary):
+            return [
+                (name, one.code) for path in objects for name, one in function_codes(whole_or_nothing(path)).items()
+            ]
+        return [
+            (one.name, one.code) for one in read_executable(whole_or_nothing(directory / "executable")).entry_points
+        ]
+    except MalformedBinary:
         return []
