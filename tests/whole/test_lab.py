@@ -12,6 +12,7 @@ import pytest
 from browser import chromium, opened, violations
 from fold_programs import layers
 from places import ROOT
+from product_model import PRODUCT
 
 from bot.cli.main import main
 from bot.compiler.tools.toolchain import resolve
@@ -28,17 +29,6 @@ pytestmark = pytest.mark.compiler
 
 COMPILER = "3.13.0"
 CONFIG = "schema: code-size-config/1\nmodels: [models/*.mlir]\ntargets: [llvm-cpu-x86_64, vmvx]\n"
-PRODUCT = """
-func.func @main(%a: tensor<?x64xf32>, %b: tensor<64x64xf32>) -> tensor<?x64xf32> {
-  %c0 = arith.constant 0 : index
-  %zero = arith.constant 0.0 : f32
-  %n = tensor.dim %a, %c0 : tensor<?x64xf32>
-  %empty = tensor.empty(%n) : tensor<?x64xf32>
-  %sum = linalg.fill ins(%zero : f32) outs(%empty : tensor<?x64xf32>) -> tensor<?x64xf32>
-  %0 = linalg.matmul ins(%a, %b : tensor<?x64xf32>, tensor<64x64xf32>) outs(%sum : tensor<?x64xf32>) -> tensor<?x64xf32>
-  return %0 : tensor<?x64xf32>
-}
-"""
 OWN = {"depth": ("--target", "vmvx"), "aggressive-fusion": ("--target", "x86_64")}
 """Of experiments that bring models, or are asked of larger ones."""
 LONG = {"opt-level", "llvm-size-passes"}

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from places import ROOT
+from product_model import PRODUCT
 
 from bot.cli.main import main
 from bot.cli.showing import TerminalShow
@@ -29,17 +30,6 @@ pytestmark = pytest.mark.compiler
 
 SIDES = ("--base", "3.11.0", "--head", "3.13.0")
 CONFIG = "schema: code-size-config/1\nmodels: [{models}]\ntargets: [llvm-cpu-x86_64, llvm-cpu-aarch64, cuda, vmvx]\n"
-PRODUCT = """
-func.func @main(%a: tensor<?x64xf32>, %b: tensor<64x64xf32>) -> tensor<?x64xf32> {
-  %c0 = arith.constant 0 : index
-  %zero = arith.constant 0.0 : f32
-  %n = tensor.dim %a, %c0 : tensor<?x64xf32>
-  %empty = tensor.empty(%n) : tensor<?x64xf32>
-  %sum = linalg.fill ins(%zero : f32) outs(%empty : tensor<?x64xf32>) -> tensor<?x64xf32>
-  %0 = linalg.matmul ins(%a, %b : tensor<?x64xf32>, tensor<64x64xf32>) outs(%sum : tensor<?x64xf32>) -> tensor<?x64xf32>
-  return %0 : tensor<?x64xf32>
-}
-"""
 # Counts the operations of a function with the compiler's own parser, which the reader does not use.
 COUNTED = """
 import collections, json, sys
