@@ -20,6 +20,7 @@ WORKFLOW_DIRS := configs/workflows $(wildcard .github/workflows)
 WORKFLOWS = $(wildcard $(addsuffix /*.yml,$(WORKFLOW_DIRS)) $(addsuffix /*.yaml,$(WORKFLOW_DIRS)))
 ACTION = $(wildcard action.yml)
 ISSUE_FORMS = $(wildcard .github/ISSUE_TEMPLATE/*.yml)
+TOOL := PYTHONPATH=tests/support $(BIN)/python tools
 
 .PHONY: help compare test check lint-workflows lock vendor bench evidence fold-table lab-tables clean
 
@@ -44,8 +45,8 @@ test: $(VENV)/.installed ## all tests, with the real compiler
 	$(BIN)/python -m pytest
 
 check: $(VENV)/.installed lint-workflows ## formatting, lint, types, workflows, action and Dockerfile
-	$(BIN)/ruff format --check bot tests .github
-	$(BIN)/ruff check bot tests .github
+	$(BIN)/ruff format --check bot tests tools .github
+	$(BIN)/ruff check bot tests tools .github
 	$(BIN)/mypy
 
 define NEED_NODE
@@ -89,7 +90,7 @@ vendor: $(VENV)/.installed ## copy the chart library that the pages carry, as .g
 	sed -i 's,^//# sourceMappingURL=.*,,' $(VENDOR)/chart.js $(VENDOR)/treemap.js
 
 bench: $(VENV)/.installed ## speed against the plain loop of the same compiles, over all models: ten minutes
-	PYTHONPATH=tests/support $(BIN)/python -m bench --config $(CONFIG_full)
+	$(TOOL)/bench.py --config $(CONFIG_full)
 
 # SUITE is `quick` by itself; evidence is of all models unless the command line says otherwise.
 EVIDENCE_SUITE = $(if $(filter command line,$(origin SUITE)),$(SUITE),full)
@@ -97,20 +98,20 @@ EVIDENCE_WORDS = $(addprefix --part ,$(PART)) --suite $(EVIDENCE_SUITE) $(if $(R
 
 evidence: $(VENV)/.installed ## docs/evidence.md anew, hours (PART=steps: that part; RELEASES=3.12.0,3.13.0; SUITE=quick)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,evidence]'
-	PYTHONPATH=tests/support $(BIN)/python -m evidence $(EVIDENCE_WORDS)
+	$(TOOL)/evidence.py $(EVIDENCE_WORDS)
 
 FOLD = $(BIN)/code-size-bot fold --compiler 3.13.0 --config $(CONFIG_full)
 
 fold-table: $(VENV)/.installed ## docs/fold.md's and README's tables of folding anew, hours; artifacts of x86-64 are run
 	$(FOLD) --no-run --out $(OUT)/fold-all
 	$(FOLD) --target llvm-cpu-x86_64 --out $(OUT)/fold-run
-	PYTHONPATH=tests/support:. $(BIN)/python -m fold_page $(OUT)/fold-all/fold.json $(OUT)/fold-run/fold.json
+	$(TOOL)/fold_page.py $(OUT)/fold-all/fold.json $(OUT)/fold-run/fold.json
 
 LABS ?= aggressive-fusion opt-level llvm-size-passes dedup dynamic-shapes size-against-time depth target-cpu
 
 lab-tables: $(VENV)/.installed ## docs/lab.md's tables anew, hours (LABS=depth: that experiment)
 	@for name in $(LABS); do $(BIN)/code-size-bot lab $$name --compiler 3.13.0 --config $(CONFIG_full) --out $(OUT)/lab-$$name || exit 1; done
-	PYTHONPATH=tests/support:. $(BIN)/python -m lab_page $(patsubst %,$(OUT)/lab-%/lab.json,$(LABS))
+	$(TOOL)/lab_page.py $(patsubst %,$(OUT)/lab-%/lab.json,$(LABS))
 
 clean: ## remove the virtual environment and the outputs (the cache stays)
 	rm -rf $(VENV) $(OUT)

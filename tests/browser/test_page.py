@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import everyday
-import page_bench
 import pytest
 from browser import chromium, opened, violations
 from playwright.sync_api import Browser, Locator, Page
@@ -22,6 +21,7 @@ from bot.render.text.page_addresses import cell_address, dispatch_address
 from bot.reporting.making import reported
 
 REPORT = everyday.report("two_releases")
+CELLS, LARGEST_BYTES = 200, 5_000_000
 GREW = CellKey("mobilenet_v1_f32_224", "llvm-cpu-x86_64")
 OPEN_ALL = "document.querySelectorAll('details').forEach((one) => { one.open = true; })"
 WIDTH = "document.documentElement.scrollWidth"
@@ -260,15 +260,15 @@ def test_on_paper_everything_is_open(browser: Browser, page: Path) -> None:
 
 
 def test_a_page_of_two_hundred_cells_is_small(tmp_path: Path, browser: Browser) -> None:
-    report = page_bench.many()
+    report = everyday.repeated_report(CELLS)
     path = written(tmp_path, report)
-    assert len(report.deltas) >= page_bench.CELLS
-    assert path.stat().st_size < page_bench.LARGEST_BYTES
+    assert len(report.deltas) >= CELLS
+    assert path.stat().st_size < LARGEST_BYTES
     assert "No room on this page" not in path.read_text(encoding="utf-8"), "all dispatches and all stories are there"
     with opened(browser, path, width=375) as tab:
         assert tab.evaluate(WIDTH) == 375
         tab.get_by_role("searchbox").fill("softmax")
-        assert 0 < len(shown(tab)) < page_bench.CELLS
+        assert 0 < len(shown(tab)) < CELLS
         assert json.loads(tab.evaluate("JSON.stringify(drawn)")) == []
 
 
@@ -314,11 +314,11 @@ def test_the_passes_are_there_without_scripts_and_on_paper(browser: Browser, few
 
 
 def test_a_page_of_many_traces_is_small(tmp_path: Path, browser: Browser) -> None:
-    many = page_bench.many()
+    many = everyday.repeated_report(CELLS)
     word = "</script><img src=x onerror='window.ran = 1'>\u202e"
     base, head = (traced(side, more, 400, word) for side, more in ((many.base, 1), (many.head, 3)))
     path = written(tmp_path, reported(load_config(models=False), base, head, Baseline("snapshot base.json")))
-    assert path.stat().st_size < page_bench.LARGEST_BYTES
+    assert path.stat().st_size < LARGEST_BYTES
     text = path.read_text(encoding="utf-8")
     assert "\u202e" not in text
     assert "for the passes of" in text, "what there is no room for is said"
@@ -331,10 +331,3 @@ def test_a_page_of_many_traces_is_small(tmp_path: Path, browser: Browser) -> Non
         tab.locator(".cell[open] .trace summary").first.click()
         tab.locator(".cell[open] .trace canvas").first.wait_for()
         assert tab.evaluate("[typeof ran, document.querySelectorAll('img').length]") == ["undefined", 0]
-
-
-def test_what_make_bench_opens_are_pages_of_as_many_bytes(tmp_path: Path, browser: Browser) -> None:
-    assert len(page_bench.plain(100_001).encode()) == 100_001
-    size, page_ms, text_ms = page_bench.measured(browser, tmp_path, rounds=1)
-    assert {path.stat().st_size for path in tmp_path.iterdir()} == {size}
-    assert page_ms > 0 and text_ms > 0

@@ -11,8 +11,8 @@ import pytest
 from growth import LINEAR, cpu_growth, steps
 from places import TESTS
 
-# The helper, the benchmarks, and waiting for something that must come.
-MAY_READ_A_CLOCK = {"growth.py", "bench.py", "costs.py", "families_bench.py", "fake_compiler.py", "iree_compile.py"}
+# The helper, and waiting for something that must come.
+MAY_READ_A_CLOCK = {"growth.py", "fake_compiler.py", "iree_compile.py"}
 CLOCKS = {
     f"{name}{suffix}" for name in ("monotonic", "perf_counter", "process_time", "thread_time") for suffix in ("", "_ns")
 }

@@ -22,8 +22,8 @@ from test_end_to_end import BASE, CONTRACT_FILES, HEAD, own_cache
 from bot import __version__
 from bot.commands.setup.init import WORKFLOWS
 
-SOURCES = ("bot", "configs", "templates", "tests", "pyproject.toml", "README.md", "LICENSE")
-"""Of the checkout; the tests are there to be left out."""
+SOURCES = ("bot", "configs", "templates", "tests", "tools", "pyproject.toml", "README.md", "LICENSE")
+"""Of the checkout; tests and tools are there to be left out."""
 MODEL, TARGET = "jax_mlp_train_step_f32", "vmvx"
 NAME = f"code_size_bot-{__version__}"
 

@@ -7,7 +7,7 @@ import json
 import re
 
 import pytest
-from families_bench import synthetic
+from family_texts import synthetic
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from places import FIXTURES

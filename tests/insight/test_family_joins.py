@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from families_bench import synthetic
+from family_texts import synthetic
 from growth import steps
 from hypothesis import given, settings
 from hypothesis import strategies as st

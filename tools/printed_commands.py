@@ -202,7 +202,7 @@ def causes(work: Work) -> Section:
     judged = cause_evidence.table(report, base.binary, head.binary, work.jobs)
     about = (
         f"IREE {PAIR[0]} → {PAIR[1]}, suite {work.suite}. Each headline of that comparison beside the same judged from "
-        "IR and device code by `tests/support/cause_evidence.py`, which shares no code with the bot, and its share of "
+        "IR and device code by `tools/cause_evidence.py`, which shares no code with the bot, and its share of "
         "all bytes that moved in the cell."
     )
     return Section(["## The cause that is told is the cause of the change", "", about, "", *judged])

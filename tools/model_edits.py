@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from everyday import edited, model
+from everyday_cases import edited, model
 
 BERT, BERT_MLP = "bert_l4_f32_s128", "!torch.vtensor<[1,128,3072],f32>"
 BERT_OUT = "!torch.vtensor<[1,128,768],f32>"

@@ -1,33 +1,26 @@
 """How fast does a page of 200 cells open, against a page of as many bytes with nothing but text? In the same browser.
 
-`PYTHONPATH=tests/support:. python -m page_bench` prints both, and the ratio. Opening is from the navigation to the end
-of loading and the first thing that is painted, whichever is later; of several rounds, by turns, the median counts.
+`PYTHONPATH=tests/support python tools/page_bench.py` prints both, and the ratio. Opening is from the navigation to the
+end of loading and the first thing that is painted, whichever is later; of several rounds, by turns, the median counts.
 """
 
 from __future__ import annotations
 
 import argparse
 import tempfile
-from functools import lru_cache
 from pathlib import Path
 from statistics import median
 
-import everyday
 from browser import chromium, find_chromium
+from everyday import repeated_report
 from playwright.sync_api import Browser
-from replacing import replace
 
-from bot.core.values.snapshot import CellKey, Snapshot
-from bot.core.values.whole_report import Baseline, Report
-from bot.inputs.config import load_config
 from bot.render.html.page import render_html
-from bot.reporting.making import reported
 
 CELLS, ROUNDS = 200, 9
 TIMES = 3
 """The bound: the page's time as a multiple of the text's."""
 LARGEST_BYTES = 5_000_000
-_CASE = "two_releases"
 _TEXT = "<p>main_dispatch_0_matmul_128x768x768_f32 1,234 → 5,678 B, as in a table that nobody laid out.</p>\n"
 _OPENED = """
 async () => {
@@ -38,26 +31,6 @@ async () => {
   return Math.max(...painted(), performance.getEntriesByType("navigation")[0].loadEventEnd);
 }
 """
-
-
-def _repeated(snapshot: Snapshot, keys: dict[CellKey, list[CellKey]]) -> Snapshot:
-    cells = [replace(cell, key=key) for cell in snapshot.cells for key in keys.get(cell.key, ())]
-    cells.sort(key=lambda cell: cell.key)
-    models = {key.model: "0" * 64 for copies in keys.values() for key in copies}
-    return replace(snapshot, cells=tuple(cells), models=models, only={})
-
-
-@lru_cache
-def many(cells: int = CELLS) -> Report:
-    """A real comparison of two releases, repeated under other names of models until it has so many cells."""
-    base, head = everyday.sides(_CASE)
-    known = sorted({cell.key for side in (base, head) for cell in side.cells if cell.status != "unsupported"})
-    keys: dict[CellKey, list[CellKey]] = {}
-    for at in range(cells):
-        key = known[at % len(known)]
-        keys.setdefault(key, []).append(replace(key, model=f"{key.model}_{at // len(known)}"))
-    left, right = (_repeated(side, keys) for side in (base, head))
-    return reported(load_config(models=False), left, right, Baseline("snapshot base.json"))
 
 
 def plain(size: int) -> str:
@@ -79,7 +52,7 @@ def opening_ms(browser: Browser, path: Path) -> float:
 
 def measured(browser: Browser, folder: Path, rounds: int = ROUNDS) -> tuple[int, float, float]:
     """Bytes, and the medians of both pages in milliseconds."""
-    html = render_html(many())
+    html = render_html(repeated_report(CELLS))
     pages = {"page": html, "text": plain(len(html.encode()))}
     for name, text in pages.items():
         (folder / f"{name}.html").write_text(text, encoding="utf-8")

@@ -1,7 +1,8 @@
 """What `report` costs on 5,000 cells, against reading the same two files with Python's `json`: part of `make bench`.
 
 Every dispatch of every cell has code of its own, on each side another: nothing that cells have in common makes the
-files easier than they look, and every cell has a story to be told. Run: `python tests/report_bench.py SNAPSHOT`.
+files easier than they look, and every cell has a story to be told.
+`PYTHONPATH=tests/support python tools/report_bench.py SNAPSHOT` measures it alone.
 """
 
 from __future__ import annotations

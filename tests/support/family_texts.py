@@ -1,19 +1,15 @@
-"""How long finding families takes: 10,000 executables made from real ones. Part of `make bench`."""
+"""Texts of executables to find families in: recorded ones, and as many variations of them as are asked for."""
 
 from __future__ import annotations
 
 import json
 import re
-import time
 
 from places import FIXTURES
 
-from bot.core.values.reading import ProgramFacts, SourceText
-from bot.insight.facts.describing import describe
+from bot.core.values.reading import SourceText
 
 HERE = FIXTURES / "families"
-EXECUTABLES = 10_000
-LIMIT_SECONDS = 30.0
 _CONSTANT = re.compile(r"(\"arith\.constant\"\(\) <\{value = )(-?[0-9]+)( : i(?:32|64)\})")
 _DIMENSION = re.compile(r"\b(64|34|32|30|28)x")
 
@@ -39,23 +35,3 @@ def _varied(text: SourceText, at: int) -> SourceText:
             "overflow<none>", f"overflow<o{at}>"
         )
     return SourceText(f"main_dispatch_{at}", generic, text.shown)
-
-
-def seconds(count: int) -> tuple[float, int]:
-    """Time to describe so many executables, and the families found."""
-    texts = tuple(synthetic(count))
-    facts = ProgramFacts(count, 0, count, (), sources=texts)
-    started = time.perf_counter()
-    _, families = describe(facts)
-    return time.perf_counter() - started, len(families)
-
-
-def main() -> None:
-    """Print the seconds for a tenth and for all of them."""
-    for count in (EXECUTABLES // 10, EXECUTABLES):
-        elapsed, found = seconds(count)
-        print(f"{count} executables: {elapsed:.1f} s, {found} families (limit {LIMIT_SECONDS:.0f} s for {EXECUTABLES})")
-
-
-if __name__ == "__main__":
-    main()

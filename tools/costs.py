@@ -1,4 +1,4 @@
-"""What a pull request costs: `python -m costs` measures a head side of both suites, from an empty cache and again.
+"""What a pull request costs: `tools/costs.py` measures a head side of both suites, from an empty cache and again.
 
 The base side is taken as stored, as it is after the first push. Prints the table of docs/speed.md, in 15 minutes.
 """
