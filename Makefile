@@ -22,7 +22,7 @@ ACTION = $(wildcard action.yml)
 ISSUE_FORMS = $(wildcard .github/ISSUE_TEMPLATE/*.yml)
 TOOL := PYTHONPATH=tests/support $(BIN)/python tools
 
-.PHONY: help compare test check lint-workflows lock vendor bench evidence fold-table lab-tables clean
+.PHONY: help compare test test-all check lint-workflows lock vendor bench evidence fold-table lab-tables clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -41,8 +41,11 @@ $(VENV)/.installed: pyproject.toml
 compare: $(VENV)/.installed ## compare IREE 3.11.0 with 3.13.0 over the quick suite (SUITE=full: over all models)
 	@$(BIN)/code-size-bot compare --config $(CONFIG) --out $(OUT); code=$$?; [ $$code -le 1 ] || exit $$code
 
-test: $(VENV)/.installed ## all tests, with the real compiler
-	$(BIN)/python -m pytest
+test: $(VENV)/.installed ## most tests, and a comparison with the real compiler: within five minutes on two idle cores
+	$(BIN)/python -m pytest -m 'not slow'
+
+test-all: test ## the others, too: whole runs, all releases, the documents' commands, the browser: a quarter of an hour more
+	$(BIN)/python -m pytest -m slow
 
 check: $(VENV)/.installed lint-workflows ## formatting, lint, types, workflows, action and Dockerfile
 	$(BIN)/ruff format --check bot tests tools .github

@@ -1,37 +1,61 @@
-"""Hypothesis draws the same examples in every run, so that a red test is red for everyone."""
+"""Which tests `make test` runs, what many of them share, and what is said of those that this machine could not run."""
 
 from __future__ import annotations
 
 import signal
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+import needs
 import pytest
 from hypothesis import settings
 from ir_child import Child, find_compiler_root
 
+from bot.compiler.tools.toolchain import resolve
+from bot.measurement.running.runtime import Runtime, installed
+from bot.system.defaults import default_cache
+from bot.system.processes import Cancel
+
+# The same examples in every run, so that a red test is red for everyone.
 settings.register_profile("repeatable", derandomize=True, max_examples=60, deadline=None)
 settings.load_profile("repeatable")
 
 # Started in the background, a shell leaves SIGINT ignored, and every child inherits that: Ctrl-C could not be tested.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-LONG = frozenset({"whole", "folding"})
-"""Folders whose files take minutes."""
+SLOW = frozenset({"whole", "folding", "browser"})
+"""Folders of which only what is marked `quick` belongs to `make test`."""
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Long files first: begun last, one of them keeps one processor busy while the others have nothing left to do."""
-    items.sort(key=lambda item: item.path.parent.name not in LONG)
+    """Mark what is slow before `-m` selects, and put it first: a long file begun last keeps one processor busy."""
+    for item in items:
+        if item.path.parent.name in SLOW and not item.get_closest_marker("quick"):
+            item.add_marker("slow")
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say each reason for which tests were left out once, with their number."""
+    reasons = Counter(
+        report.longrepr[2].removeprefix("Skipped: ")
+        for report in terminalreporter.stats.get("skipped", [])
+        if isinstance(report.longrepr, tuple)
+    )
+    for reason, count in sorted(reasons.items()):
+        terminalreporter.write_line(f"not run: {reason} ({count} {'test' if count == 1 else 'tests'})")
 
 
 @pytest.fixture(scope="module")
 def compiler_root() -> Path:
-    """A real compiler's wheel, unpacked."""
+    """A real compiler's wheel, unpacked; fetched where there is none."""
     root = find_compiler_root()
     if root is None:
-        pytest.skip("no compiler with Python bindings; name one in CODE_SIZE_TEST_COMPILER")
-    return root
+        resolve("3.13.0", default_cache(), Cancel(), print)
+        root = find_compiler_root()
+    return root or needs.missing("no compiler with bindings for this Python; name one in CODE_SIZE_TEST_COMPILER")
 
 
 @pytest.fixture(scope="module")
@@ -40,3 +64,9 @@ def worker(compiler_root: Path) -> Iterator[Child]:
     child = Child(compiler_root)
     yield child
     assert child.end() == 0
+
+
+@pytest.fixture(scope="session")
+def runtime() -> Runtime:
+    """What runs artifacts."""
+    return installed() or needs.missing("the extra run is not installed")

@@ -7,11 +7,12 @@ end of loading and the first thing that is painted, whichever is later; of sever
 from __future__ import annotations
 
 import argparse
+import shutil
 import tempfile
 from pathlib import Path
 from statistics import median
 
-from browser import chromium, find_chromium
+from browser import NAMES, chromium
 from everyday import repeated_report
 from playwright.sync_api import Browser
 
@@ -66,7 +67,7 @@ def measured(browser: Browser, folder: Path, rounds: int = ROUNDS) -> tuple[int,
 
 def rows(rounds: int = ROUNDS) -> list[tuple[str, str, str]]:
     """For the table of `make bench`: (what, measured, bound)."""
-    if find_chromium() is None:
+    if not any(map(shutil.which, NAMES)):
         return [(f"page of {CELLS} cells: no Chromium here to open it", "", "")]
     with tempfile.TemporaryDirectory(prefix="code-size-page-") as name, chromium() as browser:
         size, page, text = measured(browser, Path(name), rounds)

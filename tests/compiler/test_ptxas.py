@@ -6,6 +6,7 @@ import re
 import subprocess
 from pathlib import Path
 
+import needs
 import pytest
 from places import FIXTURES
 
@@ -21,10 +22,7 @@ PTX = PtxModule("sm_80", (FIXTURES / "binaries" / "dense.cuda.ptx").read_bytes()
 
 
 def real() -> Ptxas:
-    found = installed()
-    if found is None:
-        pytest.skip("the extra cuda is not installed")
-    return found
+    return installed() or needs.missing("the extra cuda is not installed")
 
 
 def fake(home: Path, body: str, seconds: float = 20) -> Assembler:

@@ -25,11 +25,10 @@ from bot.measurement.folds.attempts import Attempt
 from bot.measurement.folds.auditing import NOT_ASKED, NOTHING_FOLDED
 from bot.measurement.folds.checking import Bench
 from bot.measurement.running.comparing import Equality
-from bot.measurement.running.runtime import installed
 from bot.system.defaults import default_cache
 from bot.system.processes import Cancel
 
-pytestmark = pytest.mark.compiler
+pytestmark = [pytest.mark.compiler, pytest.mark.usefixtures("runtime")]
 
 RELEASE = "3.13.0"
 TARGETS = ("cuda", "llvm-cpu-x86_64", "vmvx")
@@ -49,12 +48,6 @@ sys.exit(ir_worker.main(sys.argv[1], fold_worker.Folder))
 """Each site passes the values of the next executable: the program verifies, and computes something else."""
 
 Fold = Callable[..., FoldAudit]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def runtime() -> None:
-    if installed() is None:
-        pytest.skip("the extra run is not installed")
 
 
 @pytest.fixture(scope="module")

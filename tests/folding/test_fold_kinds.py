@@ -14,7 +14,7 @@ from fold_stage import RUN, FoldStage, stage
 
 from bot.compiler.folding import Groups
 from bot.core.folds.fold_values import FOLD_KINDS
-from bot.measurement.running.runtime import Runtime, installed
+from bot.measurement.running.runtime import Runtime
 
 pytestmark = pytest.mark.compiler
 
@@ -36,14 +36,6 @@ def new(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FoldStage]:
 def old(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FoldStage]:
     with stage(OLD, tmp_path_factory.mktemp("old")) as found:
         yield found
-
-
-@pytest.fixture(scope="module")
-def runtime() -> Runtime:
-    found = installed()
-    if found is None:
-        pytest.skip("the extra run is not installed")
-    return found
 
 
 def executables(program: Path) -> int:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
+import needs
 import pytest
 import yaml
 from places import ROOT
@@ -24,10 +24,8 @@ DEVELOPMENT = re.findall(
 
 
 def require_valid(schema: str, *paths: Path) -> None:
-    program = Path(sys.executable).with_name("check-jsonschema")
-    if not program.exists():
-        pytest.skip("check-jsonschema is not installed")
-    run = subprocess.run([program, *schema.split(), *paths], cwd=ROOT, capture_output=True, text=True, check=False)
+    command = [needs.program("check-jsonschema"), *schema.split(), *map(str, paths)]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout
 
 

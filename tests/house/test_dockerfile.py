@@ -137,6 +137,7 @@ def context(directory: Path) -> Path:
     return directory
 
 
+@pytest.mark.slow
 @pytest.mark.network
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="the image's Python is newer, and so are its locked packages")
 def test_the_steps_of_the_build_make_a_working_bot(tmp_path: Path) -> None:

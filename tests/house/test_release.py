@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
+import needs
 import pytest
 import yaml
 from packaging.version import Version
@@ -120,9 +121,7 @@ def test_one_line_of_this_repository_s_action_changes() -> None:
 
 
 def test_github_takes_the_action_of_a_release(tmp_path: Path) -> None:
-    program = Path(sys.executable).with_name("check-jsonschema")
-    if not program.exists():
-        pytest.skip("check-jsonschema is not installed")
+    program = needs.program("check-jsonschema")
     path = tmp_path / "action.yml"
     path.write_text(RELEASE.released((ROOT / "action.yml").read_text(encoding="utf-8"), IMAGE), encoding="utf-8")
     argv = [str(program), "--builtin-schema", "vendor.github-actions", str(path)]

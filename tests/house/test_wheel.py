@@ -27,6 +27,8 @@ SOURCES = ("bot", "configs", "templates", "tests", "tools", "pyproject.toml", "R
 MODEL, TARGET = "jax_mlp_train_step_f32", "vmvx"
 NAME = f"code_size_bot-{__version__}"
 
+pytestmark = [pytest.mark.slow, pytest.mark.network]
+
 
 def run(*argv: str | Path, cwd: Path, codes: tuple[int, ...] = (0,)) -> str:
     """What a program prints where the checkout is neither its directory nor on Python's path."""
@@ -73,7 +75,6 @@ def metadata(wheel: Path) -> Message:
         return email.message_from_string(archive.read(f"{NAME}.dist-info/METADATA").decode())
 
 
-@pytest.mark.network
 def test_it_holds_what_the_program_needs_and_nothing_else(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = [name for name in archive.namelist() if not name.endswith("/")]
@@ -83,7 +84,6 @@ def test_it_holds_what_the_program_needs_and_nothing_else(wheel: Path) -> None:
     assert wheel.name == f"{NAME}-py3-none-any.whl"
 
 
-@pytest.mark.network
 def test_it_says_whose_it_is_and_where_it_runs(wheel: Path) -> None:
     told = metadata(wheel)
     assert (told["Author"], told["License-Expression"]) == ("The code-size-bot authors", "Apache-2.0")
@@ -93,7 +93,6 @@ def test_it_says_whose_it_is_and_where_it_runs(wheel: Path) -> None:
     assert told["Summary"] and told["Keywords"]
 
 
-@pytest.mark.network
 @pytest.mark.compiler
 def test_it_compares_with_packaged_models_and_templates_where_there_is_no_checkout(wheel: Path, tmp_path: Path) -> None:
     here = tmp_path / "elsewhere"

@@ -6,6 +6,7 @@ import re
 import subprocess
 from pathlib import Path
 
+import needs
 import pytest
 from places import FIXTURES, ROOT
 
@@ -35,8 +36,7 @@ def cell(artifact: bytes, ptxas: Ptxas | None, backend: str = "cuda") -> Cell:
 
 
 def real() -> Ptxas:
-    found = installed()
-    return found or pytest.skip("the extra cuda is not installed")
+    return installed() or needs.missing("the extra cuda is not installed")
 
 
 def test_a_cell_has_what_the_assembler_made() -> None:

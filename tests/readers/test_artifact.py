@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
-import shutil
 import subprocess
-import sys
 
+import needs
 import pytest
 from growth import steps
 from hypothesis import given
@@ -44,10 +42,7 @@ def test_sizes_are_those_of_the_recorded_dump(name: str) -> None:
 
 @pytest.mark.parametrize("name", ARTIFACTS)
 def test_sizes_are_those_of_iree_dump_module(name: str) -> None:
-    tool = dump_tool()
-    if tool is None:
-        pytest.skip("iree-base-runtime is not installed")
-    command = [*tool, "--output=metadata", str(BINARIES / name)]
+    command = [needs.program("iree-dump-module"), "--output=metadata", str(BINARIES / name)]
     compare_with_dump(name, subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 
@@ -156,14 +151,6 @@ def disguised(data: bytes) -> bytes:
     for magic in (b"CDA1", b"VKE1", b"\x7fELF"):
         data = data.replace(magic, b"\0\1\2\3")
     return data
-
-
-def dump_tool() -> list[str] | None:
-    """The runtime's own tool, from this environment or from PATH."""
-    if importlib.util.find_spec("iree") and importlib.util.find_spec("iree._runtime"):
-        return [sys.executable, "-m", "iree._runtime.scripts.iree_dump_module"]
-    found = shutil.which("iree-dump-module")
-    return [found] if found else None
 
 
 def compare_with_dump(name: str, dump: str) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 
+import needs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -38,9 +38,8 @@ def test_golden() -> None:
 
 def test_machine_code_and_registers_are_those_of_readelf() -> None:
     """Up to sm_89 the count of registers stands in the section's `sh_info`, too."""
-    if shutil.which("readelf") is None:
-        pytest.skip("readelf is not here")
-    said = subprocess.run(["readelf", "-SW", BINARIES / NAME], capture_output=True, text=True, check=True).stdout
+    command = [needs.program("readelf"), "-SW", str(BINARIES / NAME)]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     rows = re.findall(r"\] \.text\.(\S+) +PROGBITS +\S+ \S+ (\S+) \d+ +AXo? +\d+ +(\d+)", said)
     module = read_assembled(REAL)
     assert {code.name: (code.sass_bytes, code.registers) for code in module.functions} == {

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-import shutil
 import struct
 import subprocess
 
+import needs
 import pytest
 from elf_files import tiny_object
 from hypothesis import given
@@ -127,6 +127,5 @@ def test_any_bytes_after_the_magic(tail: bytes) -> None:
 
 
 def run(tool: str, option: str, name: str) -> str:
-    if shutil.which(tool) is None:
-        pytest.skip(f"{tool} is not here")
-    return subprocess.run([tool, option, str(BINARIES / name)], capture_output=True, text=True, check=True).stdout
+    command = [needs.program(tool), option, str(BINARIES / name)]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from typing import Any
 
 import msgpack
+import needs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,9 +27,7 @@ def test_golden() -> None:
 
 
 def test_the_metadata_is_that_of_llvm_readelf() -> None:
-    if shutil.which("llvm-readelf") is None:
-        pytest.skip("llvm-readelf is not here")
-    command = ["llvm-readelf", "--notes", str(BINARIES / NAME)]
+    command = [needs.program("llvm-readelf"), "--notes", str(BINARIES / NAME)]
     notes = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     entries = READ(fixture(NAME)).entry_points
     for field, key in FIELDS.items():
@@ -39,9 +37,8 @@ def test_the_metadata_is_that_of_llvm_readelf() -> None:
 
 
 def test_code_is_the_size_of_the_symbol_in_readelf() -> None:
-    if shutil.which("readelf") is None:
-        pytest.skip("readelf is not here")
-    symbols = subprocess.run(["readelf", "-sW", BINARIES / NAME], capture_output=True, text=True, check=True).stdout
+    command = [needs.program("readelf"), "-sW", str(BINARIES / NAME)]
+    symbols = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     sizes = {name: int(size) for size, name in re.findall(r" (\d+) FUNC +GLOBAL PROTECTED +\d+ (\S+)$", symbols, re.M)}
     assert {entry.name: entry.code_bytes for entry in READ(fixture(NAME)).entry_points} == sizes
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-import shutil
 import struct
 import subprocess
 
+import needs
 import pytest
 from elf_files import tiny_object
 from reader_checks import BINARIES, fixture
@@ -22,9 +22,8 @@ MATMUL, REDUCTION = "main_dispatch_0_matmul_48x96x40_f32", "main_dispatch_1_redu
 @pytest.mark.parametrize("tool", ["readelf", "llvm-readelf"])
 @pytest.mark.parametrize("name", OBJECTS)
 def test_function_sizes_are_those_of_readelf(name: str, tool: str) -> None:
-    if shutil.which(tool) is None:
-        pytest.skip(f"{tool} is not here")
-    listed = subprocess.run([tool, "-sW", str(BINARIES / name)], capture_output=True, text=True, check=True).stdout
+    command = [needs.program(tool), "-sW", str(BINARIES / name)]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     expected: dict[str, int] = {}
     for line in listed.splitlines():
         columns = line.split()

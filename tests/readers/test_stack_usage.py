@@ -67,12 +67,11 @@ def test_a_line_that_is_not_of_the_format_is_named_by_its_number(line: str) -> N
         read_stack_usage(f"-:1:e\t8\tstatic\n\n{line}\n")
 
 
-@pytest.mark.parametrize("cut", range(len(REAL.splitlines()[0])))
-def test_a_file_cut_inside_a_line_is_refused(cut: int) -> None:
-    text = REAL.splitlines()[0][:cut]
-    if cut:
+def test_a_file_cut_inside_a_line_is_refused() -> None:
+    line = REAL.splitlines()[0]
+    for cut in range(1, len(line)):
         with pytest.raises(MalformedBinary, match="line 1"):
-            read_stack_usage(text)
+            read_stack_usage(line[:cut])
 
 
 @given(st.dictionaries(NAMES, st.tuples(st.integers(0, 2**40), st.sampled_from(["static", "dynamic"]))))

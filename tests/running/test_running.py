@@ -128,14 +128,6 @@ def fake_runtime(home: Path, program: str, *cases: str, after: str = "") -> Runt
 
 
 @pytest.fixture(scope="module")
-def runtime() -> Runtime:
-    found = installed()
-    if found is None:
-        pytest.skip("the extra run is not installed")
-    return found
-
-
-@pytest.fixture(scope="module")
 def programs(compiler_root: Path, worker: Child, tmp_path_factory: pytest.TempPathFactory) -> SmallPrograms:
     return SmallPrograms(compiler_root, worker, tmp_path_factory.mktemp("programs"))
 

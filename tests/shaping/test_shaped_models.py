@@ -16,7 +16,7 @@ from bot.compiler.shaping import SHAPE_WORKER, constrained
 from bot.compiler.tools.bindings import Bindings
 from bot.core.constraint import Constraint, Divisible, Range, Static
 from bot.measurement.running.runner import DYNAMIC_SIZES, Runner
-from bot.measurement.running.runtime import Runtime, installed
+from bot.measurement.running.runtime import Runtime
 from bot.system.processes import Cancel
 
 pytestmark = pytest.mark.compiler
@@ -44,14 +44,6 @@ def bindings(compiler_root: Path) -> Iterator[Bindings]:
     found = Bindings(SHAPE_WORKER, compiler_root, "", Cancel())
     yield found
     found.close()
-
-
-@pytest.fixture(scope="module")
-def runtime() -> Runtime:
-    found = installed()
-    if found is None:
-        pytest.skip("the extra run is not installed")
-    return found
 
 
 def shaped(bindings: Bindings, home: Path, name: str, constraint: Constraint) -> str:

@@ -2,34 +2,21 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
+import needs
 from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
 from playwright.sync_api import Browser, Page, sync_playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
-REQUIRED = "CODE_SIZE_BROWSER"
-"""Set to `required`, no test is skipped for want of a browser."""
-
-
-def find_chromium() -> str | None:
-    """Where it is; None where there is none."""
-    return next((found for name in NAMES if (found := shutil.which(name))), None)
 
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """Running; skips the test where there is none and none is required."""
-    found = find_chromium()
-    if found is None:
-        if os.environ.get(REQUIRED) == "required":
-            pytest.fail("no Chromium: apt-get install chromium")
-        pytest.skip("no Chromium: apt-get install chromium")
+    """Running."""
+    found = needs.program(*NAMES)
     with sync_playwright() as playwright:
         # Without its own sandbox: containers in which tests run as root have none to give.
         browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])

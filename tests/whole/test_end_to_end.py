@@ -15,6 +15,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import needs
+import numpy
+import onnx
 import pytest
 from fake_compiler import wait_until
 from places import ROOT
@@ -87,7 +90,25 @@ def comparison(tmp_path_factory: pytest.TempPathFactory) -> Comparison:
     return Comparison(out, cache, run.returncode, run.stdout, run.stderr)
 
 
-def test_writes_the_six_files_and_exits_with_the_verdict(comparison: Comparison) -> None:
+@pytest.mark.quick
+def test_one_model_on_two_targets_from_end_to_end(tmp_path: Path) -> None:
+    """What `make test` has time for: every figure of every cell, and the bytes of the printed command."""
+    cache, out = own_cache(tmp_path / "cache"), tmp_path / "out"
+    selected = ("--model", "tiny", "--target", "vmvx", "--target", "llvm-cpu-x86_64")
+    run = bot("compare", "--config", str(SUITE / "config.yml"), *selected, "--cache", str(cache), "--out", str(out))
+    comparison = Comparison(out, cache, run.returncode, run.stdout, run.stderr)
+    require_verdict_and_files(comparison)
+    for version, snapshot in ((BASE, comparison.base), (HEAD, comparison.head)):
+        assert [cell.key.target for cell in snapshot.cells] == ["llvm-cpu-x86_64", "vmvx"]
+        for cell in snapshot.cells:
+            require_every_figure(cell)
+            folder = tmp_path / version / cell.key.target
+            artifact = run_command(cell, version, folder, SUITE / "models/tiny.mlir")
+            assert hashlib.sha256(artifact.read_bytes()).hexdigest() == cell.artifact_digest
+
+
+def require_verdict_and_files(comparison: Comparison) -> None:
+    """The six files, and an exit code and a first line that say the verdict."""
     assert comparison.code in (0, 1), comparison.stderr
     assert {path.name for path in comparison.out.iterdir()} == CONTRACT_FILES
     verdict = comparison.report["verdict"]
@@ -95,6 +116,20 @@ def test_writes_the_six_files_and_exits_with_the_verdict(comparison: Comparison)
     icon = {"pass": "✅", "warn": "⚠️", "fail": "❌"}[verdict["status"]]
     assert comparison.stdout.startswith(f"{icon} Code size: ")
     assert len((comparison.out / "comment.md").read_text()) <= 65_536
+
+
+def require_every_figure(cell: Cell) -> None:
+    """All metrics or the reason why one is not there, parts that sum to the artifact, code of every dispatch."""
+    assert cell.measured, f"{cell.key}: {cell.failure}"
+    assert set(cell.metrics) == set(METRIC_IDS)
+    assert {name for name, value in cell.metrics.items() if value is None} == set(cell.reasons)
+    assert sum(cell.metrics[part] or 0 for part in ARTIFACT_PARTS) == cell.metrics["artifact_bytes"]
+    assert cell.dispatches
+    assert all(dispatch.code_bytes and dispatch.sites for dispatch in cell.dispatches)
+
+
+def test_writes_the_six_files_and_exits_with_the_verdict(comparison: Comparison) -> None:
+    require_verdict_and_files(comparison)
 
 
 def test_every_cell_has_every_metric_or_the_reason(comparison: Comparison) -> None:
@@ -105,12 +140,7 @@ def test_every_cell_has_every_metric_or_the_reason(comparison: Comparison) -> No
                 assert cell.key.target == "vmvx-inline"
                 assert cell.failure is not None
                 continue
-            assert cell.measured, f"{cell.key}: {cell.failure}"
-            assert set(cell.metrics) == set(METRIC_IDS)
-            assert {name for name, value in cell.metrics.items() if value is None} == set(cell.reasons)
-            assert sum(cell.metrics[part] or 0 for part in ARTIFACT_PARTS) == cell.metrics["artifact_bytes"]
-            assert cell.dispatches
-            assert all(dispatch.code_bytes and dispatch.sites for dispatch in cell.dispatches)
+            require_every_figure(cell)
 
 
 def test_the_compilers_own_stack_figure_is_the_measured_one(comparison: Comparison) -> None:
@@ -157,9 +187,7 @@ def test_counts_are_those_of_the_compilers_statistics(comparison: Comparison, tm
 
 
 def test_segments_are_those_of_iree_dump_module(comparison: Comparison, tmp_path: Path) -> None:
-    tool = Path(sys.executable).parent / "iree-dump-module"
-    if not tool.exists():
-        pytest.skip("iree-base-runtime is not installed")
+    tool = needs.program("iree-dump-module")
     for index, cell in enumerate(cell for cell in comparison.head.cells if cell.measured and cell.key.model == "tiny"):
         artifact = run_command(cell, HEAD, tmp_path / str(index), SUITE / "models/tiny.mlir")
         text = subprocess.run([tool, "--output=metadata", artifact], capture_output=True, text=True, check=True).stdout
@@ -297,8 +325,6 @@ def test_an_option_of_one_target_fails_only_that_target(tmp_path: Path) -> None:
 
 
 def test_an_onnx_model_is_imported_with_the_compilers_own_importer(tmp_path: Path) -> None:
-    onnx = pytest.importorskip("onnx")
-    numpy = pytest.importorskip("numpy")
     weights = onnx.numpy_helper.from_array(numpy.ones((8, 8), numpy.float32), "w")
     tensor = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [4, 8]) for name in "xy"]
     node = onnx.helper.make_node("MatMul", ["x", "w"], ["y"])

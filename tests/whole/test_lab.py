@@ -117,9 +117,8 @@ def test_the_printed_command_gives_the_very_bytes(home: Path, name: str, model: 
     assert hashlib.sha256((where / f"{model}.vmfb").read_bytes()).hexdigest() == told.artifact_digest
 
 
+@pytest.mark.usefixtures("runtime")
 def test_a_variant_that_computes_otherwise_is_run_beside_the_first_and_timed(home: Path) -> None:
-    if installed() is None:
-        pytest.skip("the extra run is not installed")
     text = (
         "schema: code-size-experiments/1\nexperiments:\n  width:\n    question: Wider?\n    run: true\n"
         "    columns: [artifact_bytes]\n    targets: [llvm-cpu-x86_64]\n    variants:\n      narrow: {}\n"
@@ -164,11 +163,10 @@ echo "$((9000 - 700 * times)),,instructions:u,100,100.00,," >> "$out"
 """
 
 
+@pytest.mark.usefixtures("runtime")
 def test_what_is_held_against_the_reference_is_its_own_program_and_what_is_not_says_why(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if installed() is None:
-        pytest.skip("the extra run is not installed")
     (home / "models/layers.mlir").write_text(layers([(3, 4), (5, 5), (7, 6), (11, 7)]), encoding="utf-8")
     (home / "held.yml").write_text(HELD, encoding="utf-8")
     (home / "perf").write_text(PERF, encoding="utf-8")

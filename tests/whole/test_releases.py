@@ -13,9 +13,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import needs
 import pytest
 from places import ROOT
-from test_artifact import dump_tool, external_sizes
+from test_artifact import external_sizes
 
 from bot.compiler.tools.toolchain import resolve
 from bot.core.codec.snapshot_json import from_json
@@ -78,9 +79,8 @@ def test_the_printed_command_of_an_old_release_gives_the_measured_bytes(home: Pa
     assert cell.status == "ok"
     artifact = artifact_of(home, OLD, cell.command)
     assert hashlib.sha256(artifact.read_bytes()).hexdigest() == cell.artifact_digest
-    if (tool := dump_tool()) is None:
-        pytest.skip("iree-base-runtime is not installed")
-    dump = subprocess.run([*tool, "--output=metadata", artifact.name], cwd=home, capture_output=True, text=True)
+    command = [needs.program("iree-dump-module"), "--output=metadata", artifact.name]
+    dump = subprocess.run(command, cwd=home, capture_output=True, text=True)
     assert cell.metrics["executable_bytes"] == sum(external_sizes(dump.stdout)) > 1000
 
 

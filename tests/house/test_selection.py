@@ -1,0 +1,47 @@
+"""`make test` and `make test-all` share the tests between them, and CI runs each of them once."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import needs
+from places import ROOT
+
+RUNS_AGAIN = re.compile(r"(?<![\w-])(pytest-rerunfailures|flaky|pytest-(repeat|retry)|--reruns|--last-failed|--lf\b|--count=)")
+"""Plugins and options by which a test is run a second time."""
+
+
+def test_each_test_is_of_one_of_the_two_runs(tmp_path: Path) -> None:
+    (tmp_path / ".installed").touch()
+    make = [needs.program("make"), "--dry-run", "--always-make", f"VENV={tmp_path}", "--old-file", "pyproject.toml"]
+    make += ["--old-file", f"{tmp_path}/.installed"]
+
+    def runs(*targets: str) -> list[str]:
+        said = subprocess.run([*make, *targets], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+        return re.findall(r"-m pytest (.*)", said)
+
+    assert runs("test") == ["-m 'not slow'"]
+    assert runs("test-all") == runs("test", "test-all") == ["-m 'not slow'", "-m slow"]
+
+
+def test_ci_runs_each_of_them_once() -> None:
+    for path in (ROOT / ".ci" / "run", ROOT / ".github" / "workflows" / "ci.yml"):
+        text = path.read_text(encoding="utf-8")
+        lines = [line.strip().removeprefix("- run: ") for line in text.splitlines()]
+        assert [line for line in lines if re.search(r"\bmake .*test|\bpytest\b", line)] == ["make test test-all"], path
+
+
+def test_nothing_runs_a_test_a_second_time() -> None:
+    settings = ("Makefile", "pyproject.toml", ".ci/run", ".pre-commit-config.yaml", "tests/conftest.py")
+    files = [*(ROOT / name for name in settings), *(ROOT / ".github" / "workflows").iterdir()]
+    assert {path.name for path in files if RUNS_AGAIN.search(path.read_text(encoding="utf-8"))} == set()
+    assert RUNS_AGAIN.search("pytest-rerunfailures") and RUNS_AGAIN.search("pytest --lf")
+
+
+def test_every_slow_folder_is_there() -> None:
+    """A folder that is slow and is renamed would be quick again, and nobody would notice."""
+    conftest = (ROOT / "tests" / "conftest.py").read_text(encoding="utf-8")
+    (named,) = re.findall(r"^SLOW = frozenset\(\{(.*)\}\)$", conftest, re.MULTILINE)
+    assert all((ROOT / "tests" / name.strip('" ')).is_dir() for name in named.split(","))
