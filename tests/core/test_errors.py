@@ -54,8 +54,3 @@ def test_whatever_was_read_the_message_is_one_line(kind: type[BotError], what: s
     error = kind(what, where=where, hint=hint)
     assert len(error.line.splitlines()) <= 1
     assert (error.what, error.where, error.hint) == (what, where, hint)
-
-
-def test_readers_refusals_are_input_errors_so_that_one_handler_catches_them() -> None:
-    assert issubclass(errors.MalformedBinary, errors.InputError)
-    assert not issubclass(errors.InputError, (ValueError, OSError))

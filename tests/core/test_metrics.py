@@ -1,4 +1,4 @@
-"""bot.core.metrics: the ids are the contract's, and their names tell their units."""
+"""bot.core.metrics: what names and labels tell, and what code is called where it is text."""
 
 from __future__ import annotations
 
@@ -7,23 +7,9 @@ from typing import get_args
 import pytest
 
 from bot.core.metrics import ARTIFACT_PARTS, METRIC_BY_ID, METRIC_IDS, METRICS, Metric, Unit
+from bot.core.parts import code_words, metric_words
 
-CONTRACT = """
-    dispatch_sites dispatch_regions executables entry_points linalg_ops memory_bound_sites stack_max_bytes
-    stack_alloca_bytes workgroup_memory_max_bytes artifact_bytes executable_bytes vm_bytes rodata_bytes
-    unattributed_bytes compile_cpu_ms compile_peak_rss_kib vgprs_max sgprs_max agprs_max vgpr_spills sgpr_spills
-    registers_max spill_bytes sass_bytes
-"""
-LATER = """
-    steady_sites initializer_sites submissions awaits fills copies program_memory_bytes transient_memory_bytes
-    variable_bytes dynamic_buffers constant_bytes
-"""
 UNIT_OF_SUFFIX = {"bytes": "bytes", "ms": "ms", "kib": "KiB"}
-
-
-def test_the_ids_are_those_of_the_contract_each_once() -> None:
-    assert sorted(METRIC_IDS) == sorted([*CONTRACT.split(), *LATER.split()])
-    assert tuple(metric.id for metric in METRICS) == METRIC_IDS == tuple(METRIC_BY_ID)
 
 
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.id)
@@ -45,3 +31,13 @@ def test_only_time_and_memory_of_the_compile_may_differ_between_runs() -> None:
 def test_the_parts_of_an_artifact_are_metrics_and_exclude_the_whole() -> None:
     assert set(ARTIFACT_PARTS) <= set(METRIC_IDS) - {"artifact_bytes"}
     assert len(set(ARTIFACT_PARTS)) == 4
+
+
+def test_text_is_called_text() -> None:
+    size = METRIC_BY_ID["executable_bytes"]
+    assert [metric_words(size, one) for one in ("cuda", "metal-spirv", "rocm", "")] == [
+        *("PTX text", "shader source"),
+        *("device code", "device code"),
+    ]
+    assert metric_words(METRIC_BY_ID["sass_bytes"], "cuda") == "SASS"
+    assert (code_words("code", "cuda"), code_words("code", "llvm-cpu")) == ("PTX text", "code")

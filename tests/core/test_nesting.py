@@ -137,8 +137,6 @@ def test_what_is_no_json_is_a_value_error(text: str | bytes) -> None:
 
 MADE = {
     "opened": lambda size: b"[" * size,
-    "side by side": lambda size: b"[" + b"[]," * size + b"1]",
-    "texts": lambda size: b'["x","y"],' * size,
     "escapes": lambda size: b"[" * 100 + b'"' + b'\\\\\\"' * size + b'"[',
     "a text without end": lambda size: b"[" * 101 + b'"' + b"[" * size,
 }

@@ -28,15 +28,6 @@ def test_parts_larger_than_the_whole_or_negative_are_no_reading(size_bytes: int,
         Reading("elf", size_bytes, parts)
 
 
-def test_a_format_that_nobody_reads_is_all_rest() -> None:
-    assert Reading("unknown", 10, {}).unattributed_bytes == 10
-
-
-def test_the_rest_cannot_be_given() -> None:
-    with pytest.raises(TypeError):
-        Reading("elf", 10, {}, (), 3)  # type: ignore[call-arg]
-
-
 @given(sizes, sizes, sizes, sizes)
 def test_the_four_parts_of_an_artifact_sum_to_it(code: int, vm: int, rodata: int, rest: int) -> None:
     reading = ArtifactReading(code + vm + rodata + rest, code, vm, rodata, rest, ())
@@ -68,8 +59,3 @@ def test_sites_are_counted_by_launch_and_the_memory_bound_among_them_apart() -> 
     )
     facts = ProgramFacts(dispatch_regions=20, linalg_ops=40, executables=3, entry_points=entries)
     assert (facts.dispatch_sites, facts.memory_bound_sites) == (19, 7)
-
-
-def test_a_program_without_dispatches_has_none() -> None:
-    facts = ProgramFacts(0, 0, 0, ())
-    assert (facts.dispatch_sites, facts.memory_bound_sites) == (0, 0)

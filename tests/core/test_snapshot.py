@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import FrozenInstanceError
-
 import pytest
 from hypothesis import given
 from replacing import replace
 from strategies import plain_snapshot, snapshots
 
-from bot.core.record import Record
-from bot.core.values import snapshot as module
-from bot.core.values.snapshot import MEASURED, STATUSES, Cell, CellKey, Dispatch, Failure, Snapshot
+from bot.core.values.snapshot import STATUSES, Cell, CellKey, Snapshot
 
 KEY = CellKey("bert", "vmvx")
-
-
-def test_the_statuses_are_those_of_the_contract() -> None:
-    assert STATUSES == ("ok", "over-stack-limit", "failed", "timeout", "unsupported")
-    assert sorted(MEASURED) == ["ok", "over-stack-limit"]
-    assert module.SNAPSHOT_SCHEMA == "code-size-snapshot/1"
 
 
 @pytest.mark.parametrize("status", STATUSES)
@@ -55,20 +45,3 @@ def test_a_cell_twice_is_no_snapshot() -> None:
 def test_any_snapshot_holds_each_cell_once_in_order(snapshot: Snapshot) -> None:
     keys = [cell.key for cell in snapshot.cells]
     assert keys == sorted(set(keys))
-
-
-def test_a_dispatch_knows_nothing_unless_told() -> None:
-    blank = Dispatch("main_dispatch_0", "main_dispatch_0_elementwise")
-    unknown = set(Dispatch.__struct_fields__) - {"executable", "name", "kind"}
-    assert {getattr(blank, name) for name in unknown} == {None}
-    assert blank.kind == "other"
-
-
-def test_values_are_frozen_and_slotted() -> None:
-    classes = [one for one in vars(module).values() if isinstance(one, type) and one.__module__ == module.__name__]
-    assert {Cell, CellKey, Snapshot, Failure, Dispatch} <= set(classes)
-    assert all(hasattr(found, "__slots__") or issubclass(found, Record) for found in classes)
-    with pytest.raises(FrozenInstanceError):
-        Cell(KEY, "ok").status = "failed"  # type: ignore[misc]
-    with pytest.raises(AttributeError, match="immutable"):
-        KEY.model = "other"  # type: ignore[misc]

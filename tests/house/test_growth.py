@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import gc
 import re
 from collections.abc import Iterator
 
@@ -20,22 +19,6 @@ CLOCKS = {
 
 def pairs(items: list[int]) -> int:
     return sum(one == other for one in items for other in items)
-
-
-def test_steps_are_counted_the_same_every_time() -> None:
-    assert steps(lambda: pairs([1] * 30)) == steps(lambda: pairs([1] * 30)) > 900
-
-
-def test_what_the_collector_calls_is_not_counted() -> None:
-    alone = steps(lambda: pairs([1] * 30))
-    threshold = gc.get_threshold()
-    gc.callbacks.append(called := lambda _phase, _info: pairs([1] * 9))
-    gc.set_threshold(1)
-    try:
-        assert steps(lambda: pairs([1] * 30)) == alone
-    finally:
-        gc.set_threshold(*threshold)
-        gc.callbacks.remove(called)
 
 
 def test_steps_tell_linear_from_quadratic() -> None:
@@ -65,10 +48,3 @@ def test_no_test_reads_a_clock() -> None:
         f"{path.name}:{line}" for path in files for line in clocks_read(ast.parse(path.read_text(encoding="utf-8")))
     ]
     assert found == [], "count steps, or compare n with 8n: see growth.py"
-
-
-@pytest.mark.parametrize(
-    "code", ["time.monotonic()", "from time import perf_counter_ns", "import time; time.thread_time()"]
-)
-def test_a_clock_would_be_found(code: str) -> None:
-    assert list(clocks_read(ast.parse(code)))

@@ -40,10 +40,6 @@ def release() -> dict[str, Any]:
     return made
 
 
-def test_the_workflows_are_these() -> None:
-    assert set(TEXTS) == {*WORKFLOWS, "ci.yml", "release.yml"}
-
-
 @pytest.mark.parametrize("file", WORKFLOWS)
 def test_the_bot_reviews_its_own_pull_requests_as_init_writes_it(file: str) -> None:
     assert TEXTS[file] == workflow(file, "main", "./"), "code-size-bot init --force --action ./"
@@ -54,14 +50,6 @@ def test_its_own_configuration_is_the_quick_suite() -> None:
     assert [path.resolve() for path in own.models] == [path.resolve() for path in quick.models]
     assert own.compiler.head == quick.compiler.head
     assert own.comment == "always"
-
-
-@pytest.mark.parametrize("file", TEXTS)
-def test_nothing_is_granted_at_the_top_and_nothing_is_secret(file: str) -> None:
-    plain = yaml.safe_load(TEXTS[file])
-    assert TEXTS[file].startswith("# ") and plain["permissions"] == {}
-    assert "pull_request_target" not in plain[True]
-    assert "secrets" not in TEXTS[file]
 
 
 def test_no_job_may_write_what_it_does_not_need() -> None:
@@ -79,11 +67,6 @@ def test_every_action_is_pinned_to_a_commit_and_to_the_same_in_all_files() -> No
     pins = [match.groups() for line in remote if (match := PIN.search(line))]
     assert len(pins) == len(remote)
     assert len(set(pins)) == len({action for action, _ in pins})
-
-
-def test_no_value_is_written_into_a_shell_script() -> None:
-    scripts = [step["run"] for _, _, job in jobs() for step in job.get("steps", []) if "run" in step]
-    assert scripts and not [script for script in scripts if "${{" in script]
 
 
 # Tests.

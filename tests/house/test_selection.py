@@ -9,7 +9,7 @@ from pathlib import Path
 import needs
 from places import ROOT
 
-RUNS_AGAIN = re.compile(r"(?<![\w-])(pytest-rerunfailures|flaky|pytest-(repeat|retry)|--reruns|--last-failed|--lf\b|--count=)")
+RUNS_AGAIN = re.compile(r"(?<![\w-])(pytest-(rerunfailures|repeat|retry)|flaky|--(reruns|last-failed|lf|count)\b)")
 """Plugins and options by which a test is run a second time."""
 
 

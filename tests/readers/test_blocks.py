@@ -60,7 +60,7 @@ def test_any_text(text: str) -> None:
         return
 
 
-@pytest.mark.parametrize("piece", [b"/*", b'"', b"{}", b"fn a;", b"//", b"fn a {/*", b"(", b'"\\'])
+@pytest.mark.parametrize("piece", [b"fn a {/*", b'"\\'])
 def test_time_is_linear_in_the_length(piece: bytes) -> None:
     def read(text: bytes) -> None:
         with contextlib.suppress(MalformedBinary):
