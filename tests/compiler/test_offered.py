@@ -17,6 +17,8 @@ from bot.core.rules.spec import Places
 from bot.errors import CompilerUnavailable
 from bot.system.processes import Cancel
 
+pytestmark = pytest.mark.slow
+
 DATED, OLDER = "3.14.0rc20261101", "3.14.0rc20261016"
 RELEASES = ("3.12.0", "3.13.0", OLDER, DATED)
 

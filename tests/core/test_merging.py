@@ -50,10 +50,6 @@ def refusal(*parts: Snapshot) -> str:
 # Merging.
 
 
-def test_two_shards_are_the_whole_run() -> None:
-    assert merge_snapshots([("1", A), ("2", B)]) == merge_snapshots([("2", B), ("1", A)]) == RUN
-
-
 def measured(cells: Sequence[PlannedCell]) -> Snapshot:
     """What a run over these cells would write; `flags` and the tables come from the cells, as in a real run."""
     return replace(

@@ -5,14 +5,12 @@ from __future__ import annotations
 import random
 import shlex
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import planned_models, planned_targets
 
 from bot.core.rules.sharding import shard
-from bot.core.values.planned import COMMON_FLAGS, LIFTED_LIMIT_FLAG, Model, PlannedCell, Target, plan, select
-from bot.errors import UsageError
+from bot.core.values.planned import COMMON_FLAGS, LIFTED_LIMIT_FLAG, Model, PlannedCell, Target, plan
 
 CPU = Target("llvm-cpu-x86_64", "llvm-cpu", ("--iree-llvmcpu-target-cpu=x86-64-v3",))
 VMVX = Target("vmvx", "vmvx")
@@ -27,45 +25,6 @@ BERT, GPT2, RESNET = model("bert"), model("gpt2"), model("resnet")
 
 
 # Selectors.
-
-
-@pytest.mark.parametrize(
-    ("globs", "kept"),
-    [
-        ((), ["bert", "gpt2", "resnet"]),
-        (("bert",), ["bert"]),
-        (("*e*",), ["bert", "resnet"]),
-        (("resnet", "b*"), ["bert", "resnet"]),
-        (("gpt[0-9]",), ["gpt2"]),
-        (("gpt?", "gpt2"), ["gpt2"]),
-    ],
-)
-def test_globs_keep_what_they_name_in_the_order_of_the_suite(globs: tuple[str, ...], kept: list[str]) -> None:
-    models, targets = select((BERT, GPT2, RESNET), (CPU, VMVX), model_globs=globs)
-    assert [one.name for one in models] == kept
-    assert targets == (CPU, VMVX)
-
-
-def test_target_globs_pick_targets_alone() -> None:
-    models, targets = select((BERT, GPT2), (CPU, VMVX, ROCM), target_globs=("llvm-*", "rocm"))
-    assert (models, targets) == ((BERT, GPT2), (CPU, ROCM))
-
-
-@pytest.mark.parametrize(
-    ("globs", "line"),
-    [
-        ({"model_globs": ("brt*",)}, "--model brt*: matches no model (did you mean 'bert'?)"),
-        ({"model_globs": ("bert", "BERT")}, "--model BERT: matches no model (did you mean 'bert'?)"),
-        ({"model_globs": ("ber",)}, "--model ber: matches no model (did you mean 'bert'?)"),
-        ({"target_globs": ("cuda",)}, "--target cuda: matches no target (known: llvm-cpu-x86_64, vmvx)"),
-    ],
-)
-def test_a_glob_that_matches_nothing_is_refused_with_what_is_near_or_known(
-    globs: dict[str, tuple[str]], line: str
-) -> None:
-    with pytest.raises(UsageError) as caught:
-        select((BERT, GPT2), (CPU, VMVX), **globs)
-    assert caught.value.line == line
 
 
 # The plan.
@@ -184,15 +143,3 @@ def test_no_shard_is_heavier_than_the_mean_and_one_model(models: tuple[Model, ..
 
 
 VMVX_AND_ROCM = PlannedCell(model("one", 1), VMVX, ()).cost + PlannedCell(model("one", 1), ROCM, ()).cost
-
-
-def test_one_shard_of_one_is_everything() -> None:
-    cells = plan((BERT, GPT2), (CPU, VMVX))
-    assert shard(cells, 1, 1) == cells
-
-
-@pytest.mark.parametrize(("index", "count"), [(0, 4), (5, 4), (-1, 4), (1, 0), (0, 0)])
-def test_a_shard_that_does_not_exist_is_refused(index: int, count: int) -> None:
-    with pytest.raises(UsageError) as caught:
-        shard(plan((BERT,), (CPU,)), index, count)
-    assert caught.value.line == f"--shard: shard {index} of {count} does not exist (use I/N with 1 <= I <= N)"

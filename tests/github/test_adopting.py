@@ -12,6 +12,8 @@ from fake_github import FakeGitHub
 from test_comment import assert_harmless
 from test_opening import install_release
 
+pytestmark = pytest.mark.slow
+
 A, B = MODEL.format("a"), MODEL.format("b")
 
 

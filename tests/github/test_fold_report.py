@@ -19,6 +19,8 @@ from bot.errors import BotError, InputError, Interrupted
 from bot.inputs.config import Config
 from bot.measurement.prepare import Request
 
+pytestmark = pytest.mark.slow
+
 FILES = {"fold.json", "fold.md"}
 
 

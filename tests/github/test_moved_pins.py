@@ -12,6 +12,8 @@ from fake_github import FakeGitHub
 from fake_wheels import entries, wheel_name, write_wheel
 from links_page import LinksPage, no_other_source, serving
 
+pytestmark = pytest.mark.slow
+
 OLD, BETWEEN, NEW = "3.11.0", "3.12.0", "3.13.0"
 PINNED = {"compiler": {"requirements": "requirements.txt"}}
 

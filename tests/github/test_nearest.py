@@ -16,6 +16,8 @@ from posting_stage import zipped
 from replacing import replace
 from test_reviewing import longer, tear
 
+pytestmark = pytest.mark.slow
+
 RULES = [{"metrics": ["artifact_bytes"], "fail": "0%"}, {"metrics": ["*"]}]
 HEAD = "the head compiler is an input of this run"
 

@@ -13,6 +13,8 @@ from github_runner import git
 
 from bot.compiler.tools import wheels
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Iterator[Stage]:

@@ -14,6 +14,8 @@ from github_runner import git
 
 from bot.github.sites import pages
 
+pytestmark = pytest.mark.slow
+
 GROWN = MODEL.format("a") + "// longer\n" * 400
 
 

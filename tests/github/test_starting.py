@@ -14,6 +14,8 @@ from golden_files import check_golden
 from test_comment import assert_harmless
 from test_opening import install_release
 
+pytestmark = pytest.mark.slow
+
 PIN = {"requirements.txt": "numpy\niree-base-compiler==3.12.0\n"}
 MODELS = {"models/a.mlir": MODEL.format("a"), "models/b.mlir": MODEL.format("b"), "tests/c.mlir": MODEL.format("c")}
 

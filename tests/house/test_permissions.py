@@ -17,6 +17,8 @@ from fake_github import FakeGitHub
 from github_runner import git
 from test_workflows import jobs
 
+pytestmark = pytest.mark.slow
+
 # What GitHub's pages on permissions say of the calls that the bot makes; {} is for any one part of the path. Where a
 # pull request is asked for as an issue, either of two will do, and the job has the one of pull requests.
 CALLS: tuple[tuple[str, str, str], ...] = (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from random import Random
 
-import pytest
 from family_texts import synthetic
 from growth import steps
 from hypothesis import given, settings
@@ -16,10 +15,8 @@ from bot.core.values.program import FAMILY_KINDS, IDENTICAL, Family
 from bot.core.values.reading import SourceText
 from bot.core.values.snapshot import Cell, CellKey, CompilerInfo, Snapshot, SourceInfo
 from bot.insight.facts.tokens import Reader
-from bot.insight.families import families as finding
 from bot.insight.families.families import OF_ONE_STRUCTURE, families
-from bot.insight.families.family_groups import Found, Member, grouped
-from bot.insight.families.family_views import structure
+from bot.insight.families.family_groups import Member
 
 WHOLE = ("mobilenet_v1_int8", "mobilebert_l6_int8")
 MATMUL = """"func.func"() <{{function_type = () -> (), sym_name = "@"}}> ({{
@@ -34,11 +31,6 @@ MATMUL = """"func.func"() <{{function_type = () -> (), sym_name = "@"}}> ({{
 def scaled(name: str, value: int, rows: int, offset: int) -> SourceText:
     """An executable with a constant, a shape and an offset to choose."""
     return SourceText(name, MATMUL.format(value=value, rows=rows, offset=offset), "")
-
-
-def found_alone(texts: list[SourceText]) -> list[Found]:
-    """What the finders say without joining anything."""
-    return list(finding._found(members_of(texts)))
 
 
 def members_of(texts: list[SourceText]) -> list[Member]:
@@ -92,19 +84,6 @@ def test_a_member_of_a_looser_family_goes_to_its_own_structure() -> None:
     assert family_of(found, "144") == ("static-shapes", [20, 66, 135, 144])
     assert family_of(found, "29") == ("different-fusion", [29, 98, 117, 121])
     assert family_of(found, "19")[0] == "static-shapes" and len(family_of(found, "19")[1]) == 19
-
-
-@pytest.mark.parametrize("name", WHOLE)
-def test_in_whole_models_no_structure_is_divided_and_nobody_is_lost(name: str) -> None:
-    texts = whole_model(name)
-    home = homes(families(texts))
-    for group in grouped(members_of(texts), lambda member: structure(member.text)):
-        assert len({home[member.name].members for member in group}) == 1
-    before = found_alone(texts)
-    assert {member.name for one in before for member in one.members} <= home.keys()
-    for one in before:
-        if one.kind in OF_ONE_STRUCTURE:
-            assert {member.name for member in one.members} <= set(home[one.members[0].name].members)
 
 
 variations = st.tuples(st.integers(1, 3), st.sampled_from([8, 16]), st.integers(0, 2))

@@ -14,11 +14,9 @@ from fake_compiler import ARM, X86, cells_of
 from hypothesis import given
 from hypothesis import strategies as st
 from replacing import replace
-from small_disk import small_disk
 
 from bot.compiler.caches import cell_cache as cache_module
 from bot.compiler.caches.cell_cache import CellCache, TextStore, cell_key, digest_of
-from bot.compiler.caches.storage import without_room
 from bot.compiler.tools import importing
 from bot.core.codec.json_text import canonical
 from bot.core.codec.snapshot_json import Programs, row_of
@@ -26,7 +24,6 @@ from bot.core.metrics import METRIC_IDS
 from bot.core.rules import lasting
 from bot.core.rules.lasting import here
 from bot.core.values.snapshot import Cell, CellKey, Dispatch, Failure
-from bot.errors import OutputError
 from bot.measurement.run import IR_WORKER
 
 KEY = digest_of("a key")
@@ -223,39 +220,7 @@ def test_an_entry_under_another_name(tmp_path: Path) -> None:
     assert CellCache(tmp_path).load(other) is None
 
 
-def test_a_directory_in_place_of_an_entry(tmp_path: Path) -> None:
-    path = stored(tmp_path)
-    path.unlink()
-    path.mkdir()
-    assert CellCache(tmp_path).load(KEY) is None
-    with pytest.raises(OutputError, match="cannot be written"):
-        CellCache(tmp_path).store(KEY, CELL)
-
-
 # Places that cannot be written
-
-
-def test_a_file_in_place_of_the_cache(tmp_path: Path) -> None:
-    (tmp_path / "cache").write_text("mine")
-    cache = CellCache(tmp_path / "cache")
-    assert cache.load(KEY) is None
-    with pytest.raises(OutputError, match="cannot be written"):
-        cache.store(KEY, CELL)
-    assert [path.name for path in tmp_path.iterdir()] == ["cache"]
-
-
-def test_a_full_disk(tmp_path: Path) -> None:
-    with small_disk(tmp_path / "disk") as disk:
-        (disk / "filler").write_bytes(bytes(200 << 10))
-        large = replace(CELL, reasons={"*": "x" * (100 << 10)})
-        CellCache(disk).store(KEY, large)
-        assert [path.name for path in disk.rglob("*") if path.is_file()] == ["filler"]
-        assert CellCache(disk).load(KEY) is None
-        CellCache(disk).store(KEY, CELL)
-        assert CellCache(disk).load(KEY) is None, "a run does not try again and again"
-        assert without_room(disk) == "No space left on device" and without_room(disk) == ""
-        CellCache(disk).store(KEY, CELL)
-        assert CellCache(disk).load(KEY) == CELL
 
 
 # Two runs, one cache

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import _thread
 import hashlib
 import json
 import tempfile
@@ -30,9 +29,8 @@ from fake_compiler import (
 from json_texts import to_json
 from reader_checks import fixture
 from replacing import replace
-from small_disk import small_disk
 
-from bot.compiler.caches.cell_cache import CellCache, cell_key
+from bot.compiler.caches.cell_cache import CellCache
 from bot.compiler.compiling import Compiled
 from bot.core.codec.snapshot_json import from_json
 from bot.core.metrics import METRIC_IDS
@@ -257,16 +255,6 @@ def test_timeouts_and_crashes_are_tried_again_and_refusals_are_not(tmp_path: Pat
     assert [key.target for _, key, _ in heard.cells] == ["vmvx"]
 
 
-def test_a_cache_on_a_full_disk(tmp_path: Path) -> None:
-    fake, cells = fake_in(tmp_path / "fake"), cells_of(tmp_path, ["alpha"])
-    with small_disk(tmp_path / "disk") as disk:
-        with pytest.raises(OSError, match="No space left"):
-            (disk / "filler").write_bytes(bytes(1 << 20))
-        sides, _ = measured(disk, ("head", fake, cells))
-        assert {cell.status for cell in sides["head"].cells} == {"ok"}
-        assert [path.name for path in files_in(disk)] == ["filler"]
-
-
 def test_a_file_in_place_of_the_cache(tmp_path: Path, scratch: Path) -> None:
     (tmp_path / "cache").write_text("mine")
     with pytest.raises(OutputError, match="cannot be written"):
@@ -464,34 +452,6 @@ def test_the_ir_reader_of_a_side_is_ended_with_it(tmp_path: Path) -> None:
 
 
 # Ctrl-C
-
-
-def test_ctrl_c_in_the_middle(tmp_path: Path, scratch: Path) -> None:
-    hang = {"do": "hang", "kind": "direct resume", "model": "beta", "argv": "=rocm"}
-    fake, cells = fake_in(tmp_path / "fake", hang), cells_of(tmp_path, MODELS)
-    room, heard = workshop(tmp_path, timeout_seconds=60)
-
-    def interrupt() -> None:
-        assert wait_until(lambda: fake.pids and len(heard.cells) >= 3, 20)
-        _thread.interrupt_main()
-
-    thread = threading.Thread(target=interrupt)
-    thread.start()
-    with pytest.raises(KeyboardInterrupt):
-        measure_sides([SidePlan("head", fake.toolchain, cells, SOURCE)], room)
-    thread.join()
-    assert wait_until(lambda: not any(map(is_alive, [call["pid"] for call in fake.calls()] + fake.pids)))
-    assert not fake.hung_out
-    assert list(scratch.iterdir()) == []
-    assert heard.running == []
-
-    kept = {planned.key for planned in cells if room.cache.load(cell_key(fake.digest, planned))}
-    assert kept == {key for _, key, _ in heard.cells} and len(kept) >= 3
-    cured, later = fake_in(tmp_path / "fake"), workshop(tmp_path)
-    toolchain = replace(cured.toolchain, info=fake.toolchain.info)
-    snapshots = measure_sides([SidePlan("head", toolchain, cells, SOURCE)], later[0])
-    assert {cell.status for cell in snapshots["head"].cells} == {"ok"}
-    assert {key for _, key, _ in later[1].cells} == {cell.key for cell in cells} - kept
 
 
 # Options

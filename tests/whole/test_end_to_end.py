@@ -284,12 +284,6 @@ def test_a_model_that_does_not_parse_is_one_clear_line(tmp_path: Path) -> None:
     assert {cell["state"] for cell in report["cells"] if cell["target"] in ("vmvx", "llvm-cpu-x86_64")} == {"broken"}
 
 
-def test_an_empty_model_is_one_clear_line(tmp_path: Path) -> None:
-    run = bot(*bad_suite(tmp_path, "\n"), "--cache", str(tmp_path / "cache"))
-    assert run.returncode == 2
-    assert re.search(r"bad\.mlir: is empty", run.stderr)
-
-
 def test_an_option_that_a_compiler_does_not_know_names_side_and_option(tmp_path: Path) -> None:
     arguments = bad_suite(tmp_path, (SUITE / "models/tiny.mlir").read_text(), "flags: [--iree-no-such-option=1]\n")
     run = bot(*arguments, "--cache", str(own_cache(tmp_path / "cache")))
@@ -297,31 +291,6 @@ def test_an_option_that_a_compiler_does_not_know_names_side_and_option(tmp_path:
     last = run.stderr.strip().splitlines()[-1]
     assert "base compiler" in last
     assert "--iree-no-such-option" in last
-
-
-def test_an_option_of_one_target_fails_only_that_target(tmp_path: Path) -> None:
-    targets = "targets:\n  good: {backend: vmvx}\n  odd: {backend: vmvx, flags: [--iree-vmvx-no-such-option]}\n"
-    (tmp_path / "config.yml").write_text(f'schema: code-size-config/1\nmodels: ["tiny.mlir"]\n{targets}')
-    shutil.copy(SUITE / "models/tiny.mlir", tmp_path / "tiny.mlir")
-    out = tmp_path / "head.json"
-    cache = own_cache(tmp_path / "cache")
-    run = bot(
-        "measure",
-        "--compiler",
-        HEAD,
-        "--config",
-        str(tmp_path / "config.yml"),
-        "--cache",
-        str(cache),
-        "--out",
-        str(out),
-    )
-    assert run.returncode == 0, run.stderr
-    good, odd = from_json(out.read_text()).cells
-    assert good.status == "ok"
-    assert odd.status == "failed"
-    assert odd.failure is not None
-    assert odd.failure.message == "this compiler does not know the option --iree-vmvx-no-such-option"
 
 
 def test_an_onnx_model_is_imported_with_the_compilers_own_importer(tmp_path: Path) -> None:

@@ -174,15 +174,6 @@ def test_any_text_in_any_place(tmp_path_factory: Any, where: str, word: str) -> 
         assert_quiet_log(ran)
 
 
-@pytest.mark.parametrize("word", RUNNER)
-def test_each_trick_in_every_place(stage: Stage, word: str) -> None:
-    stage.upload(sides(*one(word, *PLACES)))
-    ran = stage.post()
-    assert (ran.code, ran.error) == (0, "")
-    assert_plain_everywhere(stage, ran)
-    assert_quiet_log(ran)
-
-
 @pytest.mark.parametrize("word", WORDS)
 def test_the_words_of_an_explanation_stay_text(stage: Stage, word: str) -> None:
     def story(services: Services) -> int:
