@@ -14,6 +14,8 @@ from links_page import LinksPage, no_other_source, serving
 
 from bot.cli.main import main
 
+pytestmark = pytest.mark.slow
+
 DATED = "3.14.0rc20261101"
 CONFIG = "schema: code-size-config/1\nmodels: [m/*.mlir]\ntargets: [vmvx]\ncomponents: {}\n"
 

@@ -14,6 +14,8 @@ from links_page import no_other_source
 from bot.cli.main import main
 from bot.measurement.between import spread
 
+pytestmark = pytest.mark.slow
+
 RELEASES = ("3.8.0", "3.9.0", "3.10.0", "3.11.0", "3.12.0rc20260402", "3.12.0")
 GROWS = "3.10.0"
 CONFIG = "schema: code-size-config/1\nmodels: [m/*.mlir]\ntargets: [vmvx]\ncomponents: {}\n"

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 from fold_programs import barrier, mapped
-from test_auditing import WRONG_WORKER, folded, home, runtime, write
+from test_auditing import WRONG_WORKER, folded, home, write
 
 from bot.compiler.folding import FOLD_WORKER
 from bot.core.folds.fold_values import FoldCell
 from bot.measurement.folds.checking import Bench
 
-__all__ = ["home", "runtime"]
-pytestmark = pytest.mark.compiler
+__all__ = ["home"]
+pytestmark = [pytest.mark.compiler, pytest.mark.usefixtures("runtime")]
 
 TARGET = "vmvx"
 IDS = "tensor<64xi32>"

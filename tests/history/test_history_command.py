@@ -28,6 +28,8 @@ from bot.system.files import write_atomically
 from bot.system.git import Git
 from bot.system.processes import Cancel
 
+pytestmark = pytest.mark.slow
+
 RELEASES = ("3.8.0", "3.9.0", "3.10.0", "3.11.0", "3.12.0rc20260402", "3.12.0")
 GROWS, FAILS = "3.10.0", "3.11.0"
 CONFIG = "schema: code-size-config/1\nmodels: [m/*.mlir]\ntargets: [vmvx, llvm-cpu-x86_64]\ncomponents: {}\n"
