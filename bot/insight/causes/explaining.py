@@ -12,10 +12,10 @@ from typing import NamedTuple
 from bot.core.codec.digests import is_whole
 from bot.core.rules.delta import CellDelta
 from bot.core.rules.parting import parting
-from bot.core.values.explanation import PASS_OPERATIONS, UNATTRIBUTED, DispatchDelta, Explanation, PassChange
+from bot.core.values.explanation import UNATTRIBUTED, DispatchDelta, Explanation, PassChange
 from bot.core.values.program import Source
 from bot.core.values.snapshot import Cell, Dispatch
-from bot.core.values.trace import operation_words
+from bot.core.values.trace import PASS_OPERATIONS, operation_words
 from bot.insight.causes.breaking import broken
 from bot.insight.causes.differences import dispatch_diff, strategy_note
 from bot.insight.causes.matching import Match, Side, index_both, match_sides, sources_of
@@ -158,7 +158,7 @@ def _pass(found: Match, compared: Compared, cause: str | None) -> tuple[PassChan
         for side, row in ((compared.base, found.base), (compared.head, found.head))
     ]
     apart = parting(*traces)
-    place = apart.most if cause == "strategy" else apart.at
+    place = apart.named(cause)
     if place is None:
         return None, apart.why if any(traces) else ""
     row = apart.rows[place]
@@ -283,7 +283,7 @@ def _coded(found: Match, story: _Story) -> str:
     passed, untraced = _pass(found, story.compared, "codegen")
     if passed is not None:
         return f"{words}: {passed.name}: {operation_words(passed.operations, _NAMED, passed.others)}"
-    return f"{words}; no pass is named: {untraced}" if untraced else words
+    return f"{words}; {untraced}" if untraced else words
 
 
 _NAMED = 3

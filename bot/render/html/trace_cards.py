@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from bot.core.rules.delta import CellDelta
-from bot.core.rules.parting import parting
+from bot.core.rules.parting import parting, texts_around
 from bot.core.values.explanation import Explanation
 from bot.core.values.snapshot import CellKey
 from bot.core.values.trace import Parting, operation_words
@@ -14,6 +14,7 @@ from bot.render.html.cell_tables import Addressed, code_change
 from bot.render.text.escape import clean, clip
 from bot.render.text.filters import percent
 from bot.render.view.facts import Facts
+from bot.render.view.ir_around import around_texts
 
 TRACES, TRACE_ROWS = 40, 120
 """The most dispatches of a page whose passes are shown, those whose code changed most, and passes of each."""
@@ -39,6 +40,7 @@ class TraceCard:
         passes: how many the picture has.
         alike, far: how many passes leave the difference as it was, and how many are too far from the one that parts
             the sides.
+        around: the IR before and after it on both sides, titles and texts; none where it was not looked at.
     """
 
     name: str
@@ -49,6 +51,7 @@ class TraceCard:
     passes: int
     alike: int
     far: int
+    around: tuple[tuple[str, str], ...]
 
 
 def largest_traced(facts: Facts) -> frozenset[Traced]:
@@ -66,12 +69,14 @@ def trace_cards(delta: CellDelta, explanation: Explanation, chosen: Collection[T
     """Of the chosen dispatches of a cell, in the order in which it tells of them."""
     for one in explanation.dispatches:
         if (delta.key, one.name) in chosen and delta.base and delta.head and one.base and one.head:
-            apart = parting(delta.base.traces.get(one.base.name), delta.head.traces.get(one.head.name))
-            if apart.row is not None:
-                yield _card(clip(one.name, _NAME), apart)
+            traces = delta.base.traces.get(one.base.name), delta.head.traces.get(one.head.name)
+            apart = parting(*traces)
+            if (place := apart.named(one.cause)) is not None:
+                around = tuple(around_texts(texts_around(apart, place, *traces)))
+                yield _card(clip(one.name, _NAME), apart, around)
 
 
-def _card(name: str, apart: Parting) -> TraceCard:
+def _card(name: str, apart: Parting, around: tuple[tuple[str, str], ...]) -> TraceCard:
     at, most = apart.at or 0, apart.most or 0
     begin = max(0, min(at - TRACE_ROWS // 3, len(apart.rows) - TRACE_ROWS))
     places = range(begin, min(begin + TRACE_ROWS, len(apart.rows)))
@@ -88,6 +93,7 @@ def _card(name: str, apart: Parting) -> TraceCard:
         len(places),
         len(places) - len(rows),
         len(apart.rows) - len(places),
+        around,
     )
 
 
