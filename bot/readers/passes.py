@@ -13,7 +13,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 
-from bot.core.values.trace import LLVM, MACHINE, MLIR, SHOWN_LINES, DispatchTrace, IrAround, IrLines, PassStep
+from bot.core.values.trace import LLVM, MACHINE, MLIR, SHOWN_LINES, SOUGHT, DispatchTrace, IrAround, IrLines, PassStep
 
 LONGEST_LINE_BYTES = 1 << 16
 """Of a line, what is read: a constant of a million elements is one."""
@@ -126,8 +126,6 @@ class PassReader:
 
 _COLUMNS = 160
 """Of a line that is shown, so much about."""
-_OWN = 3
-"""Of what the pass itself makes and takes away on a side, so many operations are looked for."""
 
 
 class _Lines:
@@ -189,7 +187,7 @@ class AroundReader(PassReader):
         for name, change in () if run.idle else trace.steps[place].changes.items():
             changes[name.partition(" ")[0]] += change
         by_change = sorted(changes, key=lambda name: (changes[name], name))
-        gone, new = by_change[:_OWN], by_change[: -_OWN - 1 : -1]
+        gone, new = by_change[:SOUGHT], by_change[: -SOUGHT - 1 : -1]
         self._sought: tuple[Collection[str], ...] = (
             dict.fromkeys((*run.operations, *(name for name in gone if changes[name] < 0))),
             run.operations,

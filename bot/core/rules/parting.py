@@ -22,6 +22,7 @@ LEAST_SHARE = 1 / 8
 NOT_TRACED = "not traced, as compare traces the largest only"
 NO_TIME = "no time was left to trace it"
 NOT_STORED = "one side's compiler is gone, and its stored baseline has no trace of it"
+NO_TIME_AROUND = "no time was left to print it"
 _NO_TEXT = "the compiler of this side is gone, and a stored baseline has no IR"
 _OTHER_CODE = "compiled alone, it has other code than in the artifact"
 _SAME = "traced: the same operations after each pass that was looked at"

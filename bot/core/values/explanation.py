@@ -80,6 +80,9 @@ class PassChange(Record, frozen=True):
         return f"{abs(self.more):,} operations {'more' if self.more > 0 else 'fewer'} ({operations})"
 
 
+PASS_OPERATIONS = 8
+
+
 class DispatchDelta(Small, frozen=True):
     """One entry point on both sides, where it is not the same.
 

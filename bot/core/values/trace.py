@@ -13,12 +13,8 @@ MLIR, LLVM, MACHINE = LEVELS = ("mlir", "llvm", "machine")
 """What passes work on: MLIR's operations, LLVM's instructions, and those of the machine."""
 
 
-PASS_OPERATIONS = 8
-"""Of what a pass changes, so many operations are named at most."""
-
-
-SHOWN_LINES = 12
-"""Of a function's text before or after a pass, so many lines and one more at most."""
+SHOWN_LINES, SOUGHT = 12, 3
+"""Of a function's text around a pass, so many lines and one more at most, which hold so many operations."""
 
 
 class PassStep(Record, frozen=True):
@@ -197,12 +193,12 @@ class Parting:
         return {} if self.at is None else self.operations_at(self.at)
 
     def named(self, cause: str | None) -> int | None:
-        """Place of the pass by which a dispatch of this cause is told: with another configuration, that with most of it."""
+        """Place of the pass that is told of a dispatch of this cause: with another configuration, the one with most."""
         return self.most if cause == "strategy" else self.at
 
     def around(self, place: int) -> tuple[IrAround, ...]:
         """What to look for around a pass, on base and on head."""
-        row, operations = self.rows[place], tuple(islice(self.operations_at(place), PASS_OPERATIONS))
+        row, operations = self.rows[place], tuple(islice(self.operations_at(place), SOUGHT))
         return tuple(
             IrAround(state.name if state else row.name, step, operations, state is None)
             for state, step in zip((row.base, row.head), row.steps, strict=True)

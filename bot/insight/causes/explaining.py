@@ -12,10 +12,10 @@ from typing import NamedTuple
 from bot.core.codec.digests import is_whole
 from bot.core.rules.delta import CellDelta
 from bot.core.rules.parting import parting
-from bot.core.values.explanation import UNATTRIBUTED, DispatchDelta, Explanation, PassChange
+from bot.core.values.explanation import PASS_OPERATIONS, UNATTRIBUTED, DispatchDelta, Explanation, PassChange
 from bot.core.values.program import Source
 from bot.core.values.snapshot import Cell, Dispatch
-from bot.core.values.trace import PASS_OPERATIONS, operation_words
+from bot.core.values.trace import operation_words
 from bot.insight.causes.breaking import broken
 from bot.insight.causes.differences import dispatch_diff, strategy_note
 from bot.insight.causes.matching import Match, Side, index_both, match_sides, sources_of

@@ -22,7 +22,7 @@ from bot.compiler.schedule import Task, run_all
 from bot.compiler.tools.bindings import Bindings
 from bot.compiler.tools.importing import Importer
 from bot.core.rules.delta import diff
-from bot.core.rules.parting import NO_TIME, NOT_STORED, parting
+from bot.core.rules.parting import NO_TIME, NO_TIME_AROUND, NOT_STORED, parting
 from bot.core.values.explanation import DispatchDelta, Explanation
 from bot.core.values.planned import LIFTED_LIMIT_FLAG, SIDES, PlannedCell
 from bot.core.values.root_cause import RootCause
@@ -43,6 +43,8 @@ TIME_SHARE = 0.25
 """What tracing may cost, as a share of the CPU time in which both sides were compiled."""
 LITTLE_SECONDS = 10
 """So much may always be spent, however small the comparison is."""
+AROUND_SHARE = 0.1
+"""Of that time, what is kept for the IR around passes; printing one costs a tenth of a trace."""
 MOVED_SHARE, MOST = 0.9, 300
 """So much of the moved bytes of dispatches is traced, and so many of them at most."""
 LARGE_SHARE, LEAST_SHARE = 0.05, 0.01
@@ -125,7 +127,8 @@ def affordable(
         seconds: of CPU time.
     """
     cells = {(side, cell.key): cell for side, snapshot in sides.items() for cell in snapshot.cells}
-    left_ms, written, chosen = seconds * 1000, set[tuple[str, CellKey]](), []
+    around_ms = seconds * 1000 * AROUND_SHARE
+    left_ms, written, chosen = seconds * 1000 - around_ms, set[tuple[str, CellKey]](), []
     for key, delta in moved:
         rows = {side: row for side, row in zip(SIDES, (delta.base, delta.head), strict=True) if row and side in here}
         new = [(side, key) for side in rows if (side, key) not in written]
@@ -135,7 +138,7 @@ def affordable(
             left_ms -= cost_ms
             written.update(new)
             chosen.append((key, delta))
-    return chosen, left_ms
+    return chosen, left_ms + around_ms
 
 
 Traces = dict[tuple[str, CellKey], dict[str, DispatchTrace]]
@@ -226,7 +229,7 @@ def with_traces(
         tasks, looked = [], set[tuple[str, CellKey, str]]()
         for key, rows, runs in pairs.examples(chosen):
             looked |= {(side, key, rows[side].name) for side in runs}
-            cost_ms = sum(expected_ms(rows[side]) for side in runs) // 2
+            cost_ms = sum(150 + 12 * (rows[side].code_bytes or 0) // 1024 for side in runs)
             if cost_ms <= left_ms:
                 left_ms -= cost_ms
                 tasks.append(
@@ -235,7 +238,7 @@ def with_traces(
                 continue
             for side, run in runs.items():
                 known[side, key][rows[side].name] = structs.replace(
-                    known[side, key][rows[side].name], around=structs.replace(run, why=NO_TIME)
+                    known[side, key][rows[side].name], around=structs.replace(run, why=NO_TIME_AROUND)
                 )
         run_all(tasks, workshop.jobs, workshop.cancel.set, workshop.progress)
     for (side, key), traces in known.items():

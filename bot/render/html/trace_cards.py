@@ -9,7 +9,7 @@ from bot.core.rules.delta import CellDelta
 from bot.core.rules.parting import parting, texts_around
 from bot.core.values.explanation import Explanation
 from bot.core.values.snapshot import CellKey
-from bot.core.values.trace import Parting, operation_words
+from bot.core.values.trace import IrAround, Parting, operation_words
 from bot.render.html.cell_tables import Addressed, code_change
 from bot.render.text.escape import clean, clip
 from bot.render.text.filters import percent
@@ -21,6 +21,7 @@ TRACES, TRACE_ROWS = 40, 120
 PASSES = 2_000
 """How many passes a page has room for; the dispatch with which they are used up is shown whole."""
 _NAME, _PASS, _OPERATIONS, _NAMED = 120, 64, 160, 3
+_SMALLER = "printed for the largest dispatch of each cause alone"
 _LEVELS = {"mlir": "MLIR", "llvm": "LLVM IR", "machine": "machine code"}
 
 Traced = tuple[CellKey, str]
@@ -40,7 +41,7 @@ class TraceCard:
         passes: how many the picture has.
         alike, far: how many passes leave the difference as it was, and how many are too far from the one that parts
             the sides.
-        around: the IR before and after it on both sides, titles and texts; none where it was not looked at.
+        around: the IR before and after it on both sides, titles and texts; none where `no_ir` says why.
     """
 
     name: str
@@ -52,6 +53,7 @@ class TraceCard:
     alike: int
     far: int
     around: tuple[tuple[str, str], ...]
+    no_ir: str
 
 
 def largest_traced(facts: Facts) -> frozenset[Traced]:
@@ -72,11 +74,10 @@ def trace_cards(delta: CellDelta, explanation: Explanation, chosen: Collection[T
             traces = delta.base.traces.get(one.base.name), delta.head.traces.get(one.head.name)
             apart = parting(*traces)
             if (place := apart.named(one.cause)) is not None:
-                around = tuple(around_texts(texts_around(apart, place, *traces)))
-                yield _card(clip(one.name, _NAME), apart, around)
+                yield _card(clip(one.name, _NAME), apart, texts_around(apart, place, *traces))
 
 
-def _card(name: str, apart: Parting, around: tuple[tuple[str, str], ...]) -> TraceCard:
+def _card(name: str, apart: Parting, around: tuple[IrAround, ...]) -> TraceCard:
     at, most = apart.at or 0, apart.most or 0
     begin = max(0, min(at - TRACE_ROWS // 3, len(apart.rows) - TRACE_ROWS))
     places = range(begin, min(begin + TRACE_ROWS, len(apart.rows)))
@@ -93,7 +94,8 @@ def _card(name: str, apart: Parting, around: tuple[tuple[str, str], ...]) -> Tra
         len(places),
         len(places) - len(rows),
         len(apart.rows) - len(places),
-        around,
+        tuple(around_texts(around)) if any(one.before for one in around) else (),
+        clean(around[0].why) if around else _SMALLER,
     )
 
 

@@ -14,10 +14,9 @@ from bot.core.metrics import METRIC_BY_ID
 from bot.core.parts import code_words, metric_words
 from bot.core.rules.delta import MetricDelta
 from bot.core.rules.parting import NOT_TRACED
-from bot.core.values.explanation import DispatchDelta, Explanation
+from bot.core.values.explanation import PASS_OPERATIONS, DispatchDelta, Explanation
 from bot.core.values.program import Family
 from bot.core.values.snapshot import CellKey
-from bot.core.values.trace import PASS_OPERATIONS
 from bot.render.terminal.drawing import LEVELS, table_of, text_of
 from bot.render.text.escape import clean, clean_block
 from bot.render.text.filters import change, plural, sides, signed
