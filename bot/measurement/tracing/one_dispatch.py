@@ -148,10 +148,10 @@ def with_around(
 ) -> DispatchTrace:
     """The trace with the IR around one run of a pass, by one more compile that prints that pass alone.
 
-    A pass that the compiler has under no name is looked for among all that it prints.
+    A pass that cannot be printed alone is looked for among all that the compiler prints.
     """
     level = trace.steps[wanted.step].level
-    every = _LLVM_PASSES if level == LLVM else _PASSES
+    every = _PASSES if level == MLIR else _LLVM_PASSES
     named = [f"{option}{wanted.name}" for option in _AROUND.get(level, ()) if _NAMES.fullmatch(wanted.name)]
     cpu_ms, why = trace.cpu_ms, ""
     for options in (named, every) if named else (every,):
@@ -163,9 +163,9 @@ def with_around(
         if reader.texts:
             before, after = reader.texts
             return replace(trace, around=replace(wanted, before=before, after=after), cpu_ms=cpu_ms)
-        is_unknown = _UNREGISTERED in outcome.output
-        why = "" if outcome.ok or is_unknown else failure(outcome, kit.timeout_seconds).first_line
-        if wanted.idle or not is_unknown:
+        is_whole = outcome.ok or _UNREGISTERED in outcome.output
+        why = "" if is_whole else failure(outcome, kit.timeout_seconds).first_line
+        if wanted.idle or why:
             break
     why = why or ("it does not run there at this point" if wanted.idle else "the compiler printed no such run of it")
     return replace(trace, around=replace(wanted, why=why), cpu_ms=cpu_ms)
