@@ -124,6 +124,8 @@ class PassReader:
         self._typed, self._level = Counter(), ""
 
 
+_EVERYWHERE = (".constant", ".yield")
+"""What a pass makes or takes away of these says nothing of what it does."""
 _COLUMNS = 160
 """Of a line that is shown, so much about."""
 
@@ -185,7 +187,8 @@ class AroundReader(PassReader):
         self._earlier = 0 if run.idle else ends[:place].count(own)
         changes = Counter[str]()
         for name, change in () if run.idle else trace.steps[place].changes.items():
-            changes[name.partition(" ")[0]] += change
+            if not name.partition(" ")[0].endswith(_EVERYWHERE):
+                changes[name.partition(" ")[0]] += change
         by_change = sorted(changes, key=lambda name: (changes[name], name))
         gone, new = by_change[:SOUGHT], by_change[: -SOUGHT - 1 : -1]
         self._sought: tuple[Collection[str], ...] = (

@@ -18,7 +18,7 @@ from bot.compiler.diagnostics import failure, unknown_option
 from bot.compiler.tools.probe import UNTHREADED
 from bot.core.codec.digests import differ
 from bot.core.values.snapshot import Dispatch, Failure
-from bot.core.values.trace import LLVM, MACHINE, MLIR, DispatchTrace, IrAround
+from bot.core.values.trace import MACHINE, MLIR, DispatchTrace, IrAround
 from bot.errors import MalformedBinary
 from bot.readers.code.object_code import function_codes
 from bot.readers.dispatches import UNSPEAKABLE
