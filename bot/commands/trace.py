@@ -7,7 +7,7 @@ from typing import Protocol
 
 from bot.commands.compare import both_sides
 from bot.core.rules.delta import diff
-from bot.core.rules.parting import parting
+from bot.core.rules.parting import parting, texts_around
 from bot.core.selecting import matching, near_or_known
 from bot.core.values.explanation import DispatchDelta
 from bot.core.values.snapshot import Cell
@@ -57,13 +57,16 @@ def trace(request: Request, dispatch: str, show: TraceShow, cancel: Cancel) -> T
         sides = with_traces(both.plans, both.sides, [(keys[0], delta)], shop)
     rows = {name: row for name, row in (("base", delta.base), ("head", delta.head)) if row is not None}
     traces = {name: sides[name].cells[0].traces.get(row.name) for name, row in rows.items()}
+    apart = parting(traces.get("base"), traces.get("head"))
+    place = apart.named(delta.cause)
     traced = Traced(
         key=keys[0],
         compilers={name: side.compiler.version for name, side in sides.items()},
         rows=rows,
         traces={name: one for name, one in traces.items() if one is not None},
         commands={name: trace_commands(cells[name].command, row) for name, row in rows.items()},
-        parting=parting(traces.get("base"), traces.get("head")),
+        parting=apart,
+        around=() if place is None else texts_around(apart, place, traces.get("base"), traces.get("head")),
     )
     show.traced(traced)
     if not traced.parting.rows:

@@ -66,7 +66,10 @@ def test_a_difference_that_llvm_folds_away_is_none() -> None:
 def test_no_pass_of_llvm_is_named_by_milestones_alone() -> None:
     for detailed in ((False, False), (True, False), (False, True)):
         base, head = (in_llvm(0, 208 + 448 * at, is_detailed=one) for at, one in enumerate(detailed))
-        assert named(base, head) == ("they part in LLVM, up to greedy; no time was left to look at each pass there", {})
+        assert named(base, head) == (
+            "traced: they part in LLVM, up to greedy; no time was left to look at each pass there",
+            {},
+        )
 
 
 def test_equal_counts_of_other_shapes_are_apart() -> None:
@@ -85,7 +88,7 @@ def test_a_pass_that_one_side_alone_runs_is_named() -> None:
 
 def test_what_differs_from_the_beginning_is_no_pass_s_doing() -> None:
     base, head = (trace(("assign", {"x": count}), ("end", {"y": count})) for count in (10, 14))
-    assert named(base, head) == ("they are apart before the first of these passes", {})
+    assert named(base, head) == ("traced: apart before the first of its passes", {})
 
 
 def test_what_has_the_same_operations_to_the_end_has_no_such_pass() -> None:
@@ -97,7 +100,8 @@ def test_what_has_the_same_operations_to_the_end_has_no_such_pass() -> None:
 @pytest.mark.parametrize(
     ("base", "why"),
     [
-        (None, "base: not traced"),
+        (None, "not traced, as compare traces the largest only"),
+        (DispatchTrace((), "no time was left to trace it"), "no time was left to trace it"),
         (DispatchTrace((), "ended by SIGSEGV"), "base: ended by SIGSEGV"),
         (DispatchTrace(trace(("a", {"x": 1})).steps, same_code=False), "compiled alone, it has other code"),
         (DispatchTrace(trace(("a", {"x": 1})).steps, "not finished after 9 s"), "not finished after 9 s"),

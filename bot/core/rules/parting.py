@@ -11,46 +11,67 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 
-from bot.core.values.trace import LLVM, MACHINE, DispatchTrace, Parting, PassState, TraceRow
+from msgspec import structs
+
+from bot.core.values.trace import LLVM, MACHINE, DispatchTrace, IrAround, Parting, PassState, TraceRow
 
 LEAST_SHARE = 1 / 8
 """Of what differs in the end, each as a share of all operations: from so much on the sides have parted."""
 
 
-_BEFORE = "they are apart before the first of these passes"
+NOT_TRACED = "not traced, as compare traces the largest only"
+NO_TIME = "no time was left to trace it"
+NOT_STORED = "one side's compiler is gone, and its stored baseline has no trace of it"
+NO_TIME_AROUND = "no time was left to print it"
+_NO_TEXT = "the compiler of this side is gone, and a stored baseline has no IR"
 _OTHER_CODE = "compiled alone, it has other code than in the artifact"
+_SAME = "traced: the same operations after each pass that was looked at"
+_BEFORE = "traced: apart before the first of its passes"
+_NO_LLVM = "traced: they part in LLVM, up to {}; no time was left to look at each pass there"
+"""Why no pass is named, each in one sentence for all places that say it; a compile that fails has its own words."""
 
 
 def parting(base: DispatchTrace | None, head: DispatchTrace | None) -> Parting:
     """The passes of both sides, and after which of them the sides have parted."""
     for side, trace in (("base", base), ("head", head)):
-        if trace is None or not trace.is_whole:
-            why = "not traced" if trace is None else trace.why or _OTHER_CODE
-            return Parting((), None, f"{side}: {why}")
-    assert base is not None and head is not None  # noqa: S101 - for mypy: the loop has looked
+        if trace is not None and not trace.is_whole:
+            why = trace.why or _OTHER_CODE
+            return Parting((), None, why if why in (NO_TIME, NOT_STORED) else f"{side}: {why}")
+    if base is None or head is None:
+        return Parting((), None, NOT_TRACED)
     rows = tuple(_rows(tuple(base.states()), tuple(head.states())))
     if not rows or not rows[-1].share:
-        return Parting(rows, None, "the same operations after each pass that was looked at")
+        return Parting(rows, None, _SAME)
     least = rows[-1].share * LEAST_SHARE
     at = next((place + 1 for place in range(len(rows) - 1, -1, -1) if rows[place].share < least), 0)
     if at == 0:
         return Parting(rows, None, _BEFORE)
     if rows[at].level == MACHINE and not all(any(step.level == LLVM for step in one.steps) for one in (base, head)):
-        why = f"they part in LLVM, up to {rows[at].name}; no time was left to look at each pass there"
-        return Parting(rows, None, why, is_late=True)
+        return Parting(rows, None, _NO_LLVM.format(rows[at].name), is_late=True)
     most = max(range(at, len(rows)), key=lambda place: rows[place].share - (rows[place - 1].share if place else 0))
     return Parting(rows, at, most=most)
+
+
+def texts_around(apart: Parting, place: int, *traces: DispatchTrace | None) -> tuple[IrAround, ...]:
+    """The IR around a pass as the traces of base and head have it; none where neither was looked at there."""
+    runs = [
+        (run, trace.around if trace and trace.around and trace.around.run == run.run else None)
+        for run, trace in zip(apart.around(place), traces, strict=True)
+    ]
+    return tuple(text or structs.replace(run, why=_NO_TEXT) for run, text in runs) if any(t for _, t in runs) else ()
 
 
 def _rows(base: Sequence[PassState], head: Sequence[PassState]) -> Iterator[TraceRow]:
     """Where a pass changed one side alone, the other is as it was before."""
     left = right = None
+    at = to = 0
     for i, j in _aligned(base, head):
         one, other = (None if i is None else base[i]), (None if j is None else head[j])
         left, right = one or left, other or right
+        at, to = (at if i is None else i), (to if j is None else j)
         named = other or one
         if left and right and named and left.level == right.level:
-            yield TraceRow(named.name, one, other, _apart(left, right), _share(left, right))
+            yield TraceRow(named.name, one, other, _apart(left, right), _share(left, right), (at, to))
 
 
 def _aligned(base: Sequence[PassState], head: Sequence[PassState]) -> Iterator[tuple[int | None, int | None]]:

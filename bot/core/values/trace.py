@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 
 from bot.core.record import Amount, Record
 
 MLIR, LLVM, MACHINE = LEVELS = ("mlir", "llvm", "machine")
 """What passes work on: MLIR's operations, LLVM's instructions, and those of the machine."""
+
+
+SHOWN_LINES, SOUGHT = 12, 3
+"""Of a function's text around a pass, so many lines and one more at most, which hold so many operations."""
 
 
 class PassStep(Record, frozen=True):
@@ -29,7 +34,53 @@ class PassStep(Record, frozen=True):
     changes: Mapping[str, Amount]
 
 
-class DispatchTrace(Record, frozen=True):
+class IrLines(Record, frozen=True, omit_defaults=True):
+    """Of a function as the compiler prints it, the lines that matter.
+
+    Attributes:
+        lines: number within the function, from 1, and text.
+        total: lines of the function.
+        operations: what the lines were chosen for; none where it has nothing of what was looked for: its first lines.
+        holding: lines that have them, those shown included.
+    """
+
+    lines: tuple[tuple[Amount, str], ...]
+    total: Amount
+    operations: tuple[str, ...] = ()
+    holding: Amount = 0
+
+
+class IrAround(Record, frozen=True, omit_defaults=True):
+    """The function just before and just after one run of a pass, on one side.
+
+    Attributes:
+        name: the pass there.
+        step: place of the trace's step that is this run; of the last one before it where it changes no operation.
+        operations: those that part the sides, by which lines are chosen.
+        idle: whether it changes no operation there.
+        before, after: None with the reason in `why`.
+    """
+
+    name: str
+    step: int
+    operations: tuple[str, ...]
+    idle: bool = False
+    before: IrLines | None = None
+    after: IrLines | None = None
+    why: str = ""
+
+    @property
+    def run(self) -> tuple[str, int, tuple[str, ...], bool]:
+        """Which run it is, and what is looked for."""
+        return self.name, self.step, self.operations, self.idle
+
+    @property
+    def size(self) -> int:
+        """Characters."""
+        return sum(len(text) for one in (self.before, self.after) if one for _, text in one.lines)
+
+
+class DispatchTrace(Record, frozen=True, omit_defaults=True):
     """One dispatch on one side.
 
     Attributes:
@@ -37,17 +88,20 @@ class DispatchTrace(Record, frozen=True):
         why: why there are none, or why they end early; empty where the trace is whole.
         same_code: whether the traced compile made the code that is in the artifact; None where that is not known.
         cpu_ms: what tracing cost, the compiler alone.
+        around: the IR around the pass that is named, of dispatches that are examples of a root cause.
     """
 
     steps: tuple[PassStep, ...]
     why: str = ""
     same_code: bool | None = None
     cpu_ms: int = 0
+    around: IrAround | None = None
 
     @property
     def size(self) -> int:
         """What it takes to look at: steps times operations that there ever are; real ones have up to 100,000."""
-        return len(self.steps) * len({name for step in self.steps for name in step.changes})
+        texts = self.around.size if self.around else 0
+        return len(self.steps) * len({name for step in self.steps for name in step.changes}) + texts
 
     @property
     def is_whole(self) -> bool:
@@ -95,6 +149,7 @@ class TraceRow:
         base, head: the function after it; None on a side where it does not run, or changes no operation.
         apart: operation → how many more on head after this pass, largest first; with types where only these differ.
         share: how many of the larger side's operations the other does not have (0.5 is half of them).
+        steps: place of the last step on base and on head, this pass or one before it.
     """
 
     name: str
@@ -102,6 +157,7 @@ class TraceRow:
     head: PassState | None
     apart: Mapping[str, int]
     share: float
+    steps: tuple[int, int]
 
     @property
     def level(self) -> str:
@@ -135,6 +191,18 @@ class Parting:
     def operations(self) -> Mapping[str, int]:
         """What differs from that pass on."""
         return {} if self.at is None else self.operations_at(self.at)
+
+    def named(self, cause: str | None) -> int | None:
+        """Place of the pass that is told of a dispatch of this cause: with another configuration, the one with most."""
+        return self.most if cause == "strategy" else self.at
+
+    def around(self, place: int) -> tuple[IrAround, ...]:
+        """What to look for around a pass, on base and on head."""
+        row, operations = self.rows[place], tuple(islice(self.operations_at(place), SOUGHT))
+        return tuple(
+            IrAround(state.name if state else row.name, step, operations, state is None)
+            for state, step in zip((row.base, row.head), row.steps, strict=True)
+        )
 
     @property
     def shown(self) -> list[int]:

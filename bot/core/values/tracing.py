@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bot.core.values.snapshot import CellKey, Dispatch
-from bot.core.values.trace import DispatchTrace, Parting
+from bot.core.values.trace import DispatchTrace, IrAround, Parting
 
 TRACE_SCHEMA = "code-size-trace/1"
 
@@ -18,6 +18,7 @@ class Traced:
     Attributes:
         compilers, rows, traces, commands: side → its compiler's version, the dispatch, its trace, and the two commands
             that print all of it.
+        around: the IR around the pass that is named, on base and on head; none where no pass is.
     """
 
     key: CellKey
@@ -26,3 +27,4 @@ class Traced:
     traces: Mapping[str, DispatchTrace]
     commands: Mapping[str, tuple[str, str]]
     parting: Parting
+    around: tuple[IrAround, ...] = ()

@@ -158,7 +158,7 @@ def _pass(found: Match, compared: Compared, cause: str | None) -> tuple[PassChan
         for side, row in ((compared.base, found.base), (compared.head, found.head))
     ]
     apart = parting(*traces)
-    place = apart.most if cause == "strategy" else apart.at
+    place = apart.named(cause)
     if place is None:
         return None, apart.why if any(traces) else ""
     row = apart.rows[place]
@@ -283,7 +283,7 @@ def _coded(found: Match, story: _Story) -> str:
     passed, untraced = _pass(found, story.compared, "codegen")
     if passed is not None:
         return f"{words}: {passed.name}: {operation_words(passed.operations, _NAMED, passed.others)}"
-    return f"{words}; no pass is named: {untraced}" if untraced else words
+    return f"{words}; {untraced}" if untraced else words
 
 
 _NAMED = 3

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from bot.core.rules.parting import NOT_TRACED
 from bot.core.values.explanation import UNKNOWN
 from bot.insight.roots.knobs import PIPELINE
 
@@ -33,7 +34,7 @@ def _several(counts: Mapping[str, int]) -> str:
 def _strategy(change: tuple[str, str] | None, traits: Counter[tuple[tuple[str, str], ...]]) -> str:
     """`vector_common_parallel 1 → 8`, and the other knobs that all of them turned; traits: what each turned."""
     if change is None:
-        return "a different configuration, in what is no named value"
+        return "a different configuration, in which no value with a name differs"
     every = [{name for name, _ in changes} for changes in traits]
     also = sorted(set.intersection(*every) - {change[0]}, key=lambda name: (name != PIPELINE, name))
     name, values = change
@@ -50,7 +51,7 @@ def _fusion(same_structure: bool, kinds: Counter[str]) -> str:
 def _codegen(what: tuple[Any, ...], traits: Counter[Any]) -> str:
     """`greedy: 448 VS4R_V more`, `cse: 64 to 1,440 arith.addi fewer`; traits: the operations that the pass changes."""
     if what[0] is None:
-        return f"other code, no pass named: {what[1]}" if what[1] else "other code, not traced"
+        return f"other code; {what[1] or NOT_TRACED}"
     name, operation, more = what
     amounts = sorted({abs(dict(changes).get(operation, 0)) for changes in traits})
     count = f"{amounts[0]:,}" if len(amounts) == 1 else f"{amounts[0]:,} to {amounts[-1]:,}"

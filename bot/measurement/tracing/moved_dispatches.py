@@ -14,25 +14,27 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from msgspec import structs
+
 from bot.compiler.caches.cell_cache import cell_key
 from bot.compiler.compiling import Kit, Source
 from bot.compiler.schedule import Task, run_all
 from bot.compiler.tools.bindings import Bindings
 from bot.compiler.tools.importing import Importer
 from bot.core.rules.delta import diff
-from bot.core.rules.parting import parting
+from bot.core.rules.parting import NO_TIME, NO_TIME_AROUND, NOT_STORED, parting
 from bot.core.values.explanation import DispatchDelta, Explanation
 from bot.core.values.planned import LIFTED_LIMIT_FLAG, SIDES, PlannedCell
 from bot.core.values.root_cause import RootCause
 from bot.core.values.snapshot import Cell, CellKey, Dispatch, Failure, Snapshot
-from bot.core.values.trace import LLVM, DispatchTrace
+from bot.core.values.trace import LLVM, DispatchTrace, IrAround
 from bot.inputs.config import Config
 from bot.insight.explanations import explanations
 from bot.insight.roots.clusters import root_causes
 from bot.insight.roots.waterfall import moved_bytes
 from bot.measurement.prepare import Request, Show, workshop
 from bot.measurement.run import IR_WORKER, SidePlan, Workshop
-from bot.measurement.tracing.one_dispatch import executable_sources, trace_one, with_llvm
+from bot.measurement.tracing.one_dispatch import executable_sources, trace_one, with_around, with_llvm
 from bot.render.text.filters import plural
 from bot.system.files import temporary_directory
 from bot.system.processes import Cancel, Meter
@@ -41,12 +43,12 @@ TIME_SHARE = 0.25
 """What tracing may cost, as a share of the CPU time in which both sides were compiled."""
 LITTLE_SECONDS = 10
 """So much may always be spent, however small the comparison is."""
+AROUND_SHARE = 0.1
+"""Of that time, what is kept for the IR around passes; printing one costs a tenth of a trace."""
 MOVED_SHARE, MOST = 0.9, 300
 """So much of the moved bytes of dispatches is traced, and so many of them at most."""
 LARGE_SHARE, LEAST_SHARE = 0.05, 0.01
 """Of all that moved: the largest dispatch of a knob is traced first, and not at all."""
-NO_TIME = "no time was left for it"
-NOT_STORED = "its compiler is not here, and the stored snapshot has no trace of it"
 Moved = tuple[CellKey, DispatchDelta]
 
 
@@ -59,14 +61,20 @@ class _SideTracer:
         self._sources: dict[CellKey, dict[str, Path] | Failure] = {}
         self._lock = threading.Lock()
 
-    def trace(self, cell: Cell, row: Dispatch, before: DispatchTrace | None) -> DispatchTrace:
-        """One dispatch; `before`: what is known of it, with LLVM's milestones, if all of LLVM's passes are wanted."""
+    def trace(
+        self, cell: Cell, row: Dispatch, before: DispatchTrace | None, around: IrAround | None = None
+    ) -> DispatchTrace:
+        """One dispatch; `before`: what is known, where more is wanted: IR `around` a pass, else LLVM's own passes."""
         planned = self._planned[cell.key]
         argv = (*planned.argv, LIFTED_LIMIT_FLAG) if cell.status == "over-stack-limit" else planned.argv
         sources = self._sources_of(planned, argv)
         if isinstance(sources, Failure) or row.executable not in sources:
             why = sources.first_line if isinstance(sources, Failure) else "the compiler wrote no source of it"
+            if before and around:
+                return structs.replace(before, around=structs.replace(around, why=why))
             return DispatchTrace((), why)
+        if before and around:
+            return with_around(self._kit, argv, sources[row.executable], row, before, around)
         if before is None:
             return trace_one(self._kit, argv, sources[row.executable], row)
         return with_llvm(self._kit, argv, sources[row.executable], row, before)
@@ -109,8 +117,8 @@ def expected_ms(row: Dispatch) -> int:
 
 def affordable(
     moved: Sequence[Moved], sides: Mapping[str, Snapshot], here: Collection[str], seconds: float
-) -> list[Moved]:
-    """Those that there is time for, each where it still fits in, by what they are expected to take.
+) -> tuple[list[Moved], float]:
+    """Those that there is time for, each where it still fits in, by what they are expected to take; and the ms left.
 
     By nothing that was measured while tracing: the same comparison traces the same dispatches, whatever the cache has.
 
@@ -119,7 +127,8 @@ def affordable(
         seconds: of CPU time.
     """
     cells = {(side, cell.key): cell for side, snapshot in sides.items() for cell in snapshot.cells}
-    left_ms, written, chosen = seconds * 1000, set[tuple[str, CellKey]](), []
+    around_ms = seconds * 1000 * AROUND_SHARE
+    left_ms, written, chosen = seconds * 1000 - around_ms, set[tuple[str, CellKey]](), []
     for key, delta in moved:
         rows = {side: row for side, row in zip(SIDES, (delta.base, delta.head), strict=True) if row and side in here}
         new = [(side, key) for side in rows if (side, key) not in written]
@@ -129,7 +138,7 @@ def affordable(
             left_ms -= cost_ms
             written.update(new)
             chosen.append((key, delta))
-    return chosen
+    return chosen, left_ms + around_ms
 
 
 Traces = dict[tuple[str, CellKey], dict[str, DispatchTrace]]
@@ -152,13 +161,39 @@ class _Pairs:
         known = {side: self.known.setdefault((side, key), {}) for side in rows}
         for side, row in rows.items():
             if side not in self._tracers and row.name not in known[side]:
-                known[side][row.name] = DispatchTrace((), NOT_STORED)
+                for here in self._tracers.keys() & rows.keys():
+                    known[here][rows[here].name] = DispatchTrace((), NOT_STORED)
                 return []
         self._trace(key, rows, [side for side in rows if (one := known[side].get(rows[side].name)) is None or one.why])
         if len(rows) < len(SIDES) or parting(*(known[side].get(rows[side].name) for side in SIDES)).is_late:
             short = [side for side in rows if all(one.level != LLVM for one in known[side][rows[side].name].steps)]
             self._trace(key, rows, short, llvm=True)
         return []
+
+    def look(self, key: CellKey, rows: Mapping[str, Dispatch], runs: Mapping[str, IrAround]) -> list[Task]:
+        """The IR around a pass, on the sides that have it not yet."""
+        for side, run in runs.items():
+            known, name = self.known[side, key], rows[side].name
+            if not (around := known[name].around) or around.run != run.run or around.why:
+                known[name] = self._tracers[side].trace(self._cells[side, key], rows[side], known[name], run)
+        return []
+
+    def examples(self, chosen: Sequence[Moved]) -> Iterator[tuple[CellKey, dict[str, Dispatch], dict[str, IrAround]]]:
+        """Of dispatches that part after the same pass by the same operation the largest, with the run on each side."""
+        seen = set[tuple[object, ...]]()
+        for key, delta in sorted(chosen, key=lambda one: -abs(moved_bytes(one[1]) or 0)):
+            if delta.base is None or delta.head is None:
+                continue
+            rows = {"base": delta.base, "head": delta.head}
+            apart = parting(*(self.known[side, key].get(rows[side].name) for side in SIDES))
+            if (place := apart.named(delta.cause)) is None:
+                continue
+            name, count = next(iter(apart.operations_at(place).items()), ("", 0))
+            what = delta.cause, apart.rows[place].name, name, count > 0
+            if delta.cause == "strategy" or what not in seen:
+                seen.add(what)
+                runs = dict(zip(SIDES, apart.around(place), strict=True))
+                yield key, rows, {side: run for side, run in runs.items() if side in self._tracers}
 
     def _trace(self, key: CellKey, rows: Mapping[str, Dispatch], sides: Sequence[str], *, llvm: bool = False) -> None:
         for side in sides:
@@ -183,7 +218,7 @@ def with_traces(
         seconds: CPU time that it may cost; None without a limit.
     """
     here = {plan.label: plan for plan in plans}
-    chosen = list(moved) if seconds is None else affordable(moved, sides, here.keys(), seconds)
+    chosen, left_ms = (list(moved), float("inf")) if seconds is None else affordable(moved, sides, here.keys(), seconds)
     known = _known(here, sides, chosen, workshop)
     with _tracers(plans, workshop) as tracers:
         pairs, tasks = _Pairs(sides, tracers, known), []
@@ -191,6 +226,25 @@ def with_traces(
             rows = {side: row for side, row in zip(SIDES, (delta.base, delta.head), strict=True) if row is not None}
             tasks.append(Task(-place, f"trace {delta.name} of {key}", partial(pairs.trace, key, rows)))
         run_all(tasks, workshop.jobs, workshop.cancel.set, workshop.progress)
+        tasks, looked = [], set[tuple[str, CellKey, str]]()
+        for key, rows, runs in pairs.examples(chosen):
+            looked |= {(side, key, rows[side].name) for side in runs}
+            cost_ms = sum(150 + 12 * (rows[side].code_bytes or 0) // 1024 for side in runs)
+            if cost_ms <= left_ms:
+                left_ms -= cost_ms
+                tasks.append(
+                    Task(-len(tasks), f"IR of {rows['head'].name} of {key}", partial(pairs.look, key, rows, runs))
+                )
+                continue
+            for side, run in runs.items():
+                known[side, key][rows[side].name] = structs.replace(
+                    known[side, key][rows[side].name], around=structs.replace(run, why=NO_TIME_AROUND)
+                )
+        run_all(tasks, workshop.jobs, workshop.cancel.set, workshop.progress)
+    for (side, key), traces in known.items():
+        for name, trace in traces.items():
+            if trace.around and (side, key, name) not in looked:  # of another comparison
+                traces[name] = structs.replace(trace, around=None)
     return {
         side: _with_those(here[side], snapshot, moved, chosen, known, workshop) if side in here else snapshot
         for side, snapshot in sides.items()

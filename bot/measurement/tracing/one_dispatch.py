@@ -11,22 +11,25 @@ import shlex
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from bot.compiler.compiling import Kit, Source, compile_to
 from bot.compiler.diagnostics import failure, unknown_option
 from bot.compiler.tools.probe import UNTHREADED
 from bot.core.codec.digests import differ
 from bot.core.values.snapshot import Dispatch, Failure
-from bot.core.values.trace import MLIR, DispatchTrace
+from bot.core.values.trace import MACHINE, MLIR, DispatchTrace, IrAround
 from bot.errors import MalformedBinary
 from bot.readers.code.object_code import function_codes
 from bot.readers.dispatches import UNSPEAKABLE
 from bot.readers.formats.artifact import read_executable
-from bot.readers.passes import PassReader
+from bot.readers.passes import AroundReader, PassReader
 from bot.system.files import temporary_directory, whole_or_nothing
-from bot.system.processes import run
+from bot.system.processes import Outcome, run
 
 _ALONE = ("--compile-from=executable-sources", "--compile-mode=hal-executable")
-_PASSES = ("--mlir-print-ir-after-all", "--mlir-print-ir-after-change", "--mlir-elide-elementsattrs-if-larger=8")
+_ELIDED = "--mlir-elide-elementsattrs-if-larger=8"
+_PASSES = ("--mlir-print-ir-after-all", "--mlir-print-ir-after-change")
 _MILESTONES = "--print-after=finalize-isel,prologepilog,prolog-epilog"
 """The first and nearly the last look at machine instructions; a name that a release does not know is ignored."""
 _LLVM_PASSES = ("--print-changed=quiet", "--print-loop-func-scope")
@@ -44,7 +47,7 @@ def source_options(out: Path | str) -> tuple[str, ...]:
 
 def trace_options(entry_point: str, *, llvm: bool = False) -> tuple[str, ...]:
     """What prints the passes over one entry point of such a file; `llvm`: LLVM's alone, and all of them."""
-    printed = _LLVM_PASSES if llvm else (*_PASSES, _MILESTONES)
+    printed = _LLVM_PASSES if llvm else (*_PASSES, _ELIDED, _MILESTONES)
     return (*_ALONE, *printed, f"--filter-print-funcs={entry_point}", UNTHREADED)
 
 
@@ -102,24 +105,14 @@ class _Errors:
         return b"".join(line for line in chunk.splitlines(keepends=True) if _ERROR.search(line[:200]))
 
 
-_ERROR = re.compile(rb"error: |LLVM ERROR|Unknown command line argument")
+_UNREGISTERED = "Cannot find option named"
+_ERROR = re.compile(rb"error: |LLVM ERROR|Unknown command line argument|" + _UNREGISTERED.encode())
 
 
 def _traced(kit: Kit, argv: Sequence[str], source: Path, row: Dispatch, options: Sequence[str]) -> DispatchTrace:
     reader = PassReader(row.name)
     with temporary_directory("trace-", kit.scratch) as directory:
-        (directory / "tmp").mkdir()
-        command = [str(kit.toolchain.binary), "-", *argv, *options, _OBJECTS, "-o", "executable"]
-        outcome = run(
-            command,
-            cancel=kit.cancel,
-            stdin=source,
-            cwd=directory,
-            environment={"TMPDIR": str(directory / "tmp")},
-            timeout_seconds=kit.timeout_seconds,
-            keeping=_Errors(reader),
-        )
-        kit.meter.add(source.stem, outcome.cpu_ms)
+        outcome = _compiled(kit, (*argv, *options, _OBJECTS), source, reader, directory)
         unknown = unknown_option(outcome.output)
         rest = [option for option in (*options, _OBJECTS) if option.partition("=")[0] != unknown]
         if unknown and len(rest) <= len(options):
@@ -128,6 +121,54 @@ def _traced(kit: Kit, argv: Sequence[str], source: Path, row: Dispatch, options:
         why = why or ("" if reader.steps else "the compiler printed no pass over it")
         same = _is_same(row, directory) if outcome.ok else None
         return DispatchTrace(tuple(reader.steps), why, same, outcome.cpu_ms)
+
+
+def _compiled(kit: Kit, flags: Sequence[str], source: Path, reader: PassReader, directory: Path) -> Outcome:
+    (directory / "tmp").mkdir()
+    outcome = run(
+        [str(kit.toolchain.binary), "-", *flags, "-o", "executable"],
+        cancel=kit.cancel,
+        stdin=source,
+        cwd=directory,
+        environment={"TMPDIR": str(directory / "tmp")},
+        timeout_seconds=kit.timeout_seconds,
+        keeping=_Errors(reader),
+    )
+    kit.meter.add(source.stem, outcome.cpu_ms)
+    return outcome
+
+
+_NAMES = re.compile(r"[\w-]+")
+_AROUND = {MLIR: ("--mlir-print-ir-before=", "--mlir-print-ir-after="), MACHINE: ("--print-before=", "--print-after=")}
+"""LLVM's own passes are told by their classes, which these options do not know."""
+
+
+def with_around(
+    kit: Kit, argv: Sequence[str], source: Path, row: Dispatch, trace: DispatchTrace, wanted: IrAround
+) -> DispatchTrace:
+    """The trace with the IR around one run of a pass, by one more compile that prints that pass alone.
+
+    A pass that cannot be printed alone is looked for among all that the compiler prints.
+    """
+    level = trace.steps[wanted.step].level
+    every = _PASSES if level == MLIR else _LLVM_PASSES
+    named = [f"{option}{wanted.name}" for option in _AROUND.get(level, ()) if _NAMES.fullmatch(wanted.name)]
+    cpu_ms, why = trace.cpu_ms, ""
+    for options in (named, every) if named else (every,):
+        reader = AroundReader(row.name, trace, wanted)
+        printed = (*_ALONE, *options, _ELIDED, f"--filter-print-funcs={row.name}", UNTHREADED)
+        with temporary_directory("trace-", kit.scratch) as directory:
+            outcome = _compiled(kit, (*argv, *printed), source, reader, directory)
+        cpu_ms += outcome.cpu_ms
+        if reader.texts:
+            before, after = reader.texts
+            return replace(trace, around=replace(wanted, before=before, after=after), cpu_ms=cpu_ms)
+        is_whole = outcome.ok or _UNREGISTERED in outcome.output
+        why = "" if is_whole else failure(outcome, kit.timeout_seconds).first_line
+        if wanted.idle or why:
+            break
+    why = why or ("it does not run there at this point" if wanted.idle else "the compiler printed no such run of it")
+    return replace(trace, around=replace(wanted, why=why), cpu_ms=cpu_ms)
 
 
 def _is_same(row: Dispatch, directory: Path) -> bool | None:

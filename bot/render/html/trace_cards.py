@@ -6,20 +6,22 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from bot.core.rules.delta import CellDelta
-from bot.core.rules.parting import parting
+from bot.core.rules.parting import parting, texts_around
 from bot.core.values.explanation import Explanation
 from bot.core.values.snapshot import CellKey
-from bot.core.values.trace import Parting, operation_words
+from bot.core.values.trace import IrAround, Parting, operation_words
 from bot.render.html.cell_tables import Addressed, code_change
 from bot.render.text.escape import clean, clip
 from bot.render.text.filters import percent
 from bot.render.view.facts import Facts
+from bot.render.view.ir_around import around_texts
 
 TRACES, TRACE_ROWS = 40, 120
 """The most dispatches of a page whose passes are shown, those whose code changed most, and passes of each."""
 PASSES = 2_000
 """How many passes a page has room for; the dispatch with which they are used up is shown whole."""
 _NAME, _PASS, _OPERATIONS, _NAMED = 120, 64, 160, 3
+_SMALLER = "printed for the largest dispatch of each cause alone"
 _LEVELS = {"mlir": "MLIR", "llvm": "LLVM IR", "machine": "machine code"}
 
 Traced = tuple[CellKey, str]
@@ -39,6 +41,7 @@ class TraceCard:
         passes: how many the picture has.
         alike, far: how many passes leave the difference as it was, and how many are too far from the one that parts
             the sides.
+        around: the IR before and after it on both sides, titles and texts; none where `no_ir` says why.
     """
 
     name: str
@@ -49,6 +52,8 @@ class TraceCard:
     passes: int
     alike: int
     far: int
+    around: tuple[tuple[str, str], ...]
+    no_ir: str
 
 
 def largest_traced(facts: Facts) -> frozenset[Traced]:
@@ -66,12 +71,13 @@ def trace_cards(delta: CellDelta, explanation: Explanation, chosen: Collection[T
     """Of the chosen dispatches of a cell, in the order in which it tells of them."""
     for one in explanation.dispatches:
         if (delta.key, one.name) in chosen and delta.base and delta.head and one.base and one.head:
-            apart = parting(delta.base.traces.get(one.base.name), delta.head.traces.get(one.head.name))
-            if apart.row is not None:
-                yield _card(clip(one.name, _NAME), apart)
+            traces = delta.base.traces.get(one.base.name), delta.head.traces.get(one.head.name)
+            apart = parting(*traces)
+            if (place := apart.named(one.cause)) is not None:
+                yield _card(clip(one.name, _NAME), apart, texts_around(apart, place, *traces))
 
 
-def _card(name: str, apart: Parting) -> TraceCard:
+def _card(name: str, apart: Parting, around: tuple[IrAround, ...]) -> TraceCard:
     at, most = apart.at or 0, apart.most or 0
     begin = max(0, min(at - TRACE_ROWS // 3, len(apart.rows) - TRACE_ROWS))
     places = range(begin, min(begin + TRACE_ROWS, len(apart.rows)))
@@ -88,6 +94,8 @@ def _card(name: str, apart: Parting) -> TraceCard:
         len(places),
         len(places) - len(rows),
         len(apart.rows) - len(places),
+        tuple(around_texts(around)) if any(one.before for one in around) else (),
+        clean(around[0].why) if around else _SMALLER,
     )
 
 

@@ -13,6 +13,7 @@ from rich.text import Text
 from bot.core.metrics import METRIC_BY_ID
 from bot.core.parts import code_words, metric_words
 from bot.core.rules.delta import MetricDelta
+from bot.core.rules.parting import NOT_TRACED
 from bot.core.values.explanation import PASS_OPERATIONS, DispatchDelta, Explanation
 from bot.core.values.program import Family
 from bot.core.values.snapshot import CellKey
@@ -264,5 +265,5 @@ def _pass_parts(delta: DispatchDelta) -> _Parts:
         for name, count in delta.passed.operations.items():
             table.add_row(Text(clean(name), "cyan"), signed(count, "count"))
         yield table
-    elif delta.untraced:
-        yield Text(f"no pass is named: {clean(delta.untraced)}", "yellow")
+    elif delta.untraced or delta.cause == "codegen":
+        yield Text(f"no pass is named: {clean(delta.untraced or NOT_TRACED)}", "yellow")

@@ -8,9 +8,10 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from bot.core.values.trace import TraceRow, operation_words
+from bot.core.values.trace import IrAround, TraceRow, operation_words
 from bot.core.values.tracing import TRACE_SCHEMA, Traced
 from bot.render.text.escape import clean
+from bot.render.view.ir_around import around_texts
 
 _NAMED = 3
 _NAME = 44
@@ -33,6 +34,9 @@ def print_trace(traced: Traced, console: Console) -> None:
         more = len(traced.parting.rows) - len(shown)
         console.print(f"operations of the function after each pass; the difference is as before after {more} more\n")
     console.print(Text(clean(parting_words(traced)), "bold"), soft_wrap=True)
+    for title, text in around_texts(traced.around):
+        console.print(Text(f"\n{title}", "bold"), soft_wrap=True)
+        console.print(Text(text), soft_wrap=True)
     for name, side in traced.traces.items():
         if side.same_code is not None:
             is_same = "the code that is in the artifact" if side.same_code else "other code than is in the artifact"
@@ -76,9 +80,14 @@ def trace_json(traced: Traced) -> Mapping[str, Any]:
         "operations": traced.parting.operations,
         "why": traced.parting.why,
         "commands": traced.commands,
+        "around": {name: _around(one) for name, one in zip(("base", "head"), traced.around, strict=False)},
     }
 
 
 def _pass(row: TraceRow) -> Mapping[str, Any]:
     totals = {name: None if state is None else state.total for name, state in (("base", row.base), ("head", row.head))}
     return {"name": row.name, "level": row.level, **totals, "share": row.share, "apart": row.apart}
+
+
+def _around(one: IrAround) -> Mapping[str, Any]:
+    return {"pass": one.name, "idle": one.idle, "before": one.before, "after": one.after, "why": one.why}
