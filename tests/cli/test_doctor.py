@@ -14,6 +14,8 @@ from fake_wheels import wheel_name
 from bot.cli.doctor import examine
 from bot.system.processes import Cancel
 
+pytestmark = pytest.mark.slow
+
 
 def rows(text: str) -> dict[str, tuple[str, str]]:
     """What was looked at → mark and finding."""

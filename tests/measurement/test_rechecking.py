@@ -29,6 +29,8 @@ from bot.measurement.run import SidePlan, Workshop, measure_sides
 from bot.render.terminal.progress import MeasureProgress
 from bot.system.processes import Cancel
 
+pytestmark = pytest.mark.slow
+
 RULE = Rule("any growth", ("*",), fail=LevelSpec(relative=Ratio(Fraction(0), "0")))
 
 
