@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from pathlib import Path, PurePosixPath
 
+from bot.config.configuration import CONFIG_NAMES, PACKAGED, config_in
+from bot.config.discovery import discover
+from bot.config.starter import found_lines, shown_starter
 from bot.errors import ConfigError, NotConfigured
-from bot.inputs.config import CONFIG_NAMES, PACKAGED, config_in
-from bot.inputs.starting.discovery import discover
-from bot.inputs.starting.starter import found_lines, shown_starter
 from bot.system.git import Git
 from bot.system.processes import Cancel
 

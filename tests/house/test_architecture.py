@@ -17,7 +17,7 @@ FLOORS = {
     "github": 4,
     "measurement": 3,
     "reporting": 3,
-    "inputs": 2,
+    "config": 2,
     "compiler": 2,
     "readers": 2,
     "insight": 2,
@@ -133,14 +133,14 @@ def dotted_names(tree: ast.AST) -> Iterator[str]:
     [
         ("import os.path, re as r", {"os.path", "re"}),
         ("def f():\n    from bot.render import html, escape", {"bot.render.html", "bot.render.escape"}),
-        ("from . import units", {"bot.inputs.units"}),
-        ("from .units import size", {"bot.inputs.units.size"}),
+        ("from . import units", {"bot.config.units"}),
+        ("from .units import size", {"bot.config.units.size"}),
         ("from ..render.html import x", {"bot.render.html.x"}),
         ("if TYPE_CHECKING:\n    import socket", {"socket"}),
     ],
 )
 def test_the_walker_sees_every_kind_of_import(source: str, found: set[str]) -> None:
-    assert imports_of(ast.parse(source), "bot.inputs") == found
+    assert imports_of(ast.parse(source), "bot.config") == found
 
 
 def test_the_walker_sees_the_whole_house() -> None:

@@ -14,12 +14,12 @@ from test_architecture import FLOORS, SOURCES
 from torch_models import suite
 
 from bot import errors
+from bot.config.action_inputs import INPUTS
+from bot.config.configuration import load_config, load_schema
+from bot.config.experiments import load_experiments
 from bot.core.metrics import METRIC_IDS
 from bot.core.rules.delta import STATES
 from bot.core.values.explanation import CAUSES
-from bot.inputs.action_inputs import INPUTS
-from bot.inputs.config import load_config, load_schema
-from bot.inputs.experiments import load_experiments
 
 README = ROOT / "README.md"
 DOCS = ROOT / "docs"

@@ -7,7 +7,7 @@ from evidence_page import begin, end
 from lab_page import page_lines, part_of, readme_lines, short_answer
 from places import ROOT
 
-from bot.inputs.experiments import load_experiments
+from bot.config.experiments import load_experiments
 
 
 def test_every_packaged_experiment_has_its_part_of_the_page_and_is_in_the_makefile() -> None:

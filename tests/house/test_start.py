@@ -28,7 +28,7 @@ GRAMMAR = {
     "bot.system",
     "bot.system.defaults",
 }
-SIZES = {"bot.inputs", "bot.inputs.units"}
+SIZES = {"bot.config", "bot.config.units"}
 """Only who gives a size waits for what reads sizes."""
 SLOW = {"asyncio", "dataclasses", "http", "inspect", "json", "logging", "socket", "ssl", "subprocess", "tempfile"}
 """Of the standard library: what alone costs about as much as argparse."""

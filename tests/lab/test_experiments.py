@@ -1,4 +1,4 @@
-"""bot.inputs.experiments: the packaged ones, a user's own, and one line for everything that is wrong in a file."""
+"""bot.config.experiments: the packaged ones, a user's own, and one line for everything that is wrong in a file."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from bot.config.configuration import configs_dir, load_config
+from bot.config.experiments import COLUMNS, chosen_experiment, load_experiments
 from bot.core.metrics import METRIC_IDS
 from bot.core.values.planned import Target
 from bot.errors import ConfigError, UsageError
-from bot.inputs.config import configs_dir, load_config
-from bot.inputs.experiments import COLUMNS, chosen_experiment, load_experiments
 
 OF_THE_ISSUE = {
     *("aggressive-fusion", "opt-level", "llvm-size-passes", "dedup", "dynamic-shapes"),

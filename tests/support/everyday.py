@@ -23,12 +23,12 @@ from pathlib import Path
 
 from places import FIXTURES, ROOT
 
+from bot.config.configuration import load_config
+from bot.config.requirements import pinned_compiler
 from bot.core.codec.snapshot_json import from_json, lines, rows_of
 from bot.core.values.planned import SIDES
 from bot.core.values.snapshot import Snapshot
 from bot.core.values.whole_report import Baseline, Report
-from bot.inputs.config import load_config
-from bot.inputs.requirements import pinned_compiler
 from bot.measurement.prepare import Request, measured, prepare, repository_at
 from bot.reporting.making import reported
 from bot.system.defaults import cores, default_cache

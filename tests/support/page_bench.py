@@ -17,9 +17,9 @@ from browser import chromium, find_chromium
 from playwright.sync_api import Browser
 from replacing import replace
 
+from bot.config.configuration import load_config
 from bot.core.values.snapshot import CellKey, Snapshot
 from bot.core.values.whole_report import Baseline, Report
-from bot.inputs.config import load_config
 from bot.render.html.page import render_html
 from bot.reporting.making import reported
 

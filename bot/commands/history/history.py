@@ -9,11 +9,11 @@ from typing import Protocol
 
 from bot.commands.history.stored_line import default_line, opened_store
 from bot.compiler.caches.cell_cache import TextStore
+from bot.config.configuration import BaselineChoice, Config, load_config
 from bot.core.history.history_values import History
 from bot.core.history.repeats import Found
 from bot.core.rules.spec import Places
 from bot.errors import NoVerdict, UsageError
-from bot.inputs.config import BaselineChoice, Config, load_config
 from bot.measurement.history.asked_for import asked_for
 from bot.measurement.history.many_releases import found_releases
 from bot.measurement.history.stored_baselines import found_baselines

@@ -13,17 +13,17 @@ from pathlib import Path
 
 from bot.compiler.repository import Repository
 from bot.compiler.tools.probe import flags_of
+from bot.config.configuration import load_config
+from bot.config.golden_edits import patch, read_exactly
+from bot.config.thresholds import parse_rules
+from bot.config.units import in_style, parse_ratio
+from bot.config.yaml_edits import with_values
+from bot.config.yaml_file import KeyPath, YamlFile, parse_yaml, read_yaml
 from bot.core.history.ratcheting import Evidence, Kept, Tighter, ratcheted
 from bot.core.metrics import METRIC_BY_ID
 from bot.core.values.planned import LIFTED_LIMIT_FLAG, PlannedCell
 from bot.core.values.snapshot import Cell, Snapshot
 from bot.errors import ConfigError, UsageError
-from bot.inputs.config import load_config
-from bot.inputs.thresholds import parse_rules
-from bot.inputs.torch_models.golden_edits import patch, read_exactly
-from bot.inputs.units import in_style, parse_ratio
-from bot.inputs.yaml.yaml_edits import with_values
-from bot.inputs.yaml.yaml_file import KeyPath, YamlFile, parse_yaml, read_yaml
 from bot.measurement.prepare import Request, load_snapshot, planned, repository_at
 from bot.render.text.escape import clean
 from bot.render.text.filters import amount

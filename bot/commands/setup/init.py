@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bot.compiler.repository import repository_of
+from bot.config.configuration import CONFIG_NAMES, configs_dir, load_config
+from bot.config.discovery import Found, discover
+from bot.config.starter import configuration, found_lines
 from bot.core.rules.acceptance import APPROVAL_LABEL
 from bot.errors import OutputError, UsageError
-from bot.inputs.config import CONFIG_NAMES, configs_dir, load_config
-from bot.inputs.starting.discovery import Found, discover
-from bot.inputs.starting.starter import configuration, found_lines
 from bot.system.files import write_atomically
 from bot.system.git import Git
 from bot.system.processes import Cancel
