@@ -60,7 +60,7 @@ def steps(text: str) -> int | None:
 
 def flags(text: str) -> tuple[str, ...]:
     """Compiler flags, quoted as in a shell."""
-    from bot.config.flags import parse_flags  # likewise
+    from bot.config.targets import parse_flags  # likewise
 
     try:
         return parse_flags(text)

@@ -12,8 +12,7 @@ from pathlib import Path
 
 from bot.compiler.tools.probe import flags_of
 from bot.config.configuration import Config, load_config
-from bot.config.golden_edits import edited, patch, read_exactly
-from bot.config.torch_models import METRIC_OF, Golden, SuiteModule
+from bot.config.torch_models import METRIC_OF, Golden, SuiteModule, edited, patch, read_exactly
 from bot.core.values.explanation import Explanation
 from bot.core.values.planned import Model, PlannedCell
 from bot.core.values.snapshot import Cell, CellKey, Snapshot

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bot.config.flags import parse_flags
+from bot.config.targets import parse_flags
 from bot.config.units import parse_steps
 from bot.core.rules.delta import STATES
 from bot.core.values.context import ActionInputs

@@ -1,17 +1,18 @@
-"""Turns the `thresholds` of a configuration into rules, and refuses those that cannot mean what they say.
+"""The `thresholds` of a configuration as rules; those that cannot mean what they say are refused.
 
-Shapes have been checked by the schema before; here are units, unknown metrics, contradictions and unreachable
-rules.
+That is: wrong units, unknown metrics, contradictions, and rules that nothing can reach.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
-from bot.config.schema_errors import did_you_mean
+from msgspec import UNSET, Meta, UnsetType
+
+from bot.config.schema import Globs, Keys, Percentage, Plain, did_you_mean, distinct, examples, pattern
 from bot.config.units import parse_amount, parse_ratio
 from bot.config.yaml_file import KeyPath, YamlFile
 from bot.core.metrics import METRIC_BY_ID, METRIC_IDS, Unit
@@ -21,50 +22,114 @@ from bot.core.rules.policy import Amount, LevelSpec, Ratio, Rule, any_match
 _T = TypeVar("_T", Amount, Ratio)
 
 
-def parse_rules(file: YamlFile) -> tuple[Rule, ...]:
-    """The rules of a file that has `thresholds`, in order; raises ConfigError naming file, line and key."""
-    plain: list[dict[str, Any]] = file.data["thresholds"]
-    rules = tuple(_rule(file, ("thresholds", index), rule) for index, rule in enumerate(plain))
+AmountText = Annotated[
+    Annotated[int, Meta(ge=0)]
+    | Annotated[
+        str,
+        pattern(
+            r"^[0-9]+([.][0-9]+)? *(B|KiB|MiB|GiB|ms|s)?(?![\s\S])",
+            "an amount is a number, not negative, with B, KiB, MiB, GiB, ms, s, or none for the metric's own unit",
+            "4KiB",
+        ),
+    ],
+    examples("4KiB", 120, "500ms"),
+]
+
+
+class LevelKeys(Keys, frozen=True):
+    """One level of a rule.
+
+    Attributes:
+        absolute: Exceeded by growth of more than this; with relative, both must be exceeded.
+        relative: Exceeded by growth of more than this share of the base; growth from zero exceeds any.
+        limit: Exceeded by a head value above this, whatever the base.
+    """
+
+    keywords: ClassVar[Plain] = {"minProperties": 1}
+    absolute: AmountText | UnsetType = UNSET
+    relative: Percentage | UnsetType = UNSET
+    limit: AmountText | UnsetType = UNSET
+
+
+LevelText = Annotated[
+    Annotated[int, Meta(ge=0)]
+    | Annotated[
+        str,
+        pattern(
+            r"^[0-9]+([.][0-9]+)? *(%|B|KiB|MiB|GiB|ms|s)?(?![\s\S])",
+            "a level is a number, not negative, with %, B, KiB, MiB, GiB, ms, s or no unit",
+            "4KiB",
+            "1.5%",
+            0,
+        ),
+    ]
+    | LevelKeys,
+    examples("4KiB", "1.5%", 0, {"absolute": "4KiB", "relative": "1.5%"}, {"limit": "32KiB"}),
+]
+_A_METRIC = {"anyOf": [{"enum": list(METRIC_IDS)}, {"pattern": "[*?\\[]"}]}
+
+
+class RuleKeys(Keys, frozen=True, kw_only=True):
+    """One rule. Without warn, fail and limit it only informs, and keeps the rules below from being looked at.
+
+    Attributes:
+        name: How findings call this rule. Default: 'rule N', counted from 1.
+        metrics: Metric ids, and globs of them.
+        models: Globs of model names. Default: all.
+        targets: Globs of target names. Default: all.
+        warn: What is worth a person's look.
+        fail: What must not land; wins over warn.
+        limit: A budget: short for fail: {limit: …}.
+    """
+
+    name: Annotated[str, examples("code size", min_length=1, max_length=100)] = ""
+    metrics: Annotated[
+        tuple[Annotated[str, Meta(extra_json_schema=_A_METRIC)], ...], distinct(["artifact_bytes"], ["*"], least=1)
+    ]
+    models: Annotated[Globs, examples(["mobilenet_*"])] = ("*",)
+    targets: Annotated[Globs, examples(["llvm-cpu-*"])] = ("*",)
+    warn: LevelText | UnsetType = UNSET
+    fail: LevelText | UnsetType = UNSET
+    limit: AmountText | UnsetType = UNSET
+
+
+def parse_rules(file: YamlFile, entries: tuple[RuleKeys, ...]) -> tuple[Rule, ...]:
+    """The rules that stand under `thresholds` of a file, in order; raises ConfigError naming file, line and key."""
+    rules = tuple(_rule(file, index, entry) for index, entry in enumerate(entries))
     _check_order(file, rules)
     return rules
 
 
-def _rule(file: YamlFile, at: KeyPath, plain: Mapping[str, Any]) -> Rule:
-    number = int(at[-1]) + 1
-    metrics, models, targets = (tuple(plain.get(name, "*")) for name in ("metrics", "models", "targets"))
-    rule = Rule(plain.get("name", f"rule {number}"), metrics, models, targets, line=file.line(at))
-    _check_metrics(file, at, rule)
-    warn = _level(file, (*at, "warn"), plain.get("warn"), rule)
-    fail = _level(file, (*at, "fail"), plain.get("fail"), rule)
-    if "limit" in plain:
+def _rule(file: YamlFile, index: int, entry: RuleKeys) -> Rule:
+    at: KeyPath = ("thresholds", index)
+    name = entry.name or f"rule {index + 1}"
+    rule = Rule(name, entry.metrics, entry.models, entry.targets, line=file.line(at))
+    for number, glob in enumerate(rule.metrics):
+        if not any(any_match([glob], id_) for id_ in METRIC_IDS):
+            what = f"no metric is called {glob!r}"
+            raise file.error((*at, "metrics", number), what, did_you_mean(glob, METRIC_IDS))
+    warn, fail = _level(file, (*at, "warn"), entry.warn, rule), _level(file, (*at, "fail"), entry.fail, rule)
+    if entry.limit is not UNSET:
         if fail is not None and fail.limit is not None:
             raise file.error((*at, "limit"), "the rule has a second limit in 'fail'", "keep one of them")
-        limit = _amount(file, (*at, "limit"), plain["limit"], rule)
-        fail = replace(fail or LevelSpec(), limit=limit)
+        fail = replace(fail or LevelSpec(), limit=_amount(file, (*at, "limit"), entry.limit, rule))
     rule = replace(rule, warn=warn, fail=fail)
     _check_levels(file, at, rule)
     return rule
 
 
-def _check_metrics(file: YamlFile, at: KeyPath, rule: Rule) -> None:
-    for index, glob in enumerate(rule.metrics):
-        if not any(any_match([glob], id_) for id_ in METRIC_IDS):
-            what = f"no metric is called {glob!r}"
-            raise file.error((*at, "metrics", index), what, did_you_mean(glob, METRIC_IDS))
-
-
-def _level(file: YamlFile, at: KeyPath, plain: Any, rule: Rule) -> LevelSpec | None:
-    if plain is None:
+def _level(file: YamlFile, at: KeyPath, written: LevelText | UnsetType, rule: Rule) -> LevelSpec | None:
+    if isinstance(written, UnsetType):
         return None
-    if not isinstance(plain, dict):
-        if str(plain).endswith("%"):
-            return LevelSpec(relative=_parsed(file, at, parse_ratio, plain))
-        return LevelSpec(absolute=_amount(file, at, plain, rule))
-    relative = plain.get("relative")
+    if not isinstance(written, LevelKeys):
+        if str(written).endswith("%"):
+            return LevelSpec(relative=_parsed(file, at, parse_ratio, written))
+        return LevelSpec(absolute=_amount(file, at, written, rule))
+    relative = written.relative
     return LevelSpec(
-        absolute=_amount(file, (*at, "absolute"), plain.get("absolute"), rule),
-        relative=None if relative is None else _parsed(file, (*at, "relative"), parse_ratio, relative),
-        limit=_amount(file, (*at, "limit"), plain.get("limit"), rule),
+        absolute=_amount(file, (*at, "absolute"), written.absolute, rule),
+        relative=_parsed(file, (*at, "relative"), parse_ratio, relative) if relative else None,
+        limit=_amount(file, (*at, "limit"), written.limit, rule),
     )
 
 
@@ -75,8 +140,8 @@ def _parsed(file: YamlFile, at: KeyPath, parse: Callable[[Any], _T], written: An
         raise file.error(at, str(error)) from error
 
 
-def _amount(file: YamlFile, at: KeyPath, written: Any, rule: Rule) -> Amount | None:
-    if written is None:
+def _amount(file: YamlFile, at: KeyPath, written: AmountText | UnsetType, rule: Rule) -> Amount | None:
+    if written is UNSET:
         return None
     amount = _parsed(file, at, parse_amount, written)
     for id_ in metrics_of(rule):

@@ -1,4 +1,4 @@
-"""A folder in the layout of IREE's `torch_models`: its modules as what to compile, its compstat tests as goldens.
+"""Suites in the layout of IREE's `torch_models`: modules as what to compile, compstat tests as goldens.
 
 The layout is that of https://github.com/iree-org/iree, `tests/external/iree-test-suites/torch_models`, and what its
 files mean is what their runner makes of them: https://github.com/iree-org/iree-test-suites, `torch_models/README.md`,
@@ -9,19 +9,23 @@ files mean is what their runner makes of them: https://github.com/iree-org/iree-
 * Any other file with `"type": "compstat"` names its module by its path from the suite's folder, without `.json`.
   `golden_dispatch_count` and `golden_binary_size` are ceilings: a value that is equal passes. Either may be missing.
 * Files of other types run modules, and say nothing of their code.
+
+What compiler flags mean is in IREE's documentation of deployment configurations (https://iree.dev/guides/).
 """
 
 from __future__ import annotations
 
+import difflib
+import json
 import math
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from bot.config.suite_target import suite_target
+from bot.config.schema import Globs, Keys, Text, examples, pattern
 from bot.config.units import parse_size
 from bot.config.yaml_file import YamlFile
 from bot.core.codec.nesting import parse_json
@@ -39,6 +43,42 @@ MAX_SIZE = "1GiB"
 _MODEL_SUFFIXES = (".mlir", ".mlirbc")
 _FLAG = re.compile(r"--[^\x00-\x1f]+")
 _OTHER = re.compile(r"[^A-Za-z0-9_.-]+")
+_NO_NEWLINE = "\\ No newline at end of file\n"
+
+
+class SuiteKeys(Keys, frozen=True):
+    """One suite.
+
+    Attributes:
+        torch_models: The suite's folder, relative to this file's directory; modules are the JSON files in its folders
+            called 'modules'.
+        modules: Globs of the modules to keep, named as compstat files name them; * crosses directories. Absent: all.
+        max_size: How large a model may be that is fetched from its URL. Default: 1GiB.
+        sha256: Module to the SHA-256 that its model must have; another one is refused.
+    """
+
+    torch_models: Annotated[Text, examples("tests/external/iree-test-suites/torch_models")]
+    modules: Annotated[Globs, examples(["sdxl/modules/clip_*"])] = ("*",)
+    max_size: Annotated[
+        str,
+        pattern(
+            r"^[0-9]+([.][0-9]+)? *(B|KiB|MiB|GiB)(?![\s\S])", "a size is a number with B, KiB, MiB or GiB", "200MiB"
+        ),
+    ] = MAX_SIZE
+    sha256: Annotated[
+        Mapping[
+            str,
+            Annotated[
+                str,
+                pattern(
+                    r"^[0-9a-f]{64}(?![\s\S])",
+                    "a SHA-256 is 64 hexadecimal digits, in lower case",
+                    "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+                ),
+            ],
+        ],
+        examples({"sdxl/modules/clip_cpu": "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"}),
+    ] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,23 +137,25 @@ class SuiteModule:
         return Rule(name, metrics, (self.name,), (self.target.name,), fail=limit, beside=True)
 
 
-def suite_modules(file: YamlFile, taken: Collection[str], *, must_exist: bool = True) -> tuple[SuiteModule, ...]:
+def suite_modules(
+    file: YamlFile, entries: Sequence[SuiteKeys], taken: Collection[str], *, must_exist: bool = True
+) -> tuple[SuiteModule, ...]:
     """The modules of all suites of a configuration, sorted by name; raises ConfigError naming file, and line or key.
 
     Args:
         taken: names of the targets that the configuration has.
         must_exist: whether a suite that is not there is an error, and not just none.
     """
-    found: dict[str, SuiteModule] = {}
-    for index, plain in enumerate(file.data.get("suites", ())):
-        if not must_exist and not (file.path.parent / plain["torch_models"]).is_dir():
+    modules: dict[str, SuiteModule] = {}
+    for index, entry in enumerate(entries):
+        if not must_exist and not (file.path.parent / entry.torch_models).is_dir():
             continue
-        for module in _suite(file, index, plain, taken):
-            if module.name in found:
-                what = f"{module.file} and {found[module.name].file} are both called {module.name!r}"
+        for module in _suite(file, index, entry, taken):
+            if module.name in modules:
+                what = f"{module.file} and {modules[module.name].file} are both called {module.name!r}"
                 raise file.error(("suites", index), what, "rename one of them")
-            found[module.name] = module
-    return tuple(found[name] for name in sorted(found))
+            modules[module.name] = module
+    return tuple(modules[name] for name in sorted(modules))
 
 
 def require_own_names(file: YamlFile, modules: Iterable[SuiteModule], models: Iterable[Path]) -> None:
@@ -125,34 +167,29 @@ def require_own_names(file: YamlFile, modules: Iterable[SuiteModule], models: It
             raise file.error(("suites",), what, "rename one of them")
 
 
-def _suite(file: YamlFile, index: int, plain: Mapping[str, Any], taken: Collection[str]) -> Iterator[SuiteModule]:
+def _suite(file: YamlFile, index: int, entry: SuiteKeys, taken: Collection[str]) -> Iterator[SuiteModule]:
     at = ("suites", index)
-    top = file.path.parent / plain["torch_models"]
+    top = file.path.parent / entry.torch_models
     if not top.is_dir():
         raise file.error((*at, "torch_models"), f"{str(top)!r} is no directory", "the path is relative to this file")
-    paths = {path.relative_to(top).with_suffix("").as_posix(): path for path in _json_files(top)}
+    json_files = sorted(path for path in top.rglob("*.json") if path.is_file())
+    paths = {path.relative_to(top).with_suffix("").as_posix(): path for path in json_files}
     modules = {name: path for name, path in paths.items() if path.parent.name == "modules"}
     goldens = _goldens(top, modules.keys(), (path for name, path in paths.items() if name not in modules))
-    globs = plain.get("modules", ["*"])
-    for number, glob in enumerate(globs):
+    for number, glob in enumerate(entry.modules):
         if not any(any_match([glob], name) for name in modules):
             hint = "name modules as compstat files do: sdxl/modules/clip_*"
             raise file.error((*at, "modules", number), f"{glob!r} matches no module in {top}", hint)
-    kept = {name: path for name, path in modules.items() if any_match(globs, name)}
-    digests: Mapping[str, str] = plain.get("sha256", {})
-    for name in digests.keys() - kept.keys():
+    measured = {name: path for name, path in modules.items() if any_match(entry.modules, name)}
+    for name in entry.sha256.keys() - measured.keys():
         raise file.error((*at, "sha256", name), f"no module is called {name!r}", "name one that is measured")
     try:
-        most = parse_size(plain.get("max_size", MAX_SIZE))
+        most = parse_size(entry.max_size)
     except ValueError as error:
         raise file.error((*at, "max_size"), str(error)) from error
-    for name, path in sorted(kept.items()):
+    for name, path in sorted(measured.items()):
         mlir, target = _module(top, path, taken)
-        yield SuiteModule(_name(name), mlir, target, most, digests.get(name, ""), path, goldens.get(name, ()))
-
-
-def _json_files(top: Path) -> list[Path]:
-    return sorted(path for path in top.rglob("*.json") if path.is_file())
+        yield SuiteModule(_name(name), mlir, target, most, entry.sha256.get(name, ""), path, goldens.get(name, ()))
 
 
 def _name(module: str) -> str:
@@ -187,7 +224,7 @@ def _mlir(top: Path, path: Path, written: Any) -> str | Path:
 
 def _goldens(top: Path, modules: Collection[str], paths: Iterable[Path]) -> dict[str, tuple[Golden, ...]]:
     """Module → its goldens, the smallest first: where several files limit the same, all of their tests must pass."""
-    found: dict[str, list[Golden]] = {}
+    goldens: dict[str, list[Golden]] = {}
     for path in paths:
         data, text = _read(path)
         if data.get("type") != "compstat":
@@ -196,8 +233,8 @@ def _goldens(top: Path, modules: Collection[str], paths: Iterable[Path]) -> dict
         if module not in modules:
             hint = "name it by its path from the suite's folder, without .json"
             raise ConfigError(f"there is no module {str(module)[:80]!r}", where=f"{path}: module", hint=hint)
-        found.setdefault(str(module), []).extend(_values(top, path, data, text))
-    return {module: tuple(sorted(goldens, key=lambda golden: golden.value)) for module, goldens in found.items()}
+        goldens.setdefault(str(module), []).extend(_values(top, path, data, text))
+    return {module: tuple(sorted(own, key=lambda golden: golden.value)) for module, own in goldens.items()}
 
 
 def _values(top: Path, path: Path, data: Mapping[str, Any], text: str) -> Iterator[Golden]:
@@ -228,3 +265,140 @@ def _read(path: Path) -> tuple[dict[str, Any], str]:
     if not isinstance(data, dict):
         raise ConfigError("holds no object", where=str(path), hint="take the file out of the suite's folder")
     return data, text
+
+
+# --- the target of a module -----------------------------------------------------------------------------------------
+
+_BACKENDS = "--iree-hal-target-backends"
+_DEVICE = "--iree-hal-target-device"
+_LOCAL = "--iree-hal-local-target-device-backends"
+_BACKEND_OF = {
+    "hip": "rocm",
+    "amdgpu": "rocm",
+    "rocm": "rocm",
+    "cuda": "cuda",
+    "vulkan": "vulkan-spirv",
+    "vulkan-spirv": "vulkan-spirv",
+    "metal": "metal-spirv",
+    "metal-spirv": "metal-spirv",
+    "llvm-cpu": "llvm-cpu",
+    "vmvx": "vmvx",
+}
+"""Device, or alias of one → the backend that makes code for it."""
+_GPU_CHIP = ("--iree-rocm-target", "--iree-hip-target", "--iree-cuda-target", "--iree-vulkan-target")
+_CPU_TRIPLE, _CPU = "--iree-llvmcpu-target-triple", "--iree-llvmcpu-target-cpu"
+_CPU_FEATURES = "--iree-llvmcpu-target-cpu-features"
+_LONGEST = 80
+PREFIX = "suite-"
+"""Keeps a suite's target apart from a target of the configuration with the name that it would have."""
+
+
+def suite_target(flags: Sequence[str], taken: Collection[str]) -> Target:
+    """The target that these flags are all of; ValueError with one line for the user where they name none, or several.
+
+    Args:
+        taken: names of other targets.
+    """
+    given: dict[str, list[str]] = {}
+    for flag in flags:
+        option, _, value = flag.partition("=")
+        given.setdefault(option, []).append(value)
+    backend = _backend(given)
+    name = "-".join([backend, *_chip(backend, {option: values[-1] for option, values in given.items()})])
+    name = _OTHER.sub("-", name)[:_LONGEST].strip("-")
+    return Target(f"{PREFIX}{name}" if name in taken else name, backend, tuple(flags), whole=True)
+
+
+def _backend(given: dict[str, list[str]]) -> str:
+    """The one backend; a device of the machine itself says which in an option of its own."""
+    devices = [
+        value for option in (_BACKENDS, _DEVICE) for value in ",".join(given.get(option, ())).split(",") if value
+    ]
+    if len(set(devices)) > 1:
+        raise ValueError(f"names several devices, {' and '.join(map(repr, devices[:3]))}: one module is one cell")
+    if not devices:
+        raise ValueError(f"names no device: {_DEVICE}=hip, or another")
+    device = re.sub(r"\[\d+\]$", "", devices[0])
+    if device != "local":
+        if device not in _BACKEND_OF:
+            raise ValueError(f"the device {device[:40]!r} is not known, known are {', '.join(_BACKEND_OF)} and local")
+        return _BACKEND_OF[device]
+    backends = given.get(_LOCAL, [""])[-1]
+    if _BACKEND_OF.get(backends) not in ("llvm-cpu", "vmvx"):
+        raise ValueError(f"names the device 'local' without one backend: {_LOCAL}=llvm-cpu, or vmvx")
+    return backends
+
+
+def _chip(backend: str, values: dict[str, str]) -> list[str]:
+    """What else tells targets of a backend apart; empty where nothing does."""
+    if backend == "llvm-cpu":
+        architecture = values.get(_CPU_TRIPLE, "").partition("-")[0]
+        host = "host" if values.get(_CPU_FEATURES) == "host" else ""
+        return [part for part in (architecture, values.get(_CPU, "") or host) if part]
+    return [values[option] for option in _GPU_CHIP if values.get(option)][-1:]
+
+
+# --- new figures ------------------------------------------------------------------------------------------------------
+
+
+def read_exactly(path: Path) -> str:
+    """The text of a file with all its line ends; raises ConfigError."""
+    try:
+        return path.read_bytes().decode("utf-8")
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"cannot be read: {error}", where=str(path)) from None
+
+
+def edited(text: str, values: Mapping[str, int], where: str) -> str:
+    """The JSON object with these figures in place of those of its own keys; raises ConfigError."""
+    for key, value in values.items():
+        text = _edited(text, key, value, where)
+    return text
+
+
+def _edited(text: str, key: str, value: int, where: str) -> str:
+    """Of all places that look like the figure's, the one that is: the object must change there and nowhere else."""
+    wanted = {**_object(text), key: value}
+    for match in re.finditer(rf'("{re.escape(key)}"\s*:\s*)-?[0-9][0-9.eE+-]*', text):
+        new = f"{text[: match.end(1)]}{value}{text[match.end() :]}"
+        if _object(new) == wanted:
+            return new
+    raise ConfigError("is written in a way that cannot be edited", where=f"{where}: {key}", hint="write it by hand")
+
+
+def _object(text: str) -> dict[str, object]:
+    values: dict[str, object] = json.loads(text.removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}"))
+    return values
+
+
+def patch(path: str, old: str, new: str) -> str:
+    """The change of one file as `git apply` takes it; empty where there is none.
+
+    Args:
+        path: from the top of the repository.
+    """
+    if old == new:
+        return ""
+    left, right = _quoted(f"a/{path}"), _quoted(f"b/{path}")
+    hunks = list(difflib.unified_diff(_lines(old), _lines(new), left, right))
+    return "".join((f"diff --git {left} {right}\n", *_ended(hunks)))
+
+
+def _lines(text: str) -> list[str]:
+    """Lines as git has them: only a line feed ends one."""
+    *whole, last = text.split("\n")
+    return [*(f"{line}\n" for line in whole), *([last] if last else [])]
+
+
+def _ended(lines: Sequence[str]) -> Iterator[str]:
+    for line in lines:
+        yield line if line.endswith("\n") else f"{line}\n{_NO_NEWLINE}"
+
+
+def _quoted(path: str) -> str:
+    """A path as git writes it: quoted as in C where it is not plain."""
+    if not re.search(r'[^ -~]|["\\]', path):
+        return path
+    escaped = {ord('"'): '\\"', ord("\\"): "\\\\"}
+    plain = (escaped.get(byte, chr(byte) if 32 <= byte < 127 else f"\\{byte:03o}") for byte in path.encode())
+    return f'"{"".join(plain)}"'

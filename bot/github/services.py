@@ -104,7 +104,7 @@ def _data_branch(services: Services, config: Config) -> Store:
 
 
 def _directory(services: Services, config: Config) -> Store:
-    return DirectoryStore(services.at(str(config.baseline.directory)), write_atomically)
+    return DirectoryStore(services.at(config.baseline.directory), write_atomically)
 
 
 def _artifact(services: Services, _config: Config) -> Store:

@@ -9,8 +9,7 @@ from __future__ import annotations
 from pathlib import Path, PurePosixPath
 
 from bot.config.configuration import CONFIG_NAMES, PACKAGED, config_in
-from bot.config.discovery import discover
-from bot.config.starter import found_lines, shown_starter
+from bot.config.starter import discover, found_lines, shown_starter
 from bot.errors import ConfigError, NotConfigured
 from bot.system.git import Git
 from bot.system.processes import Cancel

@@ -12,7 +12,7 @@ from torch_models import CPU, HIP, compstat, configuration, module, write
 
 from bot.cli.main import main
 from bot.config.configuration import load_config
-from bot.config.golden_edits import edited, patch
+from bot.config.torch_models import edited, patch
 from bot.core.codec.snapshot_json import lines, rows_of
 from bot.core.values.planned import Model, PlannedCell
 from bot.core.values.snapshot import Cell, CellKey, CompilerInfo, Failure, Outcome, Snapshot, SourceInfo

@@ -1,4 +1,4 @@
-"""bot.config.discovery: which files are models, which one pins the compiler, and why others are not."""
+"""bot.config.starter: which files are models, which one pins the compiler, and why others are not."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from test_repository import git
 
-from bot.config.discovery import MOST_BYTES, MOST_MODELS, Found, discover
+from bot.config.starter import MOST_BYTES, MOST_MODELS, Found, discover
 from bot.system.git import Git
 from bot.system.processes import Cancel
 

@@ -8,7 +8,7 @@ import pytest
 from test_repository import git
 
 from bot.config.configuration import CONFIG_NAMES, chosen_config, find_config
-from bot.config.flags import parse_flags
+from bot.config.targets import parse_flags
 from bot.errors import ConfigError
 
 NAMES = pytest.mark.parametrize("name", CONFIG_NAMES)

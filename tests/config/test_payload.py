@@ -1,4 +1,4 @@
-"""bot.config.payload: values of hostile documents are what they must be, or an error that names the key."""
+"""bot.config.events: values of hostile documents are what they must be, or an error that names the key."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from bot.config.payload import Kind, Value
+from bot.config.events import Kind, Value
 from bot.errors import InputError
 
 SHA = "ec26c3e57ca3a959ca5aad62de7213c562f8c821"

@@ -8,7 +8,7 @@ import pytest
 from torch_models import CPU, HIP, VMVX, compstat, configuration, module, suite, write
 
 from bot.config.configuration import Config, load_config
-from bot.config.suite_target import suite_target
+from bot.config.torch_models import suite_target
 from bot.errors import ConfigError
 
 X86 = "llvm-cpu-x86_64-x86-64-v3"

@@ -18,8 +18,7 @@ from series import write
 from bot.cli.main import main
 from bot.config.configuration import load_config
 from bot.config.units import in_style, parse_amount
-from bot.config.yaml_edits import with_values
-from bot.config.yaml_file import KeyPath
+from bot.config.yaml_file import KeyPath, with_values
 from bot.core.history.ratcheting import Evidence, Kept, Tighter, ratcheted
 from bot.core.rules.policy import Amount, LevelSpec, Rule
 from bot.core.values.planned import PlannedCell

@@ -15,7 +15,7 @@ from torch_models import suite
 
 from bot import errors
 from bot.config.action_inputs import INPUTS
-from bot.config.configuration import load_config, load_schema
+from bot.config.configuration import configuration_schema, load_config
 from bot.config.experiments import load_experiments
 from bot.core.metrics import METRIC_IDS
 from bot.core.rules.delta import STATES
@@ -106,7 +106,7 @@ def test_every_cause_is_described() -> None:
 
 
 def test_every_key_of_a_configuration_is_described() -> None:
-    assert column("docs/configuration.md") | {"schema"} == set(load_schema()["properties"])
+    assert column("docs/configuration.md") | {"schema"} == set(configuration_schema()["properties"])
 
 
 def test_every_exit_code_is_described() -> None:

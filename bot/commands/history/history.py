@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
+
+from msgspec.structs import replace
 
 from bot.commands.history.stored_line import default_line, opened_store
 from bot.compiler.caches.cell_cache import TextStore
@@ -94,5 +96,5 @@ def _chosen(where: str, configured: BaselineChoice) -> BaselineChoice:
         return configured
     if where == "data-branch":
         return replace(configured, store="data-branch")
-    directory = configured.directory if where == "directory" else Path(where)
+    directory = configured.directory if where == "directory" else where
     return replace(configured, store="directory", directory=directory)

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from bot.compiler.repository import repository_of
 from bot.config.configuration import CONFIG_NAMES, configs_dir, load_config
-from bot.config.discovery import Found, discover
-from bot.config.starter import configuration, found_lines
+from bot.config.starter import Found, configuration, discover, found_lines
 from bot.core.rules.acceptance import APPROVAL_LABEL
 from bot.errors import OutputError, UsageError
 from bot.system.files import write_atomically
