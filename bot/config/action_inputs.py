@@ -21,21 +21,24 @@ _MAX_JOBS = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Input:
+class ActionInput:
     """One input of the action.
 
     Attributes:
         name: as in action.yml, with hyphens.
-        default: as in action.yml; empty means what the program does by itself.
         parse: from the written text, which is never empty; ValueError with one line for the user.
-        field: the field of ActionInputs that it fills.
+        default: as in action.yml; empty means what the program does by itself.
     """
 
     name: str
     description: str
-    default: str
     parse: Callable[[str], object]
-    field: str
+    default: str = ""
+
+    @property
+    def field(self) -> str:
+        """The field of ActionInputs that it fills."""
+        return self.name.replace("-", "_")
 
     @property
     def variable(self) -> str:
@@ -44,7 +47,7 @@ class Input:
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class ActionOutput:
     """One output of the action."""
 
     name: str
@@ -56,18 +59,16 @@ def read_inputs(environ: Mapping[str, str]) -> ActionInputs:
 
     Raises UsageError, which names the input and, but for the token, its value.
     """
-    written = {one: environ.get(one.variable, "").strip() for one in INPUTS}
-    fields: dict[str, Any] = {one.field: _parsed(one, text) for one, text in written.items() if text}
+    fields: dict[str, Any] = {}
+    for one in INPUTS:
+        if text := environ.get(one.variable, "").strip():
+            try:
+                if not all(char.isprintable() or char in "\n\r\t" for char in text):
+                    raise ValueError("has characters that do not print")
+                fields[one.field] = one.parse(text)
+            except ValueError as error:
+                raise UsageError(str(error), where=f"input {one.name}") from None
     return ActionInputs(**fields)
-
-
-def _parsed(one: Input, text: str) -> object:
-    try:
-        if not all(char.isprintable() or char in "\n\r\t" for char in text):
-            raise ValueError("has characters that do not print")
-        return one.parse(text)
-    except ValueError as error:
-        raise UsageError(str(error), where=f"input {one.name}") from None
 
 
 def _shown(text: str) -> str:
@@ -121,115 +122,76 @@ def _shard(text: str) -> str:
     return text
 
 
-INPUTS: tuple[Input, ...] = (
-    Input(
-        "command", f"What to do: {', '.join(COMMANDS)}; auto is what the event asks for", "auto", _command, "command"
-    ),
-    Input(
+INPUTS: tuple[ActionInput, ...] = (
+    ActionInput("command", f"What to do: {', '.join(COMMANDS)}; auto is what the event asks for", _command, "auto"),
+    ActionInput(
         "github-token",
         "Token for comments, checks and baselines; it reaches no compiler, log or artifact",
-        "${{ github.token }}",
         _token,
-        "github_token",
+        "${{ github.token }}",
     ),
-    Input(
-        "author",
-        "Login that the token of a GitHub App of your own writes under, such as my-app[bot]",
-        "",
-        _line,
-        "author",
-    ),
-    Input(
+    ActionInput("author", "Login that the token of a GitHub App of your own writes under, such as my-app[bot]", _line),
+    ActionInput(
         "config",
         "Configuration file; empty: .github/code-size.yml, else code-size.yml; default: the packaged suite",
-        "",
         _line,
-        "config",
     ),
-    Input(
+    ActionInput(
         "base",
         "Base side: a SPEC, a git ref or a snapshot.json; empty: the first parent of the merge commit, and in a manual "
         "run that of the head commit",
-        "",
         _line,
-        "base",
     ),
-    Input(
+    ActionInput(
         "head",
         "Head side: a SPEC, and but for a push a git ref or a snapshot.json; empty: the commit that the run is about",
-        "",
         _line,
-        "head",
     ),
-    Input("models", "Only these models: globs of names, separated by spaces or lines", "", _words, "models"),
-    Input("targets", "Only these targets: globs of names, separated by spaces or lines", "", _words, "targets"),
-    Input(
-        "flags",
-        "More compiler flags for every cell, quoted as in a shell, on one or more lines",
-        "",
-        parse_flags,
-        "flags",
-    ),
-    Input(
+    ActionInput("models", "Only these models: globs of names, separated by spaces or lines", _words),
+    ActionInput("targets", "Only these targets: globs of names, separated by spaces or lines", _words),
+    ActionInput("flags", "More compiler flags for every cell, quoted as in a shell, on one or more lines", parse_flags),
+    ActionInput(
         "pull-request",
         "Number of the pull request that a manual run reports to; empty: job summary only",
-        "",
         _count(_MAX_PULL_REQUEST),
-        "pull_request",
     ),
-    Input("shards", "For plan: over how many runners to spread the cells", "", _count(_MAX_SHARDS), "shards"),
-    Input("shard", "For measure: which part of the plan, as I/N", "", _shard, "shard"),
-    Input(
+    ActionInput("shards", "For plan: over how many runners to spread the cells", _count(_MAX_SHARDS)),
+    ActionInput("shard", "For measure: which part of the plan, as I/N", _shard),
+    ActionInput(
         "plan",
         "What plan printed: for measure, to take its shard's cells from; for review with parts, to name lost shards",
-        "",
         str,
-        "plan",
     ),
-    Input(
+    ActionInput(
         "parts",
         "Snapshots of all shards that together are the head side: files or globs, separated by spaces or lines",
-        "",
         _words,
-        "parts",
     ),
-    Input(
+    ActionInput(
         "steps",
         "Where the pin alone is moved: releases between that are measured, too: all, none or a number (default: none)",
-        "",
         parse_steps,
-        "steps",
     ),
-    Input(
+    ActionInput(
         "lab",
         "Experiment that a manual run asks of its head side in place of a comparison: its name, or FILE:NAME with the "
         "file's path in the repository",
-        "",
         _line,
-        "lab",
     ),
-    Input(
+    ActionInput(
         "fold",
         "Whether the report of a run by hand or on a schedule ends with a fold audit of its head side: true or false; "
         "empty: where the configuration has fold",
-        "",
         _flag,
-        "fold",
     ),
-    Input("jobs", "Compiles side by side; empty: one per core", "", _count(_MAX_JOBS), "jobs"),
-    Input(
+    ActionInput("jobs", "Compiles side by side; empty: one per core", _count(_MAX_JOBS)),
+    ActionInput(
         "cache",
         "Directory of the cell and compiler cache, for actions/cache; empty: one that is gone after the run",
-        "",
         _line,
-        "cache",
     ),
-    Input(
-        "out",
-        "Directory that receives the report, for measure head-I-of-N.json; empty: code-size-report",
-        "",
-        _line,
-        "out",
+    ActionInput(
+        "out", "Directory that receives the report, for measure head-I-of-N.json; empty: code-size-report", _line
     ),
 )
 """Every input of action.yml, in its order."""
@@ -245,16 +207,15 @@ _OF_STATE = {
     "same": "are the same on both sides",
 }
 
-OUTPUTS: tuple[Output, ...] = (
-    Output(
-        "verdict",
-        "pass, warn or fail; unknown where nothing could be compared or the analysis broke, else empty",
+OUTPUTS: tuple[ActionOutput, ...] = (
+    ActionOutput(
+        "verdict", "pass, warn or fail; unknown where nothing could be compared or the analysis broke, else empty"
     ),
-    Output("findings", "How many findings the report has, accepted ones included, those that base had not"),
-    Output("report-path", "Directory of the report, relative to the workspace, for actions/upload-artifact"),
-    Output("comment-url", "Address of the comment; empty where there is none"),
-    Output("matrix", "What plan printed, for strategy.matrix"),
-    Output("baseline-artifact", "Name under which to upload report-path/baseline, with store: artifact"),
-    *(Output(state, f"How many cells {_OF_STATE[state]}") for state in STATES),
+    ActionOutput("findings", "How many findings the report has, accepted ones included, those that base had not"),
+    ActionOutput("report-path", "Directory of the report, relative to the workspace, for actions/upload-artifact"),
+    ActionOutput("comment-url", "Address of the comment; empty where there is none"),
+    ActionOutput("matrix", "What plan printed, for strategy.matrix"),
+    ActionOutput("baseline-artifact", "Name under which to upload report-path/baseline, with store: artifact"),
+    *(ActionOutput(state, f"How many cells {_OF_STATE[state]}") for state in STATES),
 )
 """Every output of action.yml, in its order."""

@@ -50,18 +50,14 @@ def parse_command(body: str) -> Command | None:
         return None
     name, _, text = rest.strip(" ").partition(" ")
     try:
-        return _parse(name or "help", text.strip(" "), len(line))
+        if len(line) > _MAX_LINE:
+            raise _Problem(f"the line is longer than {_MAX_LINE:,} characters")
+        known = _KNOWN.get(name or "help")
+        if known is None:
+            raise _Problem(f"unknown command, known are {', '.join(_KNOWN)}")
+        return Command(name or "help", known.arguments(text.strip(" ")))
     except _Problem as problem:
         return Command("help", problem=str(problem))
-
-
-def _parse(name: str, text: str, length: int) -> Command:
-    if length > _MAX_LINE:
-        raise _Problem(f"the line is longer than {_MAX_LINE:,} characters")
-    known = _KNOWN.get(name)
-    if known is None:
-        raise _Problem(f"unknown command, known are {', '.join(_KNOWN)}")
-    return Command(name, known.arguments(text))
 
 
 def _split(text: str) -> list[str]:
@@ -135,11 +131,10 @@ _KNOWN: dict[str, _Known] = {
 }
 
 
-def _help() -> str:
-    rows = [f"| `{PREFIX} {one.usage}` | {one.about} | `{PREFIX} {one.example}` |" for one in _KNOWN.values()]
-    intro = f"Comments of people with write access whose first line begins with `{PREFIX}`:"
-    return "\n".join([intro, "", "| command | what it does | example |", "|:--|:--|:--|", *rows]) + "\n"
+HELP = f"""\
+Comments of people with write access whose first line begins with `{PREFIX}`:
 
-
-HELP = _help()
+| command | what it does | example |
+|:--|:--|:--|
+""" + "".join(f"| `{PREFIX} {one.usage}` | {one.about} | `{PREFIX} {one.example}` |\n" for one in _KNOWN.values())
 """The commands with an example each, as Markdown."""

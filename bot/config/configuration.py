@@ -391,8 +391,8 @@ def config_in(folder: Path) -> str:
 
 def find_config(here: Path) -> Path | None:
     """The configuration of a folder, else of the nearest above it in its repository; relative to the folder."""
-    found = (folder / name for folder in _up_to_top(here) if (name := config_in(folder)))
-    return next((Path(os.path.relpath(path, here)) for path in found), None)
+    paths = (folder / name for folder in _up_to_top(here) if (name := config_in(folder)))
+    return next((Path(os.path.relpath(path, here)) for path in paths), None)
 
 
 def _up_to_top(here: Path) -> list[Path]:
@@ -413,9 +413,9 @@ def chosen_config(given: Path | None, say: Callable[[str], None]) -> Path | None
         ConfigError: what was named is not there.
     """
     if given is None:
-        found = find_config(Path.cwd())
-        say(f"configuration: {found or 'the packaged suite'}")
-        return found
+        nearest = find_config(Path.cwd())
+        say(f"configuration: {nearest or 'the packaged suite'}")
+        return nearest
     if given == PACKAGED and not given.exists():
         return None
     if not given.exists():
@@ -572,23 +572,23 @@ def _check_noise(file: YamlFile, rules: Sequence[Rule], noise: Mapping[str, Rati
                 raise file.error(("thresholds", index, "metrics"), what, hint)
 
 
-def _matches(file: YamlFile, index: int, pattern: str) -> list[Path]:
+def _matches(file: YamlFile, index: int, written: str) -> list[Path]:
     root = file.path.parent
-    found = sorted(glob.glob(pattern, root_dir=root, recursive=True))
-    models = [root / name for name in found if name.endswith(MODEL_SUFFIXES) and (root / name).is_file()]
+    names = sorted(glob.glob(written, root_dir=root, recursive=True))
+    models = [root / name for name in names if name.endswith(MODEL_SUFFIXES) and (root / name).is_file()]
     if not models:
-        what = f"{pattern!r} matches no model ({', '.join(MODEL_SUFFIXES)}) in {root}"
-        raise file.error(("models", index), what, f"globs are relative to this file{_meant(root, pattern)}")
+        what = f"{written!r} matches no model ({', '.join(MODEL_SUFFIXES)}) in {root}"
+        raise file.error(("models", index), what, f"globs are relative to this file{_meant(root, written)}")
     return models
 
 
-def _meant(root: Path, pattern: str) -> str:
+def _meant(root: Path, written: str) -> str:
     """How to write a glob that was meant from the repository's top, as it matches there; empty where it does not."""
     top = top_above(root)
-    if root.resolve() == top or os.path.isabs(pattern):
+    if root.resolve() == top or os.path.isabs(written):
         return ""
-    there = any(name.endswith(MODEL_SUFFIXES) for name in glob.iglob(pattern, root_dir=top, recursive=True))
-    return f": write {os.path.relpath(top, root.resolve())}/{pattern}" if there else ""
+    there = any(name.endswith(MODEL_SUFFIXES) for name in glob.iglob(written, root_dir=top, recursive=True))
+    return f": write {os.path.relpath(top, root.resolve())}/{written}" if there else ""
 
 
 def _models(file: YamlFile, globs: Sequence[str]) -> tuple[Path, ...]:

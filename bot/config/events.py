@@ -15,7 +15,7 @@ from typing import Any, Literal
 from bot.config.comment_commands import parse_command
 from bot.core.codec.nesting import parse_json
 from bot.core.rules.acceptance import APPROVAL_LABEL
-from bot.core.values.context import CommandRequest, Pull, RunContext, Story, WorkflowRun
+from bot.core.values.context import CommandRequest, Pull, RunContext, WorkflowRun
 from bot.errors import InputError
 
 Kind = Literal["sha", "repository", "ref", "login", "word", "url", "moment", "text"]
@@ -214,34 +214,27 @@ def _pull_request(context: RunContext, payload: Value) -> RunContext:
         head_repository=_head_repository(head, "repo"),
     )
     foreign = not _same(pull.head_repository, context.repository) or _by_dependabot(context, payload)
-    story, why, labelled = _pull_action(payload)
-    return replace(context, story=story, why=why, pull=pull, read_only=foreign, labelled=labelled)
+    context = replace(context, pull=pull, read_only=foreign)
+    action = payload.at("action").read("word")
+    if action in _LABELS:
+        label = payload.at("label", "name").read("text")
+        if label != APPROVAL_LABEL:
+            return _nothing(context, f"pull request {action}, with another label than {APPROVAL_LABEL}")
+        why = f"pull request {action}: {APPROVAL_LABEL}"
+        return replace(context, story="review", why=why, labelled=label if action == "labeled" else "")
+    if action in _REVIEWED:
+        return replace(context, story="review", why=f"pull request {action}")
+    if action != "edited":
+        return _nothing(context, f"nothing is done on a pull request that was {action}")
+    changes = payload.at("changes")
+    if changes.missing or changes.at("base").missing:
+        return _nothing(context, "the pull request was edited, and its base is the same")
+    return replace(context, story="review", why="pull request edited: its base changed")
 
 
 def _by_dependabot(context: RunContext, payload: Value) -> bool:
     sender = payload.at("sender")
     return _DEPENDABOT in (context.actor, "" if sender.missing else sender.at("login").read_or_empty("login"))
-
-
-def _pull_action(payload: Value) -> tuple[Story, str, str]:
-    """Story, why, and the label that was set."""
-    action = payload.at("action").read("word")
-    if action in _LABELS:
-        return _label_action(action, payload.at("label", "name").read("text"))
-    if action in _REVIEWED:
-        return "review", f"pull request {action}", ""
-    if action != "edited":
-        return "nothing", f"nothing is done on a pull request that was {action}", ""
-    changes = payload.at("changes")
-    if changes.missing or changes.at("base").missing:
-        return "nothing", "the pull request was edited, and its base is the same", ""
-    return "review", "pull request edited: its base changed", ""
-
-
-def _label_action(action: str, name: str) -> tuple[Story, str, str]:
-    if name != APPROVAL_LABEL:
-        return "nothing", f"pull request {action}, with another label than {APPROVAL_LABEL}", ""
-    return "review", f"pull request {action}: {APPROVAL_LABEL}", name if action == "labeled" else ""
 
 
 # --- branches, schedules, by hand -----------------------------------------------------------------------------------
@@ -283,13 +276,8 @@ def _workflow_run(context: RunContext, payload: Value) -> RunContext:
         return _nothing(context, f"the run is not completed, it is {action}")
     if event != "pull_request":
         return _nothing(context, f"the finished run is one of {event}, not of pull_request")
-    run = _finished_run(finished)
-    return replace(_posted(context, run), run=run)
-
-
-def _finished_run(finished: Value) -> WorkflowRun:
     actor = finished.at("actor")
-    return WorkflowRun(
+    run = WorkflowRun(
         id=finished.at("id").id(),
         head_sha=finished.at("head_sha").read("sha"),
         head_branch=finished.at("head_branch").read_or_empty("ref"),
@@ -300,9 +288,7 @@ def _finished_run(finished: Value) -> WorkflowRun:
         html_url=finished.at("html_url").read_or_empty("url"),
         created_at=finished.at("created_at").read("moment"),
     )
-
-
-def _posted(context: RunContext, run: WorkflowRun) -> RunContext:
+    context = replace(context, run=run)
     if _same(run.head_repository, context.repository) and run.actor != _DEPENDABOT:
         return _nothing(context, "the finished run could write, so it published its report by itself")
     if run.conclusion not in _POSTED:
@@ -322,10 +308,6 @@ def _issue_comment(context: RunContext, payload: Value) -> RunContext:
         return _nothing(context, "a comment on an issue, not on a pull request")
     if comment.at("user", "type").read("text") == "Bot":
         return _nothing(context, "a comment of a bot")
-    return _commanded(context, issue, comment)
-
-
-def _commanded(context: RunContext, issue: Value, comment: Value) -> RunContext:
     command = parse_command(comment.at("body").read_or_empty("text"))
     if command is None:
         return _nothing(context, "a comment that is no /code-size command")

@@ -44,19 +44,19 @@ def sought_compiler(path: Path, top: Path | None = None) -> Sought:
     Args:
         top: what no included file and no directory of wheels may leave; None: they may be anywhere.
     """
-    found = _Read(top)
-    found.follow(path)
-    asked = _that_count(found.asked)
-    if len(asked) != 1:
-        what = f"pins no {PROJECT}" if not asked else f"pins {PROJECT} more than once"
+    files = _Read(top)
+    files.follow(path)
+    pins = _that_count(files.pins)
+    if len(pins) != 1:
+        what = f"pins no {PROJECT}" if not pins else f"pins {PROJECT} more than once"
         raise ConfigError(what, where=str(path), hint=f"write one line: {PROJECT}==X.Y.Z")
-    where, text = asked[0]
+    where, text = pins[0]
     release = release_of(text)
     if release is None:
         what, hint = f"{PROJECT} is not pinned to one release: {text!r}", f"write {PROJECT}==X.Y.Z"
         raise ConfigError(what, where=where, hint=hint)
-    places = Places(tuple(dict.fromkeys(found.links)), found.no_index)
-    return Sought(f"{PROJECT}=={release}", places, tuple(found.notes))
+    places = Places(tuple(dict.fromkeys(files.links)), files.no_index)
+    return Sought(f"{PROJECT}=={release}", places, tuple(files.notes))
 
 
 def requirements_file(name: str, top: Path, config_folder: Path) -> Path:
@@ -78,19 +78,18 @@ def _requirements(path: Path) -> list[tuple[int, str]]:
         raise ConfigError("is not UTF-8", where=str(path), hint="save the file as UTF-8") from None
     except OSError as error:
         raise ConfigError(f"cannot be read: {error.strerror}", where=str(path)) from None
-    numbered = enumerate([_toml_strings(line) if path.suffix == ".toml" else [line] for line in lines], 1)
-    return [(number, text.strip()) for number, texts in numbered for text in texts if text.strip()]
+    numbered = list(enumerate(lines, 1))
+    if path.suffix == ".toml":
+        strings = ((number, match) for number, line in numbered for match in _TOML_STRING.finditer(line))
+        numbered = [(number, (match[1] or match[2] or "").replace('\\"', '"')) for number, match in strings]
+    return [(number, text.strip()) for number, text in numbered if text.strip()]
 
 
-def _toml_strings(line: str) -> list[str]:
-    return [(match[1] or match[2] or "").replace('\\"', '"') for match in _TOML_STRING.finditer(line)]
-
-
-def _that_count(asked: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+def _that_count(pins: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     """Of several the ones whose marker is true here; a bare name asks for nothing that another line does not."""
-    true_here = [one for one in asked if _is_for_here(one[1])] if len(asked) > 1 else list(asked)
+    true_here = [one for one in pins if _is_for_here(one[1])] if len(pins) > 1 else list(pins)
     pinning = [one for one in true_here if not _is_bare(one[1])]
-    return pinning or true_here[:1] or list(asked[:1])
+    return pinning or true_here[:1] or list(pins[:1])
 
 
 def _is_for_here(text: str) -> bool:
@@ -133,7 +132,7 @@ class _Read:
     """What was read of a file and those that it includes."""
 
     top: Path | None
-    asked: list[tuple[str, str]] = field(default_factory=list)
+    pins: list[tuple[str, str]] = field(default_factory=list)
     links: list[str] = field(default_factory=list)
     no_index: bool = False
     notes: list[str] = field(default_factory=list)
@@ -156,19 +155,19 @@ class _Read:
     def _take(self, path: Path, where: str, line: str) -> None:
         if not line.startswith("-") or path.suffix == ".toml":
             if is_compiler(text := requirement_of(line)):
-                self.asked.append((where, text))
+                self.pins.append((where, text))
             return
         try:
-            told, _ = _OPTIONS.parse_known_args(shlex.split(line, comments=True))
+            options, _ = _OPTIONS.parse_known_args(shlex.split(line, comments=True))
         except ValueError:
             self.notes.append(f"{where}: the options are not understood, and not used")
             return
-        self.no_index |= told.no_index
-        if told.indexes:
+        self.no_index |= options.no_index
+        if options.indexes:
             self.notes.append(f"{where}: the index is not used: it is that of the machine which runs the bot")
-        for link in told.find_links:
+        for link in options.find_links:
             self._link(path, where, link)
-        for name in told.files:
+        for name in options.files:
             self._include(path, where, name)
 
     def _link(self, path: Path, where: str, link: str) -> None:

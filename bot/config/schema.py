@@ -58,8 +58,7 @@ Flag = Annotated[str, pattern(FLAG, "a flag begins with -- and is on one line", 
 Flags = Annotated[tuple[Flag, ...], examples(["--iree-opt-level=O2"])]
 Spec = Annotated[Text, examples("3.13.0", "iree-base-compiler==3.13.0", "build/tools/iree-compile")]
 Percentage = Annotated[
-    str,
-    pattern(r"^[0-9]+([.][0-9]+)? *%(?![\s\S])", "a relative level is a number, not negative, with %", "1.5%"),
+    str, pattern(r"^[0-9]+([.][0-9]+)? *%(?![\s\S])", "a relative level is a number, not negative, with %", "1.5%")
 ]
 
 

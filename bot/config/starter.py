@@ -10,6 +10,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
@@ -44,7 +45,7 @@ _PIN_FILES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Offer:
     """What a repository offers.
 
     Attributes:
@@ -62,26 +63,21 @@ class Found:
     unpinned: tuple[str, ...]
 
 
-def discover(top: Path, git: Git | None) -> Found:
+def discover(top: Path, git: Git | None) -> Offer:
     """Look through a directory: through what git tracks or would track, else through all that is not hidden."""
-    names = [name for name in (_of_git(git) if git else _of_folder(top)) if (top / name).is_file()]
+    listed: Iterable[str] = _of_folder(top)
+    if git:
+        text = git.text("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *_LOOKED_FOR)
+        listed = sorted(set(text.split("\0")) - {""})
+    names = [name for name in listed if (top / name).is_file()]
     models, left_out = _models(top, [name for name in names if name.endswith(MODEL_SUFFIXES)])
-    return Found(models, left_out, *_pin(top, names))
-
-
-def _of_git(git: Git) -> list[str]:
-    listed = git.text("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *_LOOKED_FOR)
-    return sorted({name for name in listed.split("\0") if name})
+    return Offer(models, left_out, *_pin(top, names))
 
 
 def _of_folder(top: Path) -> Iterator[str]:
     for directory, folders, files in os.walk(top):
         folders[:] = sorted(folder for folder in folders if not _FOREIGN.fullmatch(folder))
         yield from (Path(directory, file).relative_to(top).as_posix() for file in sorted(files))
-
-
-def _folders(name: str) -> list[str]:
-    return name.split("/")[:-1]
 
 
 def _models(top: Path, names: Iterable[str]) -> tuple[tuple[str, ...], dict[str, str]]:
@@ -102,9 +98,10 @@ def _unfit(top: Path, name: str) -> str:
     path = top / name
     if not name.isprintable():
         return "its name has characters that do not print"
-    if any(_FOREIGN.fullmatch(folder) for folder in _folders(name)):
+    folders = name.split("/")[:-1]
+    if any(map(_FOREIGN.fullmatch, folders)):
         return "in a folder of builds, of others' code, or hidden"
-    if any(_TESTS.fullmatch(folder) for folder in _folders(name)):
+    if any(map(_TESTS.fullmatch, folders)):
         return "in a folder of tests"
     if not path.resolve().is_relative_to(top.resolve()):
         return "a link that leaves the repository"
@@ -136,27 +133,21 @@ def _pin(top: Path, names: Iterable[str]) -> tuple[str, str, tuple[str, ...]]:
     """The best file that pins the compiler, what it pins, and what is wrong with better ones that only name it."""
     unpinned: list[str] = []
     for name in sorted(filter(_rank, names), key=lambda name: (name.count("/"), _rank(name), name)):
-        if not _asks(top / name):
-            continue
-        try:
-            return name, pinned_compiler(top / name), tuple(unpinned)
-        except ConfigError as error:
-            unpinned.append(error.line.replace(f"{top}/", ""))
+        with suppress(ConfigError):  # a file that cannot be read
+            if asks_for_compiler(top / name):
+                try:
+                    return name, pinned_compiler(top / name), tuple(unpinned)
+                except ConfigError as error:
+                    unpinned.append(error.line.replace(f"{top}/", ""))
     return "", "", tuple(unpinned)
-
-
-def _asks(path: Path) -> bool:
-    try:
-        return asks_for_compiler(path)
-    except ConfigError:
-        return False
 
 
 def _rank(name: str) -> int:
     """From 1, the best kind of file for a pin; 0 for any other file."""
-    if any(_FOREIGN.fullmatch(folder) for folder in _folders(name)):
+    *folders, _ = parts = name.split("/")
+    if any(map(_FOREIGN.fullmatch, folders)):
         return 0
-    ends = ["/".join(name.split("/")[-parts:]) for parts in (1, 2)]
+    ends = ["/".join(parts[-count:]) for count in (1, 2)]
     matching = (rank for rank, kind in enumerate(_PIN_FILES, 1) if any(kind.fullmatch(end) for end in ends))
     return next(matching, 0)
 
@@ -221,15 +212,15 @@ _NO_MODELS = """\
 # models: ["models/*.mlir"]"""
 
 
-def configuration(root: Path, name: str, found: Found) -> str:
-    """The configuration `name` below `root`, with what was found."""
+def configuration(root: Path, name: str, offer: Offer) -> str:
+    """The configuration `name` below `root`, with what it offers."""
     up = "../" * name.count("/")
     default = load_config(None, models=False)
-    if found.pin:
-        compiler = _PINNED.format(compiler=found.compiler, pin=_quoted(found.pin))
+    if offer.pin:
+        compiler = _PINNED.format(compiler=offer.compiler, pin=_quoted(offer.pin))
     else:
         compiler = _UNPINNED.format(compiler=packaged_compiler())
-    globs = "\n".join(f"  - {json.dumps(up + one, ensure_ascii=False)}" for one in _globs(root, found.models))
+    globs = "\n".join(f"  - {json.dumps(up + one, ensure_ascii=False)}" for one in _globs(root, offer.models))
     models = _MODELS.format(globs=globs) if globs else _NO_MODELS
     targets = "\n".join(f"#   - {target.name}" for target in default.targets if not target.unsupported)
     return _CONFIG.format(compiler=compiler, models=models, targets=targets)
@@ -258,25 +249,25 @@ def _globs(root: Path, models: Sequence[str]) -> Iterator[str]:
             yield from (glob.escape(member) for member in sorted(members))
 
 
-def shown_starter(root: Path, name: str, found: Found) -> str:
+def shown_starter(root: Path, name: str, offer: Offer) -> str:
     """The configuration as it is shown to people: without the models where their names are longer than anyone reads."""
-    text = configuration(root, name, found)
-    return text if len(text) <= _TEXT_CHARS else configuration(root, name, replace(found, models=()))
+    text = configuration(root, name, offer)
+    return text if len(text) <= _TEXT_CHARS else configuration(root, name, replace(offer, models=()))
 
 
-def found_lines(found: Found) -> Iterator[str]:
+def offer_lines(offer: Offer) -> Iterator[str]:
     """What a configuration is made of, and what was not taken; one line each."""
     whole = load_config(None)
     targets = sum(1 for target in whole.targets if not target.unsupported)
-    whose = "of this repository" if found.models else "of the packaged suite, as none was found here"
-    yield f"models: {len(found.models or whole.models)} {whose}, on {targets} targets"
-    left_out = sorted(found.left_out.items())
+    whose = "of this repository" if offer.models else "of the packaged suite, as none was found here"
+    yield f"models: {len(offer.models or whole.models)} {whose}, on {targets} targets"
+    left_out = sorted(offer.left_out.items())
     yield from (f"  not {name}: {why}" for name, why in left_out[:_LEFT_OUT_TOLD])
     if len(left_out) > _LEFT_OUT_TOLD:
         yield f"  and {len(left_out) - _LEFT_OUT_TOLD} more files were left out; add to `models` those you want"
-    yield from (f"  no pin: {line}" for line in found.unpinned)
+    yield from (f"  no pin: {line}" for line in offer.unpinned)
     yield (
-        f"compiler: {found.compiler}, as {found.pin} pins it"
-        if found.pin
+        f"compiler: {offer.compiler}, as {offer.pin} pins it"
+        if offer.pin
         else f"compiler: {packaged_compiler()}, a release that the bot knows; no file here pins one, so check it"
     )

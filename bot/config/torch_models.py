@@ -43,7 +43,6 @@ MAX_SIZE = "1GiB"
 _MODEL_SUFFIXES = (".mlir", ".mlirbc")
 _FLAG = re.compile(r"--[^\x00-\x1f]+")
 _OTHER = re.compile(r"[^A-Za-z0-9_.-]+")
-_NO_NEWLINE = "\\ No newline at end of file\n"
 
 
 class SuiteKeys(Keys, frozen=True):
@@ -129,12 +128,17 @@ class SuiteModule:
     @property
     def rules(self) -> tuple[Rule, ...]:
         """Its goldens as limits, which hold beside what the configuration allows."""
-        return tuple(self._rule(golden) for golden in self.goldens)
-
-    def _rule(self, golden: Golden) -> Rule:
-        limit = LevelSpec(limit=Amount(golden.value, "own", f"{golden.value:,}"))
-        name, metrics = f"{golden.shown}:{golden.line} {golden.key}", (METRIC_OF[golden.key],)
-        return Rule(name, metrics, (self.name,), (self.target.name,), fail=limit, beside=True)
+        return tuple(
+            Rule(
+                f"{golden.shown}:{golden.line} {golden.key}",
+                (METRIC_OF[golden.key],),
+                (self.name,),
+                (self.target.name,),
+                fail=LevelSpec(limit=Amount(golden.value, "own", f"{golden.value:,}")),
+                beside=True,
+            )
+            for golden in self.goldens
+        )
 
 
 def suite_modules(
@@ -352,18 +356,16 @@ def read_exactly(path: Path) -> str:
 def edited(text: str, values: Mapping[str, int], where: str) -> str:
     """The JSON object with these figures in place of those of its own keys; raises ConfigError."""
     for key, value in values.items():
-        text = _edited(text, key, value, where)
+        wanted = {**_object(text), key: value}
+        figures = re.finditer(rf'("{re.escape(key)}"\s*:\s*)-?[0-9][0-9.eE+-]*', text)
+        edits = (f"{text[: figure.end(1)]}{value}{text[figure.end() :]}" for figure in figures)
+        # Of all places that look like the figure's, the one that is: the object must change there and nowhere else.
+        new = next((edit for edit in edits if _object(edit) == wanted), None)
+        if new is None:
+            what = "is written in a way that cannot be edited"
+            raise ConfigError(what, where=f"{where}: {key}", hint="write it by hand")
+        text = new
     return text
-
-
-def _edited(text: str, key: str, value: int, where: str) -> str:
-    """Of all places that look like the figure's, the one that is: the object must change there and nowhere else."""
-    wanted = {**_object(text), key: value}
-    for match in re.finditer(rf'("{re.escape(key)}"\s*:\s*)-?[0-9][0-9.eE+-]*', text):
-        new = f"{text[: match.end(1)]}{value}{text[match.end() :]}"
-        if _object(new) == wanted:
-            return new
-    raise ConfigError("is written in a way that cannot be edited", where=f"{where}: {key}", hint="write it by hand")
 
 
 def _object(text: str) -> dict[str, object]:
@@ -380,19 +382,15 @@ def patch(path: str, old: str, new: str) -> str:
     if old == new:
         return ""
     left, right = _quoted(f"a/{path}"), _quoted(f"b/{path}")
-    hunks = list(difflib.unified_diff(_lines(old), _lines(new), left, right))
-    return "".join((f"diff --git {left} {right}\n", *_ended(hunks)))
+    hunks = difflib.unified_diff(_lines(old), _lines(new), left, right)
+    ended = (line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in hunks)
+    return "".join((f"diff --git {left} {right}\n", *ended))
 
 
 def _lines(text: str) -> list[str]:
     """Lines as git has them: only a line feed ends one."""
     *whole, last = text.split("\n")
     return [*(f"{line}\n" for line in whole), *([last] if last else [])]
-
-
-def _ended(lines: Sequence[str]) -> Iterator[str]:
-    for line in lines:
-        yield line if line.endswith("\n") else f"{line}\n{_NO_NEWLINE}"
 
 
 def _quoted(path: str) -> str:

@@ -193,17 +193,17 @@ class _Walk:
         return [self.value(item, (*at, index)) for index, item in enumerate(node.value)]
 
     def mapping(self, node: yaml.MappingNode, at: KeyPath) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        mapping: dict[str, Any] = {}
         for key_node, value_node in node.value:
             key = self.key(key_node)
             here: KeyPath = (*at, key)
             line = key_node.start_mark.line + 1
-            if key in found:
+            if key in mapping:
                 what = f"is there already, at line {self.lines[here]}"
                 raise _error(self.path, line, what, key=key_text(here))
             self.lines[here] = line
-            found[key] = self.value(value_node, here)
-        return found
+            mapping[key] = self.value(value_node, here)
+        return mapping
 
     def key(self, node: yaml.Node) -> str:
         line = node.start_mark.line + 1
@@ -260,11 +260,11 @@ def with_values(path: Path, text: str, values: Mapping[KeyPath, str]) -> tuple[s
             edits.append((start, end, written))
         else:
             refused[at] = file.error(at, "is written in a way that cannot be edited", f"write {new} by hand")
-    made, last = list[str](), 0
+    parts, last = list[str](), 0
     for start, end, written in sorted(edits):
-        made += [text[last:start], written]
+        parts += [text[last:start], written]
         last = end
-    edited = "".join((*made, text[last:]))
+    edited = "".join((*parts, text[last:]))
     if _data(path, edited) != wanted:
         raise ConfigError("is written in a way that cannot be edited", where=str(path))
     return edited, refused

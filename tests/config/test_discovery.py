@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from test_repository import git
 
-from bot.config.starter import MOST_BYTES, MOST_MODELS, Found, discover
+from bot.config.starter import MOST_BYTES, MOST_MODELS, Offer, discover
 from bot.system.git import Git
 from bot.system.processes import Cancel
 
@@ -30,7 +30,7 @@ def put(top: Path, name: str, content: str | bytes = MODEL) -> None:
     path.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
-def found(top: Path) -> Found:
+def found(top: Path) -> Offer:
     return discover(top, Git(top, Cancel()))
 
 
@@ -47,7 +47,7 @@ def test_what_is_tracked_or_would_be_is_found_and_what_is_ignored_is_not(top: Pa
     put(top, "gone.mlir")
     git(top, "add", "gone.mlir")
     (top / "gone.mlir").unlink()
-    assert found(top) == Found(("models/deep/new.mlirbc", "models/tracked.mlir"), {}, "", "", ())
+    assert found(top) == Offer(("models/deep/new.mlirbc", "models/tracked.mlir"), {}, "", "", ())
 
 
 @pytest.mark.parametrize(
