@@ -115,7 +115,9 @@ class ExperimentKeys(Keys, frozen=True, kw_only=True):
     variants: Annotated[
         Mapping[Name, VariantKeys],
         examples(
-            {"default": {}, "outliner": {"flags": ["--enable-machine-outliner=always"]}}, min_length=2, max_length=24
+            {"default": {}, "outliner": {"flags": ["--enable-machine-outliner=always"]}},
+            extra_json_schema={"minProperties": 2},
+            max_length=24,
         ),
     ]
 

@@ -10,6 +10,8 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import islice
+from threading import Lock
 from typing import Annotated, Any, ClassVar, TypeVar
 
 import msgspec
@@ -23,6 +25,8 @@ Plain = Mapping[str, Any]
 """A JSON Schema, or a part of one."""
 Problem = tuple[KeyPath, str, str]
 """Where, what, how to fix it."""
+_ONE_AT_A_TIME = Lock()
+"""The library fills in what it knows of a type when it is first asked for; two threads that ask at once crash it."""
 
 
 class Keys(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -74,7 +78,8 @@ def except_beside(**others: tuple[str, ...]) -> dict[str, Any]:
 def read_as(file: YamlFile, kind: type[_T]) -> _T:
     """The file's data as a value of the type; raises ConfigError for the first problem, with line, key and remedy."""
     try:
-        value = msgspec.convert(file.data, kind)
+        with _ONE_AT_A_TIME:
+            value = msgspec.convert(file.data, kind)
     except msgspec.ValidationError as error:
         raise file.error(*_worded(error, file.data, kind)) from None
     schema = json_schema(kind)
@@ -94,7 +99,7 @@ def did_you_mean(word: str, known: Sequence[str]) -> str:
 
 def _json_schema(kind: Any) -> dict[str, Any]:
     (root,), parts = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
-    for entry in _entries(Keys):
+    for entry in Keys.__subclasses__():
         if part := parts.get(entry.__name__):
             text, _, attributes = inspect.cleandoc(entry.__doc__ or "").partition("\n\nAttributes:\n")
             described = dict(re.findall(r"^    (\w\S*): (.*(?:\n {5,}.*)*)", attributes, re.MULTILINE))
@@ -110,12 +115,6 @@ def _json_schema(kind: Any) -> dict[str, Any]:
 
 json_schema: Callable[[Any], dict[str, Any]] = lru_cache(_json_schema)
 """The JSON Schema of a type, with descriptions from the docstrings of its mappings."""
-
-
-def _entries(kind: type[Keys]) -> Iterator[type[Keys]]:
-    for one in kind.__subclasses__():
-        yield one
-        yield from _entries(one)
 
 
 # --- what does not fit ----------------------------------------------------------------------------------------------
@@ -150,6 +149,9 @@ def _worded(error: msgspec.ValidationError, data: Any, kind: type[Any]) -> Probl
     schema = around = _branch(top, top, data)
     for step in [*steps, *([None] if of_key else [])]:
         known = _failing_key(str(error), data, kind, at, value) if step is None else step
+        if step is None:  # entries behind it could have the same said of them
+            value = dict(islice(value.items(), list(value).index(known) + 1))
+            data = _with(data, at, value)
         at, value, around = (*at, known), value[known], schema
         schema = _branch(top, _below(schema, known) or {}, value)
     what, hint = _problem(said, at[-1], around["propertyNames"]) if of_key else _problem(said, value, schema)
@@ -158,19 +160,15 @@ def _worded(error: msgspec.ValidationError, data: Any, kind: type[Any]) -> Probl
 
 def _failing_key(message: str, data: Any, kind: type[Any], at: KeyPath, mapping: Mapping[str, Any]) -> str:
     """Which entry of a mapping is meant, as the library does not say: the last one of those with which it says this."""
-    keys = list(mapping)
 
     def fails(count: int) -> bool:
-        entries = {key: mapping[key] for key in keys[:count]}
-        if count == 1:  # a mapping may have to have two
-            entries[f"{keys[0]}x"] = mapping[keys[0]]
         try:
-            msgspec.convert(_with(data, at, entries), kind)
+            msgspec.convert(_with(data, at, dict(islice(mapping.items(), count))), kind)
         except msgspec.ValidationError as error:
             return str(error) == message
         return False
 
-    return keys[bisect_left(range(1, len(keys)), True, key=fails)]
+    return list(mapping)[bisect_left(range(1, len(mapping)), True, key=fails)]
 
 
 def _with(data: Any, at: KeyPath, new: Any) -> Any:
@@ -278,8 +276,8 @@ def _wrong_keys(schema: Plain, value: Mapping[str, Any], at: KeyPath) -> Iterato
         for other in beside["properties"]:
             if key in value and other in value:
                 yield (*at, other), f"cannot stand beside {key!r}", "keep one of them"
-    if len(value) < schema.get("minProperties", 0):
-        yield at, *_EMPTY
+    if len(value) < (least := schema.get("minProperties", 0)):
+        yield at, *(_EMPTY if not value else (f"has one entry, must have at least {least}", ""))
     needed = [name for one in schema.get("anyOf", ()) for name in one["required"]]
     if needed and not value.keys() & needed:
         yield at, f"the key {needed[0]!r} is missing", ""

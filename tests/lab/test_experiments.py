@@ -96,6 +96,9 @@ COLUMN = "    columns: [fills]\n"
          "e.yml:6: experiments.e.variants.a.shapes: "),
         (HEAD + COLUMN + "    variants: {a: {shapes: {kind: static, min: 4}}, b: {}}\n",
          "e.yml:6: experiments.e.variants.a.shapes.min: unknown key"),
+        (HEAD + COLUMN + "    variants: {a: {}, b: {at: x}}\n  f:\n    question: What?\n" + COLUMN
+         + "    variants: {c: {at: x}, d: {at: x}}\n",
+         "e.yml:6: experiments.e.variants.b.at: is text, must be a whole number"),
         (HEAD + COLUMN + "    targets: {x: {extends: vmvxx}}\n" + TWO,
          "e.yml:6: experiments.e.targets.x.extends: no target is called 'vmvxx'"),
         (HEAD + COLUMN + "    variants: {'<b>': {}, b: {}}\n", "does not fit: a name begins with a letter"),
