@@ -20,11 +20,11 @@ from pathlib import Path
 from everyday import COMMON, HERE, common_lines, report, sides
 from places import ROOT
 
+from bot.config.configuration import load_config
+from bot.config.requirements import pinned_compiler
 from bot.core.codec.snapshot_json import lines, rows_of
 from bot.core.values.planned import SIDES
 from bot.core.values.snapshot import Snapshot
-from bot.inputs.config import load_config
-from bot.inputs.requirements import pinned_compiler
 from bot.measurement.prepare import Request, measured, prepare, repository_at
 from bot.system.defaults import cores, default_cache
 from bot.system.processes import Cancel

@@ -13,11 +13,11 @@ from pathlib import Path
 from evidence_page import begin, table, written
 from places import ROOT
 
+from bot.config.experiments import load_experiments
 from bot.core.codec.lab_json import lab_of
 from bot.core.lab.lab_sums import Fit, Sums, fits, sums
 from bot.core.lab.lab_values import Lab
 from bot.core.spread import certain, difference, ends
-from bot.inputs.experiments import load_experiments
 from bot.render.lab.lab_answers import answers, beyond_stack, differences, remarks, unmeasured
 from bot.render.lab.lab_tables import fit_table, number, quality, tables
 from bot.render.lab.lab_words import label

@@ -30,7 +30,7 @@ def count(text: str) -> int:
 
 def limit(text: str) -> int:
     """A size with its unit, in bytes."""
-    from bot.inputs.units import parse_size  # only those who give a limit wait for it
+    from bot.config.units import parse_size  # only those who give a limit wait for it
 
     try:
         return parse_size(text)
@@ -40,7 +40,7 @@ def limit(text: str) -> int:
 
 def share(text: str) -> float:
     """A percentage, as a share of one."""
-    from bot.inputs.units import parse_share  # likewise
+    from bot.config.units import parse_share  # likewise
 
     try:
         return parse_share(text)
@@ -50,7 +50,7 @@ def share(text: str) -> float:
 
 def steps(text: str) -> int | None:
     """How many releases between two are looked at; None for all."""
-    from bot.inputs.units import parse_steps  # likewise
+    from bot.config.units import parse_steps  # likewise
 
     try:
         return parse_steps(text)
@@ -60,7 +60,7 @@ def steps(text: str) -> int | None:
 
 def flags(text: str) -> tuple[str, ...]:
     """Compiler flags, quoted as in a shell."""
-    from bot.inputs.flags import parse_flags  # likewise
+    from bot.config.targets import parse_flags  # likewise
 
     try:
         return parse_flags(text)

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from bot.compiler.tools.ptxas import HOW_TO_GET_IT, installed
 from bot.compiler.tools.wheels import newest_release
+from bot.config.configuration import CONFIG_NAMES, load_config
 from bot.core.rules.spec import PROJECT, without_secrets
 from bot.errors import BotError
-from bot.inputs.config import CONFIG_NAMES, load_config
 from bot.measurement.running import runtime
 from bot.render.text.filters import plural
 from bot.system.defaults import cores

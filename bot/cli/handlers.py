@@ -32,13 +32,13 @@ from bot.commands.setup.listing import listed, table
 from bot.commands.shards.merge import merge
 from bot.commands.shards.plan import plan_shards
 from bot.commands.trace import trace
+from bot.config.configuration import chosen_config
 from bot.core.codec.json_text import canonical
 from bot.core.folds.fold_options import FoldOptions
 from bot.core.rules.sharding import agreed
 from bot.core.values.verdict import Verdict
 from bot.errors import InputError, UsageError
 from bot.github.secrecy import hide_secrets
-from bot.inputs.config import chosen_config
 from bot.measurement.cache_limit import limit_of_environment, limited
 from bot.measurement.naming import named_file
 from bot.measurement.prepare import Request, require_writable

@@ -13,14 +13,14 @@ from functools import cache
 from pathlib import Path
 
 from bot.commands.publishing import publish
+from bot.config.configuration import Config, load_config, top_above
+from bot.config.requirements import requirements_file, sought_compiler
 from bot.core.rules.spec import Sought
 from bot.core.values.planned import SIDES
 from bot.core.values.snapshot import Snapshot
 from bot.core.values.verdict import Verdict
 from bot.core.values.whole_report import Baseline
 from bot.errors import UsageError
-from bot.inputs.config import Config, load_config, top_above
-from bot.inputs.requirements import requirements_file, sought_compiler
 from bot.measurement.prepare import (
     Request,
     Show,

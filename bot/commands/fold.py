@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Protocol
 
 from bot.commands.compare import pinned
+from bot.config.configuration import Config, load_config
 from bot.core.folds.fold_options import FoldOptions
 from bot.core.folds.fold_values import FoldAudit
 from bot.errors import NoVerdict, UsageError
-from bot.inputs.config import Config, load_config
 from bot.measurement.folds.asking import asked
 from bot.measurement.folds.auditing import audited
 from bot.measurement.prepare import Request, Show, require_writable

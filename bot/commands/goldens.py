@@ -11,14 +11,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bot.compiler.tools.probe import flags_of
+from bot.config.configuration import Config, load_config
+from bot.config.torch_models import METRIC_OF, Golden, SuiteModule, edited, patch, read_exactly
 from bot.core.values.explanation import Explanation
 from bot.core.values.planned import Model, PlannedCell
 from bot.core.values.snapshot import Cell, CellKey, Snapshot
 from bot.core.values.whole_report import Baseline
 from bot.errors import ConfigError, NoVerdict
-from bot.inputs.config import Config, load_config
-from bot.inputs.torch_models.golden_edits import edited, patch, read_exactly
-from bot.inputs.torch_models.suite_modules import METRIC_OF, Golden, SuiteModule
 from bot.measurement.prepare import Request, Show, is_snapshot, load_snapshot, measured, prepare, repository_at
 from bot.render.text.escape import clean
 from bot.reporting.making import reported

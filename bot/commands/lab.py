@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Protocol
 
 from bot.commands.fold import with_compiler
+from bot.config.configuration import load_config
+from bot.config.experiments import chosen_experiment, load_experiments
 from bot.core.lab.lab_values import Lab
-from bot.inputs.config import load_config
-from bot.inputs.experiments import chosen_experiment, load_experiments
 from bot.measurement.lab.measuring import experimented, require_measured
 from bot.measurement.prepare import Request, Show, require_writable
 from bot.render.text.escape import clean

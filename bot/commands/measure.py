@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from bot.config.configuration import load_config
 from bot.core.values.snapshot import Snapshot
 from bot.errors import NoVerdict, OutputError
-from bot.inputs.config import load_config
 from bot.measurement.prepare import Request, Show, measured, prepare, repository_at, require_writable, say_failed
 from bot.reporting.writing import write_snapshot
 from bot.system.processes import Cancel

@@ -8,12 +8,12 @@ from dataclasses import replace
 from bot.commands.compare import BothSides, both_sides
 from bot.compiler.caches.cell_cache import TextStore
 from bot.compiler.tools.offered import offered
+from bot.config.configuration import load_config
 from bot.core.rules.spec import MOVING, PROJECT, Places, Sought, release_in, release_of
 from bot.core.values.snapshot import Snapshot
 from bot.core.values.verdict import Verdict
 from bot.core.values.whole_report import Report
 from bot.errors import UsageError
-from bot.inputs.config import load_config
 from bot.measurement.between import Steps, way_between
 from bot.measurement.prepare import Request, Show, is_snapshot, prepare, repository_at
 from bot.measurement.run import SidePlan

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from bot.compiler.caches.cell_cache import TextStore
+from bot.config.configuration import Config
 from bot.core.values.snapshot import Snapshot
 from bot.core.values.verdict import Verdict
 from bot.core.values.whole_report import Baseline
-from bot.inputs.config import Config
 from bot.measurement.prepare import Request, Show
 from bot.reporting.making import reported, require_verdict
 from bot.reporting.writing import write_report

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from bot.commands.publishing import publish
+from bot.config.configuration import load_config
 from bot.core.values.verdict import Verdict
 from bot.core.values.whole_report import Baseline
-from bot.inputs.config import load_config
 from bot.measurement.prepare import Request, Show, load_snapshot, require_writable, selected
 
 

@@ -12,6 +12,8 @@ from bot.core.record import Record
 
 Size = Annotated[int, msgspec.Meta(ge=1, le=(1 << 31) - 1)]
 """Of a dimension; what `torch.export` and the shapes of every backend take."""
+Smallest = Annotated[Size, msgspec.Meta(description="The smallest size.", examples=[16])]
+Largest = Annotated[Size, msgspec.Meta(description="The largest size.", examples=[512])]
 
 
 class Dynamic(Record, frozen=True, tag_field="kind", tag="dynamic"):
@@ -21,14 +23,14 @@ class Dynamic(Record, frozen=True, tag_field="kind", tag="dynamic"):
 class Static(Record, frozen=True, tag_field="kind", tag="static"):
     """One size, which becomes part of the program."""
 
-    size: Size
+    size: Annotated[Size, msgspec.Meta(description="The one size.", examples=[128])]
 
 
 class Range(Record, frozen=True, tag_field="kind", tag="range"):
     """Sizes from `min` to `max`, both included."""
 
-    min: Size
-    max: Size
+    min: Smallest
+    max: Largest
 
     def __post_init__(self) -> None:
         """Raise ValueError where there is no such size."""
@@ -39,9 +41,9 @@ class Range(Record, frozen=True, tag_field="kind", tag="range"):
 class Divisible(Record, frozen=True, tag_field="kind", tag="divisible"):
     """Multiples of `by` from `min` to `max`, which are such themselves."""
 
-    by: Size
-    min: Size
-    max: Size
+    by: Annotated[Size, msgspec.Meta(description="What sizes are multiples of.", examples=[16])]
+    min: Smallest
+    max: Largest
 
     def __post_init__(self) -> None:
         """Raise ValueError where one of them is none."""

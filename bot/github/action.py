@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from bot.config.action_inputs import INPUTS, read_inputs
+from bot.config.events import read_event, run_context
 from bot.core.codec.json_text import canonical
 from bot.core.values.context import ActionInputs, RunContext
 from bot.errors import BotError, InternalError, UsageError
@@ -14,8 +16,6 @@ from bot.github.posting import command, post
 from bot.github.reviewing import baseline, part, review, shards
 from bot.github.services import Services, open_services
 from bot.github.sites.pages import pages
-from bot.inputs.action_inputs import INPUTS, read_inputs
-from bot.inputs.events import read_event, run_context
 from bot.measurement.cache_limit import limit_of_environment, limited
 from bot.measurement.prepare import Show
 from bot.publish.actions import write_outputs

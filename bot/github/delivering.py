@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from bot.config.configuration import Config
 from bot.core.rules.acceptance import APPROVAL_LABEL, Acceptance, Seen, accept, seen
 from bot.core.rules.delta import STATES
 from bot.core.rules.quiet import alarms, resolves, wants_comment
@@ -19,7 +20,6 @@ from bot.core.values.whole_report import Report
 from bot.errors import BotError, InputError, InternalError, Interrupted, NetworkError
 from bot.github.opening import workspace_rules
 from bot.github.services import Services
-from bot.inputs.config import Config
 from bot.publish.actions import annotation_command, write_outputs, write_summary
 from bot.publish.checks import publish_check, results
 from bot.publish.comments import find, publish

@@ -13,6 +13,7 @@ from msgspec import structs
 
 from bot.compiler.tools.probe import flags_of
 from bot.compiler.tools.release_flags import for_release
+from bot.config.configuration import Config
 from bot.core.rules.baseline import Entry, between
 from bot.core.values.planned import LIFTED_LIMIT_FLAG, PlannedCell
 from bot.core.values.snapshot import Cell, Snapshot
@@ -20,7 +21,6 @@ from bot.core.values.whole_report import Baseline
 from bot.github.baselines import loaded
 from bot.github.opening import Opened
 from bot.github.services import Services
-from bot.inputs.config import Config
 from bot.measurement.prepare import Planned
 from bot.render.text.filters import plural
 from bot.render.text.phrase import plain

@@ -10,13 +10,13 @@ from pathlib import Path
 
 from bot.compiler.repository import Repository, repository_of
 from bot.compiler.tools.offered import newest
+from bot.config.configuration import Config, is_packaged, load_config
+from bot.config.requirements import requirements_file, sought_compiler
 from bot.core.rules.spec import MOVING, PROJECT, Places, Sought, is_address, release_of
 from bot.core.values.context import RunContext
 from bot.errors import BotError, ConfigError, InputError, Interrupted, UsageError
 from bot.github.services import Services
 from bot.github.starting import config_named, require_configuration
-from bot.inputs.config import Config, is_packaged, load_config
-from bot.inputs.requirements import requirements_file, sought_compiler
 from bot.measurement.naming import named_file
 from bot.measurement.prepare import Planned, Request, is_snapshot, planned, prepare
 from bot.measurement.run import SidePlan

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bot.compiler.caches.cell_cache import TextStore
+from bot.config.configuration import Config
 from bot.core.rules.spec import release_in
 from bot.core.values.whole_report import Report
 from bot.errors import BotError, Interrupted
 from bot.github.opening import Opened
 from bot.github.services import Services
-from bot.inputs.config import Config
 from bot.measurement.between import way_between
 from bot.measurement.run import SidePlan
 from bot.render.view.changes import changes

@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from bot.config.comment_commands import HELP
+from bot.config.configuration import Config
 from bot.core.codec.snapshot_json import from_json
 from bot.core.rules.acceptance import Acceptance
 from bot.core.values.comment_state import decode
@@ -23,8 +25,6 @@ from bot.github.delivering import Destination, as_bot_error, deliver, told_if_br
 from bot.github.nearest import gap_note, with_gap
 from bot.github.opening import workspace_rules
 from bot.github.services import Services, store_of
-from bot.inputs.comment_commands import HELP
-from bot.inputs.config import Config
 from bot.publish.checks import results
 from bot.publish.comments import Content, find, react, reply
 from bot.publish.hub import Hub

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from bot.compiler.caches.cell_cache import TextStore
+from bot.config.configuration import Config
 from bot.core.codec.json_text import decoded
 from bot.core.rules.baseline import Choice, Entry
 from bot.core.rules.merging import merge_snapshots
@@ -28,7 +29,6 @@ from bot.github.opening import Opened, Wanted, judging_rules, named_compiler, op
 from bot.github.pins import told_as_pin
 from bot.github.services import Services, store_of
 from bot.github.waiting import awaited
-from bot.inputs.config import Config
 from bot.measurement.prepare import load_snapshot, measured, plan_digest, require_writable, say_failed
 from bot.measurement.recheck import suspects
 from bot.measurement.run import SidePlan

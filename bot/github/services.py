@@ -7,10 +7,10 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from bot.config.configuration import Config
 from bot.core.rules.sharding import agreed
 from bot.core.values.context import ActionInputs, RunContext
 from bot.errors import UsageError
-from bot.inputs.config import Config
 from bot.measurement.prepare import Request, Show
 from bot.publish.hub import Hub, connect
 from bot.publish.runs import RepositoryArtifacts
@@ -104,7 +104,7 @@ def _data_branch(services: Services, config: Config) -> Store:
 
 
 def _directory(services: Services, config: Config) -> Store:
-    return DirectoryStore(services.at(str(config.baseline.directory)), write_atomically)
+    return DirectoryStore(services.at(config.baseline.directory), write_atomically)
 
 
 def _artifact(services: Services, _config: Config) -> Store:

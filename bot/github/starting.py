@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from pathlib import Path, PurePosixPath
 
+from bot.config.configuration import CONFIG_NAMES, PACKAGED, config_in
+from bot.config.starter import discover, offer_lines, shown_starter
 from bot.errors import ConfigError, NotConfigured
-from bot.inputs.config import CONFIG_NAMES, PACKAGED, config_in
-from bot.inputs.starting.discovery import discover
-from bot.inputs.starting.starter import found_lines, shown_starter
 from bot.system.git import Git
 from bot.system.processes import Cancel
 
@@ -50,7 +49,7 @@ def require_configuration(given: str, top: Path, cancel: Cancel, *, is_named: bo
     what = "does not exist at this commit" if given else LOOKED_FOR
     name = given if _is_plain(given) else CONFIG_NAMES[-1]
     found = discover(top, Git(top, cancel))
-    lines = tuple(line.strip() for line in found_lines(found))
+    lines = tuple(line.strip() for line in offer_lines(found))
     raise NotConfigured(what, where=given, hint=_HINT, file=name, starter=shown_starter(top, name, found), found=lines)
 
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 from itertools import pairwise
 
 from bot.compiler.tools.offered import between
+from bot.config.configuration import Config
 from bot.core.rules.spec import Places, release_in
 from bot.core.values.snapshot import Snapshot
 from bot.errors import CompilerUnavailable, UsageError
-from bot.inputs.config import Config
 from bot.measurement.prepare import Request, Show, measured
 from bot.measurement.run import SidePlan
 from bot.measurement.tracing.moved_dispatches import traced

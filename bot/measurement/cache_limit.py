@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bot.compiler.caches.storage import Entry, evict, without_room
+from bot.config.units import parse_size
 from bot.errors import UsageError
-from bot.inputs.units import parse_size
 from bot.render.text.filters import human, plural
 from bot.system.defaults import default_limit
 

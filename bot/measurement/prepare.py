@@ -17,6 +17,7 @@ from bot.compiler.repository import Repository, repository_of
 from bot.compiler.tools.probe import in_its_words
 from bot.compiler.tools.release_flags import for_release
 from bot.compiler.tools.toolchain import Toolchain, resolve
+from bot.config.configuration import Config
 from bot.core.codec.snapshot_json import from_lines
 from bot.core.rules.sharding import assigned, shard
 from bot.core.rules.spec import RESOLVED, Places, Sought
@@ -24,7 +25,6 @@ from bot.core.values.planned import Model, PlannedCell, Target, narrowed, plan, 
 from bot.core.values.snapshot import Snapshot
 from bot.core.values.whole_report import Report
 from bot.errors import InputError, OutputError
-from bot.inputs.config import Config
 from bot.measurement.recheck import recheck
 from bot.measurement.run import Progress, SidePlan, Workshop, check_flags, measure_sides
 from bot.measurement.suite_cells import only, suite_cells, with_models

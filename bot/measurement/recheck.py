@@ -27,6 +27,7 @@ from bot.compiler.compiling import Compiled
 from bot.compiler.schedule import run_all
 from bot.compiler.sharing.front_halves import front_flags
 from bot.compiler.tools.ptxas import Assembler, installed
+from bot.config.configuration import Config
 from bot.core.record import INT_LIMIT
 from bot.core.rules.delta import CellDelta, diff
 from bot.core.rules.outcomes import distinct
@@ -34,7 +35,6 @@ from bot.core.rules.policy import judge
 from bot.core.values.planned import PlannedCell
 from bot.core.values.snapshot import STATUSES, Cell, CellKey, Failure, Outcome, Snapshot
 from bot.core.values.verdict import Finding
-from bot.inputs.config import Config
 from bot.measurement.cell import cell_of
 from bot.measurement.run import SidePlan, Workshop, book_of, measure_sides, open_side
 from bot.system.addresses import LAYOUTS

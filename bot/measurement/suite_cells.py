@@ -13,9 +13,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from bot.compiler.caches.storage import touch
+from bot.config.torch_models import SuiteModule
 from bot.core.values.planned import Model, PlannedCell
 from bot.errors import BotError, InputError, Interrupted
-from bot.inputs.torch_models.suite_modules import SuiteModule
 from bot.system.defaults import private_hosts
 from bot.system.downloads import pieces, shown
 from bot.system.files import PART_PREFIX, make_directory, temporary_directory, write_atomically

@@ -12,6 +12,7 @@ from dataclasses import replace
 from msgspec import structs
 
 from bot.compiler.tools.probe import flags_of
+from bot.config.configuration import Config
 from bot.core.history.gaps import neighbours
 from bot.core.history.history_totals import totals_of
 from bot.core.history.history_values import (
@@ -33,7 +34,6 @@ from bot.core.spread import difference, lowest, range_of
 from bot.core.values.planned import LIFTED_LIMIT_FLAG
 from bot.core.values.snapshot import Cell, CellKey, Snapshot
 from bot.core.values.whole_report import Baseline, Report
-from bot.inputs.config import Config
 from bot.insight.facts.precision import Texts, no_texts
 from bot.render.view.facts import build_facts
 from bot.render.view.totals import everything

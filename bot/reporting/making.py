@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from bot.config.configuration import Config
 from bot.core.comparable import other_version
 from bot.core.rules.delta import CellDelta, diff
 from bot.core.rules.merging import nothing_in_common, unmeasured_models
@@ -15,7 +16,6 @@ from bot.core.values.snapshot import UNFETCHED, CellKey, Snapshot
 from bot.core.values.verdict import Verdict, VerdictStatus, status_of
 from bot.core.values.whole_report import ONCE, Adoption, Baseline, Report
 from bot.errors import NoVerdict
-from bot.inputs.config import Config
 from bot.insight.edits import model_edits
 from bot.insight.explanations import changed_models, explanations
 from bot.insight.facts.precision import Texts, no_texts

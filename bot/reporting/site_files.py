@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from bot.config.configuration import Config
 from bot.core.codec.report_json import report_lines
 from bot.core.history.repeats import named_apart, of_commit
 from bot.core.values.snapshot import Snapshot
 from bot.core.values.whole_report import Baseline
-from bot.inputs.config import Config
 from bot.render.html.page import html_pieces
 from bot.render.html.site_page import site_page
 from bot.reporting.history_files import write_history

@@ -11,10 +11,10 @@ from dataclasses import replace
 
 from packaging.version import Version
 
+from bot.config.configuration import Config
 from bot.core.values.root_cause import RootCause, Step
 from bot.core.values.snapshot import Snapshot
 from bot.core.values.whole_report import Baseline, Report
-from bot.inputs.config import Config
 from bot.insight.facts.precision import Texts, no_texts
 from bot.render.view.facts import build_facts
 from bot.render.view.totals import everything

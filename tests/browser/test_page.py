@@ -13,9 +13,9 @@ from playwright.sync_api import Browser, Locator, Page
 from replacing import replace
 from trace_factory import looked_at, traced
 
+from bot.config.configuration import load_config
 from bot.core.values.snapshot import CellKey
 from bot.core.values.whole_report import Baseline, Report
-from bot.inputs.config import load_config
 from bot.render.html.page import render_html
 from bot.render.text.page_addresses import cell_address, dispatch_address
 from bot.reporting.making import reported

@@ -14,10 +14,10 @@ from replacing import replace
 from report_factory import HOSTILE
 
 from bot.cli.main import main
+from bot.config.configuration import Config
 from bot.core.codec.fold_json import fold_of
 from bot.core.folds.fold_options import FoldOptions
 from bot.core.folds.fold_values import FoldAudit
-from bot.inputs.config import Config
 from bot.measurement.prepare import Request
 from bot.render.folds.fold_section import render_folds
 

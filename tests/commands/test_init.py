@@ -16,8 +16,8 @@ from test_repository import git
 
 from bot.cli.main import main
 from bot.commands.setup.init import PLACEHOLDER, WORKFLOWS, workflow
-from bot.inputs.config import Config, configs_dir, load_config
-from bot.inputs.requirements import pinned_compiler
+from bot.config.configuration import Config, configs_dir, load_config
+from bot.config.requirements import pinned_compiler
 
 MODEL = "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> { return %x : tensor<4xf32> }\n"
 PIN = "iree-base-compiler==3.12.0"

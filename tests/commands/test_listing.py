@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bot.cli.main import main
-from bot.inputs.config import load_config
+from bot.config.configuration import load_config
 
 CONFIG = """\
 schema: code-size-config/1

@@ -20,8 +20,8 @@ from bot.compiler.sharing.front_halves import (
     missing_resource,
 )
 from bot.compiler.sharing.places import without_places
+from bot.config.configuration import configs_dir, load_config
 from bot.core.values.planned import COMMON_FLAGS, LIFTED_LIMIT_FLAG, Model, PlannedCell, Target, plan
-from bot.inputs.config import configs_dir, load_config
 
 
 def models(*sizes: int) -> list[Model]:

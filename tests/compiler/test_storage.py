@@ -15,9 +15,9 @@ from fake_compiler import wait_until
 from bot.commands.setup.cache import prune, show
 from bot.compiler.caches.cell_cache import CellCache, TextStore, digest_of
 from bot.compiler.caches.storage import COMPLETE, entries, evict, hold
+from bot.config.units import parse_size
 from bot.core.values.snapshot import Cell, CellKey
 from bot.errors import UsageError
-from bot.inputs.units import parse_size
 from bot.measurement.cache_limit import limit_of_environment, limited
 
 LONG_AGO = 10**9

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from replacing import replace
 
+from bot.config.configuration import load_config
 from bot.core.metrics import METRIC_IDS, METRICS
 from bot.core.rules.delta import CellDelta, MetricDelta, diff
 from bot.core.rules.policy import DEFAULT_STATES, Amount, LevelSpec, Ratio, Rule, change_text, judge
 from bot.core.values.snapshot import Cell, CellKey, CompilerInfo, Failure, Snapshot, SourceInfo
 from bot.core.values.verdict import Finding, Status, Verdict
-from bot.inputs.config import load_config
 
 KEY = CellKey("bert", "llvm-cpu-x86_64")
 PACKAGED = load_config()

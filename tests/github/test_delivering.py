@@ -14,6 +14,8 @@ from action_stage import Ran
 from posting_stage import BASE, FOREIGN, HEAD, MARKER, MERGE, NUMBER, OURS, WRITER, Stage, side, sides
 from replacing import replace
 
+from bot.config.action_inputs import OUTPUTS
+from bot.config.configuration import load_config
 from bot.core.rules.acceptance import APPROVAL_LABEL, Seen
 from bot.core.rules.delta import STATES
 from bot.core.values.comment_state import encode
@@ -23,8 +25,6 @@ from bot.core.values.whole_report import Baseline
 from bot.errors import ConfigError, InputError
 from bot.github.delivering import Destination, deliver, deliver_broken
 from bot.github.services import Services
-from bot.inputs.action_inputs import OUTPUTS
-from bot.inputs.config import load_config
 from bot.reporting.making import reported
 
 SAME, GROWN, MORE = 100_000, 2_000_000, 3_000_000

@@ -12,11 +12,11 @@ import pytest
 from action_stage import MODEL, Ran, Stage
 from fake_github import FakeGitHub
 
+from bot.config.configuration import Config
 from bot.core.codec.fold_json import fold_of
 from bot.core.folds.fold_options import FoldOptions
 from bot.core.folds.fold_values import FoldAudit
 from bot.errors import BotError, InputError, Interrupted
-from bot.inputs.config import Config
 from bot.measurement.prepare import Request
 
 pytestmark = pytest.mark.slow

@@ -11,11 +11,11 @@ import pytest
 from action_stage import MODEL, Stage
 from fake_github import FakeGitHub
 
+from bot.config.configuration import Config
 from bot.core.codec.lab_json import lab_of
 from bot.core.lab.experiment import Experiment
 from bot.core.lab.lab_values import Lab
 from bot.errors import InputError
-from bot.inputs.config import Config
 from bot.measurement.prepare import Request
 
 OWN = """\

@@ -16,14 +16,13 @@ from report_factory import cell, digest, failed, snapshot, with_metrics
 from series import write
 
 from bot.cli.main import main
+from bot.config.configuration import load_config
+from bot.config.units import in_style, parse_amount
+from bot.config.yaml_file import KeyPath, with_values
 from bot.core.history.ratcheting import Evidence, Kept, Tighter, ratcheted
 from bot.core.rules.policy import Amount, LevelSpec, Rule
 from bot.core.values.planned import PlannedCell
 from bot.core.values.snapshot import Cell, CellKey, Outcome, Snapshot
-from bot.inputs.config import load_config
-from bot.inputs.units import in_style, parse_amount
-from bot.inputs.yaml.yaml_edits import with_values
-from bot.inputs.yaml.yaml_file import KeyPath
 from bot.measurement.prepare import Request, planned, repository_at
 from bot.system.processes import Cancel
 

@@ -8,10 +8,10 @@ import pytest
 
 from bot.compiler.caches.cell_cache import cell_key
 from bot.compiler.tools.release_flags import for_release
+from bot.config.configuration import load_config
 from bot.core.values.planned import Model, PlannedCell, Target
 from bot.core.values.snapshot import CompilerInfo
 from bot.errors import ConfigError
-from bot.inputs.config import load_config
 
 HEADER = "schema: code-size-config/1\ntargets:\n"
 MODEL = Model("m", "m.mlir", "m.mlir", "a" * 64, 1)

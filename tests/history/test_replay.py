@@ -17,6 +17,7 @@ from replacing import replace
 from series import KEY, Value, side, write, write_series
 
 from bot.cli.main import main
+from bot.config.configuration import load_config
 from bot.core.codec.history_json import history_lines
 from bot.core.history.replaying import counts, least_levels, replayed, sides_of
 from bot.core.rules.delta import diff
@@ -24,7 +25,6 @@ from bot.core.rules.policy import NO_NOISE, Amount, LevelSpec, Rule, judge
 from bot.core.values.planned import narrowed
 from bot.core.values.snapshot import Snapshot
 from bot.errors import InputError
-from bot.inputs.config import load_config
 
 Replay = Callable[..., tuple[int, str, str]]
 CONFIG = load_config()

@@ -1,4 +1,4 @@
-"""bot.inputs.action_inputs: the tables, what is read by them, and that action.yml and docs/github.md say the same."""
+"""bot.config.action_inputs: the tables, what is read by them, and that action.yml and docs/github.md say the same."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from places import ROOT
 
+from bot.config.action_inputs import COMMANDS, INPUTS, OUTPUTS, read_inputs
 from bot.core.rules.delta import STATES
 from bot.core.values.context import ActionInputs
 from bot.errors import UsageError
-from bot.inputs.action_inputs import COMMANDS, INPUTS, OUTPUTS, read_inputs
 
 ACTION: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
 

@@ -17,7 +17,7 @@ FLOORS = {
     "github": 4,
     "measurement": 3,
     "reporting": 3,
-    "inputs": 2,
+    "config": 2,
     "compiler": 2,
     "readers": 2,
     "insight": 2,

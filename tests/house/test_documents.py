@@ -14,12 +14,12 @@ from test_architecture import FLOORS, SOURCES
 from torch_models import suite
 
 from bot import errors
+from bot.config.action_inputs import INPUTS
+from bot.config.configuration import configuration_schema, load_config
+from bot.config.experiments import load_experiments
 from bot.core.metrics import METRIC_IDS
 from bot.core.rules.delta import STATES
 from bot.core.values.explanation import CAUSES
-from bot.inputs.action_inputs import INPUTS
-from bot.inputs.config import load_config, load_schema
-from bot.inputs.experiments import load_experiments
 
 README = ROOT / "README.md"
 DOCS = ROOT / "docs"
@@ -106,7 +106,7 @@ def test_every_cause_is_described() -> None:
 
 
 def test_every_key_of_a_configuration_is_described() -> None:
-    assert column("docs/configuration.md") | {"schema"} == set(load_schema()["properties"])
+    assert column("docs/configuration.md") | {"schema"} == set(configuration_schema()["properties"])
 
 
 def test_every_exit_code_is_described() -> None:

@@ -11,7 +11,7 @@ import yaml
 from places import ROOT
 
 from bot.commands.setup.init import WORKFLOWS, workflow
-from bot.inputs.config import configs_dir, load_config
+from bot.config.configuration import configs_dir, load_config
 
 FOLDER = ROOT / ".github" / "workflows"
 TEXTS = {path.name: path.read_text(encoding="utf-8") for path in sorted(FOLDER.iterdir())}

@@ -15,7 +15,7 @@ from bot.cli.handlers import HANDLERS
 
 LIGHT = ("bot.cli.", "bot.system.defaults")
 """What reads the words of a command line, and where things are by default."""
-SIZES = {"bot.inputs", "bot.inputs.units"}
+SIZES = {"bot.config", "bot.config.units"}
 """Only who gives a size waits for what reads sizes."""
 SLOW = {"asyncio", "dataclasses", "http", "inspect", "json", "logging", "socket", "ssl", "subprocess", "tempfile"}
 """Of the standard library: what alone costs about as much as argparse."""

@@ -8,7 +8,7 @@ import re
 import pytest
 from places import ROOT
 
-from bot.inputs.experiments import load_experiments
+from bot.config.experiments import load_experiments
 
 
 @pytest.mark.parametrize("name", ["cause_evidence", "cause_reading", "compiler_figures"])

@@ -11,8 +11,8 @@ import pytest
 import yaml
 from places import ROOT
 
+from bot.config.configuration import CompilerChoice, load_config
 from bot.core.rules.policy import any_match
-from bot.inputs.config import CompilerChoice, load_config
 
 WORKFLOWS = sorted((ROOT / "configs" / "workflows").glob("*.yml"))
 ACTION = ROOT / "action.yml"

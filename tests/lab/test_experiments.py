@@ -1,20 +1,16 @@
-"""bot.inputs.experiments: the packaged ones, a user's own, and one line for everything that is wrong in a file."""
+"""bot.config.experiments: the packaged ones, a user's own, and one line for everything that is wrong in a file."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
 
+from bot.config.configuration import load_config
+from bot.config.experiments import COLUMNS, chosen_experiment, load_experiments
 from bot.core.metrics import METRIC_IDS
 from bot.core.values.planned import Target
 from bot.errors import ConfigError, UsageError
-from bot.inputs.config import configs_dir, load_config
-from bot.inputs.experiments import COLUMNS, chosen_experiment, load_experiments
 
 OF_THE_ISSUE = {
     *("aggressive-fusion", "opt-level", "llvm-size-passes", "dedup", "dynamic-shapes"),
@@ -38,24 +34,6 @@ def test_the_packaged_ones_are_there_and_each_asks_a_question() -> None:
         assert set(experiment.columns) <= set(COLUMNS) and set(experiment.targets) <= targets
         assert len({variant.name for variant in experiment.variants}) == len(experiment.variants)
         assert all(set(variant.targets or ()) <= targets for variant in experiment.variants)
-
-
-def described(schema: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """Every key that a file of experiments can have of its own, with what the schema says of it."""
-    for name, inner in schema.get("properties", {}).items():
-        yield f"{path}.{name}", inner
-        yield from described(inner, f"{path}.{name}")
-
-
-def test_the_schema_is_valid_and_describes_every_key_for_editors() -> None:
-    schema = json.loads((configs_dir() / "experiments-schema.json").read_text(encoding="utf-8"))
-    Draft202012Validator.check_schema(schema)
-    found = [pair for part in (schema, *schema["$defs"].values()) for pair in described(part, "")]
-    assert len(found) > 20
-    for name, key in found:
-        assert key["description"].endswith(".") and ("examples" in key or "$ref" in key), name
-    first = (configs_dir() / "experiments.yml").read_text(encoding="utf-8").partition("\n")[0]
-    assert first == "# yaml-language-server: $schema=experiments-schema.json"
 
 
 def test_a_users_own_with_everything(tmp_path: Path) -> None:
@@ -117,7 +95,10 @@ COLUMN = "    columns: [fills]\n"
         (HEAD + COLUMN + "    variants: {a: {shapes: {kind: range, min: 4, max: 2}}, b: {}}\n",
          "e.yml:6: experiments.e.variants.a.shapes: "),
         (HEAD + COLUMN + "    variants: {a: {shapes: {kind: static, min: 4}}, b: {}}\n",
-         "e.yml:6: experiments.e.variants.a.shapes: "),
+         "e.yml:6: experiments.e.variants.a.shapes.min: unknown key"),
+        (HEAD + COLUMN + "    variants: {a: {}, b: {at: x}}\n  f:\n    question: What?\n" + COLUMN
+         + "    variants: {c: {at: x}, d: {at: x}}\n",
+         "e.yml:6: experiments.e.variants.b.at: is text, must be a whole number"),
         (HEAD + COLUMN + "    targets: {x: {extends: vmvxx}}\n" + TWO,
          "e.yml:6: experiments.e.targets.x.extends: no target is called 'vmvxx'"),
         (HEAD + COLUMN + "    variants: {'<b>': {}, b: {}}\n", "does not fit: a name begins with a letter"),

@@ -15,12 +15,12 @@ from fake_compiler import ROCM, TEMPLATES, VMVX, X86, FakeCompiler, cells_of, in
 from bot.cli.main import main
 from bot.commands.setup.calibrate import FEW, NOISY, Spread, band_percent, calibrate, chosen, repeated, spreads
 from bot.compiler.caches.cell_cache import CellCache, cell_key
+from bot.config.units import parse_ratio
 from bot.core.metrics import METRICS
 from bot.core.values.planned import Model, Target, plan
 from bot.core.values.snapshot import Cell, CellKey, Failure, SourceInfo
 from bot.core.values.whole_report import Report
 from bot.errors import InputError, UsageError
-from bot.inputs.units import parse_ratio
 from bot.measurement.prepare import Request
 from bot.measurement.run import Progress, SidePlan, Workshop
 from bot.system.processes import Cancel

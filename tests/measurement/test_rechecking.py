@@ -18,12 +18,12 @@ from rich.console import Console
 from test_measuring import SOURCE, Heard
 
 from bot.compiler.caches.cell_cache import CellCache
+from bot.config.configuration import Config, load_config
 from bot.core.codec.snapshot_json import from_json
 from bot.core.rules.delta import diff
 from bot.core.rules.policy import LevelSpec, Ratio, Rule, judge
 from bot.core.values.planned import PlannedCell, Target
 from bot.core.values.snapshot import Cell, CellKey, CompilerInfo, Failure, Snapshot, SourceInfo
-from bot.inputs.config import Config, load_config
 from bot.measurement.recheck import FEW, TIMES, recheck, suspects
 from bot.measurement.run import SidePlan, Workshop, measure_sides
 from bot.render.terminal.progress import MeasureProgress

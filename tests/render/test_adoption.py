@@ -11,12 +11,12 @@ from replacing import replace
 from test_comment import RUN, assert_harmless
 from test_terminal import printed
 
+from bot.config.configuration import load_config
 from bot.core.rules.delta import diff
 from bot.core.rules.policy import judge
 from bot.core.rules.quiet import wants_comment
 from bot.core.values.snapshot import Cell, CellKey, CompilerInfo, Snapshot, SourceInfo
 from bot.core.values.whole_report import Adoption, Baseline, Report
-from bot.inputs.config import load_config
 from bot.render.html.page import render_html
 from bot.render.markdown.check import check_run
 from bot.render.markdown.comment import COMMENT_LIMIT, render_comment

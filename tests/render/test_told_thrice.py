@@ -16,10 +16,10 @@ from page_texts import content
 from rich.console import Console
 
 from bot.commands.explain import explain
+from bot.config.configuration import load_config
 from bot.core.values.explanation import PartDelta
 from bot.core.values.snapshot import Cell, Outcome, Snapshot
 from bot.core.values.whole_report import Baseline, Report
-from bot.inputs.config import load_config
 from bot.render.html.page import render_html
 from bot.render.markdown.comment import render_comment
 from bot.reporting.making import reported

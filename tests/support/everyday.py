@@ -14,11 +14,11 @@ from pathlib import Path
 from places import FIXTURES
 from replacing import replace
 
+from bot.config.configuration import load_config
 from bot.core.codec.snapshot_json import from_json
 from bot.core.values.planned import SIDES
 from bot.core.values.snapshot import CellKey, Snapshot
 from bot.core.values.whole_report import Baseline, Report
-from bot.inputs.config import load_config
 from bot.reporting.making import reported
 
 HERE = FIXTURES / "everyday"

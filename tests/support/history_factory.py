@@ -15,12 +15,12 @@ from places import FIXTURES
 from replacing import replace
 from report_factory import HOSTILE, digest, failed, grown, over, snapshot, with_metrics
 
+from bot.config.configuration import load_config
 from bot.core.history.history_values import History
 from bot.core.history.repeats import Found, named_apart, once
 from bot.core.rules.spec import release_in
 from bot.core.values.planned import narrowed
 from bot.core.values.snapshot import Cell, CellKey, CompilerInfo, Snapshot
-from bot.inputs.config import load_config
 from bot.measurement.prepare import load_snapshot
 from bot.reporting.history_telling import told_history
 from bot.store.entries import pack, unpack

@@ -22,6 +22,8 @@ from replacing import replace
 from strategies import plain_snapshot
 
 from bot.cli.showing import TerminalShow
+from bot.config.action_inputs import read_inputs
+from bot.config.events import run_context
 from bot.core.rules.baseline import Entry
 from bot.core.values.comment_state import decode
 from bot.core.values.publication import CommentState
@@ -30,8 +32,6 @@ from bot.core.values.whole_report import Report
 from bot.errors import BotError
 from bot.github.posting import command, post
 from bot.github.services import Services, open_services
-from bot.inputs.action_inputs import read_inputs
-from bot.inputs.events import run_context
 from bot.measurement.run import Progress
 from bot.publish.hub import connect
 from bot.store.directory import DirectoryStore

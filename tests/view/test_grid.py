@@ -7,11 +7,11 @@ import report_factory as make
 from replacing import replace
 from test_view import view
 
+from bot.config.configuration import configs_dir, load_config
 from bot.core.rules.delta import STATES
 from bot.core.values.snapshot import Cell, CellKey
 from bot.core.values.verdict import Accepted, Finding, Verdict
 from bot.core.values.whole_report import Report
-from bot.inputs.config import configs_dir, load_config
 from bot.render.markdown.comment import TIERS
 from bot.render.view.grid import GridCell
 

@@ -19,13 +19,13 @@ from report_factory import HOSTILE, explained, failed, grown, hostile
 from strategies import plain_snapshot
 from test_escape import _LINKS, JOINER, nasty
 
+from bot.config.configuration import load_config
 from bot.core.rules.delta import STATES
 from bot.core.values.program import Argument, Family, Program, Site, Source
 from bot.core.values.snapshot import Cell, CompilerInfo, Dispatch, Snapshot, SourceInfo
 from bot.core.values.whole_report import Baseline
 from bot.github.delivering import Destination, deliver
 from bot.github.services import Services
-from bot.inputs.config import load_config
 from bot.publish.actions import log_safe
 from bot.reporting.making import reported
 

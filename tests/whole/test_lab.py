@@ -16,10 +16,10 @@ from product_model import PRODUCT
 
 from bot.cli.main import main
 from bot.compiler.tools.toolchain import resolve
+from bot.config.experiments import load_experiments
 from bot.core.codec.lab_json import lab_of
 from bot.core.lab.lab_sums import fits
 from bot.core.lab.lab_values import Lab, LabCell
-from bot.inputs.experiments import load_experiments
 from bot.measurement.running import retiring
 from bot.measurement.running.runtime import installed
 from bot.system.defaults import default_cache

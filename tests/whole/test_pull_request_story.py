@@ -21,9 +21,9 @@ from fake_github import FakeGitHub
 from github_runner import REPOSITORY, Origin, Payload, Run, Runner, git
 
 from bot.compiler.tools.toolchain import resolve
+from bot.config.configuration import configs_dir
 from bot.core.codec.snapshot_json import from_json
 from bot.core.values.snapshot import CellKey
-from bot.inputs.config import configs_dir
 from bot.system.defaults import default_cache
 from bot.system.processes import Cancel
 

@@ -15,10 +15,10 @@ from product_model import PRODUCT
 from bot.cli.main import main
 from bot.cli.showing import TerminalShow
 from bot.compiler.tools.toolchain import resolve
+from bot.config.configuration import load_config
 from bot.core.codec.report_json import report_of
 from bot.core.rules.parting import NOT_STORED, NOT_TRACED
 from bot.core.values.trace import DispatchTrace
-from bot.inputs.config import load_config
 from bot.measurement.prepare import Request, measured, prepare, repository_at
 from bot.measurement.tracing.moved_dispatches import with_largest_traced
 from bot.readers.passes import PassReader

@@ -17,10 +17,10 @@ from places import ROOT
 from bot.compiler.sharing.front_halves import agree
 from bot.compiler.tools.probe import RESUME_OPTIONS
 from bot.compiler.tools.toolchain import resolve
+from bot.config.configuration import configs_dir, load_config
 from bot.core.codec.snapshot_json import from_json
 from bot.core.values.planned import COMMON_FLAGS, Target
 from bot.core.values.snapshot import Cell, Snapshot
-from bot.inputs.config import configs_dir, load_config
 from bot.system.defaults import default_cache
 from bot.system.processes import Cancel
 

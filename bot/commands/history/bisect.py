@@ -15,13 +15,13 @@ from bot.commands.history.bounds import Asked, bound_of, end_values, metric_of
 from bot.commands.history.candidates import row_of
 from bot.commands.history.findings import Hunted, found_step
 from bot.commands.history.stored_line import stored_line
+from bot.config.configuration import Config, load_config
 from bot.core.history.bisecting import Bisection, Bound, Judged, Look, search, values_of
 from bot.core.metrics import Metric
 from bot.core.rules.spec import Places
 from bot.core.values.planned import SIDES
 from bot.core.values.snapshot import Cell, CellKey, Snapshot
 from bot.errors import CompilerUnavailable, InputError, UsageError
-from bot.inputs.config import Config, load_config
 from bot.measurement.prepare import (
     Request,
     Show,

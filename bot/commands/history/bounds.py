@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from bot.config.configuration import Config
+from bot.config.units import parse_amount, parse_ratio
 from bot.core.history.bisecting import Bisection, Bound, half_way
 from bot.core.metrics import METRIC_BY_ID, METRIC_IDS, Metric
 from bot.core.selecting import near_or_known
 from bot.errors import NoVerdict, UsageError
-from bot.inputs.config import Config
-from bot.inputs.units import parse_amount, parse_ratio
 from bot.render.text.filters import amount
 
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from bot.compiler.caches.cell_cache import TextStore
+from bot.config.configuration import Config
 from bot.core.codec.json_text import canonical
 from bot.core.history.bisecting import Bisection, Bound, Found, Look, StepCause, elsewhere
 from bot.core.metrics import Metric
 from bot.core.values.planned import narrowed
 from bot.core.values.snapshot import CellKey, Snapshot
 from bot.core.values.whole_report import Baseline, Report
-from bot.inputs.config import Config
 from bot.measurement.prepare import Request, is_snapshot
 from bot.render.terminal.bisect_text import moved_words
 from bot.render.text.filters import plural

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from msgspec.structs import replace
+
 from bot.commands.history.stored_line import default_line, opened_store
 from bot.compiler.caches.cell_cache import TextStore
+from bot.config.configuration import BaselineChoice, Config, load_config
 from bot.core.history.history_values import History
 from bot.core.history.repeats import Found
 from bot.core.rules.spec import Places
 from bot.errors import NoVerdict, UsageError
-from bot.inputs.config import BaselineChoice, Config, load_config
 from bot.measurement.history.asked_for import asked_for
 from bot.measurement.history.many_releases import found_releases
 from bot.measurement.history.stored_baselines import found_baselines
@@ -94,5 +96,5 @@ def _chosen(where: str, configured: BaselineChoice) -> BaselineChoice:
         return configured
     if where == "data-branch":
         return replace(configured, store="data-branch")
-    directory = configured.directory if where == "directory" else Path(where)
+    directory = configured.directory if where == "directory" else where
     return replace(configured, store="directory", directory=directory)

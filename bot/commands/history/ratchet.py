@@ -13,17 +13,17 @@ from pathlib import Path
 
 from bot.compiler.repository import Repository
 from bot.compiler.tools.probe import flags_of
+from bot.config.configuration import Configuration, load_config
+from bot.config.schema import read_as
+from bot.config.thresholds import parse_rules
+from bot.config.torch_models import patch, read_exactly
+from bot.config.units import in_style, parse_ratio
+from bot.config.yaml_file import KeyPath, YamlFile, parse_yaml, read_yaml, with_values
 from bot.core.history.ratcheting import Evidence, Kept, Tighter, ratcheted
 from bot.core.metrics import METRIC_BY_ID
 from bot.core.values.planned import LIFTED_LIMIT_FLAG, PlannedCell
 from bot.core.values.snapshot import Cell, Snapshot
 from bot.errors import ConfigError, UsageError
-from bot.inputs.config import load_config
-from bot.inputs.thresholds import parse_rules
-from bot.inputs.torch_models.golden_edits import patch, read_exactly
-from bot.inputs.units import in_style, parse_ratio
-from bot.inputs.yaml.yaml_edits import with_values
-from bot.inputs.yaml.yaml_file import KeyPath, YamlFile, parse_yaml, read_yaml
 from bot.measurement.prepare import Request, load_snapshot, planned, repository_at
 from bot.render.text.escape import clean
 from bot.render.text.filters import amount
@@ -61,7 +61,8 @@ def ratchet(request: Request, measured: Path, headroom: str, cancel: Cancel) -> 
     repository = repository_at(request.config, cancel)
     cells = planned(request, config, repository).cells
     evidence = _evidence(load_snapshot(_snapshot_in(measured)), cells, frozenset(config.noise))
-    found = _edited(file, tuple(ratcheted(parse_rules(file), evidence, _headroom(headroom))))
+    rules = [rule for rule in config.thresholds if not rule.beside]
+    found = _edited(file, tuple(ratcheted(rules, evidence, _headroom(headroom))))
     return "".join(_told(found, evidence.snapshot, _patch(request.config, found.text, repository)))
 
 
@@ -102,7 +103,8 @@ def _edited(file: YamlFile, found: Sequence[Tighter | Kept]) -> _Edited:
     tighter = {_place(file, one): one for one in found if isinstance(one, Tighter)}
     new = {place: in_style(one.old.text, one.limit) for place, one in tighter.items()}
     text, refused = with_values(file.path, read_exactly(file.path), new)
-    parse_rules(parse_yaml(file.path, text))  # what is proposed has to be taken
+    proposed = parse_yaml(file.path, text)
+    parse_rules(proposed, read_as(proposed, Configuration).thresholds)  # what is proposed has to be taken
     kept += [f"{tighter[at].rule.name} (line {tighter[at].rule.line}): {why.what}" for at, why in refused.items()]
     changes = []
     for place, one in tighter.items():

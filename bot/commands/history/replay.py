@@ -8,12 +8,12 @@ from pathlib import Path
 import msgspec
 
 from bot.commands.history.candidates import expanded
+from bot.config.configuration import load_config
 from bot.core.codec.kinds import Headed
 from bot.core.history.history_values import HISTORY_SCHEMA
 from bot.core.history.replaying import counts, least_levels, replayed, sides_of
 from bot.core.values.snapshot import Snapshot
 from bot.errors import InputError, UsageError
-from bot.inputs.config import load_config
 from bot.measurement.prepare import Request, load_snapshot, selected
 from bot.render.terminal.replay_text import replay_lines
 from bot.system.files import whole_or_nothing

@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from bot.config.configuration import BaselineChoice, Config
 from bot.core.rules.baseline import Entry
 from bot.core.values.snapshot import Snapshot
 from bot.errors import UsageError
-from bot.inputs.config import BaselineChoice, Config
 from bot.store.data_branch import DataBranch
 from bot.store.directory import DirectoryStore
 from bot.store.entries import Store, by_commit
@@ -52,8 +52,9 @@ def opened_store(chosen: BaselineChoice, git: Git, option: str) -> Iterator[Stor
     if chosen.store == "artifact":
         hint = "download them, and name the files or their directory instead"
         raise UsageError("baselines that are workflow artifacts can only be read on GitHub", where=option, hint=hint)
-    if chosen.store == "directory" or (chosen.store == "auto" and chosen.directory.is_dir()):
-        yield DirectoryStore(chosen.directory, write_atomically)
+    directory = Path(chosen.directory)
+    if chosen.store == "directory" or (chosen.store == "auto" and directory.is_dir()):
+        yield DirectoryStore(directory, write_atomically)
         return
     with DataBranch(git, chosen.branch, default_branch=git.default_branch()) as store:
         yield store

@@ -17,10 +17,10 @@ from statistics import median_low
 from bot.compiler.caches.cell_cache import CellCache
 from bot.compiler.compiling import Compiled
 from bot.compiler.schedule import run_all
+from bot.config.configuration import load_config
 from bot.core.values.planned import PlannedCell
 from bot.core.values.snapshot import Cell, CellKey, Failure
 from bot.errors import InputError, UsageError
-from bot.inputs.config import load_config
 from bot.measurement.prepare import Request, Show, prepare, repository_at
 from bot.measurement.run import SidePlan, Workshop, open_side
 from bot.render.text.escape import clean

@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bot.compiler.repository import repository_of
+from bot.config.configuration import CONFIG_NAMES, configs_dir, load_config
+from bot.config.starter import Offer, configuration, discover, offer_lines
 from bot.core.rules.acceptance import APPROVAL_LABEL
 from bot.errors import OutputError, UsageError
-from bot.inputs.config import CONFIG_NAMES, configs_dir, load_config
-from bot.inputs.starting.discovery import Found, discover
-from bot.inputs.starting.starter import configuration, found_lines
 from bot.system.files import write_atomically
 from bot.system.git import Git
 from bot.system.processes import Cancel
@@ -80,7 +79,7 @@ def init(directory: Path, action: str, force: bool, cancel: Cancel) -> Started:
     )
 
 
-def _texts(root: Path, found: Found, branch: str, action: str) -> dict[str, str]:
+def _texts(root: Path, found: Offer, branch: str, action: str) -> dict[str, str]:
     """File → what is to be in it; the configuration first. One that is there already keeps its place."""
     name = next((name for name in CONFIG_NAMES if os.path.lexists(root / name)), CONFIG_NAMES[-1])
     workflows = {f".github/workflows/{file}": workflow(file, branch, action) for file in WORKFLOWS}
@@ -111,10 +110,10 @@ def _remark(action: str, unpinned: str) -> str:
     return "" if _COMMIT.search(action) else unpinned
 
 
-def _notes(root: Path, found: Found, branch: str, *, in_git: bool) -> Iterator[str]:
+def _notes(root: Path, found: Offer, branch: str, *, in_git: bool) -> Iterator[str]:
     if not in_git:
         yield f"{root} is in no git repository: all files below it were looked through"
-    yield from found_lines(found)
+    yield from offer_lines(found)
     yield f"default branch: {branch}" if in_git else f"default branch: taken to be {branch}"
 
 

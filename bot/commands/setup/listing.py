@@ -9,10 +9,10 @@ from pathlib import Path
 
 import msgspec
 
+from bot.config.configuration import configs_dir, load_config
 from bot.core.record import Count, Record
 from bot.core.selecting import short_names
 from bot.core.values.planned import Model
-from bot.inputs.config import configs_dir, load_config
 from bot.measurement.prepare import Request, planned, repository_at
 from bot.render.text.escape import clean
 from bot.render.text.filters import human

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from bot.config.configuration import load_config
 from bot.core.rules.sharding import Matrix, known_costs, matrix
-from bot.inputs.config import load_config
 from bot.measurement.prepare import Request, load_snapshot, planned, repository_at
 from bot.system.processes import Cancel
 

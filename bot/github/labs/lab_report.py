@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from bot.config.configuration import Config
+from bot.config.experiments import chosen_experiment
 from bot.core.lab.experiment import Experiment
 from bot.errors import UsageError
 from bot.github.opening import Opened, dispatched_head, named_from_top, opened
 from bot.github.services import Services
-from bot.inputs.config import Config
-from bot.inputs.experiments import chosen_experiment
 from bot.measurement.folds.asking import asked
 from bot.measurement.lab.measuring import experimented, require_measured
 from bot.measurement.prepare import Request, require_writable

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
+from bot.config.configuration import Config, load_config
 from bot.core.rules.baseline import Entry
 from bot.core.values.snapshot import Snapshot
 from bot.errors import NoVerdict, UsageError
 from bot.github.baselines import loaded
 from bot.github.services import Services, store_of
 from bot.github.starting import config_named, require_configuration
-from bot.inputs.config import Config, load_config
 from bot.reporting.site_files import write_site
 from bot.store.entries import Store, by_commit
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from bot.config.configuration import Config
 from bot.core.rules.spec import Sought
-from bot.inputs.config import Config
 from bot.measurement.prepare import Request
 
 

@@ -19,11 +19,11 @@ from bot.compiler.tools.importing import Importer
 from bot.compiler.tools.probe import known_measuring_options
 from bot.compiler.tools.ptxas import Assembler
 from bot.compiler.tools.ptxas import installed as assembler_here
+from bot.config.configuration import Config
 from bot.core.folds.fold_options import FoldOptions
 from bot.core.folds.fold_values import FOLD_SCHEMA, FoldAudit, Price
 from bot.core.values.planned import PlannedCell
 from bot.core.values.snapshot import Cell, CellKey
-from bot.inputs.config import Config
 from bot.measurement.folds.cell_audit import Audited, Shop, again, audit
 from bot.measurement.folds.checking import Bench, affordable, bench_of, differing, without
 from bot.measurement.folds.counting import model_of

@@ -11,11 +11,11 @@ from packaging.version import InvalidVersion, Version
 from bot.compiler.caches.cell_cache import CellCache, TextStore
 from bot.compiler.repository import Repository
 from bot.compiler.tools.probe import known_measuring_options
+from bot.config.configuration import Config
 from bot.core.history.repeats import Found, once
 from bot.core.rules.spec import release_in, release_of
 from bot.core.values.snapshot import CompilerInfo, Snapshot
 from bot.errors import CompilerUnavailable, UsageError
-from bot.inputs.config import Config
 from bot.measurement.prepare import (
     Request,
     Show,

@@ -8,13 +8,13 @@ from pathlib import Path
 
 from msgspec import structs
 
+from bot.config.configuration import Config
 from bot.core.folds.fold_options import FoldOptions
 from bot.core.lab.experiment import Experiment
 from bot.core.lab.lab_values import LAB_SCHEMA, Lab, LabCell, references
 from bot.core.values.planned import COMMON_FLAGS
 from bot.core.values.snapshot import Snapshot
 from bot.errors import NoVerdict
-from bot.inputs.config import Config
 from bot.measurement.folds.auditing import audited
 from bot.measurement.lab.lab_told import cell_told, folded_told, unsupported, variant_told
 from bot.measurement.lab.planning import Asked, VariantPlan, asked, planned_variant

@@ -10,12 +10,12 @@ from pathlib import Path
 from bot.compiler.repository import Repository
 from bot.compiler.tools.probe import in_its_words
 from bot.compiler.tools.toolchain import Toolchain
+from bot.config.configuration import Config
+from bot.config.targets import merged
 from bot.core.lab.experiment import Experiment, Variant
 from bot.core.selecting import kept, short_names
 from bot.core.values.planned import Model, PlannedCell, Target, plan, select
 from bot.errors import UsageError
-from bot.inputs.config import Config
-from bot.inputs.targets import merged
 from bot.measurement.lab.shaped import shaped
 from bot.measurement.prepare import Request, Show, fetched, load_models
 from bot.measurement.run import SidePlan, unknown_option

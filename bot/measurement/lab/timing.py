@@ -15,6 +15,7 @@ from bot.compiler.folding import FOLD_WORKER, flow_of
 from bot.compiler.tools.bindings import Bindings
 from bot.compiler.tools.importing import Importer
 from bot.compiler.tools.probe import known_measuring_options
+from bot.config.configuration import Config
 from bot.core.folds.fold_values import Price
 from bot.core.lab.lab_values import SAME, LabCell
 from bot.core.rules.lasting import here
@@ -22,7 +23,6 @@ from bot.core.rules.spec import Places, release_in
 from bot.core.values.planned import LIFTED_LIMIT_FLAG, PlannedCell
 from bot.core.values.snapshot import Failure
 from bot.errors import CompilerUnavailable, MalformedBinary
-from bot.inputs.config import Config
 from bot.measurement.lab.planning import VariantPlan
 from bot.measurement.prepare import Request, Show
 from bot.measurement.running.runner import Runner

@@ -21,6 +21,7 @@ from bot.compiler.compiling import Kit, Source
 from bot.compiler.schedule import Task, run_all
 from bot.compiler.tools.bindings import Bindings
 from bot.compiler.tools.importing import Importer
+from bot.config.configuration import Config
 from bot.core.rules.delta import diff
 from bot.core.rules.parting import NO_TIME, NO_TIME_AROUND, NOT_STORED, parting
 from bot.core.values.explanation import DispatchDelta, Explanation
@@ -28,7 +29,6 @@ from bot.core.values.planned import LIFTED_LIMIT_FLAG, SIDES, PlannedCell
 from bot.core.values.root_cause import RootCause
 from bot.core.values.snapshot import Cell, CellKey, Dispatch, Failure, Snapshot
 from bot.core.values.trace import LLVM, DispatchTrace, IrAround
-from bot.inputs.config import Config
 from bot.insight.explanations import explanations
 from bot.insight.roots.clusters import root_causes
 from bot.insight.roots.waterfall import moved_bytes

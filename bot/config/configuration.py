@@ -1,0 +1,609 @@
+"""The configuration: one YAML file, completed key by key from the packaged default, as one frozen value."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
+
+import msgspec
+import yaml
+from msgspec import UNSET, Meta, UnsetType
+
+from bot.config.schema import (
+    Flags,
+    Keys,
+    Percentage,
+    Plain,
+    Spec,
+    Text,
+    did_you_mean,
+    distinct,
+    examples,
+    except_beside,
+    json_schema,
+    pattern,
+    read_as,
+)
+from bot.config.targets import Targets, packaged_targets, parse_targets
+from bot.config.thresholds import RuleKeys, parse_rules
+from bot.config.torch_models import SuiteKeys, SuiteModule, require_own_names, suite_modules
+from bot.config.units import parse_ratio, parse_share
+from bot.config.yaml_file import KeyPath, YamlFile, read_yaml
+from bot.core.codec.kinds import mistaken
+from bot.core.folds.fold_options import FoldOptions
+from bot.core.metrics import METRICS
+from bot.core.rules.coverage import Coverage, metrics_of
+from bot.core.rules.globs import covers
+from bot.core.rules.policy import DEFAULT_STATES, Ratio, Rule
+from bot.core.rules.spec import is_address, refused_link
+from bot.core.values.planned import Target
+from bot.core.values.verdict import Status
+from bot.errors import ConfigError
+from bot.system.files import whole_or_nothing
+
+MODEL_SUFFIXES = (".mlir", ".mlirbc", ".onnx")
+CONFIG_NAMES = (".github/code-size.yml", "code-size.yml")
+"""Where the configuration is looked for when nobody says: the first of these that is there."""
+PACKAGED = Path("default")
+"""Asks for the packaged configuration where a file would be named."""
+INEXACT = tuple(metric.id for metric in METRICS if not metric.exact)
+MANIFEST_SCHEMA = "code-size-suite/1"
+_T = TypeVar("_T")
+Pairs = tuple[tuple[str, str], ...]
+"""Static and dynamic model of each."""
+Repeats = tuple[tuple[str, str], ...]
+"""Globs of model and target."""
+
+
+# --- what a file may hold -------------------------------------------------------------------------------------------
+
+
+class CompilerKeys(Keys, frozen=True):
+    """The compilers of the two sides: base and head, or a requirements file that is read on each side.
+
+    Without it they are named on the command line or by the action's inputs; there is no default.
+
+    Attributes:
+        base: The compiler to compare with: a release, latest or nightly, a wheel or a directory of wheels, an
+            iree-compile binary, a virtual environment or build directory, or a snapshot.json.
+        head: The compiler under review, in the same forms as base.
+        requirements: Path, from the top of the repository, of a requirements file, a constraints file or a
+            pyproject.toml with a pin iree-base-compiler==X; read at the base commit and at the head commit.
+        find_links: Where wheels are looked for beside the package index, such as nightly releases: one HTTPS page or
+            directory relative to this file, or a list of them. Nothing with a login in it.
+    """
+
+    keywords: ClassVar[Plain] = {"minProperties": 1, **except_beside(requirements=("base", "head"))}
+    base: Spec = ""
+    head: Spec = ""
+    requirements: Annotated[Text, examples("requirements.txt")] = ""
+    find_links: Annotated[
+        Text | Annotated[tuple[Text, ...], distinct(least=1)],
+        examples("https://iree.dev/pip-release-links.html", ["https://iree.dev/pip-release-links.html", "wheels"]),
+    ] = ()
+
+
+Store = Literal["auto", "data-branch", "directory", "artifact"]
+
+
+class BaselineChoice(Keys, frozen=True):
+    """Where measured base sides are kept, and how long; a key left out keeps its default.
+
+    Attributes:
+        store: The store: a branch of the repository, a directory, or artifacts of workflow runs; 'auto' is data-branch
+            under GitHub Actions, and directory elsewhere.
+        branch: The branch of store data-branch; it is made where there is none, and holds nothing else.
+        directory: The directory of store directory; relative to the directory that the program runs in, on GitHub the
+            top of the repository.
+        ancestors: How many commits before the base are looked through for a stored baseline.
+        wait_minutes: How long at most a run waits for the run that measures the base commit, where it cannot measure
+            the base itself; 0 is not at all.
+        compiler_paths: Globs of the compiler's source in this repository, '*' being any text, '/' too; empty: every
+            path is taken for it. What else is touched between a stored snapshot and the base does not matter.
+        traces: How many of a stored side's largest dispatches are traced through the compiler's passes, so that a later
+            pull request can name the pass that changed them when the wheel of that side is gone; about 2.4 KB each.
+    """
+
+    keywords: ClassVar[Plain] = {"minProperties": 1}
+    store: Annotated[Store, examples("auto")] = "auto"
+    branch: Annotated[
+        str,
+        pattern(
+            r"^(?!refs/|HEAD(?![\s\S]))(?!.*(?:[.][.]|//|/[.]|[.]lock(?:/|(?![\s\S]))))"
+            r"[A-Za-z0-9_](?:[A-Za-z0-9_./-]*[A-Za-z0-9_-])?(?![\s\S])",
+            "a branch's name has letters, digits, '_', '.', '-' and single '/' only, without refs/ in front, and is "
+            "not HEAD",
+            "code-size-data",
+            max_length=200,
+        ),
+    ] = "code-size-data"
+    directory: Annotated[Text, examples(".code-size/baselines")] = ".code-size/baselines"
+    ancestors: Annotated[int, examples(250, ge=0, le=10_000)] = 250
+    wait_minutes: Annotated[int, examples(0, 60, ge=0, le=360)] = 0
+    compiler_paths: Annotated[tuple[Text, ...], examples(["compiler/*", "third_party/*"])] = ()
+    traces: Annotated[int, examples(0, 100, ge=0, le=1000)] = 24
+
+
+class StatesKeys(Keys, frozen=True, rename={"newly_broken": "newly-broken"}):
+    """What the state of a cell alone does to the verdict; a state left out keeps its default.
+
+    Attributes:
+        newly-broken: Compiled on base, refused on head; or new and refused. Default: fail.
+        changed: Measured on both sides, with a difference. Default: pass.
+        new: On head only. Default: pass.
+        removed: On base only. Default: warn.
+        fixed: Refused on base, compiles on head. Default: pass.
+        broken: Refused on both sides. Default: pass.
+        unmeasured: Planned, and not measured on a side: lost, or beyond the time limit; also a model that compiles
+            nowhere. Not what is unsupported on both sides. Default: warn.
+        same: Measured on both sides, without a difference. Default: pass.
+    """
+
+    newly_broken: Status = DEFAULT_STATES["newly-broken"]
+    changed: Status = DEFAULT_STATES["changed"]
+    new: Status = DEFAULT_STATES["new"]
+    removed: Status = DEFAULT_STATES["removed"]
+    fixed: Status = DEFAULT_STATES["fixed"]
+    broken: Status = DEFAULT_STATES["broken"]
+    unmeasured: Status = DEFAULT_STATES["unmeasured"]
+    same: Status = DEFAULT_STATES["same"]
+
+
+class PairKeys(Keys, frozen=True):
+    """One model in two forms, by name.
+
+    Attributes:
+        static: The name of the model with static shapes.
+        dynamic: The name of the model with dynamic shapes.
+    """
+
+    static: Annotated[Text, examples("bert_l4_f32_s128")]
+    dynamic: Annotated[Text, examples("bert_l4_f32_dyn")]
+
+
+class FoldKeys(Keys, frozen=True):
+    """With this key, empty or not, a run by hand or on a schedule also folds the head side's executables.
+
+    It does so as code-size-bot fold does, and appends what that saves and costs to its summary.
+
+    Attributes:
+        max_slowdown: The most run time that a fold may cost. Without it every fold with gain is kept.
+    """
+
+    max_slowdown: Percentage = ""
+
+
+SectionName = Annotated[
+    str,
+    pattern(
+        r"^[A-Za-z0-9_](?:[A-Za-z0-9_. -]*[A-Za-z0-9_-])?(?![\s\S])",
+        "a section's name has letters, digits, '_', '.', '-' and spaces inside only",
+        "attention",
+        "layer norm",
+        max_length=100,
+    ),
+]
+
+
+class Configuration(Keys, frozen=True):
+    """Which compilers, models and targets are compared, and what is allowed to change.
+
+    A key left out is taken from the packaged default.yml.
+
+    Attributes:
+        schema: The version of this format.
+        models: Globs of .mlir, .mlirbc and .onnx files, relative to this file's directory; ** crosses directories. A
+            model's name is its file's stem, so stems are unique. Absent: the default suite.
+        targets: Names of default targets to keep, or a mapping of all targets wanted: name to backend and flags, or to
+            the target that it extends. Absent: all defaults.
+        suites: Suites in the layout of IREE's torch_models: each module is a cell, compiled with the flags of its own
+            file and no others; the goldens of its compstat files are limits. Where models is left out, they are all
+            that is measured.
+        flags: Flags appended for every cell, after the target's.
+        timeout_seconds: How long one compile may take before it is stopped and its cell reported as a timeout.
+        thresholds: Ordered rules: for each cell and metric the first rule that matches decides. The last one is a
+            catch-all (metrics, models and targets all '*').
+        templates: A directory, relative to this file's, with templates that replace the packaged ones of the same name.
+        page_url: Where each report's report.html is published, for links from the comment: https, with {sha} for the
+            head commit and {run_id} for the run. Default: empty, no links.
+        report_id: Names the comment and check run that this report updates; give each of several reports on one pull
+            request its own.
+        comment: When a pull request gets a comment: 'changes' only where there is news, 'always' in any case. A comment
+            that is there is always kept up to date. Default: changes.
+        fail_job: Whether the verdict fail makes the job fail too, beside the check run. Default: false.
+        components: Sections of the models: name to a glob, or globs, of the model's own names, levels separated by '.'.
+            The first that matches decides; where none does, the first levels of the names are used.
+        pairs: Models with static and with dynamic shapes that are shown side by side. A pair of which a model is not
+            measured is not shown. Absent: those of the default suite.
+        repeats: Cells whose compiler is known not to repeat itself: a glob of models, and globs of targets. They are
+            compiled several times on both sides, and all that they give is their measurement. Absent: those of the
+            default suite.
+        noise: How much a metric varies from run to run, as code-size-bot calibrate measures it. A metric of time or
+            memory is judged only where its band is here, and only beyond it.
+    """
+
+    schema: Annotated[Literal["code-size-config/1"], examples("code-size-config/1")]
+    compiler: Annotated[
+        CompilerKeys,
+        examples(
+            {"base": "iree-base-compiler==3.11.0", "head": "iree-base-compiler==3.13.0"},
+            {"requirements": "requirements.txt"},
+            {"head": "nightly", "find_links": "https://iree.dev/pip-release-links.html"},
+        ),
+    ] = CompilerKeys()
+    models: Annotated[tuple[Text, ...], distinct(["models/*.mlir"], least=1)] = ()
+    targets: Annotated[
+        Annotated[tuple[str, ...], distinct(least=1)] | Targets,
+        examples(
+            ["llvm-cpu-x86_64", "vmvx"],
+            {"cuda-sm_86": {"backend": "cuda", "flags": ["--iree-cuda-target=sm_86"]}},
+            {
+                "vmvx": {"extends": "vmvx"},
+                "x86_64-O3": {"extends": "llvm-cpu-x86_64", "flags": ["--iree-opt-level=O3"]},
+            },
+        ),
+    ] = ()
+    suites: Annotated[
+        tuple[SuiteKeys, ...],
+        distinct([{"torch_models": "tests/external/iree-test-suites/torch_models", "modules": ["sdxl/*"]}]),
+    ] = ()
+    flags: Flags = ()
+    timeout_seconds: Annotated[int, examples(1800, ge=1, le=86_400)] = 1800
+    thresholds: Annotated[
+        tuple[RuleKeys, ...],
+        examples(
+            [
+                {
+                    "name": "code size",
+                    "metrics": ["artifact_bytes"],
+                    "warn": "1%",
+                    "fail": {"absolute": "4KiB", "relative": "5%"},
+                },
+                {"metrics": ["*"]},
+            ],
+            min_length=1,
+        ),
+    ] = ()
+    states: Annotated[StatesKeys, examples({"newly-broken": "fail", "removed": "pass"})] = StatesKeys()
+    templates: Annotated[Text, examples("code-size-templates")] = ""
+    page_url: Annotated[
+        str,
+        pattern(
+            r"^(?:https://[A-Za-z0-9.-]+(?::[0-9]{1,5})?/"
+            r"(?:[A-Za-z0-9._~/%?=&+,:-]|\{sha\}|\{run_id\})*)?(?![\s\S])",
+            "an https address, in which {sha} and {run_id} alone may stand for something else",
+            "https://example.github.io/code-size/{sha}/report.html",
+            max_length=500,
+        ),
+    ] = ""
+    report_id: Annotated[
+        str,
+        pattern(
+            r"^(?!.*--)[A-Za-z0-9][A-Za-z0-9_.-]*(?![\s\S])",
+            "a report id has letters, digits, '_', '.' and single '-' only, and begins with a letter or digit",
+            "default",
+            max_length=64,
+        ),
+    ] = "default"
+    comment: Annotated[Literal["changes", "always"], examples("changes")] = "changes"
+    fail_job: Annotated[bool, examples(False)] = False
+    baseline: Annotated[BaselineChoice, examples({"store": "data-branch", "branch": "code-size-data"})] = (
+        BaselineChoice()
+    )
+    components: Annotated[
+        Mapping[SectionName, Text | Annotated[tuple[Text, ...], distinct(least=1)]],
+        examples({"attention": "*.attention.*", "norm": ["*.LayerNorm.*", "*.normalization.*"]}),
+    ] = {}
+    pairs: Annotated[
+        tuple[PairKeys, ...], distinct([{"static": "bert_l4_f32_s128", "dynamic": "bert_l4_f32_dyn"}])
+    ] = ()
+    repeats: Annotated[
+        Mapping[Text, Annotated[tuple[Text, ...], distinct(least=1)]],
+        examples({"whisper_tiny_encoder_f32": ["llvm-cpu-*"]}),
+    ] = {}
+    noise: Annotated[
+        Mapping[Annotated[str, Meta(extra_json_schema={"enum": list(INEXACT)})], Percentage],
+        examples({"compile_cpu_ms": "8%", "compile_peak_rss_kib": "3%"}),
+    ] = {}
+    fold: Annotated[FoldKeys, examples({"max_slowdown": "1%"})] | UnsetType = UNSET
+
+
+# --- what it means --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class CompilerChoice:
+    """Where the compilers of the two sides come from; `requirements` excludes `base` and `head`.
+
+    Attributes:
+        base, head: a SPEC, as written; None where the file does not say.
+        requirements: path in the repository of a requirements file to read on each side.
+        find_links: where wheels are looked for beside the index: HTTPS pages and directories.
+    """
+
+    base: str | None = None
+    head: str | None = None
+    requirements: str | None = None
+    find_links: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Everything that can be configured; the fields are the keys of the file, `sections` being its `components`.
+
+    Attributes:
+        models: files with unique stems, sorted by stem; relative where the configuration's own path is.
+        targets: in the order of the file.
+        suites: modules of suites, sorted by name: cells with a target of their own each.
+        thresholds: the suites' goldens, which stand beside them; then first match decides, and the last is a catch-all.
+        states: every cell state → what it does to the verdict.
+        sections: name and glob of parts of the models; the first that matches decides.
+        pairs: a model with static and the same with dynamic shapes; they need not be among the models.
+        noise: inexact metric → what share of itself it varies by; only metrics in it are judged.
+        fold: how folds are judged; None where no report is to have a fold audit.
+        repeats: globs of model and target of cells whose compiler is known not to repeat itself.
+    """
+
+    compiler: CompilerChoice
+    models: tuple[Path, ...]
+    targets: tuple[Target, ...]
+    suites: tuple[SuiteModule, ...]
+    flags: tuple[str, ...]
+    timeout_seconds: int
+    thresholds: tuple[Rule, ...]
+    states: Mapping[str, Status]
+    templates: Path | None
+    report_id: str
+    comment: Literal["changes", "always"]
+    fail_job: bool
+    page_url: str
+    baseline: BaselineChoice
+    sections: tuple[tuple[str, str], ...]
+    pairs: tuple[tuple[str, str], ...]
+    noise: Mapping[str, Ratio]
+    fold: FoldOptions | None = None
+    repeats: tuple[tuple[str, str], ...] = ()
+
+
+def configs_dir() -> Path:
+    """Where default.yml, schema.json and the default suite are: in an installed package or a checkout."""
+    package = Path(__file__).resolve().parents[1]
+    places = (package / "_data" / "configs", package.parent / "configs")
+    for place in places:
+        if (place / "default.yml").is_file():
+            return place
+    raise ConfigError("the packaged default.yml is missing", hint="install the bot again")
+
+
+def is_packaged(model: Path) -> bool:
+    """True for a model of the packaged suite, which a configuration without models has."""
+    return model.resolve().is_relative_to(configs_dir().resolve())
+
+
+def config_in(folder: Path) -> str:
+    """The configuration's path below a folder; empty where there is none."""
+    return next((name for name in CONFIG_NAMES if (folder / name).is_file()), "")
+
+
+def find_config(here: Path) -> Path | None:
+    """The configuration of a folder, else of the nearest above it in its repository; relative to the folder."""
+    paths = (folder / name for folder in _up_to_top(here) if (name := config_in(folder)))
+    return next((Path(os.path.relpath(path, here)) for path in paths), None)
+
+
+def _up_to_top(here: Path) -> list[Path]:
+    """The folder and those above it in its repository; itself alone where there is no repository."""
+    above = [here, *here.parents]
+    return above[: next((number for number, folder in enumerate(above, 1) if (folder / ".git").exists()), 1)]
+
+
+def top_above(folder: Path) -> Path:
+    """The top of the repository that holds a folder; the folder itself where there is none."""
+    return _up_to_top(folder.resolve())[-1]
+
+
+def chosen_config(given: Path | None, say: Callable[[str], None]) -> Path | None:
+    """The configuration that was named, else the one that is found here, which is told; None for the packaged one.
+
+    Raises:
+        ConfigError: what was named is not there.
+    """
+    if given is None:
+        nearest = find_config(Path.cwd())
+        say(f"configuration: {nearest or 'the packaged suite'}")
+        return nearest
+    if given == PACKAGED and not given.exists():
+        return None
+    if not given.exists():
+        hint = f"without --config it is {' or '.join(CONFIG_NAMES)} if one is there; {PACKAGED} is the packaged suite"
+        raise ConfigError("cannot be read: No such file or directory", where=str(given), hint=hint)
+    return given
+
+
+def load_config(path: Path | None = None, *, models: bool = True) -> Config:
+    """Read a configuration file, or the packaged default.
+
+    A key that the file leaves out is taken from default.yml, whole; only `states` and `baseline` are completed entry
+    by entry, and `compiler` is never taken from there: its pins are an example's, and nobody asked to compare those.
+    Raises ConfigError: one line that names file, line and key.
+
+    Args:
+        models: False where the rules are wanted without the models, which need not be there; they are then (), and the
+            goldens of a suite that is not there limit nothing.
+    """
+    default, packaged = read_configuration(configs_dir() / "default.yml")
+    file, own = (default, packaged) if path is None else read_configuration(path)
+    targets = packaged_targets(default, packaged.targets)
+    chosen = parse_targets(file, own.targets or tuple(targets), targets)
+    suites = suite_modules(file, own.suites, {*targets, *(target.name for target in chosen)}, must_exist=models)
+    noise = _noise(file, own)
+    judged = (file, own) if own.thresholds else (default, packaged)
+    rules = parse_rules(judged[0], judged[1].thresholds)
+    _check_noise(judged[0], rules, noise)
+    measured = (file, own) if own.models else (default, packaged)
+    paths = _models(measured[0], measured[1].models) if models and (own.models or not suites) else ()
+    require_own_names(file, suites, paths)
+    pairs, repeats = read_manifest(configs_dir() / "models" / "suite.yml")
+    globs = {name: (one,) if isinstance(one, str) else one for name, one in own.components.items()}
+    return Config(
+        compiler=_compiler(file, own.compiler) if path else CompilerChoice(),
+        models=paths,
+        targets=chosen,
+        suites=suites,
+        flags=own.flags,
+        timeout_seconds=own.timeout_seconds,
+        thresholds=(*(rule for module in suites for rule in module.rules), *rules),
+        states=msgspec.to_builtins(own.states),
+        templates=_templates(file, own.templates) if own.templates else None,
+        report_id=own.report_id,
+        comment=own.comment,
+        fail_job=own.fail_job,
+        page_url=own.page_url,
+        baseline=own.baseline,
+        sections=tuple((name, glob) for name, listed in globs.items() for glob in listed),
+        pairs=_pairs(file, own.pairs) if "pairs" in file.data else pairs,
+        noise=noise,
+        fold=_fold(file, own.fold) if own.fold is not UNSET else None,
+        repeats=_repeats(own.repeats) if "repeats" in file.data else repeats,
+    )
+
+
+def read_configuration(path: Path) -> tuple[YamlFile, Configuration]:
+    """What a file says, and where; raises ConfigError, also where it is another file of ours."""
+    return read_ours(path, Configuration, "configuration")
+
+
+def read_ours(path: Path, kind: type[_T], noun: str) -> tuple[YamlFile, _T]:
+    """A file as its plain data with lines, and as its type; ConfigError where it is another, or unfit."""
+    try:
+        file = read_yaml(path)
+        return file, read_as(file, kind)
+    except ConfigError:
+        if other := mistaken(whole_or_nothing(path), noun):
+            raise ConfigError(other[0], where=str(path), hint=other[1]) from None
+        raise
+
+
+def configuration_schema() -> dict[str, Any]:
+    """`configs/schema.json`: the JSON Schema of configurations, with the names of the default targets."""
+    schema = msgspec.json.decode(msgspec.json.encode(json_schema(Configuration)))
+    names = read_yaml(configs_dir() / "default.yml").data["targets"]
+    schema["properties"]["targets"]["anyOf"][0]["items"]["enum"] = list(names)
+    return {"title": "Configuration of the code size review bot", **schema}
+
+
+def _compiler(file: YamlFile, entry: CompilerKeys) -> CompilerChoice:
+    """With a page as it is written, which is never told again when refused; a directory from this file's own."""
+    places = []
+    for link in (entry.find_links,) if isinstance(entry.find_links, str) else entry.find_links:
+        place = link if is_address(link) else str(file.path.parent / link)
+        why = refused_link(link)
+        if not is_address(link) and not Path(place).is_dir():
+            why = f"{link!r} is no directory"
+        if why:
+            hint = (
+                "name an HTTPS page or a directory; what needs a login belongs into PIP_FIND_LINKS of the environment"
+            )
+            raise file.error(("compiler", "find_links"), why, hint)
+        places.append(place)
+    return CompilerChoice(entry.base or None, entry.head or None, entry.requirements or None, tuple(places))
+
+
+def read_manifest(path: Path) -> tuple[Pairs, Repeats]:
+    """The static-dynamic pairs and the repeats of a suite's manifest; raises ConfigError where it is none."""
+    try:
+        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ConfigError("cannot be read", where=str(path), hint="install the bot again") from error
+    if not isinstance(data, dict) or data.get("schema") != MANIFEST_SCHEMA:
+        raise ConfigError(f"is no manifest {MANIFEST_SCHEMA!r}", where=str(path), hint="install the bot again")
+    pairs = ((pair["static"], pair["dynamic"]) for pair in data["pairs"] if pair["kind"] == "static-dynamic")
+    return tuple(pairs), _repeats(data.get("repeats", {}))
+
+
+def _pairs(file: YamlFile, entries: Sequence[PairKeys]) -> Pairs:
+    for index, pair in enumerate(entries):
+        if pair.static == pair.dynamic:
+            what = f"{pair.static!r} is paired with itself"
+            raise file.error(("pairs", index), what, "name a static and a dynamic model")
+    return tuple((pair.static, pair.dynamic) for pair in entries)
+
+
+def _repeats(plain: Mapping[str, Sequence[str]]) -> Repeats:
+    return tuple((model, target) for model, targets in plain.items() for target in targets)
+
+
+def _parsed(file: YamlFile, at: KeyPath, parse: Callable[[str], _T], written: str) -> _T:
+    try:
+        return parse(written)
+    except ValueError as error:
+        raise file.error(at, str(error)) from error
+
+
+def _fold(file: YamlFile, entry: FoldKeys) -> FoldOptions:
+    slowdown = _parsed(file, ("fold", "max_slowdown"), parse_share, entry.max_slowdown) if entry.max_slowdown else None
+    return FoldOptions(slowdown)
+
+
+def _noise(file: YamlFile, own: Configuration) -> dict[str, Ratio]:
+    for id_ in own.noise:
+        if id_ not in INEXACT:
+            raise file.error(("noise", id_), f"no metric that varies is called {id_!r}", did_you_mean(id_, INEXACT))
+    return {id_: _parsed(file, ("noise", id_), parse_ratio, written) for id_, written in own.noise.items()}
+
+
+def _check_noise(file: YamlFile, rules: Sequence[Rule], noise: Mapping[str, Ratio]) -> None:
+    """Refuse a rule that would judge a metric which varies, before it is known how much it varies.
+
+    A rule for `*` is none: it does not ask for them, and they are not judged without a band.
+    """
+    coverage = Coverage(rules)
+    for index, rule in enumerate(rules):
+        if not rule.levels() or any(covers(glob, "*") for glob in rule.metrics):
+            continue
+        for id_ in metrics_of(rule):
+            if id_ in INEXACT and id_ not in noise and coverage.takers(index, (id_,)) is None:
+                what = f"{id_} varies from run to run"
+                hint = f"set noise.{id_}, which `code-size-bot calibrate` measures"
+                raise file.error(("thresholds", index, "metrics"), what, hint)
+
+
+def _matches(file: YamlFile, index: int, written: str) -> list[Path]:
+    root = file.path.parent
+    names = sorted(glob.glob(written, root_dir=root, recursive=True))
+    models = [root / name for name in names if name.endswith(MODEL_SUFFIXES) and (root / name).is_file()]
+    if not models:
+        what = f"{written!r} matches no model ({', '.join(MODEL_SUFFIXES)}) in {root}"
+        raise file.error(("models", index), what, f"globs are relative to this file{_meant(root, written)}")
+    return models
+
+
+def _meant(root: Path, written: str) -> str:
+    """How to write a glob that was meant from the repository's top, as it matches there; empty where it does not."""
+    top = top_above(root)
+    if root.resolve() == top or os.path.isabs(written):
+        return ""
+    there = any(name.endswith(MODEL_SUFFIXES) for name in glob.iglob(written, root_dir=top, recursive=True))
+    return f": write {os.path.relpath(top, root.resolve())}/{written}" if there else ""
+
+
+def _models(file: YamlFile, globs: Sequence[str]) -> tuple[Path, ...]:
+    by_stem: dict[str, Path] = {}
+    for index, written in enumerate(globs):
+        for model in _matches(file, index, written):
+            other = by_stem.setdefault(model.stem, model)
+            if other.resolve() != model.resolve():
+                what = f"{other} and {model} are both called {model.stem!r}"
+                raise file.error(("models", index), what, "rename one of them")
+    return tuple(by_stem[stem] for stem in sorted(by_stem))
+
+
+def _templates(file: YamlFile, name: str) -> Path:
+    place = file.path.parent / name
+    if not place.is_dir():
+        raise file.error(("templates",), f"{str(place)!r} is no directory", "the path is relative to this file")
+    return place

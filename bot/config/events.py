@@ -1,0 +1,328 @@
+"""The event: what a run of GitHub Actions was started for, decided by one rule per event.
+
+Every value of its payload is checked for what it must be, as forks choose names and branches. A message names the key
+and never repeats the value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from bot.config.comment_commands import parse_command
+from bot.core.codec.nesting import parse_json
+from bot.core.rules.acceptance import APPROVAL_LABEL
+from bot.core.values.context import CommandRequest, Pull, RunContext, WorkflowRun
+from bot.errors import InputError
+
+Kind = Literal["sha", "repository", "ref", "login", "word", "url", "moment", "text"]
+
+# What git refuses in a ref name (git-check-ref-format), a leading dash, and whatever does not print.
+_REF = re.compile(r"(?!-)(?!.*(?:\.\.|@\{))[^\x00-\x20\x7f~^:?*\[\\]{1,300}")
+_KINDS: dict[Kind, tuple[str, re.Pattern[str]]] = {
+    "sha": ("a commit SHA of 40 hex digits", re.compile(r"[0-9a-f]{40}")),
+    "repository": (
+        "a name owner/repository",
+        re.compile(r"[A-Za-z0-9][\w-]{0,99}/(?!\.{1,2}$)[\w.-]{1,100}", re.ASCII),
+    ),
+    "ref": ("a git ref", _REF),
+    "login": ("a login", re.compile(r"[A-Za-z0-9][\w-]{0,99}(?:\[bot\])?", re.ASCII)),
+    "word": ("a word in lower case", re.compile(r"[a-z_]{1,60}")),
+    "url": ("an http(s) address", re.compile(r"https?://[\w.:\[\]-]+(?:/[\w./~%@+-]*)?", re.ASCII)),
+    "moment": ("a moment in UTC", re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)),
+    "text": ("text", re.compile(r".*", re.DOTALL)),
+}
+_LARGEST_ID = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """One value of a document, with the place it was found at.
+
+    Attributes:
+        raw: as it came; None where the key is missing or null.
+        source: the document (`event payload`).
+        path: keys from its top, with dots between them.
+    """
+
+    raw: object
+    source: str
+    path: str = ""
+
+    def at(self, *keys: str) -> Value:
+        """The value below; missing where a key is missing. InputError where something on the way has no keys."""
+        value = self
+        for key in keys:
+            if not isinstance(value.raw, Mapping):
+                raise value._error("is missing" if value.raw is None else "is no object")
+            value = Value(value.raw.get(key), self.source, f"{value.path}.{key}" if value.path else key)
+        return value
+
+    @property
+    def missing(self) -> bool:
+        """True where there is no such key, or null."""
+        return self.raw is None
+
+    def read(self, kind: Kind) -> str:
+        """The text, which is what its kind says; InputError otherwise."""
+        if self.raw is None:
+            raise self._error("is missing")
+        words, pattern = _KINDS[kind]
+        prints = isinstance(self.raw, str) and (kind == "text" or self.raw.isprintable())
+        if not isinstance(self.raw, str) or not prints or not pattern.fullmatch(self.raw):
+            raise self._error(f"is not {words}")
+        return self.raw
+
+    def read_or_empty(self, kind: Kind) -> str:
+        """The same, empty where it is missing or empty."""
+        return "" if self.raw is None or self.raw == "" else self.read(kind)
+
+    def id(self) -> int:
+        """A positive integer as GitHub counts things; InputError otherwise."""
+        if self.raw is None:
+            raise self._error("is missing")
+        if not isinstance(self.raw, int) or isinstance(self.raw, bool) or not 0 < self.raw <= _LARGEST_ID:
+            raise self._error("is not a positive integer")
+        return self.raw
+
+    def number(self) -> int:
+        """A positive integer written as decimal digits, as environment variables have it; InputError otherwise."""
+        digits = self.read("text")
+        if not re.fullmatch(r"[0-9]{1,19}", digits):
+            raise self._error("is not a positive integer")
+        return Value(int(digits), self.source, self.path).id()
+
+    def flag(self) -> bool:
+        """True or false, false where it is missing; InputError otherwise."""
+        if self.raw is not None and not isinstance(self.raw, bool):
+            raise self._error("is neither true nor false")
+        return bool(self.raw)
+
+    def _error(self, what: str) -> InputError:
+        return InputError(what, where=f"{self.source}: {self.path or 'top level'}")
+
+
+# --- what each event asks for ---------------------------------------------------------------------------------------
+
+_DEPENDABOT = "dependabot[bot]"
+_HEADS = "refs/heads/"
+_REVIEWED = ("opened", "synchronize", "reopened", "ready_for_review")
+_LABELS = ("labeled", "unlabeled")
+_POSTED = ("success", "failure", "timed_out", "cancelled", "startup_failure")
+"""How a run ends of which its pull request hears: one that left no report, too, or nobody knows why there is none."""
+# `owner/name/.github/workflows/FILE@REF`: the file is not the last part, as the ref has slashes too.
+_WORKFLOW = re.compile(r"[^@]*/\.github/workflows/([\w.+-]+)@.*", re.ASCII)
+_UNTRUSTED_TARGET = "pull_request_target would run with the secrets of the base repository: use pull_request"
+
+_Rule = Callable[[RunContext, Value], RunContext]
+
+
+def run_context(environ: Mapping[str, str], payload: Mapping[str, Any]) -> RunContext:
+    """What this run is for: the environment of GitHub Actions and the event's payload as one value.
+
+    Args:
+        environ: the default variables that GitHub documents for Actions.
+        payload: as GitHub documents it under webhook events and payloads.
+
+    Raises:
+        InputError: a variable or key that the event must have is missing or not what it should be; `where` names it.
+    """
+    event = environ.get("GITHUB_EVENT_NAME", "")
+    if not event:
+        return RunContext("nothing", "not a run of GitHub Actions")
+    context = _surroundings(event, environ)
+    rule = _RULES.get(event)
+    if rule is None:
+        return _nothing(context, f"nothing is done on {event}")
+    return rule(context, Value(payload, "event payload"))
+
+
+def read_event(environ: Mapping[str, str]) -> Mapping[str, Any]:
+    """The payload of the event, from the file that GITHUB_EVENT_PATH names; empty outside of GitHub Actions.
+
+    Raises InputError where the file cannot be read or is no JSON object.
+    """
+    if not environ.get("GITHUB_EVENT_NAME"):
+        return {}
+    name = environ.get("GITHUB_EVENT_PATH", "")
+    if not name:
+        raise InputError("is missing", where="environment: GITHUB_EVENT_PATH")
+    try:
+        payload = parse_json(Path(name).read_bytes())
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", where=f"event payload {name}") from error
+    except ValueError as error:
+        raise InputError("is no JSON", where=f"event payload {name}") from error
+    if not isinstance(payload, dict):
+        raise InputError("is no JSON object", where=f"event payload {name}")
+    return payload
+
+
+def _surroundings(event: str, environ: Mapping[str, str]) -> RunContext:
+    """What the environment alone says, with no story yet."""
+    env = Value(environ, "environment")
+    workflow = _WORKFLOW.fullmatch(environ.get("GITHUB_WORKFLOW_REF", ""))
+    attempt = env.at("GITHUB_RUN_ATTEMPT")
+    known = RunContext(
+        "nothing",
+        "",
+        event=event,
+        repository=env.at("GITHUB_REPOSITORY").read("repository"),
+        run_id=env.at("GITHUB_RUN_ID").number(),
+        run_attempt=attempt.number() if attempt.raw else 1,
+        workflow=workflow[1] if workflow else "",
+        sha=env.at("GITHUB_SHA").read("sha"),
+        ref=env.at("GITHUB_REF").read_or_empty("ref"),
+        actor=env.at("GITHUB_ACTOR").read_or_empty("login"),
+    )
+    api, server = (env.at(f"GITHUB_{one}_URL").read_or_empty("url").rstrip("/") for one in ("API", "SERVER"))
+    return replace(known, api_url=api or known.api_url, server_url=server or known.server_url)
+
+
+def _nothing(context: RunContext, why: str) -> RunContext:
+    return replace(context, story="nothing", why=why)
+
+
+def _on_default(context: RunContext, payload: Value) -> RunContext:
+    return replace(context, default_branch=payload.at("repository", "default_branch").read("ref"))
+
+
+def _same(one: str, other: str) -> bool:
+    """Names of repositories are the same whatever their case."""
+    return one.casefold() == other.casefold()
+
+
+def _head_repository(holder: Value, key: str) -> str:
+    """Name of the repository that a head is in; empty where it was deleted, which GitHub shows as null."""
+    repository = holder.at(key)
+    return "" if repository.missing else repository.at("full_name").read("repository")
+
+
+# --- pull_request ---------------------------------------------------------------------------------------------------
+
+
+def _pull_request(context: RunContext, payload: Value) -> RunContext:
+    context = _on_default(context, payload)
+    head = payload.at("pull_request", "head")
+    pull = Pull(
+        number=payload.at("pull_request", "number").id(),
+        head_sha=head.at("sha").read("sha"),
+        base_ref=payload.at("pull_request", "base", "ref").read("ref"),
+        head_repository=_head_repository(head, "repo"),
+    )
+    foreign = not _same(pull.head_repository, context.repository) or _by_dependabot(context, payload)
+    context = replace(context, pull=pull, read_only=foreign)
+    action = payload.at("action").read("word")
+    if action in _LABELS:
+        label = payload.at("label", "name").read("text")
+        if label != APPROVAL_LABEL:
+            return _nothing(context, f"pull request {action}, with another label than {APPROVAL_LABEL}")
+        why = f"pull request {action}: {APPROVAL_LABEL}"
+        return replace(context, story="review", why=why, labelled=label if action == "labeled" else "")
+    if action in _REVIEWED:
+        return replace(context, story="review", why=f"pull request {action}")
+    if action != "edited":
+        return _nothing(context, f"nothing is done on a pull request that was {action}")
+    changes = payload.at("changes")
+    if changes.missing or changes.at("base").missing:
+        return _nothing(context, "the pull request was edited, and its base is the same")
+    return replace(context, story="review", why="pull request edited: its base changed")
+
+
+def _by_dependabot(context: RunContext, payload: Value) -> bool:
+    sender = payload.at("sender")
+    return _DEPENDABOT in (context.actor, "" if sender.missing else sender.at("login").read_or_empty("login"))
+
+
+# --- branches, schedules, by hand -----------------------------------------------------------------------------------
+
+
+def _push(context: RunContext, payload: Value) -> RunContext:
+    context = replace(_on_default(context, payload), read_only=_by_dependabot(context, payload))
+    ref = payload.at("ref").read("ref")
+    if payload.at("deleted").flag():
+        return _nothing(context, "a push that deleted its ref")
+    if ref != _HEADS + context.default_branch:
+        return _nothing(context, "a push to something else than the default branch")
+    return replace(context, story="baseline", why="push to the default branch")
+
+
+def _schedule(context: RunContext, payload: Value) -> RunContext:
+    """Payloads of schedules may lack the repository, but GitHub runs schedules on the default branch only."""
+    if not payload.at("repository").missing:
+        context = _on_default(context, payload)
+    elif context.ref.startswith(_HEADS):
+        context = replace(context, default_branch=context.ref[len(_HEADS) :])
+    if not context.default_branch or context.ref != _HEADS + context.default_branch:
+        return _nothing(context, "a schedule of something else than the default branch")
+    return replace(context, story="baseline", why="schedule on the default branch")
+
+
+def _workflow_dispatch(context: RunContext, payload: Value) -> RunContext:
+    return replace(_on_default(context, payload), story="review", why="started manually")
+
+
+# --- the trusted half -----------------------------------------------------------------------------------------------
+
+
+def _workflow_run(context: RunContext, payload: Value) -> RunContext:
+    context = _on_default(context, payload)
+    action, finished = payload.at("action").read("word"), payload.at("workflow_run")
+    event = finished.at("event").read("word")
+    if action != "completed":
+        return _nothing(context, f"the run is not completed, it is {action}")
+    if event != "pull_request":
+        return _nothing(context, f"the finished run is one of {event}, not of pull_request")
+    actor = finished.at("actor")
+    run = WorkflowRun(
+        id=finished.at("id").id(),
+        head_sha=finished.at("head_sha").read("sha"),
+        head_branch=finished.at("head_branch").read_or_empty("ref"),
+        head_repository=_head_repository(finished, "head_repository"),
+        event="pull_request",
+        conclusion=finished.at("conclusion").read_or_empty("word"),
+        actor="" if actor.missing else actor.at("login").read("login"),
+        html_url=finished.at("html_url").read_or_empty("url"),
+        created_at=finished.at("created_at").read("moment"),
+    )
+    context = replace(context, run=run)
+    if _same(run.head_repository, context.repository) and run.actor != _DEPENDABOT:
+        return _nothing(context, "the finished run could write, so it published its report by itself")
+    if run.conclusion not in _POSTED:
+        return _nothing(context, f"the finished run has nothing to post: {run.conclusion or 'no conclusion'}")
+    return replace(context, story="post", why="a pull request's run that could not write is finished")
+
+
+# --- comments -------------------------------------------------------------------------------------------------------
+
+
+def _issue_comment(context: RunContext, payload: Value) -> RunContext:
+    context = _on_default(context, payload)
+    action, issue, comment = payload.at("action").read("word"), payload.at("issue"), payload.at("comment")
+    if action != "created":
+        return _nothing(context, f"a comment was {action}, not created")
+    if issue.at("pull_request").missing:
+        return _nothing(context, "a comment on an issue, not on a pull request")
+    if comment.at("user", "type").read("text") == "Bot":
+        return _nothing(context, "a comment of a bot")
+    command = parse_command(comment.at("body").read_or_empty("text"))
+    if command is None:
+        return _nothing(context, "a comment that is no /code-size command")
+    author, comment_id = comment.at("user", "login").read("login"), comment.at("id").id()
+    request = CommandRequest(command, comment_id, author, issue.at("number").id())
+    return replace(context, story="command", why=f"/code-size {command.name}", request=request)
+
+
+_RULES: dict[str, _Rule] = {
+    "pull_request": _pull_request,
+    "pull_request_target": lambda context, _payload: _nothing(context, _UNTRUSTED_TARGET),
+    "push": _push,
+    "schedule": _schedule,
+    "workflow_dispatch": _workflow_dispatch,
+    "workflow_run": _workflow_run,
+    "issue_comment": _issue_comment,
+}
+"""What each event asks for."""

@@ -1,0 +1,226 @@
+"""The experiments of the lab: one YAML file, the packaged one or the user's own, as frozen values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+from msgspec import UNSET, Meta, UnsetType
+
+from bot.config.configuration import MODEL_SUFFIXES, configs_dir, read_configuration, read_ours
+from bot.config.schema import (
+    Flags,
+    Globs,
+    Keys,
+    Plain,
+    Spec,
+    Text,
+    distinct,
+    examples,
+    except_beside,
+    json_schema,
+    pattern,
+)
+from bot.config.targets import Targets, packaged_targets, parse_targets
+from bot.config.yaml_file import YamlFile
+from bot.core.constraint import Divisible, Range, Static
+from bot.core.lab.experiment import COLUMN_BY_ID, FOLDED_AWAY, Experiment, Variant
+from bot.core.selecting import near_or_known
+from bot.core.values.planned import Target
+from bot.errors import UsageError
+
+COLUMNS = (*COLUMN_BY_ID, FOLDED_AWAY)
+_ROOT = "experiments"
+Name = Annotated[
+    str,
+    pattern(
+        r"^[A-Za-z0-9][A-Za-z0-9_.+-]*(?![\s\S])",
+        "a name begins with a letter or a digit and has letters, digits, '_', '.', '+' and '-' only",
+        "opt-level",
+        "O3",
+        max_length=60,
+    ),
+]
+
+
+class VariantKeys(Keys, frozen=True):
+    """One side of the comparison; an empty one is what the configuration says.
+
+    Attributes:
+        flags: Flags of all its cells, behind all others.
+        targets: Globs of the targets that have this variant, each with the flags that only they have; an option that
+            the target has already is replaced. Absent: all targets.
+        compiler: Its compiler, in the forms that --compiler takes. Absent: that of --compiler.
+        models: Row to the model that stands there in this variant: a file, relative to this one. Where one variant has
+            it, all have.
+        shapes: What is said of the dynamic dimensions of the models: one size (static, with size), a range (with min
+            and max), or multiples within one (divisible, with by, min and max).
+        folded: Whether executables that deduplication left apart are folded, as fold does it.
+        at: Where the variant stands on the experiment's axis.
+    """
+
+    keywords: ClassVar[Plain] = except_beside(models=("shapes", "folded"), shapes=("folded",))
+    flags: Flags = ()
+    targets: (
+        Annotated[Mapping[str, Flags], examples({"cuda": ["--iree-cuda-target=sm_90"]}, min_length=1)] | UnsetType
+    ) = UNSET
+    compiler: Spec = ""
+    models: Annotated[Mapping[Name, Text], examples({"bert": "models/bert_l4_f32_s128.mlir"}, min_length=1)] = {}
+    shapes: (
+        Annotated[
+            Static | Range | Divisible,
+            examples(
+                {"kind": "static", "size": 128},
+                {"kind": "range", "min": 16, "max": 512},
+                {"kind": "divisible", "by": 16, "min": 16, "max": 512},
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+    folded: Annotated[bool, examples(True)] = False
+    at: Annotated[int, examples(4, ge=0, le=1_000_000_000)] | UnsetType = UNSET
+
+
+class ExperimentKeys(Keys, frozen=True, kw_only=True):
+    """One question, and what is compared to answer it.
+
+    Attributes:
+        question: What is asked, in one sentence.
+        columns: What is looked at: ids of metrics, linalg_ops_before, or folded_away, the share of dispatch regions
+            that no executable is left of. The picture is of the first.
+        models: Globs of the configuration's models. Absent: all of them.
+        targets: Globs of the configuration's targets, or a mapping of the experiment's own, as in a configuration.
+            Absent: all of the configuration's.
+        run: Whether artifacts are run and timed, where this machine can run them. Default: false.
+        axis: What the variants' 'at' counts, in the singular; a line is fitted through every column.
+        variants: Name to variant, at least two. The first one that a target has is the reference.
+    """
+
+    question: Annotated[
+        Text,
+        examples("What does a higher optimization level cost in bytes, and what does it buy in time?", max_length=300),
+    ]
+    columns: Annotated[tuple[str, ...], Meta(max_length=12), distinct(["artifact_bytes", "executables"], least=1)]
+    models: Globs = ()
+    targets: Annotated[
+        Globs | Targets,
+        examples(
+            ["llvm-cpu-*", "cuda"],
+            {"avx512": {"extends": "llvm-cpu-x86_64", "flags": ["--iree-llvmcpu-target-cpu=x86-64-v4"]}},
+        ),
+    ] = ()
+    run: Annotated[bool, examples(True)] = False
+    axis: Annotated[Text, examples("layer", max_length=40)] = ""
+    variants: Annotated[
+        Mapping[Name, VariantKeys],
+        examples(
+            {"default": {}, "outliner": {"flags": ["--enable-machine-outliner=always"]}},
+            extra_json_schema={"minProperties": 2},
+            max_length=24,
+        ),
+    ]
+
+
+_EXAMPLE = {
+    "question": "What does O3 cost?",
+    "columns": ["artifact_bytes"],
+    "variants": {"O0": {"flags": ["--iree-opt-level=O0"]}, "O3": {"flags": ["--iree-opt-level=O3"]}},
+}
+
+
+class ExperimentsFile(Keys, frozen=True):
+    """Questions that code-size-bot lab answers: variants of flags, compilers or models, compared like sides.
+
+    Attributes:
+        schema: The version of this format.
+        experiments: Name to experiment.
+    """
+
+    schema: Annotated[Literal["code-size-experiments/1"], examples("code-size-experiments/1")]
+    experiments: Annotated[Mapping[Name, ExperimentKeys], examples({"opt-level": _EXAMPLE}, min_length=1)]
+
+
+def experiments_schema() -> dict[str, Any]:
+    """`configs/experiments-schema.json`: the JSON Schema of files of experiments."""
+    return {"title": "Experiments of the lab", **json_schema(ExperimentsFile)}
+
+
+def load_experiments(path: Path | None = None) -> dict[str, Experiment]:
+    """All experiments of a file, by name in its order; of the packaged one where there is none.
+
+    Raises:
+        ConfigError: one line that names file, line and key.
+    """
+    file, entries = read_ours(path or configs_dir() / "experiments.yml", ExperimentsFile, "file of experiments")
+    default, packaged = read_configuration(configs_dir() / "default.yml")
+    targets = packaged_targets(default, packaged.targets)
+    return {
+        name: _experiment(name, file.part(_ROOT, name), entry, targets) for name, entry in entries.experiments.items()
+    }
+
+
+def chosen_experiment(name: str, path: Path | None = None, where: str = "EXPERIMENT") -> Experiment:
+    """One of them; raises UsageError, with the nearest names, where there is none of that name."""
+    known = load_experiments(path)
+    if name not in known:
+        raise UsageError(f"no experiment is called {name!r}", where=where, hint=near_or_known(name, list(known)))
+    return known[name]
+
+
+def _experiment(name: str, file: YamlFile, entry: ExperimentKeys, packaged: Mapping[str, Target]) -> Experiment:
+    for index, column in enumerate(entry.columns):
+        if column not in COLUMNS:
+            raise file.error(("columns", index), f"no metric is called {column!r}", near_or_known(column, COLUMNS))
+    own = isinstance(entry.targets, Mapping)
+    variants = tuple(_variant(file, one, variant) for one, variant in entry.variants.items())
+    _require_alike(file, variants)
+    return Experiment(
+        name=name,
+        question=entry.question,
+        columns=entry.columns,
+        variants=variants,
+        models=entry.models,
+        targets=() if own else tuple(entry.targets),
+        own_targets=parse_targets(file, entry.targets, packaged) if own else (),
+        run=entry.run,
+        axis=entry.axis,
+    )
+
+
+def _variant(file: YamlFile, name: str, entry: VariantKeys) -> Variant:
+    files = {}
+    for row, text in entry.models.items():
+        model = file.path.parent / text
+        if not text.endswith(MODEL_SUFFIXES) or not model.is_file():
+            what = f"{text!r} is no model ({', '.join(MODEL_SUFFIXES)}) in {file.path.parent}"
+            raise file.error(("variants", name, "models", row), what, "the path is relative to this file")
+        files[row] = str(model)
+    return Variant(
+        name=name,
+        flags=entry.flags,
+        compiler=entry.compiler or None,
+        files=files,
+        shapes=entry.shapes or None,
+        folded=entry.folded,
+        targets=None if entry.targets is UNSET else entry.targets,
+        at=None if entry.at is UNSET else entry.at,
+    )
+
+
+def _require_alike(file: YamlFile, variants: tuple[Variant, ...]) -> None:
+    """Rows are those of all variants or of none, and so are places on an axis."""
+    named = [variant for variant in variants if variant.files]
+    if named and len(named) != len(variants):
+        bare = next(variant.name for variant in variants if not variant.files)
+        raise file.error(("variants", bare), "has no models, and other variants have", "give it models, too")
+    if named and "models" in file.data:
+        raise file.error(("models",), "cannot stand beside models of the variants", "keep one of them")
+    placed = [variant for variant in variants if variant.at is not None]
+    if bool(placed) != ("axis" in file.data) or (placed and len(placed) != len(variants)):
+        hint = "give the experiment an axis, and every variant its place"
+        where = ("axis",) if "axis" in file.data else ("variants", (placed or variants)[0].name)
+        raise file.error(where, "an axis needs the place ('at') of every variant, and a place needs an axis", hint)
+    if variants[0].folded:
+        what = "the first variant is what the others are compared with, and cannot be folded"
+        raise file.error(("variants", variants[0].name, "folded"), what, "put another one first")

@@ -1,0 +1,273 @@
+"""The first configuration of a repository: what it has that can be measured, and a file that fits it, as text.
+
+Names of files are relative to the directory that is looked through, with slashes.
+"""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+
+from bot.config.configuration import MODEL_SUFFIXES, configs_dir, load_config
+from bot.config.requirements import asks_for_compiler, pinned_compiler
+from bot.errors import ConfigError
+from bot.system.git import Git
+
+MOST_MODELS = 20
+"""A pull request waits for each of them; who wants more writes them down."""
+MOST_BYTES = 32 << 20
+"""Of a model: a larger one holds weights, which no dispatch is made of."""
+_LOOKED_FOR = (*(f"*{suffix}" for suffix in MODEL_SUFFIXES), "*requirements*", "*constraints*", "*pyproject.toml")
+
+_FOREIGN = re.compile(
+    r"\..+|(?:build|bazel|cmake-build|dist|out|venv|env)(?:[-_.].*)?|third[-_]?party|externals?|vendor(?:ed)?"
+    r"|node_modules|site-packages|__pycache__",
+    re.IGNORECASE,
+)
+_TESTS = re.compile(r"(?:unit)?tests?|test[-_]?data|lit", re.IGNORECASE)
+_LIT_TEST = re.compile(rb"^[ \t]*//[ \t]*RUN:", re.MULTILINE)
+_HEAD_BYTES = 8192
+_BYTECODE, _LFS = b"ML\xefR", b"version https://git-lfs."
+# The better file for a pin comes first.
+_PIN_FILES = (
+    re.compile(r"requirements\.txt"),
+    re.compile(r"[\w.-]*requirements[\w.-]*(?:/[\w.-]+)?\.txt"),
+    re.compile(r"[\w.-]*constraints[\w.-]*\.txt"),
+    re.compile(r"pyproject\.toml"),
+    re.compile(r"[\w.-]*(?:requirements|constraints)[\w.-]*\.in"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What a repository offers.
+
+    Attributes:
+        models: those to measure, sorted; their stems are unique.
+        left_out: file that could be taken for a model → why it is not one of them.
+        pin: the file that pins the compiler; empty where there is none.
+        compiler: the SPEC that it pins.
+        unpinned: one line for every better file that names the compiler without pinning one release.
+    """
+
+    models: tuple[str, ...]
+    left_out: Mapping[str, str]
+    pin: str
+    compiler: str
+    unpinned: tuple[str, ...]
+
+
+def discover(top: Path, git: Git | None) -> Offer:
+    """Look through a directory: through what git tracks or would track, else through all that is not hidden."""
+    listed: Iterable[str] = _of_folder(top)
+    if git:
+        text = git.text("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *_LOOKED_FOR)
+        listed = sorted(set(text.split("\0")) - {""})
+    names = [name for name in listed if (top / name).is_file()]
+    models, left_out = _models(top, [name for name in names if name.endswith(MODEL_SUFFIXES)])
+    return Offer(models, left_out, *_pin(top, names))
+
+
+def _of_folder(top: Path) -> Iterator[str]:
+    for directory, folders, files in os.walk(top):
+        folders[:] = sorted(folder for folder in folders if not _FOREIGN.fullmatch(folder))
+        yield from (Path(directory, file).relative_to(top).as_posix() for file in sorted(files))
+
+
+def _models(top: Path, names: Iterable[str]) -> tuple[tuple[str, ...], dict[str, str]]:
+    left_out = {name: why for name in sorted(names) if (why := _unfit(top, name))}
+    by_stem: dict[str, str] = {}
+    for name in sorted(set(names) - left_out.keys(), key=lambda name: (name.count("/"), name)):
+        first = by_stem.setdefault(Path(name).stem, name)
+        if first != name:
+            left_out[name] = f"it has the same name as {first}, and reports name models by it"
+    by_size = sorted(by_stem.values(), key=lambda name: ((top / name).stat().st_size, name))
+    beyond = f"beyond the {MOST_MODELS} smallest models: each adds to the time of a pull request's run"
+    left_out |= dict.fromkeys(by_size[MOST_MODELS:], beyond)
+    return tuple(sorted(by_size[:MOST_MODELS])), left_out
+
+
+def _unfit(top: Path, name: str) -> str:
+    """Why a file is no model for a beginning; empty where it is one."""
+    path = top / name
+    if not name.isprintable():
+        return "its name has characters that do not print"
+    folders = name.split("/")[:-1]
+    if any(map(_FOREIGN.fullmatch, folders)):
+        return "in a folder of builds, of others' code, or hidden"
+    if any(map(_TESTS.fullmatch, folders)):
+        return "in a folder of tests"
+    if not path.resolve().is_relative_to(top.resolve()):
+        return "a link that leaves the repository"
+    if name.endswith(".onnx"):
+        return "ONNX, which the action's image does not import"
+    if path.stat().st_size > MOST_BYTES:
+        return f"larger than {MOST_BYTES >> 20} MiB: keep weights out of the file, as parameters or arguments"
+    try:
+        return _no_model(path.read_bytes(), is_text=name.endswith(".mlir"))
+    except OSError as error:
+        return f"cannot be read: {error.strerror}"
+
+
+def _no_model(data: bytes, *, is_text: bool) -> str:
+    if not data.strip():
+        return "empty"
+    if data.startswith(_LFS):
+        return "a pointer of Git LFS, and the bot fetches no large files"
+    if data.startswith(_BYTECODE):
+        return ""
+    if not is_text:
+        return "not MLIR bytecode"
+    if _LIT_TEST.search(data[:_HEAD_BYTES]):
+        return "a test of a compiler: it has RUN lines"
+    return "" if b"func" in data else "defines no function"
+
+
+def _pin(top: Path, names: Iterable[str]) -> tuple[str, str, tuple[str, ...]]:
+    """The best file that pins the compiler, what it pins, and what is wrong with better ones that only name it."""
+    unpinned: list[str] = []
+    for name in sorted(filter(_rank, names), key=lambda name: (name.count("/"), _rank(name), name)):
+        with suppress(ConfigError):  # a file that cannot be read
+            if asks_for_compiler(top / name):
+                try:
+                    return name, pinned_compiler(top / name), tuple(unpinned)
+                except ConfigError as error:
+                    unpinned.append(error.line.replace(f"{top}/", ""))
+    return "", "", tuple(unpinned)
+
+
+def _rank(name: str) -> int:
+    """From 1, the best kind of file for a pin; 0 for any other file."""
+    *folders, _ = parts = name.split("/")
+    if any(map(_FOREIGN.fullmatch, folders)):
+        return 0
+    ends = ["/".join(parts[-count:]) for count in (1, 2)]
+    matching = (rank for rank, kind in enumerate(_PIN_FILES, 1) if any(kind.fullmatch(end) for end in ends))
+    return next(matching, 0)
+
+
+# --- the file -------------------------------------------------------------------------------------------------------
+
+_LEFT_OUT_TOLD = 8
+_TEXT_CHARS = 20_000
+"""Of a starter that is shown: GitHub's comments hold 65,536, and names of files may be anything."""
+
+_CONFIG = """\
+# What code-size-bot measures in this repository, and what it lets through: a beginning, for you
+# to change. A key that is left out has its packaged default; what is commented out below is an
+# example of it.
+schema: code-size-config/1
+
+{compiler}
+
+{models}
+
+# Without this key all of these are measured.
+# targets:
+{targets}
+
+# Compiler flags for every cell, beside those of its target.
+# flags: [--iree-opt-level=O2]
+
+# How much may grow. For each cell and metric the FIRST rule that matches decides, so special
+# cases come first and a rule for everything comes last. A level is exceeded by growth beyond
+# `absolute` and `relative` (both), or by a value above `limit`.
+# thresholds:
+#   - name: code size
+#     metrics: [artifact_bytes, executable_bytes]
+#     warn: {{absolute: 1KiB, relative: 1%}}
+#     fail: {{absolute: 4KiB, relative: 5%}}
+#   - name: everything else
+#     metrics: ["*"]
+#     warn: 10%
+
+# `always` comments also where nothing changed; `fail_job: true` makes the job red where the
+# verdict is fail.
+# comment: always
+# fail_job: true
+"""
+_PINNED = """\
+# The compiler of a commit is the release that this file pins there, so that a pull request which
+# changes the pin shows what the other release does to the code. It pinned
+# {compiler} when this was written.
+compiler: {{requirements: {pin}}}"""
+_UNPINNED = """\
+# The compiler of every commit: a release that code-size-bot knows, as no requirements or
+# constraints file and no pyproject.toml here pins iree-base-compiler. Name yours; better, pin it
+# in such a file and write {{requirements: FILE}}.
+compiler: {{head: {compiler}}}"""
+_MODELS = """\
+# Globs relative to this file. Models are .mlir or .mlirbc; weights do not belong into them.
+models:
+{globs}"""
+_NO_MODELS = """\
+# No model was found here, so that the packaged suite is measured. Globs are relative to this
+# file.
+# models: ["models/*.mlir"]"""
+
+
+def configuration(root: Path, name: str, offer: Offer) -> str:
+    """The configuration `name` below `root`, with what it offers."""
+    up = "../" * name.count("/")
+    default = load_config(None, models=False)
+    if offer.pin:
+        compiler = _PINNED.format(compiler=offer.compiler, pin=_quoted(offer.pin))
+    else:
+        compiler = _UNPINNED.format(compiler=packaged_compiler())
+    globs = "\n".join(f"  - {json.dumps(up + one, ensure_ascii=False)}" for one in _globs(root, offer.models))
+    models = _MODELS.format(globs=globs) if globs else _NO_MODELS
+    targets = "\n".join(f"#   - {target.name}" for target in default.targets if not target.unsupported)
+    return _CONFIG.format(compiler=compiler, models=models, targets=targets)
+
+
+def packaged_compiler() -> str:
+    """The release that the packaged configuration has on its head side."""
+    return load_config(configs_dir() / "default.yml", models=False).compiler.head or ""
+
+
+def _quoted(text: str) -> str:
+    return text if re.fullmatch(r"[\w./-]+", text, re.ASCII) else json.dumps(text, ensure_ascii=False)
+
+
+def _globs(root: Path, models: Sequence[str]) -> Iterator[str]:
+    """One glob for a folder whose files of one kind are all models, else the models by their names."""
+    kinds: dict[str, set[str]] = {}
+    for model in models:
+        path = PurePosixPath(model)
+        kinds.setdefault(f"{glob.escape(str(path.parent))}/*{path.suffix}".removeprefix("./"), set()).add(model)
+    for pattern, members in sorted(kinds.items()):
+        there = {PurePosixPath(name).as_posix() for name in glob.glob(pattern, root_dir=root)}
+        if len(members) > 1 and there == members:
+            yield pattern
+        else:
+            yield from (glob.escape(member) for member in sorted(members))
+
+
+def shown_starter(root: Path, name: str, offer: Offer) -> str:
+    """The configuration as it is shown to people: without the models where their names are longer than anyone reads."""
+    text = configuration(root, name, offer)
+    return text if len(text) <= _TEXT_CHARS else configuration(root, name, replace(offer, models=()))
+
+
+def offer_lines(offer: Offer) -> Iterator[str]:
+    """What a configuration is made of, and what was not taken; one line each."""
+    whole = load_config(None)
+    targets = sum(1 for target in whole.targets if not target.unsupported)
+    whose = "of this repository" if offer.models else "of the packaged suite, as none was found here"
+    yield f"models: {len(offer.models or whole.models)} {whose}, on {targets} targets"
+    left_out = sorted(offer.left_out.items())
+    yield from (f"  not {name}: {why}" for name, why in left_out[:_LEFT_OUT_TOLD])
+    if len(left_out) > _LEFT_OUT_TOLD:
+        yield f"  and {len(left_out) - _LEFT_OUT_TOLD} more files were left out; add to `models` those you want"
+    yield from (f"  no pin: {line}" for line in offer.unpinned)
+    yield (
+        f"compiler: {offer.compiler}, as {offer.pin} pins it"
+        if offer.pin
+        else f"compiler: {packaged_compiler()}, a release that the bot knows; no file here pins one, so check it"
+    )

@@ -1,0 +1,200 @@
+"""The targets of a configuration: packaged ones by name, or a mapping with what each is made of or derived from."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Annotated, ClassVar
+
+from msgspec import Meta
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+from bot.config.schema import FLAG, Flags, Keys, Plain, Text, did_you_mean, examples, except_beside, pattern
+from bot.config.yaml_file import YamlFile
+from bot.core.selecting import near_or_known
+from bot.core.values.planned import Target
+
+LONGEST_CHAIN = 16
+"""How many targets may be derived one from the other, so that no file makes much out of little."""
+
+_RANGE_HINT = "write it as pip does: '<3.11', '>=3.9,<3.12' or '==3.10.*'"
+
+
+TargetName = Annotated[
+    str,
+    pattern(
+        r"^[A-Za-z0-9_.-]+(?![\s\S])",
+        "a target's name has letters, digits, '_', '.' and '-' only",
+        "llvm-cpu-x86_64",
+        "vmvx",
+        max_length=100,
+    ),
+]
+
+
+class TargetKeys(Keys, frozen=True):
+    """A target: a backend of the compiler with its flags, or another target with further flags.
+
+    Attributes:
+        extends: The target whose backend, flags and 'unsupported' this one inherits: one of this file, else a default
+            target; its own name is the default target of that name.
+        backend: The target backend, as iree-compile --iree-hal-list-target-backends names it: one of IREE's, or a
+            plugin's.
+        flags: Flags of this target, beside the backend itself. They follow those of the target that it extends, and
+            replace them where the option is the same.
+        releases: Ranges of the compiler's releases, as pip writes them ('<3.11'), each with the flags that stand there
+            in place of 'flags'. The first range that has the compiler's release counts; without one, 'flags' do.
+        unsupported: Why this target cannot be compiled; its cells are reported as unsupported with this reason.
+    """
+
+    keywords: ClassVar[Plain] = {
+        **except_beside(extends=("backend",)),
+        "anyOf": [{"required": ["backend"]}, {"required": ["extends"]}],
+    }
+    extends: TargetName = ""
+    backend: Annotated[
+        str,
+        pattern(
+            r"^[A-Za-z0-9_.-]+(?![\s\S])",
+            "a backend's name has letters, digits, '_', '.' and '-' only",
+            *("llvm-cpu", "vmvx", "vulkan-spirv", "cuda", "rocm", "metal-spirv", "vmvx-inline"),
+        ),
+    ] = ""
+    flags: Flags = ()
+    releases: Annotated[
+        Mapping[Annotated[Text, Meta(max_length=100)], Flags],
+        examples({"<3.11": ["--iree-hip-target=gfx942"]}, min_length=1),
+    ] = {}
+    unsupported: Annotated[Text, examples("needs a vendor's linker")] = ""
+
+
+Targets = Annotated[Mapping[TargetName, TargetKeys], Meta(min_length=1)]
+
+
+def packaged_targets(default: YamlFile, entries: Sequence[str] | Mapping[str, TargetKeys]) -> dict[str, Target]:
+    """The targets of the packaged default.yml, which has a mapping of them, by name in its order."""
+    return {target.name: target for target in parse_targets(default, entries, {})}
+
+
+def parse_targets(
+    file: YamlFile, entries: Sequence[str] | Mapping[str, TargetKeys], packaged: Mapping[str, Target]
+) -> tuple[Target, ...]:
+    """The targets that stand under `targets` of a file, in its order: packaged ones by name, or a mapping.
+
+    Raises:
+        ConfigError: no packaged one has that name; a target extends none that there is, or itself; or its backend is
+            nearly one of IREE's.
+    """
+    if isinstance(entries, Mapping):
+        _refuse_misspelled(file, entries, {target.backend for target in packaged.values()})
+        return tuple(_Mapping(file, entries, packaged).targets().values())
+    for index, name in enumerate(entries):
+        if name not in packaged:
+            what = f"no default target is called {name!r}"
+            raise file.error(("targets", index), what, did_you_mean(name, list(packaged)))
+    return tuple(packaged[name] for name in entries)
+
+
+def parse_flags(text: str) -> tuple[str, ...]:
+    """Flags quoted as in a shell, on one or more lines; ValueError with one line for the user."""
+    try:
+        flags = [flag for line in text.splitlines() for flag in shlex.split(line)]
+    except ValueError as error:
+        raise ValueError("a quotation mark is not closed") from error
+    for flag in flags:
+        if not flag.startswith("--"):
+            raise ValueError(f"{flag[:60]!r} is no flag, which begins with -- and has its value after =")
+        if not re.search(FLAG, flag):
+            hint = "for example --iree-opt-level=O2"
+            raise ValueError(f"{flag[:60]!r} does not fit: a flag begins with -- and is on one line ({hint})")
+    return tuple(flags)
+
+
+def merged(inherited: Sequence[str], own: Sequence[str]) -> tuple[str, ...]:
+    """Both, but that an option of `own` stands in the place of the inherited one, and what is new at the end.
+
+    The compiler takes the last one of an option that is there twice, and of a list of several all; so that a command
+    is read as it is meant, it has either what was inherited or what `own` says, however often that is.
+    """
+    given: dict[str, list[str]] = {}
+    for flag in own:
+        given.setdefault(_option(flag), []).append(flag)
+    flags: list[str] = []
+    replaced: set[str] = set()
+    for flag in inherited:
+        option = _option(flag)
+        if option not in given:
+            flags.append(flag)
+        elif option not in replaced:
+            replaced.add(option)
+            flags += given[option]
+    return (*flags, *(flag for flag in own if _option(flag) not in replaced))
+
+
+def _option(flag: str) -> str:
+    return flag.partition("=")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class _Mapping:
+    """`targets` of one file, which are looked for there first, and then among the packaged ones."""
+
+    file: YamlFile
+    entries: Mapping[str, TargetKeys]
+    packaged: Mapping[str, Target]
+
+    def targets(self) -> dict[str, Target]:
+        return {name: self._target(name, ()) for name in self.entries}
+
+    def _target(self, name: str, below: tuple[str, ...]) -> Target:
+        """One target; `below` are those that are derived from it, the first one first."""
+        entry = self.entries[name]
+        for range_ in entry.releases:
+            try:
+                SpecifierSet(range_)
+            except InvalidSpecifier:
+                what = f"{range_!r} is no range of releases"
+                raise self.file.error(("targets", name, "releases", range_), what, _RANGE_HINT) from None
+        own, releases = entry.flags, tuple(entry.releases.items())
+        if not entry.extends:
+            return Target(name, entry.backend, own, entry.unsupported or None, releases=releases)
+        source = self._source(name, entry.extends, (*below, name))
+        if source.name == name and entry == TargetKeys(extends=name):
+            return source
+        unsupported, inherited = entry.unsupported or source.unsupported, source.flags
+        merging = tuple((range_, merged(inherited, flags)) for range_, flags in releases)
+        merging += tuple((range_, merged(flags, own)) for range_, flags in source.releases)
+        return Target(name, source.backend, merged(inherited, own), unsupported, source.name, releases=merging)
+
+    def _source(self, name: str, wanted: str, chain: tuple[str, ...]) -> Target:
+        """What a target extends: of its own name the packaged one, else the file's own before a packaged one."""
+        if wanted != name and wanted in self.entries:
+            self._refuse_endless(wanted, chain)
+            return self._target(wanted, chain)
+        if wanted not in self.packaged:
+            what = f"no target is called {wanted!r}"
+            if wanted == name:
+                what = f"extends itself: no packaged target is called {name!r}"
+            known = [other for other in dict.fromkeys((*self.entries, *self.packaged)) if other != name]
+            raise self.file.error(("targets", name, "extends"), what, near_or_known(wanted, known))
+        return self.packaged[wanted]
+
+    def _refuse_endless(self, wanted: str, chain: tuple[str, ...]) -> None:
+        if wanted in chain:
+            what = f"extends itself: {' → '.join((*chain[chain.index(wanted) :], wanted))}"
+            raise self.file.error(("targets", chain[-1], "extends"), what, "give one of them a backend")
+        if len(chain) > LONGEST_CHAIN:
+            what = f"more than {LONGEST_CHAIN} targets are derived one from the other"
+            raise self.file.error(("targets", chain[0], "extends"), what, "give one of them a backend")
+
+
+def _refuse_misspelled(file: YamlFile, entries: Mapping[str, TargetKeys], known: Collection[str]) -> None:
+    """A backend may be a plugin's, of which nobody here knows; one that is nearly IREE's own is a mistake."""
+    for name, entry in entries.items():
+        near = get_close_matches(entry.backend, known, n=1, cutoff=0.8)
+        if near and entry.backend not in known:
+            what = f"no backend is called {entry.backend!r}"
+            raise file.error(("targets", name, "backend"), what, f"did you mean {near[0]!r}?")

@@ -1,0 +1,187 @@
+"""The `thresholds` of a configuration as rules; those that cannot mean what they say are refused.
+
+That is: wrong units, unknown metrics, contradictions, and rules that nothing can reach.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from typing import Annotated, Any, ClassVar, TypeVar
+
+from msgspec import UNSET, Meta, UnsetType
+
+from bot.config.schema import Globs, Keys, Percentage, Plain, did_you_mean, distinct, examples, pattern
+from bot.config.units import parse_amount, parse_ratio
+from bot.config.yaml_file import KeyPath, YamlFile
+from bot.core.metrics import METRIC_BY_ID, METRIC_IDS, Unit
+from bot.core.rules.coverage import Coverage, is_catch_all, metrics_of
+from bot.core.rules.policy import Amount, LevelSpec, Ratio, Rule, any_match
+
+_T = TypeVar("_T", Amount, Ratio)
+
+
+AmountText = Annotated[
+    Annotated[int, Meta(ge=0)]
+    | Annotated[
+        str,
+        pattern(
+            r"^[0-9]+([.][0-9]+)? *(B|KiB|MiB|GiB|ms|s)?(?![\s\S])",
+            "an amount is a number, not negative, with B, KiB, MiB, GiB, ms, s, or none for the metric's own unit",
+            "4KiB",
+        ),
+    ],
+    examples("4KiB", 120, "500ms"),
+]
+
+
+class LevelKeys(Keys, frozen=True):
+    """One level of a rule.
+
+    Attributes:
+        absolute: Exceeded by growth of more than this; with relative, both must be exceeded.
+        relative: Exceeded by growth of more than this share of the base; growth from zero exceeds any.
+        limit: Exceeded by a head value above this, whatever the base.
+    """
+
+    keywords: ClassVar[Plain] = {"minProperties": 1}
+    absolute: AmountText | UnsetType = UNSET
+    relative: Percentage | UnsetType = UNSET
+    limit: AmountText | UnsetType = UNSET
+
+
+LevelText = Annotated[
+    Annotated[int, Meta(ge=0)]
+    | Annotated[
+        str,
+        pattern(
+            r"^[0-9]+([.][0-9]+)? *(%|B|KiB|MiB|GiB|ms|s)?(?![\s\S])",
+            "a level is a number, not negative, with %, B, KiB, MiB, GiB, ms, s or no unit",
+            "4KiB",
+            "1.5%",
+            0,
+        ),
+    ]
+    | LevelKeys,
+    examples("4KiB", "1.5%", 0, {"absolute": "4KiB", "relative": "1.5%"}, {"limit": "32KiB"}),
+]
+_A_METRIC = {"anyOf": [{"enum": list(METRIC_IDS)}, {"pattern": "[*?\\[]"}]}
+
+
+class RuleKeys(Keys, frozen=True, kw_only=True):
+    """One rule. Without warn, fail and limit it only informs, and keeps the rules below from being looked at.
+
+    Attributes:
+        name: How findings call this rule. Default: 'rule N', counted from 1.
+        metrics: Metric ids, and globs of them.
+        models: Globs of model names. Default: all.
+        targets: Globs of target names. Default: all.
+        warn: What is worth a person's look.
+        fail: What must not land; wins over warn.
+        limit: A budget: short for fail: {limit: …}.
+    """
+
+    name: Annotated[str, examples("code size", min_length=1, max_length=100)] = ""
+    metrics: Annotated[
+        tuple[Annotated[str, Meta(extra_json_schema=_A_METRIC)], ...], distinct(["artifact_bytes"], ["*"], least=1)
+    ]
+    models: Annotated[Globs, examples(["mobilenet_*"])] = ("*",)
+    targets: Annotated[Globs, examples(["llvm-cpu-*"])] = ("*",)
+    warn: LevelText | UnsetType = UNSET
+    fail: LevelText | UnsetType = UNSET
+    limit: AmountText | UnsetType = UNSET
+
+
+def parse_rules(file: YamlFile, entries: tuple[RuleKeys, ...]) -> tuple[Rule, ...]:
+    """The rules that stand under `thresholds` of a file, in order; raises ConfigError naming file, line and key."""
+    rules = tuple(_rule(file, index, entry) for index, entry in enumerate(entries))
+    _check_order(file, rules)
+    return rules
+
+
+def _rule(file: YamlFile, index: int, entry: RuleKeys) -> Rule:
+    at: KeyPath = ("thresholds", index)
+    name = entry.name or f"rule {index + 1}"
+    rule = Rule(name, entry.metrics, entry.models, entry.targets, line=file.line(at))
+    for number, glob in enumerate(rule.metrics):
+        if not any(any_match([glob], id_) for id_ in METRIC_IDS):
+            what = f"no metric is called {glob!r}"
+            raise file.error((*at, "metrics", number), what, did_you_mean(glob, METRIC_IDS))
+    warn, fail = _level(file, (*at, "warn"), entry.warn, rule), _level(file, (*at, "fail"), entry.fail, rule)
+    if entry.limit is not UNSET:
+        if fail is not None and fail.limit is not None:
+            raise file.error((*at, "limit"), "the rule has a second limit in 'fail'", "keep one of them")
+        fail = replace(fail or LevelSpec(), limit=_amount(file, (*at, "limit"), entry.limit, rule))
+    rule = replace(rule, warn=warn, fail=fail)
+    _check_levels(file, at, rule)
+    return rule
+
+
+def _level(file: YamlFile, at: KeyPath, written: LevelText | UnsetType, rule: Rule) -> LevelSpec | None:
+    if isinstance(written, UnsetType):
+        return None
+    if not isinstance(written, LevelKeys):
+        if str(written).endswith("%"):
+            return LevelSpec(relative=_parsed(file, at, parse_ratio, written))
+        return LevelSpec(absolute=_amount(file, at, written, rule))
+    relative = written.relative
+    return LevelSpec(
+        absolute=_amount(file, (*at, "absolute"), written.absolute, rule),
+        relative=_parsed(file, (*at, "relative"), parse_ratio, relative) if relative else None,
+        limit=_amount(file, (*at, "limit"), written.limit, rule),
+    )
+
+
+def _parsed(file: YamlFile, at: KeyPath, parse: Callable[[Any], _T], written: Any) -> _T:
+    try:
+        return parse(written)
+    except ValueError as error:
+        raise file.error(at, str(error)) from error
+
+
+def _amount(file: YamlFile, at: KeyPath, written: AmountText | UnsetType, rule: Rule) -> Amount | None:
+    if written is UNSET:
+        return None
+    amount = _parsed(file, at, parse_amount, written)
+    for id_ in metrics_of(rule):
+        try:
+            amount.steps(METRIC_BY_ID[id_].unit)
+        except ValueError as error:
+            hint = "write a plain number, or give metrics of different units rules of their own"
+            raise file.error(at, f"{error}, which {id_!r} needs", hint) from error
+    return amount
+
+
+def _numbers(spec: LevelSpec, unit: Unit) -> tuple[Fraction | None, ...]:
+    absolute, limit = (Fraction(part.steps(unit)) if part else None for part in (spec.absolute, spec.limit))
+    return absolute, spec.relative.value if spec.relative else None, limit
+
+
+def _check_levels(file: YamlFile, at: KeyPath, rule: Rule) -> None:
+    if rule.warn is None or rule.fail is None:
+        return
+    for id_ in metrics_of(rule):
+        warn, fail = (_numbers(spec, METRIC_BY_ID[id_].unit) for spec in (rule.warn, rule.fail))
+        if warn == fail:
+            raise file.error((*at, "warn"), "is the same as 'fail': it can never warn", "keep one of them")
+        for name, low, high in zip(("absolute", "relative", "limit"), warn, fail, strict=True):
+            if low is not None and high is not None and low > high:
+                what = f"its {name} level is looser than that of 'fail': it would fail before it warns"
+                raise file.error((*at, "warn"), what, "let 'warn' be the smaller one")
+
+
+def _check_order(file: YamlFile, rules: tuple[Rule, ...]) -> None:
+    coverage = Coverage(rules)
+    for index, rule in enumerate(rules):
+        takers = coverage.takers(index)
+        spared = index == len(rules) - 1 and is_catch_all(rule) and not any(map(is_catch_all, rules[:index]))
+        if takers is None or spared:
+            continue
+        names = " and ".join(f"{taker.name!r} (line {taker.line})" for taker in takers)
+        what = f"{rule.name!r} can never be reached: {names} above it match all that it could"
+        raise file.error(("thresholds", index), what, "put the special rule above the general one")
+    if not is_catch_all(rules[-1]):
+        what = f"the last rule, {rules[-1].name!r}, is no catch-all"
+        hint = 'end with {metrics: ["*"]} and no models or targets'
+        raise file.error(("thresholds", len(rules) - 1), what, hint)

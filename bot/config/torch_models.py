@@ -1,0 +1,402 @@
+"""Suites in the layout of IREE's `torch_models`: modules as what to compile, compstat tests as goldens.
+
+The layout is that of https://github.com/iree-org/iree, `tests/external/iree-test-suites/torch_models`, and what its
+files mean is what their runner makes of them: https://github.com/iree-org/iree-test-suites, `torch_models/README.md`,
+`pytest_iree/module.py` and `pytest_iree/compstat_test.py`.
+
+* A file in a folder `modules` is a module: `mlir` is a URL (the runner takes no other; a path from the suite's folder
+  is ours), `compiler_flags` is all that is on the compiler's command line.
+* Any other file with `"type": "compstat"` names its module by its path from the suite's folder, without `.json`.
+  `golden_dispatch_count` and `golden_binary_size` are ceilings: a value that is equal passes. Either may be missing.
+* Files of other types run modules, and say nothing of their code.
+
+What compiler flags mean is in IREE's documentation of deployment configurations (https://iree.dev/guides/).
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import math
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+from bot.config.schema import Globs, Keys, Text, examples, pattern
+from bot.config.units import parse_size
+from bot.config.yaml_file import YamlFile
+from bot.core.codec.nesting import parse_json
+from bot.core.record import is_count
+from bot.core.rules.policy import Amount, LevelSpec, Rule, any_match
+from bot.core.values.planned import Target
+from bot.errors import ConfigError
+
+METRIC_OF = {"golden_dispatch_count": "dispatch_sites", "golden_binary_size": "artifact_bytes"}
+"""Key of a compstat file → the metric that it limits."""
+MOST_BYTES = 1 << 20
+"""Of a file of a suite."""
+MAX_SIZE = "1GiB"
+"""What a model may have that is fetched, where the suite does not say."""
+_MODEL_SUFFIXES = (".mlir", ".mlirbc")
+_FLAG = re.compile(r"--[^\x00-\x1f]+")
+_OTHER = re.compile(r"[^A-Za-z0-9_.-]+")
+
+
+class SuiteKeys(Keys, frozen=True):
+    """One suite.
+
+    Attributes:
+        torch_models: The suite's folder, relative to this file's directory; modules are the JSON files in its folders
+            called 'modules'.
+        modules: Globs of the modules to keep, named as compstat files name them; * crosses directories. Absent: all.
+        max_size: How large a model may be that is fetched from its URL. Default: 1GiB.
+        sha256: Module to the SHA-256 that its model must have; another one is refused.
+    """
+
+    torch_models: Annotated[Text, examples("tests/external/iree-test-suites/torch_models")]
+    modules: Annotated[Globs, examples(["sdxl/modules/clip_*"])] = ("*",)
+    max_size: Annotated[
+        str,
+        pattern(
+            r"^[0-9]+([.][0-9]+)? *(B|KiB|MiB|GiB)(?![\s\S])", "a size is a number with B, KiB, MiB or GiB", "200MiB"
+        ),
+    ] = MAX_SIZE
+    sha256: Annotated[
+        Mapping[
+            str,
+            Annotated[
+                str,
+                pattern(
+                    r"^[0-9a-f]{64}(?![\s\S])",
+                    "a SHA-256 is 64 hexadecimal digits, in lower case",
+                    "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+                ),
+            ],
+        ],
+        examples({"sdxl/modules/clip_cpu": "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"}),
+    ] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Golden:
+    """One figure of a compstat file.
+
+    Attributes:
+        key: `golden_dispatch_count` or `golden_binary_size`.
+        value: the largest that passes.
+        file: where it stands.
+        shown: its path from the suite's folder.
+        line: of the key, from 1.
+    """
+
+    key: str
+    value: int
+    file: Path
+    shown: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteModule:
+    """One module of a suite: one cell.
+
+    Attributes:
+        name: the model's: the folders and the module, `sdxl-clip_gfx942` for `sdxl/modules/clip_gfx942`.
+        mlir: a URL, or the path of a file.
+        target: with all flags of the module, and no others.
+        max_bytes: how large a model may be that is fetched.
+        sha256: what the bytes of the model must have (hex); empty where nobody says.
+    """
+
+    name: str
+    mlir: str | Path
+    target: Target
+    max_bytes: int
+    sha256: str
+    file: Path
+    goldens: tuple[Golden, ...]
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """All that is read of it."""
+        own = () if isinstance(self.mlir, str) else (self.mlir,)
+        return (self.file, *own, *(golden.file for golden in self.goldens))
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """Its goldens as limits, which hold beside what the configuration allows."""
+        return tuple(
+            Rule(
+                f"{golden.shown}:{golden.line} {golden.key}",
+                (METRIC_OF[golden.key],),
+                (self.name,),
+                (self.target.name,),
+                fail=LevelSpec(limit=Amount(golden.value, "own", f"{golden.value:,}")),
+                beside=True,
+            )
+            for golden in self.goldens
+        )
+
+
+def suite_modules(
+    file: YamlFile, entries: Sequence[SuiteKeys], taken: Collection[str], *, must_exist: bool = True
+) -> tuple[SuiteModule, ...]:
+    """The modules of all suites of a configuration, sorted by name; raises ConfigError naming file, and line or key.
+
+    Args:
+        taken: names of the targets that the configuration has.
+        must_exist: whether a suite that is not there is an error, and not just none.
+    """
+    modules: dict[str, SuiteModule] = {}
+    for index, entry in enumerate(entries):
+        if not must_exist and not (file.path.parent / entry.torch_models).is_dir():
+            continue
+        for module in _suite(file, index, entry, taken):
+            if module.name in modules:
+                what = f"{module.file} and {modules[module.name].file} are both called {module.name!r}"
+                raise file.error(("suites", index), what, "rename one of them")
+            modules[module.name] = module
+    return tuple(modules[name] for name in sorted(modules))
+
+
+def require_own_names(file: YamlFile, modules: Iterable[SuiteModule], models: Iterable[Path]) -> None:
+    """Raise ConfigError where a model of the configuration is called like a module."""
+    own = {model.stem: model for model in models}
+    for module in modules:
+        if module.name in own:
+            what = f"{module.file} and {own[module.name]} are both called {module.name!r}"
+            raise file.error(("suites",), what, "rename one of them")
+
+
+def _suite(file: YamlFile, index: int, entry: SuiteKeys, taken: Collection[str]) -> Iterator[SuiteModule]:
+    at = ("suites", index)
+    top = file.path.parent / entry.torch_models
+    if not top.is_dir():
+        raise file.error((*at, "torch_models"), f"{str(top)!r} is no directory", "the path is relative to this file")
+    json_files = sorted(path for path in top.rglob("*.json") if path.is_file())
+    paths = {path.relative_to(top).with_suffix("").as_posix(): path for path in json_files}
+    modules = {name: path for name, path in paths.items() if path.parent.name == "modules"}
+    goldens = _goldens(top, modules.keys(), (path for name, path in paths.items() if name not in modules))
+    for number, glob in enumerate(entry.modules):
+        if not any(any_match([glob], name) for name in modules):
+            hint = "name modules as compstat files do: sdxl/modules/clip_*"
+            raise file.error((*at, "modules", number), f"{glob!r} matches no module in {top}", hint)
+    measured = {name: path for name, path in modules.items() if any_match(entry.modules, name)}
+    for name in entry.sha256.keys() - measured.keys():
+        raise file.error((*at, "sha256", name), f"no module is called {name!r}", "name one that is measured")
+    try:
+        most = parse_size(entry.max_size)
+    except ValueError as error:
+        raise file.error((*at, "max_size"), str(error)) from error
+    for name, path in sorted(measured.items()):
+        mlir, target = _module(top, path, taken)
+        yield SuiteModule(_name(name), mlir, target, most, entry.sha256.get(name, ""), path, goldens.get(name, ()))
+
+
+def _name(module: str) -> str:
+    """`sdxl/modules/clip_cpu` → `sdxl-clip_cpu`."""
+    *folders, own = module.split("/")
+    return _OTHER.sub("-", "-".join([*(part for part in folders if part != "modules"), own]))
+
+
+def _module(top: Path, path: Path, taken: Collection[str]) -> tuple[str | Path, Target]:
+    data = _read(path)[0]
+    flags = data.get("compiler_flags", [])
+    if not isinstance(flags, list) or not all(isinstance(flag, str) and _FLAG.fullmatch(flag) for flag in flags):
+        raise ConfigError("is no list of flags, each beginning with --", where=f"{path}: compiler_flags")
+    try:
+        return _mlir(top, path, data.get("mlir")), suite_target(flags, taken)
+    except ValueError as error:
+        raise ConfigError(str(error), where=f"{path}: compiler_flags") from None
+
+
+def _mlir(top: Path, path: Path, written: Any) -> str | Path:
+    where, hint = f"{path}: mlir", "give an https URL, or a path from the suite's folder"
+    if not isinstance(written, str) or not written:
+        raise ConfigError("is missing, or no text", where=where, hint=hint)
+    scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]*)://", written)
+    if scheme and scheme[1].lower() != "https":
+        raise ConfigError(f"is an address of {scheme[1]}, and models are fetched over https only", where=where)
+    name = urlsplit(written).path if scheme else written
+    if not name.endswith(_MODEL_SUFFIXES):
+        raise ConfigError(f"names no model ({', '.join(_MODEL_SUFFIXES)})", where=where, hint=hint)
+    return written if scheme else top / written
+
+
+def _goldens(top: Path, modules: Collection[str], paths: Iterable[Path]) -> dict[str, tuple[Golden, ...]]:
+    """Module → its goldens, the smallest first: where several files limit the same, all of their tests must pass."""
+    goldens: dict[str, list[Golden]] = {}
+    for path in paths:
+        data, text = _read(path)
+        if data.get("type") != "compstat":
+            continue
+        module = data.get("module")
+        if module not in modules:
+            hint = "name it by its path from the suite's folder, without .json"
+            raise ConfigError(f"there is no module {str(module)[:80]!r}", where=f"{path}: module", hint=hint)
+        goldens.setdefault(str(module), []).extend(_values(top, path, data, text))
+    return {module: tuple(sorted(own, key=lambda golden: golden.value)) for module, own in goldens.items()}
+
+
+def _values(top: Path, path: Path, data: Mapping[str, Any], text: str) -> Iterator[Golden]:
+    for key in METRIC_OF:
+        value = data.get(key)
+        if value is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+            raise ConfigError("is no number", where=f"{path}: {key}")
+        if not is_count(whole := math.floor(value)):
+            raise ConfigError("is no count", where=f"{path}: {key}")
+        line = text.count("\n", 0, text.index(f'"{key}"')) + 1 if f'"{key}"' in text else 1
+        yield Golden(key, whole, path, path.relative_to(top).as_posix(), line)
+
+
+def _read(path: Path) -> tuple[dict[str, Any], str]:
+    """One file's object, and its text."""
+    try:
+        with path.open("rb") as stream:
+            raw = stream.read(MOST_BYTES + 1)
+        if len(raw) > MOST_BYTES:
+            raise ConfigError(f"is larger than {MOST_BYTES:,} bytes", where=str(path))
+        text, data = raw.decode("utf-8-sig"), parse_json(raw)
+    except OSError as error:
+        raise ConfigError(f"cannot be read: {error.strerror}", where=str(path)) from None
+    except ValueError as error:
+        raise ConfigError(f"is no JSON: {error}", where=str(path)) from None
+    if not isinstance(data, dict):
+        raise ConfigError("holds no object", where=str(path), hint="take the file out of the suite's folder")
+    return data, text
+
+
+# --- the target of a module -----------------------------------------------------------------------------------------
+
+_BACKENDS = "--iree-hal-target-backends"
+_DEVICE = "--iree-hal-target-device"
+_LOCAL = "--iree-hal-local-target-device-backends"
+_BACKEND_OF = {
+    "hip": "rocm",
+    "amdgpu": "rocm",
+    "rocm": "rocm",
+    "cuda": "cuda",
+    "vulkan": "vulkan-spirv",
+    "vulkan-spirv": "vulkan-spirv",
+    "metal": "metal-spirv",
+    "metal-spirv": "metal-spirv",
+    "llvm-cpu": "llvm-cpu",
+    "vmvx": "vmvx",
+}
+"""Device, or alias of one → the backend that makes code for it."""
+_GPU_CHIP = ("--iree-rocm-target", "--iree-hip-target", "--iree-cuda-target", "--iree-vulkan-target")
+_CPU_TRIPLE, _CPU = "--iree-llvmcpu-target-triple", "--iree-llvmcpu-target-cpu"
+_CPU_FEATURES = "--iree-llvmcpu-target-cpu-features"
+_LONGEST = 80
+PREFIX = "suite-"
+"""Keeps a suite's target apart from a target of the configuration with the name that it would have."""
+
+
+def suite_target(flags: Sequence[str], taken: Collection[str]) -> Target:
+    """The target that these flags are all of; ValueError with one line for the user where they name none, or several.
+
+    Args:
+        taken: names of other targets.
+    """
+    given: dict[str, list[str]] = {}
+    for flag in flags:
+        option, _, value = flag.partition("=")
+        given.setdefault(option, []).append(value)
+    backend = _backend(given)
+    name = "-".join([backend, *_chip(backend, {option: values[-1] for option, values in given.items()})])
+    name = _OTHER.sub("-", name)[:_LONGEST].strip("-")
+    return Target(f"{PREFIX}{name}" if name in taken else name, backend, tuple(flags), whole=True)
+
+
+def _backend(given: dict[str, list[str]]) -> str:
+    """The one backend; a device of the machine itself says which in an option of its own."""
+    devices = [
+        value for option in (_BACKENDS, _DEVICE) for value in ",".join(given.get(option, ())).split(",") if value
+    ]
+    if len(set(devices)) > 1:
+        raise ValueError(f"names several devices, {' and '.join(map(repr, devices[:3]))}: one module is one cell")
+    if not devices:
+        raise ValueError(f"names no device: {_DEVICE}=hip, or another")
+    device = re.sub(r"\[\d+\]$", "", devices[0])
+    if device != "local":
+        if device not in _BACKEND_OF:
+            raise ValueError(f"the device {device[:40]!r} is not known, known are {', '.join(_BACKEND_OF)} and local")
+        return _BACKEND_OF[device]
+    backends = given.get(_LOCAL, [""])[-1]
+    if _BACKEND_OF.get(backends) not in ("llvm-cpu", "vmvx"):
+        raise ValueError(f"names the device 'local' without one backend: {_LOCAL}=llvm-cpu, or vmvx")
+    return backends
+
+
+def _chip(backend: str, values: dict[str, str]) -> list[str]:
+    """What else tells targets of a backend apart; empty where nothing does."""
+    if backend == "llvm-cpu":
+        architecture = values.get(_CPU_TRIPLE, "").partition("-")[0]
+        host = "host" if values.get(_CPU_FEATURES) == "host" else ""
+        return [part for part in (architecture, values.get(_CPU, "") or host) if part]
+    return [values[option] for option in _GPU_CHIP if values.get(option)][-1:]
+
+
+# --- new figures ------------------------------------------------------------------------------------------------------
+
+
+def read_exactly(path: Path) -> str:
+    """The text of a file with all its line ends; raises ConfigError."""
+    try:
+        return path.read_bytes().decode("utf-8")
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"cannot be read: {error}", where=str(path)) from None
+
+
+def edited(text: str, values: Mapping[str, int], where: str) -> str:
+    """The JSON object with these figures in place of those of its own keys; raises ConfigError."""
+    for key, value in values.items():
+        wanted = {**_object(text), key: value}
+        figures = re.finditer(rf'("{re.escape(key)}"\s*:\s*)-?[0-9][0-9.eE+-]*', text)
+        edits = (f"{text[: figure.end(1)]}{value}{text[figure.end() :]}" for figure in figures)
+        # Of all places that look like the figure's, the one that is: the object must change there and nowhere else.
+        new = next((edit for edit in edits if _object(edit) == wanted), None)
+        if new is None:
+            what = "is written in a way that cannot be edited"
+            raise ConfigError(what, where=f"{where}: {key}", hint="write it by hand")
+        text = new
+    return text
+
+
+def _object(text: str) -> dict[str, object]:
+    values: dict[str, object] = json.loads(text.removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}"))
+    return values
+
+
+def patch(path: str, old: str, new: str) -> str:
+    """The change of one file as `git apply` takes it; empty where there is none.
+
+    Args:
+        path: from the top of the repository.
+    """
+    if old == new:
+        return ""
+    left, right = _quoted(f"a/{path}"), _quoted(f"b/{path}")
+    hunks = difflib.unified_diff(_lines(old), _lines(new), left, right)
+    ended = (line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in hunks)
+    return "".join((f"diff --git {left} {right}\n", *ended))
+
+
+def _lines(text: str) -> list[str]:
+    """Lines as git has them: only a line feed ends one."""
+    *whole, last = text.split("\n")
+    return [*(f"{line}\n" for line in whole), *([last] if last else [])]
+
+
+def _quoted(path: str) -> str:
+    """A path as git writes it: quoted as in C where it is not plain."""
+    if not re.search(r'[^ -~]|["\\]', path):
+        return path
+    escaped = {ord('"'): '\\"', ord("\\"): "\\\\"}
+    plain = (escaped.get(byte, chr(byte) if 32 <= byte < 127 else f"\\{byte:03o}") for byte in path.encode())
+    return f'"{"".join(plain)}"'

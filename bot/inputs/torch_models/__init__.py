@@ -1,1 +1,0 @@
-"""Suites in the layout of IREE's `torch_models`: their modules, targets and goldens."""

@@ -1,1 +1,0 @@
-"""YAML with the position of every key."""

@@ -1,0 +1,611 @@
+"""bot.config.events: payloads as GitHub sends them become the one value from which everything else follows."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from places import FIXTURES
+from replacing import replace
+
+from bot.config.events import read_event, run_context
+from bot.core.values.context import Command, CommandRequest, Pull, RunContext, Story, WorkflowRun
+from bot.errors import InputError
+
+FOLDER = FIXTURES / "events"
+HELLO = "Codertocat/Hello-World"
+OCTO = "octo-org/octo-repo"
+MERGE_SHA = "0" * 39 + "1"
+HEAD_SHA = "ec26c3e57ca3a959ca5aad62de7213c562f8c821"
+
+Payload = dict[str, Any]
+Edit = Callable[[Payload], object]
+
+
+def load(name: str) -> Payload:
+    payload: Payload = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
+    return payload
+
+
+def environ(event: str, repository: str = HELLO, **more: str) -> dict[str, str]:
+    """The variables as a runner sets them."""
+    return {
+        "GITHUB_EVENT_NAME": event,
+        "GITHUB_REPOSITORY": repository,
+        "GITHUB_SHA": MERGE_SHA,
+        "GITHUB_REF": "refs/pull/2/merge",
+        "GITHUB_RUN_ID": "1658821493",
+        "GITHUB_RUN_ATTEMPT": "2",
+        "GITHUB_WORKFLOW_REF": f"{repository}/.github/workflows/code-size.yml@refs/heads/a/workflows/b.yml@1",
+        "GITHUB_API_URL": "https://ghe.example/api/v3",
+        "GITHUB_SERVER_URL": "https://ghe.example/",
+        "GITHUB_ACTOR": "Codertocat",
+        "GITHUB_BASE_REF": "master",
+        **more,
+    }
+
+
+def context(name: str, edit: Edit | None = None, **more: str) -> RunContext:
+    """The context of a fixture, edited in place first; its event is the first part of its name."""
+    payload = load(name)
+    if edit:
+        edit(payload)
+    return run_context(environ(name.partition(".")[0], **more), payload)
+
+
+def common(event: str, repository: str = HELLO) -> RunContext:
+    """What every run in `environ` has."""
+    return RunContext(
+        "nothing",
+        "",
+        event=event,
+        repository=repository,
+        api_url="https://ghe.example/api/v3",
+        server_url="https://ghe.example",
+        run_id=1658821493,
+        run_attempt=2,
+        workflow="code-size.yml",
+        sha=MERGE_SHA,
+        ref="refs/pull/2/merge",
+        default_branch="master",
+        actor="Codertocat",
+    )
+
+
+@dataclass(frozen=True)
+class Case:
+    """What one fixture, unchanged, asks for."""
+
+    story: Story
+    why: str
+    default_branch: str = "master"
+    repository: str = HELLO
+    pull: Pull | None = None
+
+
+PULL = Pull(number=2, head_sha=HEAD_SHA, base_ref="master", head_repository=HELLO)
+OTHER_LABEL = "with another label than code-size-approved"
+CASES = {
+    "pull_request.opened": Case("review", "pull request opened", pull=PULL),
+    "pull_request.synchronize": Case("review", "pull request synchronize", pull=PULL),
+    "pull_request.reopened": Case("review", "pull request reopened", pull=PULL),
+    "pull_request.ready_for_review": Case("review", "pull request ready_for_review", pull=PULL),
+    "pull_request.labeled": Case("nothing", f"pull request labeled, {OTHER_LABEL}", pull=PULL),
+    "pull_request.unlabeled": Case("nothing", f"pull request unlabeled, {OTHER_LABEL}", pull=PULL),
+    "pull_request.closed": Case("nothing", "nothing is done on a pull request that was closed", pull=PULL),
+    "pull_request.assigned": Case("nothing", "nothing is done on a pull request that was assigned", pull=PULL),
+    "push.branch": Case("baseline", "push to the default branch"),
+    "push.tag": Case("nothing", "a push to something else than the default branch"),
+    "push.tag_deleted": Case("nothing", "a push that deleted its ref"),
+    "workflow_dispatch.main": Case("review", "started manually", "main", OCTO),
+    "workflow_dispatch.master": Case("review", "started manually", repository=OCTO),
+    "workflow_run.completed": Case("nothing", "the finished run is one of repository_dispatch, not of pull_request"),
+    "workflow_run.completed_no_conclusion": Case(
+        "nothing", "the finished run is one of workflow_dispatch, not of pull_request", "main"
+    ),
+    "workflow_run.requested": Case("nothing", "the run is not completed, it is requested"),
+    "issue_comment.created": Case("nothing", "a comment on an issue, not on a pull request"),
+    "issue_comment.edited": Case("nothing", "a comment was edited, not created"),
+    "issue_comment.deleted": Case("nothing", "a comment was deleted, not created"),
+}
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in FOLDER.glob("*.json")))
+def test_every_payload_as_github_sends_it(name: str) -> None:
+    case = CASES[name]
+    expected = replace(
+        common(name.partition(".")[0], case.repository),
+        story=case.story,
+        why=case.why,
+        default_branch=case.default_branch,
+        pull=case.pull,
+    )
+    assert context(name, repository=case.repository) == expected
+
+
+def test_every_case_has_its_payload() -> None:
+    assert set(CASES) == {path.stem for path in FOLDER.glob("*.json")}
+    rows = [line for line in (FOLDER / "README.md").read_text(encoding="utf-8").splitlines() if ".json` | `" in line]
+    assert {row.split("`")[1] for row in rows} == {f"{name}.json" for name in CASES}
+
+
+def test_the_page_of_the_run() -> None:
+    assert context("push.branch").run_url == f"https://ghe.example/{HELLO}/actions/runs/1658821493"
+
+
+# --- pull_request ---------------------------------------------------------------------------------------------------
+
+
+def label(name: str) -> Edit:
+    return lambda payload: payload["label"].update(name=name)
+
+
+def test_the_approval_label() -> None:
+    labeled = context("pull_request.labeled", label("code-size-approved"))
+    unlabeled = context("pull_request.unlabeled", label("code-size-approved"))
+    assert (labeled.story, labeled.labelled) == ("review", "code-size-approved")
+    assert (unlabeled.story, unlabeled.labelled) == ("review", "")
+    assert context("pull_request.labeled", label("code-size-approved-not")).story == "nothing"
+
+
+def edited(changes: object) -> Edit:
+    # No example of `edited` exists: as `opened`, with what GitHub documents for `changes`.
+    return lambda payload: payload.update(action="edited", changes=changes)
+
+
+def test_an_edit_matters_where_it_moves_the_base() -> None:
+    moved = {"base": {"ref": {"from": "master"}, "sha": {"from": MERGE_SHA}}}
+    assert context("pull_request.opened", edited(moved)).story == "review"
+    for changes in ({"title": {"from": "old"}}, {}, None):
+        renamed = context("pull_request.opened", edited(changes))
+        assert (renamed.story, renamed.why) == ("nothing", "the pull request was edited, and its base is the same")
+
+
+def head_repository(repository: Payload | None) -> Edit:
+    # A fork: the head's repository has another name. A deleted fork: GitHub sends null.
+    return lambda payload: payload["pull_request"]["head"].update(repo=repository)
+
+
+@pytest.mark.parametrize("name", ["pull_request.opened", "pull_request.synchronize", "pull_request.closed"])
+@pytest.mark.parametrize("fork", ["mallory/Hello-World", "Codertocat/Hello-World-fork"])
+def test_a_fork_cannot_write(name: str, fork: str) -> None:
+    found = context(name, head_repository({"full_name": fork}))
+    assert found.read_only and found.pull == replace(PULL, head_repository=fork)
+    assert found.story == CASES[name].story
+
+
+def test_a_deleted_fork_cannot_write() -> None:
+    found = context("pull_request.synchronize", head_repository(None))
+    assert (found.story, found.read_only, found.pull) == ("review", True, replace(PULL, head_repository=""))
+
+
+def test_the_same_repository_in_other_letters_can_write() -> None:
+    assert not context("pull_request.opened", head_repository({"full_name": HELLO.lower()})).read_only
+
+
+def test_dependabot_cannot_write() -> None:
+    # Dependabot's branches are in the repository itself; its runs get a read-only token all the same.
+    def sender(payload: Payload) -> None:
+        payload["sender"].update(login="dependabot[bot]", type="Bot")
+
+    assert context("pull_request.opened", sender).read_only
+    assert context("pull_request.opened", GITHUB_ACTOR="dependabot[bot]").read_only
+    assert context("push.branch", GITHUB_ACTOR="dependabot[bot]").read_only
+    assert not context("pull_request.opened", GITHUB_ACTOR="dependabot").read_only
+
+
+def test_pull_request_target_is_never_acted_on() -> None:
+    for payload in (load("pull_request.opened"), {}):
+        found = run_context(environ("pull_request_target"), payload)
+        assert found.story == "nothing" and found.pull is None
+        assert found.why == "pull_request_target would run with the secrets of the base repository: use pull_request"
+
+
+# --- push and schedule ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ref", ["refs/heads/topic", "refs/heads/master2", "refs/tags/master", "refs/heads/x/master"])
+def test_a_push_to_another_ref(ref: str) -> None:
+    assert context("push.branch", lambda payload: payload.update(ref=ref)).story == "nothing"
+
+
+def test_the_default_branch_is_not_always_master() -> None:
+    def renamed(payload: Payload) -> None:
+        payload.update(ref="refs/heads/release/v2")
+        payload["repository"].update(default_branch="release/v2")
+
+    found = context("push.branch", renamed)
+    assert (found.story, found.default_branch) == ("baseline", "release/v2")
+
+
+def test_a_deleted_default_branch() -> None:
+    found = context("push.branch", lambda payload: payload.update(deleted=True))
+    assert (found.story, found.why) == ("nothing", "a push that deleted its ref")
+
+
+@pytest.mark.parametrize(
+    ("payload", "ref", "story", "branch"),
+    [
+        ({"schedule": "0 3 * * *"}, "refs/heads/main", "baseline", "main"),
+        ({"schedule": "0 3 * * *", "repository": {"default_branch": "main"}}, "refs/heads/main", "baseline", "main"),
+        ({"schedule": "0 3 * * *", "repository": {"default_branch": "main"}}, "refs/heads/old", "nothing", "main"),
+        ({"schedule": "0 3 * * *"}, "refs/tags/v1", "nothing", ""),
+        ({"schedule": "0 3 * * *"}, "", "nothing", ""),
+    ],
+)
+def test_schedules(payload: Payload, ref: str, story: Story, branch: str) -> None:
+    found = run_context(environ("schedule", GITHUB_REF=ref), payload)
+    assert (found.story, found.default_branch) == (story, branch)
+
+
+# --- workflow_run ---------------------------------------------------------------------------------------------------
+
+
+def finished(head: str | None = "mallory/octo-repo", **run: object) -> Edit:
+    # The example is of another event in the repository itself: here it is the run of a pull request from a fork.
+    def edit(payload: Payload) -> None:
+        repository = {"full_name": head} if head else None
+        payload["workflow_run"].update({"event": "pull_request", "head_repository": repository, **run})
+
+    return edit
+
+
+RUN = WorkflowRun(
+    id=289782451,
+    head_sha="3484a3fb816e0859fd6e1cea078d76385ff50625",
+    head_branch="master",
+    head_repository="mallory/octo-repo",
+    event="pull_request",
+    conclusion="success",
+    actor="Codertocat",
+    html_url="https://github.com/octo-org/octo-repo/actions/runs/289782451",
+    created_at="2020-10-05T16:33:24Z",
+)
+
+
+def post(edit: Edit) -> RunContext:
+    return context("workflow_run.completed", edit, repository=OCTO)
+
+
+@pytest.mark.parametrize("conclusion", ["success", "failure", "timed_out", "cancelled", "startup_failure"])
+def test_the_finished_run_of_a_fork_is_posted(conclusion: str) -> None:
+    expected = replace(
+        common("workflow_run", OCTO),
+        story="post",
+        why="a pull request's run that could not write is finished",
+        run=replace(RUN, conclusion=conclusion),
+    )
+    assert post(finished(conclusion=conclusion)) == expected
+
+
+@pytest.mark.parametrize("conclusion", ["skipped", "action_required", "stale", None])
+def test_a_run_that_did_not_begin_is_not_posted(conclusion: str | None) -> None:
+    found = post(finished(conclusion=conclusion))
+    assert found.story == "nothing"
+    assert found.why == f"the finished run has nothing to post: {conclusion or 'no conclusion'}"
+
+
+def test_a_run_that_could_write_has_published_by_itself() -> None:
+    for head in (OCTO, OCTO.upper()):
+        found = post(finished(head))
+        assert found.story == "nothing" and "published its report by itself" in found.why
+
+
+def test_runs_of_dependabot_and_of_deleted_forks_are_posted() -> None:
+    assert post(finished(OCTO, actor={"login": "dependabot[bot]"})).story == "post"
+    deleted = post(finished(None, head_branch=None, actor=None))
+    assert deleted.story == "post"
+    assert deleted.run == replace(RUN, head_repository="", head_branch="", actor="")
+
+
+@pytest.mark.parametrize("event", ["push", "pull_request_target", "workflow_dispatch", "workflow_run"])
+def test_runs_of_other_events_are_not_posted(event: str) -> None:
+    assert post(finished(event=event)).story == "nothing"
+
+
+@pytest.mark.parametrize("action", ["requested", "in_progress"])
+def test_unfinished_runs_are_not_posted(action: str) -> None:
+    def edit(payload: Payload) -> None:
+        finished()(payload)
+        payload.update(action=action)
+
+    assert post(edit).story == "nothing"
+
+
+# --- issue_comment --------------------------------------------------------------------------------------------------
+
+
+def comment(body: object, *, of: str = "User", action: str = "created") -> Edit:
+    # The examples are on an issue: GitHub marks a pull request by an object of addresses in `issue.pull_request`.
+    def edit(payload: Payload) -> None:
+        payload.update(action=action)
+        payload["issue"]["pull_request"] = {"url": f"https://api.github.com/repos/{HELLO}/pulls/1"}
+        payload["comment"]["body"] = body
+        payload["comment"]["user"]["type"] = of
+
+    return edit
+
+
+@pytest.mark.parametrize(
+    ("body", "command"),
+    [
+        ("/code-size rerun", Command("rerun")),
+        ("/code-size", Command("help")),
+        ("/code-size rerun\r\n::error::x", Command("rerun")),
+        ('/code-size accept "@all <b>![x](y)"', Command("accept", ("@all <b>![x](y)",))),
+        (
+            "/code-size ::set-output name=x::y",
+            Command("help", problem="unknown command, known are rerun, compare, accept, help"),
+        ),
+    ],
+)
+def test_commands(body: str, command: Command) -> None:
+    found = context("issue_comment.created", comment(body))
+    expected = replace(
+        common("issue_comment"),
+        story="command",
+        why=f"/code-size {command.name}",
+        request=CommandRequest(command, comment_id=492700400, author="Codertocat", pull_number=1),
+    )
+    assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("edit", "why"),
+    [
+        (comment("/code-size rerun", action="edited"), "a comment was edited, not created"),
+        (comment("/code-size rerun", action="deleted"), "a comment was deleted, not created"),
+        (comment("/code-size rerun", of="Bot"), "a comment of a bot"),
+        (comment("thanks"), "a comment that is no /code-size command"),
+        (comment("> /code-size rerun"), "a comment that is no /code-size command"),
+        (comment("thanks\n/code-size rerun"), "a comment that is no /code-size command"),
+        (comment("/code-sizes"), "a comment that is no /code-size command"),
+        (comment(""), "a comment that is no /code-size command"),
+        (comment(None), "a comment that is no /code-size command"),
+    ],
+)
+def test_comments_that_are_no_commands(edit: Edit, why: str) -> None:
+    found = context("issue_comment.created", edit)
+    assert (found.story, found.why, found.request) == ("nothing", why, None)
+
+
+def test_a_command_on_an_issue_is_none() -> None:
+    found = context("issue_comment.created", lambda payload: payload["comment"].update(body="/code-size rerun"))
+    assert (found.story, found.why) == ("nothing", "a comment on an issue, not on a pull request")
+
+
+# --- environment and malformed payloads -----------------------------------------------------------------------------
+
+
+def test_not_github() -> None:
+    assert run_context({}, {}) == RunContext("nothing", "not a run of GitHub Actions")
+    assert run_context({"GITHUB_EVENT_NAME": ""}, load("push.branch")).story == "nothing"
+
+
+def test_other_events_need_no_payload() -> None:
+    found = run_context(environ("release"), {})
+    assert (found.story, found.why) == ("nothing", "nothing is done on release")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("GITHUB_REPOSITORY", "a/b/c"),
+        ("GITHUB_SHA", "main"),
+        ("GITHUB_RUN_ID", "x"),
+        ("GITHUB_RUN_ATTEMPT", "0"),
+        ("GITHUB_REF", "refs/heads/a\nb"),
+        ("GITHUB_ACTOR", "@a b"),
+        ("GITHUB_API_URL", "file:///etc/passwd"),
+        ("GITHUB_SERVER_URL", "https://a b"),
+    ],
+)
+def test_variables_are_what_they_must_be(name: str, value: str) -> None:
+    with pytest.raises(InputError) as caught:
+        run_context(environ("push", **{name: value}), load("push.branch"))
+    assert caught.value.where == f"environment: {name}"
+
+
+def test_variables_that_may_be_missing() -> None:
+    needed = {"GITHUB_EVENT_NAME", "GITHUB_REPOSITORY", "GITHUB_SHA", "GITHUB_RUN_ID"}
+    for name in set(environ("push")) - needed:
+        variables = environ("push")
+        del variables[name]
+        assert run_context(variables, load("push.branch")).story == "baseline"
+    for name in needed - {"GITHUB_EVENT_NAME"}:
+        variables = environ("push")
+        del variables[name]
+        with pytest.raises(InputError, match=f"environment: {name}: is missing"):
+            run_context(variables, load("push.branch"))
+
+
+def test_addresses_are_those_of_github_where_none_are_given() -> None:
+    found = context("push.branch", GITHUB_API_URL="", GITHUB_SERVER_URL="", GITHUB_WORKFLOW_REF="")
+    assert (found.api_url, found.server_url) == ("https://api.github.com", "https://github.com")
+    assert found.workflow == ""
+
+
+NEEDED = {
+    "pull_request.opened": (
+        "action",
+        "repository.default_branch",
+        "pull_request.number",
+        "pull_request.head.sha",
+        "pull_request.base.ref",
+        "pull_request.head.repo.full_name",
+    ),
+    "pull_request.labeled": ("label.name",),
+    "push.branch": ("ref", "repository.default_branch"),
+    "workflow_dispatch.main": ("repository.default_branch",),
+    "workflow_run.completed": (
+        "action",
+        "workflow_run.id",
+        "workflow_run.event",
+        "workflow_run.head_sha",
+        "workflow_run.created_at",
+    ),
+    "issue_comment.created": ("action", "issue.number", "comment.id", "comment.user.login", "comment.user.type"),
+}
+NO_EDIT: Edit = len
+PREPARED: dict[str, Edit] = {"workflow_run.completed": finished(), "issue_comment.created": comment("/code-size rerun")}
+
+
+@pytest.mark.parametrize(("name", "path"), [(name, path) for name, paths in NEEDED.items() for path in paths])
+@pytest.mark.parametrize("value", [None, [], 1.5, "\n", {"x": 1}])
+def test_a_needed_key_that_is_missing_or_wrong_is_named(name: str, path: str, value: object) -> None:
+    if path == "comment.user.type" and value == "\n":
+        pytest.skip("any text may be a type of user")
+    if path == "label.name" and value == "\n":
+        pytest.skip("any text may be a label")
+
+    def edit(payload: Payload) -> None:
+        PREPARED.get(name, NO_EDIT)(payload)
+        *keys, last = path.split(".")
+        for key in keys:
+            payload = payload[key]
+        payload[last] = value
+
+    with pytest.raises(InputError) as caught:
+        context(name, edit)
+    assert caught.value.where == f"event payload: {path}"
+
+
+HOSTILE = ["$(id)", "`id`", "<img/src=x>", "@octocat", "](b)", "|a|", "a;b", "'\"", "größe"]
+
+
+@pytest.mark.parametrize("branch", HOSTILE)
+def test_branches_that_git_allows_are_only_data(branch: str) -> None:
+    assert post(finished(head_branch=branch)).run == replace(RUN, head_branch=branch)
+
+
+@pytest.mark.parametrize("branch", ["a\n::set-output name=x::y", "a b", "-x", "a\u202eb", "a\x1b[31m", "a\ud800"])
+def test_branches_that_git_refuses_are_refused(branch: str) -> None:
+    with pytest.raises(InputError) as caught:
+        post(finished(head_branch=branch))
+    assert caught.value.line == "event payload: workflow_run.head_branch: is not a git ref"
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=10), inner, max_size=3),
+    max_leaves=10,
+)
+EVENTS = (
+    "pull_request",
+    "pull_request_target",
+    "push",
+    "schedule",
+    "workflow_dispatch",
+    "workflow_run",
+    "issue_comment",
+)
+
+
+@given(st.sampled_from(EVENTS), json_values)
+def test_any_json_is_a_context_or_an_input_error(event: str, payload: Any) -> None:
+    try:
+        found = run_context(environ(event), payload)
+    except InputError as error:
+        assert error.where.startswith("event payload: ")
+    else:
+        assert found.why and found.event == event
+
+
+def places(value: object, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Every place of a payload, outermost first."""
+    yield path
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from places(inner, (*path, key))
+
+
+def replaced(payload: Payload, path: tuple[str, ...], value: object) -> Any:
+    if not path:
+        return value
+    whole = copy.deepcopy(payload)
+    inner = whole
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = value
+    return whole
+
+
+def prepared(name: str) -> Payload:
+    payload = load(name)
+    PREPARED.get(name, NO_EDIT)(payload)
+    return payload
+
+
+PAYLOADS = {name: prepared(name) for name in NEEDED}
+# Places that matter, and not the hundreds of addresses in `repository`.
+PLACES = [
+    (name, path)
+    for name, payload in PAYLOADS.items()
+    for path in places(payload)
+    if len(path) < 3 or path[-1] in "ref sha repo"
+]
+
+
+@given(st.sampled_from(PLACES), json_values)
+@example(("pull_request.opened", ("sender",)), "dependabot[bot]")
+@example(("pull_request.opened", ("pull_request", "head")), [])
+def test_a_real_payload_with_any_json_somewhere(place: tuple[str, tuple[str, ...]], value: object) -> None:
+    name, path = place
+    payload = replaced(PAYLOADS[name], path, value)
+    try:
+        found = run_context(environ(name.partition(".")[0]), payload)
+    except InputError as error:
+        assert error.where.startswith("event payload: ")
+        return
+    if found.pull:
+        assert found.pull.number > 0 and len(found.pull.head_sha) == 40
+
+
+@given(st.dictionaries(st.sampled_from(sorted(environ("push"))), st.text(max_size=30)))
+def test_any_environment_is_a_context_or_an_input_error(variables: dict[str, str]) -> None:
+    try:
+        run_context({**environ("push"), **variables}, load("push.branch"))
+    except InputError as error:
+        assert error.where.startswith(("environment: ", "event payload: "))
+
+
+# --- the payload's file ---------------------------------------------------------------------------------------------
+
+
+def test_the_payload_is_read_from_the_file_that_github_names() -> None:
+    path = FOLDER / "push.branch.json"
+    assert read_event({"GITHUB_EVENT_NAME": "push", "GITHUB_EVENT_PATH": str(path)}) == load("push.branch")
+    assert read_event({"GITHUB_EVENT_PATH": str(path)}) == {}
+
+
+@pytest.mark.parametrize(
+    ("data", "what"),
+    [
+        (b"", "is no JSON"),
+        (b"{", "is no JSON"),
+        (b"\xff\xfe{}x", "is no JSON"),
+        (b"[" * 200_000, "is no JSON"),
+        (b"[]", "is no JSON object"),
+        (b"null", "is no JSON object"),
+    ],
+)
+def test_files_that_are_no_payload(tmp_path: Path, data: bytes, what: str) -> None:
+    path = tmp_path / "event.json"
+    path.write_bytes(data)
+    with pytest.raises(InputError) as caught:
+        read_event({"GITHUB_EVENT_NAME": "push", "GITHUB_EVENT_PATH": str(path)})
+    assert (caught.value.what, caught.value.where) == (what, f"event payload {path}")
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot be read: No such file"):
+        read_event({"GITHUB_EVENT_NAME": "push", "GITHUB_EVENT_PATH": str(tmp_path / "none")})
+    with pytest.raises(InputError, match="environment: GITHUB_EVENT_PATH: is missing"):
+        read_event({"GITHUB_EVENT_NAME": "push"})

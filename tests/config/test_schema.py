@@ -1,0 +1,174 @@
+"""configs/schema.json and experiments-schema.json: as the types are, described for editors; and what is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from growth import steps
+from jsonschema import Draft202012Validator
+
+from bot.config.configuration import Config, Configuration, configs_dir, configuration_schema, read_configuration
+from bot.config.experiments import experiments_schema
+from bot.core.metrics import METRIC_IDS
+from bot.core.rules.delta import STATES
+from bot.core.rules.policy import DEFAULT_STATES
+from bot.errors import ConfigError
+
+CONFIGURATION = configuration_schema()
+SCHEMAS = {"schema.json": CONFIGURATION, "experiments-schema.json": experiments_schema()}
+FILES = sorted(path for path in configs_dir().glob("*.yml") if path.name != "experiments.yml")
+"""Those that are configurations."""
+SCHEMA = "schema: code-size-config/1\n"
+
+
+def keys(node: Any, path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """All keys that a file can have, with what the schema says of each; a part that is referred to stands in $defs."""
+    if isinstance(node, dict):
+        for name, inner in node.get("properties", {}).items():
+            if "not" not in inner:
+                yield f"{path}.{name}", inner
+        for name, inner in node.items():
+            if name not in ("examples", "dependentSchemas"):
+                yield from keys(inner, f"{path}.{name}")
+    elif isinstance(node, list):
+        for inner in node:
+            yield from keys(inner, path)
+
+
+KEYS = [(file, name, key) for file, schema in SCHEMAS.items() for name, key in keys(schema)]
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_what_is_published_is_what_the_types_say(name: str) -> None:
+    path, text = configs_dir() / name, json.dumps(SCHEMAS[name], indent=2, ensure_ascii=False) + "\n"
+    if os.environ.get("UPDATE_GOLDENS"):
+        path.write_text(text, encoding="utf-8")
+    assert path.read_text(encoding="utf-8") == text, f"{name} is older than the types: UPDATE_GOLDENS=1 writes it"
+    assert SCHEMAS[name]["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    Draft202012Validator.check_schema(SCHEMAS[name])
+
+
+def test_packaged_files_validate_and_name_their_schema_for_editors() -> None:
+    assert {path.name for path in FILES} >= {"default.yml", "quick.yml"}
+    for path in FILES:
+        assert not list(Draft202012Validator(CONFIGURATION).iter_errors(read_configuration(path)[0].data))
+        assert path.read_text(encoding="utf-8").startswith("# yaml-language-server: $schema=schema.json\n")
+    first = (configs_dir() / "experiments.yml").read_text(encoding="utf-8").partition("\n")[0]
+    assert first == "# yaml-language-server: $schema=experiments-schema.json"
+
+
+def test_every_key_is_described_and_has_examples_that_are_valid() -> None:
+    assert len(KEYS) > 60
+    for file, name, key in KEYS:
+        defs = SCHEMAS[file]["$defs"]
+        if name.endswith(".kind"):
+            continue
+        text = key.get("description") or defs[key["$ref"].rpartition("/")[2]]["description"]
+        assert len(text) > 10 and text.endswith("."), name
+        examples = key.get("examples", key.get("items", {}).get("examples", []))
+        assert examples or key.keys() & {"enum", "$ref"}, name
+        for example in examples:
+            assert not list(Draft202012Validator({**key, "$defs": defs}).iter_errors(example)), (name, example)
+
+
+def test_no_mapping_takes_unknown_keys() -> None:
+    for schema in SCHEMAS.values():
+        assert all(one["additionalProperties"] is False for one in (schema, *schema["$defs"].values()))
+
+
+def test_the_configuration_has_the_keys_of_the_file() -> None:
+    assert {field.name.replace("sections", "components") for field in fields(Config)} | {"schema"} == {
+        *CONFIGURATION["properties"]
+    }
+    assert set(CONFIGURATION["$defs"]["StatesKeys"]["properties"]) == set(STATES) == set(DEFAULT_STATES)
+
+
+def test_what_the_schema_lists_is_what_the_code_knows() -> None:
+    defined = read_configuration(configs_dir() / "default.yml")[0].data["targets"]
+    assert CONFIGURATION["properties"]["targets"]["anyOf"][0]["items"]["enum"] == list(defined)
+    backends = CONFIGURATION["$defs"]["TargetKeys"]["properties"]["backend"]["examples"]
+    assert backends == list(dict.fromkeys(target["backend"] for target in defined.values()))
+    names, globs = CONFIGURATION["$defs"]["RuleKeys"]["properties"]["metrics"]["items"]["anyOf"]
+    assert names["enum"] == list(METRIC_IDS) and "enum" not in globs
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "fits"),
+    [
+        ("targets", ["vmvx", "cuda"], True),
+        ("targets", ["vmvxx"], False),
+        ("targets", {"mine": {"backend": "cuda"}}, True),
+        ("targets", {"vmvx": {"backend": "cu da"}}, False),
+        ("targets", {"vmvx": {"extends": "vmvx"}}, True),
+        ("targets", {"mine": {"extends": "vmvx", "backend": "vmvx"}}, False),
+        ("targets", {"mine": {"flags": []}}, False),
+        ("thresholds", [{"metrics": ["stack_*_bytes", "vm_bytes", "*_b?tes", "[ev]*"]}], True),
+        ("thresholds", [{"metrics": ["artefact_bytes"]}], False),
+        ("noise", {"compile_cpu_ms": "8%"}, True),
+        ("noise", {"vm_bytes": "8%"}, False),
+    ],
+)
+def test_an_editor_catches_what_the_bot_refuses(key: str, value: object, fits: bool) -> None:
+    written = {"schema": "code-size-config/1", key: value}
+    assert Draft202012Validator(CONFIGURATION).is_valid(written) is fits
+
+
+def test_the_default_says_of_every_key_what_holds_without_it() -> None:
+    file, default = read_configuration(configs_dir() / "default.yml")
+    assert CONFIGURATION["properties"].keys() - file.data.keys() == {"templates", "pairs", "repeats", "fold"}
+    assert set(file.data["states"]) == set(STATES)
+    assert file.data["baseline"].keys() == msgspec.to_builtins(default.baseline).keys()
+    bare = msgspec.convert({"schema": "code-size-config/1"}, Configuration)
+    apart = ("compiler", "models", "targets", "thresholds")
+    same = [name for name in Configuration.__struct_fields__ if name not in apart]
+    assert [getattr(default, name) for name in same] == [getattr(bare, name) for name in same]
+
+
+def refusal(folder: Path, text: str) -> str:
+    path = folder / "c.yml"
+    path.write_text(SCHEMA + text, encoding="utf-8")
+    with pytest.raises(ConfigError) as caught:
+        read_configuration(path)
+    assert "\n" not in caught.value.line
+    return caught.value.line.removeprefix(f"{path}:")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("components:\n  a: x\n  b: [y, 3]\n  c: 3\n", "4: components.b[1]: is a whole number, must be text (put it"),
+        ("components:\n  a: 3\n  b: 3\n", "3: components.a: is a whole number"),
+        ("targets:\n  a: {backend: x}\n  b: {backend: x}\n  c: {backend: x, flags: [x]}\n  d: {flags: [x]}\n",
+         "5: targets.c.flags[0]: 'x' does not fit"),
+        ("targets:\n  a: {backend: x}\n  'b|': {backend: x}\n  'c|': {backend: x}\n",
+         "4: targets.b|: 'b|' does not fit"),
+        ("targets:\n  a: {backend: x, releases: {'<3': [--a], '': []}}\n", "3: targets.a.releases.: is empty"),
+        ("targets:\n  a: {backend: x, releases: {'<3': [--a], '<4': [b]}}\n", "3: targets.a.releases.<4[0]: 'b' does"),
+        ("states: {removed: [], new: no}\n", "2: states.new: "),
+        ("repeats: {a: [b], c: [d, d]}\n", "2: repeats.c[1]: 'd' is in the list twice"),
+        ("'x` - at `$.flags': 1\n", "2: x` - at `$.flags: unknown key"),
+        ("'x - at `$.flags': 1\nflags: []\n", "2: x - at `$.flags: unknown key"),
+        (f"report_id: {'x' * 65}\n", "2: report_id: has 65 characters, must have at most 64"),
+        ("timeout_seconds: 1.5\n", "2: timeout_seconds: is a number, must be a whole number"),
+        ("timeout_seconds: 99999999999999999999999\n", "2: timeout_seconds: is 99999999999999999999999, must be at"),
+        ("thresholds: [{metrics: [x], warn: [1]}]\n",
+         "2: thresholds[0].warn: is a list, must be a whole number or text or a mapping"),
+    ],
+)  # fmt: skip
+def test_where_and_what(tmp_path: Path, text: str, said: str) -> None:
+    assert refusal(tmp_path, text).startswith(said)
+
+
+def test_finding_the_wrong_entry_of_a_mapping_does_not_read_the_file_once_for_each(tmp_path: Path) -> None:
+    def work(number: int) -> int:
+        entries = "".join(f"  a{index}: x\n" for index in range(number))
+        return steps(lambda: refusal(tmp_path, f"components:\n{entries}  z: 3\n"))
+
+    assert work(400) < 2.4 * work(200)

@@ -1,0 +1,165 @@
+"""Targets that are derived from others: what they inherit, what they replace, and one line for each mistake."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.config.configuration import load_config
+from bot.config.targets import LONGEST_CHAIN, merged
+from bot.core.values.planned import Target
+from bot.errors import ConfigError
+
+HEADER = "schema: code-size-config/1\ntargets:\n"
+PACKAGED = {target.name: target for target in load_config(models=False).targets}
+X86 = PACKAGED["llvm-cpu-x86_64"]
+
+Load = Callable[[str], dict[str, Target]]
+
+
+@pytest.fixture
+def load(tmp_path: Path) -> Load:
+    def load(targets: str) -> dict[str, Target]:
+        (tmp_path / "c.yml").write_text(HEADER + targets, encoding="utf-8")
+        return {target.name: target for target in load_config(tmp_path / "c.yml", models=False).targets}
+
+    return load
+
+
+def test_backend_and_flags_come_from_a_packaged_target_and_new_flags_follow(load: Load) -> None:
+    targets = load("  x86_64-O3: {extends: llvm-cpu-x86_64, flags: [--iree-opt-level=O3]}\n")
+    flags = (*X86.flags, "--iree-opt-level=O3")
+    assert targets == {"x86_64-O3": Target("x86_64-O3", "llvm-cpu", flags, None, "llvm-cpu-x86_64")}
+
+
+def test_an_option_that_was_inherited_is_replaced_in_its_place(load: Load) -> None:
+    features = "--iree-llvmcpu-target-cpu-features=+m,+a,+f,+d,+v"
+    targets = load(f"  small: {{extends: llvm-cpu-riscv64, flags: [--iree-opt-level=O2, '{features}']}}\n")
+    inherited = PACKAGED["llvm-cpu-riscv64"].flags
+    assert inherited[-1].startswith("--iree-llvmcpu-target-cpu-features=")
+    assert targets["small"].flags == (*inherited[:-1], features, "--iree-opt-level=O2")
+
+
+@pytest.mark.parametrize(
+    ("inherited", "own", "both"),
+    [
+        ((), (), ()),
+        (("--a=1", "--b"), (), ("--a=1", "--b")),
+        (("--a=1", "--b"), ("--a=2",), ("--a=2", "--b")),
+        (("--a", "--b"), ("--a=false",), ("--a=false", "--b")),
+        (("--a=1",), ("--ab=2",), ("--a=1", "--ab=2")),
+        (("--a=1", "--b", "--a=2"), ("--a=3",), ("--a=3", "--b")),
+        (("--a=1", "--b"), ("--c", "--a=2", "--a=3"), ("--a=2", "--a=3", "--b", "--c")),
+    ],
+)
+def test_flags(inherited: tuple[str, ...], own: tuple[str, ...], both: tuple[str, ...]) -> None:
+    assert merged(inherited, own) == both
+
+
+FLAGS = st.lists(st.builds("--{}={}".format, st.sampled_from("abcd"), st.integers(0, 3)), max_size=8)
+
+
+@given(FLAGS, FLAGS)
+def test_every_option_is_there_as_often_as_one_of_the_two_has_it(inherited: list[str], own: list[str]) -> None:
+    both = merged(inherited, own)
+    for option in ("--a", "--b", "--c", "--d"):
+        mine = [flag for flag in own if flag.startswith(option)]
+        theirs = [flag for flag in inherited if flag.startswith(option)]
+        assert [flag for flag in both if flag.startswith(option)] == (mine or theirs)
+    assert set(both) <= {*inherited, *own}
+
+
+def test_a_chain_within_the_file_in_any_order(load: Load) -> None:
+    targets = load(
+        "  c: {extends: b, flags: [--iree-opt-data-tiling]}\n"
+        "  b: {extends: a, flags: [--iree-opt-level=O2]}\n"
+        "  a: {backend: llvm-cpu, flags: [--iree-opt-level=O1]}\n"
+    )
+    assert targets == {
+        "c": Target("c", "llvm-cpu", ("--iree-opt-level=O2", "--iree-opt-data-tiling"), None, "b"),
+        "b": Target("b", "llvm-cpu", ("--iree-opt-level=O2",), None, "a"),
+        "a": Target("a", "llvm-cpu", ("--iree-opt-level=O1",)),
+    }
+
+
+def test_its_own_name_means_the_packaged_target(load: Load) -> None:
+    targets = load("  vmvx: {extends: vmvx}\n  cuda: {extends: cuda, flags: [--iree-cuda-target=sm_86]}\n")
+    assert targets["vmvx"] == PACKAGED["vmvx"]
+    assert targets["cuda"] == Target("cuda", "cuda", ("--iree-cuda-target=sm_86",), None, "cuda")
+
+
+def test_the_files_own_target_comes_before_the_packaged_one_of_that_name(load: Load) -> None:
+    targets = load("  new: {extends: cuda}\n  cuda: {extends: cuda, flags: [--iree-cuda-target=sm_86]}\n")
+    assert targets["new"].flags == ("--iree-cuda-target=sm_86",)
+
+
+def test_unsupported_is_inherited_and_may_be_worded_anew(load: Load) -> None:
+    targets = load("  a: {extends: vmvx-inline}\n  b: {extends: vmvx-inline, unsupported: not here}\n")
+    assert PACKAGED["vmvx-inline"].unsupported
+    assert targets["a"].unsupported == PACKAGED["vmvx-inline"].unsupported
+    assert targets["b"].unsupported == "not here"
+
+
+CHAIN = "  t0: {backend: vmvx}\n" + "".join(f"  t{i}: {{extends: t{i - 1}}}\n" for i in range(1, LONGEST_CHAIN + 2))
+
+BAD = {
+    "no such target": (
+        "  mine:\n    extends: llvm-cpu-x86\n",
+        "4: targets.mine.extends: no target is called 'llvm-cpu-x86' (did you mean 'llvm-cpu-x86_64' or"
+        " 'llvm-cpu-aarch64' or 'llvm-cpu-riscv64'?)",
+    ),
+    "no such target, one of the file is near": (
+        "  mine: {extends: bases}\n  base: {backend: vmvx}\n",
+        "3: targets.mine.extends: no target is called 'bases' (did you mean 'base'?)",
+    ),
+    "its own name, which is no packaged one": (
+        "  cuda-90: {extends: cuda-90}\n",
+        "3: targets.cuda-90.extends: extends itself: no packaged target is called 'cuda-90' (did you mean 'cuda'?)",
+    ),
+    "a circle": (
+        "  z: {extends: a}\n  a: {extends: b}\n  b: {extends: c}\n  c:\n    extends: a\n",
+        "7: targets.c.extends: extends itself: a → b → c → a (give one of them a backend)",
+    ),
+    "too long a chain": (
+        CHAIN,
+        f"20: targets.t17.extends: more than {LONGEST_CHAIN} targets are derived one from the other"
+        " (give one of them a backend)",
+    ),
+    "a backend beside it": (
+        "  mine: {extends: cuda, backend: cuda}\n",
+        "3: targets.mine.backend: cannot stand beside 'extends' (keep one of them)",
+    ),
+    "neither": ("  mine: {flags: []}\n", "3: targets.mine: the key 'backend' is missing"),
+    "a typo": (
+        "  mine: {extend: cuda}\n",
+        "3: targets.mine.extend: unknown key (did you mean 'extends'?)",
+    ),
+    "no name": ("  mine: {extends: [cuda]}\n", "3: targets.mine.extends: is a list, must be text"),
+    "a name that none can have": (
+        "  mine: {extends: ''}\n",
+        "3: targets.mine.extends: '' does not fit: a target's name has letters, digits, '_', '.' and '-' only"
+        " (for example llvm-cpu-x86_64 or vmvx)",
+    ),
+    "a misspelled backend below": (
+        "  a: {extends: b}\n  b: {backend: vulkan-spirvv}\n",
+        "4: targets.b.backend: no backend is called 'vulkan-spirvv' (did you mean 'vulkan-spirv'?)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad(load: Load, tmp_path: Path, name: str) -> None:
+    text, line = BAD[name]
+    with pytest.raises(ConfigError) as caught:
+        load(text)
+    assert caught.value.line == f"{tmp_path / 'c.yml'}:{line}"
+
+
+def test_the_longest_chain_is_accepted(load: Load) -> None:
+    targets = load("".join(CHAIN.splitlines(keepends=True)[:-1]))
+    assert len(targets) == LONGEST_CHAIN + 1
+    assert {target.backend for target in targets.values()} == {"vmvx"}

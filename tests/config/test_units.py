@@ -1,0 +1,108 @@
+"""bot.config.units: amounts and percentages, exactly or not at all."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.config.units import parse_amount, parse_ratio, parse_share
+from bot.core.metrics import Unit
+from bot.core.rules.policy import Amount, Dimension, Ratio
+
+
+@pytest.mark.parametrize(
+    ("written", "value", "dimension"),
+    [
+        ("4KiB", 4096, "bytes"),
+        ("1.5 KiB", 1536, "bytes"),
+        ("7.25KiB", 7424, "bytes"),
+        ("2MiB", 2 << 20, "bytes"),
+        ("1GiB", 1 << 30, "bytes"),
+        ("120B", 120, "bytes"),
+        ("500ms", 500, "ms"),
+        ("1s", 1000, "ms"),
+        ("0.25s", 250, "ms"),
+        ("120", 120, "own"),
+        (120, 120, "own"),
+        (0, 0, "own"),
+    ],
+)
+def test_amounts(written: str | int, value: int, dimension: Dimension) -> None:
+    assert parse_amount(written) == Amount(value, dimension, str(written))
+
+
+@pytest.mark.parametrize(
+    ("written", "message"),
+    [
+        ("4kB", "'4kB' has an unknown unit, known are B, KiB, MiB, GiB, ms, s"),
+        ("4%", "'4%' has an unknown unit, known are B, KiB, MiB, GiB, ms, s"),
+        ("0.1KiB", "'0.1KiB' is no whole number of bytes: write 102B or 103B"),
+        ("7.2KiB", "'7.2KiB' is no whole number of bytes: write 7372B or 7373B"),
+        ("0.0001s", "'0.0001s' is no whole number of milliseconds: write 0ms or 1ms"),
+        ("1.5", "'1.5' is no whole number: write 1 or 2"),
+        ("-4KiB", "'-4KiB' is no number with a unit, such as 4KiB, 120, 500ms or 1.5%"),
+        (-4, "'-4' is no number with a unit, such as 4KiB, 120, 500ms or 1.5%"),
+        ("KiB", "'KiB' is no number with a unit, such as 4KiB, 120, 500ms or 1.5%"),
+        ("", "'' is no number with a unit, such as 4KiB, 120, 500ms or 1.5%"),
+        ("1e9", "'1e9' is no number with a unit, such as 4KiB, 120, 500ms or 1.5%"),
+        ("٤KiB", "'٤KiB' is no number with a unit, such as 4KiB, 120, 500ms or 1.5%"),
+        ("0100", "'0100' has leading zeros, and numbers are decimal: write 100"),
+        ("010KiB", "'010KiB' has leading zeros, and numbers are decimal: write 10KiB"),
+        ("00.5 KiB", "'00.5 KiB' has leading zeros, and numbers are decimal: write 0.5KiB"),
+        ("0x10", "'0x10' is no number with a unit, such as 4KiB, 120, 500ms or 1.5%"),
+        ("1_000", "'1_000' is no number with a unit, such as 4KiB, 120, 500ms or 1.5%"),
+        ("9" * 60, f"'{'9' * 40}' is no number with a unit, such as 4KiB, 120, 500ms or 1.5%"),
+    ],
+)
+def test_no_amounts(written: str | int, message: str) -> None:
+    with pytest.raises(ValueError) as caught:
+        parse_amount(written)
+    assert str(caught.value) == message
+
+
+def test_percentages() -> None:
+    assert parse_ratio("1.5%") == Ratio(Fraction(15, 1000), "1.5%")
+    assert parse_ratio("0.1 %").value == Fraction(1, 1000), "exact, which 0.1 as a float is not"
+    for wrong in ("1.5", "1.5KiB", "-1%", "%", "010%"):
+        with pytest.raises(ValueError):
+            parse_ratio(wrong)
+
+
+@pytest.mark.parametrize(
+    ("amount", "unit", "steps"),
+    [("4KiB", "bytes", 4096), ("4KiB", "KiB", 4), ("2s", "ms", 2000), ("7", "count", 7), ("7", "KiB", 7)],
+)
+def test_amounts_in_the_unit_of_a_metric(amount: str, unit: Unit, steps: int) -> None:
+    assert parse_amount(amount).steps(unit) == steps
+
+
+@pytest.mark.parametrize(
+    ("amount", "unit", "message"),
+    [
+        ("4KiB", "count", "'4KiB' is no count"),
+        ("4KiB", "ms", "'4KiB' is no number of ms"),
+        ("4ms", "bytes", "'4ms' is no number of bytes"),
+        ("100B", "KiB", "'100B' is no whole number of KiB"),
+    ],
+)
+def test_amounts_that_do_not_fit_a_metric(amount: str, unit: Unit, message: str) -> None:
+    with pytest.raises(ValueError) as caught:
+        parse_amount(amount).steps(unit)
+    assert str(caught.value) == message
+
+
+@given(st.integers(0, 10**9))
+def test_decimals_are_exact(quarters: int) -> None:
+    written = f"{quarters // 4}.{quarters % 4 * 25:02d}KiB"
+    assert parse_amount(written).value == quarters * 256
+
+
+def test_a_share_is_written_as_a_percentage() -> None:
+    assert [parse_share(text) for text in ("1%", "0%", "1.5 %", "150%")] == [0.01, 0.0, 0.015, 1.5]
+    told = {"0.01": "write 1%", "0.005": "write 0.5%", "2": "write 2%", "0": "write 0%", "1ms": "such as 1%"}
+    for wrong, hint in told.items():
+        with pytest.raises(ValueError, match=f"is no percentage.* {hint}$"):
+            parse_share(wrong)

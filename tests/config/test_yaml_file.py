@@ -1,0 +1,222 @@
+"""bot.config.yaml_file: plain values with lines; everything dangerous or ambiguous is one clear error."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bot.config.yaml_file import MAX_BYTES, MAX_DEPTH, key_text, read_yaml
+from bot.errors import ConfigError
+
+EXAMPLE = """\
+# a comment
+text: iree
+numbers: [1, 2.5,
+          -3]
+nested:
+  deep:
+    - name: a
+      on_date: 2020-01-01
+    - name: b
+nothing:
+truth: true
+"""
+
+
+def write(folder: Path, text: str | bytes) -> Path:
+    path = folder / "c.yml"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode("utf-8"))
+    return path
+
+
+def message(path: Path) -> str:
+    with pytest.raises(ConfigError) as caught:
+        read_yaml(path)
+    return caught.value.line.replace(str(path), "c.yml")
+
+
+def test_values_are_plain_and_dates_stay_text(tmp_path: Path) -> None:
+    assert read_yaml(write(tmp_path, EXAMPLE)).data == {
+        "text": "iree",
+        "numbers": [1, 2.5, -3],
+        "nested": {"deep": [{"name": "a", "on_date": "2020-01-01"}, {"name": "b"}]},
+        "nothing": None,
+        "truth": True,
+    }
+
+
+def test_every_value_has_its_line(tmp_path: Path) -> None:
+    file = read_yaml(write(tmp_path, EXAMPLE))
+    assert file.line(("text",)) == 2
+    assert file.line(("numbers", 2)) == 4
+    assert file.line(("nested", "deep", 0, "on_date")) == 8
+    assert file.line(("nested", "deep", 1)) == 9
+    assert file.line(("nested", "deep", 1, "absent", "deeper")) == 9, "the nearest value around it"
+    assert file.line(("absent",)) == 2, "the mapping itself"
+
+
+def test_an_error_names_file_line_and_key(tmp_path: Path) -> None:
+    path = write(tmp_path, EXAMPLE)
+    error = read_yaml(path).error(("nested", "deep", 1, "name"), "is bad", "hint it")
+    assert error.line == f"{path}:9: nested.deep[1].name: is bad (hint it)"
+
+
+def test_a_byte_order_mark_and_windows_line_ends_are_utf8(tmp_path: Path) -> None:
+    assert read_yaml(write(tmp_path, b"\xef\xbb\xbfa: 1\r\nb: 2\r\n")).data == {"a": 1, "b": 2}
+
+
+def test_key_text() -> None:
+    assert key_text(("thresholds", 2, "warn", "absolute")) == "thresholds[2].warn.absolute"
+    assert key_text(()) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("a: 1\n---\nb: 2\n", "c.yml:2: a second document begins here (keep one document per file)"),
+        ("a: 1\n---\n", "c.yml:2: a second document begins here (keep one document per file)"),
+        ("", "c.yml:1: is empty (begin with 'schema: code-size-config/1')"),
+        ("a: &x [1]\n", "c.yml:1: anchors and aliases are not allowed (write the value out)"),
+        ("a: 1\nb: *x\n", "c.yml:2: anchors and aliases are not allowed (write the value out)"),
+        ("a: !!str 1\n", "c.yml:1: the tag 'tag:yaml.org,2002:str' is not allowed (write a plain value)"),
+        ("a: ! 1\n", "c.yml:1: the tag '!' is not allowed (write a plain value)"),
+        ("a: 1\nb: 2\na: 3\n", "c.yml:3: a: is there already, at line 1"),
+        ("x:\n  a: 1\n  a: 1\n", "c.yml:3: x.a: is there already, at line 2"),
+        ("a: 1\non: 2\n", "c.yml:2: the key 'on' reads as bool (put it in quotes)"),
+        ("3: 2\n", "c.yml:1: the key '3' reads as int (put it in quotes)"),
+        ("? [a]\n: 1\n", "c.yml:1: a key is text, not a list or a mapping"),
+        ("a: 0b_\n", "c.yml:1: a: is no number (put it in quotes)"),
+        ("a: " + "9" * 5000, "c.yml:1: a: is no number (put it in quotes)"),
+        ("a: 1\nb: 'x\x01'\n", "c.yml:2: the character U+0001 is not allowed"),
+        ("a: 1\nb: [1\n", "c.yml:2: is not YAML: expected ',' or ']', but got '<stream end>'"),
+        ("a: 1\n b: 1\n", "c.yml:2: is not YAML: mapping values are not allowed here"),
+        (b"a: 1\nb: caf\xe9\n", "c.yml:2: byte 0xe9 is not UTF-8 (save the file as UTF-8)"),
+        ("a: 1\n".encode("utf-16"), "c.yml:1: byte 0xff is not UTF-8 (save the file as UTF-8)"),
+        (b"#" * (MAX_BYTES + 1), "c.yml: is larger than 1,048,576 bytes"),
+    ],
+)
+def test_refused(tmp_path: Path, text: str | bytes, line: str) -> None:
+    assert message(write(tmp_path, text)) == line
+
+
+@pytest.mark.parametrize(
+    ("written", "reads", "hint"),
+    [
+        ("0100", "64 in YAML 1.1", "write 100"),
+        ("010", "8 in YAML 1.1", "write 10"),
+        ("-010", "-8 in YAML 1.1", "write -10"),
+        ("00", "0 in YAML 1.1", "write 0"),
+        ("0_7", "7 in YAML 1.1", "write 7"),
+        ("089", "89 in YAML 1.2", "write 89"),
+        ("0o17", "15 in YAML 1.2", "write 15"),
+        ("0x10", "16 in YAML 1.1", "write 16"),
+        ("0b1", "1 in YAML 1.1", "write 1"),
+        ("1:30", "90 in YAML 1.1", "write 90"),
+        ("-1:30:00", "-5400 in YAML 1.1", "write -5400"),
+        ("1:30.5", "90.5 in YAML 1.1", "write 90.5"),
+        ("1_000", "1000 in YAML 1.1", "write 1000"),
+        ("1e3", "1000 in YAML 1.2", "write 1000"),
+        ("1.5e+3", "1500 in YAML 1.1", "write 1500"),
+        ("01.5", "1.5 in YAML 1.1", "write 1.5"),
+        (".5", "0.5 in YAML 1.1", "write 0.5"),
+        (".inf", "inf in YAML 1.1", "write a decimal number"),
+        ("-.INF", "-inf in YAML 1.1", "write a decimal number"),
+        (".nan", "nan in YAML 1.1", "write a decimal number"),
+        ("1e999", "inf in YAML 1.2", "write a decimal number"),
+    ],
+)
+def test_a_number_that_is_not_decimal_is_refused(tmp_path: Path, written: str, reads: str, hint: str) -> None:
+    expected = f"{written!r} is {reads}, and numbers here are decimal ({hint}, or put it in quotes where text is meant)"
+    assert message(write(tmp_path, f"# line 1\na:\n  - b: {written}\n")) == f"c.yml:3: a[0].b: {expected}"
+    assert read_yaml(write(tmp_path, f"a: '{written}'\nb: |-\n  {written}\n")).data == {"a": written, "b": written}
+
+
+@pytest.mark.parametrize("word", ["yes", "No", "ON", "off"])
+def test_a_switch_is_true_or_false(tmp_path: Path, word: str) -> None:
+    reads = str(word.lower() in {"yes", "on"}).lower()
+    expected = f"c.yml:1: a: {word!r} is {reads} in YAML 1.1 and text in YAML 1.2 (write {reads}, or put it in quotes)"
+    assert message(write(tmp_path, f"a: {word}\n")) == expected
+    assert read_yaml(write(tmp_path, f"a: '{word}'\n")).data == {"a": word}
+
+
+@pytest.mark.parametrize("word", ["2020-01-01", "0100KiB", "1.2.3", "0xg", "1:x", "3.13.0", "y", "1e", "0100-a"])
+def test_what_no_yaml_takes_for_a_number_is_text(tmp_path: Path, word: str) -> None:
+    assert read_yaml(write(tmp_path, f"a: {word}\n")).data == {"a": word}
+
+
+@given(st.from_regex(r"[-+]?[0-9a-fox_.:eE]{1,8}", fullmatch=True))
+def test_a_number_that_is_taken_is_decimal(tmp_path_factory: pytest.TempPathFactory, written: str) -> None:
+    try:
+        value = read_yaml(write(tmp_path_factory.getbasetemp(), f"a: {written}\n")).data
+    except ConfigError:
+        return
+    if isinstance(value, dict) and isinstance(value["a"], int | float):
+        assert value["a"] == Fraction(written)
+
+
+@pytest.mark.parametrize("written", ["1" + ":1" * 400_000, "0x" + "f" * 900_000, "9" * 900_000, "1" * 101])
+def test_a_number_without_an_end_is_not_even_read(tmp_path: Path, written: str) -> None:
+    assert message(write(tmp_path, f"a: {written}")) == "c.yml:1: a: is no number (put it in quotes)"
+
+
+def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+    assert message(tmp_path) == "c.yml: cannot be read: Is a directory"
+    assert message(tmp_path / "none.yml") == "c.yml: cannot be read: No such file or directory"
+
+
+def test_a_tag_runs_nothing(tmp_path: Path) -> None:
+    proof = tmp_path / "proof"
+    path = write(tmp_path, f"a: !!python/object/apply:os.mkdir ['{proof}']\n")
+    assert message(path).startswith("c.yml:1: the tag 'tag:yaml.org,2002:python/object/apply:os.mkdir'")
+    assert not proof.exists()
+
+
+def test_a_billion_laughs_are_refused_at_the_first(tmp_path: Path) -> None:
+    lines = ["l0: &l0 [lol, lol]"] + [f"l{i}: &l{i} [*l{i - 1}, *l{i - 1}, *l{i - 1}]" for i in range(1, 40)]
+    assert message(write(tmp_path, "\n".join(lines))).startswith("c.yml:1: anchors and aliases are not allowed")
+
+
+def test_deep_nesting_is_refused_before_it_exhausts_the_stack(tmp_path: Path) -> None:
+    assert message(write(tmp_path, "[" * 900_000)) == "c.yml:1: is nested more than 32 levels deep"
+    deepest = "[" * (MAX_DEPTH - 1) + "1" + "]" * (MAX_DEPTH - 1)
+    assert read_yaml(write(tmp_path, deepest)).data is not None
+    assert message(write(tmp_path, f"[{deepest}]")) == "c.yml:1: is nested more than 32 levels deep"
+    assert read_yaml(write(tmp_path, "a:\n" + "- [[1]]\n" * 100)).data == {"a": [[[1]]] * 100}
+
+
+keys = st.text("abcxyz_", min_size=1)
+texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x85"), max_size=8)
+"""Without NEL, which the dumper writes in quotes that make a blank of it."""
+plain = st.recursive(
+    st.none() | st.booleans() | st.integers(-(10**9), 10**9) | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(plain)
+@settings(max_examples=80)
+def test_reads_what_a_dumper_writes(tmp_path_factory: pytest.TempPathFactory, data: object) -> None:
+    class Plain(yaml.SafeDumper):
+        def ignore_aliases(self, _data: object) -> bool:
+            return True
+
+    path = write(tmp_path_factory.getbasetemp(), yaml.dump({"root": data}, Dumper=Plain, allow_unicode=True))
+    assert read_yaml(path).data == {"root": data}
+
+
+@given(st.text(max_size=60) | st.text("[]{}:-&*!|>'\"%@`#,? \n\tab0", max_size=40))
+@settings(max_examples=150)
+def test_any_text_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+    path = write(tmp_path_factory.getbasetemp(), text.encode("utf-8", "surrogatepass"))
+    try:
+        file = read_yaml(path)
+    except ConfigError as error:
+        assert error.line.startswith(f"{path}:")
+    else:
+        assert set(file.lines.values()) <= set(range(1, len(text.splitlines()) + 2))
