@@ -12,13 +12,13 @@ from bot.github.folds.fold_report import FOLD_EVENTS
 from bot.github.labs.lab_report import told_lab
 from bot.github.posting import command, post
 from bot.github.reviewing import baseline, part, review, shards
+from bot.github.runner import write_outputs
 from bot.github.services import Services, open_services
 from bot.github.sites.pages import pages
 from bot.inputs.action_inputs import INPUTS, read_inputs
 from bot.inputs.events import read_event, run_context
 from bot.measurement.cache_limit import limit_of_environment, limited
 from bot.measurement.prepare import Show
-from bot.publish.actions import write_outputs
 from bot.system.processes import Cancel
 
 

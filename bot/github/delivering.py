@@ -17,14 +17,14 @@ from bot.core.values.publication import CheckRun, CommentState, Conclusion
 from bot.core.values.verdict import Verdict
 from bot.core.values.whole_report import Report
 from bot.errors import BotError, InputError, InternalError, Interrupted, NetworkError
+from bot.github.checks import publish_check, results
+from bot.github.comments import find, publish
+from bot.github.hub import Hub
 from bot.github.opening import workspace_rules
+from bot.github.repository import labelling, may_write, open_pulls_at, pull
+from bot.github.runner import annotation_command, write_outputs, write_summary
 from bot.github.services import Services
 from bot.inputs.config import Config
-from bot.publish.actions import annotation_command, write_outputs, write_summary
-from bot.publish.checks import publish_check, results
-from bot.publish.comments import find, publish
-from bot.publish.hub import Hub
-from bot.publish.pulls import labelling, may_write, open_pulls_at, pull
 from bot.render.markdown.check import broken_check, check_run, model_paths, overruled_check
 from bot.render.markdown.comment import marker, render_broken
 from bot.render.markdown.summary import render_summary
@@ -96,7 +96,7 @@ def remember(hub: Hub, to: Destination) -> Memory:
     if to.pull is None:
         return Memory()
     comments = find(hub, to.pull, marker(to.config.report_id))
-    previous = (decode(comments[0].body) or CommentState("", 0)) if comments else None
+    previous = (decode(comments[0].body or "") or CommentState("", 0)) if comments else None
     return Memory(previous, previous.acceptances if previous else ())
 
 
@@ -109,12 +109,13 @@ def with_label(hub: Hub, to: Destination, memory: Memory) -> Memory:
     if to.pull is None:
         return memory
     label = labelling(hub, to.pull, APPROVAL_LABEL) if to.head_sha else None
-    event = label.event_id if label else None
-    kept = tuple(one for one in memory.acceptances if one.how != "label" or one.event_id == event)
-    if label and all(one.how != "label" for one in kept) and may_write(hub, label.who):
+    event_id = label.id if label else None
+    acceptances = tuple(one for one in memory.acceptances if one.how != "label" or one.event_id == event_id)
+    who = label.actor.login if label and label.actor else ""  # the account may be gone
+    if label and all(one.how != "label" for one in acceptances) and who and may_write(hub, who):
         shown = memory.previous.findings if memory.previous else ()
-        kept += (Acceptance(label.who, f"label {APPROVAL_LABEL}", "label", label.event_id, shown),)
-    return replace(memory, acceptances=kept)
+        acceptances += (Acceptance(who, f"label {APPROVAL_LABEL}", "label", label.id, shown),)
+    return replace(memory, acceptances=acceptances)
 
 
 def _recalled(problems: list[NetworkError], hub: Hub, to: Destination) -> Memory | None:
@@ -276,7 +277,7 @@ def _publish(hub: Hub, body: str, to: Destination, *, create: bool, services: Se
 
     def still_current() -> bool:
         now = pull(hub, number) if to.head_sha else None
-        return now is None or (now.head_sha, now.base_ref) == (to.head_sha, to.base_ref)
+        return now is None or (now.head.sha, now.base.ref) == (to.head_sha, to.base_ref)
 
     done = publish(hub, number, marker(to.config.report_id), body, create=create, still_current=still_current)
     words = (

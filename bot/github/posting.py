@@ -9,6 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
+
+from github.PullRequest import PullRequest
 
 from bot.core.codec.snapshot_json import from_json
 from bot.core.rules.acceptance import Acceptance
@@ -19,17 +22,29 @@ from bot.core.values.snapshot import Snapshot
 from bot.core.values.whole_report import Adoption, Baseline, Report
 from bot.errors import BotError, InputError, Interrupted, NetworkError, UsageError
 from bot.github.baselines import stored_at
+from bot.github.checks import results
+from bot.github.comments import Content, find, react, reply
 from bot.github.delivering import Destination, as_bot_error, deliver, told_if_broken
+from bot.github.hub import Hub
 from bot.github.nearest import gap_note, with_gap
 from bot.github.opening import workspace_rules
+from bot.github.repository import (
+    artifacts,
+    base_changed_at,
+    dispatch,
+    download,
+    head_repository_of,
+    is_ancestor,
+    may_write,
+    newest_run,
+    open_pulls_with_head,
+    parents,
+    pull,
+    rerun,
+)
 from bot.github.services import Services, store_of
 from bot.inputs.comment_commands import HELP
 from bot.inputs.config import Config
-from bot.publish.checks import results
-from bot.publish.comments import Content, find, react, reply
-from bot.publish.hub import Hub
-from bot.publish.pulls import PullInfo, base_changed_at, may_write, open_pulls_with_head, pull
-from bot.publish.runs import artifacts, dispatch, download, is_ancestor, newest_run, parents, rerun
 from bot.render.markdown.check import check_name
 from bot.render.markdown.comment import marker
 from bot.render.text.escape import md_code
@@ -58,8 +73,8 @@ def post(services: Services) -> int:
         return 0
     config, name = workspace_rules(services)
 
-    def to(about: PullInfo) -> Destination:
-        return Destination(about.number, run.head_sha, run.id, config, name, about.base_ref)
+    def to(about: PullRequest) -> Destination:
+        return Destination(about.number, run.head_sha, run.id, config, name, about.base.ref)
 
     words = f"the run ended with {run.conclusion.replace('_', ' ')}" if run.conclusion != "success" else ""
     with told_if_broken(services, lambda: [to(one) for one in _without_result(hub, pulls, config)], words):
@@ -69,19 +84,20 @@ def post(services: Services) -> int:
         return deliver(_checked(services, hub, about, onto, sides, config), services, to(about))
 
 
-def _pulls_of(hub: Hub, run: WorkflowRun) -> list[PullInfo]:
+def _pulls_of(hub: Hub, run: WorkflowRun) -> list[PullRequest]:
     """The open pull requests that the run can be of: opened, and given their base, before it was started."""
-    found = open_pulls_with_head(hub, run.head_repository, run.head_branch, run.head_sha)
-    older = [one for one in found if one.created_at <= run.created_at]
-    return [one for one in older if base_changed_at(hub, one.number) <= run.created_at]
+    started = datetime.fromisoformat(run.created_at.replace("Z", "+00:00"))
+    pulls = open_pulls_with_head(hub, run.head_repository, run.head_branch, run.head_sha)
+    older = [one for one in pulls if one.created_at <= started]
+    return [one for one in older if (base_changed_at(hub, one.number) or started) <= started]
 
 
-def _without_result(hub: Hub, pulls: Sequence[PullInfo], config: Config) -> list[PullInfo]:
+def _without_result(hub: Hub, pulls: Sequence[PullRequest], config: Config) -> list[PullRequest]:
     """Those that a run without a report may be of; a single one is meant whatever is known of it."""
     if len(pulls) == 1:
         return list(pulls)
-    names = {one.number: check_name(config.report_id, one.base_ref) for one in pulls}
-    return [one for one in pulls if one.number not in results(hub, one.head_sha, names[one.number])]
+    names = {one.number: check_name(config.report_id, one.base.ref) for one in pulls}
+    return [one for one in pulls if one.number not in results(hub, one.head.sha, names[one.number])]
 
 
 def command(services: Services) -> int:
@@ -128,7 +144,7 @@ class _Asked:
     services: Services
     hub: Hub
     request: CommandRequest
-    pull: PullInfo
+    pull: PullRequest
     config: Config
     config_name: str
 
@@ -141,7 +157,7 @@ def _help(asked: _Asked) -> None:
 def _rerun(asked: _Asked) -> None:
     state = _state(asked)
     reported_run = state.run_id if state and _is_current(state, asked.pull) else None
-    run = reported_run or newest_run(asked.hub, asked.pull.head_sha, asked.services.context.workflow or None)
+    run = reported_run or newest_run(asked.hub, asked.pull.head.sha, asked.services.context.workflow or None)
     if run is None:
         reply(asked.hub, asked.pull.number, "There is no run of this pull request's head to repeat.")
     else:
@@ -170,7 +186,7 @@ def _accept(asked: _Asked) -> int | None:
     acceptance = Acceptance(request.author, request.command.arguments[0], "comment", request.comment_id, state.findings)
     sides = _snapshots(hub, state.run_id, config)
     about, onto = _merged_onto(hub, [asked.pull], sides[1].source.sha or "")
-    to = Destination(about.number, state.head_sha, state.run_id, config, asked.config_name, about.base_ref)
+    to = Destination(about.number, state.head_sha, state.run_id, config, asked.config_name, about.base.ref)
     code = deliver(_checked(services, hub, about, onto, sides, config), services, to, [acceptance])
     kept = _state(asked)
     if kept is None or all((one.how, one.event_id) != ("comment", request.comment_id) for one in kept.acceptances):
@@ -181,11 +197,11 @@ def _accept(asked: _Asked) -> int | None:
 def _state(asked: _Asked) -> CommentState | None:
     """What the report's comment remembers."""
     comments = find(asked.hub, asked.pull.number, marker(asked.config.report_id))
-    return decode(comments[0].body) if comments else None
+    return decode(comments[0].body or "") if comments else None
 
 
-def _is_current(state: CommentState, about: PullInfo) -> bool:
-    return state.head_sha == about.head_sha and state.base_ref in ("", about.base_ref)
+def _is_current(state: CommentState, about: PullRequest) -> bool:
+    return state.head_sha == about.head.sha and state.base_ref in ("", about.base.ref)
 
 
 _COMMANDS: dict[str, Callable[[_Asked], int | None]] = {
@@ -203,7 +219,7 @@ def _hub(services: Services) -> Hub:
 
 
 def _checked(
-    services: Services, hub: Hub, about: PullInfo, sha: str, sides: tuple[Snapshot, Snapshot], config: Config
+    services: Services, hub: Hub, about: PullRequest, sha: str, sides: tuple[Snapshot, Snapshot], config: Config
 ) -> Report:
     """A report from a run's artifact, of which only snapshots are read, and which is not asked what GitHub knows.
 
@@ -221,7 +237,7 @@ def _checked(
     if partly:
         baseline = with_gap(services, config, baseline, base.source.sha or "")
     made = reported(config, base, head, baseline)
-    foreign = about.head_repository != services.context.repository
+    foreign = head_repository_of(about) != services.context.repository
     made = replace(made, untrusted=foreign, notes=(*gap_note(baseline), *made.notes, *notes))
     if base.compiler.digest:
         return made
@@ -230,23 +246,23 @@ def _checked(
     return replace(made, broke="No baseline: the pull request's own run found none")
 
 
-def _merged_onto(hub: Hub, pulls: Sequence[PullInfo], merge: str) -> tuple[PullInfo, str]:
+def _merged_onto(hub: Hub, pulls: Sequence[PullRequest], merge: str) -> tuple[PullRequest, str]:
     """Which of these pull requests of one head a merge commit is of, and its first parent, a commit of the base.
 
     Anybody can push a merge commit to a fork, and GitHub then serves it here too: what it was merged onto must be of
     the base branch. A commit may be of several branches: then only GitHub's own merge of now says whose it is.
     """
-    where, hint, head_sha = "artifact head.json", "run it again", pulls[0].head_sha
+    where, hint, head_sha = "artifact head.json", "run it again", pulls[0].head.sha
     known = _SHA.fullmatch(merge) and is_ancestor(hub, head_sha, merge)
     made_of = parents(hub, merge) if known else ()
     if len(made_of) != 2 or made_of[1] != head_sha:
         raise InputError("is not about this pull request's head", where=where, hint=hint)
-    fitting = [one for one in pulls if one.merge_sha == merge]
-    fitting = fitting or [one for one in pulls if is_ancestor(hub, made_of[0], one.base_ref)]
+    fitting = [one for one in pulls if one.merge_commit_sha == merge]
+    fitting = fitting or [one for one in pulls if is_ancestor(hub, made_of[0], one.base.ref)]
     if not fitting:
         raise InputError("is not about a merge with the base", where=where, hint=hint)
     if len(fitting) > 1:
-        names = " or of ".join(f"#{one.number} with {one.base_ref}" for one in fitting)
+        names = " or of ".join(f"#{one.number} with {one.base.ref}" for one in fitting)
         raise InputError(f"can be of {names}, and nothing says which", where=where, hint=hint)
     return fitting[0], made_of[0]
 

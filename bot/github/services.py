@@ -10,10 +10,10 @@ from pathlib import Path
 from bot.core.rules.sharding import agreed
 from bot.core.values.context import ActionInputs, RunContext
 from bot.errors import UsageError
+from bot.github.hub import Hub, connect
+from bot.github.repository import RepositoryArtifacts
 from bot.inputs.config import Config
 from bot.measurement.prepare import Request, Show
-from bot.publish.hub import Hub, connect
-from bot.publish.runs import RepositoryArtifacts
 from bot.store.artifact_store import ArtifactStore
 from bot.store.data_branch import DataBranch
 from bot.store.directory import DirectoryStore

@@ -10,8 +10,8 @@ from typing import TypeVar
 
 from bot.errors import NetworkError
 from bot.github.opening import Opened
+from bot.github.repository import unfinished_push
 from bot.github.services import Services
-from bot.publish.runs import unfinished_push
 
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 15, 240
 """Each pause is twice the one before: an hour is some twenty looks, each a request or, with artifacts, up to 31."""

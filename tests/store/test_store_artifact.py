@@ -14,8 +14,8 @@ from report_factory import snapshot
 
 from bot.core.rules.baseline import Entry
 from bot.errors import InputError, UsageError
-from bot.publish.hub import connect
-from bot.publish.runs import RepositoryArtifacts
+from bot.github.hub import connect
+from bot.github.repository import RepositoryArtifacts
 from bot.store.artifact_store import ArtifactStore, artifact_name, file_name
 from bot.store.entries import pack
 

@@ -8,10 +8,10 @@ from bot.core.folds.fold_options import FoldOptions
 from bot.errors import Interrupted, UsageError
 from bot.github.delivering import as_bot_error
 from bot.github.opening import Opened, named_from_top
+from bot.github.runner import write_summary
 from bot.github.services import Services
 from bot.measurement.folds.asking import asked
 from bot.measurement.folds.auditing import audited
-from bot.publish.actions import write_summary
 from bot.render.folds.fold_section import not_made
 from bot.render.markdown.summary import SUMMARY_LIMIT_BYTES
 from bot.reporting.writing import write_folds

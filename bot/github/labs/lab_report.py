@@ -8,13 +8,13 @@ from pathlib import Path
 from bot.core.lab.experiment import Experiment
 from bot.errors import UsageError
 from bot.github.opening import Opened, dispatched_head, named_from_top, opened
+from bot.github.runner import write_summary
 from bot.github.services import Services
 from bot.inputs.config import Config
 from bot.inputs.experiments import chosen_experiment
 from bot.measurement.folds.asking import asked
 from bot.measurement.lab.measuring import experimented, require_measured
 from bot.measurement.prepare import Request, require_writable
-from bot.publish.actions import write_summary
 from bot.reporting.writing import write_lab
 
 _WHERE = "input lab"

@@ -10,12 +10,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
-from bot.publish.hub import Hub, explain, in_doubt
-from bot.publish.shapes import number as number_at
-from bot.publish.shapes import text, text_or_none
-from bot.system.retrying import Refused
+from github import GithubException
+from github.IssueComment import IssueComment
+
+from bot.github.hub import Hub, explain, in_doubt, required
 
 MAX_COMMENT_CHARACTERS = 65_536
 """GitHub answers a longer body with 422 "body is too long (maximum is 65536 characters)"."""
@@ -28,15 +28,6 @@ Content = Literal["+1", "-1", "laugh", "confused", "heart", "hooray", "rocket", 
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A comment that this token wrote."""
-
-    id: int
-    body: str
-    url: str
-
-
-@dataclass(frozen=True, slots=True)
 class Published:
     """Where the comment is, and what was done to it."""
 
@@ -46,6 +37,8 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class _Wish:
+    """What `publish` was asked for."""
+
     hub: Hub
     number: int
     marker: str
@@ -54,7 +47,7 @@ class _Wish:
     still_current: Callable[[], bool]
 
 
-def find(hub: Hub, number: int, marker: str) -> list[Found]:
+def find(hub: Hub, number: int, marker: str) -> list[IssueComment]:
     """The token's own comments whose first line is the marker, over all pages, oldest first.
 
     Raises:
@@ -62,8 +55,8 @@ def find(hub: Hub, number: int, marker: str) -> list[Found]:
     """
     with explain(f"read the comments on #{number}", "pull-requests: write"):
         mine = hub.token_login()
-        own = (found for author, found in _listed(hub, number) if author == mine)
-        return [found for found in own if _first_line(found.body) == marker]
+        own = [one for one in _oldest_first(hub, number) if author_of(one) == mine]
+        return [one for one in own if _first_line(one.body or "") == marker]
 
 
 def publish(
@@ -91,11 +84,11 @@ def publish(
         raise ValueError(f"a comment begins with its marker and has at most {MAX_COMMENT_CHARACTERS} characters")
     wish = _Wish(hub, number, marker, body, create, still_current)
     present = find(hub, number, marker)
-    done: Action = "updated" if present else "created"
+    first: Action = "updated" if present else "created"
     with explain(f"write the comment on #{number}", "pull-requests: write"):
         for tries_left in reversed(range(_TRIES)):
             try:
-                result = _settle(wish, present)
+                result = _settled(wish, present)
                 break
             except Exception as error:
                 if not tries_left or not in_doubt(error):
@@ -103,7 +96,36 @@ def publish(
             time.sleep(hub.backoff_seconds)
             present = find(hub, number, marker)
     doubted = tries_left < _TRIES - 1
-    return replace(result, action=done) if result and doubted and result.action == "unchanged" else result
+    return replace(result, action=first) if result and doubted and result.action == "unchanged" else result
+
+
+def _settled(wish: _Wish, present: Sequence[IssueComment]) -> Published | None:
+    """One step from the comments that are there to the wished one."""
+    if not present:
+        return _created(wish) if wish.create and wish.still_current() else None
+    oldest, younger = present[0], present[1:]
+    action: Action = "unchanged"
+    if not _same(oldest.body or "", wish.body):
+        if not wish.still_current():
+            return None
+        if not _unless_gone(lambda: oldest.edit(wish.body)):
+            return _settled(wish, younger)
+        action = "updated"
+    for one in younger:
+        if wish.still_current():
+            _unless_gone(one.delete)
+    return Published(oldest.html_url, action)
+
+
+def _created(wish: _Wish) -> Published | None:
+    """Creates the comment, and takes it back where another run was first."""
+    created = wish.hub.issue(wish.number).create_comment(wish.body)
+    number, url = required(created.id, "id"), required(created.html_url, "html_url")
+    older = [one for one in find(wish.hub, wish.number, wish.marker) if one.id < number]
+    if not older:
+        return Published(url, "created")
+    _unless_gone(created.delete)
+    return _settled(wish, older)
 
 
 def reply(hub: Hub, number: int, body: str) -> None:
@@ -114,13 +136,18 @@ def reply(hub: Hub, number: int, body: str) -> None:
     """
     with explain(f"answer on #{number}", "pull-requests: write"):
         try:
-            _post(hub, number, body)
+            required(hub.issue(number).create_comment(body).id, "id")
         except Exception as error:
             if not in_doubt(error):
                 raise
             time.sleep(hub.backoff_seconds)
-            if not _said_last(hub, number, body):
-                _post(hub, number, body)
+            mine = hub.token_login()
+            for one in reversed(_oldest_first(hub, number)):
+                if author_of(one) != mine:
+                    break  # what we said before everyone else's last word is not this reply
+                if _same(one.body or "", body):
+                    return
+            required(hub.issue(number).create_comment(body).id, "id")
 
 
 def react(hub: Hub, comment_id: int, content: Content) -> None:
@@ -131,79 +158,27 @@ def react(hub: Hub, comment_id: int, content: Content) -> None:
     """
     # GitHub counts the reactions to comments to issues, also where the issue is a pull request.
     with explain(f"react to the comment {comment_id}", "issues: write"):
-        hub.call("POST", f"issues/comments/{comment_id}/reactions", {"content": content})
+        IssueComment(hub.requester, url=f"{hub.repo.url}/issues/comments/{comment_id}").create_reaction(content)
 
 
-def _settle(wish: _Wish, present: Sequence[Found]) -> Published | None:
-    """One step from the comments that are there to the wished one."""
-    if not present:
-        return _create(wish) if wish.create and wish.still_current() else None
-    oldest, younger = present[0], present[1:]
-    action: Action = "unchanged"
-    if not _same(oldest.body, wish.body):
-        if not wish.still_current():
-            return None
-        if not _edit(wish.hub, oldest.id, wish.body):
-            return _settle(wish, younger)
-        action = "updated"
-    for found in younger:
-        if wish.still_current():
-            _delete(wish.hub, found.id)
-    return Published(oldest.url, action)
+def author_of(comment: IssueComment) -> str:
+    """The login of who wrote it; empty where the account is gone."""
+    return comment.user.login if comment.user else ""
 
 
-def _create(wish: _Wish) -> Published | None:
-    """Creates the comment, and takes it back where another run was first."""
-    created = _post(wish.hub, wish.number, wish.body)
-    older = [found for found in find(wish.hub, wish.number, wish.marker) if found.id < created.id]
-    if not older:
-        return Published(created.url, "created")
-    _delete(wish.hub, created.id)
-    return _settle(wish, older)
+def _oldest_first(hub: Hub, number: int) -> list[IssueComment]:
+    return sorted(hub.issue(number).get_comments(), key=lambda one: one.id)
 
 
-def _listed(hub: Hub, number: int) -> list[tuple[str, Found]]:
-    """Who wrote each comment (empty where the account is gone), and the comment; oldest first."""
-    listed = hub.listed(f"issues/{number}/comments")
-    return sorted(((text_or_none(one, "user.login") or "", _found(one)) for one in listed), key=lambda one: one[1].id)
-
-
-def _found(comment: Any) -> Found:
-    return Found(number_at(comment, "id"), text_or_none(comment, "body") or "", text(comment, "html_url"))
-
-
-def _said_last(hub: Hub, number: int, body: str) -> bool:
-    """True where we said this after everyone else's last word."""
-    mine = hub.token_login()
-    for author, found in reversed(_listed(hub, number)):
-        if author != mine:
-            return False
-        if _same(found.body, body):
-            return True
-    return False
-
-
-def _post(hub: Hub, number: int, body: str) -> Found:
-    return _found(hub.call("POST", f"issues/{number}/comments", {"body": body}))
-
-
-def _edit(hub: Hub, comment_id: int, body: str) -> bool:
-    """False where the comment is gone."""
+def _unless_gone(write: Callable[[], None]) -> bool:
+    """Change or delete a comment; False where it is gone: a run that raced with this one may have been faster."""
     try:
-        _found(hub.call("PATCH", f"issues/comments/{comment_id}", {"body": body}))
-    except Refused as refused:
+        write()
+    except GithubException as refused:
         if refused.status not in {404, 410}:
             raise
         return False
     return True
-
-
-def _delete(hub: Hub, comment_id: int) -> None:
-    try:
-        hub.call("DELETE", f"issues/comments/{comment_id}")
-    except Refused as refused:
-        if refused.status not in {404, 410}:  # a run that raced with this one may have been faster
-            raise
 
 
 def _first_line(body: str) -> str:
