@@ -78,11 +78,7 @@ def publish_check(
 
 
 def results(hub: Hub, head_sha: str, name: str) -> dict[int, Conclusion]:
-    """Pull request → its own result in its newest check of this name on a commit.
-
-    Raises:
-        NetworkError: the checks cannot be read.
-    """
+    """Pull request → its own result in its newest check of this name on a commit; raises NetworkError."""
     with explain(f"read the checks of {head_sha[:12]}", "checks: write"):
         # Ids grow with time. What a job or another app calls by the same name has another external id.
         in_order = sorted(_checks(hub, head_sha, name), key=lambda one: one.id)

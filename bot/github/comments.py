@@ -48,11 +48,7 @@ class _Wish:
 
 
 def find(hub: Hub, number: int, marker: str) -> list[IssueComment]:
-    """The token's own comments whose first line is the marker, over all pages, oldest first.
-
-    Raises:
-        NetworkError: the comments cannot be read.
-    """
+    """The token's own comments whose first line is the marker, over all pages, oldest first; raises NetworkError."""
     with explain(f"read the comments on #{number}", "pull-requests: write"):
         mine = hub.token_login()
         own = [one for one in _oldest_first(hub, number) if author_of(one) == mine]
@@ -129,11 +125,7 @@ def _created(wish: _Wish) -> Published | None:
 
 
 def reply(hub: Hub, number: int, body: str) -> None:
-    """Adds a comment; where the answer got lost, only if it is not there already.
-
-    Raises:
-        NetworkError: the comment cannot be written.
-    """
+    """Adds a comment; where the answer got lost, only if it is not there already; raises NetworkError."""
     with explain(f"answer on #{number}", "pull-requests: write"):
         try:
             required(hub.issue(number).create_comment(body).id, "id")
@@ -151,11 +143,7 @@ def reply(hub: Hub, number: int, body: str) -> None:
 
 
 def react(hub: Hub, comment_id: int, content: Content) -> None:
-    """Adds a reaction to a comment; a second one of the same kind changes nothing.
-
-    Raises:
-        NetworkError: the reaction cannot be added.
-    """
+    """Adds a reaction to a comment; a second one of the same kind changes nothing; raises NetworkError."""
     # GitHub counts the reactions to comments to issues, also where the issue is a pull request.
     with explain(f"react to the comment {comment_id}", "issues: write"):
         IssueComment(hub.requester, url=f"{hub.repo.url}/issues/comments/{comment_id}").create_reaction(content)

@@ -87,7 +87,7 @@ class BoundedRetry(GithubRetry):
         self,
         method: str | None = None,
         url: str | None = None,
-        response: BaseHTTPResponse | None = None,  # type: ignore[override]
+        response: BaseHTTPResponse | None = None,
         error: Exception | None = None,
         _pool: ConnectionPool | None = None,
         _stacktrace: TracebackType | None = None,
@@ -198,11 +198,7 @@ class Hub:
         self.requester.close()
 
     def token_login(self) -> str:
-        """The login that what this token writes appears under; asked for once.
-
-        Raises:
-            NetworkError: GitHub did not answer, or refused the token.
-        """
+        """The login that what this token writes appears under; asked for once; raises NetworkError."""
         return self.login or self._login
 
     @cached_property

@@ -21,12 +21,11 @@ from bot.core.values.publication import CommentState
 from bot.core.values.snapshot import Snapshot
 from bot.core.values.whole_report import Adoption, Baseline, Report
 from bot.errors import BotError, InputError, Interrupted, NetworkError, UsageError
-from bot.github.baselines import stored_at
+from bot.github.baselines import gap_note, stored_at, with_gap
 from bot.github.checks import results
 from bot.github.comments import Content, find, react, reply
-from bot.github.delivering import Destination, as_bot_error, deliver, told_if_broken
+from bot.github.delivering import Destination, as_bot_error, deliver, failure_delivered
 from bot.github.hub import Hub
-from bot.github.nearest import gap_note, with_gap
 from bot.github.opening import workspace_rules
 from bot.github.repository import (
     artifacts,
@@ -77,10 +76,10 @@ def post(services: Services) -> int:
         return Destination(about.number, run.head_sha, run.id, config, name, about.base.ref)
 
     words = f"the run ended with {run.conclusion.replace('_', ' ')}" if run.conclusion != "success" else ""
-    with told_if_broken(services, lambda: [to(one) for one in _without_result(hub, pulls, config)], words):
+    with failure_delivered(services, lambda: [to(one) for one in _without_result(hub, pulls, config)], words):
         sides = _snapshots(hub, run.id, config)
         about, onto = _merged_onto(hub, pulls, sides[1].source.sha or "")
-    with told_if_broken(services, lambda: [to(about)], words):
+    with failure_delivered(services, lambda: [to(about)], words):
         return deliver(_checked(services, hub, about, onto, sides, config), services, to(about))
 
 
@@ -108,26 +107,26 @@ def command(services: Services) -> int:
     if not may_write(hub, request.author):
         services.show.say(f"ignored: {request.author} has no write access")
         return 0
-    asked = _Asked(services, hub, request, pull(hub, request.pull_number), *workspace_rules(services))
+    order = _Order(services, hub, request, pull(hub, request.pull_number), *workspace_rules(services))
     try:
-        code = _COMMANDS[request.command.name](asked)
+        code = _COMMANDS[request.command.name](order)
     except Interrupted:
         raise
     except Exception as error:
-        _refuse(asked, as_bot_error(error))
+        _refuse(order, as_bot_error(error))
         raise
     _react(services, "confused" if request.command.problem else "+1")
     return code or 0
 
 
-def _refuse(asked: _Asked, error: BotError) -> None:
+def _refuse(order: _Order, error: BotError) -> None:
     """Tell who asked; the error itself is told whether or not that succeeds."""
-    name = asked.request.command.name
+    name = order.request.command.name
     try:
-        reply(asked.hub, asked.pull.number, f"`/code-size {name}` could not be done: {md_code(error.line)}")
+        reply(order.hub, order.pull.number, f"`/code-size {name}` could not be done: {md_code(error.line)}")
     except Exception as second:
-        asked.services.show.say(as_bot_error(second).line)
-    _react(asked.services, "confused")
+        order.services.show.say(as_bot_error(second).line)
+    _react(order.services, "confused")
 
 
 def _react(services: Services, content: Content) -> None:
@@ -140,7 +139,7 @@ def _react(services: Services, content: Content) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _Order:
     services: Services
     hub: Hub
     request: CommandRequest
@@ -149,54 +148,56 @@ class _Asked:
     config_name: str
 
 
-def _help(asked: _Asked) -> None:
-    problem = asked.request.command.problem
-    reply(asked.hub, asked.pull.number, f"{problem}\n\n{HELP}" if problem else HELP)
+def _help(order: _Order) -> None:
+    problem = order.request.command.problem
+    reply(order.hub, order.pull.number, f"{problem}\n\n{HELP}" if problem else HELP)
 
 
-def _rerun(asked: _Asked) -> None:
-    state = _state(asked)
-    reported_run = state.run_id if state and _is_current(state, asked.pull) else None
-    run = reported_run or newest_run(asked.hub, asked.pull.head.sha, asked.services.context.workflow or None)
+def _rerun(order: _Order) -> None:
+    state = _state(order)
+    reported_run = state.run_id if state and _is_current(state, order.pull) else None
+    run = reported_run or newest_run(order.hub, order.pull.head.sha, order.services.context.workflow or None)
     if run is None:
-        reply(asked.hub, asked.pull.number, "There is no run of this pull request's head to repeat.")
+        reply(order.hub, order.pull.number, "There is no run of this pull request's head to repeat.")
     else:
-        rerun(asked.hub, run)
+        rerun(order.hub, run)
 
 
-def _compare(asked: _Asked) -> None:
-    context, (base, head) = asked.services.context, asked.request.command.arguments
+def _compare(order: _Order) -> None:
+    context, (base, head) = order.services.context, order.request.command.arguments
     if not context.workflow:
         raise UsageError("the workflow to start is not known", where="environment: GITHUB_WORKFLOW_REF")
-    inputs = {"base": base, "head": head, "pull-request": str(asked.pull.number)}
-    dispatch(asked.hub, context.workflow, context.default_branch, inputs)
+    inputs = {"base": base, "head": head, "pull-request": str(order.pull.number)}
+    dispatch(order.hub, context.workflow, context.default_branch, inputs)
 
 
-def _accept(asked: _Asked) -> int | None:
+def _accept(order: _Order) -> int | None:
     """Bind the acceptance to what the comment shows, and deliver that report again."""
-    services, hub, request, config = asked.services, asked.hub, asked.request, asked.config
-    state = _state(asked)
-    if state and not _is_current(state, asked.pull):
+    services, hub, request, config = order.services, order.hub, order.request, order.config
+    state = _state(order)
+    if state and not _is_current(state, order.pull):
         hint = "wait for its report, and accept that"
         what = "the report is about an older head or another base"
-        raise InputError(what, where=f"#{asked.pull.number}", hint=hint)
+        raise InputError(what, where=f"#{order.pull.number}", hint=hint)
     if state is None or not state.findings:
-        reply(hub, asked.pull.number, "There is no failing finding to accept on this pull request.")
+        reply(hub, order.pull.number, "There is no failing finding to accept on this pull request.")
         return None
     acceptance = Acceptance(request.author, request.command.arguments[0], "comment", request.comment_id, state.findings)
     sides = _snapshots(hub, state.run_id, config)
-    about, onto = _merged_onto(hub, [asked.pull], sides[1].source.sha or "")
-    to = Destination(about.number, state.head_sha, state.run_id, config, asked.config_name, about.base.ref)
+    about, onto = _merged_onto(hub, [order.pull], sides[1].source.sha or "")
+    to = Destination(about.number, state.head_sha, state.run_id, config, order.config_name, about.base.ref)
     code = deliver(_checked(services, hub, about, onto, sides, config), services, to, [acceptance])
-    kept = _state(asked)
-    if kept is None or all((one.how, one.event_id) != ("comment", request.comment_id) for one in kept.acceptances):
+    recorded = _state(order)
+    if recorded is None or all(
+        (one.how, one.event_id) != ("comment", request.comment_id) for one in recorded.acceptances
+    ):
         raise InputError("was not recorded, as the pull request went on", where="accept", hint="accept its next report")
     return code
 
 
-def _state(asked: _Asked) -> CommentState | None:
+def _state(order: _Order) -> CommentState | None:
     """What the report's comment remembers."""
-    comments = find(asked.hub, asked.pull.number, marker(asked.config.report_id))
+    comments = find(order.hub, order.pull.number, marker(order.config.report_id))
     return decode(comments[0].body or "") if comments else None
 
 
@@ -204,7 +205,7 @@ def _is_current(state: CommentState, about: PullRequest) -> bool:
     return state.head_sha == about.head.sha and state.base_ref in ("", about.base.ref)
 
 
-_COMMANDS: dict[str, Callable[[_Asked], int | None]] = {
+_COMMANDS: dict[str, Callable[[_Order], int | None]] = {
     "help": _help,
     "rerun": _rerun,
     "compare": _compare,
@@ -236,14 +237,14 @@ def _checked(
     baseline = Baseline(rule, sha, 0 if base.source.sha == sha else None)
     if partly:
         baseline = with_gap(services, config, baseline, base.source.sha or "")
-    made = reported(config, base, head, baseline)
+    report = reported(config, base, head, baseline)
     foreign = head_repository_of(about) != services.context.repository
-    made = replace(made, untrusted=foreign, notes=(*gap_note(baseline), *made.notes, *notes))
+    report = replace(report, untrusted=foreign, notes=(*gap_note(baseline), *report.notes, *notes))
     if base.compiler.digest:
-        return made
+        return report
     if not base.models and not workspace_rules(services)[1]:
-        return adopting(made, Adoption(""))
-    return replace(made, broke="No baseline: the pull request's own run found none")
+        return adopting(report, Adoption(""))
+    return replace(report, broke="No baseline: the pull request's own run found none")
 
 
 def _merged_onto(hub: Hub, pulls: Sequence[PullRequest], merge: str) -> tuple[PullRequest, str]:
@@ -269,14 +270,14 @@ def _merged_onto(hub: Hub, pulls: Sequence[PullRequest], merge: str) -> tuple[Pu
 
 def _snapshots(hub: Hub, run_id: int, config: Config) -> tuple[Snapshot, Snapshot]:
     name = ARTIFACT.format(config.report_id)
-    found = [one for one in artifacts(hub, run_id) if one.name == name]
-    if not found:
+    matching = [one for one in artifacts(hub, run_id) if one.name == name]
+    if not matching:
         raise InputError(f"has no artifact {name}", where=f"run {run_id}", hint="see the run's log")
-    if found[-1].expired:
+    if matching[-1].expired:
         raise InputError("has expired", where=f"artifact {name} of run {run_id}", hint="run the workflow again")
-    if found[-1].size_bytes > _ARTIFACT_LIMIT_BYTES:
+    if matching[-1].size_bytes > _ARTIFACT_LIMIT_BYTES:
         raise InputError("is too large to be a report", where=f"artifact {name}", hint="see the run's log")
-    files = read_zip(download(hub, found[-1].id, _ARTIFACT_LIMIT_BYTES), names=_FILES)
+    files = read_zip(download(hub, matching[-1].id, _ARTIFACT_LIMIT_BYTES), names=_FILES)
     base, head = (_snapshot(files, side) for side in ("base.json", "head.json"))
     return base, head
 
@@ -323,11 +324,11 @@ def _stored(services: Services, config: Config, sha: str, claimed: Snapshot, par
     """
     store = store_of(services, config)
 
-    def is_like(found: Snapshot) -> bool:
-        return _how(found) == _how(claimed) if partly else _what(found) == _what(claimed)
+    def is_like(snapshot: Snapshot) -> bool:
+        return _how(snapshot) == _how(claimed) if partly else _what(snapshot) == _what(claimed)
 
-    found = stored_at(services, store, config.report_id, sha, is_like)
-    return _part(found, claimed) if found and partly else found
+    snapshot = stored_at(services, store, config.report_id, sha, is_like)
+    return _part(snapshot, claimed) if snapshot and partly else snapshot
 
 
 def _part(stored: Snapshot, claimed: Snapshot) -> Snapshot:

@@ -26,11 +26,7 @@ _MOST_ARTIFACTS = 30 * PAGE_ITEMS
 
 
 def pull(hub: Hub, pull_number: int) -> PullRequest:
-    """A pull request by its number.
-
-    Raises:
-        NetworkError: it cannot be read, or there is none.
-    """
+    """A pull request by its number; raises NetworkError."""
     with explain(f"read the pull request #{pull_number}", "pull-requests: read"):
         return _whole(hub.repo.get_pull(pull_number).complete())
 
@@ -90,11 +86,7 @@ def base_changed_at(hub: Hub, pull_number: int) -> datetime | None:
 
 
 def may_write(hub: Hub, login: str) -> bool:
-    """True where the user may push to the repository; False for strangers.
-
-    Raises:
-        NetworkError: GitHub does not say.
-    """
+    """True where the user may push to the repository; False for strangers; raises NetworkError."""
     with explain(f"ask whether {login} may write", "metadata: read"):
         try:
             return hub.repo.get_collaborator_permission(login) in _WRITERS
@@ -121,11 +113,7 @@ def labelling(hub: Hub, number: int, label: str) -> IssueEvent | None:
 
 
 def rerun(hub: Hub, run_id: int) -> None:
-    """Runs all jobs of a finished run again.
-
-    Raises:
-        NetworkError: GitHub refuses: the run is under way, or older than 30 days.
-    """
+    """Runs all jobs of a finished run again; raises NetworkError."""
     with explain(f"run {run_id} again", "actions: write"):
         hub.call("POST", f"actions/runs/{run_id}/rerun")  # PyGithub's own reads the run first, and tells no reason
 
@@ -179,11 +167,7 @@ def dispatch(hub: Hub, workflow_file: str, ref: str, inputs: Mapping[str, str]) 
 
 
 def artifacts(hub: Hub, run_id: int) -> list[ArtifactInfo]:
-    """All artifacts of a run, over all pages, by id.
-
-    Raises:
-        NetworkError: they cannot be read.
-    """
+    """All artifacts of a run, over all pages, by id; raises NetworkError."""
     with explain(f"list the artifacts of run {run_id}", "actions: read"):
         # PyGithub's own reads the run first, for this very address.
         path = f"{hub.repo.url}/actions/runs/{run_id}/artifacts"
@@ -192,11 +176,7 @@ def artifacts(hub: Hub, run_id: int) -> list[ArtifactInfo]:
 
 
 def download(hub: Hub, artifact_id: int, max_bytes: int) -> bytes:
-    """The zip of one artifact.
-
-    Raises:
-        NetworkError: expired, refused (with the missing permission), larger than `max_bytes`, or no answer.
-    """
+    """The zip of one artifact; raises NetworkError."""
     with explain(f"download artifact {artifact_id} of {hub.repository}", "actions: read"):
         return hub.download(f"actions/artifacts/{artifact_id}/zip", max_bytes)
 
@@ -208,12 +188,12 @@ class RepositoryArtifacts:
     hub: Hub
 
     def listed(self) -> list[ArtifactInfo]:
-        """Raises NetworkError where they cannot be read."""
+        """All of them, the newest first; raises NetworkError."""
         with explain(f"list the artifacts of {self.hub.repository}", "actions: read"):
             return list(map(_artifact, islice(self.hub.repo.get_artifacts(), _MOST_ARTIFACTS)))
 
     def download(self, artifact_id: int, max_bytes: int) -> bytes:
-        """Raises NetworkError where it cannot be had."""
+        """The zip of one; raises NetworkError."""
         return download(self.hub, artifact_id, max_bytes)
 
 
@@ -250,11 +230,7 @@ def is_ancestor(hub: Hub, older: str, newer_ref: str) -> bool:
 
 
 def parents(hub: Hub, sha: str) -> tuple[str, ...]:
-    """The parents of a commit, in order: of a merge the branch merged into first.
-
-    Raises:
-        NetworkError: the commit cannot be read.
-    """
+    """The parents of a commit, in order: of a merge the branch merged into first; raises NetworkError."""
     with explain(f"read the commit {sha[:12]}", "contents: read"):
         # Of the files, which come with it, one is the least to ask for.
         commit = hub.repo.get_commit(sha, commit_files_per_page=1)

@@ -35,7 +35,7 @@ class Services:
         stack: what is closed when the run ends.
         outputs, summary: the files GitHub Actions reads; None outside of it.
         on_actions: True where GitHub Actions runs the program.
-        told: the names of the outputs that were set.
+        outputs_set: the names of the outputs that were set.
     """
 
     context: RunContext
@@ -48,7 +48,7 @@ class Services:
     outputs: Path | None = None
     summary: Path | None = None
     on_actions: bool = False
-    told: set[str] = field(default_factory=set)
+    outputs_set: set[str] = field(default_factory=set)
 
     def at(self, text: str) -> Path:
         """A path that a person wrote, relative to the workspace, as it can be opened from here."""

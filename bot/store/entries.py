@@ -51,9 +51,6 @@ class Store(Protocol):
     def load(self, entry: Entry) -> Snapshot:
         """One of `entries()`; raises InputError where it is not there or not a snapshot."""
 
-    def newest(self, entries: Sequence[Entry]) -> Entry:
-        """Of several of `entries()` the one that was stored last."""
-
     def in_order(self, entries: Sequence[Entry]) -> Sequence[Entry]:
         """Several of `entries()`, what was stored last at the end."""
 
@@ -96,10 +93,10 @@ def path_of(entry: Entry) -> str:
 
 def entry_of(path: str) -> Entry | None:
     """The entry that is stored under this path; None for any other file."""
-    found = _PATH.fullmatch(path)
-    if found is None or not found["sha"].startswith(found["folder"]):
+    match = _PATH.fullmatch(path)
+    if match is None or not match["sha"].startswith(match["folder"]):
         return None
-    return Entry(found["report"], found["sha"], found["digest"])
+    return Entry(match["report"], match["sha"], match["digest"])
 
 
 def pack(snapshot: Snapshot) -> bytes:

@@ -21,7 +21,7 @@ def world(caplog: pytest.LogCaptureFixture) -> Iterator[World]:
 
 def set_by(hub: Hub, number: int, label: str) -> tuple[int, str] | None:
     event = labelling(hub, number, label)
-    return event and (event.id, event.actor.login)
+    return (event.id, event.actor.login) if event else None
 
 
 def test_a_pull_request_is_read_in_one_request(world: World) -> None:
@@ -35,7 +35,7 @@ def test_a_pull_request_is_read_in_one_request(world: World) -> None:
 def test_a_deleted_fork_and_a_conflict_leave_gaps(world: World) -> None:
     world.github.add_pull(13, "b" * 40, fork_deleted=True, state="closed")
     info = pull(world.hub, 13)
-    assert (head_repository_of(info), info.merge_commit_sha) == ("", None)
+    assert head_repository_of(info) == "" and info.merge_commit_sha is None
 
 
 def test_the_pull_request_of_a_commit_is_of_that_branch_repository_and_commit(world: World) -> None:

@@ -103,4 +103,4 @@ def test_the_newest_is_the_one_uploaded_last(hub: FakeGitHub) -> None:
     second, first = Entry("my-report", ENTRY.sha, "0" * 64), Entry("my-report", ENTRY.sha, "f" * 64)
     for run, entry in enumerate((first, second)):
         hub.add_artifact(run + 1, artifact_name(entry), b"", head_sha=entry.sha)
-    assert store(hub).newest([second, first]) == second
+    assert store(hub).in_order([second, first])[-1] == second
