@@ -91,24 +91,29 @@ class Memory:
         return self.previous.findings if self.previous else ()
 
 
-def remember(hub: Hub, to: Destination) -> Memory:
-    """Read the comment's state."""
-    if to.pull is None:
+def _recalled(problems: list[NetworkError], hub: Hub, to: Destination) -> Memory | None:
+    """What the comment's state has, with the approval label as it is set now; None where the comments cannot be read.
+
+    A label that cannot be read is taken to be as the comment remembers it.
+    """
+    number = to.pull
+    if number is None:
         return Memory()
-    comments = find(hub, to.pull, marker(to.config.report_id))
+    comments = _attempt(problems, lambda: find(hub, number, marker(to.config.report_id)))
+    if comments is None:
+        return None
     previous = (decode(comments[0].body or "") or CommentState("", 0)) if comments else None
-    return Memory(previous, previous.acceptances if previous else ())
+    known = Memory(previous, previous.acceptances if previous else ())
+    return _attempt(problems, lambda: _with_label(hub, to, number, known)) or replace(known, label_known=False)
 
 
-def with_label(hub: Hub, to: Destination, memory: Memory) -> Memory:
+def _with_label(hub: Hub, to: Destination, number: int, memory: Memory) -> Memory:
     """The memory with the approval label as it is set now; one that was taken off takes its acceptance with it.
 
     A label accepts the findings that the comment shows, once: one that was set before there were any accepts none, and
     is remembered as such, or it would accept whatever comes later.
     """
-    if to.pull is None:
-        return memory
-    label = labelling(hub, to.pull, APPROVAL_LABEL) if to.head_sha else None
+    label = labelling(hub, number, APPROVAL_LABEL) if to.head_sha else None
     event_id = label.id if label else None
     acceptances = tuple(one for one in memory.acceptances if one.how != "label" or one.event_id == event_id)
     who = label.actor.login if label and label.actor else ""  # the account may be gone
@@ -116,12 +121,6 @@ def with_label(hub: Hub, to: Destination, memory: Memory) -> Memory:
         shown = memory.previous.findings if memory.previous else ()
         acceptances += (Acceptance(who, f"label {APPROVAL_LABEL}", "label", label.id, shown),)
     return replace(memory, acceptances=acceptances)
-
-
-def _recalled(problems: list[NetworkError], hub: Hub, to: Destination) -> Memory | None:
-    """None where the comments cannot be read; a label that cannot is taken to be as the comment remembers it."""
-    known = _attempt(problems, lambda: remember(hub, to))
-    return known and (_attempt(problems, lambda: with_label(hub, to, known)) or replace(known, label_known=False))
 
 
 def deliver(report: Report, services: Services, to: Destination, extra: Sequence[Acceptance] = ()) -> int:

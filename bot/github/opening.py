@@ -16,7 +16,6 @@ from pathlib import Path, PurePosixPath
 from bot.compiler.repository import Repository, repository_of
 from bot.compiler.tools.offered import newest
 from bot.core.rules.spec import MOVING, PROJECT, Places, Sought, is_address, release_of
-from bot.core.values.context import RunContext
 from bot.errors import BotError, ConfigError, InputError, Interrupted, NotConfigured, UsageError
 from bot.github.services import Services
 from bot.inputs.config import CONFIG_NAMES, PACKAGED, Config, config_in, is_packaged, load_config
@@ -130,15 +129,6 @@ def wanted_sides(services: Services) -> tuple[Wanted, Wanted]:
 
 def _of_pull(services: Services) -> tuple[Wanted, Wanted]:
     context, inputs = services.context, services.inputs
-    parents = _merge_parents(services, context)
-    head = Wanted(f"merge commit of #{context.pull.number if context.pull else 0}", context.sha)
-    head = _named(services, inputs.head, "head", head) or head
-    unknown = "the head compiler is an input of this run" if head.spec else ""
-    base = Wanted("first parent of the merge commit", parents[0])
-    return _named(services, inputs.base, "base", base) or replace(base, unknown=unknown), head
-
-
-def _merge_parents(services: Services, context: RunContext) -> tuple[str, ...]:
     parents = services.git.parents(context.sha)
     if context.pull is None or len(parents) != 2 or parents[1] != context.pull.head_sha:
         raise InputError(
@@ -146,7 +136,11 @@ def _merge_parents(services: Services, context: RunContext) -> tuple[str, ...]:
             where=f"GITHUB_SHA {context.sha[:10]}",
             hint="resolve conflicts with the base branch, or run it again",
         )
-    return parents
+    head = Wanted(f"merge commit of #{context.pull.number}", context.sha)
+    head = _named(services, inputs.head, "head", head) or head
+    unknown = "the head compiler is an input of this run" if head.spec else ""
+    base = Wanted("first parent of the merge commit", parents[0])
+    return _named(services, inputs.base, "base", base) or replace(base, unknown=unknown), head
 
 
 def dispatched_head(services: Services) -> Wanted:

@@ -320,28 +320,19 @@ def _stored(services: Services, config: Config, sha: str, claimed: Snapshot, par
     """The stored snapshot of a commit with the compiler, flags, targets and models of another.
 
     Args:
-        partly: whether those cells of it are enough whose models have the texts that the other says.
+        partly: whether those cells of it are enough whose models have the texts that the other says. They are planned
+            as the other was: what it leaves out is not measured.
     """
+
+    def facts(one: Snapshot) -> tuple[object, ...]:
+        how = one.compiler.digest, one.flags
+        return how if partly else (*how, one.targets, one.models, one.only)
+
     store = store_of(services, config)
-
-    def is_like(snapshot: Snapshot) -> bool:
-        return _how(snapshot) == _how(claimed) if partly else _what(snapshot) == _what(claimed)
-
-    snapshot = stored_at(services, store, config.report_id, sha, is_like)
-    return _part(snapshot, claimed) if snapshot and partly else snapshot
-
-
-def _part(stored: Snapshot, claimed: Snapshot) -> Snapshot:
-    """The stored cells that another snapshot says to have, planned as that was: what it leaves out is not measured."""
+    stored = stored_at(services, store, config.report_id, sha, lambda one: facts(one) == facts(claimed))
+    if stored is None or not partly:
+        return stored
     known, texts = {cell.key for cell in claimed.cells}, claimed.models
     alike = {model for model, digest in stored.models.items() if texts.get(model) == digest}
     cells = tuple(cell for cell in stored.cells if cell.key in known and cell.key.model in alike)
     return replace(stored, cells=cells, models=texts, targets=claimed.targets, only=claimed.only)
-
-
-def _how(snapshot: Snapshot) -> tuple[object, ...]:
-    return snapshot.compiler.digest, snapshot.flags
-
-
-def _what(snapshot: Snapshot) -> tuple[object, ...]:
-    return *_how(snapshot), snapshot.targets, snapshot.models, snapshot.only

@@ -15,7 +15,6 @@ from bot.compiler.caches.cell_cache import TextStore
 from bot.core.codec.json_text import decoded
 from bot.core.rules.baseline import Choice, Entry
 from bot.core.rules.merging import merge_snapshots
-from bot.core.rules.policy import Rule
 from bot.core.rules.sharding import Matrix, assigned, matrix
 from bot.core.rules.spec import release_in
 from bot.core.values.snapshot import CompilerInfo, Snapshot, SourceInfo
@@ -312,10 +311,7 @@ def _nothing(base: Opened, head: Snapshot) -> Snapshot:
 
 
 def _rules_note(base: Config, head: Config, services: Services) -> Sequence[str]:
-    if not services.context.pull or _unplaced(base.thresholds) == _unplaced(head.thresholds):
+    thresholds = [[replace(rule, line=None) for rule in rules] for rules in (base.thresholds, head.thresholds)]
+    if not services.context.pull or thresholds[0] == thresholds[1]:
         return ()
     return ("This pull request changes the thresholds; it is judged by those of its base until it is merged.",)
-
-
-def _unplaced(rules: Sequence[Rule]) -> list[Rule]:
-    return [replace(rule, line=None) for rule in rules]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -97,32 +97,14 @@ def open_services(
         yield Services(context, inputs, hub, git, show, cancel, stack, outputs, summary, on_actions)
 
 
-def _data_branch(services: Services, config: Config) -> Store:
-    chosen, default = config.baseline, services.context.default_branch
-    store = DataBranch(services.git, chosen.branch, default_branch=default)
-    return services.stack.enter_context(store)
-
-
-def _directory(services: Services, config: Config) -> Store:
-    return DirectoryStore(services.at(str(config.baseline.directory)), write_atomically)
-
-
-def _artifact(services: Services, _config: Config) -> Store:
-    if services.hub is None:
-        raise UsageError("is missing", where="input github-token", hint="give the action a token: it reads artifacts")
-    return ArtifactStore(RepositoryArtifacts(services.hub), services.context.default_branch)
-
-
-_STORES: dict[str, Callable[[Services, Config], Store]] = {
-    "data-branch": _data_branch,
-    "directory": _directory,
-    "artifact": _artifact,
-}
-
-
 def store_of(services: Services, config: Config) -> Store:
     """The store that the configuration names; `auto` is the data branch under GitHub Actions, else a directory."""
-    kind = config.baseline.store
-    if kind == "auto":
-        kind = "data-branch" if services.on_actions else "directory"
-    return _STORES[kind](services, config)
+    chosen, default_branch = config.baseline, services.context.default_branch
+    kind = chosen.store if chosen.store != "auto" else "data-branch" if services.on_actions else "directory"
+    if kind == "data-branch":
+        return services.stack.enter_context(DataBranch(services.git, chosen.branch, default_branch=default_branch))
+    if kind == "directory":
+        return DirectoryStore(services.at(str(chosen.directory)), write_atomically)
+    if services.hub is None:
+        raise UsageError("is missing", where="input github-token", hint="give the action a token: it reads artifacts")
+    return ArtifactStore(RepositoryArtifacts(services.hub), default_branch)

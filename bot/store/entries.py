@@ -133,7 +133,7 @@ def _unpacked(data: bytes, where: str) -> bytes:
     return bytes(text)
 
 
-class Table(Record, frozen=True):
+class Columns(Record, frozen=True):
     """Lists of rows: how long each is, and their rows' fields, a column each; one that is missing has no values."""
 
     counts: tuple[Count, ...]
@@ -145,9 +145,9 @@ class Stored(Record, frozen=True):
 
     schema: str
     snapshot: SnapshotRow
-    dispatches: Table
-    sources: Table
-    sites: Table
+    dispatches: Columns
+    sources: Columns
+    sites: Columns
 
 
 def to_columns(snapshot: Snapshot) -> bytes:
@@ -161,9 +161,9 @@ def to_columns(snapshot: Snapshot) -> bytes:
         programs={name: replace(row.programs[name], sources=(), sites=()) for name in names},
     )
     tables = (
-        _table(Dispatch, [cell.dispatches for cell in row.cells]),
-        _table(Source, [program.sources for program in programs]),
-        _table(Site, [program.sites for program in programs]),
+        _columns(Dispatch, [cell.dispatches for cell in row.cells]),
+        _columns(Source, [program.sources for program in programs]),
+        _columns(Site, [program.sites for program in programs]),
     )
     return canonical(Stored(COLUMNS_SCHEMA, bare, *tables))
 
@@ -184,14 +184,14 @@ def from_columns(text: bytes, where: str) -> Snapshot:
     return snapshot_of(full, full.cells, where)
 
 
-def _table(kind: type[Record], lists: Sequence[Sequence[Record]]) -> Table:
+def _columns(kind: type[Record], lists: Sequence[Sequence[Record]]) -> Columns:
     rows = [row for rows in lists for row in rows]
     columns = {name: tuple(getattr(row, name) for row in rows) for name in kind.__struct_fields__}
     said = {name: values for name, values in columns.items() if any(value is not None for value in values)}
-    return Table(tuple(map(len, lists)), said)
+    return Columns(tuple(map(len, lists)), said)
 
 
-def _lists(table: Table, kind: type[_Row], count: int, where: str) -> Iterator[tuple[_Row, ...]]:
+def _lists(table: Columns, kind: type[_Row], count: int, where: str) -> Iterator[tuple[_Row, ...]]:
     """The rows of each list."""
     size = sum(table.counts)
     if size > MOST_ROWS:

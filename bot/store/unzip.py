@@ -50,7 +50,13 @@ def read_zip(
             _check_whole(data, infos, min(max_total, max_ratio * len(data)))
             for info in infos:
                 _check(info, names, max_bytes_each)
-            return {info.filename: _unpacked(archive, info) for info in infos}
+            files = {}
+            for info in infos:  # not a byte more is unpacked than a file says to have, which has to be true
+                with archive.open(info) as file:
+                    files[info.filename] = file.read(info.file_size + 1)
+                if len(files[info.filename]) != info.file_size:
+                    raise ValueError(f"{info.filename} has another size than it says")
+            return files
     except InputError as error:
         raise InputError(error.what, where=where) from None
     except _TORN as error:
@@ -89,12 +95,3 @@ def _check(info: zipfile.ZipInfo, names: Collection[str], max_bytes: int) -> Non
         raise InputError(f"{shown} is packed in a way that is not allowed")
     if info.file_size > max_bytes:
         raise InputError(f"{shown} has more than {max_bytes} bytes")
-
-
-def _unpacked(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
-    """The file; not a byte more is unpacked than it says to have, which has to be true."""
-    with archive.open(info) as file:
-        data = file.read(info.file_size + 1)
-    if len(data) != info.file_size:
-        raise ValueError(f"{info.filename} has another size than it says")
-    return data
