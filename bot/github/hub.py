@@ -6,6 +6,7 @@ API's own address only; an archive is fetched from the storage that the API name
 
 from __future__ import annotations
 
+import logging
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -17,7 +18,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import requests
-from github import Auth, Github, GithubException, GithubRetry, RateLimitExceededException
+from github import Auth, Github, GithubException, GithubRetry, RateLimitExceededException, set_log_level
 from github.GithubException import BadAttributeException, IncompletableObject
 from github.Issue import Issue
 from github.Repository import Repository
@@ -46,6 +47,9 @@ _CLIP_CHARACTERS = 300
 # "GitHub's token formats": a server or proxy that echoes a request must not get one into a log.
 _TOKEN = re.compile(r"(gh[a-z]_|github_pat_|v1\.)\w{10,}|(?i:\b(bearer|token|basic)) [\w.~+/=-]{8,}")
 _Value = TypeVar("_Value")
+
+# PyGithub prints what it asks again, and refusals that are expected; what matters is told in one line here.
+set_log_level(logging.WARNING)
 
 
 class Unexpected(Exception):
@@ -222,7 +226,9 @@ class Hub:
 
     def download(self, path: str, max_bytes: int) -> bytes:
         """The bytes that a path of the repository redirects to: at a storage, which is not sent the token."""
-        _, headers, _ = self.requester.asked("GET", f"/repos/{self.repository}/{path}")
+        status, headers, _ = self.requester.asked("GET", f"/repos/{self.repository}/{path}")
+        if status < 300:
+            raise Unexpected("is no redirect to a storage")
         location = str(headers.get("location", ""))
         if not _is_safe(location):
             raise Unexpected("redirects to an address that is not https")

@@ -37,9 +37,12 @@ def test_connecting_asks_nothing(world: World) -> None:
     assert world.github.traffic == []
 
 
-def test_the_token_of_a_workflow_is_known_by_its_refusal_and_asked_once(world: World) -> None:
+def test_the_token_of_a_workflow_is_known_by_its_refusal_and_asked_once(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
     assert [world.hub.token_login(), world.hub.token_login()] == [OURS, OURS]
     assert world.requests("GET", "/user") == 1
+    assert not [one for one in caplog.records if one.name.startswith("github.")], "PyGithub prints what it logs"
 
 
 def test_a_user_token_says_who_it_is(world: World) -> None:
