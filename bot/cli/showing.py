@@ -21,8 +21,8 @@ from bot.core.history.history_values import History
 from bot.core.lab.lab_values import Lab
 from bot.core.values.tracing import Traced
 from bot.core.values.whole_report import Report
+from bot.github.runner import log_safe
 from bot.measurement.run import Progress
-from bot.publish.actions import log_safe
 from bot.render.terminal.fold_text import print_folds
 from bot.render.terminal.history_text import print_history
 from bot.render.terminal.lab_text import print_lab

@@ -9,42 +9,36 @@ from bot.config.events import read_event, run_context
 from bot.core.codec.json_text import canonical
 from bot.core.values.context import ActionInputs, RunContext
 from bot.errors import BotError, InternalError, UsageError
-from bot.github.delivering import told_here
-from bot.github.folds.fold_report import FOLD_EVENTS
-from bot.github.labs.lab_report import told_lab
+from bot.github.delivering import failure_in_summary
+from bot.github.extra_reports import FOLD_EVENTS, lab, pages
 from bot.github.posting import command, post
 from bot.github.reviewing import baseline, part, review, shards
+from bot.github.runner import write_outputs
 from bot.github.services import Services, open_services
-from bot.github.sites.pages import pages
 from bot.measurement.cache_limit import limit_of_environment, limited
 from bot.measurement.prepare import Show
-from bot.publish.actions import write_outputs
 from bot.system.processes import Cancel
 
 
-def act(environ: Mapping[str, str], asked: str, show: Show, cancel: Cancel) -> int:
-    """Do what the event asks for (`asked` is `auto`), or insist on one story; returns the exit code.
+def act(environ: Mapping[str, str], wanted: str, show: Show, cancel: Cancel) -> int:
+    """Do what the event asks for (`wanted` is `auto`), or insist on one story; returns the exit code.
 
     1 only where the verdict is fail and the configuration lets it fail the job; 5 where there is no verdict. What
     nobody foresaw is raised as InternalError.
     """
     try:
-        return _act(environ, asked, show, cancel)
+        nothing = RunContext("nothing", "")
+        with open_services(environ, nothing, ActionInputs(), show, cancel) as unread, failure_in_summary(unread):
+            context, inputs = run_context(environ, read_event(environ)), read_inputs(environ)
+        with open_services(environ, context, inputs, show, cancel) as services, failure_in_summary(services):
+            name, why, run = _chosen(context, inputs, wanted if wanted != "auto" else inputs.command)
+            show.say(f"{context.event or 'no event'}: {name} ({why})")
+            with limited(services.request.cache, limit_of_environment(), show.say):
+                return run(services) or 0
     except (BotError, OSError):
         raise
     except Exception as error:
         raise InternalError.of(error) from error
-
-
-def _act(environ: Mapping[str, str], asked: str, show: Show, cancel: Cancel) -> int:
-    nothing = RunContext("nothing", "")
-    with open_services(environ, nothing, ActionInputs(), show, cancel) as unread, told_here(unread):
-        context, inputs = run_context(environ, read_event(environ)), read_inputs(environ)
-    with open_services(environ, context, inputs, show, cancel) as services, told_here(services):
-        name, why, run = _chosen(context, inputs, asked if asked != "auto" else inputs.command)
-        show.say(f"{context.event or 'no event'}: {name} ({why})")
-        with limited(services.request.cache, limit_of_environment(), show.say):
-            return run(services) or 0
 
 
 def _chosen(
@@ -53,7 +47,7 @@ def _chosen(
     """What is done, and why it is that; raises UsageError where event and inputs do not go together."""
     if inputs.lab:
         _require_lab_alone(context, inputs)
-        return "lab", f"input lab: {inputs.lab}", told_lab
+        return "lab", f"input lab: {inputs.lab}", lab
     if inputs.fold and (context.event not in FOLD_EVENTS or wanted in _PARTS):
         raise UsageError("is for reports by hand or on a schedule", where="input fold", hint="leave it empty elsewhere")
     if wanted in _PARTS and context.event:
@@ -74,11 +68,6 @@ def _require_lab_alone(context: RunContext, inputs: ActionInputs) -> None:
             raise UsageError(what, where=f"input {one.name}", hint="leave one of the two empty")
 
 
-def _nothing(services: Services) -> int:
-    services.show.say("nothing to do")
-    return 0
-
-
 def _plan(services: Services) -> None:
     text = canonical(shards(services)).decode()
     print(text)
@@ -87,12 +76,12 @@ def _plan(services: Services) -> None:
 
 
 _NOT_OF_A_LAB = frozenset({"command", "base", "pull_request", "shards", "shard", "plan", "parts", "steps", "fold"})
-_STORIES: Mapping[str, Callable[[Services], int]] = {
+_STORIES: Mapping[str, Callable[[Services], int | None]] = {
     "review": review,
     "baseline": baseline,
     "post": post,
     "command": command,
-    "nothing": _nothing,
+    "nothing": lambda services: services.show.say("nothing to do"),
 }
 _STORIES_OF: Mapping[str, tuple[str, ...]] = {
     "review": ("review",),

@@ -18,13 +18,13 @@ from bot.core.values.publication import CheckRun, CommentState, Conclusion
 from bot.core.values.verdict import Verdict
 from bot.core.values.whole_report import Report
 from bot.errors import BotError, InputError, InternalError, Interrupted, NetworkError
+from bot.github.checks import publish_check, results
+from bot.github.comments import find, publish
+from bot.github.hub import Hub
 from bot.github.opening import workspace_rules
+from bot.github.repository import labelling, may_write, open_pulls_at, pull
+from bot.github.runner import annotation_command, write_outputs, write_summary
 from bot.github.services import Services
-from bot.publish.actions import annotation_command, write_outputs, write_summary
-from bot.publish.checks import publish_check, results
-from bot.publish.comments import find, publish
-from bot.publish.hub import Hub
-from bot.publish.pulls import labelling, may_write, open_pulls_at, pull
 from bot.render.markdown.check import broken_check, check_run, model_paths, overruled_check
 from bot.render.markdown.comment import marker, render_broken
 from bot.render.markdown.summary import render_summary
@@ -33,7 +33,7 @@ from bot.reporting.writing import write_report
 
 _LOOKS = 3
 _OPTION = re.compile(r"(?<![\w-])--(model|target|out)(?![\w=-])")
-_Made = TypeVar("_Made")
+_Result = TypeVar("_Result")
 
 
 class Undelivered(NetworkError):
@@ -67,8 +67,8 @@ class Destination:
         if context.pull:
             pull = context.pull
             return cls(pull.number, pull.head_sha, context.run_id, config, config_name, pull.base_ref)
-        asked = replace(config, report_id=f"{config.report_id}.manual")
-        return cls(services.inputs.pull_request, "", context.run_id, asked, config_name)
+        by_hand = replace(config, report_id=f"{config.report_id}.manual")
+        return cls(services.inputs.pull_request, "", context.run_id, by_hand, config_name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,39 +91,39 @@ class Memory:
         return self.previous.findings if self.previous else ()
 
 
-def remember(hub: Hub, to: Destination) -> Memory:
-    """Read the comment's state."""
-    if to.pull is None:
+def _recalled(problems: list[NetworkError], hub: Hub, to: Destination) -> Memory | None:
+    """What the comment's state has, with the approval label as it is set now; None where the comments cannot be read.
+
+    A label that cannot be read is taken to be as the comment remembers it.
+    """
+    number = to.pull
+    if number is None:
         return Memory()
-    comments = find(hub, to.pull, marker(to.config.report_id))
-    previous = (decode(comments[0].body) or CommentState("", 0)) if comments else None
-    return Memory(previous, previous.acceptances if previous else ())
+    comments = _attempt(problems, lambda: find(hub, number, marker(to.config.report_id)))
+    if comments is None:
+        return None
+    previous = (decode(comments[0].body or "") or CommentState("", 0)) if comments else None
+    known = Memory(previous, previous.acceptances if previous else ())
+    return _attempt(problems, lambda: _with_label(hub, to, number, known)) or replace(known, label_known=False)
 
 
-def with_label(hub: Hub, to: Destination, memory: Memory) -> Memory:
+def _with_label(hub: Hub, to: Destination, number: int, memory: Memory) -> Memory:
     """The memory with the approval label as it is set now; one that was taken off takes its acceptance with it.
 
     A label accepts the findings that the comment shows, once: one that was set before there were any accepts none, and
     is remembered as such, or it would accept whatever comes later.
     """
-    if to.pull is None:
-        return memory
-    label = labelling(hub, to.pull, APPROVAL_LABEL) if to.head_sha else None
-    event = label.event_id if label else None
-    kept = tuple(one for one in memory.acceptances if one.how != "label" or one.event_id == event)
-    if label and all(one.how != "label" for one in kept) and may_write(hub, label.who):
+    label = labelling(hub, number, APPROVAL_LABEL) if to.head_sha else None
+    event_id = label.id if label else None
+    acceptances = tuple(one for one in memory.acceptances if one.how != "label" or one.event_id == event_id)
+    who = label.actor.login if label and label.actor else ""  # the account may be gone
+    if label and all(one.how != "label" for one in acceptances) and who and may_write(hub, who):
         shown = memory.previous.findings if memory.previous else ()
-        kept += (Acceptance(label.who, f"label {APPROVAL_LABEL}", "label", label.event_id, shown),)
-    return replace(memory, acceptances=kept)
+        acceptances += (Acceptance(who, f"label {APPROVAL_LABEL}", "label", label.id, shown),)
+    return replace(memory, acceptances=acceptances)
 
 
-def _recalled(problems: list[NetworkError], hub: Hub, to: Destination) -> Memory | None:
-    """None where the comments cannot be read; a label that cannot is taken to be as the comment remembers it."""
-    known = _attempt(problems, lambda: remember(hub, to))
-    return known and (_attempt(problems, lambda: with_label(hub, to, known)) or replace(known, label_known=False))
-
-
-def deliver(made: Report, services: Services, to: Destination, extra: Sequence[Acceptance] = ()) -> int:
+def deliver(report: Report, services: Services, to: Destination, extra: Sequence[Acceptance] = ()) -> int:
     """Hand a report to everyone who asked; what GitHub refused is raised at the end, as Undelivered.
 
     Returns the exit code: 5 where there is no verdict, 1 where it is fail and the configuration lets that fail the job.
@@ -132,18 +132,20 @@ def deliver(made: Report, services: Services, to: Destination, extra: Sequence[A
         extra: acceptances that the comment does not remember yet.
     """
     problems: list[NetworkError] = []
-    hub = _writable(services, to)
+    hub = services.hub if to.pull is not None and not services.context.read_only else None
     known = _recalled(problems, hub, to) if hub else None
     memory = known or Memory()
-    final = _final(made, services, to, replace(memory, acceptances=_joined(memory.acceptances, extra)))
+    final = _final(report, services, to, replace(memory, acceptances=_joined(memory.acceptances, extra)))
     services.show.report(final, write_report(final, to.config.templates, services.out))
     check = check_run(final, config_path=to.config_name, model_paths=model_paths(final), base_ref=to.base_ref)
     _tell_actions(final, services, to, check)
     if hub:
+        create = wants_comment(final, memory.previous, to.config.comment == "always" or not to.head_sha)
+        body = (services.out / "comment.md").read_text(encoding="utf-8")
         # What could not be read is not overwritten: its acceptances would be lost, and nobody would know.
-        url = _attempt(problems, lambda: _comment(hub, final, to, memory, services)) if known else None
+        url = _attempt(problems, lambda: _publish(hub, body, to, create=create, services=services)) if known else None
         _attempt(problems, lambda: _check(hub, check, to, services))
-        tell(services, {"comment-url": url or ""})
+        set_outputs(services, {"comment-url": url or ""})
     if problems:
         raise _together(problems)
     if final.verdict.status == "unknown":
@@ -155,8 +157,8 @@ def deliver(made: Report, services: Services, to: Destination, extra: Sequence[A
 def deliver_broken(error: BotError, services: Services, to: Destination) -> None:
     """Say on the pull request, as far as possible, that there is no report and why; never raises NetworkError."""
     problems: list[NetworkError] = []
-    hub = _writable(services, to)
-    tell(services, {"verdict": "unknown", "report-path": services.report_path})
+    hub = services.hub if to.pull is not None and not services.context.read_only else None
+    set_outputs(services, {"verdict": "unknown", "report-path": services.report_path})
     known = _recalled(problems, hub, to) if hub else None
     acceptances = known.acceptances if known else ()
     state = CommentState(to.head_sha, to.run_id, alarming=True, acceptances=acceptances, base_ref=to.base_ref)
@@ -165,7 +167,7 @@ def deliver_broken(error: BotError, services: Services, to: Destination) -> None
         write_summary(services.summary, body)
     if hub:
         url = _attempt(problems, lambda: _publish(hub, body, to, create=True, services=services)) if known else None
-        tell(services, {"comment-url": url or ""})
+        set_outputs(services, {"comment-url": url or ""})
         broken = broken_check(to.config.report_id, to.base_ref, error, services.context.run_url)
         _attempt(problems, lambda: _check(hub, broken, to, services))
     if problems:
@@ -173,7 +175,7 @@ def deliver_broken(error: BotError, services: Services, to: Destination) -> None
 
 
 @contextmanager
-def told_if_broken(services: Services, to: Callable[[], Sequence[Destination]], words: str = "") -> Iterator[None]:
+def failure_delivered(services: Services, to: Callable[[], Sequence[Destination]], words: str = "") -> Iterator[None]:
     """Whatever breaks within, an error of ours too, is told where the report was to go, and raised.
 
     Args:
@@ -187,22 +189,22 @@ def told_if_broken(services: Services, to: Callable[[], Sequence[Destination]], 
         if isinstance(error, BotError):
             error.rename(_in_words_of_inputs)
         try:
-            told = as_bot_error(error)
+            shown = as_bot_error(error)
             for destination in to():
-                deliver_broken(InputError(f"{words}: {told.line}") if words else told, services, destination)
+                deliver_broken(InputError(f"{words}: {shown.line}") if words else shown, services, destination)
         except Exception as second:  # the first one is worth more
             services.show.say(as_bot_error(second).line)
         raise
 
 
-def told_here(services: Services) -> AbstractContextManager[None]:
+def failure_in_summary(services: Services) -> AbstractContextManager[None]:
     """What breaks within, and was told nowhere else, is told in the job summary alone: there is no verdict, and why."""
 
-    def here() -> list[Destination]:
-        known = "verdict" in services.told
-        return [] if known else [Destination(None, "", services.context.run_id, *workspace_rules(services))]
+    def summary() -> list[Destination]:
+        is_delivered = "verdict" in services.outputs_set
+        return [] if is_delivered else [Destination(None, "", services.context.run_id, *workspace_rules(services))]
 
-    return told_if_broken(services, here)
+    return failure_delivered(services, summary)
 
 
 def _in_words_of_inputs(text: str) -> str:
@@ -215,11 +217,7 @@ def as_bot_error(error: Exception) -> BotError:
     return error if isinstance(error, BotError) else InternalError.of(error, public=True)
 
 
-def _writable(services: Services, to: Destination) -> Hub | None:
-    return services.hub if to.pull is not None and not services.context.read_only else None
-
-
-def _attempt(problems: list[NetworkError], call: Callable[[], _Made]) -> _Made | None:
+def _attempt(problems: list[NetworkError], call: Callable[[], _Result]) -> _Result | None:
     try:
         return call()
     except NetworkError as error:
@@ -247,26 +245,16 @@ def _links(services: Services) -> tuple[tuple[str, str], ...]:
     return (("workflow run", services.context.run_url),) if services.context.run_id else ()
 
 
-def _page(made: Report, to: Destination) -> str:
-    """Where the report's page will be published; empty where the configuration does not say."""
-    sha = to.head_sha or made.head.source.sha or ""
-    return to.config.page_url.replace("{sha}", sha).replace("{run_id}", str(to.run_id))
-
-
-def _final(made: Report, services: Services, to: Destination, memory: Memory) -> Report:
+def _final(report: Report, services: Services, to: Destination, memory: Memory) -> Report:
     """The report after acceptances, with what its comment has to remember."""
-    status = "unknown" if made.broke else made.verdict.status
-    verdict = accept(replace(made.verdict, status=status), memory.acceptances)
-    final = replace(made, verdict=verdict, report_id=to.config.report_id, links=_links(services), page=_page(made, to))
+    status = "unknown" if report.broke else report.verdict.status
+    verdict = accept(replace(report.verdict, status=status), memory.acceptances)
+    sha = to.head_sha or report.head.source.sha or ""
+    page = to.config.page_url.replace("{sha}", sha).replace("{run_id}", str(to.run_id))
+    final = replace(report, verdict=verdict, report_id=to.config.report_id, links=_links(services), page=page)
     state = CommentState(to.head_sha, to.run_id, alarms(final), memory.shown(verdict), memory.acceptances, to.base_ref)
     state_line = encode(state) if to.head_sha else ""
     return replace(final, state_line=state_line, resolved=resolves(final, memory.previous))
-
-
-def _comment(hub: Hub, final: Report, to: Destination, memory: Memory, services: Services) -> str:
-    create = wants_comment(final, memory.previous, to.config.comment == "always" or not to.head_sha)
-    body = (services.out / "comment.md").read_text(encoding="utf-8")
-    return _publish(hub, body, to, create=create, services=services)
 
 
 def _publish(hub: Hub, body: str, to: Destination, *, create: bool, services: Services) -> str:
@@ -276,7 +264,7 @@ def _publish(hub: Hub, body: str, to: Destination, *, create: bool, services: Se
 
     def still_current() -> bool:
         now = pull(hub, number) if to.head_sha else None
-        return now is None or (now.head_sha, now.base_ref) == (to.head_sha, to.base_ref)
+        return now is None or (now.head.sha, now.base.ref) == (to.head_sha, to.base_ref)
 
     done = publish(hub, number, marker(to.config.report_id), body, create=create, still_current=still_current)
     words = (
@@ -324,19 +312,19 @@ def _tell_actions(final: Report, services: Services, to: Destination, check: Che
     if services.summary:
         write_summary(services.summary, render_summary(final, to.config.templates))
     counts = Counter(delta.state for delta in final.deltas)
-    told = {
+    outputs = {
         "verdict": final.verdict.status,
         "findings": str(len(final.verdict.news)),
         "report-path": services.report_path,
     }
-    tell(services, told | {state: str(counts[state]) for state in STATES})
+    set_outputs(services, outputs | {state: str(counts[state]) for state in STATES})
     if services.outputs and services.context.read_only:
         for annotation in check.annotations[:10]:
             print(annotation_command(annotation))
 
 
-def tell(services: Services, values: Mapping[str, str]) -> None:
+def set_outputs(services: Services, values: Mapping[str, str]) -> None:
     """Set outputs of the action; nothing outside of GitHub Actions."""
-    services.told.update(values)
+    services.outputs_set.update(values)
     if services.outputs:
         write_outputs(services.outputs, values)

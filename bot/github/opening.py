@@ -1,4 +1,9 @@
-"""The two sides of an event: which commits, which configuration and compiler of each, and the rule that chose them."""
+"""The two sides of an event: which commits, which configuration and compiler of each, and the rule that chose them.
+
+Of a commit without a configuration the packaged suite is measured where somebody asked for it: the input config is
+`default`, or the input head says what the head is. Else nobody did, and the same compiler over models that are not this
+repository's would tell nothing: the run says so, with a starter that fits the repository.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +11,27 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from bot.compiler.repository import Repository, repository_of
 from bot.compiler.tools.offered import newest
-from bot.config.configuration import Config, is_packaged, load_config
+from bot.config.configuration import CONFIG_NAMES, PACKAGED, Config, config_in, is_packaged, load_config
 from bot.config.requirements import requirements_file, sought_compiler
+from bot.config.starter import discover, offer_lines, shown_starter
 from bot.core.rules.spec import MOVING, PROJECT, Places, Sought, is_address, release_of
-from bot.core.values.context import RunContext
-from bot.errors import BotError, ConfigError, InputError, Interrupted, UsageError
+from bot.errors import BotError, ConfigError, InputError, Interrupted, NotConfigured, UsageError
 from bot.github.services import Services
-from bot.github.starting import config_named, require_configuration
 from bot.measurement.naming import named_file
 from bot.measurement.prepare import Planned, Request, is_snapshot, planned, prepare
 from bot.measurement.run import SidePlan
+from bot.system.git import Git
 from bot.system.processes import Cancel
+
+LOOKED_FOR = f"there is no {' and no '.join(CONFIG_NAMES)} at this commit"
+_HINT = (
+    "commit one: the job summary has a starter that fits this repository; or, to measure the packaged suite, give the "
+    "action config: default, and the inputs base and head"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +89,8 @@ class Opened:
             _require_inside(self.tree, [path])
             pin = sought_compiler(path, self.tree)
             return replace(pin, notes=tuple(note.replace(f"{self.tree}/", "") for note in pin.notes))
-        if found := choice.head or choice.base:
-            return Sought(found)
+        if spec := choice.head or choice.base:
+            return Sought(spec)
         there = "pin it there: compiler: {requirements: FILE} or {head: SPEC}; or " if self.config_name else ""
         where = self.config_name or "the packaged configuration"
         raise UsageError("no compiler is named", where=where, hint=f"{there}give the inputs base and head")
@@ -117,15 +128,6 @@ def wanted_sides(services: Services) -> tuple[Wanted, Wanted]:
 
 def _of_pull(services: Services) -> tuple[Wanted, Wanted]:
     context, inputs = services.context, services.inputs
-    parents = _merge_parents(services, context)
-    head = Wanted(f"merge commit of #{context.pull.number if context.pull else 0}", context.sha)
-    head = _named(services, inputs.head, "head", head) or head
-    unknown = "the head compiler is an input of this run" if head.spec else ""
-    base = Wanted("first parent of the merge commit", parents[0])
-    return _named(services, inputs.base, "base", base) or replace(base, unknown=unknown), head
-
-
-def _merge_parents(services: Services, context: RunContext) -> tuple[str, ...]:
     parents = services.git.parents(context.sha)
     if context.pull is None or len(parents) != 2 or parents[1] != context.pull.head_sha:
         raise InputError(
@@ -133,7 +135,11 @@ def _merge_parents(services: Services, context: RunContext) -> tuple[str, ...]:
             where=f"GITHUB_SHA {context.sha[:10]}",
             hint="resolve conflicts with the base branch, or run it again",
         )
-    return parents
+    head = Wanted(f"merge commit of #{context.pull.number}", context.sha)
+    head = _named(services, inputs.head, "head", head) or head
+    unknown = "the head compiler is an input of this run" if head.spec else ""
+    base = Wanted("first parent of the merge commit", parents[0])
+    return _named(services, inputs.base, "base", base) or replace(base, unknown=unknown), head
 
 
 def dispatched_head(services: Services) -> Wanted:
@@ -290,3 +296,44 @@ def judging_rules(services: Services) -> tuple[Config, str]:
     except BotError as error:
         services.show.say(f"the configuration of the base cannot be read: {error.line}")
     return workspace_rules(services)
+
+
+def config_named(given: str, top: Path) -> str:
+    """The configuration's path below `top`; empty where there is none, or the packaged one is asked for.
+
+    Args:
+        given: the input config; empty: the usual names are looked for.
+    """
+    if given:
+        return given if (top / given).is_file() else ""
+    return config_in(top)
+
+
+def require_configuration(given: str, top: Path, cancel: Cancel, *, is_named: bool) -> None:
+    """Refuse a head without configuration, unless the packaged one is what is asked for.
+
+    Args:
+        given: the input config.
+        is_named: True where the input head says what the head is.
+
+    Raises:
+        NotConfigured: there is none, with one that fits.
+        ConfigError: there is one, under another name.
+    """
+    if given == str(PACKAGED) or (is_named and not given):
+        return
+    # A file that is there under another name is meant: a starter beside it would be one too many.
+    names = (*CONFIG_NAMES, *(str(Path(name).with_suffix(".yaml")) for name in CONFIG_NAMES))
+    there = next((name for name in names if (top / name).is_file()), "")
+    if there and given:
+        raise ConfigError("does not exist at this commit", where=given, hint=f"write config: {there}, which is there")
+    if there:
+        raise ConfigError(LOOKED_FOR, hint=f"rename {there} to end with .yml, or write config: {there}")
+    what = "does not exist at this commit" if given else LOOKED_FOR
+    parts = PurePosixPath(given).parts
+    is_plain = bool(parts) and not PurePosixPath(given).is_absolute() and ".." not in parts
+    name = given if is_plain else CONFIG_NAMES[-1]  # a path that a file of the repository can have
+    models = discover(top, Git(top, cancel))
+    lines = tuple(line.strip() for line in offer_lines(models))
+    starter = shown_starter(top, name, models)
+    raise NotConfigured(what, where=given, hint=_HINT, file=name, starter=starter, found=lines)

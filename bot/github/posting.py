@@ -9,6 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
+
+from github.PullRequest import PullRequest
 
 from bot.config.comment_commands import HELP
 from bot.config.configuration import Config
@@ -20,16 +23,27 @@ from bot.core.values.publication import CommentState
 from bot.core.values.snapshot import Snapshot
 from bot.core.values.whole_report import Adoption, Baseline, Report
 from bot.errors import BotError, InputError, Interrupted, NetworkError, UsageError
-from bot.github.baselines import stored_at
-from bot.github.delivering import Destination, as_bot_error, deliver, told_if_broken
-from bot.github.nearest import gap_note, with_gap
+from bot.github.baselines import gap_note, stored_at, with_gap
+from bot.github.checks import results
+from bot.github.comments import Content, find, react, reply
+from bot.github.delivering import Destination, as_bot_error, deliver, failure_delivered
+from bot.github.hub import Hub
 from bot.github.opening import workspace_rules
+from bot.github.repository import (
+    artifacts,
+    base_changed_at,
+    dispatch,
+    download,
+    head_repository_of,
+    is_ancestor,
+    may_write,
+    newest_run,
+    open_pulls_with_head,
+    parents,
+    pull,
+    rerun,
+)
 from bot.github.services import Services, store_of
-from bot.publish.checks import results
-from bot.publish.comments import Content, find, react, reply
-from bot.publish.hub import Hub
-from bot.publish.pulls import PullInfo, base_changed_at, may_write, open_pulls_with_head, pull
-from bot.publish.runs import artifacts, dispatch, download, is_ancestor, newest_run, parents, rerun
 from bot.render.markdown.check import check_name
 from bot.render.markdown.comment import marker
 from bot.render.text.escape import md_code
@@ -58,30 +72,31 @@ def post(services: Services) -> int:
         return 0
     config, name = workspace_rules(services)
 
-    def to(about: PullInfo) -> Destination:
-        return Destination(about.number, run.head_sha, run.id, config, name, about.base_ref)
+    def to(about: PullRequest) -> Destination:
+        return Destination(about.number, run.head_sha, run.id, config, name, about.base.ref)
 
     words = f"the run ended with {run.conclusion.replace('_', ' ')}" if run.conclusion != "success" else ""
-    with told_if_broken(services, lambda: [to(one) for one in _without_result(hub, pulls, config)], words):
+    with failure_delivered(services, lambda: [to(one) for one in _without_result(hub, pulls, config)], words):
         sides = _snapshots(hub, run.id, config)
         about, onto = _merged_onto(hub, pulls, sides[1].source.sha or "")
-    with told_if_broken(services, lambda: [to(about)], words):
+    with failure_delivered(services, lambda: [to(about)], words):
         return deliver(_checked(services, hub, about, onto, sides, config), services, to(about))
 
 
-def _pulls_of(hub: Hub, run: WorkflowRun) -> list[PullInfo]:
+def _pulls_of(hub: Hub, run: WorkflowRun) -> list[PullRequest]:
     """The open pull requests that the run can be of: opened, and given their base, before it was started."""
-    found = open_pulls_with_head(hub, run.head_repository, run.head_branch, run.head_sha)
-    older = [one for one in found if one.created_at <= run.created_at]
-    return [one for one in older if base_changed_at(hub, one.number) <= run.created_at]
+    started = datetime.fromisoformat(run.created_at.replace("Z", "+00:00"))
+    pulls = open_pulls_with_head(hub, run.head_repository, run.head_branch, run.head_sha)
+    older = [one for one in pulls if one.created_at <= started]
+    return [one for one in older if (base_changed_at(hub, one.number) or started) <= started]
 
 
-def _without_result(hub: Hub, pulls: Sequence[PullInfo], config: Config) -> list[PullInfo]:
+def _without_result(hub: Hub, pulls: Sequence[PullRequest], config: Config) -> list[PullRequest]:
     """Those that a run without a report may be of; a single one is meant whatever is known of it."""
     if len(pulls) == 1:
         return list(pulls)
-    names = {one.number: check_name(config.report_id, one.base_ref) for one in pulls}
-    return [one for one in pulls if one.number not in results(hub, one.head_sha, names[one.number])]
+    names = {one.number: check_name(config.report_id, one.base.ref) for one in pulls}
+    return [one for one in pulls if one.number not in results(hub, one.head.sha, names[one.number])]
 
 
 def command(services: Services) -> int:
@@ -92,26 +107,26 @@ def command(services: Services) -> int:
     if not may_write(hub, request.author):
         services.show.say(f"ignored: {request.author} has no write access")
         return 0
-    asked = _Asked(services, hub, request, pull(hub, request.pull_number), *workspace_rules(services))
+    order = _Order(services, hub, request, pull(hub, request.pull_number), *workspace_rules(services))
     try:
-        code = _COMMANDS[request.command.name](asked)
+        code = _COMMANDS[request.command.name](order)
     except Interrupted:
         raise
     except Exception as error:
-        _refuse(asked, as_bot_error(error))
+        _refuse(order, as_bot_error(error))
         raise
     _react(services, "confused" if request.command.problem else "+1")
     return code or 0
 
 
-def _refuse(asked: _Asked, error: BotError) -> None:
+def _refuse(order: _Order, error: BotError) -> None:
     """Tell who asked; the error itself is told whether or not that succeeds."""
-    name = asked.request.command.name
+    name = order.request.command.name
     try:
-        reply(asked.hub, asked.pull.number, f"`/code-size {name}` could not be done: {md_code(error.line)}")
+        reply(order.hub, order.pull.number, f"`/code-size {name}` could not be done: {md_code(error.line)}")
     except Exception as second:
-        asked.services.show.say(as_bot_error(second).line)
-    _react(asked.services, "confused")
+        order.services.show.say(as_bot_error(second).line)
+    _react(order.services, "confused")
 
 
 def _react(services: Services, content: Content) -> None:
@@ -124,71 +139,73 @@ def _react(services: Services, content: Content) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _Order:
     services: Services
     hub: Hub
     request: CommandRequest
-    pull: PullInfo
+    pull: PullRequest
     config: Config
     config_name: str
 
 
-def _help(asked: _Asked) -> None:
-    problem = asked.request.command.problem
-    reply(asked.hub, asked.pull.number, f"{problem}\n\n{HELP}" if problem else HELP)
+def _help(order: _Order) -> None:
+    problem = order.request.command.problem
+    reply(order.hub, order.pull.number, f"{problem}\n\n{HELP}" if problem else HELP)
 
 
-def _rerun(asked: _Asked) -> None:
-    state = _state(asked)
-    reported_run = state.run_id if state and _is_current(state, asked.pull) else None
-    run = reported_run or newest_run(asked.hub, asked.pull.head_sha, asked.services.context.workflow or None)
+def _rerun(order: _Order) -> None:
+    state = _state(order)
+    reported_run = state.run_id if state and _is_current(state, order.pull) else None
+    run = reported_run or newest_run(order.hub, order.pull.head.sha, order.services.context.workflow or None)
     if run is None:
-        reply(asked.hub, asked.pull.number, "There is no run of this pull request's head to repeat.")
+        reply(order.hub, order.pull.number, "There is no run of this pull request's head to repeat.")
     else:
-        rerun(asked.hub, run)
+        rerun(order.hub, run)
 
 
-def _compare(asked: _Asked) -> None:
-    context, (base, head) = asked.services.context, asked.request.command.arguments
+def _compare(order: _Order) -> None:
+    context, (base, head) = order.services.context, order.request.command.arguments
     if not context.workflow:
         raise UsageError("the workflow to start is not known", where="environment: GITHUB_WORKFLOW_REF")
-    inputs = {"base": base, "head": head, "pull-request": str(asked.pull.number)}
-    dispatch(asked.hub, context.workflow, context.default_branch, inputs)
+    inputs = {"base": base, "head": head, "pull-request": str(order.pull.number)}
+    dispatch(order.hub, context.workflow, context.default_branch, inputs)
 
 
-def _accept(asked: _Asked) -> int | None:
+def _accept(order: _Order) -> int | None:
     """Bind the acceptance to what the comment shows, and deliver that report again."""
-    services, hub, request, config = asked.services, asked.hub, asked.request, asked.config
-    state = _state(asked)
-    if state and not _is_current(state, asked.pull):
+    services, hub, request, config = order.services, order.hub, order.request, order.config
+    state = _state(order)
+    if state and not _is_current(state, order.pull):
         hint = "wait for its report, and accept that"
         what = "the report is about an older head or another base"
-        raise InputError(what, where=f"#{asked.pull.number}", hint=hint)
+        raise InputError(what, where=f"#{order.pull.number}", hint=hint)
     if state is None or not state.findings:
-        reply(hub, asked.pull.number, "There is no failing finding to accept on this pull request.")
+        reply(hub, order.pull.number, "There is no failing finding to accept on this pull request.")
         return None
     acceptance = Acceptance(request.author, request.command.arguments[0], "comment", request.comment_id, state.findings)
     sides = _snapshots(hub, state.run_id, config)
-    about, onto = _merged_onto(hub, [asked.pull], sides[1].source.sha or "")
-    to = Destination(about.number, state.head_sha, state.run_id, config, asked.config_name, about.base_ref)
+    about, onto = _merged_onto(hub, [order.pull], sides[1].source.sha or "")
+    to = Destination(about.number, state.head_sha, state.run_id, config, order.config_name, about.base.ref)
     code = deliver(_checked(services, hub, about, onto, sides, config), services, to, [acceptance])
-    kept = _state(asked)
-    if kept is None or all((one.how, one.event_id) != ("comment", request.comment_id) for one in kept.acceptances):
+    recorded = _state(order)
+    if recorded is None or all(
+        (one.how, one.event_id) != ("comment", request.comment_id) for one in recorded.acceptances
+    ):
         raise InputError("was not recorded, as the pull request went on", where="accept", hint="accept its next report")
     return code
 
 
-def _state(asked: _Asked) -> CommentState | None:
+def _state(order: _Order) -> CommentState | None:
     """What the report's comment remembers."""
-    comments = find(asked.hub, asked.pull.number, marker(asked.config.report_id))
-    return decode(comments[0].body) if comments else None
+    comments = find(order.hub, order.pull.number, marker(order.config.report_id))
+    return decode(comments[0].body or "") if comments else None
 
 
-def _is_current(state: CommentState, about: PullInfo) -> bool:
-    return state.head_sha == about.head_sha and state.base_ref in ("", about.base_ref)
+def _is_current(state: CommentState, about: PullRequest) -> bool:
+    return state.head_sha == about.head.sha and state.base_ref in ("", about.base.ref)
 
 
-_COMMANDS: dict[str, Callable[[_Asked], int | None]] = {
+_COMMANDS: dict[str, Callable[[_Order], int | None]] = {
     "help": _help,
     "rerun": _rerun,
     "compare": _compare,
@@ -203,7 +220,7 @@ def _hub(services: Services) -> Hub:
 
 
 def _checked(
-    services: Services, hub: Hub, about: PullInfo, sha: str, sides: tuple[Snapshot, Snapshot], config: Config
+    services: Services, hub: Hub, about: PullRequest, sha: str, sides: tuple[Snapshot, Snapshot], config: Config
 ) -> Report:
     """A report from a run's artifact, of which only snapshots are read, and which is not asked what GitHub knows.
 
@@ -220,47 +237,47 @@ def _checked(
     baseline = Baseline(rule, sha, 0 if base.source.sha == sha else None)
     if partly:
         baseline = with_gap(services, config, baseline, base.source.sha or "")
-    made = reported(config, base, head, baseline)
-    foreign = about.head_repository != services.context.repository
-    made = replace(made, untrusted=foreign, notes=(*gap_note(baseline), *made.notes, *notes))
+    report = reported(config, base, head, baseline)
+    foreign = head_repository_of(about) != services.context.repository
+    report = replace(report, untrusted=foreign, notes=(*gap_note(baseline), *report.notes, *notes))
     if base.compiler.digest:
-        return made
+        return report
     if not base.models and not workspace_rules(services)[1]:
-        return adopting(made, Adoption(""))
-    return replace(made, broke="No baseline: the pull request's own run found none")
+        return adopting(report, Adoption(""))
+    return replace(report, broke="No baseline: the pull request's own run found none")
 
 
-def _merged_onto(hub: Hub, pulls: Sequence[PullInfo], merge: str) -> tuple[PullInfo, str]:
+def _merged_onto(hub: Hub, pulls: Sequence[PullRequest], merge: str) -> tuple[PullRequest, str]:
     """Which of these pull requests of one head a merge commit is of, and its first parent, a commit of the base.
 
     Anybody can push a merge commit to a fork, and GitHub then serves it here too: what it was merged onto must be of
     the base branch. A commit may be of several branches: then only GitHub's own merge of now says whose it is.
     """
-    where, hint, head_sha = "artifact head.json", "run it again", pulls[0].head_sha
+    where, hint, head_sha = "artifact head.json", "run it again", pulls[0].head.sha
     known = _SHA.fullmatch(merge) and is_ancestor(hub, head_sha, merge)
     made_of = parents(hub, merge) if known else ()
     if len(made_of) != 2 or made_of[1] != head_sha:
         raise InputError("is not about this pull request's head", where=where, hint=hint)
-    fitting = [one for one in pulls if one.merge_sha == merge]
-    fitting = fitting or [one for one in pulls if is_ancestor(hub, made_of[0], one.base_ref)]
+    fitting = [one for one in pulls if one.merge_commit_sha == merge]
+    fitting = fitting or [one for one in pulls if is_ancestor(hub, made_of[0], one.base.ref)]
     if not fitting:
         raise InputError("is not about a merge with the base", where=where, hint=hint)
     if len(fitting) > 1:
-        names = " or of ".join(f"#{one.number} with {one.base_ref}" for one in fitting)
+        names = " or of ".join(f"#{one.number} with {one.base.ref}" for one in fitting)
         raise InputError(f"can be of {names}, and nothing says which", where=where, hint=hint)
     return fitting[0], made_of[0]
 
 
 def _snapshots(hub: Hub, run_id: int, config: Config) -> tuple[Snapshot, Snapshot]:
     name = ARTIFACT.format(config.report_id)
-    found = [one for one in artifacts(hub, run_id) if one.name == name]
-    if not found:
+    matching = [one for one in artifacts(hub, run_id) if one.name == name]
+    if not matching:
         raise InputError(f"has no artifact {name}", where=f"run {run_id}", hint="see the run's log")
-    if found[-1].expired:
+    if matching[-1].expired:
         raise InputError("has expired", where=f"artifact {name} of run {run_id}", hint="run the workflow again")
-    if found[-1].size_bytes > _ARTIFACT_LIMIT_BYTES:
+    if matching[-1].size_bytes > _ARTIFACT_LIMIT_BYTES:
         raise InputError("is too large to be a report", where=f"artifact {name}", hint="see the run's log")
-    files = read_zip(download(hub, found[-1].id, _ARTIFACT_LIMIT_BYTES), names=_FILES)
+    files = read_zip(download(hub, matching[-1].id, _ARTIFACT_LIMIT_BYTES), names=_FILES)
     base, head = (_snapshot(files, side) for side in ("base.json", "head.json"))
     return base, head
 
@@ -303,28 +320,19 @@ def _stored(services: Services, config: Config, sha: str, claimed: Snapshot, par
     """The stored snapshot of a commit with the compiler, flags, targets and models of another.
 
     Args:
-        partly: whether those cells of it are enough whose models have the texts that the other says.
+        partly: whether those cells of it are enough whose models have the texts that the other says. They are planned
+            as the other was: what it leaves out is not measured.
     """
+
+    def facts(one: Snapshot) -> tuple[object, ...]:
+        how = one.compiler.digest, one.flags
+        return how if partly else (*how, one.targets, one.models, one.only)
+
     store = store_of(services, config)
-
-    def is_like(found: Snapshot) -> bool:
-        return _how(found) == _how(claimed) if partly else _what(found) == _what(claimed)
-
-    found = stored_at(services, store, config.report_id, sha, is_like)
-    return _part(found, claimed) if found and partly else found
-
-
-def _part(stored: Snapshot, claimed: Snapshot) -> Snapshot:
-    """The stored cells that another snapshot says to have, planned as that was: what it leaves out is not measured."""
+    stored = stored_at(services, store, config.report_id, sha, lambda one: facts(one) == facts(claimed))
+    if stored is None or not partly:
+        return stored
     known, texts = {cell.key for cell in claimed.cells}, claimed.models
     alike = {model for model, digest in stored.models.items() if texts.get(model) == digest}
     cells = tuple(cell for cell in stored.cells if cell.key in known and cell.key.model in alike)
     return replace(stored, cells=cells, models=texts, targets=claimed.targets, only=claimed.only)
-
-
-def _how(snapshot: Snapshot) -> tuple[object, ...]:
-    return snapshot.compiler.digest, snapshot.flags
-
-
-def _what(snapshot: Snapshot) -> tuple[object, ...]:
-    return *_how(snapshot), snapshot.targets, snapshot.models, snapshot.only

@@ -16,76 +16,72 @@ from bot.config.configuration import Config
 from bot.core.codec.json_text import decoded
 from bot.core.rules.baseline import Choice, Entry
 from bot.core.rules.merging import merge_snapshots
-from bot.core.rules.policy import Rule
 from bot.core.rules.sharding import Matrix, assigned, matrix
+from bot.core.rules.spec import release_in
 from bot.core.values.snapshot import CompilerInfo, Snapshot, SourceInfo
 from bot.core.values.whole_report import Adoption, Baseline, Report
 from bot.errors import BotError, InputError, Interrupted, UsageError
-from bot.github.baselines import nearest_costs, standing_for
-from bot.github.delivering import Destination, deliver, tell, told_if_broken
-from bot.github.folds.fold_report import tell_folds
-from bot.github.nearest import nearest
+from bot.github.baselines import awaited, nearest, nearest_costs, standing_for
+from bot.github.delivering import Destination, deliver, failure_delivered, set_outputs
+from bot.github.extra_reports import folds
 from bot.github.opening import Opened, Wanted, judging_rules, named_compiler, opened, wanted_sides
-from bot.github.pins import told_as_pin
 from bot.github.services import Services, store_of
-from bot.github.waiting import awaited
+from bot.measurement.between import way_between
 from bot.measurement.prepare import load_snapshot, measured, plan_digest, require_writable, say_failed
 from bot.measurement.recheck import suspects
 from bot.measurement.run import SidePlan
 from bot.measurement.tracing.moved_dispatches import traced, with_largest_traced
 from bot.render.text.filters import plural
+from bot.render.view.changes import changes
+from bot.render.view.facts import build_facts
 from bot.reporting.making import adopting, reported
+from bot.reporting.steps import stepped
 from bot.reporting.writing import write_snapshot
 from bot.store.artifact_store import ArtifactStore, artifact_name, file_name
-from bot.store.entries import pack
+from bot.store.entries import Store, pack
 from bot.system.files import write_atomically
 
 
 def review(services: Services) -> int:
     """Measure and compare the two sides of the event, and deliver the report, or what broke."""
     require_writable(services.out)
-    with told_if_broken(services, lambda: [Destination.of(services, *judging_rules(services))]):
-        return _reviewed(services)
-
-
-def _reviewed(services: Services) -> int:
-    """Both sides stay open until the report is drawn: its templates may be theirs."""
-    base, head = wanted_sides(services)
-    with opened(services, head, base) as (left, right):
-        judge = left if services.context.pull else right
-        made = _compared(services, left, right, judge.config)
-        code = deliver(made, services, Destination.of(services, judge.config, judge.config_name))
-        tell_folds(services, right)
-        return code
+    with failure_delivered(services, lambda: [Destination.of(services, *judging_rules(services))]):
+        base, head = wanted_sides(services)
+        with opened(services, head, base) as (left, right):  # until the report is drawn: its templates may be theirs
+            judge = left if services.context.pull else right
+            report = _compared(services, left, right, judge.config)
+            code = deliver(report, services, Destination.of(services, judge.config, judge.config_name))
+            folds(services, right)
+            return code
 
 
 def baseline(services: Services) -> int:
     """Measure the pushed commit and store it, unless what is stored already would give the same."""
     require_writable(services.out)
     with opened(services, _pushed(services)) as (_, head):
-        _store(services, head)
-        tell_folds(services, head)
+        plan = head.plan("head", services)
+        entry = Entry(head.config.report_id, services.context.sha, plan_digest(plan))
+        store = store_of(services, head.config)
+        if standing := standing_for(services, store, head, entry.digest):
+            known = standing[0]
+            older = f"{plural(known.distance, 'commit')} older" if known.distance else "of that very commit"
+            services.show.say(f"nothing to measure: {known.entry.sha[:10]} ({older}) gives the same")
+        else:
+            _store(services, head, plan, store, entry)
+        folds(services, head)
         return 0
 
 
-def _store(services: Services, head: Opened) -> None:
-    plan = head.plan("head", services)
-    entry = Entry(head.config.report_id, services.context.sha, plan_digest(plan))
-    store = store_of(services, head.config)
-    if found := standing_for(services, store, head, entry.digest):
-        known = found[0]
-        older = f"{plural(known.distance, 'commit')} older" if known.distance else "of that very commit"
-        services.show.say(f"nothing to measure: {known.entry.sha[:10]} ({older}) gives the same")
-        return
+def _store(services: Services, head: Opened, plan: SidePlan, store: Store, entry: Entry) -> None:
     snapshot = _whole(services, head, plan)
-    told = services.request, services.show, services.cancel
-    snapshot = with_largest_traced(plan, snapshot, head.config.baseline.traces, head.config, *told)
+    shared = services.request, services.show, services.cancel
+    snapshot = with_largest_traced(plan, snapshot, head.config.baseline.traces, head.config, *shared)
     write_snapshot(services.out / "head.json", snapshot)
     if isinstance(store, ArtifactStore):
         path = services.out / "baseline" / file_name(entry)
         write_atomically(path, pack(snapshot))
         services.show.say(f"wrote {path}")
-        tell(services, {"baseline-artifact": artifact_name(entry)})
+        set_outputs(services, {"baseline-artifact": artifact_name(entry)})
     else:
         services.show.say("stored" if store.save(entry, snapshot) else "was stored already")
 
@@ -136,24 +132,51 @@ def _compared(services: Services, base: Opened, head: Opened, rules: Config) -> 
     given = head.wanted.snapshot
     with_head = load_snapshot(given) if given else _joined(services, head)
     plans = [] if with_head else [head.plan("head", services)]
-    found = _base(services, base)
-    known = {side: one for side, one in (("base", found.snapshot), ("head", with_head)) if one is not None}
-    plans += [found.plan] if found.plan and found.snapshot is None else []
+    base_side = _base(services, base)
+    known = {side: one for side, one in (("base", base_side.snapshot), ("head", with_head)) if one is not None}
+    plans += [base_side.plan] if base_side.plan and base_side.snapshot is None else []
     judged_by = replace(rules, timeout_seconds=head.config.timeout_seconds)
     sides = measured(plans, known, services.request, judged_by, services.show, services.cancel)
     sides = _asked_twice(services, head, sides, judged_by) if services.inputs.parts else sides
     if "base" in sides:
-        tracing = [plan for plan in (*plans, found.plan) if plan is not None]
+        tracing = [plan for plan in (*plans, base_side.plan) if plan is not None]
         here = list({plan.label: plan for plan in tracing}.values())
         sides = traced(here, sides, judged_by, services.request, services.show, services.cancel)
-    left = sides.get("base") or _nothing(base, sides["head"])
-    made = reported(rules, left, sides["head"], found.baseline, TextStore(services.request.cache).load)
-    made = told_as_pin(made, services, head, rules)
-    notes = (*found.notes, *made.notes, *_rules_note(base.config, head.config, services))
-    made = replace(made, notes=notes, broke=found.broke)
+    base_snapshot = sides.get("base") or _nothing(base, sides["head"])
+    report = reported(rules, base_snapshot, sides["head"], base_side.baseline, TextStore(services.request.cache).load)
+    report = _with_steps(report, services, head, rules)
+    notes = (*base_side.notes, *report.notes, *_rules_note(base.config, head.config, services))
+    report = replace(report, notes=notes, broke=base_side.broke)
     if base.borrows is None or services.context.pull is None:
-        return made
-    return adopting(made, Adoption(head.config_name, rules.thresholds, rules.comment == "always"))
+        return report
+    return adopting(report, Adoption(head.config_name, rules.thresholds, rules.comment == "always"))
+
+
+def _with_steps(report: Report, services: Services, head: Opened, rules: Config) -> Report:
+    """The report with root causes first, and the steps between, where two releases are all that differs.
+
+    What goes wrong on the way is a note: the report of the two ends is whole without it.
+    """
+    ends = [release_in(side.compiler.spec) for side in (report.base, report.head)]
+    if services.inputs.steps == 0 or None in ends or ends[0] == ends[1] or len(changes(build_facts(report))) != 1:
+        return report
+    pinned = replace(report, pin=True)
+    try:
+        way, offered = way_between(
+            {"base": report.base, "head": report.head},
+            services.inputs.steps,
+            head.places,
+            lambda release: head.plan("head", services, release=release),
+            services.request,
+            rules,
+            services.show,
+            services.cancel,
+        )
+        return stepped(pinned, way, offered, rules, TextStore(services.request.cache).load)
+    except Interrupted:
+        raise
+    except BotError as error:
+        return replace(pinned, notes=(*pinned.notes, f"releases between the two were not measured: {error.line}"))
 
 
 def _asked_twice(services: Services, head: Opened, sides: dict[str, Snapshot], rules: Config) -> dict[str, Snapshot]:
@@ -168,7 +191,7 @@ def _asked_twice(services: Services, head: Opened, sides: dict[str, Snapshot], r
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _BaseSide:
     """The base side: a snapshot, a plan to measure it by, or neither, with the reason in `broke`."""
 
     baseline: Baseline
@@ -178,7 +201,7 @@ class _Found:
     broke: str = ""
 
 
-def _base(services: Services, base: Opened) -> _Found:
+def _base(services: Services, base: Opened) -> _BaseSide:
     """In this order: a stored snapshot of the base itself, of its nearest ancestor that gives the same, a new one.
 
     Where nobody knows the base's compiler: of the base itself, also of a run that is going on, or of its nearest
@@ -187,46 +210,46 @@ def _base(services: Services, base: Opened) -> _Found:
     wanted = base.wanted
     if wanted.snapshot:
         snapshot = load_snapshot(wanted.snapshot)
-        return _Found(Baseline(wanted.rule, snapshot.source.sha), snapshot)
+        return _BaseSide(Baseline(wanted.rule, snapshot.source.sha), snapshot)
     plan, why = _plan_or_reason(services, "base", base)
     notes: tuple[str, ...] = ()
     if wanted.spec is None:
         try:
-            found = _stored(services, base, plan)
-            if found.snapshot is not None:
-                return found
-            notes = found.notes
+            stored = _stored(services, base, plan)
+            if stored.snapshot is not None:
+                return stored
+            notes = stored.notes
         except Interrupted:
             raise
         except BotError as error:
             notes = (f"stored baselines could not be read: {error.line}",)
             services.show.say(notes[0])
     if plan:
-        return _Found(Baseline(f"{wanted.rule}; measured in this run", wanted.sha), plan=plan, notes=notes)
+        return _BaseSide(Baseline(f"{wanted.rule}; measured in this run", wanted.sha), plan=plan, notes=notes)
     if base.borrows:
-        return _Found(
+        return _BaseSide(
             Baseline(wanted.rule, wanted.sha), notes=(*notes, *([f"base is not measured: {why}"] if why else []))
         )
-    return _Found(Baseline(wanted.rule, wanted.sha), notes=notes, broke=f"No baseline: {why}")
+    return _BaseSide(Baseline(wanted.rule, wanted.sha), notes=notes, broke=f"No baseline: {why}")
 
 
-def _stored(services: Services, base: Opened, plan: SidePlan | None) -> _Found:
+def _stored(services: Services, base: Opened, plan: SidePlan | None) -> _BaseSide:
     """A stored snapshot; where the base cannot be measured here, after a wait for its own run. Or else none."""
     wanted, store, digest = base.wanted, store_of(services, base.config), plan_digest(plan) if plan else None
 
     def look() -> tuple[Choice, Snapshot] | None:
         return standing_for(services, store, base, digest)
 
-    found, why_not = look(), ""
-    if found is None and plan is None:
-        found, why_not = awaited(services, base, look)
+    standing, why_not = look(), ""
+    if standing is None and plan is None:
+        standing, why_not = awaited(services, base, look)
     notes = (why_not,) if why_not else ()
-    if found:
-        known, snapshot = found
-        return _Found(Baseline(f"{wanted.rule}; stored snapshot", wanted.sha, known.distance), snapshot, notes=notes)
+    if standing:
+        known, snapshot = standing
+        return _BaseSide(Baseline(f"{wanted.rule}; stored snapshot", wanted.sha, known.distance), snapshot, notes=notes)
     if wanted.unknown and (near := nearest(services, store, base)):
-        return _Found(near.baseline, near.snapshot, notes=(*near.notes, *notes))
-    return _Found(Baseline(wanted.rule, wanted.sha), notes=notes)
+        return _BaseSide(near.baseline, near.snapshot, notes=(*near.notes, *notes))
+    return _BaseSide(Baseline(wanted.rule, wanted.sha), notes=notes)
 
 
 def _plan_or_reason(services: Services, label: str, side: Opened) -> tuple[SidePlan | None, str]:
@@ -288,10 +311,7 @@ def _nothing(base: Opened, head: Snapshot) -> Snapshot:
 
 
 def _rules_note(base: Config, head: Config, services: Services) -> Sequence[str]:
-    if not services.context.pull or _unplaced(base.thresholds) == _unplaced(head.thresholds):
+    thresholds = [[replace(rule, line=None) for rule in rules] for rules in (base.thresholds, head.thresholds)]
+    if not services.context.pull or thresholds[0] == thresholds[1]:
         return ()
     return ("This pull request changes the thresholds; it is judged by those of its base until it is merged.",)
-
-
-def _unplaced(rules: Sequence[Rule]) -> list[Rule]:
-    return [replace(rule, line=None) for rule in rules]

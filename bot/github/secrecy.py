@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 _SECRET_NAME = re.compile(rb"TOKEN|SECRET|PASSW|CREDENTIAL|AUTH|_KEY$", re.IGNORECASE)
@@ -26,24 +25,12 @@ def hide_secrets() -> None:
     Without /proc there is nothing to hide. Call it before anything is spawned.
     """
     with contextlib.suppress(OSError, ValueError, IndexError):
-        for address, size_bytes in _secrets(*_environment()):
-            ctypes.memset(address, 0, size_bytes)
+        fields = Path("/proc/self/stat").read_bytes().rpartition(b") ")[2].split()  # from the third field on
+        at, end = (int(fields[number - 3]) for number in (_ENVIRONMENT_START, _ENVIRONMENT_END))
+        for entry in ctypes.string_at(at, end - at).split(b"\0"):
+            name, _, value = entry.partition(b"=")
+            if _SECRET_NAME.search(name) or _PASSWORD_IN_URL.search(value):
+                ctypes.memset(at + len(name) + 1, 0, len(value))
+            at += len(entry) + 1
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
-
-
-def _environment() -> tuple[int, bytes]:
-    """Where the kernel put the environment, and what is there."""
-    fields = Path("/proc/self/stat").read_bytes().rpartition(b") ")[2].split()  # from the third field on
-    start, end = (int(fields[number - 3]) for number in (_ENVIRONMENT_START, _ENVIRONMENT_END))
-    return start, ctypes.string_at(start, end - start)
-
-
-def _secrets(start: int, block: bytes) -> Iterator[tuple[int, int]]:
-    """Address and size of each value that is a secret."""
-    at = start
-    for entry in block.split(b"\0"):
-        name, _, value = entry.partition(b"=")
-        if _SECRET_NAME.search(name) or _PASSWORD_IN_URL.search(value):
-            yield at + len(name) + 1, len(value)
-        at += len(entry) + 1

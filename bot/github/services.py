@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,9 +11,9 @@ from bot.config.configuration import Config
 from bot.core.rules.sharding import agreed
 from bot.core.values.context import ActionInputs, RunContext
 from bot.errors import UsageError
+from bot.github.hub import Hub, connect
+from bot.github.repository import RepositoryArtifacts
 from bot.measurement.prepare import Request, Show
-from bot.publish.hub import Hub, connect
-from bot.publish.runs import RepositoryArtifacts
 from bot.store.artifact_store import ArtifactStore
 from bot.store.data_branch import DataBranch
 from bot.store.directory import DirectoryStore
@@ -35,7 +35,7 @@ class Services:
         stack: what is closed when the run ends.
         outputs, summary: the files GitHub Actions reads; None outside of it.
         on_actions: True where GitHub Actions runs the program.
-        told: the names of the outputs that were set.
+        outputs_set: the names of the outputs that were set.
     """
 
     context: RunContext
@@ -48,7 +48,7 @@ class Services:
     outputs: Path | None = None
     summary: Path | None = None
     on_actions: bool = False
-    told: set[str] = field(default_factory=set)
+    outputs_set: set[str] = field(default_factory=set)
 
     def at(self, text: str) -> Path:
         """A path that a person wrote, relative to the workspace, as it can be opened from here."""
@@ -97,32 +97,14 @@ def open_services(
         yield Services(context, inputs, hub, git, show, cancel, stack, outputs, summary, on_actions)
 
 
-def _data_branch(services: Services, config: Config) -> Store:
-    chosen, default = config.baseline, services.context.default_branch
-    store = DataBranch(services.git, chosen.branch, default_branch=default)
-    return services.stack.enter_context(store)
-
-
-def _directory(services: Services, config: Config) -> Store:
-    return DirectoryStore(services.at(config.baseline.directory), write_atomically)
-
-
-def _artifact(services: Services, _config: Config) -> Store:
-    if services.hub is None:
-        raise UsageError("is missing", where="input github-token", hint="give the action a token: it reads artifacts")
-    return ArtifactStore(RepositoryArtifacts(services.hub), services.context.default_branch)
-
-
-_STORES: dict[str, Callable[[Services, Config], Store]] = {
-    "data-branch": _data_branch,
-    "directory": _directory,
-    "artifact": _artifact,
-}
-
-
 def store_of(services: Services, config: Config) -> Store:
     """The store that the configuration names; `auto` is the data branch under GitHub Actions, else a directory."""
-    kind = config.baseline.store
-    if kind == "auto":
-        kind = "data-branch" if services.on_actions else "directory"
-    return _STORES[kind](services, config)
+    chosen, default_branch = config.baseline, services.context.default_branch
+    kind = chosen.store if chosen.store != "auto" else "data-branch" if services.on_actions else "directory"
+    if kind == "data-branch":
+        return services.stack.enter_context(DataBranch(services.git, chosen.branch, default_branch=default_branch))
+    if kind == "directory":
+        return DirectoryStore(services.at(str(chosen.directory)), write_atomically)
+    if services.hub is None:
+        raise UsageError("is missing", where="input github-token", hint="give the action a token: it reads artifacts")
+    return ArtifactStore(RepositoryArtifacts(services.hub), default_branch)

@@ -65,12 +65,8 @@ class ArtifactStore:
         self._known = None
         return sorted(self._ids)
 
-    def newest(self, entries: Sequence[Entry]) -> Entry:
-        """By its artifact's id: those grow with time."""
-        return max(entries, key=lambda entry: (self._ids.get(entry, [0]), entry))
-
     def in_order(self, entries: Sequence[Entry]) -> Sequence[Entry]:
-        """Likewise."""
+        """By their artifacts' ids: those grow with time."""
         return sorted(entries, key=lambda entry: (self._ids.get(entry, [0]), entry))
 
     def load(self, entry: Entry) -> Snapshot:

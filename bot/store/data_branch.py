@@ -1,23 +1,33 @@
 """Snapshots on an orphan branch of the repository itself: the store on GitHub, which many jobs write at once.
 
-A writer never forces: where another was faster, it fetches again, puts its file on top and pushes anew.
+A writer never forces: where another was faster, it fetches again, puts its file on top and pushes anew. It works in a
+bare repository of its own, fetched without files (`blob:none`) and without history, so that a branch of thousands of
+snapshots costs its listing; the user's clone, its index, branches and settings stay untouched.
 """
 
 from __future__ import annotations
 
+import fcntl
+import os
 import random
 import re
+import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
 
 from bot.core.rules.baseline import Entry
 from bot.core.values.snapshot import Snapshot
 from bot.errors import ConfigError, InputError, NetworkError
 from bot.store.entries import FOLDER, UNPACKED_LIMIT_BYTES, entry_of, is_whole, pack, path_of, unpack
-from bot.store.scratch import HISTORY, TIP, Git, Scratch, refused
+from bot.system.git import Git
+from bot.system.processes import Outcome
 
 ATTEMPTS = 30
+TIP, HISTORY = "refs/code-size/tip", "refs/code-size/history"
+_ALL = "--depth=2147483647"  # git's own "infinite": works where `--unshallow` refuses, in a repository that has it all
+_DENIED = ("403", "Permission to", "Write access to repository not granted")
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.2, 8.0
 AUTHOR = ("github-actions[bot]", "41898282+github-actions[bot]@users.noreply.github.com")
 README = f"""# Code size baselines
@@ -45,7 +55,6 @@ class DataBranch:
 
     Args:
         git: in the user's clone, with credentials that may push.
-        author: name and address for the commits.
         default_branch: of the repository, which is never written to; empty where it is not known.
         now: seconds since the epoch.
     """
@@ -55,35 +64,30 @@ class DataBranch:
         git: Git,
         branch: str = "code-size-data",
         remote: str = "origin",
-        author: tuple[str, str] = AUTHOR,
         default_branch: str = "",
         now: Callable[[], float] = time.time,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._git, self._branch, self._remote, self._default = git, branch, remote, default_branch
-        self._author, self._now, self._sleep = author, now, sleep
-        self._made: Scratch | None = None
+        self._now, self._sleep = now, sleep
+        self._opened: Scratch | None = None
         self._tip: str | None = None
 
     @property
     def _scratch(self) -> Scratch:
-        if self._made is None:
-            self._made = Scratch(self._git, self._remote)
-        return self._made
+        if self._opened is None:
+            self._opened = Scratch(self._git, self._remote)
+        return self._opened
 
     def __enter__(self) -> DataBranch:
         """The store itself: nothing is fetched yet."""
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """Close it, whatever happened."""
-        self.close()
-
-    def close(self) -> None:
-        """Remove the scratch repository."""
-        if self._made is not None:
-            self._made.close()
-            self._made = None
+        """Remove the scratch repository, whatever happened."""
+        if self._opened is not None:
+            self._opened.close()
+            self._opened = None
 
     def entries(self) -> Sequence[Entry]:
         """Everything on the branch now; empty where there is no such branch.
@@ -127,21 +131,13 @@ class DataBranch:
     def _has(self, tip: str, path: str) -> bool:
         return bool(self._names(tip, "--", path))
 
-    def newest(self, entries: Sequence[Entry]) -> Entry:
-        """By the last commit that wrote it; raises NetworkError."""
-        paths = {path_of(entry): entry for entry in sorted(entries)}
-        return next((paths[path] for path in self._written(*paths) if path in paths), max(entries))
-
     def in_order(self, entries: Sequence[Entry]) -> Sequence[Entry]:
         """By the last commit that wrote each; raises NetworkError."""
-        places = {path: place for place, path in enumerate(reversed(dict.fromkeys(self._written(FOLDER))))}
-        return sorted(entries, key=lambda entry: (places.get(path_of(entry), -1), entry))
-
-    def _written(self, *paths: str) -> list[str]:
-        """What commits wrote below these paths, the last one first."""
         self._scratch.fetch(self._branch, history=True)
-        told = ("--first-parent", "--no-renames", "--name-only", "--format=", HISTORY)
-        return [line for line in self._scratch.text("log", *told, "--", *paths).splitlines() if line]
+        options = ("--first-parent", "--no-renames", "--name-only", "--format=", HISTORY)
+        written = filter(None, self._scratch.text("log", *options, "--", FOLDER).splitlines())  # the last one first
+        places = {path: place for place, path in enumerate(reversed(dict.fromkeys(written)))}
+        return sorted(entries, key=lambda entry: (places.get(path_of(entry), -1), entry))
 
     def save(self, entry: Entry, snapshot: Snapshot) -> bool:
         """Push one snapshot, as often as other writers come first; raises NetworkError, ConfigError."""
@@ -163,13 +159,13 @@ class DataBranch:
         above = [f"refs/heads/{'/'.join(parts[:count])}" for count in range(1, len(parts))]
         outcome = self._scratch.call("ls-remote", "--heads", "origin", *above, f"refs/heads/{self._branch}/*")
         if not outcome.ok:
-            raise refused(outcome.output, f"branch {self._branch} could not be looked for")
+            raise _refused(outcome.output, f"branch {self._branch} could not be looked for")
         if other := re.search(r"\trefs/heads/(\S+)", outcome.output):
             what = f"branch {self._branch} cannot be made, as there is a branch {other[1]}"
             raise ConfigError(what, where="baseline: branch", hint="name one that is neither above nor below another")
 
     def _identity(self) -> Mapping[str, str]:
-        name, address = self._author
+        name, address = AUTHOR
         return {
             f"GIT_{role}_{field}": value
             for role in ("AUTHOR", "COMMITTER")
@@ -193,9 +189,117 @@ class DataBranch:
             return True
         if lost_a_race(outcome.output):
             return False
-        raise refused(outcome.output, f"branch {self._branch} could not be pushed")
+        raise _refused(outcome.output, f"branch {self._branch} could not be pushed")
 
 
 def _pause_seconds(attempt: int) -> float:
     longest = min(_LONGEST_PAUSE_SECONDS, _FIRST_PAUSE_SECONDS * 1.5**attempt)
     return longest * random.uniform(0.2, 1)  # noqa: S311 - keeps two writers apart
+
+
+def _refused(output: str, what: str) -> NetworkError:
+    """The error of a remote that did not do `what`, in one line."""
+    if any(mark in output for mark in _DENIED):
+        return NetworkError(f"{what}: the token may not write", hint="give the job permissions: contents: write")
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    said = [line for line in lines if line.startswith(("fatal:", "error:", "remote:", "!"))]
+    return NetworkError(f"{what}: {(said or lines or ['git says nothing'])[0]}")
+
+
+def _section(key: str, value: str) -> str:
+    """One setting as a git configuration file has it; `key` is `section.name` or `section.<anything>.name`."""
+    section, _, rest = key.partition(".")
+    subsection, _, name = rest.rpartition(".")
+    escaped = [text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") for text in (subsection, value)]
+    head = f'[{section} "{escaped[0]}"]' if subsection else f"[{section}]"
+    return f'{head}\n\t{name} = "{escaped[1]}"\n'
+
+
+class Scratch:
+    """The bare repository, connected with the clone's remote; gone with `close`.
+
+    The clone's own `http` and `credential` settings are taken along: checkout actions leave their credentials there.
+    """
+
+    def __init__(self, git: Git, remote: str) -> None:
+        self._git = git
+        self._room = tempfile.TemporaryDirectory(prefix="code-size-bot-data-")
+        self.directory = Path(self._room.name)
+        self._lock = os.open(self.directory, os.O_RDONLY)
+        fcntl.flock(self._lock, fcntl.LOCK_EX)  # the next run removes those that are not locked
+        repository = self.directory / "repository"
+        self._environment = {"GIT_DIR": str(repository)}
+        url, settings = git.text("remote", "get-url", remote), self._settings()
+        self.text("init", "--quiet", "--bare", str(repository))
+        with (repository / "config").open("a", encoding="utf-8") as file:
+            file.write("".join(_section(key, value) for key, value in (("remote.origin.url", url), *settings)))
+
+    def _settings(self) -> list[tuple[str, str]]:
+        file = self.directory / "settings"
+        wanted = r"^(http|credential)\.|^core\.sshcommand$"
+        self._git("config", "--local", "--includes", "--null", "--get-regexp", wanted, stdout=file)
+        rows = file.read_text(encoding="utf-8", errors="replace").split("\0")
+        file.unlink()
+        return [(key, value) for key, _, value in (row.partition("\n") for row in rows) if key]
+
+    def call(
+        self, *arguments: str, stdout: Path | None = None, environment: Mapping[str, str] | None = None
+    ) -> Outcome:
+        """Run git in the bare repository."""
+        return self._git(*arguments, stdout=stdout, environment={**self._environment, **(environment or {})})
+
+    def data(self, *arguments: str, environment: Mapping[str, str] | None = None, limit: int = -1) -> bytes:
+        """Standard output, up to `limit` bytes (-1: all); raises InputError where git fails."""
+        file = self.directory / "stdout"
+        outcome = self.call(*arguments, stdout=file, environment=environment)
+        if not outcome.ok:
+            said = outcome.output.strip().splitlines()
+            raise InputError(f"git {arguments[0]} failed: {said[-1] if said else 'no message'}", where="data branch")
+        with file.open("rb") as source:
+            return source.read(limit)
+
+    def text(self, *arguments: str, environment: Mapping[str, str] | None = None) -> str:
+        """Standard output as text, without the white space around it; raises InputError where git fails."""
+        return self.data(*arguments, environment=environment).decode("utf-8", "replace").strip()
+
+    def fetch(self, branch: str, history: bool = False) -> str | None:
+        """SHA of the branch's tip, None where there is no such branch; raises NetworkError.
+
+        Args:
+            history: fetch all commits (still no files), under a name of its own.
+        """
+        ref, depth = (HISTORY, _ALL) if history else (TIP, "--depth=1")
+        refspec = f"+refs/heads/{branch}:{ref}"
+        options = ("--quiet", "--no-tags", "--no-write-fetch-head", "--filter=blob:none", depth)
+        outcome = self.call("fetch", *options, "origin", refspec)
+        if outcome.ok:
+            return self.text("rev-parse", "--verify", ref)
+        if "couldn't find remote ref" in outcome.output:
+            return None
+        raise _refused(outcome.output, f"branch {branch} could not be fetched")
+
+    def store(self, data: bytes) -> str:
+        """Make a blob; its SHA."""
+        file = self.directory / "blob"
+        file.write_bytes(data)
+        return self.text("hash-object", "-w", "--no-filters", str(file))
+
+    def tree(self, base: str | None, files: Mapping[str, str]) -> str:
+        """The tree of commit `base` (None: an empty one) with these paths → blobs on top; its SHA."""
+        environment = {"GIT_INDEX_FILE": str(self.directory / "index")}
+        self.text("read-tree", base or "--empty", environment=environment)
+        added = [word for path, blob in files.items() for word in ("--cacheinfo", f"100644,{blob},{path}")]
+        self.text("update-index", "--add", *added, environment=environment)
+        return self.text("write-tree", "--missing-ok", environment=environment)
+
+    def commit(self, tree: str, parent: str | None, message: str, identity: Mapping[str, str]) -> str:
+        """Make a commit; its SHA. `identity` holds git's variables for author, committer and dates."""
+        file = self.directory / "message"
+        file.write_text(message, encoding="utf-8")
+        above = ("-p", parent) if parent else ()
+        return self.text("commit-tree", tree, *above, "-F", str(file), environment=identity)
+
+    def close(self) -> None:
+        """Remove it from the disk."""
+        os.close(self._lock)
+        self._room.cleanup()

@@ -24,8 +24,8 @@ class DirectoryStore:
     def entries(self) -> Sequence[Entry]:
         """Everything stored; files with other names are left alone."""
         paths = self.root.glob(f"{FOLDER}/*/*/*.json.xz")
-        found = (entry_of(path.relative_to(self.root).as_posix()) for path in paths)
-        return sorted(entry for entry in found if entry is not None)
+        entries = (entry_of(path.relative_to(self.root).as_posix()) for path in paths)
+        return sorted(entry for entry in entries if entry is not None)
 
     def load(self, entry: Entry) -> Snapshot:
         """Read one snapshot; raises InputError."""
@@ -36,10 +36,6 @@ class DirectoryStore:
         except OSError as error:
             raise InputError(f"cannot be read: {error.strerror}", where=str(path)) from None
         return unpack(data, str(path))
-
-    def newest(self, entries: Sequence[Entry]) -> Entry:
-        """By the time its file was written."""
-        return max(entries, key=lambda entry: (self._written(entry), entry))
 
     def in_order(self, entries: Sequence[Entry]) -> Sequence[Entry]:
         """By the times at which their files were written."""

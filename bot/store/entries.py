@@ -51,9 +51,6 @@ class Store(Protocol):
     def load(self, entry: Entry) -> Snapshot:
         """One of `entries()`; raises InputError where it is not there or not a snapshot."""
 
-    def newest(self, entries: Sequence[Entry]) -> Entry:
-        """Of several of `entries()` the one that was stored last."""
-
     def in_order(self, entries: Sequence[Entry]) -> Sequence[Entry]:
         """Several of `entries()`, what was stored last at the end."""
 
@@ -96,10 +93,10 @@ def path_of(entry: Entry) -> str:
 
 def entry_of(path: str) -> Entry | None:
     """The entry that is stored under this path; None for any other file."""
-    found = _PATH.fullmatch(path)
-    if found is None or not found["sha"].startswith(found["folder"]):
+    match = _PATH.fullmatch(path)
+    if match is None or not match["sha"].startswith(match["folder"]):
         return None
-    return Entry(found["report"], found["sha"], found["digest"])
+    return Entry(match["report"], match["sha"], match["digest"])
 
 
 def pack(snapshot: Snapshot) -> bytes:
@@ -136,7 +133,7 @@ def _unpacked(data: bytes, where: str) -> bytes:
     return bytes(text)
 
 
-class Table(Record, frozen=True):
+class Columns(Record, frozen=True):
     """Lists of rows: how long each is, and their rows' fields, a column each; one that is missing has no values."""
 
     counts: tuple[Count, ...]
@@ -148,9 +145,9 @@ class Stored(Record, frozen=True):
 
     schema: str
     snapshot: SnapshotRow
-    dispatches: Table
-    sources: Table
-    sites: Table
+    dispatches: Columns
+    sources: Columns
+    sites: Columns
 
 
 def to_columns(snapshot: Snapshot) -> bytes:
@@ -164,9 +161,9 @@ def to_columns(snapshot: Snapshot) -> bytes:
         programs={name: replace(row.programs[name], sources=(), sites=()) for name in names},
     )
     tables = (
-        _table(Dispatch, [cell.dispatches for cell in row.cells]),
-        _table(Source, [program.sources for program in programs]),
-        _table(Site, [program.sites for program in programs]),
+        _columns(Dispatch, [cell.dispatches for cell in row.cells]),
+        _columns(Source, [program.sources for program in programs]),
+        _columns(Site, [program.sites for program in programs]),
     )
     return canonical(Stored(COLUMNS_SCHEMA, bare, *tables))
 
@@ -187,14 +184,14 @@ def from_columns(text: bytes, where: str) -> Snapshot:
     return snapshot_of(full, full.cells, where)
 
 
-def _table(kind: type[Record], lists: Sequence[Sequence[Record]]) -> Table:
+def _columns(kind: type[Record], lists: Sequence[Sequence[Record]]) -> Columns:
     rows = [row for rows in lists for row in rows]
     columns = {name: tuple(getattr(row, name) for row in rows) for name in kind.__struct_fields__}
     said = {name: values for name, values in columns.items() if any(value is not None for value in values)}
-    return Table(tuple(map(len, lists)), said)
+    return Columns(tuple(map(len, lists)), said)
 
 
-def _lists(table: Table, kind: type[_Row], count: int, where: str) -> Iterator[tuple[_Row, ...]]:
+def _lists(table: Columns, kind: type[_Row], count: int, where: str) -> Iterator[tuple[_Row, ...]]:
     """The rows of each list."""
     size = sum(table.counts)
     if size > MOST_ROWS:

@@ -46,11 +46,17 @@ def read_zip(
         if data.count(_ENTRY) > max_entries:  # `zipfile` makes an object of each
             raise InputError(f"has more than {max_entries} files")
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            found = archive.infolist()
-            _check_whole(data, found, min(max_total, max_ratio * len(data)))
-            for info in found:
+            infos = archive.infolist()
+            _check_whole(data, infos, min(max_total, max_ratio * len(data)))
+            for info in infos:
                 _check(info, names, max_bytes_each)
-            return {info.filename: _unpacked(archive, info) for info in found}
+            files = {}
+            for info in infos:  # not a byte more is unpacked than a file says to have, which has to be true
+                with archive.open(info) as file:
+                    files[info.filename] = file.read(info.file_size + 1)
+                if len(files[info.filename]) != info.file_size:
+                    raise ValueError(f"{info.filename} has another size than it says")
+            return files
     except InputError as error:
         raise InputError(error.what, where=where) from None
     except _TORN as error:
@@ -68,14 +74,14 @@ def _read(path: Path, limit: int) -> bytes:
     return data
 
 
-def _check_whole(data: bytes, found: list[zipfile.ZipInfo], max_bytes: int) -> None:
+def _check_whole(data: bytes, infos: list[zipfile.ZipInfo], max_bytes: int) -> None:
     """The archive is the bytes and nothing else: `zipfile` itself also finds one among others."""
-    start = min((info.header_offset for info in found), default=len(data) - _END_BYTES)
+    start = min((info.header_offset for info in infos), default=len(data) - _END_BYTES)
     if start or data[-_END_BYTES:-18] != _END or data[-2:] != b"\0\0":
         raise InputError("was cut off, has a comment or bytes that belong to no file")
-    if len({info.filename for info in found}) != int.from_bytes(data[_COUNT], "little"):
+    if len({info.filename for info in infos}) != int.from_bytes(data[_COUNT], "little"):
         raise InputError("holds a file twice, or fewer files than it says")
-    if sum(info.file_size for info in found) > max_bytes:
+    if sum(info.file_size for info in infos) > max_bytes:
         raise InputError("unpacks to more bytes than allowed")
 
 
@@ -89,12 +95,3 @@ def _check(info: zipfile.ZipInfo, names: Collection[str], max_bytes: int) -> Non
         raise InputError(f"{shown} is packed in a way that is not allowed")
     if info.file_size > max_bytes:
         raise InputError(f"{shown} has more than {max_bytes} bytes")
-
-
-def _unpacked(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
-    """The file; not a byte more is unpacked than it says to have, which has to be true."""
-    with archive.open(info) as file:
-        data = file.read(info.file_size + 1)
-    if len(data) != info.file_size:
-        raise ValueError(f"{info.filename} has another size than it says")
-    return data

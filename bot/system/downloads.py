@@ -21,7 +21,6 @@ from requests.utils import DEFAULT_CA_BUNDLE_PATH, get_auth_from_url, select_pro
 from urllib3.exceptions import HTTPError, ProtocolError, ProxySchemeUnknown
 
 from bot.errors import NetworkError
-from bot.system.retrying import BoundedRetry, Refused
 
 MOST_REDIRECTS = 5
 TIMEOUT_SECONDS = 30.0
@@ -37,6 +36,19 @@ _PLATFORM = ipaddress.ip_address("168.63.129.16")
 """A public address that within Azure is the machine's own host ("What is IP address 168.63.129.16?", Azure's pages)."""
 
 
+class _Retry(urllib3.Retry):
+    """Asks again what a server did not answer, and waits no longer than half a minute where it asks for a wait."""
+
+    def __init__(self, total: int, **others: Any) -> None:
+        failures = {429, *range(500, 600)}
+        fixed = {"backoff_factor": 0.5, "status_forcelist": failures, "raise_on_status": False}
+        super().__init__(total, **{**others, **fixed})
+
+    def parse_retry_after(self, retry_after: str) -> float:
+        """In seconds; raises InvalidHeader."""
+        return min(super().parse_retry_after(retry_after), 30.0)
+
+
 def shown(url: str) -> str:
     """The address for people: without its query, which may hold a signature."""
     return url.partition("?")[0][:_SHOWN_CHARACTERS]
@@ -48,24 +60,22 @@ def pieces(
     check: Callable[[], None],
     *,
     private: Collection[str] = (),
-    retry: BoundedRetry | None = None,
+    tries: int = 3,
 ) -> Iterator[bytes]:
     """What is at an address, piece by piece; raises NetworkError, in one line, for everything that is not all of it.
 
     Args:
         check: is asked between pieces whether to go on.
         private: names of hosts that may have addresses of a private network, or of this machine.
-        retry: how often to ask again; an answer that has begun and breaks off is an error at once.
+        tries: how often to ask in all; an answer that has begun and breaks off is an error at once.
     """
     deadline = time.monotonic() + WHOLE_SECONDS
     try:
-        response = _followed(url, frozenset(private), retry or BoundedRetry(2, max_wait_seconds=60.0))
+        response = _followed(url, frozenset(private), _Retry(tries - 1))
         try:
             yield from _body(response, url, most_bytes, check, deadline)
         finally:
             response.close()
-    except Refused as refused:
-        raise _error(url, f"the server answers {refused.args[0]}") from None
     except ProtocolError as error:
         raise _error(url, f"broke off before its end: {_words(error)}", "run it again") from None
     except (HTTPError, ProxySchemeUnknown, OSError) as error:
@@ -84,7 +94,7 @@ def _words(error: Exception) -> str:
     return str(error.args[0] if error.args else error).rpartition(">: ")[2][:_SHOWN_CHARACTERS]
 
 
-def _followed(url: str, private: frozenset[str], retry: BoundedRetry) -> urllib3.BaseHTTPResponse:
+def _followed(url: str, private: frozenset[str], retry: _Retry) -> urllib3.BaseHTTPResponse:
     """The answer that is no redirect."""
     at = url
     for _ in range(MOST_REDIRECTS + 1):
@@ -96,7 +106,7 @@ def _followed(url: str, private: frozenset[str], retry: BoundedRetry) -> urllib3
     raise _error(url, f"redirects more than {MOST_REDIRECTS} times")
 
 
-def _answer(url: str, at: str, private: frozenset[str], retry: BoundedRetry) -> urllib3.BaseHTTPResponse:
+def _answer(url: str, at: str, private: frozenset[str], retry: _Retry) -> urllib3.BaseHTTPResponse:
     parts = _parts(url, at)
     answer: urllib3.BaseHTTPResponse = _pool(url, at, parts, private).urlopen(
         "GET",

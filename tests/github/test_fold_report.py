@@ -1,4 +1,4 @@
-"""bot.github.folds: the audit of a run by hand or on a schedule, where the configuration asks; no pull request's."""
+"""bot.github.extra_reports: the audit of a run by hand or on a schedule, of no pull request."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Audits:
 @pytest.fixture
 def audits(monkeypatch: pytest.MonkeyPatch) -> Audits:
     found = Audits()
-    monkeypatch.setattr("bot.github.folds.fold_report.audited", found)
+    monkeypatch.setattr("bot.github.extra_reports.audited", found)
     return found
 
 
@@ -109,7 +109,7 @@ def test_the_packaged_suite_can_be_folded_by_hand(stage: Stage, monkeypatch: pyt
         requests.append(request)
         return make.small()
 
-    monkeypatch.setattr("bot.github.folds.fold_report.audited", audited)
+    monkeypatch.setattr("bot.github.extra_reports.audited", audited)
     stage.main()
     stage.origin.push_main("Second", {"notes.txt": "one\n"})
     sides = {side: stage.spec("one") for side in ("base", "head")}

@@ -1,4 +1,4 @@
-"""bot.github.labs: an experiment in place of a comparison, for runs by hand alone; what breaks is told."""
+"""bot.github.extra_reports: an experiment in place of a comparison, for runs by hand alone; what breaks is told."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Labs:
 @pytest.fixture
 def labs(monkeypatch: pytest.MonkeyPatch) -> Labs:
     found = Labs()
-    monkeypatch.setattr("bot.github.labs.lab_report.experimented", found)
+    monkeypatch.setattr("bot.github.extra_reports.experimented", found)
     return found
 
 

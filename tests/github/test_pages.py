@@ -12,7 +12,7 @@ from action_stage import MODEL, Stage, event
 from fake_github import FakeGitHub
 from github_runner import git
 
-from bot.github.sites import pages
+from bot.github import extra_reports
 
 pytestmark = pytest.mark.slow
 
@@ -88,7 +88,7 @@ def test_commits_without_a_baseline_or_with_a_damaged_one_are_left_out(stage: St
 def test_the_newest_are_taken_where_there_are_many(
     stage: Stage, commits: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pages, "MOST", 2)
+    monkeypatch.setattr(extra_reports, "MOST_BASELINES", 2)
     ran = stage.dispatch(command="pages")
     history = json.loads((ran.out / "history.json").read_text())
     assert {point["compiler"] for point in history["points"]} == {sha[:10] for sha in commits[1:]}

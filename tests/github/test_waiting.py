@@ -1,4 +1,4 @@
-"""bot.github.waiting: the base commit's own run is waited for, as long as the configuration says and no longer."""
+"""bot.github.baselines: the base commit's own run is waited for, as long as the configuration says and no longer."""
 
 from __future__ import annotations
 

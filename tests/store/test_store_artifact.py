@@ -14,8 +14,8 @@ from report_factory import snapshot
 
 from bot.core.rules.baseline import Entry
 from bot.errors import InputError, UsageError
-from bot.publish.hub import connect
-from bot.publish.runs import RepositoryArtifacts
+from bot.github.hub import connect
+from bot.github.repository import RepositoryArtifacts
 from bot.store.artifact_store import ArtifactStore, artifact_name, file_name
 from bot.store.entries import pack
 
@@ -103,4 +103,4 @@ def test_the_newest_is_the_one_uploaded_last(hub: FakeGitHub) -> None:
     second, first = Entry("my-report", ENTRY.sha, "0" * 64), Entry("my-report", ENTRY.sha, "f" * 64)
     for run, entry in enumerate((first, second)):
         hub.add_artifact(run + 1, artifact_name(entry), b"", head_sha=entry.sha)
-    assert store(hub).newest([second, first]) == second
+    assert store(hub).in_order([second, first])[-1] == second

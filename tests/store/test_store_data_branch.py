@@ -168,7 +168,7 @@ def test_the_newest_is_the_one_committed_last(origin: Path) -> None:
         for number, one in enumerate(several):
             store.save(one, replace(SNAPSHOT, notes=(str(number),)))
     with branch(clone(origin, "two")) as store:
-        assert store.newest(several[:2]) == several[1] and store.newest(several) == several[2]
+        assert store.in_order(several[:2])[-1] == several[1] and store.in_order(several)[-1] == several[2]
 
 
 def everywhere(origin: Path) -> str:

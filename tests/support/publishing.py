@@ -1,4 +1,4 @@
-"""A fake GitHub and a connection to it, as the tests of `bot.publish` need them; the token is looked for everywhere."""
+"""A fake GitHub and a connection to it, as the tests of `bot.github` need them; the token is looked for everywhere."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from fake_github import FakeGitHub
 
 from bot.errors import NetworkError
-from bot.publish.hub import Hub, connect
+from bot.github.hub import Hub, connect
 
 OURS = "github-actions[bot]"
 HEAD = "a" * 40
@@ -73,6 +73,6 @@ def opened(caplog: pytest.LogCaptureFixture) -> Iterator[World]:
             github.url, token, "octo/repo", timeout_seconds=10, retries=2, max_wait_seconds=5, backoff_seconds=0.01
         )
         yield World(github, token, hub)
-        hub.client.close()
+        hub.close()
         assert token not in repr(hub) and token not in caplog.text
         github.assert_contract()

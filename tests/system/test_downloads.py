@@ -11,7 +11,6 @@ from https_site import Page, Site, serving
 from bot.errors import Interrupted, NetworkError
 from bot.system.downloads import MOST_REDIRECTS, is_allowed, pieces, shown
 from bot.system.processes import Cancel
-from bot.system.retrying import BoundedRetry
 
 TEXT = b"func.func @main() { return }\n" * 5000
 
@@ -23,8 +22,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
 
 
 def fetched(url: str, most_bytes: int = 1 << 20, private: tuple[str, ...] = ("localhost",)) -> bytes:
-    retry = BoundedRetry(1, backoff_seconds=0.0)
-    return b"".join(pieces(url, most_bytes, Cancel().check, private=private, retry=retry))
+    return b"".join(pieces(url, most_bytes, Cancel().check, private=private, tries=2))
 
 
 def refusal(url: str, most_bytes: int = 1 << 20, private: tuple[str, ...] = ("localhost",)) -> str:

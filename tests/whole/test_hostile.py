@@ -25,8 +25,8 @@ from bot.core.values.program import Argument, Family, Program, Site, Source
 from bot.core.values.snapshot import Cell, CompilerInfo, Dispatch, Snapshot, SourceInfo
 from bot.core.values.whole_report import Baseline
 from bot.github.delivering import Destination, deliver
+from bot.github.runner import log_safe
 from bot.github.services import Services
-from bot.publish.actions import log_safe
 from bot.reporting.making import reported
 
 RUNNER = (

@@ -61,8 +61,8 @@ def test_post_tells_the_pull_request_whatever_github_answers(stage: Stage, read:
     stage.grown()
     stage.hub.fail_next("GET", READS[read], status, times=30, body=body)
     ran = stage.post()
-    if (read, status) == ("zip", 200):  # bytes, whatever they are
-        assert ran.code == 2 and "zip archive" in ran.error
+    if (read, status) == ("zip", 200):
+        assert ran.code == 3 and "is no redirect to a storage" in ran.error
     else:
         assert ran.code == 3 and "cannot " in ran.error, ran.error
     assert stage.conclusions == ["failure"] and stage.hub.check_runs[0]["status"] == "completed"

@@ -85,7 +85,7 @@ def stored_line(config: Config, top: Path, good: str, bad: str, cancel: Cancel) 
                 hint = "name commits of the default branch whose run has stored one"
                 raise UsageError("no baseline is stored for this commit", where=ref, hint=hint)
         found = [at[sha] for sha in line if sha in at]
-        entries = tuple(each[0] if len(each) == 1 else store.newest(each) for each in found)
+        entries = tuple(each[0] if len(each) == 1 else store.in_order(each)[-1] for each in found)
         yield StoredLine(store, entries, backward)
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from bot.core.values.publication import Annotation
 from bot.errors import OutputError
-from bot.publish.actions import (
+from bot.github.runner import (
     MAX_SUMMARY_BYTES,
     TOO_LONG,
     annotation_command,

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import pytest
 from publishing import HEAD, OURS, World, opened
 
 from bot.core.values.publication import Annotation, CheckRun
 from bot.errors import NetworkError
-from bot.publish import comments, pulls, runs
-from bot.publish.checks import publish_check
-from bot.publish.connection import Unexpected
-from bot.publish.hub import Hub
-from bot.publish.shapes import at, flag, number, optional, rows, text, text_or_none
+from bot.github import comments, repository
+from bot.github.checks import publish_check
+from bot.github.hub import Hub
 
 MARKER = "<!-- m -->"
 NOTES = tuple(Annotation(f"m/{n}.mlir", 1, "failure", "t", "m") for n in range(60))
@@ -28,11 +25,11 @@ def _publish(hub: Hub) -> object:
 
 
 CALLS: dict[str, tuple[str, str, Callable[[Hub], object]]] = {
-    "pull": ("GET", r"/pulls/12$", lambda hub: pulls.pull(hub, 12)),
-    "pulls": ("GET", r"/pulls$", lambda hub: pulls.open_pulls_with_head(hub, "octo/repo", "topic", HEAD)),
-    "permission": ("GET", r"/permission$", lambda hub: pulls.may_write(hub, "mona")),
-    "labels": ("GET", r"/labels$", lambda hub: pulls.labelling(hub, 12, "ok")),
-    "events": ("GET", r"/events$", lambda hub: pulls.labelling(hub, 12, "ok")),
+    "pull": ("GET", r"/pulls/12$", lambda hub: repository.pull(hub, 12)),
+    "pulls": ("GET", r"/pulls$", lambda hub: repository.open_pulls_with_head(hub, "octo/repo", "topic", HEAD)),
+    "permission": ("GET", r"/permission$", lambda hub: repository.may_write(hub, "mona")),
+    "labels": ("GET", r"/labels$", lambda hub: repository.labelling(hub, 12, "ok")),
+    "events": ("GET", r"/events$", lambda hub: repository.labelling(hub, 12, "ok")),
     "user": ("GET", r"/user$", lambda hub: hub.token_login()),
     "comments": ("GET", r"/issues/12/comments$", lambda hub: comments.find(hub, 12, MARKER)),
     "new comment": ("POST", r"/issues/12/comments$", _publish),
@@ -42,15 +39,15 @@ CALLS: dict[str, tuple[str, str, Callable[[Hub], object]]] = {
     "more of a check": ("PATCH", r"/check-runs/\d+$", lambda hub: publish_check(hub, HEAD, CHECK, "https://x.example")),
     "old comment": ("PATCH", r"/issues/comments/\d+$", _publish),
     "younger comment": ("DELETE", r"/issues/comments/\d+$", _publish),
-    "runs": ("GET", r"/actions/runs$", lambda hub: runs.newest_run(hub, HEAD, None)),
-    "rerun": ("POST", r"/rerun$", lambda hub: runs.rerun(hub, 7)),
-    "dispatch": ("POST", r"/dispatches$", lambda hub: runs.dispatch(hub, "x.yml", "main", {})),
-    "artifacts of a run": ("GET", r"/runs/7/artifacts$", lambda hub: runs.artifacts(hub, 7)),
-    "artifacts": ("GET", r"repo/actions/artifacts$", lambda hub: runs.RepositoryArtifacts(hub).listed()),
-    "download": ("GET", r"/zip$", lambda hub: runs.download(hub, ARTIFACT, 1000)),
-    "storage": ("GET", r"[.]zip$", lambda hub: runs.download(hub, ARTIFACT, 1000)),
-    "compare": ("GET", r"/compare/", lambda hub: runs.is_ancestor(hub, HEAD, "main")),
-    "commit": ("GET", r"/commits/[^/]+$", lambda hub: runs.parents(hub, HEAD)),
+    "runs": ("GET", r"/actions/runs$", lambda hub: repository.newest_run(hub, HEAD, None)),
+    "rerun": ("POST", r"/rerun$", lambda hub: repository.rerun(hub, 7)),
+    "dispatch": ("POST", r"/dispatches$", lambda hub: repository.dispatch(hub, "x.yml", "main", {})),
+    "artifacts of a run": ("GET", r"/runs/7/artifacts$", lambda hub: repository.artifacts(hub, 7)),
+    "artifacts": ("GET", r"repo/actions/artifacts$", lambda hub: repository.RepositoryArtifacts(hub).listed()),
+    "download": ("GET", r"/zip$", lambda hub: repository.download(hub, ARTIFACT, 1000)),
+    "storage": ("GET", r"[.]zip$", lambda hub: repository.download(hub, ARTIFACT, 1000)),
+    "compare": ("GET", r"/compare/", lambda hub: repository.is_ancestor(hub, HEAD, "main")),
+    "commit": ("GET", r"/commits/[^/]+$", lambda hub: repository.parents(hub, HEAD)),
 }
 """Every call that the program makes: its request, and what asks for it."""
 
@@ -112,7 +109,7 @@ def test_no_answer_to_any_call_ends_otherwise_than_in_one_line(world: World, cal
             after = sum(one["injected"] for one in world.github.traffic) + len(world.github.blob_requests)
             reached += after > before
             world.github.forget_faults()
-            hub.client.close()
+            hub.close()
     assert reached == len(STATUSES) * len(BODIES), "the fault was met each time"
 
 
@@ -145,46 +142,10 @@ def test_a_limit_that_is_no_number_is_one_line(world: World) -> None:
     assert line.startswith("cannot read the comments on #12: GitHub's answer cannot be followed: ")
 
 
-def test_a_list_without_an_end_ends(world: World) -> None:
+def test_a_page_at_another_host_is_not_asked_for(world: World) -> None:
     more = {"Link": '<https://x.example/?page=2>; rel="next"'}
-    world.github.fail_next("GET", "/labels$", 200, times=400, headers=more, body=[{"name": "x"}])
-    assert pulls.labelling(world.hub, 12, "ok") is None
-    assert world.requests("GET", "/labels") == 300
-
-
-# Fields.
-
-ONE: dict[str, Any] = {"a": {"b": {"c": "text"}, "n": None}, "i": 7, "t": True, "l": [1]}
-
-
-def test_fields_of_the_right_types() -> None:
-    assert (text(ONE, "a.b.c"), number(ONE, "i"), flag(ONE, "t"), rows(ONE, "l"), rows([2])) == (
-        "text",
-        7,
-        True,
-        [1],
-        [2],
+    world.github.fail_next("GET", "/labels$", 200, headers=more, body=[{"name": "x"}])
+    line = world.error(lambda: repository.labelling(world.hub, 12, "ok"))
+    assert line.startswith(
+        "cannot read who labelled #12: GitHub's answer cannot be followed: AssertionError: x.example"
     )
-    assert text_or_none(ONE, "a.n.x.y") is None and text_or_none(ONE, "a.n") is None
-    assert optional(ONE, "i") == 7 and optional(ONE, "z") is None and optional(7, "z") is None
-    assert at(ONE, "a.b") == {"c": "text"}
-
-
-@pytest.mark.parametrize(
-    ("read", "said"),
-    [
-        (lambda: text(ONE, "a.x.c"), "has no `a.x`"),
-        (lambda: text(ONE, "i"), "has a number where `i` is a text"),
-        (lambda: number(ONE, "t"), "has a yes or no where `t` is a number"),
-        (lambda: number(ONE, "a.n"), "has nothing where `a.n` is a number"),
-        (lambda: flag(ONE, "i"), "has a number where `i` is a yes or no"),
-        (lambda: rows(ONE), "has an object where it is a list"),
-        (lambda: at(ONE, "i.x"), "has a number where `i` is an object"),
-        (lambda: at(None, "x"), "has nothing where it is an object"),
-        (lambda: at(1.5, "x"), "has a number where it is an object"),
-    ],
-)
-def test_what_is_said_of_a_field_that_is_not_as_documented(read: Callable[[], object], said: str) -> None:
-    with pytest.raises(Unexpected) as caught:
-        read()
-    assert str(caught.value) == said

@@ -9,8 +9,8 @@ import pytest
 from publishing import OURS, World, opened
 from replacing import replace
 
-from bot.publish.comments import Published, find, publish, react, reply
-from bot.publish.hub import Hub
+from bot.github.comments import Published, find, publish, react, reply
+from bot.github.hub import Hub
 
 MARKER = "<!-- code-size: default -->"
 BODY = f"{MARKER}\n## Code size\n\nall the same"
@@ -170,7 +170,7 @@ def test_runs_that_race_leave_one_comment(world: World) -> None:
     left = world.github.comments(12)[0]["html_url"]
     assert [one.url for one in done if one] == [left] * 4
     for hub in hubs:
-        hub.client.close()
+        hub.close()
 
 
 @pytest.mark.parametrize("fault", [502, 500, 503, 0])

@@ -8,7 +8,7 @@ import pytest
 from publishing import HEAD, World, opened
 
 from bot.core.values.publication import Annotation, CheckRun
-from bot.publish.checks import publish_check
+from bot.github.checks import publish_check
 
 DETAILS = "https://github.com/octo/repo/actions/runs/7"
 POST, PATCH = r"/check-runs$", r"/check-runs/\d+$"

@@ -37,7 +37,13 @@ def write_outputs(path: Path, values: Mapping[str, str]) -> None:
     """
     if bad := [key for key in values if not _KEY.fullmatch(key)]:
         raise ValueError(f"not names of outputs: {bad}")
-    _append(path, "".join(_heredoc(key, value) for key, value in values.items()).encode("utf-8", "replace"))
+    text = ""
+    for key, value in values.items():
+        delimiter = f"end-{secrets.token_hex(16)}"
+        while delimiter in value:
+            delimiter = f"end-{secrets.token_hex(16)}"
+        text += f"{key}<<{delimiter}\n{value}\n{delimiter}\n"
+    _append(path, text.encode("utf-8", "replace"))
 
 
 def write_summary(path: Path, text: str) -> bool:
@@ -78,19 +84,11 @@ def log_safe(text: str) -> str:
     The runner takes `::` at the start of a line, blanks before it or not, and the older `##[` anywhere in it. A blank
     in between undoes both, and C++ names keep their colons.
     """
-    return "".join(_tame(part) for part in _LINE_END.split(text)).replace("##[", "## [")
-
-
-def _tame(line: str) -> str:
-    unseen = _UNSEEN.match(line)
-    return f"{unseen.group()}: :{line[unseen.end() + 2 :]}" if unseen else line
-
-
-def _heredoc(key: str, value: str) -> str:
-    delimiter = f"end-{secrets.token_hex(16)}"
-    while delimiter in value:
-        delimiter = f"end-{secrets.token_hex(16)}"
-    return f"{key}<<{delimiter}\n{value}\n{delimiter}\n"
+    parts = _LINE_END.split(text)
+    for at, unseen in enumerate(map(_UNSEEN.match, parts)):
+        if unseen:
+            parts[at] = f"{unseen.group()}: :{parts[at][unseen.end() + 2 :]}"
+    return "".join(parts).replace("##[", "## [")
 
 
 def _append(path: Path, data: bytes) -> None:

@@ -1,0 +1,144 @@
+"""Reports beside a comparison's: an experiment of the lab, the fold audit, and the site of the stored baselines.
+
+lab: an experiment that somebody asks for by hand, of the head's models and compiler, in the job summary.
+folds: the audit of a run that nobody waits for, by hand or on a schedule, never of a pull request.
+pages: the stored baselines of the default branch as static files, for a later job to publish. Nothing is measured and
+nothing of a pull request is read: configuration and line of commits are the default branch's, and all numbers come from
+the store of the same repository.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+
+from bot.config.configuration import Config, load_config
+from bot.config.experiments import chosen_experiment
+from bot.core.folds.fold_options import FoldOptions
+from bot.core.values.snapshot import Snapshot
+from bot.errors import Interrupted, NoVerdict, UsageError
+from bot.github.baselines import newest_first
+from bot.github.delivering import as_bot_error
+from bot.github.opening import Opened, config_named, dispatched_head, named_from_top, opened, require_configuration
+from bot.github.runner import write_summary
+from bot.github.services import Services, store_of
+from bot.measurement.folds.asking import asked
+from bot.measurement.folds.auditing import audited
+from bot.measurement.lab.measuring import experimented, require_measured
+from bot.measurement.prepare import Request, require_writable
+from bot.render.folds.fold_section import not_made
+from bot.render.markdown.summary import SUMMARY_LIMIT_BYTES
+from bot.reporting.site_files import write_site
+from bot.reporting.writing import write_folds, write_lab
+from bot.store.entries import by_commit
+from bot.system.files import write_atomically
+
+FOLD_EVENTS = frozenset({"workflow_dispatch", "schedule"})
+MOST_BASELINES = 100
+"""So many baselines are on the page of history at most: the newest."""
+
+
+def lab(services: Services) -> int:
+    """Do the experiment that the input lab names; files and job summary have what it gave."""
+    require_writable(services.out)
+    with opened(services, dispatched_head(services)) as (_, head):
+        if head.wanted.snapshot:
+            raise UsageError("an experiment needs a compiler, and this is a snapshot", where="input head")
+        with named_from_top(head.tree):
+            # `NAME` of the packaged experiments, or `FILE:NAME` of the repository's own.
+            file, _, name = services.inputs.lab.rpartition(":")
+            path = head.tree / file if file else None
+            if path and not path.resolve().is_relative_to(head.tree.resolve()):
+                raise UsageError(f"{file} is outside of the repository", where="input lab")
+            experiment = chosen_experiment(name, path, where="input lab")
+            request, config = _own_request(services, head), head.config
+            if not all(variant.compiler for variant in experiment.variants):
+                request, config = asked(request, config, head.sought, services.show.say)
+            result = experimented(experiment, request, config, services.show, services.cancel)
+            written = write_lab(result, config.templates, services.out)
+        if services.summary:
+            write_summary(services.summary, f"\n{(services.out / 'lab.md').read_text(encoding='utf-8')}")
+        services.show.say(f"wrote {', '.join(path.name for path in written)}")
+        require_measured(result, services.out)
+    return 0
+
+
+def _own_request(services: Services, head: Opened) -> Request:
+    """The selectors of the inputs, about the head's own configuration."""
+    return replace(services.request, config=head.tree / head.config_name if head.config_name else None)
+
+
+def folds(services: Services, head: Opened) -> None:
+    """Fold the head side where the input or its configuration asks for it; the section follows what was delivered.
+
+    It goes to the job summary, and to `summary.md` where there is one and it stays within GitHub's limit. What breaks
+    is told in the section's place, and takes nothing from the report.
+    """
+    wanted, options = services.inputs.fold, head.config.fold
+    if wanted is not None:
+        options = (options or FoldOptions()) if wanted else None
+    if options is None or services.context.event not in FOLD_EVENTS or (head.wanted.snapshot and not wanted):
+        return
+    try:
+        section = _fold_section(services, head, options)
+    except Interrupted:
+        raise
+    except Exception as error:
+        line = as_bot_error(error).line
+        services.show.say(f"no fold audit: {line}")
+        section = not_made(line)
+    if services.summary:
+        write_summary(services.summary, f"\n{section}")
+    path = services.out / "summary.md"
+    if path.exists():
+        whole = f"{path.read_text(encoding='utf-8').rstrip()}\n\n{section}".encode()
+        if len(whole) <= SUMMARY_LIMIT_BYTES:
+            write_atomically(path, whole)
+
+
+def _fold_section(services: Services, head: Opened, options: FoldOptions) -> str:
+    if head.wanted.snapshot:
+        raise UsageError("folding needs a compiler, and this is a snapshot", where="input head")
+    with named_from_top(head.tree):
+        request, config = asked(_own_request(services, head), head.config, head.sought, services.show.say)
+        audit = audited(request, config, options, services.show, services.cancel)
+        written = write_folds(audit, config.templates, services.out)
+    return written[-1].read_text(encoding="utf-8")
+
+
+def pages(services: Services) -> None:
+    """Write the site to `out`.
+
+    Raises:
+        NotConfigured: the branch has no configuration.
+        UsageError: the run is of another branch than the default one, or of a pull request.
+        NoVerdict: no baseline is stored for any of the branch's commits that are looked through.
+    """
+    context = services.context
+    # The token may read only, but what the site says is published under the repository's name.
+    is_default = bool(context.default_branch) and context.ref == f"refs/heads/{context.default_branch}"
+    if context.pull or context.request or not is_default:
+        what = f"pages are made of the default branch alone, not of {context.ref or context.event}"
+        raise UsageError(what, where="event", hint="start it by push, schedule, workflow_run or by hand there")
+    given, top = services.inputs.config, services.git.directory
+    name = config_named(given, top)
+    if not name:
+        require_configuration(given, top, services.cancel, is_named=False)
+    config = load_config(services.at(name) if name else None, models=False)
+    sides = list(islice(_line(services, config), MOST_BASELINES))
+    if not sides:
+        hint = "a push to the default branch stores one; is `report_id` that of its configuration?"
+        raise NoVerdict("no baseline is stored", where=context.default_branch, hint=hint)
+    files = write_site(sides[::-1], config, services.out)
+    services.show.say(f"written to {services.out}: {', '.join(file.name for file in files)}")
+
+
+def _line(services: Services, config: Config) -> Iterator[tuple[str, Snapshot]]:
+    """Commit and newest readable baseline of the branch's first parents, the newest commit first."""
+    store, sha = store_of(services, config), services.context.sha
+    entries = by_commit(store, config.report_id)
+    line: Sequence[str] = (sha, *services.git.ancestors(sha, config.baseline.ancestors)) if entries else ()
+    for commit in line:
+        for _, snapshot in islice(newest_first(services, store, entries.get(commit, ())), 1):
+            yield commit, snapshot

@@ -1,1 +1,0 @@
-"""Fold audits of runs on GitHub."""

@@ -1,0 +1,404 @@
+"""The connection to GitHub: PyGithub's own objects for one repository and one token, and its errors as one line each.
+
+PyGithub builds its objects without looking, so what comes back is looked at here, before it does. The token goes to the
+API's own address only; an archive is fetched from the storage that the API names, without it.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import TracebackType
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+import requests
+from github import Auth, Github, GithubException, GithubRetry, RateLimitExceededException, set_log_level
+from github.GithubException import BadAttributeException, IncompletableObject
+from github.Issue import Issue
+from github.Repository import Repository
+from github.Requester import Requester
+from requests.adapters import HTTPAdapter
+from requests.exceptions import ChunkedEncodingError, RequestException
+from urllib3 import BaseHTTPResponse
+from urllib3.connectionpool import ConnectionPool
+from urllib3.exceptions import ConnectTimeoutError, HTTPError, MaxRetryError, ProtocolError, ResponseError
+
+from bot.core.codec.nesting import parse_json
+from bot.errors import NetworkError
+
+ACTIONS_LOGIN = "github-actions[bot]"
+"""Author of what a workflow's own `GITHUB_TOKEN` writes; that token may not ask for its user."""
+
+PAGE_ITEMS = 100
+"""The most that GitHub gives a page ("Using pagination in the REST API")."""
+
+# PATCH is missing on purpose: a check run appends the annotations of each.
+_SAFE_TO_REPEAT = frozenset({"GET", "HEAD", "DELETE"})
+_USER_AGENT = "code-size-bot"
+_CHUNK_BYTES = 64 << 10
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
+_CLIP_CHARACTERS = 300
+# "GitHub's token formats": a server or proxy that echoes a request must not get one into a log.
+_TOKEN = re.compile(r"(gh[a-z]_|github_pat_|v1\.)\w{10,}|(?i:\b(bearer|token|basic)) [\w.~+/=-]{8,}")
+_Value = TypeVar("_Value")
+
+# PyGithub prints what it asks again, and refusals that are expected; what matters is told in one line here.
+set_log_level(logging.WARNING)
+
+
+class Unexpected(Exception):
+    """An answer that is not what GitHub's documentation says; the text completes "GitHub's answer …"."""
+
+
+# What PyGithub raises of an answer without the fields, or of the types, that the documentation gives it.
+_MISREAD = (BadAttributeException, AssertionError, AttributeError, KeyError, RuntimeError, TypeError, ValueError)
+_IN_DOUBT = (Unexpected, RequestException, HTTPError, IncompletableObject, *_MISREAD)
+
+
+class BoundedRetry(GithubRetry):
+    """`GithubRetry` that repeats no write which may have been carried out, and whose waits have a bound together.
+
+    GitHub carried out nothing where it answers 429, 403 for a rate limit, or 503 with Retry-After ("Rate limits for the
+    REST API"): then every request is sent again. A longer wait than the bound is an error at once.
+
+    Args:
+        max_wait_seconds: the bound on all waits of one request together.
+        waited_seconds: what was waited so far, the coming wait included.
+    """
+
+    def __init__(self, *, max_wait_seconds: float = 120.0, waited_seconds: float = 0.0, **others: Any) -> None:
+        self.max_wait_seconds, self.waited_seconds = max_wait_seconds, waited_seconds
+        # The last answer is worth more than "too many retries": it says why.
+        fixed = {"max_rate_limit_wait": max_wait_seconds, "allowed_methods": _SAFE_TO_REPEAT, "raise_on_status": False}
+        super().__init__(**{**others, **fixed})
+
+    def new(self, **changed: Any) -> BoundedRetry:
+        """A copy with some values changed."""
+        return super().new(max_wait_seconds=self.max_wait_seconds, waited_seconds=self.waited_seconds, **changed)
+
+    def is_retry(self, method: str, status_code: int, has_retry_after: bool = False) -> bool:
+        """True where the request can be sent again; of a 403 only its headers and its text tell (`increment`)."""
+        is_limit = status_code in {403, 429} or (status_code == 503 and has_retry_after)
+        return is_limit or super().is_retry(method, status_code, has_retry_after)
+
+    def increment(
+        self,
+        method: str | None = None,
+        url: str | None = None,
+        response: BaseHTTPResponse | None = None,
+        error: Exception | None = None,
+        _pool: ConnectionPool | None = None,
+        _stacktrace: TracebackType | None = None,
+    ) -> BoundedRetry:
+        """The state for the next try.
+
+        Raises:
+            MaxRetryError: no try is left, or the waits would exceed the bound; urllib3 then returns the last answer.
+            GithubException: a 403 that is no rate limit, or one that cannot be waited for.
+        """
+        if error is not None and not isinstance(error, ConnectTimeoutError) and method not in _SAFE_TO_REPEAT:
+            raise error
+        headers = response.headers if response is not None else {}
+        try:
+            following: Any = super().increment(method, url, response, error, _pool, _stacktrace)  # type: ignore[arg-type]
+            # PyGithub looks at the reset of a 403 alone, and GitHub may send 429.
+            reset = headers.get("X-RateLimit-Reset", "") if headers.get("X-RateLimit-Remaining") == "0" else ""
+            if response is not None and response.status == 429 and reset.isdecimal():
+                until_reset_seconds = max(0.0, int(reset) - time.time()) + 1
+                following.get_backoff_time = lambda: until_reset_seconds
+            asked_seconds = following.get_retry_after(response) if response is not None else None
+            following.waited_seconds += asked_seconds or following.get_backoff_time()
+            if following.waited_seconds > self.max_wait_seconds:
+                raise MaxRetryError(_pool, url, error or ResponseError("the wait would be too long"))  # type: ignore[arg-type]
+        except MaxRetryError:
+            if response is not None and response.status == 403 and "Retry-After" not in headers:
+                # PyGithub has read its text and found a rate limit there: the answer cannot be returned any more.
+                raise RateLimitExceededException(
+                    403, {"message": "the limit did not end in time"}, dict(headers)
+                ) from None
+            raise
+        return following  # type: ignore[no-any-return]
+
+
+class _Requester(Requester):
+    """PyGithub's requests, each of which ends in an object or list of objects, in nothing, or in an error."""
+
+    def __init__(self, retry: BoundedRetry, **settings: Any) -> None:
+        super().__init__(retry=retry, **settings)
+        self.bounded_retry = retry
+
+    def requestJson(self, verb: str, url: str, *others: Any, **options: Any) -> tuple[int, dict[str, Any], str]:  # noqa: N802
+        """Status, headers (with names in lower case) and text, which is JSON of the form above, or empty.
+
+        Raises GithubException for an answer of 4xx or 5xx, Unexpected, and what `requests` and urllib3 raise.
+        """
+        status, headers, text = self.asked(verb, url, *others, **options)
+        if status >= 300:
+            raise Unexpected(f"is a redirect ({status})")
+        try:
+            value = parse_json(text) if text else {}
+        except ValueError:
+            raise Unexpected("is no JSON") from None
+        if not all(isinstance(one, dict) for one in (value if isinstance(value, list) else [value])):
+            raise Unexpected("has something else where objects are")
+        return status, headers, text
+
+    def asked(self, verb: str, url: str, *others: Any, **options: Any) -> tuple[int, dict[str, Any], str]:
+        """Likewise, of any form and with redirects; raises GithubException for an answer of 4xx or 5xx."""
+        ask = super().requestJson
+        status, headers, text = self.retried(verb, url, lambda: ask(verb, url, *others, **options))
+        if status >= 400:
+            try:
+                raise GithubException(status, parse_json(text), headers)
+            except ValueError:
+                raise GithubException(status, text, headers) from None
+        return status, headers, text
+
+    def retried(self, verb: str, url: str, once: Callable[[], _Value]) -> _Value:
+        """An answer that breaks off is asked for again by the rules for a connection that does."""
+        retry = self.bounded_retry
+        while True:
+            try:
+                return once()
+            except ChunkedEncodingError:
+                retry = retry.increment(verb, url, error=ProtocolError("the answer broke off"))
+                retry.sleep()
+
+
+@dataclass(frozen=True)
+class Hub:
+    """One repository on GitHub, seen with one token.
+
+    Attributes:
+        repository: `owner/name`.
+        backoff_seconds: the pause before looking again at what an unclear answer left behind.
+        timeout_seconds: for connecting and for each silence; a whole download may take ten times that.
+        login: of what this token writes, where that is known; empty: GitHub is asked.
+    """
+
+    repository: str
+    requester: _Requester = field(repr=False, compare=False)
+    backoff_seconds: float = 0.5
+    timeout_seconds: float = 30
+    login: str = ""
+
+    @cached_property
+    def repo(self) -> Repository:
+        """PyGithub's repository, of which nothing is requested, nor of what it gives, before a field is read."""
+        return Repository(self.requester, url=f"/repos/{self.repository}")
+
+    def issue(self, number: int) -> Issue:
+        """An issue or pull request, for its comments, labels and events."""
+        return self.repo.get_issue(number)
+
+    def close(self) -> None:
+        """End all connections."""
+        self.requester.close()
+
+    def token_login(self) -> str:
+        """The login that what this token writes appears under; asked for once; raises NetworkError."""
+        return self.login or self._login
+
+    @cached_property
+    def _login(self) -> str:
+        with explain("ask GitHub whose token this is", "metadata: read"):
+            try:
+                return str(self.call("GET", "/user")["login"])
+            except GithubException as refused:
+                if refused.status in {403, 404} and not _is_rate_limit(refused):
+                    return ACTIONS_LOGIN
+                raise
+
+    def call(self, verb: str, path: str, body: dict[str, Any] | None = None, **query: Any) -> Any:
+        """One request that PyGithub has no method for; its answer is JSON, or nothing (None).
+
+        Args:
+            path: from the root of the API with a slash, or from the repository without.
+        """
+        rooted = path if path.startswith("/") else f"/repos/{self.repository}/{path}"
+        return self.requester.requestJsonAndCheck(verb, rooted, query, input=body)[1]
+
+    def download(self, path: str, max_bytes: int) -> bytes:
+        """The bytes that a path of the repository redirects to: at a storage, which is not sent the token."""
+        status, headers, _ = self.requester.asked("GET", f"/repos/{self.repository}/{path}")
+        if status < 300:
+            raise Unexpected("is no redirect to a storage")
+        location = str(headers.get("location", ""))
+        if not _is_safe(location):
+            raise Unexpected("redirects to an address that is not https")
+        with requests.Session() as session:
+            for scheme in ("https://", "http://"):
+                session.mount(scheme, HTTPAdapter(max_retries=self.requester.bounded_retry))
+            return self.requester.retried("GET", location, lambda: self._stored(session, location, max_bytes))
+
+    def _stored(self, session: requests.Session, location: str, max_bytes: int) -> bytes:
+        deadline, data = time.monotonic() + 10 * self.timeout_seconds, bytearray()
+        try:
+            response = session.get(
+                location,
+                headers={"User-Agent": _USER_AGENT, "Accept-Encoding": "identity"},
+                auth=lambda request: request,  # without it a password of ~/.netrc would be sent
+                timeout=self.timeout_seconds,
+                allow_redirects=False,
+                stream=True,
+            )
+        except GithubException as refused:
+            raise Unexpected(f"names a storage that answers {refused.status}") from None
+        with response:
+            if response.status_code >= 400:
+                raise Unexpected(f"names a storage that answers {response.status_code}")
+            if response.status_code >= 300:
+                raise Unexpected("redirects twice")
+            for chunk in response.iter_content(_CHUNK_BYTES):
+                data += chunk
+                if len(data) > max_bytes:
+                    raise Unexpected(f"has more than {max_bytes} bytes")
+                if time.monotonic() > deadline:
+                    raise Unexpected("takes too long")
+        return bytes(data)
+
+
+def connect(
+    api_url: str,
+    token: str,
+    repository: str,
+    *,
+    timeout_seconds: int = 30,
+    retries: int = 5,
+    max_wait_seconds: float = 120,
+    backoff_seconds: float = 0.5,
+    login: str = "",
+) -> Hub:
+    """The repository behind an API; nothing is requested yet.
+
+    Args:
+        api_url: `https://api.github.com`, or a server's `https://HOST/api/v3`.
+        timeout_seconds: for connecting, and for each silence of the server.
+        retries: how often one request is sent again.
+        max_wait_seconds: bound on all waits of one request together; a longer `Retry-After` is an error at once.
+        login: as in Hub.
+    """
+    github = Github(
+        auth=Auth.Token(token),
+        base_url=api_url.rstrip("/"),
+        timeout=timeout_seconds,
+        user_agent=_USER_AGENT,
+        per_page=PAGE_ITEMS,
+        retry=BoundedRetry(total=retries, max_wait_seconds=max_wait_seconds, backoff_factor=backoff_seconds),
+        seconds_between_requests=0,
+        seconds_between_writes=0,
+        lazy=True,
+        api_version="2022-11-28",
+    )
+    return Hub(repository, _Requester(**github.requester.kwargs), backoff_seconds, timeout_seconds, login)
+
+
+def required(value: _Value | None, name: str) -> _Value:
+    """A field that GitHub's documentation promises; raises Unexpected where PyGithub has None for want of it."""
+    if value is None:
+        raise Unexpected(f"has no `{name}`")
+    return value
+
+
+def in_doubt(error: Exception) -> bool:
+    """True where the request may have been carried out although it looks failed."""
+    return isinstance(error, _IN_DOUBT) or (isinstance(error, GithubException) and error.status >= 500)
+
+
+@contextmanager
+def explain(action: str, permission: str) -> Iterator[None]:
+    """Turns what GitHub, PyGithub and the network throw into one line.
+
+    Args:
+        action: completes "cannot …".
+        permission: what the job's token needs for it, as in a workflow: `pull-requests: write`.
+
+    Raises:
+        NetworkError: with the missing permission, where that may be it. The token is in none.
+    """
+    # `from None`: the errors of requests carry the request, and with it the token.
+    try:
+        yield
+    except IncompletableObject:
+        raise _misread(action, "lacks a field") from None
+    except GithubException as error:
+        raise _refused(action, permission, error) from None
+    except (RequestException, HTTPError) as error:
+        what = f"cannot {action}: GitHub did not answer: {_one_line(str(error) or type(error).__name__)}"
+        raise NetworkError(what, hint="run it again") from None
+    except Unexpected as error:
+        raise _misread(action, str(error)) from None
+    except _MISREAD as error:
+        raise _misread(action, f"cannot be followed: {type(error).__name__}: {error}") from None
+
+
+def _misread(action: str, what: str) -> NetworkError:
+    return NetworkError(
+        f"cannot {action}: GitHub's answer {_one_line(what)}", hint="run it again, or check the API URL"
+    )
+
+
+def _refused(action: str, permission: str, error: GithubException) -> NetworkError:
+    status, is_rate_limit = error.status, _is_rate_limit(error)
+    wrong = error.data.get("errors") if isinstance(error.data, dict) else None
+    details = ", ".join(_detail(one) for one in wrong) if isinstance(wrong, list) else ""
+    # GitHub's message and what it names as wrong ("Troubleshooting the REST API", validation failed).
+    said = _one_line(": ".join(filter(None, [_message(error) or "without a message", details])))
+    if not is_rate_limit and (status == 404 or (status == 403 and "already running" not in said)):
+        what = f"403 {said}" if status == 403 else "not found, or the token may not see it"
+        return NetworkError(f"cannot {action}: {what}", permission=permission)
+    reasons = {
+        401: ("the token was refused", "check the input `github-token`"),
+        410: ("it has expired or was removed", "run the workflow again"),
+    }
+    what, hint = reasons.get(status, (f"{status} {said}", ""))
+    if is_rate_limit:
+        after = (error.headers or {}).get("retry-after")
+        waiting = f" and asks to wait {_one_line(after)} seconds" if after else ""
+        what, hint = f"GitHub limits the rate of requests{waiting}: {status} {said}", "run it again later"
+    elif status >= 500:
+        what, hint = f"GitHub did not answer: {status} {said}", "run it again"
+    return NetworkError(f"cannot {action}: {what}", hint=hint)
+
+
+def _is_rate_limit(error: GithubException) -> bool:
+    """True where the request can succeed later, and lacks no permission."""
+    headers = error.headers or {}
+    exhausted = "retry-after" in headers or headers.get("x-ratelimit-remaining") == "0"
+    is_limit = isinstance(error, RateLimitExceededException) or Requester.isRateLimitError(_message(error))
+    return error.status == 429 or (error.status == 403 and (exhausted or is_limit))
+
+
+def _message(error: GithubException) -> str:
+    """GitHub's own words, or a proxy's page; empty where there are none."""
+    said = error.data.get("message") if isinstance(error.data, dict) else error.data
+    return said if isinstance(said, str) else ""
+
+
+def _detail(item: object) -> str:
+    if not isinstance(item, dict):
+        return str(item)
+    named = " ".join(str(item[key]) for key in ("resource", "field", "code") if key in item)
+    return str(item.get("message") or named)
+
+
+def _one_line(text: str) -> str:
+    """Server's text as one clipped line without anything that looks like a token."""
+    line = _TOKEN.sub("…", " ".join(text.split()))
+    return line if len(line) <= _CLIP_CHARACTERS else f"{line[: _CLIP_CHARACTERS - 1]}…"
+
+
+def _is_safe(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname
+    except ValueError:
+        return False
+    plain = parts.scheme == "http" and host in _LOOPBACK
+    return bool(host) and "@" not in parts.netloc and (parts.scheme == "https" or plain)

@@ -1,0 +1,237 @@
+"""What the repository is asked: pull requests and their labels, who may write, workflow runs, artifacts and descent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
+from urllib.parse import quote
+
+from github import GithubException
+from github.Artifact import Artifact
+from github.IssueEvent import IssueEvent
+from github.PaginatedList import PaginatedList
+from github.PullRequest import PullRequest
+from github.WorkflowRun import WorkflowRun
+
+from bot.core.values.publication import ArtifactInfo
+from bot.github.hub import PAGE_ITEMS, Hub, explain, required
+
+_WRITERS = frozenset({"admin", "maintain", "write"})
+_BASE_CHANGES = frozenset({"base_ref_changed", "automatic_base_change_succeeded"})
+"""By a person, and by GitHub when the base branch was merged and deleted ("Issue event types")."""
+_DESCENDS = frozenset({"ahead", "identical"})
+_MOST_ARTIFACTS = 30 * PAGE_ITEMS
+
+
+def pull(hub: Hub, pull_number: int) -> PullRequest:
+    """A pull request by its number; raises NetworkError."""
+    with explain(f"read the pull request #{pull_number}", "pull-requests: read"):
+        return _whole(hub.repo.get_pull(pull_number).complete())
+
+
+def open_pulls_with_head(hub: Hub, head_repository: str, head_branch: str, head_sha: str) -> list[PullRequest]:
+    """The open pull requests whose branch is this one and is at this commit; smallest number first.
+
+    Args:
+        head_repository: `owner/name` of the branch's repository, a fork perhaps.
+
+    Raises:
+        NetworkError: they cannot be read.
+    """
+    owner = head_repository.partition("/")[0]
+    with explain(f"look for the pull request of {head_sha[:12]}", "pull-requests: read"):
+        pulls = [_whole(one) for one in hub.repo.get_pulls(state="open", head=f"{owner}:{head_branch}")]
+        # GitHub ignores a `head` that it cannot read, and the branch may have moved on.
+        mine = [one for one in pulls if one.head.sha == head_sha]
+        of_branch = [one for one in mine if head_repository_of(one).lower() == head_repository.lower()]
+        return sorted(of_branch, key=lambda one: one.number)
+
+
+def open_pulls_at(hub: Hub, head_sha: str, base_ref: str) -> list[int]:
+    """The numbers of all open pull requests that are at this commit and go to this branch, whoever opened them.
+
+    Raises:
+        NetworkError: they cannot be read.
+    """
+    with explain(f"look for the pull requests of {head_sha[:12]}", "pull-requests: read"):
+        pulls = [_whole(one) for one in hub.repo.get_pulls(state="open", base=base_ref)]
+        return [one.number for one in pulls if (one.head.sha, one.base.ref) == (head_sha, base_ref)]
+
+
+def _whole(one: PullRequest) -> PullRequest:
+    """The pull request, of which nothing that the program reads is missing or of another type."""
+    head_repository_of(one)
+    promised = {"number": one.number, "head.sha": one.head.sha, "base.ref": one.base.ref, "created_at": one.created_at}
+    for name, value in promised.items():
+        required(value, name)
+    return one
+
+
+def head_repository_of(one: PullRequest) -> str:
+    """`owner/name` of the repository that a pull request comes from; empty where the fork was deleted."""
+    return required(one.head.repo.full_name, "head.repo.full_name") if one.head.repo else ""
+
+
+def base_changed_at(hub: Hub, pull_number: int) -> datetime | None:
+    """When the pull request was last given another base branch; None where it has the one it was opened with.
+
+    Raises:
+        NetworkError: its events cannot be read.
+    """
+    with explain(f"read the events of #{pull_number}", "pull-requests: read"):
+        events = hub.issue(pull_number).get_events()
+        return max((one.created_at for one in events if one.event in _BASE_CHANGES), default=None)
+
+
+def may_write(hub: Hub, login: str) -> bool:
+    """True where the user may push to the repository; False for strangers; raises NetworkError."""
+    with explain(f"ask whether {login} may write", "metadata: read"):
+        try:
+            return hub.repo.get_collaborator_permission(login) in _WRITERS
+        except GithubException as refused:
+            if refused.status != 404:
+                raise
+            return False
+
+
+def labelling(hub: Hub, number: int, label: str) -> IssueEvent | None:
+    """The newest setting of a label that is set now; None where it is not. Names of labels know no case.
+
+    Raises:
+        NetworkError: the labels or events cannot be read.
+    """
+    wanted = label.casefold()
+    with explain(f"read who labelled #{number}", "issues: read"):
+        issue = hub.issue(number)
+        if wanted not in [one.name.casefold() for one in issue.get_labels()]:
+            return None
+        labelled = [one for one in issue.get_events() if required(one.event, "event") == "labeled"]
+        settings = [one for one in labelled if one.label and one.label.name.casefold() == wanted]
+        return max(settings, key=lambda one: one.id, default=None)
+
+
+def rerun(hub: Hub, run_id: int) -> None:
+    """Runs all jobs of a finished run again; raises NetworkError."""
+    with explain(f"run {run_id} again", "actions: write"):
+        hub.call("POST", f"actions/runs/{run_id}/rerun")  # PyGithub's own reads the run first, and tells no reason
+
+
+def newest_run(hub: Hub, head_sha: str, workflow_file: str | None) -> int | None:
+    """The newest run for a commit, of one workflow or (None) of any; None where there is none.
+
+    Args:
+        workflow_file: `code-size.yml`, without its folder.
+
+    Raises:
+        NetworkError: the runs cannot be read.
+    """
+    with explain(f"look for the runs of {head_sha[:12]}", "actions: read"):
+        runs = hub.repo.get_workflow_runs(head_sha=head_sha)
+        # GitHub does not promise an order; ids grow with time.
+        return max((one.id for one in runs if workflow_file in {None, _file(one)}), default=None)
+
+
+def unfinished_push(hub: Hub, sha: str, workflow_file: str) -> tuple[int, str] | None:
+    """The newest run of a workflow for the push of that commit which has not ended, and its status; None for none.
+
+    Args:
+        workflow_file: `code-size.yml`, without its folder.
+
+    Raises:
+        NetworkError: the runs cannot be read.
+    """
+    with explain(f"look for the runs of {sha[:12]}", "actions: read"):
+        runs = [one for one in hub.repo.get_workflow_runs(head_sha=sha, event="push") if _file(one) == workflow_file]
+        return max(((one.id, one.status or "not known") for one in runs if one.status != "completed"), default=None)
+
+
+def _file(run: WorkflowRun) -> str:
+    """The name of its workflow's file; the path can carry `@ref`."""
+    return run.path.partition("@")[0].rpartition("/")[2]
+
+
+def dispatch(hub: Hub, workflow_file: str, ref: str, inputs: Mapping[str, str]) -> None:
+    """Starts a workflow that has `on: workflow_dispatch`.
+
+    Args:
+        ref: the branch or tag whose workflow file runs.
+        inputs: at most 25; the workflow's own inputs.
+
+    Raises:
+        NetworkError: GitHub refuses; 422 where the workflow has no such trigger or input.
+    """
+    with explain(f"start the workflow {workflow_file}", "actions: write"):
+        hub.repo.get_workflow(workflow_file).create_dispatch(ref, dict(inputs), throw=True)
+
+
+def artifacts(hub: Hub, run_id: int) -> list[ArtifactInfo]:
+    """All artifacts of a run, over all pages, by id; raises NetworkError."""
+    with explain(f"list the artifacts of run {run_id}", "actions: read"):
+        # PyGithub's own reads the run first, for this very address.
+        path = f"{hub.repo.url}/actions/runs/{run_id}/artifacts"
+        listed = PaginatedList(Artifact, hub.requester, path, list_item="artifacts")
+        return sorted(map(_artifact, listed), key=lambda info: info.id)
+
+
+def download(hub: Hub, artifact_id: int, max_bytes: int) -> bytes:
+    """The zip of one artifact; raises NetworkError."""
+    with explain(f"download artifact {artifact_id} of {hub.repository}", "actions: read"):
+        return hub.download(f"actions/artifacts/{artifact_id}/zip", max_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class RepositoryArtifacts:
+    """What the workflows of a repository uploaded: the newest 3,000."""
+
+    hub: Hub
+
+    def listed(self) -> list[ArtifactInfo]:
+        """All of them, the newest first; raises NetworkError."""
+        with explain(f"list the artifacts of {self.hub.repository}", "actions: read"):
+            return list(map(_artifact, islice(self.hub.repo.get_artifacts(), _MOST_ARTIFACTS)))
+
+    def download(self, artifact_id: int, max_bytes: int) -> bytes:
+        """The zip of one; raises NetworkError."""
+        return download(self.hub, artifact_id, max_bytes)
+
+
+def _artifact(one: Artifact) -> ArtifactInfo:
+    run = one.raw_data.get("workflow_run") or {}  # some servers leave it out, and PyGithub has no ids of repositories
+    own, of = (run.get(f"{whose}repository_id") for whose in ("", "head_"))
+    sha, branch = (run.get(name) for name in ("head_sha", "head_branch"))
+    return ArtifactInfo(
+        id=required(one.id, "id"),
+        name=required(one.name, "name"),
+        size_bytes=required(one.size_in_bytes, "size_in_bytes"),
+        expired=required(one.expired, "expired"),
+        head_sha=sha if isinstance(sha, str) else "",
+        head_branch=branch if isinstance(branch, str) else "",
+        is_own=type(own) is int and own == of,
+    )
+
+
+def is_ancestor(hub: Hub, older: str, newer_ref: str) -> bool:
+    """True where `newer_ref` is at or after `older`; False too where GitHub does not know one of them.
+
+    Raises:
+        NetworkError: GitHub does not say.
+    """
+    with explain(f"compare {older[:12]} with {newer_ref}", "contents: read"):
+        try:
+            # Page 2 leaves out the files, which only page 1 has, PyGithub's, and which can be megabytes.
+            place = f"compare/{quote(older, safe='')}...{quote(newer_ref, safe='/')}"
+            return hub.call("GET", place, page=2, per_page=1)["status"] in _DESCENDS
+        except GithubException as refused:
+            if refused.status != 404:
+                raise
+            return False
+
+
+def parents(hub: Hub, sha: str) -> tuple[str, ...]:
+    """The parents of a commit, in order: of a merge the branch merged into first; raises NetworkError."""
+    with explain(f"read the commit {sha[:12]}", "contents: read"):
+        # Of the files, which come with it, one is the least to ask for.
+        commit = hub.repo.get_commit(sha, commit_files_per_page=1)
+        return tuple(required(parent.sha, "sha") for parent in commit.parents)

@@ -1,1 +1,0 @@
-"""Static sites of what is stored: for GitHub Pages."""
