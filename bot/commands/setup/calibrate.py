@@ -91,16 +91,16 @@ def repeated(side: SidePlan, cells: Sequence[PlannedCell], runs: int, workshop: 
     """Every cell, compiled plainly so many times; nothing is read from the cache or kept in it."""
     found: dict[CellKey, list[Cell]] = {cell.key: [] for cell in cells}
 
-    def finish(planned: PlannedCell, result: Compiled | Failure, _donor: str | None) -> None:
+    def finish(planned: PlannedCell, result: Compiled | Failure) -> None:
         cell = _cell(planned.key, result)
         found[planned.key].append(cell)
         workshop.progress.measured(side.label, cell, planned.cost)
 
     workshop.progress.plan(len(cells) * runs, 0, sum(cell.cost for cell in cells) * runs)
     meter = Meter()
-    with temporary_directory("run-") as scratch, open_side(side, workshop, scratch, meter, finish) as compiles:
+    with temporary_directory("run-") as scratch, open_side(side, workshop, scratch, meter, finish) as tasks:
         for _ in range(runs):
-            run_all(compiles.tasks(cells, share=False), workshop.jobs, workshop.cancel.set, workshop.progress)
+            run_all(tasks(cells), workshop.jobs, workshop.cancel.set, workshop.progress)
     workshop.progress.spent(meter.cpu_ms, workshop.jobs)
     return found
 
