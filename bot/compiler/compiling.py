@@ -17,6 +17,7 @@ from bot.compiler.machine import not_started, require_room, require_started
 from bot.compiler.tools.bindings import Bindings
 from bot.compiler.tools.probe import UNTHREADED
 from bot.compiler.tools.toolchain import Toolchain
+from bot.core.backends import BACKENDS
 from bot.core.rules.lasting import is_local
 from bot.core.values.planned import LIFTED, LIFTED_LIMIT_FLAG
 from bot.core.values.snapshot import Failure
@@ -31,7 +32,12 @@ _THE_ARTIFACT, _IR = "the artifact", "the IR"
 _MOST_TABLE_BYTES = 1 << 26
 """Of the statistics, which are one line, and of the stack usage, which is a line for each function."""
 _STARTED = "started"
-_CPU = frozenset({"--iree-hal-target-backends=llvm-cpu", "--iree-hal-local-target-device-backends=llvm-cpu"})
+_GATED = frozenset(
+    f"{option}={backend.name}"
+    for option in ("--iree-hal-target-backends", "--iree-hal-local-target-device-backends")
+    for backend in BACKENDS
+    if backend.has_stack_gate
+)
 _PLACES = "--mlir-print-debuginfo"
 """Keeps the model's own names in the phases."""
 _PROGRAM_PHASES = {
@@ -222,7 +228,7 @@ def _collect(kit: Kit, argv: Sequence[str], directory: Path, outcome: Outcome) -
         stack_usage=_text(directory / "stack-usage.txt", "the file of the stack usage", _MOST_TABLE_BYTES),
         statistics=_text(directory / "statistics.json", "the file of the statistics", _MOST_TABLE_BYTES),
         program=_program(kit, directory),
-        allocas=_asked(kit, "allocas", directory, "10.executable-targets") if not _CPU.isdisjoint(argv) else None,
+        allocas=_asked(kit, "allocas", directory, "10.executable-targets") if not _GATED.isdisjoint(argv) else None,
         strategies=_asked(kit, "strategies", directory, "9.executable-configurations"),
         cpu_ms=outcome.cpu_ms,
         peak_rss_kib=outcome.peak_rss_kib,

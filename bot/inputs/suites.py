@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from bot.core.folds.fold_options import FoldOptions
-from bot.core.metrics import METRICS
+from bot.core.metrics import INEXACT
 from bot.core.rules.coverage import Coverage, metrics_of
 from bot.core.rules.globs import covers
 from bot.core.rules.policy import Ratio, Rule
@@ -24,8 +24,6 @@ Pairs = tuple[tuple[str, str], ...]
 """Static and dynamic model of each."""
 Repeats = tuple[tuple[str, str], ...]
 """Globs of model and target."""
-
-INEXACT = tuple(metric.id for metric in METRICS if not metric.exact)
 
 MANIFEST_SCHEMA = "code-size-suite/1"
 

@@ -12,6 +12,7 @@ from places import FIXTURES
 from replacing import replace
 
 from bot.compiler.tools.ptxas import Assembler, installed
+from bot.core.metrics import METRIC_BY_ID
 from bot.core.values.reading import PtxModule
 from bot.core.values.snapshot import Cell, CellKey, Dispatch
 from bot.readers.formats.artifact import ptx_modules
@@ -42,7 +43,7 @@ def copied(name: str, folder: Path) -> Path:
 def amd_cell() -> Cell:
     """As the bot's own readers see the code object."""
     entries = {one.name: one for one in HsacoReader().read((BINARIES / "dense.rocm.hsaco").read_bytes()).entry_points}
-    fields = [field for field, _ in OF_CODE_OBJECTS.values()]
+    fields = [METRIC_BY_ID[name].of_entry for name in OF_CODE_OBJECTS]
     rows = tuple(replace(row, **{field: getattr(entries[row.name], field) for field in fields}) for row in ROWS)
     metrics = {name: value for name, (value, _) in of_code_objects("rocm", rows, "").items()}
     return Cell(CellKey("dense", "rocm"), "ok", metrics, rows)

@@ -13,9 +13,8 @@ import yaml
 from fake_compiler import ROCM, TEMPLATES, VMVX, X86, FakeCompiler, cells_of, install, install_native, write_model
 
 from bot.cli.main import main
-from bot.commands.setup.calibrate import FEW, NOISY, Spread, band_percent, calibrate, chosen, repeated, spreads
+from bot.commands.setup.calibrate import FEW, Spread, band_percent, calibrate, chosen, repeated, spreads
 from bot.compiler.caches.cell_cache import CellCache, cell_key
-from bot.core.metrics import METRICS
 from bot.core.values.planned import Model, Target, plan
 from bot.core.values.snapshot import Cell, CellKey, Failure, SourceInfo
 from bot.core.values.whole_report import Report
@@ -122,10 +121,6 @@ def test_a_cell_counts_only_where_every_run_knows_the_metric() -> None:
 )
 def test_the_band_is_the_largest_spread_rounded_up(values: list[tuple[int, int]], percent: int) -> None:
     assert band_percent([Spread(CellKey("m", "t"), low, low, high) for low, high in values]) == percent
-
-
-def test_the_noisy_metrics_are_those_that_do_not_repeat() -> None:
-    assert [metric.id for metric in METRICS if not metric.exact] == list(NOISY)
 
 
 # Real compiles, by a compiler that is quick.

@@ -17,6 +17,7 @@ from statistics import median_low
 from bot.compiler.caches.cell_cache import CellCache
 from bot.compiler.compiling import Compiled
 from bot.compiler.schedule import run_all
+from bot.core.metrics import INEXACT
 from bot.core.values.planned import PlannedCell
 from bot.core.values.snapshot import Cell, CellKey, Failure
 from bot.errors import InputError, UsageError
@@ -32,8 +33,6 @@ FEW = 4
 """So many cells are compiled where none were selected."""
 LEAST_RUNS = 2
 LEAST_PERCENT = 1
-NOISY = ("compile_cpu_ms", "compile_peak_rss_kib")
-"""The inexact metrics."""
 _HEADERS = ("model", "target", "min ms", "median ms", "max ms", "spread")
 
 Runs = Mapping[CellKey, Sequence[Cell]]
@@ -109,8 +108,8 @@ def _cell(key: CellKey, result: Compiled | Failure) -> Cell:
     """What the kernel counted, and nothing of what was made."""
     if isinstance(result, Failure):
         return Cell(key, "failed", failure=result)
-    counted = (result.cpu_ms, result.peak_rss_kib)
-    return Cell(key, "ok", metrics=dict(zip(NOISY, counted, strict=True)))
+    counted = {"compile_cpu_ms": result.cpu_ms, "compile_peak_rss_kib": result.peak_rss_kib}
+    return Cell(key, "ok", metrics=counted)
 
 
 def spreads(found: Runs, metric_id: str) -> tuple[Spread, ...]:
@@ -130,11 +129,11 @@ def _said(found: Runs, show: Show) -> Iterator[str]:
     for key in sorted(found):
         if (failure := next((cell.failure for cell in found[key] if not cell.measured), None)) is not None:
             show.say(f"{clean(str(key))} could not be compiled: {clean(failure.message, 200)}")
-    by_metric = {id_: spreads(found, id_) for id_ in NOISY}
+    by_metric = {id_: spreads(found, id_) for id_ in INEXACT}
     bands = {id_: band_percent(each) for id_, each in by_metric.items() if each}
     if not bands:
         raise InputError("no cell could be compiled in every run", hint="choose others with --model and --target")
-    for id_ in (id_ for id_ in NOISY if id_ not in bands):
+    for id_ in (id_ for id_ in INEXACT if id_ not in bands):
         show.say(f"{id_} is left out: the kernel did not report it for every run of any cell")
     yield from _table(by_metric["compile_cpu_ms"])
     yield ""
