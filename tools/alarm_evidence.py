@@ -3,7 +3,7 @@
 An alarm is true where the printed commands of both sides, run anew in a shell, give figures that break the rule by the
 same measure: growth above what the level allowed, a value above the limit, a command that fails on head alone. The
 figures are those of the compiler's own tools where a metric has such a source (`compiler_figures`), else those of the
-cell measured alone, from an empty cache and so without any shared half. An alarm that these do not bear out is false.
+cell measured alone, from an empty cache. An alarm that these do not bear out is false.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """How fast is the bot against the loop it replaces? One run on this machine: `make bench`.
 
 The plain loop is `xargs -P$(nproc)` over the printed command lines with the native binary. Both are whole runs with
-wall-clock times on the same machine, one after the other; what counts are the ratios.
+wall-clock times on the same machine, one after the other; what counts are the ratios. The loop makes artifacts alone,
+the cold run measures everything besides.
 """
 
 from __future__ import annotations
@@ -177,7 +178,7 @@ def bench(config: Path, jobs: int) -> Iterator[Row]:
         yield from _cold_rows(cold, loop_seconds, jobs)
         yield from _equal_rows(*other_artifacts(cold.snapshot, scratch))
         warm = run_measure(request)
-        yield "warm run / cold run", f"{warm.seconds / cold.seconds:.4f}", "≤ 0.02"
+        yield "warm run / cold run", f"{warm.seconds / cold.seconds:.4f}", "≤ 0.002"
         yield _changed_row(cold, request, scratch)
         pull = pull_request(request)
     yield "pull request: measure the quick suite's head, report", f"{pull.cpu_seconds:.0f} CPU s", ""
@@ -195,8 +196,8 @@ def _cold_rows(cold: Run, loop_seconds: float, jobs: int) -> Iterator[Row]:
     compiled_ms = sum(cold.cpu_ms.values())
     yield f"cold run, {cells} cells", f"{cold.seconds:.1f} s", ""
     yield "plain loop over the same lines", f"{loop_seconds:.1f} s", ""
-    yield "cold run / plain loop", f"{cold.seconds / loop_seconds:.2f}", "≤ 0.78"
-    yield "compiling / (threads × wall)", f"{compiled_ms / 1000 / (jobs * cold.seconds):.3f}", "≥ 0.95"
+    yield "cold run / plain loop", f"{cold.seconds / loop_seconds:.2f}", "≤ 1.00"
+    yield "compiling / (threads × wall)", f"{compiled_ms / 1000 / (jobs * cold.seconds):.3f}", "≥ 0.97"
 
 
 def _equal_rows(other: Sequence[CellKey], compared: int) -> Iterator[Row]:
@@ -211,7 +212,7 @@ def _changed_row(cold: Run, request: Request, scratch: Path) -> Row:
     assert request.config is not None
     _changed_suite(request.config, scratch, changed)
     again = run_measure(replace(request, config=scratch / "config.yml"))
-    bound = f"≤ {cold.cpu_ms[changed] / compiled:.3f} + 0.02"
+    bound = f"≤ {cold.cpu_ms[changed] / compiled:.3f} + 0.01"
     return f"{changed} changed / cold run", f"{again.seconds / cold.seconds:.3f}", bound
 
 

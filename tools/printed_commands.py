@@ -17,8 +17,7 @@ import cause_evidence
 from evidence_work import PAIR, Section, Work, alone, home_of
 from places import ROOT
 
-from bot.compiler.diagnostics import failure
-from bot.compiler.sharing.places import without_places
+from bot.compiler.diagnostics import failure, without_places
 from bot.core.codec.snapshot_json import from_json
 from bot.core.values.planned import SIDES
 from bot.core.values.snapshot import Cell, Snapshot
@@ -180,15 +179,13 @@ def commands(work: Work) -> Section:
     """The cells of two releases."""
     _, sides = sides_of(work, "commands")
     found = checked(work, sides)
-    shared = Counter(cell.donor is not None for side in sides for cell in side.snapshot.cells if cell.measured)
-    told = f"{shared[True]} measured cells were resumed from a shared front half, {shared[False]} compiled directly."
     heading = "## The printed command gives the reported cell"
-    about = f"IREE {PAIR[0]} and {PAIR[1]}, suite {work.suite}. {told}"
+    about = f"IREE {PAIR[0]} and {PAIR[1]}, suite {work.suite}."
     return Section([heading, "", about, *table(found)], sound(found))
 
 
 def flags(work: Work) -> Section:
-    """Small models under flags, most of which no cell may share a front half under."""
+    """Small models under further flags."""
     sides = list(variations(work, work.folder("flags")))
     found = checked(work, sides)
     about = f"{len(sides)} of {len(FLAGS)} flags that {PAIR[1]} knows, two small models, all targets."

@@ -1,24 +1,23 @@
-"""One compile: the whole of it, the target-independent front half, or the back half resumed for one target.
+"""One compile of one cell: its printed command, with options that leave files beside the artifact.
 
 The model arrives on standard input and every output has a fixed relative name, because paths end up in artifacts.
 """
 
 from __future__ import annotations
 
-import contextlib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from msgspec import structs
 
-from bot.compiler.diagnostics import Undumped, failure, stack_figure_bytes
+from bot.compiler.diagnostics import Undumped, failure, stack_figure_bytes, without_places
 from bot.compiler.machine import not_started, require_room, require_started
-from bot.compiler.sharing.places import without_places
 from bot.compiler.tools.bindings import Bindings
-from bot.compiler.tools.probe import RESUME_OPTIONS, UNTHREADED
+from bot.compiler.tools.probe import UNTHREADED
 from bot.compiler.tools.toolchain import Toolchain
+from bot.core.backends import BACKENDS
 from bot.core.rules.lasting import is_local
 from bot.core.values.planned import LIFTED, LIFTED_LIMIT_FLAG
 from bot.core.values.snapshot import Failure
@@ -33,9 +32,14 @@ _THE_ARTIFACT, _IR = "the artifact", "the IR"
 _MOST_TABLE_BYTES = 1 << 26
 """Of the statistics, which are one line, and of the stack usage, which is a line for each function."""
 _STARTED = "started"
-_CPU = frozenset({"--iree-hal-target-backends=llvm-cpu", "--iree-hal-local-target-device-backends=llvm-cpu"})
+_GATED = frozenset(
+    f"{option}={backend.name}"
+    for option in ("--iree-hal-target-backends", "--iree-hal-local-target-device-backends")
+    for backend in BACKENDS
+    if backend.has_stack_gate
+)
 _PLACES = "--mlir-print-debuginfo"
-"""Keeps the model's own names in the phases. Not asked of a resumed half: its larger dumps would only cost."""
+"""Keeps the model's own names in the phases."""
 _PROGRAM_PHASES = {
     "input": "1.input",
     "global_optimization": "4.global-optimization",
@@ -79,22 +83,6 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Front:
-    """A model compiled to the end of the stream phase: text, facts, and what that cost."""
-
-    text: str
-    program: str | None
-    statistics: str | None
-    cpu_ms: int
-    peak_rss_kib: int | None
-    phases_ms: Mapping[str, int] = field(default_factory=dict)
-
-    def with_text(self, text: str) -> Front:
-        """The same costs and facts with another text."""
-        return replace(self, text=text)
-
-
-@dataclass(frozen=True, slots=True)
 class Compiled:
     """A finished compile, as files' contents; texts of the IR worker are its JSON answers, still unread.
 
@@ -118,8 +106,8 @@ class Compiled:
     phases_ms: Mapping[str, int] = field(default_factory=dict)
 
 
-Result = Compiled | Failure | None
-"""How a compile ended; None where it could not be tried."""
+Result = Compiled | Failure
+"""How a compile ended."""
 
 
 def _invoke(
@@ -154,10 +142,6 @@ def _text(path: Path, what: str, most_bytes: int = MOST_READ_BYTES) -> str | Non
         return read_bounded(path, what, most_bytes).decode("utf-8", "replace")
     except OSError:
         return None
-
-
-def _statistics(directory: Path) -> str | None:
-    return _text(directory / "statistics.json", "the file of the statistics", _MOST_TABLE_BYTES)
 
 
 def _objects(directory: Path) -> tuple[bytes, ...]:
@@ -205,33 +189,6 @@ def _phases_ms(directory: Path) -> dict[str, int]:
     return {name: (after - before) // 10**6 for name, before, after in zip(names, times_ns, times_ns[1:], strict=False)}
 
 
-def _added(front: Mapping[str, int], back: Mapping[str, int]) -> dict[str, int]:
-    """A resumed half begins with the last phase of the other, which it only reads."""
-    return {phase: front.get(phase, 0) + back.get(phase, 0) for phase in (*front, *back)}
-
-
-def compile_front(kit: Kit, argv: Sequence[str], source: Source, *, measuring: bool = True) -> Front | None:
-    """The front half for one target's flags; None where it fails: the direct compile then says why.
-
-    Args:
-        measuring: False for one that is only compared: it leaves nothing but its text.
-    """
-    with temporary_directory("cell-", kit.scratch) as directory:
-        outcome = _invoke(kit, [*argv, *RESUME_OPTIONS], source, directory, measuring=measuring)
-        with contextlib.suppress(InputError):
-            text = _text(directory / _ARTIFACT, _IR) if outcome.ok else None
-            if text is not None:
-                return Front(
-                    text=text,
-                    program=_program(kit, directory),
-                    statistics=_statistics(directory),
-                    cpu_ms=outcome.cpu_ms,
-                    peak_rss_kib=outcome.peak_rss_kib,
-                    phases_ms=_phases_ms(directory),
-                )
-        return None
-
-
 def compile_to(kit: Kit, argv: Sequence[str], source: Source) -> str | Failure:
     """The text that the compile ends with, of flags that end it before there is an artifact."""
     with temporary_directory("cell-", kit.scratch) as directory:
@@ -264,19 +221,18 @@ def module_of(kit: Kit, beside: Path, text: str) -> Path | str:
     return failed.first_line if failed else out
 
 
-def _collect(kit: Kit, argv: Sequence[str], directory: Path, outcome: Outcome, front: Front | None) -> Compiled:
-    peaks = (outcome.peak_rss_kib, front.peak_rss_kib if front else None)
+def _collect(kit: Kit, argv: Sequence[str], directory: Path, outcome: Outcome) -> Compiled:
     compiled = Compiled(
         artifact=read_bounded(directory / _ARTIFACT, _THE_ARTIFACT),
         objects=_objects(directory),
         stack_usage=_text(directory / "stack-usage.txt", "the file of the stack usage", _MOST_TABLE_BYTES),
-        statistics=front.statistics if front else _statistics(directory),
-        program=front.program if front else _program(kit, directory),
-        allocas=_asked(kit, "allocas", directory, "10.executable-targets") if not _CPU.isdisjoint(argv) else None,
+        statistics=_text(directory / "statistics.json", "the file of the statistics", _MOST_TABLE_BYTES),
+        program=_program(kit, directory),
+        allocas=_asked(kit, "allocas", directory, "10.executable-targets") if not _GATED.isdisjoint(argv) else None,
         strategies=_asked(kit, "strategies", directory, "9.executable-configurations"),
-        cpu_ms=outcome.cpu_ms + (front.cpu_ms if front else 0),
-        peak_rss_kib=max(filter(None, peaks), default=None),
-        phases_ms=_added(front.phases_ms if front else {}, _phases_ms(directory)),
+        cpu_ms=outcome.cpu_ms,
+        peak_rss_kib=outcome.peak_rss_kib,
+        phases_ms=_phases_ms(directory),
     )
     return replace(compiled, reasons=_reasons(kit))
 
@@ -290,20 +246,12 @@ def _reasons(kit: Kit) -> dict[str, str]:
     return reasons
 
 
-def compile_once(
-    kit: Kit, argv: Sequence[str], source: Source, front: Front | None = None, *, layout: int = 0
-) -> Compiled | Failure:
-    """One compile of one cell, from the model (`front` None) or from the text of a front half in `source`.
-
-    Args:
-        layout: of the compiler's memory, as in `bot.system.addresses`.
-    """
-    resume = ["--compile-from=stream"] if front else [_PLACES]
+def _compile_once(kit: Kit, argv: Sequence[str], source: Source, layout: int) -> Result:
     with temporary_directory("cell-", kit.scratch) as directory:
-        outcome = _invoke(kit, [*argv, *resume], source, directory, layout=layout)
+        outcome = _invoke(kit, [*argv, _PLACES], source, directory, layout=layout)
         if outcome.ok and (directory / _ARTIFACT).is_file():
             try:
-                return _collect(kit, argv, directory, outcome, front)
+                return _collect(kit, argv, directory, outcome)
             except InputError as error:
                 return Failure("read", error.what)
         said = without_places(whole_lines(outcome.output))  # the printed command does not ask for locations
@@ -315,24 +263,20 @@ def is_stack_refusal(failed: Failure) -> bool:
     return failed.figure_bytes is not None and stack_figure_bytes(failed.message) == failed.figure_bytes
 
 
-def lifting(compile_with: Callable[[tuple[str, ...]], Result], argv: Sequence[str]) -> Result:
-    """What `compile_with` makes of these flags; once more with the stack gate lifted where that refused.
+def compile_directly(kit: Kit, argv: Sequence[str], source: Source, *, layout: int = 0) -> Result:
+    """One compile of one cell; once more with the stack gate lifted where that refused.
 
     Where that fails, too, its failure stands, unless it says nothing of the compiler and the model.
+
+    Args:
+        layout: of the compiler's memory, as in `bot.system.addresses`.
     """
-    first = compile_with(tuple(argv))
+    first = _compile_once(kit, argv, source, layout)
     if not isinstance(first, Failure) or not is_stack_refusal(first):
         return first
-    lifted = compile_with((*argv, LIFTED_LIMIT_FLAG))
+    lifted = _compile_once(kit, (*argv, LIFTED_LIMIT_FLAG), source, layout)
     if isinstance(lifted, Compiled):
         return replace(lifted, refusal=structs.replace(first, stage="stack-limit"))
-    if lifted is None or lifted.stage != "compile" or is_local(lifted.message):
+    if lifted.stage != "compile" or is_local(lifted.message):
         return first
     return structs.replace(lifted, message=f"{LIFTED}{lifted.message}")
-
-
-def compile_directly(kit: Kit, argv: Sequence[str], source: Source, *, layout: int = 0) -> Compiled | Failure:
-    """The whole compile from the model, its stack gate lifted where it refused."""
-    result = lifting(lambda flags: compile_once(kit, flags, source, layout=layout), argv)
-    assert result is not None  # noqa: S101 - for mypy: only a resumed compile can give None
-    return result

@@ -106,3 +106,22 @@ def failure(ending: Outcome, timeout_seconds: float, stage: str = "compile") -> 
         signal=ending.signal,
         figure_bytes=int(shared[1]) if shared else stack_figure_bytes(ending.output),
     )
+
+
+_PARENTHESES = re.compile(r'"(?:[^"\\]|\\.)*"|[()]')
+_PLACE = " loc("
+
+
+def without_places(text: str) -> str:
+    """IR or a diagnostic without its source locations, `loc(…)`, whatever stands in them; one cut off ends the text."""
+    parts, at = [], 0
+    while (start := text.find(_PLACE, at)) >= 0:
+        parts.append(text[at:start])
+        depth, at = 0, len(text)
+        for match in _PARENTHESES.finditer(text, start + len(_PLACE) - 1):
+            depth += {"(": 1, ")": -1}.get(match[0], 0)
+            if depth == 0:
+                at = match.end()
+                break
+    parts.append(text[at:])
+    return "\n".join(line for line in "".join(parts).split("\n") if not line.startswith("#loc"))

@@ -5,12 +5,12 @@ What is asked is answered by `fold_worker`, beside the compiler's own bindings; 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 from bot.compiler.compiling import Kit, Source, compile_to
-from bot.compiler.sharing.front_halves import missing_resource
 from bot.compiler.tools.bindings import Bindings
 from bot.core.codec.json_text import decoded
 from bot.core.record import Count, Name, Record, always
@@ -24,6 +24,8 @@ FLOW_OPTIONS = ("--compile-to=flow", "--mlir-print-debuginfo")
 """The places are kept: what is resumed from a text without them is not always the artifact of the whole compile."""
 RESUME = "--compile-from=flow"
 _WHERE = "folding"
+_RESOURCE = re.compile(r"\bdense_resource<(?:\"([^\"]*)\"|([^>\"]+))>")
+_CARRIED = re.compile(r"^\s*(?:\"([^\"]*)\"|([\w.$-]+)): \"0x", re.MULTILINE)
 _Answer = TypeVar("_Answer", bound=Record)
 
 Group = tuple[str, ...]
@@ -86,6 +88,13 @@ def flow_of(kit: Kit, argv: Sequence[str], source: Source, out: Path) -> Failure
         return Failure("read", f"this compiler writes the program without its constant {lost}")
     out.write_text(text, encoding="utf-8")
     return None
+
+
+def missing_resource(text: str) -> str | None:
+    """A resource that the module names and does not carry, so that it cannot be read again; None: there is none."""
+    named = {quoted or plain for quoted, plain in _RESOURCE.findall(text)}
+    carried = {quoted or plain for quoted, plain in _CARRIED.findall(text.rpartition("\n{-#")[2])} if named else set()
+    return min(named - carried, default=None)
 
 
 def groups_of(bindings: Bindings, flow: Path) -> Groups:

@@ -1,4 +1,4 @@
-"""Runs tasks on a few threads, the costliest ready one first; a finished task may hand out more.
+"""Runs tasks on a few threads, the costliest one first.
 
 Long tasks first keeps all cores busy to the end. Results travel through the tasks' own closures, so that the order in
 which they complete never shows.
@@ -6,8 +6,8 @@ which they complete never shows.
 
 from __future__ import annotations
 
-import heapq
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol
@@ -20,12 +20,12 @@ class Task:
     Attributes:
         cost: only the order matters; the largest goes first.
         name: what to call it while it runs; breaks ties, so that the order is the same in every run.
-        run: does it and returns the tasks that have become ready.
+        run: does it; what it returns says nothing.
     """
 
     cost: float
     name: str
-    run: Callable[[], Iterable[Task]]
+    run: Callable[[], object]
 
 
 class Watcher(Protocol):
@@ -41,38 +41,22 @@ class Watcher(Protocol):
 class _Queue:
     def __init__(self, tasks: Iterable[Task], watcher: Watcher) -> None:
         self._watcher = watcher
-        self._ready: list[tuple[float, str, int, Task]] = []
+        self._ready = deque(sorted(tasks, key=lambda task: (-task.cost, task.name)))
         self._changed = threading.Condition()
-        self._running = self._count = 0
+        self._running = 0
         self.error: BaseException | None = None
-        self._push(tasks)
 
-    def _push(self, tasks: Iterable[Task]) -> None:
-        for task in tasks:
-            self._count += 1
-            heapq.heappush(self._ready, (-task.cost, task.name, self._count, task))
-
-    def take(self) -> Task | None:
+    def _take(self) -> Task | None:
         """The next task; None when there will be no more."""
         with self._changed:
-            while not self._ready and self._running and not self.error:
-                self._changed.wait()
             if self.error or not self._ready:
                 return None
             self._running += 1
-            return heapq.heappop(self._ready)[3]
-
-    def done(self, more: Iterable[Task], error: BaseException | None) -> None:
-        with self._changed:
-            self._running -= 1
-            self.error = self.error or error
-            self._push(more)
-            self._changed.notify_all()
+            return self._ready.popleft()
 
     def fail(self, error: BaseException) -> None:
         with self._changed:
             self.error = self.error or error
-            self._changed.notify_all()
 
     def wait(self) -> None:
         """Until nothing runs and nothing will (an interrupted `Thread.join` takes a running thread for ended)."""
@@ -81,22 +65,22 @@ class _Queue:
                 self._changed.wait(0.2)
 
     def work(self) -> None:
-        while (task := self.take()) is not None:
-            more: Iterable[Task] = ()
-            error = None
+        while (task := self._take()) is not None:
             try:
                 self._watcher.started(task.name)
                 try:
-                    more = list(task.run())
+                    task.run()
                 finally:
                     self._watcher.ended(task.name)
-            except BaseException as caught:
-                error = caught  # raised again in the caller's thread
-            self.done(more, error)
+            except BaseException as error:
+                self.fail(error)  # raised again in the caller's thread
+            with self._changed:
+                self._running -= 1
+                self._changed.notify_all()
 
 
 def run_all(tasks: Iterable[Task], jobs: int, interrupt: Callable[[], None], watcher: Watcher) -> None:
-    """Run the tasks and all that they hand out on `jobs` threads; the first error is raised when all have stopped.
+    """Run the tasks on `jobs` threads; the first error is raised when all have stopped.
 
     Ctrl-C (or a SIGTERM turned into an exception) calls `interrupt`, waits for the threads, and is raised again.
     """

@@ -35,7 +35,7 @@ from bot.config.units import parse_ratio, parse_share
 from bot.config.yaml_file import KeyPath, YamlFile, read_yaml
 from bot.core.codec.kinds import mistaken
 from bot.core.folds.fold_options import FoldOptions
-from bot.core.metrics import METRICS
+from bot.core.metrics import INEXACT
 from bot.core.rules.coverage import Coverage, metrics_of
 from bot.core.rules.globs import covers
 from bot.core.rules.policy import DEFAULT_STATES, Ratio, Rule
@@ -50,7 +50,6 @@ CONFIG_NAMES = (".github/code-size.yml", "code-size.yml")
 """Where the configuration is looked for when nobody says: the first of these that is there."""
 PACKAGED = Path("default")
 """Asks for the packaged configuration where a file would be named."""
-INEXACT = tuple(metric.id for metric in METRICS if not metric.exact)
 MANIFEST_SCHEMA = "code-size-suite/1"
 _T = TypeVar("_T")
 Pairs = tuple[tuple[str, str], ...]

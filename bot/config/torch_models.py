@@ -28,6 +28,7 @@ from urllib.parse import urlsplit
 from bot.config.schema import Globs, Keys, Text, examples, pattern
 from bot.config.units import parse_size
 from bot.config.yaml_file import YamlFile
+from bot.core.backends import BACKENDS, backend_of
 from bot.core.codec.nesting import parse_json
 from bot.core.record import is_count
 from bot.core.rules.policy import Amount, LevelSpec, Rule, any_match
@@ -276,20 +277,9 @@ def _read(path: Path) -> tuple[dict[str, Any], str]:
 _BACKENDS = "--iree-hal-target-backends"
 _DEVICE = "--iree-hal-target-device"
 _LOCAL = "--iree-hal-local-target-device-backends"
-_BACKEND_OF = {
-    "hip": "rocm",
-    "amdgpu": "rocm",
-    "rocm": "rocm",
-    "cuda": "cuda",
-    "vulkan": "vulkan-spirv",
-    "vulkan-spirv": "vulkan-spirv",
-    "metal": "metal-spirv",
-    "metal-spirv": "metal-spirv",
-    "llvm-cpu": "llvm-cpu",
-    "vmvx": "vmvx",
-}
+_BACKEND_OF = {device: backend.name for backend in BACKENDS for device in backend.devices}
 """Device, or alias of one → the backend that makes code for it."""
-_GPU_CHIP = ("--iree-rocm-target", "--iree-hip-target", "--iree-cuda-target", "--iree-vulkan-target")
+_HOSTS = tuple(backend.name for backend in BACKENDS if backend.devices and backend.runs_on != "its device")
 _CPU_TRIPLE, _CPU = "--iree-llvmcpu-target-triple", "--iree-llvmcpu-target-cpu"
 _CPU_FEATURES = "--iree-llvmcpu-target-cpu-features"
 _LONGEST = 80
@@ -328,8 +318,8 @@ def _backend(given: dict[str, list[str]]) -> str:
             raise ValueError(f"the device {device[:40]!r} is not known, known are {', '.join(_BACKEND_OF)} and local")
         return _BACKEND_OF[device]
     backends = given.get(_LOCAL, [""])[-1]
-    if _BACKEND_OF.get(backends) not in ("llvm-cpu", "vmvx"):
-        raise ValueError(f"names the device 'local' without one backend: {_LOCAL}=llvm-cpu, or vmvx")
+    if backends not in _HOSTS:
+        raise ValueError(f"names the device 'local' without one backend: {_LOCAL}={', or '.join(_HOSTS)}")
     return backends
 
 
@@ -339,7 +329,7 @@ def _chip(backend: str, values: dict[str, str]) -> list[str]:
         architecture = values.get(_CPU_TRIPLE, "").partition("-")[0]
         host = "host" if values.get(_CPU_FEATURES) == "host" else ""
         return [part for part in (architecture, values.get(_CPU, "") or host) if part]
-    return [values[option] for option in _GPU_CHIP if values.get(option)][-1:]
+    return [values[option] for option in backend_of(backend).chips if values.get(option)][-1:]
 
 
 # --- new figures ------------------------------------------------------------------------------------------------------

@@ -12,31 +12,13 @@ from dataclasses import replace
 
 from msgspec import structs
 
+from bot.core.metrics import METRICS
 from bot.core.values.snapshot import Cell
 
-ASSEMBLED = ("registers_max", "spill_bytes", "sass_bytes")
+ASSEMBLED = tuple(metric.id for metric in METRICS if metric.assembled)
+OF_DISPATCH = tuple(metric.of_entry for metric in METRICS if metric.assembled)
 """Metrics that the assembler makes, and fields of a dispatch that it makes."""
-OF_DISPATCH = ("registers", "spill_bytes", "sass_bytes")
-FIRST = frozenset(
-    [
-        "artifact_bytes",
-        "executable_bytes",
-        "vm_bytes",
-        "rodata_bytes",
-        "unattributed_bytes",
-        "executables",
-        "entry_points",
-        "dispatch_sites",
-        "dispatch_regions",
-        "memory_bound_sites",
-        "linalg_ops",
-        "stack_max_bytes",
-        "stack_alloca_bytes",
-        "workgroup_memory_max_bytes",
-        "compile_cpu_ms",
-        "compile_peak_rss_kib",
-    ]
-)
+FIRST = frozenset(metric.id for metric in METRICS if metric.always)
 """Metrics that every version has measured."""
 TOO_OLD = "one side was measured by a version of code-size-bot that did not measure it"
 

@@ -1,4 +1,7 @@
-"""The metrics: their ids, units and meaning, in the order in which they are shown."""
+"""The one table of metrics, in the order in which they are shown: a new one is a row here, and what reads its value.
+
+`configs/schema.json` and `docs/metrics.md` are made from it (`UPDATE_GOLDENS=1` writes them).
+"""
 
 from __future__ import annotations
 
@@ -16,64 +19,191 @@ class Metric:
         id: the name in snapshots, reports and thresholds.
         label: the name in tables.
         unit: what one step of the integer is.
-        about: one sentence for help texts and tooltips.
+        about: one sentence for help texts, tooltips and documents.
+        source: where the value comes from, for documents.
         exact: False where two runs of the same compile may differ (time, memory).
+        over: what the values of several entry points, or of several cells, make together.
+        of_entry: the field of an entry point that it is made of; empty for a figure of the whole program.
+        assembled: True where an assembler makes it, so that it says as much of that one's version.
+        always: True where every version of this program has measured it; a snapshot without any other one is older.
+        rule: the name of the rule of configs/default.yml that judges it.
+        mark: under what a grid tells that it moved the verdict.
+        plural: what many of it are called in a history, where that is not the label.
+        tracked: True where a history tells its moves.
+        paired: True where a table of a static and a dynamic model shows it.
     """
 
     id: str
     label: str
     unit: Unit
     about: str
+    source: str = ""
     exact: bool = True
+    over: Literal["sum", "largest"] = "sum"
+    of_entry: str = ""
+    assembled: bool = False
+    always: bool = False
+    rule: str = "everything else"
+    mark: Literal["device", "executables", "constants", "stack", "other"] = "other"
+    plural: str = ""
+    tracked: bool = False
+    paired: bool = False
 
+
+_ARTIFACT = "the artifact's own segment table"
+_STREAM, _BOTH = "IR after the stream phase", "IR after the stream phase, equal to the compiler's statistics"
+_DISPATCH = "IR after dispatch creation"
+_AMD, _PTXAS, _KERNEL = "AMD metadata", "`ptxas -v`, with the extra `cuda`", "the kernel's accounting; informational"
 
 METRICS: tuple[Metric, ...] = (
-    Metric("artifact_bytes", "artifact", "bytes", "size of the .vmfb"),
-    Metric("executable_bytes", "device code", "bytes", "executables in the artifact"),
-    Metric("executables", "executables", "count", "executables left after deduplication"),
-    Metric("dispatch_sites", "dispatch sites", "count", "launches of an executable in the program"),
-    Metric("steady_sites", "steady sites", "count", "dispatch sites that run each time the program does"),
-    Metric("initializer_sites", "initializer sites", "count", "dispatch sites that run once, at load"),
-    Metric("dispatch_regions", "dispatch regions", "count", "executables before deduplication"),
-    Metric("entry_points", "entry points", "count", "exported functions of all executables"),
-    Metric("stack_max_bytes", "stack frame", "bytes", "largest machine frame or private segment"),
-    Metric("stack_alloca_bytes", "stack allocations", "bytes", "largest sum of stack allocations in one function"),
-    Metric("workgroup_memory_max_bytes", "workgroup memory", "bytes", "largest workgroup memory of an entry point"),
     Metric(
-        "memory_bound_sites",
-        "memory-bound sites",
-        "count",
-        "dispatch sites without contraction, convolution or attention",
+        "artifact_bytes", "artifact", "bytes", "size of the .vmfb", "its size; its four parts sum to it",
+        always=True, rule="code size", plural="artifacts", tracked=True,
     ),
-    Metric("linalg_ops", "linalg operations", "count", "linalg operations inside dispatch regions"),
-    Metric("submissions", "submissions", "count", "command buffers that the program submits"),
-    Metric("awaits", "awaits", "count", "places where the host waits for the device"),
-    Metric("fills", "fills", "count", "buffer fills in the program"),
-    Metric("copies", "copies", "count", "buffer copies in the program"),
-    Metric("program_memory_bytes", "program memory", "bytes", "the most memory held at once, where sizes are known"),
-    Metric("transient_memory_bytes", "transient memory", "bytes", "all allocations of a size known to the compiler"),
-    Metric("variable_bytes", "variables", "bytes", "allocations that the program keeps in variables"),
-    Metric("dynamic_buffers", "dynamic buffers", "count", "buffers whose size only a run tells; in no other figure"),
-    Metric("constant_bytes", "constant data", "bytes", "constants in the program's text, as the compiler counts them"),
-    Metric("vm_bytes", "VM bytecode", "bytes", "bytecode of the host program"),
-    Metric("rodata_bytes", "constants", "bytes", "read-only data that is no executable"),
-    Metric("unattributed_bytes", "unattributed", "bytes", "tables, padding and unknown formats"),
-    Metric("vgprs_max", "VGPRs", "count", "most vector registers of a rocm entry point, with accumulation registers"),
-    Metric("sgprs_max", "SGPRs", "count", "most scalar registers of a rocm entry point"),
-    Metric("agprs_max", "AGPRs", "count", "most accumulation registers of a rocm entry point"),
-    Metric("vgpr_spills", "VGPR spills", "count", "vector register spills, all rocm entry points together"),
-    Metric("sgpr_spills", "SGPR spills", "count", "scalar register spills, all rocm entry points together"),
-    Metric("registers_max", "registers", "count", "most registers of a cuda entry point, by ptxas"),
-    Metric("spill_bytes", "spills", "bytes", "bytes of spill stores and loads of all cuda functions, by ptxas"),
-    Metric("sass_bytes", "SASS", "bytes", "machine code that ptxas makes of the PTX text"),
-    Metric("compile_cpu_ms", "compile CPU time", "ms", "user and system time of the compiling processes", exact=False),
     Metric(
-        "compile_peak_rss_kib", "compile peak memory", "KiB", "largest resident set of a compiling process", exact=False
+        "executable_bytes", "device code", "bytes", "executables in the artifact", _ARTIFACT,
+        always=True, rule="code size", mark="device", paired=True,
     ),
-)
+    Metric(
+        "executables", "executables", "count", "executables left after deduplication", _BOTH,
+        always=True, rule="launches and executables", mark="executables", tracked=True, paired=True,
+    ),
+    Metric(
+        "dispatch_sites", "dispatch sites", "count", "launches of an executable in the program", _BOTH,
+        always=True, rule="other counts", paired=True,
+    ),
+    Metric(
+        "steady_sites", "steady sites", "count", "dispatch sites that run each time the program does", _STREAM,
+        rule="launches and executables",
+    ),
+    Metric(
+        "initializer_sites", "initializer sites", "count", "dispatch sites that run once, at load", _STREAM,
+        rule="launches at load",
+    ),
+    Metric(
+        "dispatch_regions", "dispatch regions", "count", "executables before deduplication", _DISPATCH,
+        always=True, rule="other counts",
+    ),
+    Metric(
+        "entry_points", "entry points", "count", "exported functions of all executables",
+        f"{_STREAM}, equal to those that the artifact lists",
+        always=True, rule="launches and executables", mark="executables",
+    ),
+    Metric(
+        "stack_max_bytes", "stack frame", "bytes", "largest machine frame or private segment",
+        "`--stack-usage-file`, AMD metadata, PTX, SPIR-V",
+        over="largest", of_entry="stack_bytes", always=True, rule="stack and workgroup memory", mark="stack",
+        plural="largest stack frame", tracked=True, paired=True,
+    ),
+    Metric(
+        "stack_alloca_bytes", "stack allocations", "bytes", "largest sum of stack allocations in one function",
+        "IR before LLVM; the figure of the compiler's 32 KiB gate",
+        over="largest", of_entry="alloca_bytes", always=True, rule="stack and workgroup memory", mark="stack",
+        tracked=True, paired=True,
+    ),
+    Metric(
+        "workgroup_memory_max_bytes", "workgroup memory", "bytes", "largest workgroup memory of an entry point",
+        "AMD metadata, PTX and its launch size, SPIR-V, Metal source",
+        over="largest", of_entry="workgroup_bytes", always=True, rule="stack and workgroup memory",
+    ),
+    Metric(
+        "memory_bound_sites", "memory-bound sites", "count",
+        "dispatch sites without contraction, convolution or attention", _STREAM,
+        always=True, rule="other counts", paired=True,
+    ),
+    Metric(
+        "linalg_ops", "linalg operations", "count", "linalg operations inside dispatch regions", _DISPATCH,
+        always=True, rule="other counts",
+    ),
+    Metric(
+        "submissions", "submissions", "count", "command buffers that the program submits", _BOTH,
+        rule="submissions and waits",
+    ),
+    Metric(
+        "awaits", "awaits", "count", "places where the host waits for the device", _BOTH, rule="submissions and waits"
+    ),
+    Metric("fills", "fills", "count", "buffer fills in the program", _BOTH, rule="other counts"),
+    Metric("copies", "copies", "count", "buffer copies in the program", _BOTH, rule="other counts"),
+    Metric(
+        "program_memory_bytes", "program memory", "bytes", "the most memory held at once, where sizes are known",
+        f"{_STREAM}, [in program order](#memory-of-the-program)", rule="memory of the program",
+    ),
+    Metric(
+        "transient_memory_bytes", "transient memory", "bytes", "all allocations of a size known to the compiler",
+        f"{_STREAM}, equal to the compiler's `transient-memory-size`", rule="memory of the program",
+    ),
+    Metric(
+        "variable_bytes", "variables", "bytes", "allocations that the program keeps in variables", _STREAM,
+        rule="memory of the program",
+    ),
+    Metric(
+        "dynamic_buffers", "dynamic buffers", "count", "buffers whose size only a run tells; in no other figure",
+        _STREAM, rule="other counts",
+    ),
+    Metric(
+        "constant_bytes", "constant data", "bytes", "constants in the program's text, as the compiler counts them",
+        "the compiler's `constant-size`: 3.11.0 counts names of parameters, 3.8.0 does not",
+        rule="constants as the compiler counts them",
+    ),
+    Metric(
+        "vm_bytes", "VM bytecode", "bytes", "bytecode of the host program", _ARTIFACT,
+        always=True, rule="rest of the artifact", mark="constants",
+    ),
+    Metric(
+        "rodata_bytes", "constants", "bytes", "read-only data that is no executable", _ARTIFACT,
+        always=True, rule="rest of the artifact", mark="constants",
+    ),
+    Metric(
+        "unattributed_bytes", "unattributed", "bytes", "tables, padding and unknown formats", _ARTIFACT,
+        always=True, rule="rest of the artifact",
+    ),
+    Metric(
+        "vgprs_max", "VGPRs", "count", "most vector registers of a rocm entry point, with accumulation registers",
+        f"{_AMD}; from gfx90a on the vector registers include the accumulation ones",
+        over="largest", of_entry="vgprs", rule="registers",
+    ),
+    Metric(
+        "sgprs_max", "SGPRs", "count", "most scalar registers of a rocm entry point", _AMD,
+        over="largest", of_entry="sgprs", rule="registers",
+    ),
+    Metric(
+        "agprs_max", "AGPRs", "count", "most accumulation registers of a rocm entry point",
+        f"{_AMD}, only from gfx90a on", over="largest", of_entry="agprs", rule="registers",
+    ),
+    Metric(
+        "vgpr_spills", "VGPR spills", "count", "vector register spills, all rocm entry points together", _AMD,
+        of_entry="vgpr_spills", rule="register spills",
+    ),
+    Metric(
+        "sgpr_spills", "SGPR spills", "count", "scalar register spills, all rocm entry points together", _AMD,
+        of_entry="sgpr_spills", rule="register spills",
+    ),
+    Metric(
+        "registers_max", "registers", "count", "most registers of a cuda entry point, by ptxas", _PTXAS,
+        over="largest", of_entry="registers", assembled=True, rule="registers",
+    ),
+    Metric(
+        "spill_bytes", "spills", "bytes", "bytes of spill stores and loads of all cuda functions, by ptxas", _PTXAS,
+        of_entry="spill_bytes", assembled=True, rule="register spills",
+    ),
+    Metric(
+        "sass_bytes", "SASS", "bytes", "machine code that ptxas makes of the PTX text",
+        "the `.text.*` sections of the cubins that `ptxas` makes",
+        of_entry="sass_bytes", assembled=True, rule="code size",
+    ),
+    Metric(
+        "compile_cpu_ms", "compile CPU time", "ms", "user and system time of the compiling processes", _KERNEL,
+        exact=False, always=True, rule="compile cost", tracked=True, paired=True,
+    ),
+    Metric(
+        "compile_peak_rss_kib", "compile peak memory", "KiB", "largest resident set of a compiling process", _KERNEL,
+        exact=False, over="largest", always=True, rule="compile cost",
+    ),
+)  # fmt: skip
 
 METRIC_BY_ID: dict[str, Metric] = {metric.id: metric for metric in METRICS}
 METRIC_IDS: tuple[str, ...] = tuple(METRIC_BY_ID)
+INEXACT: tuple[str, ...] = tuple(metric.id for metric in METRICS if not metric.exact)
 
 ARTIFACT_PARTS: tuple[str, ...] = ("executable_bytes", "vm_bytes", "rodata_bytes", "unattributed_bytes")
 """These sum to `artifact_bytes` wherever an artifact was read."""

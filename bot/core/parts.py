@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bot.core.backends import backend_of
 from bot.core.metrics import Metric
 
 VM, CONSTANTS, TABLES = "vm", "constants", "tables"
@@ -34,13 +35,10 @@ _WORDS = {
     "sources": "embedded sources",
 }
 
-TEXT_FORMS = {"cuda": "PTX text", "metal-spirv": "shader source"}
-"""Backend → what its artifacts hold in place of machine code: the device's own compiler makes that."""
-
 
 def code_words(words: str, backend: str) -> str:
     """What the code of executables is called: `words`, but where it is text, by that text's name."""
-    return TEXT_FORMS.get(backend, words)
+    return backend_of(backend).text_form or words
 
 
 def metric_words(metric: Metric, backend: str) -> str:

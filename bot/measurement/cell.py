@@ -47,7 +47,7 @@ class Told:
 
 @lru_cache(maxsize=16)
 def told(answer: str | None, texts: TextStore | None = None) -> Told:
-    """The worker's answer, read once for all cells of a front half; its IR is kept for those who want to see it."""
+    """The worker's answer, read once for all cells that give the same; its IR is kept for those who want to see it."""
     facts, reason = _read(answer, program_facts)
     if facts is None:
         return Told(reason=reason)
@@ -96,14 +96,12 @@ def cell_of(
     planned: PlannedCell,
     result: Compiled | Failure,
     texts: TextStore | None = None,
-    donor: str | None = None,
     assembler: Assembler | None = None,
 ) -> Cell:
     """The row of one cell, whatever happened to it.
 
     Args:
         assembler: what makes machine code of PTX text; without one, that is not measured.
-        donor: the target whose front half it was resumed from.
     """
     if isinstance(result, Failure):
         status = "timeout" if result.stage == "timeout" else "failed"
@@ -118,7 +116,7 @@ def cell_of(
     # Executables of an unknown format leave gaps in a good measurement; only what is no module at all is a failure.
     if measurement.metrics["vm_bytes"] is None:
         failure = Failure("read", measurement.reasons["vm_bytes"])
-        return Cell(planned.key, "failed", failure=failure, command=planned.command(), donor=donor)
+        return Cell(planned.key, "failed", failure=failure, command=planned.command())
     return Cell(
         key=planned.key,
         status="over-stack-limit" if result.refusal else "ok",
@@ -132,6 +130,5 @@ def cell_of(
         families=program.families,
         phases_ms=result.phases_ms,
         parts=measurement.parts,
-        donor=donor,
         assembler=assembler.name_for(planned.target.backend) if assembler else None,
     )

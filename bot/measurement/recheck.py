@@ -8,24 +8,17 @@ cell, of which the smallest artifact leads, and the rules look at the range of t
 The other cells that alarm, and then those that changed, are compiled again by their printed command, to find out. That
 takes at most a tenth of what compiling all cells took, each cell's first compile being what it costs (FEW cells may
 always be repeated): first what is newly broken or fails, then the largest of each kind. What was not repeated says so.
-
-A cell from a shared front half is first compiled directly at the usual addresses. Where the artifact is another one,
-and further direct compiles agree among themselves, sharing is wrong: it ends for this compiler and these flags, what
-was kept of it goes, and its cells are compiled directly.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from functools import partial
 
 from bot.compiler.caches.cell_cache import cell_key
-from bot.compiler.compiling import Compiled
+from bot.compiler.compiling import Result
 from bot.compiler.schedule import run_all
-from bot.compiler.sharing.front_halves import front_flags
 from bot.compiler.tools.ptxas import Assembler, installed
 from bot.config.configuration import Config
 from bot.core.record import INT_LIMIT
@@ -33,10 +26,10 @@ from bot.core.rules.delta import CellDelta, diff
 from bot.core.rules.outcomes import distinct
 from bot.core.rules.policy import judge
 from bot.core.values.planned import PlannedCell
-from bot.core.values.snapshot import STATUSES, Cell, CellKey, Failure, Outcome, Snapshot
+from bot.core.values.snapshot import STATUSES, Cell, CellKey, Outcome, Snapshot
 from bot.core.values.verdict import Finding
 from bot.measurement.cell import cell_of
-from bot.measurement.run import SidePlan, Workshop, book_of, measure_sides, open_side
+from bot.measurement.run import SidePlan, Workshop, open_side
 from bot.system.addresses import LAYOUTS
 from bot.system.files import temporary_directory
 from bot.system.processes import Meter
@@ -49,8 +42,6 @@ FEW = 4
 """So many may always be compiled again, however small the suite."""
 _LAYOUTS = (1, 2)
 """Of memory, for the first and the second time that an alarm is doubted."""
-_DOUBTED = (1, 2, 3)
-"""For a cell whose direct compile is not its shared one."""
 
 Sides = Mapping[str, Snapshot]
 
@@ -147,7 +138,7 @@ class _Room:
         chosen = set()
         for key in keys:
             pairs = self._pairs.get(key, [])
-            cost_ms = sum((1 + (known.donor is not None)) * self._spends((planned, known)) for planned, known in pairs)
+            cost_ms = sum(map(self._spends, pairs))
             if pairs and (cost_ms <= self._left or self._few > 0):
                 self._left, self._few = self._left - cost_ms, self._few - 1
                 if any(known.compiles <= times for _, known in pairs):
@@ -179,72 +170,41 @@ def _repeated(
         pairs = [(cell, known) for cell, known in _planned([plan], sides, keys) if known.compiles <= times]
         if not pairs:
             continue
-        wanted = [(cell, at) for cell, known in pairs for at in ((0, layout) if known.donor else (layout,))]
-        runs = _compiled(plan, wanted, workshop)
-        lied = [cell for cell, known in pairs if known.donor and _differ(known, runs[cell.key][0])]
-        more = [(cell, at) for cell in lied for at in _DOUBTED if at not in runs[cell.key]]
-        for key, doubted in _compiled(plan, more, workshop).items():
-            runs[key] |= doubted
+        runs = _compiled(plan, [cell for cell, _ in pairs], layout, workshop)
         merged = {cell.key: _merged(known, runs[cell.key]) for cell, known in pairs}
         for cell, _ in pairs:
             workshop.cache.store(cell_key(plan.toolchain.info.digest, cell), merged[cell.key])
         side = found[plan.label]
         found[plan.label] = replace(side, cells=tuple(merged.get(cell.key, cell) for cell in side.cells))
-        if wrong := [cell for cell in lied if not merged[cell.key].others]:
-            found[plan.label] = _without_sharing(plan, wrong, found[plan.label], workshop)
     return found
 
 
-def _differ(shared: Cell, direct: Cell) -> bool:
-    return direct.status != "timeout" and len(distinct([shared.outcome, direct.outcome])) > 1
-
-
-Runs = dict[CellKey, dict[int, Cell]]
-"""Cell → layout → what that gave."""
-
-
-def _compiled(plan: SidePlan, wanted: Sequence[tuple[PlannedCell, int]], workshop: Workshop) -> Runs:
-    """Compile the printed commands of these cells, each at one layout of memory."""
-    runs: Runs = {cell.key: {} for cell, _ in wanted}
+def _compiled(plan: SidePlan, cells: Sequence[PlannedCell], layout: int, workshop: Workshop) -> dict[CellKey, Cell]:
+    """What the printed commands of these cells give at one layout of memory."""
+    runs: dict[CellKey, Cell] = {}
     assembler = Assembler(workshop.cancel, workshop.timeout_seconds, installed())
 
-    def finish(layout: int, planned: PlannedCell, result: Compiled | Failure, _donor: str | None) -> None:
-        runs[planned.key][layout] = cell_of(planned, result, workshop.texts, assembler=assembler)
+    def finish(planned: PlannedCell, result: Result) -> None:
+        runs[planned.key] = cell_of(planned, result, workshop.texts, assembler)
 
-    with temporary_directory("run-") as scratch, ExitStack() as stack:
-        tasks = []
-        for layout in sorted({layout for _, layout in wanted}):
-            side = stack.enter_context(open_side(plan, workshop, scratch, Meter(), partial(finish, layout)))
-            tasks += side.tasks([cell for cell, at in wanted if at == layout], share=False, layout=layout)
-        run_all(tasks, workshop.jobs, workshop.cancel.set, workshop.progress)
+    with temporary_directory("run-") as scratch, open_side(plan, workshop, scratch, Meter(), finish) as tasks:
+        run_all(tasks(cells, layout), workshop.jobs, workshop.cancel.set, workshop.progress)
     return runs
 
 
-def _merged(known: Cell, runs: Mapping[int, Cell]) -> Cell:
+def _merged(known: Cell, run: Cell) -> Cell:
     """The cell with all that its command gave, the smallest artifact first.
 
-    A shared one gives way to its direct compile. A run that the machine stopped says nothing of the compiler.
+    A run that the machine stopped says nothing of the compiler.
     """
-    told = {layout: run for layout, run in runs.items() if run.status != "timeout"}
-    if known.donor and 0 not in told:
+    if run.status == "timeout":
         return known
-    first, before = (told[0], 0) if known.donor else (known, known.compiles)
-    main = min((first, *told.values()), key=_rank)
-    outcomes = distinct([main.outcome, first.outcome, *first.others, *(run.outcome for run in told.values())])
-    return replace(main, compiles=before + len(told), others=tuple(sorted(outcomes[1:], key=_rank)))
+    main = min(known, run, key=_rank)
+    outcomes = distinct([main.outcome, known.outcome, *known.others, run.outcome])
+    return replace(main, compiles=known.compiles + 1, others=tuple(sorted(outcomes[1:], key=_rank)))
 
 
 def _rank(one: Cell | Outcome) -> tuple[int, int, str]:
     """What compiles first, then the smallest artifact: in whatever order they came, the same one leads."""
     size = one.metrics.get("artifact_bytes")
     return STATUSES.index(one.status), INT_LIMIT if size is None else size, one.artifact_digest or ""
-
-
-def _without_sharing(plan: SidePlan, wrong: Sequence[PlannedCell], side: Snapshot, workshop: Workshop) -> Snapshot:
-    """The side measured without shared front halves, for good: one gave another artifact than the printed command."""
-    book = book_of(plan, workshop)
-    notes = [f"front halves were not shared: resumed and direct artifacts of {cell.key} differ" for cell in wrong]
-    for cell, note in zip(wrong, notes, strict=True):
-        book.drop(front_flags(cell), note)
-    again = measure_sides([plan], workshop)[plan.label]
-    return replace(again, notes=tuple(sorted({*again.notes, *side.notes, *notes})))

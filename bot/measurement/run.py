@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -11,14 +11,11 @@ from pathlib import Path
 from typing import Protocol
 
 from bot.compiler.caches.cell_cache import CellCache, TextStore, cell_key
-from bot.compiler.compiling import Compiled, Kit
-from bot.compiler.schedule import Watcher, run_all
-from bot.compiler.sharing.front_halves import front_flags, may_share
-from bot.compiler.sharing.proof_book import ProofBook
-from bot.compiler.side import Finish, Side
+from bot.compiler.compiling import Kit, Result, Source, compile_directly
+from bot.compiler.schedule import Task, Watcher, run_all
 from bot.compiler.tools.bindings import Bindings
 from bot.compiler.tools.importing import Importer
-from bot.compiler.tools.probe import ask_device, known_measuring_options
+from bot.compiler.tools.probe import known_measuring_options, unknown_option_of
 from bot.compiler.tools.ptxas import Assembler, installed
 from bot.compiler.tools.toolchain import Toolchain
 from bot.core.values.planned import COMMON_FLAGS, LIFTED_LIMIT_FLAG, Model, PlannedCell, Target
@@ -76,7 +73,6 @@ class Workshop:
     cancel: Cancel
     progress: Progress
     texts: TextStore | None = None
-    books: dict[str, ProofBook] = field(default_factory=dict)
 
 
 def _labelled(cell: Cell, planned: PlannedCell) -> Cell:
@@ -85,18 +81,15 @@ def _labelled(cell: Cell, planned: PlannedCell) -> Cell:
     return replace(cell, key=planned.key, command=command, traces={})
 
 
-def book_of(plan: SidePlan, workshop: Workshop) -> ProofBook:
-    """What is known of sharing with this side's compiler."""
-    digest, cache = plan.toolchain.info.digest, workshop.cache
-    return workshop.books.setdefault(digest, ProofBook(cache.root, digest, cache.keeps))
+Finish = Callable[[PlannedCell, Result], None]
+"""Gets how the compile of a cell ended."""
 
 
-def _relatives(plan: SidePlan, cell: PlannedCell) -> list[PlannedCell]:
-    """The cells of the plan whose front half this one may share."""
-    if not may_share(cell):
-        return []
-    same = (other for other in plan.cells if other.model.digest == cell.model.digest and may_share(other))
-    return [other for other in same if front_flags(other) == front_flags(cell)]
+class Tasks(Protocol):
+    """Makes the tasks that compile these cells."""
+
+    def __call__(self, cells: Sequence[PlannedCell], layout: int = 0) -> list[Task]:
+        """One for each cell."""
 
 
 class _Collector:
@@ -117,21 +110,10 @@ class _Collector:
             self.cells[plan.label][planned.key] = hindered_cell(planned)
             return
         key = cell_key(plan.toolchain.info.digest, planned)
-        if key not in self._wanted and (known := self._known(plan, planned, key)) is not None:
+        if key not in self._wanted and (known := self._workshop.cache.load(key)) is not None:
             self.cells[plan.label][planned.key] = _labelled(known, planned)
         else:
             self._wanted.setdefault(key, []).append((plan.label, planned))
-
-    def _known(self, plan: SidePlan, planned: PlannedCell, key: str) -> Cell | None:
-        """The cached cell: as its own command gave it, else resumed from a front half of this plan."""
-        if (direct := self._workshop.cache.load(key)) is not None:
-            return direct
-        flags, book = front_flags(planned), book_of(plan, self._workshop)
-        for donor in _relatives(plan, planned) if not book.wrong(flags) else ():
-            shared = book.cells(flags).load(cell_key(plan.toolchain.info.digest, planned, donor))
-            if shared is not None:
-                return replace(shared, donor=donor.target.name)
-        return None
 
     def missing(self, label: str) -> list[PlannedCell]:
         """What this side is the first to want."""
@@ -145,49 +127,48 @@ class _Collector:
         waiting = sum(len(wanted) for wanted in self._wanted.values())
         self._workshop.progress.plan(cached + waiting, cached, sum(cell.cost for cell in missing))
 
-    def finish(self, label: str, planned: PlannedCell, result: Compiled | Failure, donor: str | None) -> None:
-        """Measure, keep, and hand out one finished compile; a later one of the same cell takes its place."""
-        plan = self._plans[label]
-        cell = cell_of(planned, result, self._workshop.texts, donor, self._assembler)
-        self._keep(plan, planned, cell)
-        key = cell_key(plan.toolchain.info.digest, planned)
-        with self._lock:
-            before = self.cells[label].get(planned.key)
-            if before is not None and before.donor is None and donor is not None:
-                return  # a direct compile that took a shared one's place has the last word
-            is_news = before is None
-            for other, same in self._wanted[key]:
-                self.cells[other][same.key] = _labelled(cell, same)
-        for other, same in self._wanted[key] if is_news else ():
+    def finish(self, label: str, planned: PlannedCell, result: Result) -> None:
+        """Measure, keep, and hand out one finished compile."""
+        cell = cell_of(planned, result, self._workshop.texts, self._assembler)
+        key = cell_key(self._plans[label].toolchain.info.digest, planned)
+        self._workshop.cache.store(key, cell)
+        for other, same in self._wanted[key]:
+            self.cells[other][same.key] = _labelled(cell, same)
             self._workshop.progress.measured(other, cell, same.cost if other == label else 0.0)
-
-    def _keep(self, plan: SidePlan, planned: PlannedCell, cell: Cell) -> None:
-        digest, flags = plan.toolchain.info.digest, front_flags(planned)
-        if cell.donor is None:
-            self._workshop.cache.store(cell_key(digest, planned), cell)
-            return
-        [donor] = (one for one in _relatives(plan, planned) if one.key == CellKey(planned.model.name, cell.donor))
-        book_of(plan, self._workshop).cells(flags).store(cell_key(digest, planned, donor), cell)
 
 
 @contextmanager
-def open_side(plan: SidePlan, workshop: Workshop, scratch: Path, meter: Meter, finish: Finish) -> Iterator[Side]:
-    """The compiles of one side; its IR reader ends with the context."""
+def open_side(plan: SidePlan, workshop: Workshop, scratch: Path, meter: Meter, finish: Finish) -> Iterator[Tasks]:
+    """What compiles cells of one side by their printed commands, at a layout of memory, as tasks for `run_all`.
+
+    `finish` gets each result, in the thread that made it; the side's IR reader ends with the context.
+    """
     bindings = Bindings(IR_WORKER, plan.toolchain.bindings, plan.toolchain.no_bindings, workshop.cancel)
     options = known_measuring_options(plan.toolchain, scratch, workshop.cancel)
+    importer = Importer(plan.toolchain, scratch, workshop.timeout_seconds, workshop.cancel)
+    kit = Kit(
+        label=plan.label,
+        toolchain=plan.toolchain,
+        options=options,
+        bindings=bindings,
+        scratch=scratch,
+        timeout_seconds=workshop.timeout_seconds,
+        cancel=workshop.cancel,
+        meter=meter,
+    )
+
+    def compile_cell(cell: PlannedCell, layout: int) -> None:
+        source = importer.source(cell.model)
+        if isinstance(source, Failure):
+            finish(cell, source)
+        else:
+            finish(cell, compile_directly(kit, cell.argv, Source(cell.model.name, source), layout=layout))
+
+    def tasks(cells: Sequence[PlannedCell], layout: int = 0) -> list[Task]:
+        return [Task(cell.cost, f"{plan.label} {cell.key}", partial(compile_cell, cell, layout)) for cell in cells]
+
     try:
-        kit = Kit(
-            label=plan.label,
-            toolchain=plan.toolchain,
-            options=options,
-            bindings=bindings,
-            scratch=scratch,
-            timeout_seconds=workshop.timeout_seconds,
-            cancel=workshop.cancel,
-            meter=meter,
-        )
-        importer = Importer(plan.toolchain, scratch, workshop.timeout_seconds, workshop.cancel)
-        yield Side(kit, finish, importer, book_of(plan, workshop))
+        yield tasks
     finally:
         bindings.close()
 
@@ -197,38 +178,18 @@ def measure_sides(plans: Sequence[SidePlan], workshop: Workshop) -> dict[str, Sn
     collector = _Collector(plans, workshop)
     collector.announce()
     meter = Meter()
-    sides: dict[str, Side] = {}
     with temporary_directory("run-") as scratch, ExitStack() as stack:
         tasks = []
         for plan in plans:
             if missing := collector.missing(plan.label):
                 finish = partial(collector.finish, plan.label)
-                sides[plan.label] = stack.enter_context(open_side(plan, workshop, scratch, meter, finish))
-                tasks += sides[plan.label].tasks(missing)
+                tasks += stack.enter_context(open_side(plan, workshop, scratch, meter, finish))(missing)
         run_all(tasks, workshop.jobs, workshop.cancel.set, workshop.progress)
     workshop.progress.spent(meter.cpu_ms, workshop.jobs)
-    notes = {label: side.notes for label, side in sides.items()}
-    found = {plan.label: _snapshot(plan, collector.cells[plan.label], notes.get(plan.label, ())) for plan in plans}
-    return _replaced(plans, found, workshop)
+    return {plan.label: _snapshot(plan, collector.cells[plan.label]) for plan in plans}
 
 
-def _replaced(plans: Sequence[SidePlan], found: dict[str, Snapshot], workshop: Workshop) -> dict[str, Snapshot]:
-    """Measured once more where cells came from front halves that turned out to be wrong; their notes stay."""
-    if not any(_doubtful(plan, found[plan.label], workshop) for plan in plans):
-        return found
-    again = measure_sides(plans, workshop)
-    return {
-        label: replace(side, notes=tuple(sorted({*side.notes, *found[label].notes}))) for label, side in again.items()
-    }
-
-
-def _doubtful(plan: SidePlan, found: Snapshot, workshop: Workshop) -> bool:
-    """True where a cell was resumed from a front half under flags for which that is known to be wrong."""
-    shared, book = {cell.key for cell in found.cells if cell.donor}, book_of(plan, workshop)
-    return any(book.wrong(flags) for flags in {front_flags(cell) for cell in plan.cells if cell.key in shared})
-
-
-def _snapshot(plan: SidePlan, cells: dict[CellKey, Cell], notes: Sequence[str]) -> Snapshot:
+def _snapshot(plan: SidePlan, cells: dict[CellKey, Cell]) -> Snapshot:
     return Snapshot(
         compiler=plan.toolchain.info,
         source=plan.source,
@@ -237,7 +198,6 @@ def _snapshot(plan: SidePlan, cells: dict[CellKey, Cell], notes: Sequence[str]) 
         targets={target.name: target.backend for target in plan.targets},
         backends=plan.toolchain.backends,
         models={model.name: model.digest for model in plan.models if model.digest},
-        notes=tuple(sorted(set(notes))),
         only=plan.only,
     )
 
@@ -258,7 +218,7 @@ def unknown_option(toolchain: Toolchain, cells: Sequence[PlannedCell], cancel: C
     """An option for every cell that the compiler does not know; None where it knows them all."""
     for flags in dict.fromkeys(cell.flags for cell in cells):
         with temporary_directory("run-") as scratch:
-            unknown = ask_device(toolchain, flags, scratch, cancel).unknown
+            unknown = unknown_option_of(toolchain, flags, scratch, cancel)
         if unknown is not None:
             return unknown
     return None

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
+from bot.core.backends import backend_of
 from bot.core.metrics import ARTIFACT_PARTS, METRIC_IDS
 from bot.core.parts import CONSTANTS, EXECUTABLES, OTHER, TABLES, UNREAD, VM
 from bot.core.values.reading import ArtifactReading, EntryPoint, Measurement, Products, Reading
@@ -26,13 +27,6 @@ T = TypeVar("T")
 CPU = "llvm-cpu"
 ALONE = frozenset({"spirv", "msl"})
 """Formats in which each entry point is an executable of its own."""
-NO_FRAMES = {
-    "vmvx": "bytecode has no machine frames",
-    "vmvx-inline": "bytecode has no machine frames",
-    "metal-spirv": "the frames are made by the device's own compiler",
-}
-NO_WORKGROUP_MEMORY = dict.fromkeys((CPU, "vmvx", "vmvx-inline"), "the target has no workgroup memory")
-"""Backends without the notion → the reason that the report shows."""
 NO_STACK_GATE = "only llvm-cpu has stack allocations that the compiler limits"
 TOLD_APART = ("executable_bytes", "rodata_bytes")
 """Parts of the artifact that are known together or not at all."""
@@ -136,18 +130,20 @@ def _expected(parsed: Parsed) -> tuple[int, str]:
 
 
 def _memory_metrics(parsed: Parsed, dispatches: tuple[Dispatch, ...]) -> dict[str, Known]:
-    backend, allocas = parsed.products.backend, parsed.products.allocas
-    frames_from = "stack_usage" if backend == CPU else "artifact"
-    if backend != CPU:
+    backend, allocas = backend_of(parsed.products.backend), parsed.products.allocas
+    frames_from = "stack_usage" if backend.name == CPU else "artifact"
+    if not backend.has_stack_gate:
         stack_alloca = Known(None, NO_STACK_GATE)
     elif allocas is None:
         stack_alloca = Known(None, parsed.reason("allocas"))
     else:
         stack_alloca = Known(max(allocas.values(), default=0))
     return {
-        "stack_max_bytes": _largest(parsed, dispatches, "stack_bytes", frames_from, NO_FRAMES),
+        "stack_max_bytes": _largest(parsed, dispatches, "stack_bytes", frames_from, backend.no_frames),
         "stack_alloca_bytes": stack_alloca,
-        "workgroup_memory_max_bytes": _largest(parsed, dispatches, "workgroup_bytes", "artifact", NO_WORKGROUP_MEMORY),
+        "workgroup_memory_max_bytes": _largest(
+            parsed, dispatches, "workgroup_bytes", "artifact", backend.no_workgroup_memory
+        ),
     }
 
 
@@ -161,12 +157,10 @@ def _register_metrics(parsed: Parsed, dispatches: tuple[Dispatch, ...]) -> dict[
     return {name: Known(value, reason) for name, (value, reason) in told.items()}
 
 
-def _largest(
-    parsed: Parsed, dispatches: tuple[Dispatch, ...], what: str, product: str, absent: Mapping[str, str]
-) -> Known:
+def _largest(parsed: Parsed, dispatches: tuple[Dispatch, ...], what: str, product: str, absent: str) -> Known:
     """The largest of all entry points; None unless it is known of each of them."""
-    if parsed.products.backend in absent:
-        return Known(None, absent[parsed.products.backend])
+    if absent:
+        return Known(None, absent)
     values = {dispatch.name: getattr(dispatch, what) for dispatch in dispatches}
     unknown = [name for name, value in values.items() if value is None]
     if values and not unknown:

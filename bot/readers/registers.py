@@ -7,20 +7,14 @@ Like every metric it is known only where it is known of each entry point.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
+from bot.core.backends import AMD, NVIDIA
+from bot.core.metrics import METRIC_BY_ID, Metric
 from bot.core.values.snapshot import Dispatch
 from bot.readers.formats.cubin import MachineCode, Module
 
-AMD, NVIDIA = "rocm", "cuda"
-OF_CODE_OBJECTS: Mapping[str, tuple[str, Callable[[Iterable[int]], int]]] = {
-    "vgprs_max": ("vgprs", max),
-    "sgprs_max": ("sgprs", max),
-    "agprs_max": ("agprs", max),
-    "vgpr_spills": ("vgpr_spills", sum),
-    "sgpr_spills": ("sgpr_spills", sum),
-}
-"""Metric → field of a dispatch, and what is taken of all."""
+OF_CODE_OBJECTS = ("vgprs_max", "sgprs_max", "agprs_max", "vgpr_spills", "sgpr_spills")
 OF_MACHINE_CODE = ("registers_max", "spill_bytes", "sass_bytes")
 ONLY_AMD = "only the code objects of rocm say how many registers they take"
 ONLY_NVIDIA = "only cuda has PTX text that ptxas assembles"
@@ -34,18 +28,18 @@ def of_code_objects(backend: str, dispatches: Sequence[Dispatch], unread: str) -
     """The metrics of AMD's registers; `unread` says why code objects could not be read."""
     if backend != AMD:
         return dict.fromkeys(OF_CODE_OBJECTS, (None, ONLY_AMD))
-    return {name: _of_all(dispatches, field, take, unread) for name, (field, take) in OF_CODE_OBJECTS.items()}
+    return {name: _of_all(dispatches, METRIC_BY_ID[name], unread) for name in OF_CODE_OBJECTS}
 
 
-def _of_all(dispatches: Sequence[Dispatch], field: str, take: Callable[[Iterable[int]], int], unread: str) -> Told:
-    values = {dispatch.name: getattr(dispatch, field) for dispatch in dispatches}
+def _of_all(dispatches: Sequence[Dispatch], metric: Metric, unread: str) -> Told:
+    values = {dispatch.name: getattr(dispatch, metric.of_entry) for dispatch in dispatches}
     unknown = [name for name, value in values.items() if value is None]
     if values and not unknown:
-        return take(values.values()), ""
+        return (max if metric.over == "largest" else sum)(values.values()), ""
     if unread or not unknown:
         return None, unread or NO_ENTRY
     none_at_all = len(unknown) == len(values)
-    return None, f"the code objects do not say {field}" if none_at_all else f"not known of {unknown[0]}"
+    return None, f"the code objects do not say {metric.of_entry}" if none_at_all else f"not known of {unknown[0]}"
 
 
 def of_machine_code(backend: str, modules: Sequence[Module] | None, unread: str) -> dict[str, Told]:

@@ -37,13 +37,13 @@ def measured(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: py
 
 
 def test_failed_cells_are_told_at_the_end(measured: Measured) -> None:
-    code, err = measured([{"do": "fail", "model": "beta", "kind": "direct front resume", "argv": "rocm"}])
+    code, err = measured([{"do": "fail", "model": "beta", "kind": "direct", "argv": "rocm"}])
     assert code == 0
     told = err[err.index("wrote main.json") :]
     assert len(told) == 2 and told[1].startswith("failed: beta on rocm: ")
 
 
-REFUSED = [{"do": "fail", "kind": "direct front resume"}]
+REFUSED = [{"do": "fail", "kind": "direct"}]
 
 
 def test_where_nothing_compiled_the_snapshot_is_written_and_the_code_is_5(measured: Measured, tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from bot.compiler.diagnostics import (
     stack_figure_bytes,
     trim,
     unknown_option,
+    without_places,
 )
 from bot.compiler.machine import memory_kib
 from bot.core.values.snapshot import Failure
@@ -314,3 +315,13 @@ def test_a_dump_of_megabytes_does_not_use_up_the_room_of_the_next_diagnostic(tmp
 )
 def test_the_reason_of_a_message_has_no_place(message: str, rest: str) -> None:
     assert reason(message) == rest
+
+
+def test_places_are_left_out_with_whatever_stands_in_them() -> None:
+    text = """util.func @main(%arg0: i32 loc("a(b"("x.py":1:2))) {
+  %0 = arith.addi %arg0, %arg0 : i32 loc(fused["p", "q"])
+} loc(#loc1)
+#loc1 = loc("x.py":3:4)
+"""
+    assert without_places(text) == "util.func @main(%arg0: i32) {\n  %0 = arith.addi %arg0, %arg0 : i32\n}\n"
+    assert without_places('a loc("never closed') == "a"

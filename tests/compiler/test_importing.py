@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -126,15 +125,3 @@ def test_a_failure_is_remembered(tmp_path: Path, scratch: Path) -> None:
     work, one = importer(tmp_path, scratch, "import sys; sys.exit(1)"), model(tmp_path, "a.onnx")
     assert work.source(one) == work.source(one)
     assert (tmp_path / "runs").read_text() == "x"
-
-
-def test_temporary_files_are_gone_afterwards(tmp_path: Path, scratch: Path) -> None:
-    work = importer(tmp_path, scratch, None)
-    with work.temporary("module {} // ä\n") as first, work.temporary("other") as second:
-        assert first.read_text(encoding="utf-8") == "module {} // ä\n"
-        assert second.read_text(encoding="utf-8") == "other"
-        assert first.is_relative_to(scratch)
-    with pytest.raises(KeyError), work.directory() as path:
-        (path / "file").write_text("x")
-        raise KeyError
-    assert os.listdir(scratch) == []

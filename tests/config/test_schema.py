@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
@@ -45,14 +43,10 @@ def keys(node: Any, path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
 KEYS = [(file, name, key) for file, schema in SCHEMAS.items() for name, key in keys(schema)]
 
 
-@pytest.mark.parametrize("name", SCHEMAS)
-def test_what_is_published_is_what_the_types_say(name: str) -> None:
-    path, text = configs_dir() / name, json.dumps(SCHEMAS[name], indent=2, ensure_ascii=False) + "\n"
-    if os.environ.get("UPDATE_GOLDENS"):
-        path.write_text(text, encoding="utf-8")
-    assert path.read_text(encoding="utf-8") == text, f"{name} is older than the types: UPDATE_GOLDENS=1 writes it"
-    assert SCHEMAS[name]["$schema"] == "https://json-schema.org/draft/2020-12/schema"
-    Draft202012Validator.check_schema(SCHEMAS[name])
+def test_the_schemas_are_schemas() -> None:
+    for schema in SCHEMAS.values():
+        assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+        Draft202012Validator.check_schema(schema)
 
 
 def test_packaged_files_validate_and_name_their_schema_for_editors() -> None:

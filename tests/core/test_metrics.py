@@ -6,8 +6,10 @@ from typing import get_args
 
 import pytest
 
+from bot.config.configuration import load_config
 from bot.core.metrics import ARTIFACT_PARTS, METRIC_BY_ID, METRIC_IDS, METRICS, Metric, Unit
 from bot.core.parts import code_words, metric_words
+from bot.core.rules.policy import any_match
 
 UNIT_OF_SUFFIX = {"bytes": "bytes", "ms": "ms", "kib": "KiB"}
 
@@ -22,6 +24,13 @@ def test_labels_tell_metrics_apart_and_texts_are_for_one_line() -> None:
     assert len({metric.label for metric in METRICS}) == len(METRICS)
     for metric in METRICS:
         assert metric.label and metric.about and "\n" not in metric.label + metric.about
+
+
+def test_each_is_judged_by_the_default_rule_that_it_names() -> None:
+    rules = load_config(models=False).thresholds
+    for metric in METRICS:
+        found = next(rule for rule in rules if any_match(rule.metrics, metric.id) and rule.targets == ("*",))
+        assert found.name == metric.rule, metric.id
 
 
 def test_only_time_and_memory_of_the_compile_may_differ_between_runs() -> None:

@@ -126,7 +126,7 @@ def test_what_broke_is_told() -> None:
     calm = make.report(side(), side())
     assert not quiet(replace(calm, broke="a shard was lost"))
     assert not quiet(replace(calm, notes=("model vit could not be read",)))
-    noted = replace(calm.head, notes=("front ends were not shared",))
+    noted = replace(calm.head, notes=("a shard is lost",))
     assert not quiet(replace(calm, head=noted))
     assert quiet(replace(calm, head=noted, base=noted))
 

@@ -13,7 +13,7 @@ from flow_texts import program
 from fold_stage import FoldStage, stage
 from places import ROOT
 
-from bot.compiler.folding import Rewritten, groups_of, rewritten
+from bot.compiler.folding import Rewritten, groups_of, missing_resource, rewritten
 from bot.compiler.tools.bindings import Bindings
 from bot.core.folds.fold_values import FOLD_KINDS
 from bot.errors import MalformedBinary
@@ -152,3 +152,29 @@ def test_a_compiler_without_bindings_says_so(tmp_path: Path) -> None:
     reason = f"its bindings are for another Python than {sys.version_info.major}"
     with pytest.raises(MalformedBinary, match=reason):
         groups_of(Bindings(tmp_path / "worker.py", None, reason, Cancel()), tmp_path / "flow.mlir")
+
+
+CARRIED = """module {{
+  %0 = "x"() {{v = dense_resource<{0}> : t}}
+}}
+
+{{-#
+  dialect_resources: {{
+    builtin: {{
+      {1}: "0x0400"
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "missing"),
+    [
+        ("module {}", None),
+        ("module { %0 = dense_resource<blob> : t }", "blob"),
+        (CARRIED.format("blob", "blob"), None),
+        (CARRIED.format("blob", "other"), "blob"),
+        (CARRIED.format("torch_tensor_32_torch.float32", "torch_tensor_32_torch.float32"), None),
+        (CARRIED.format('"a b"', '"a b"'), None),
+    ],
+)
+def test_a_resource_that_is_named_has_to_be_carried(text: str, missing: str | None) -> None:
+    assert missing_resource(text) == missing

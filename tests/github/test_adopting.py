@@ -96,7 +96,7 @@ def test_what_does_not_compile_from_the_start_does_not_fail_it(stage: Stage) -> 
 
 
 def test_where_nothing_compiles_there_is_no_verdict(stage: Stage) -> None:
-    stage.compiler("two", [{"do": "fail", "kind": "front direct resume"}])
+    stage.compiler("two", [{"do": "fail", "kind": "direct"}])
     stage.origin.push_main("Nothing yet", {"README.md": "# Hello\n"})
     ran = stage.pull(*stage.open_pull({"code-size.yml": stage.config("two"), "models/a.mlir": A}))
     assert ran.code == 5 and ran.outputs["verdict"] == "unknown" and stage.conclusions == ["failure"]

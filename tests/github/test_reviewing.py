@@ -35,7 +35,7 @@ def compiles(stage: Stage, name: str = "one") -> int:
     """How many models a fake compiled so far; what its options are does not count."""
     log = stage.home / name / "calls.jsonl"
     lines = log.read_text().splitlines() if log.exists() else []
-    return sum(json.loads(line)["kind"] in ("front", "resume", "direct") for line in lines)
+    return sum(json.loads(line)["kind"] == "direct" for line in lines)
 
 
 # --- baselines, in their order ---------------------------------------------------------------------------------------
@@ -207,7 +207,7 @@ def test_a_head_compiler_alone_says_nothing_of_the_base(stage: Stage) -> None:
 
 
 def test_nothing_measured_at_all_is_no_verdict_with_a_whole_report(stage: Stage) -> None:
-    stage.compiler("one", [{"do": "fail", "kind": "front direct resume"}])
+    stage.compiler("one", [{"do": "fail", "kind": "direct"}])
     stage.main()
     ran = stage.pull(*stage.open_pull({"notes.txt": "one\n"}))
     assert ran.code == 5 and "no cell could be measured on either side" in ran.said
@@ -216,7 +216,7 @@ def test_nothing_measured_at_all_is_no_verdict_with_a_whole_report(stage: Stage)
 
 
 def test_a_model_that_only_head_cannot_compile_in_time_warns_with_the_limit(stage: Stage) -> None:
-    stage.compiler("two", [{"do": "hang", "model": "// model b", "kind": "front direct resume"}])
+    stage.compiler("two", [{"do": "hang", "model": "// model b", "kind": "direct"}])
     two = {"targets": ["vmvx"], "timeout_seconds": 2}
     stage.main({"models/b.mlir": MODEL.format("b")}, **two)
     ran = stage.pull(*stage.open_pull({"code-size.yml": stage.config("two", **two)}))
@@ -422,7 +422,7 @@ def test_a_shard_that_the_plan_has_not_is_refused(stage: Stage) -> None:
 
 
 def test_a_shard_names_the_cells_that_failed(stage: Stage) -> None:
-    stage.compiler("one", [{"do": "fail", "model": "// model b", "kind": "front direct resume"}])
+    stage.compiler("one", [{"do": "fail", "model": "// model b", "kind": "direct"}])
     suite(stage)
     ran = stage.pull(*stage.open_pull({"notes.txt": "one\n"}), command="measure", shard="1/1")
     told = [line for line in ran.news.said if line.startswith("failed: ")]

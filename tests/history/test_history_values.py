@@ -16,8 +16,9 @@ from bot.core.codec.history_json import history_lines, history_of
 from bot.core.codec.json_text import decoded
 from bot.core.history.first_moves import number_moves, rows_of
 from bot.core.history.history_totals import totals_of
-from bot.core.history.history_values import SUMMED, TRACKED, History, Point, Release
+from bot.core.history.history_values import TRACKED, History, Point, Release
 from bot.core.history.repeats import Found, named_apart, once
+from bot.core.metrics import METRIC_BY_ID
 from bot.core.values.snapshot import Cell, CellKey, Snapshot
 from bot.errors import InputError
 
@@ -160,7 +161,7 @@ def test_totals_add_up_and_take_nothing_from_gaps(rows: list[list[int | None]]) 
     for total in found:
         for metric in TRACKED:
             values = [value for row in whole if (value := row[int(total.compiler)]) is not None]
-            wanted = None if not values else sum(values) if metric in SUMMED else max(values)
+            wanted = None if not values else max(values) if METRIC_BY_ID[metric].over == "largest" else sum(values)
             assert total.metrics[metric] == wanted and total.cells[metric] == len(whole)
 
 

@@ -97,7 +97,7 @@ def test_every_variant_is_measured_on_the_targets_that_have_it(here: Path, asked
     assert lab.notes == ("never: none of its targets is measured here",)
     assert [variant.name for variant in lab.variants] == ["plain", "more", "odd", "amd", "never"]
     assert lab.variants[2].reason == "IREE 3.13.0rc1 does not know the option --odd"
-    assert not [call for call in fake.calls("direct", "front", "resume") if "--odd" in call["argv"]]
+    assert not [call for call in fake.calls("direct") if "--odd" in call["argv"]]
 
 
 def test_the_printed_command_gives_the_very_bytes(here: Path, asked: Asked) -> None:
@@ -128,7 +128,7 @@ def test_what_is_known_is_not_compiled_again_and_gives_the_same_files(here: Path
 
 
 def test_a_variant_whose_cells_fail_shows_why_and_the_others_go_on(here: Path, asked: Asked) -> None:
-    compiler(here, [{"do": "fail", "kind": "direct front resume", "argv": "--more"}])
+    compiler(here, [{"do": "fail", "kind": "direct", "argv": "--more"}])
     code, out, _ = asked("flags", "--target", "vmvx")
     assert code == 0
     failed = [cell for cell in result(here).cells if cell.status == "failed"]
@@ -143,7 +143,7 @@ def test_where_the_first_variant_is_not_measured_the_next_one_is_what_the_others
         "      plain: {}\n      more:", "      v0: {flags: [--odd]}\n      plain: {}\n      more:"
     )
     (here / "e.yml").write_text(text, encoding="utf-8")
-    compiler(here, [{"do": "grow", "kind": "direct front resume", "argv": "--more"}])
+    compiler(here, [{"do": "grow", "kind": "direct", "argv": "--more"}])
     code, out, _ = asked("flags", "--target", "vmvx")
     assert code == 0
     shown = " ".join(out.split())
@@ -173,14 +173,14 @@ def test_models_and_targets_are_those_that_experiment_and_selectors_leave(here: 
 
 
 def test_where_nothing_compiles_the_files_are_written_and_the_code_is_5(here: Path, asked: Asked) -> None:
-    compiler(here, [{"do": "fail", "kind": "direct front resume"}])
+    compiler(here, [{"do": "fail", "kind": "direct"}])
     code, _, err = asked("models")
     assert code == 5 and err[-1].startswith("code-size-bot: out/lab.json: none of 2 cells was measured (")
     assert {cell.status for cell in result(here).cells} == {"failed"}
 
 
 def test_a_cell_whose_compiler_does_not_repeat_itself_says_so(here: Path, asked: Asked) -> None:
-    compiler(here, [{"do": "flaky", "kind": "direct front resume", "argv": "--more"}])
+    compiler(here, [{"do": "flaky", "kind": "direct", "argv": "--more"}])
     assert asked("models")[0] == 0
     assert {cell.variant: cell.varies for cell in result(here).cells} == {"plain": False, "more": True}
     [steady, varying] = sorted(result(here).cells, key=lambda cell: cell.variant == "more")

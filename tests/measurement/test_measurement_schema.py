@@ -12,10 +12,10 @@ from places import ROOT
 from test_architecture import IMPORTS, SOURCES, TREES, within
 
 from bot.compiler.caches.cell_cache import MEASUREMENT_SCHEMA, MEASUREMENT_SOURCES
-from bot.compiler.tools.probe import MEASURING_OPTIONS, RESUME_OPTIONS
+from bot.compiler.tools.probe import MEASURING_OPTIONS
 from bot.core.values.planned import COMMON_FLAGS, LIFTED_LIMIT_FLAG
 
-FLAGS = (COMMON_FLAGS, LIFTED_LIMIT_FLAG, MEASURING_OPTIONS, RESUME_OPTIONS)
+FLAGS = (COMMON_FLAGS, LIFTED_LIMIT_FLAG, MEASURING_OPTIONS)
 STARTS = (
     *("bot.measurement.cell", "bot.measurement.tracing.one_dispatch"),
     *("bot.compiler.compiling", "bot.compiler.diagnostics", "bot.insight.facts.describing"),

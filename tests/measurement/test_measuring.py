@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import tempfile
 import threading
 from collections import Counter
@@ -22,7 +21,6 @@ from fake_compiler import (
     cells_of,
     install,
     is_alive,
-    suite,
     wait_until,
     write_model,
 )
@@ -35,7 +33,7 @@ from bot.compiler.compiling import Compiled
 from bot.core.codec.snapshot_json import from_json
 from bot.core.metrics import METRIC_IDS
 from bot.core.rules.delta import diff
-from bot.core.values.planned import LIFTED_LIMIT_FLAG, PlannedCell, Target, plan
+from bot.core.values.planned import LIFTED, LIFTED_LIMIT_FLAG, PlannedCell, Target, plan
 from bot.core.values.snapshot import Cell, CellKey, CompilerInfo, Failure, Snapshot, SourceInfo
 from bot.errors import OutputError, UsageError
 from bot.measurement.cell import cell_of, products_of, told
@@ -170,7 +168,7 @@ def test_the_order_of_completion_does_not_show(tmp_path: Path) -> None:
 def exact(cell: Cell) -> Cell:
     """Without what two runs of one compile may differ in."""
     metrics = {name: value for name, value in cell.metrics.items() if not name.startswith("compile_")}
-    return replace(cell, metrics=metrics, phases_ms={}, donor=None)
+    return replace(cell, metrics=metrics, phases_ms={})
 
 
 def test_no_cells_at_all(tmp_path: Path) -> None:
@@ -208,11 +206,11 @@ def test_a_second_run_compiles_nothing(tmp_path: Path) -> None:
 def test_one_model_that_changed_is_all_that_is_compiled(tmp_path: Path) -> None:
     fake, cells = fake_in(tmp_path / "fake"), cells_of(tmp_path, MODELS)
     first, _ = measured(tmp_path, ("head", fake, cells))
-    before = len(fake.calls("front", "resume", "direct"))
+    before = len(fake.calls("direct"))
     changed = plan([cells[0].model, write_model(tmp_path, "beta", "another text")], TARGETS)
     assert [cell.key for cell in changed] == [cell.key for cell in cells]
     second, heard = measured(tmp_path, ("head", fake, changed))
-    later = fake.calls("front", "resume", "direct")[before:]
+    later = fake.calls("direct")[before:]
     assert {call["model"] for call in later} == {"beta"}
     assert heard.plans[0][:2] == (6, 3)
     old, new = by_key(first["head"]), by_key(second["head"])
@@ -229,7 +227,7 @@ def test_a_cell_that_was_cached_under_another_name(tmp_path: Path) -> None:
     assert row.key == CellKey("omega", "vmvx")
     assert row.command.endswith("-o omega.vmfb < models/omega.mlir")
     assert row.metrics == first["head"].cells[0].metrics
-    assert fake.compiles == {"direct": 1}
+    assert fake.compiles == 1
 
 
 def test_a_torn_entry_is_measured_again(tmp_path: Path) -> None:
@@ -244,8 +242,8 @@ def test_a_torn_entry_is_measured_again(tmp_path: Path) -> None:
 
 def test_timeouts_and_crashes_are_tried_again_and_refusals_are_not(tmp_path: Path) -> None:
     rules = [
-        {"do": "crash", "kind": "direct resume", "argv": "=vmvx"},
-        {"do": "fail", "kind": "direct resume", "argv": "=rocm"},
+        {"do": "crash", "kind": "direct", "argv": "=vmvx"},
+        {"do": "fail", "kind": "direct", "argv": "=rocm"},
     ]
     fake, cells = fake_in(tmp_path / "fake", *rules), cells_of(tmp_path, ["alpha"])
     first, _ = measured(tmp_path, ("head", fake, cells))
@@ -266,12 +264,12 @@ def test_a_file_in_place_of_the_cache(tmp_path: Path, scratch: Path) -> None:
 
 
 def test_a_cell_that_two_sides_share_is_compiled_once(tmp_path: Path) -> None:
-    fake, cells = fake_in(tmp_path / "fake"), suite(tmp_path)
+    fake, cells = fake_in(tmp_path / "fake"), cells_of(tmp_path, MODELS)
     snapshots, heard = measured(tmp_path, ("base", fake, cells), ("head", fake, cells))
-    assert snapshots["base"].cells == snapshots["head"].cells and len(snapshots["head"].cells) == 24
-    assert fake.compiles == {"front": 6, "resume": 24, "direct": 8}
-    assert heard.plans == [(48, 0, sum(cell.cost for cell in cells))]
-    assert Counter(side for side, _, _ in heard.cells) == {"base": 24, "head": 24}
+    assert snapshots["base"].cells == snapshots["head"].cells and len(snapshots["head"].cells) == 6
+    assert fake.compiles == 6
+    assert heard.plans == [(12, 0, sum(cell.cost for cell in cells))]
+    assert Counter(side for side, _, _ in heard.cells) == {"base": 6, "head": 6}
     assert sum(cost for _, _, cost in heard.cells) == pytest.approx(heard.plans[0][2])
 
 
@@ -282,51 +280,16 @@ def test_only_what_differs_is_compiled_on_both(tmp_path: Path) -> None:
     snapshots, _ = measured(tmp_path, ("base", fake, base), ("head", fake, head))
     assert {cell.key.model for cell in snapshots["base"].cells} == {"alpha", "beta"}
     assert {cell.key.model for cell in snapshots["head"].cells} == {"beta", "gamma"}
-    assert fake.compiles == {"direct": 9}
+    assert fake.compiles == 9
 
 
 def test_two_compilers(tmp_path: Path) -> None:
     base, head = fake_in(tmp_path / "b", version="3.12.0"), fake_in(tmp_path / "h", version="3.13.0")
-    cells = suite(tmp_path)
+    cells = cells_of(tmp_path, MODELS)
     snapshots, heard = measured(tmp_path, ("base", base, cells), ("head", head, cells))
-    assert base.compiles == head.compiles == {"front": 6, "resume": 24, "direct": 8}
+    assert base.compiles == head.compiles == 6
     assert [snapshots[side].compiler.version for side in ("base", "head")] == ["3.12.0", "3.13.0"]
-    assert heard.plans[0][0] == 48
-
-
-def test_a_cell_from_the_cache_says_where_its_front_half_came_from(tmp_path: Path) -> None:
-    fake, cells = fake_in(tmp_path / "fake"), suite(tmp_path)
-    first, _ = measured(tmp_path, ("head", fake, cells))
-    again, heard = measured(tmp_path, ("head", fake, cells))
-    assert again == first and heard.plans[0][1] == 24
-    assert {cell.donor is None for cell in again["head"].cells if cell.key.model == "alpha"} == {True}
-    assert {cell.donor is None for cell in again["head"].cells if cell.key.model != "alpha"} == {False}
-
-
-def test_cells_of_an_earlier_run_are_replaced_when_sharing_turns_out_to_be_wrong(tmp_path: Path) -> None:
-    fake, cells = fake_in(tmp_path / "fake"), suite(tmp_path)
-    measured(tmp_path, ("head", fake, cells))
-    [proof] = (tmp_path / "cache" / "proofs").iterdir()
-    proof.unlink()
-    knobs = json.loads((fake.home / "knobs.json").read_text())
-    lies = {**knobs, "rules": [{"do": "differ", "kind": "resume"}]}
-    (fake.home / "knobs.json").write_text(json.dumps(lies))
-    grown = (*cells, *suite(tmp_path, ("delta", "epsilon", "zeta")))
-    found, _ = measured(tmp_path, ("head", fake, grown))
-    assert {cell.donor for cell in found["head"].cells} == {None}
-    assert any(note.startswith("front halves were not shared: ") for note in found["head"].notes)
-    for planned in grown:
-        assert by_key(found["head"])[planned.key].artifact_digest == hashlib.sha256(fake.artifact(planned)).hexdigest()
-
-
-def test_a_note_stays_with_its_side(tmp_path: Path) -> None:
-    base, head = fake_in(tmp_path / "b"), fake_in(tmp_path / "h", {"do": "differ", "kind": "resume"})
-    cells = suite(tmp_path)
-    snapshots, _ = measured(tmp_path, ("base", base, cells), ("head", head, cells))
-    assert snapshots["base"].notes == ()
-    [note] = snapshots["head"].notes
-    assert note.startswith("front halves were not shared")
-    assert [exact(cell) for cell in snapshots["base"].cells] == [exact(cell) for cell in snapshots["head"].cells]
+    assert heard.plans[0][0] == 12
 
 
 # Cells that end badly
@@ -334,11 +297,11 @@ def test_a_note_stays_with_its_side(tmp_path: Path) -> None:
 
 def test_one_bad_cell_does_not_stop_the_others(tmp_path: Path) -> None:
     rules = [
-        {"do": "crash", "kind": "direct resume", "model": "alpha", "argv": "=vmvx"},
-        {"do": "truncate", "kind": "direct resume", "model": "alpha", "argv": "=rocm"},
-        {"do": "refuse", "kind": "direct resume", "model": "beta", "argv": "=llvm-cpu"},
-        {"do": "fail", "kind": "direct resume", "model": "beta", "argv": "=vmvx"},
-        {"do": "nothing", "kind": "direct resume", "model": "beta", "argv": "=rocm"},
+        {"do": "crash", "kind": "direct", "model": "alpha", "argv": "=vmvx"},
+        {"do": "truncate", "kind": "direct", "model": "alpha", "argv": "=rocm"},
+        {"do": "refuse", "kind": "direct", "model": "beta", "argv": "=llvm-cpu"},
+        {"do": "fail", "kind": "direct", "model": "beta", "argv": "=vmvx"},
+        {"do": "nothing", "kind": "direct", "model": "beta", "argv": "=rocm"},
     ]
     fake, cells = fake_in(tmp_path / "fake", *rules), cells_of(tmp_path, MODELS)
     snapshots, _ = measured(tmp_path, ("head", fake, cells))
@@ -363,7 +326,7 @@ def test_one_bad_cell_does_not_stop_the_others(tmp_path: Path) -> None:
 
 
 def test_over_the_stack_limit_is_a_measurement(tmp_path: Path) -> None:
-    fake = fake_in(tmp_path / "fake", {"do": "refuse", "kind": "direct resume", "argv": "=llvm-cpu"})
+    fake = fake_in(tmp_path / "fake", {"do": "refuse", "kind": "direct", "argv": "=llvm-cpu"})
     cells = cells_of(tmp_path, ["alpha"], [X86])
     snapshots, _ = measured(tmp_path, ("head", fake, cells))
     [row] = snapshots["head"].cells
@@ -373,6 +336,37 @@ def test_over_the_stack_limit_is_a_measurement(tmp_path: Path) -> None:
     assert row.artifact_digest == hashlib.sha256(fake.artifact(cells[0], lifted=True)).hexdigest()
     again, _ = measured(tmp_path, ("head", fake, cells))
     assert again == snapshots
+
+
+def test_a_cell_that_fails_with_the_gate_lifted_as_well(tmp_path: Path) -> None:
+    rules = [{"do": "fail", "argv": LIFTED_LIMIT_FLAG}, {"do": "refuse", "kind": "direct"}]
+    fake, cells = fake_in(tmp_path / "fake", *rules), cells_of(tmp_path, ["alpha"], [X86])
+    [row] = measured(tmp_path, ("head", fake, cells))[0]["head"].cells
+    assert row.failure is not None and row.failure.stage == "compile"
+    assert row.failure.message.partition("<stdin>")[0] == LIFTED, "the last one stands"
+    assert " loc(" not in row.failure.message, "the printed command asks for no places"
+
+
+@pytest.mark.parametrize("action", ["flood", "warn"])
+def test_what_a_compiler_prints_is_no_failure(tmp_path: Path, action: str) -> None:
+    fake, cells = fake_in(tmp_path / "fake", {"do": action, "kind": "direct"}), cells_of(tmp_path, ["alpha"], [VMVX])
+    [row] = measured(tmp_path, ("head", fake, cells))[0]["head"].cells
+    assert (row.status, row.failure) == ("ok", None)
+
+
+def test_a_model_that_cannot_be_imported_does_not_stop_the_others(tmp_path: Path) -> None:
+    fake, cells = fake_in(tmp_path / "fake"), cells_of(tmp_path, MODELS, [VMVX])
+    onnx = replace(cells[0], model=replace(cells[0].model, path=f"{cells[0].model.path}.onnx"))
+    rows = measured(tmp_path, ("head", fake, (onnx, cells[1])))[0]["head"].cells
+    assert [row.status for row in rows] == ["failed", "ok"]
+    assert rows[0].failure == Failure("import", f"cannot import ONNX: {REASON}")
+
+
+def test_the_model_arrives_on_stdin_and_no_path_reaches_the_compiler(tmp_path: Path) -> None:
+    fake = fake_in(tmp_path / "fake")
+    measured(tmp_path, ("head", fake, cells_of(tmp_path, MODELS)))
+    for call in fake.calls("direct"):
+        assert call["argv"][0] == "-" and not any("/" in word for word in call["argv"])
 
 
 def test_a_hang_is_a_timeout(tmp_path: Path) -> None:

@@ -1,14 +1,12 @@
 """Fakes of `iree-compile` that are real programs: installed into a directory, run like the real one.
 
 The program itself is `fakes/iree_compile.py`; here are the ways to install it, to ask what was run, and what it must
-have made. A rule is `{"do": …, "kind": …, "model": …, "argv": …}`: the first whose `kind` (of `options`, `ask`,
-`front`, `resume`, `direct`; several separated by spaces), part of the model's text and part of the command line fit
-decides. `do` is `crash`, `hang`, `flood`, `refuse` (the stack gate), `fail`, `warn`, `differ` (another artifact),
-`random` (another one each time), `grow` (a larger one, as often as it stands there), `flaky` (a larger one every other
-time), `burn` (CPU time), `once-fails`, `depend` (the front half is another one), `lose` (the front half names a
-resource that it does not carry), `truncate`, `say CODE TEXT`, `nothing` (success without an artifact), `huge BYTES
-FILE` (a file of the compile's directory is that long, for the most part a hole), `no-device`, or anything else for
-good behaviour.
+have made. A rule is `{"do": …, "kind": …, "model": …, "argv": …}`: the first whose `kind` (of `options` and
+`direct`; both separated by a space), part of the model's text and part of the command line fit decides. `do` is
+`crash`, `hang`, `flood`, `refuse` (the stack gate), `fail`, `warn`, `differ` (another artifact), `random` (another one
+each time), `grow` (a larger one, as often as it stands there), `flaky` (a larger one every other time), `burn` (CPU
+time), `once-fails`, `truncate`, `say CODE TEXT`, `nothing` (success without an artifact), `huge BYTES FILE` (a file of
+the compile's directory is that long, for the most part a hole), or anything else for good behaviour.
 """
 
 from __future__ import annotations
@@ -20,7 +18,6 @@ import platform
 import struct
 import sys
 import time
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,15 +48,6 @@ ARM = Target("llvm-cpu-aarch64", "llvm-cpu", ("--iree-llvmcpu-target-cpu=generic
 ROCM = Target("rocm", "rocm", ("--iree-rocm-target=gfx942",))
 VMVX = Target("vmvx", "vmvx")
 TARGETS = (X86, ROCM, VMVX)
-EIGHT = (
-    *TARGETS,
-    ARM,
-    Target("llvm-cpu-riscv64", "llvm-cpu", ("--iree-llvmcpu-target-cpu=generic-rv64",)),
-    Target("cuda", "cuda", ("--iree-cuda-target=sm_80",)),
-    Target("vulkan", "vulkan-spirv", ("--iree-vulkan-target=ampere",)),
-    Target("metal", "metal-spirv"),
-)
-"""As many targets as make sharing a front half worth its proof."""
 
 _LOADED_AT = 0x400000
 _HEADERS_BYTES = 64 + 56
@@ -133,9 +121,9 @@ class FakeCompiler:
         return [call for call in map(json.loads, lines) if not kinds or call["kind"] in kinds]
 
     @property
-    def compiles(self) -> Counter[str]:
-        """How many front halves, resumed halves and direct compiles ran."""
-        return Counter(call["kind"] for call in self.calls("front", "resume", "direct"))
+    def compiles(self) -> int:
+        """How many compiles of models ran."""
+        return len(self.calls("direct"))
 
     @property
     def pids(self) -> list[int]:
@@ -149,13 +137,11 @@ class FakeCompiler:
         return (self.home / "hung-out").exists()
 
     def artifact(self, cell: PlannedCell, *, lifted: bool = False) -> bytes:
-        """What the direct compile of a cell gives."""
+        """What the compile of a cell gives."""
         argv = (*cell.argv, *((LIFTED_LIMIT_FLAG,) if lifted else ()))
         name, text = self.templates.get(cell.target.backend), Path(cell.model.path).read_text()
         template = Path(name).read_bytes() if name else b""
-        rules = json.loads((self.home / "knobs.json").read_text())["rules"]
-        stream = _PROGRAM.front(text, argv, _PROGRAM.action_for("direct", text, argv, rules))
-        made: bytes = _PROGRAM.artifact(stream, argv, template)
+        made: bytes = _PROGRAM.artifact(text, argv, template)
         return made
 
 
@@ -211,14 +197,6 @@ def cells_of(
 ) -> tuple[PlannedCell, ...]:
     """The plan for models of these names."""
     return plan([write_model(directory, name) for name in names], targets, flags)
-
-
-def suite(
-    directory: Path, names: Sequence[str] = ("alpha", "beta", "gamma"), targets: Sequence[Target] = EIGHT
-) -> tuple[PlannedCell, ...]:
-    """A plan that is worth sharing: the first model is small enough to prove it for the others."""
-    texts = ["func.func @main()", *["// " + "x" * 6000] * len(names)]
-    return plan([write_model(directory, name, text) for name, text in zip(names, texts, strict=False)], targets)
 
 
 def is_alive(pid: int) -> bool:

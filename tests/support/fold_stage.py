@@ -10,8 +10,8 @@ from pathlib import Path
 from small_programs import FLAGS
 
 from bot.compiler.compiling import Kit, Source, artifact_of
+from bot.compiler.diagnostics import without_places
 from bot.compiler.folding import FOLD_WORKER, RESUME, Group, Groups, Rewritten, flow_of, groups_of, rewritten
-from bot.compiler.sharing.places import without_places
 from bot.compiler.tools.bindings import Bindings
 from bot.compiler.tools.toolchain import resolve
 from bot.core.values.planned import COMMON_FLAGS

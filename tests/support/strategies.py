@@ -114,7 +114,6 @@ def cells(draw: st.DrawFn, key: CellKey, others: bool = False) -> Cell:
         reasons=draw(reasons) if measured else {},
         compiles=draw(st.integers(1, 3)),
         others=tuple(draw(st.lists(outcomes, max_size=2))) if others else (),
-        donor=draw(st.none() | names) if measured else None,
         program=draw(st.none() | programs) if measured else None,
         families=tuple(draw(st.lists(families, max_size=1))) if measured else (),
         phases_ms=draw(st.dictionaries(text, st.integers(0, LARGEST), max_size=2)) if measured else {},

@@ -108,17 +108,13 @@ def test_what_is_no_file_is_not_waited_for(place: Place, kind: str) -> None:
 # A compiler that does not answer
 
 
-@pytest.mark.parametrize("kind", ["options", "ask"])
-def test_a_question_takes_no_longer_than_a_compile_may(place: Place, kind: str) -> None:
-    place.compiler({"do": "hang", "kind": kind})
+def test_a_question_takes_no_longer_than_a_compile_may(place: Place) -> None:
+    place.compiler({"do": "hang", "kind": "options"})
     ran = place.measure(config=f"{CONFIG}timeout_seconds: 1\n")
-    if kind == "ask":  # of a target's device: then nothing is shared
-        assert ran.code == 0 and {cell["status"] for cell in ran.cells.values()} == {"ok"}, ran.said
-    else:
-        assert (ran.code, ran.said.splitlines()[-1]) == (
-            4,
-            "code-size-bot: iree-compile: cannot compile a trivial module: not finished after 1 s",
-        )
+    assert (ran.code, ran.said.splitlines()[-1]) == (
+        4,
+        "code-size-bot: iree-compile: cannot compile a trivial module: not finished after 1 s",
+    )
 
 
 def test_a_compiler_that_does_not_tell_its_version(place: Place) -> None:
@@ -147,9 +143,9 @@ def test_a_cache_without_room_is_done_without_and_said_so_once(place: Place) -> 
         assert {cell["status"] for cell in ran.cells.values()} == {"ok"} and len(ran.cells) == 2
         line = f"the cache {disk} has no room (No space left on device): the run went on without it"
         assert ran.said.splitlines().count(line) == 1 and ran.said.count("No space left") == 1
-        first = sum(fake.compiles.values())
+        first = fake.compiles
         filler.unlink()
         for _ in range(2):
             again = place.measure("--cache", str(disk))
             assert again.code == 0 and len(again.cells) == 2 and "no room" not in again.said
-        assert sum(fake.compiles.values()) == 2 * first
+        assert fake.compiles == 2 * first

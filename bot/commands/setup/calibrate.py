@@ -18,6 +18,7 @@ from bot.compiler.caches.cell_cache import CellCache
 from bot.compiler.compiling import Compiled
 from bot.compiler.schedule import run_all
 from bot.config.configuration import load_config
+from bot.core.metrics import INEXACT
 from bot.core.values.planned import PlannedCell
 from bot.core.values.snapshot import Cell, CellKey, Failure
 from bot.errors import InputError, UsageError
@@ -32,8 +33,6 @@ FEW = 4
 """So many cells are compiled where none were selected."""
 LEAST_RUNS = 2
 LEAST_PERCENT = 1
-NOISY = ("compile_cpu_ms", "compile_peak_rss_kib")
-"""The inexact metrics."""
 _HEADERS = ("model", "target", "min ms", "median ms", "max ms", "spread")
 
 Runs = Mapping[CellKey, Sequence[Cell]]
@@ -91,16 +90,16 @@ def repeated(side: SidePlan, cells: Sequence[PlannedCell], runs: int, workshop: 
     """Every cell, compiled plainly so many times; nothing is read from the cache or kept in it."""
     found: dict[CellKey, list[Cell]] = {cell.key: [] for cell in cells}
 
-    def finish(planned: PlannedCell, result: Compiled | Failure, _donor: str | None) -> None:
+    def finish(planned: PlannedCell, result: Compiled | Failure) -> None:
         cell = _cell(planned.key, result)
         found[planned.key].append(cell)
         workshop.progress.measured(side.label, cell, planned.cost)
 
     workshop.progress.plan(len(cells) * runs, 0, sum(cell.cost for cell in cells) * runs)
     meter = Meter()
-    with temporary_directory("run-") as scratch, open_side(side, workshop, scratch, meter, finish) as compiles:
+    with temporary_directory("run-") as scratch, open_side(side, workshop, scratch, meter, finish) as tasks:
         for _ in range(runs):
-            run_all(compiles.tasks(cells, share=False), workshop.jobs, workshop.cancel.set, workshop.progress)
+            run_all(tasks(cells), workshop.jobs, workshop.cancel.set, workshop.progress)
     workshop.progress.spent(meter.cpu_ms, workshop.jobs)
     return found
 
@@ -109,8 +108,8 @@ def _cell(key: CellKey, result: Compiled | Failure) -> Cell:
     """What the kernel counted, and nothing of what was made."""
     if isinstance(result, Failure):
         return Cell(key, "failed", failure=result)
-    counted = (result.cpu_ms, result.peak_rss_kib)
-    return Cell(key, "ok", metrics=dict(zip(NOISY, counted, strict=True)))
+    counted = {"compile_cpu_ms": result.cpu_ms, "compile_peak_rss_kib": result.peak_rss_kib}
+    return Cell(key, "ok", metrics=counted)
 
 
 def spreads(found: Runs, metric_id: str) -> tuple[Spread, ...]:
@@ -130,11 +129,11 @@ def _said(found: Runs, show: Show) -> Iterator[str]:
     for key in sorted(found):
         if (failure := next((cell.failure for cell in found[key] if not cell.measured), None)) is not None:
             show.say(f"{clean(str(key))} could not be compiled: {clean(failure.message, 200)}")
-    by_metric = {id_: spreads(found, id_) for id_ in NOISY}
+    by_metric = {id_: spreads(found, id_) for id_ in INEXACT}
     bands = {id_: band_percent(each) for id_, each in by_metric.items() if each}
     if not bands:
         raise InputError("no cell could be compiled in every run", hint="choose others with --model and --target")
-    for id_ in (id_ for id_ in NOISY if id_ not in bands):
+    for id_ in (id_ for id_ in INEXACT if id_ not in bands):
         show.say(f"{id_} is left out: the kernel did not report it for every run of any cell")
     yield from _table(by_metric["compile_cpu_ms"])
     yield ""

@@ -44,18 +44,13 @@ class _Kept(Record, frozen=True):
     programs: Mapping[str, Program]
 
 
-def cell_key(compiler_digest: str, cell: PlannedCell, donor: PlannedCell | None = None) -> str:
-    """The key of a cell: everything that its measurement depends on, and no names that are only labels.
-
-    Args:
-        donor: the cell whose front half it was resumed from; None for a direct compile.
-    """
+def cell_key(compiler_digest: str, cell: PlannedCell) -> str:
+    """The key of a cell: everything that its measurement depends on, and no names that are only labels."""
     return digest_of(
         MEASUREMENT_SCHEMA,
         compiler_digest,
         cell.model.digest,
         cell.argv,
-        donor.argv if donor else "",
         importer_version(cell.model),
         processor(cell.argv),
         assembler_of(cell.target.backend),
@@ -64,14 +59,13 @@ def cell_key(compiler_digest: str, cell: PlannedCell, donor: PlannedCell | None 
 
 @dataclass(frozen=True, slots=True)
 class CellCache:
-    """Cells on disk under `root`, in this folder; without `keeps` nothing is added to them."""
+    """Cells on disk under `root`; without `keeps` nothing is added to them."""
 
     root: Path
     keeps: bool = True
-    folder: str = "cells"
 
     def _path(self, key: str) -> Path:
-        return self.root / self.folder / key[:2] / f"{key}.json"
+        return self.root / "cells" / key[:2] / f"{key}.json"
 
     def load(self, key: str) -> Cell | None:
         """The cell stored under `key`; None where there is none that can be trusted."""

@@ -27,11 +27,12 @@ KINDS = {
     "cells": "cells",
     "ir": "IR texts",
     "digests": "digests",
-    "shared": "front halves",
-    "proofs": "proofs",
     "models": "fetched models",
+    "shared": "older cells",
+    "proofs": "older proofs",
 }
-"""Folders of the cache → what is in them; what else is there, such as baselines, never leaves."""
+"""Folders of the cache → what is in them, the last two from earlier versions; what else is there, such as baselines,
+never leaves."""
 _COMPILERS = "toolchains"
 
 _held: dict[Path, int] = {}

@@ -6,8 +6,6 @@ import re
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -17,7 +15,6 @@ from bot.compiler.tools.toolchain import Toolchain
 from bot.core.rules.lasting import here
 from bot.core.values.planned import Model
 from bot.core.values.snapshot import UNFETCHED, Failure
-from bot.system.files import temporary_directory
 from bot.system.processes import Cancel, run
 
 _IMPORTER = "iree.compiler.tools.import_onnx"
@@ -80,15 +77,3 @@ class Importer:
             message = here(message) if _MACHINES.match(last) else message
             return Failure("import", message, outcome.exit_code, outcome.signal)
         return failure(outcome, self._timeout_seconds, "import")
-
-    def directory(self) -> AbstractContextManager[Path]:
-        """A temporary directory, gone afterwards."""
-        return temporary_directory("ask-", self._scratch)
-
-    @contextmanager
-    def temporary(self, text: str) -> Iterator[Path]:
-        """A temporary file with this text, gone afterwards."""
-        with self.directory() as path:
-            file = path / "stream.mlir"
-            file.write_text(text, encoding="utf-8")
-            yield file

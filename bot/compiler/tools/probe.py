@@ -1,4 +1,4 @@
-"""What one compiler understands: measuring options, the names of options, and how it writes each target's device.
+"""What one compiler understands: measuring options, and the names of options.
 
 All of it is asked with one trivial module, some 50 ms a question. Some options have other names in other releases; as
 the compiler itself is asked which of two names it knows, nightly builds and forks are right too. From 3.5.0 to 3.13.0
@@ -7,18 +7,17 @@ all other options of the default configuration have one name.
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 from bot.compiler.diagnostics import unknown_option
 from bot.compiler.tools.toolchain import Toolchain
 from bot.core.values.planned import PlannedCell
-from bot.errors import CompilerUnavailable, InputError
-from bot.system.files import read_bounded, temporary_directory
+from bot.errors import CompilerUnavailable
+from bot.system.files import temporary_directory
 from bot.system.processes import Cancel, Outcome, run
 
 TRIVIAL = """module {
@@ -31,7 +30,7 @@ TRIVIAL = """module {
 
 UNTHREADED = "--mlir-disable-threading"
 # Each leaves a file in the compile's own directory and no trace in the artifact. Whole compiles fill the cores, so
-# that threads inside one only cost; locations keep the diagnostics and the resumed compile the same as the direct one.
+# that threads inside one only cost.
 MEASURING_OPTIONS = (
     UNTHREADED,
     "--dump-compilation-phases-to=phases",
@@ -40,7 +39,6 @@ MEASURING_OPTIONS = (
     "--iree-scheduling-dump-statistics-format=json",
     "--iree-scheduling-dump-statistics-file=statistics.json",
 )
-RESUME_OPTIONS = ("--compile-to=stream", "--mlir-print-debuginfo")
 
 _HIP_UNTIL_3_10 = (
     "target", "target-features", "bc-dir", "waves-per-eu", "index-bits", "enable-ukernels", "enable-tensor-ukernels",
@@ -53,52 +51,16 @@ RENAMED: tuple[tuple[str, str], ...] = tuple((f"--iree-hip-{end}", f"--iree-rocm
 """Old and new name of one option."""
 OTHER_NAME = {name: other for old, new in RENAMED for name, other in ((old, new), (new, old))}
 
-_DEVICE = re.compile(
-    r"^(  util\.global private @__device_0 = )(#hal\.device\.target<.*>)( : !hal\.device(?: loc\(.*\))?)$", re.MULTILINE
-)
-_TARGET = "#hal.executable.target<"
 
-
-def device_of(stream_text: str) -> str | None:
-    """The device that a module at the end of the stream phase names; None unless exactly one line names a target."""
-    found = _DEVICE.findall(stream_text)
-    if len(found) != 1 or found[0][1].count(_TARGET) != stream_text.count(_TARGET):
-        return None
-    return str(found[0][1])
-
-
-def with_device(stream_text: str, device: str) -> str:
-    """The module with another target's device in that line."""
-    return _DEVICE.sub(lambda match: f"{match[1]}{device}{match[3]}", stream_text, count=1)
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What the compiler made of one set of flags: the device it names, or the option it does not know."""
-
-    device: str | None = None
-    unknown: str | None = None
-
-
-def ask_device(toolchain: Toolchain, argv: Sequence[str], scratch: Path, cancel: Cancel) -> Answer:
-    """Compile the trivial module for one target up to the stream phase."""
-    source, output = scratch / "trivial.mlir", scratch / "trivial.stream.mlir"
-    source.write_text(TRIVIAL, encoding="utf-8")
-    output.unlink(missing_ok=True)
-    command = [str(toolchain.binary), "-", *argv, *RESUME_OPTIONS, UNTHREADED, "-o", str(output)]
-    outcome = run(command, cancel=cancel, stdin=source, cwd=scratch, timeout_seconds=toolchain.patience_seconds)
-    if not outcome.ok or not output.is_file():
-        return Answer(unknown=unknown_option(outcome.output))
-    try:
-        return Answer(device=device_of(read_bounded(output, "the IR").decode("utf-8", "replace")))
-    except InputError:
-        return Answer()
+def unknown_option_of(toolchain: Toolchain, flags: Sequence[str], scratch: Path, cancel: Cancel) -> str | None:
+    """The first of the flags' options that the compiler does not know; raises CompilerUnavailable."""
+    outcome = _compile_input(toolchain, flags, scratch, cancel)
+    return None if outcome.ok else unknown_option(outcome.output)
 
 
 def knows(toolchain: Toolchain, flag: str, scratch: Path, cancel: Cancel) -> bool:
     """False where the compiler says that it does not know the flag's option; raises CompilerUnavailable."""
-    outcome = _compile_input(toolchain, (flag,), scratch, cancel)
-    return outcome.ok or unknown_option(outcome.output) is None
+    return unknown_option_of(toolchain, (flag,), scratch, cancel) is None
 
 
 def known_measuring_options(toolchain: Toolchain, scratch: Path, cancel: Cancel) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 from bot.compiler.machine import blamed, require_room
+from bot.core.backends import NVIDIA
 from bot.core.rules.lasting import here
 from bot.core.values.reading import Assembled, PtxModule
 from bot.system.files import temporary_directory
@@ -25,7 +26,7 @@ from bot.system.processes import Cancel, Outcome, run
 PACKAGE = "nvidia-cuda-nvcc-cu12"
 HOW_TO_GET_IT = "pip install 'code-size-bot[cuda]'"
 MISSING = f"ptxas is not installed: {HOW_TO_GET_IT}"
-BACKEND = "cuda"
+BACKEND = NVIDIA
 LEVEL = "-O3"
 """What `ptxas` takes when nobody says otherwise; said all the same, as it is part of the figures."""
 MOST_SAID_BYTES = 1 << 24

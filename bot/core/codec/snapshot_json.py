@@ -54,7 +54,8 @@ class CellRow(Record, frozen=True):
     reasons: Mapping[str, str] = {}
     compiles: Count = 1
     others: tuple[Outcome, ...] = ()
-    donor: str | None = None
+    donor: str | msgspec.UnsetType | None = msgspec.UNSET
+    """Read of what was stored while several targets shared half a compile, and forgotten."""
     program: str | None = None
     families: tuple[Family, ...] = ()
     phases_ms: Mapping[str, Count] = {}
@@ -99,7 +100,7 @@ _TEXTS = ("executable", "name", "kind", "stack_kind", "strategy")
 _NUMBERS = ("stack_bytes", "alloca_bytes", "workgroup_bytes", "executable_bytes")
 """What dispatches have in common with others, here and on the other side."""
 
-_AS_THEY_ARE = tuple(n for n in CellRow.__struct_fields__ if n not in ("model", "target", "program", "traces"))
+_AS_THEY_ARE = tuple(n for n in CellRow.__struct_fields__ if n not in ("model", "target", "donor", "program", "traces"))
 _SELDOM = frozenset({"only"})
 """Left out where they are empty, so that a snapshot without a suite is what it always was."""
 _PILED = frozenset({"cells", "points"})

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from bot.core.history.history_values import SUMMED, TRACKED, HistoryTotal, Point, Release
+from bot.core.history.history_values import TRACKED, HistoryTotal, Point, Release
+from bot.core.metrics import METRIC_BY_ID
 from bot.core.spread import Spread, Value, largest, lowest, range_of, total
 from bot.core.values.snapshot import CellKey
 
@@ -48,4 +49,4 @@ def _of(target: str | None, names: Sequence[str], known: Mapping[str, _Values]) 
 
 
 def _sum(metric: str, rows: Sequence[Sequence[int | Spread]], at: int) -> Value:
-    return (total if metric in SUMMED else largest)(row[at] for row in rows)
+    return (largest if METRIC_BY_ID[metric].over == "largest" else total)(row[at] for row in rows)

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import msgspec
 
+from bot.core.metrics import METRICS
 from bot.core.record import Amount, Count, Name, Record
 from bot.core.spread import Value, spread
 from bot.core.values.snapshot import MEASURED, STATUSES, CellKey, Metrics
@@ -17,10 +18,8 @@ UNMEASURED = "unmeasured"
 """The status of a point whose release could not be had, or has no such cell: `reason` says why."""
 PointStatus = Annotated[str, msgspec.Meta(pattern=rf"\A({'|'.join(STATUSES)}|{UNMEASURED})\Z")]
 
-TRACKED = ("artifact_bytes", "executables", "stack_alloca_bytes", "stack_max_bytes", "compile_cpu_ms")
+TRACKED = tuple(metric.id for metric in METRICS if metric.tracked)
 """Metrics whose moves are told; a point has all that were measured."""
-SUMMED = frozenset({"artifact_bytes", "executables", "compile_cpu_ms"})
-"""Of these a total is a sum, of the others the largest value: stack is not used by all cells at once."""
 
 
 class Move(Record, frozen=True, omit_defaults=True):

@@ -12,13 +12,10 @@ from bot.core.lab.experiment import COLUMN_BY_ID, FOLDED_AWAY
 from bot.core.lab.lab_values import Lab, LabCell, LabVariant, references
 from bot.core.spread import Value, ends, largest, total
 
-_LARGEST = ("_max", "_max_bytes", "_alloca_bytes", "_rss_kib")
-"""How ids of metrics end of which several models have a largest one, and no sum."""
-
 
 def is_largest(column: str) -> bool:
     """True for a column that has no sum: what is told of several models is the largest of theirs."""
-    return column.endswith(_LARGEST)
+    return COLUMN_BY_ID[column].over == "largest"
 
 
 def share_away(cell: LabCell) -> float | None:

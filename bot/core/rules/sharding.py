@@ -35,7 +35,7 @@ def expected(cells: Sequence[PlannedCell], known: Costs) -> dict[CellKey, float]
 def deal(cells: Sequence[PlannedCell], count: int, known: Costs | None = None) -> tuple[tuple[PlannedCell, ...], ...]:
     """The cells of each of `count` shards.
 
-    Whole models are dealt out, heaviest first, each to the lightest shard: the cells of a model share its front end.
+    Whole models are dealt out, heaviest first, each to the lightest shard: a model is read, fetched and imported once.
     Only a model that alone is more than a shard's fair part is dealt out cell by cell.
     """
     costs = expected(cells, known or {})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from bot.core.metrics import METRICS
 from bot.core.record import Amount, Count, Record
 from bot.core.values.snapshot import CellKey
 
@@ -73,15 +74,7 @@ class Folding:
     head: FoldCounts | None
 
 
-PAIR_METRICS = (
-    "dispatch_sites",
-    "memory_bound_sites",
-    "executables",
-    "executable_bytes",
-    "stack_alloca_bytes",
-    "stack_max_bytes",
-    "compile_cpu_ms",
-)
+PAIR_METRICS = tuple(metric.id for metric in METRICS if metric.paired)
 """What a table of a static and a dynamic model shows, in this order."""
 
 

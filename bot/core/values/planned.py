@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from bot.core.backends import backend_of
 from bot.core.selecting import kept, require_matches, short_names
 from bot.core.values.snapshot import CellKey, Snapshot
 
@@ -23,9 +24,6 @@ LIFTED_LIMIT_FLAG = "--iree-llvmcpu-stack-allocation-limit=1073741824"
 
 LIFTED = "with the stack limit lifted: "
 """Begins the reason of a cell that the gate refused, and that fails without it, too: so does its command."""
-
-# Measured on the 13 models: what a target's half of a compile costs, relative to llvm-cpu on x86-64.
-_BACKEND_COST = {"rocm": 1.9, "cuda": 1.2, "vulkan-spirv": 1.1, "metal-spirv": 0.8, "vmvx": 0.5}
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +111,7 @@ class PlannedCell:
     @property
     def cost(self) -> float:
         """What it is expected to cost, in no particular unit; only the order matters."""
-        return self.model.size_bytes * self.weight
-
-    @property
-    def weight(self) -> float:
-        """What its backend costs, relative to llvm-cpu."""
-        return _BACKEND_COST.get(self.target.backend, 1.0)
+        return self.model.size_bytes * backend_of(self.target.backend).cost
 
     def command(self, *, lifted: bool = False) -> str:
         """The command line that gives the cell's artifact; the input's path must not reach the compiler."""

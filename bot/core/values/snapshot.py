@@ -129,7 +129,6 @@ class Cell:
         reasons: metric id → why it is None.
         compiles: how often its command was compiled.
         others: what differed from the first compile: the compiler does not repeat itself here.
-        donor: the target whose front half it was resumed from; None for a compile of the printed command.
         program: what the target-independent IR says; None where it could not be read.
         families: what deduplication left behind.
         phases_ms: phase of the compiler → wall time that the single-threaded compile spent in it; varies.
@@ -148,7 +147,6 @@ class Cell:
     reasons: Mapping[str, str] = field(default_factory=dict)
     compiles: int = 1
     others: tuple[Outcome, ...] = ()
-    donor: str | None = None
     program: Program | None = None
     families: tuple[Family, ...] = ()
     phases_ms: Mapping[str, int] = field(default_factory=dict)
@@ -206,7 +204,7 @@ class Snapshot:
         backends: target backends the compiler registers, named by a target or not; empty where it did not say.
         models: model name → SHA-256 (hex) of its text; says which suite this is.
         only: model → the one target that it is planned for. All others are planned for all targets but these.
-        notes: facts about the whole run that a reader should know (sharing turned off, a lost shard).
+        notes: facts about the whole run that a reader should know (such as a lost shard).
     """
 
     compiler: CompilerInfo

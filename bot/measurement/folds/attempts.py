@@ -98,7 +98,7 @@ class Attempts:
         if known is not None:
             return known
         result = compile_directly(self.kit, planned.argv, Source(planned.model.name, Path(planned.model.path)))
-        cell = cell_of(planned, result, None, None, self.assembler)
+        cell = cell_of(planned, result, None, self.assembler)
         self.cache.store(key, cell)
         return cell
 

@@ -91,11 +91,10 @@ def _all(
     """Every cell's audit, several at a time; sorted."""
     found: dict[CellKey, Audited] = {}
 
-    def run(planned: PlannedCell, cell: Cell) -> list[Task]:
+    def run(planned: PlannedCell, cell: Cell) -> None:
         one = audit(shop, planned, cell)
         found[cell.key] = one
         show.say(news_of(one))
-        return []
 
     tasks = [Task(planned.cost, f"fold {cell.key}", partial(run, planned, cell)) for planned, cell in cells]
     with show.progress() as progress:

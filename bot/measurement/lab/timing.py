@@ -16,6 +16,7 @@ from bot.compiler.tools.bindings import Bindings
 from bot.compiler.tools.importing import Importer
 from bot.compiler.tools.probe import known_measuring_options
 from bot.config.configuration import Config
+from bot.core.backends import backend_of
 from bot.core.folds.fold_values import Price
 from bot.core.lab.lab_values import SAME, LabCell
 from bot.core.rules.lasting import here
@@ -32,8 +33,6 @@ from bot.system.files import temporary_directory
 from bot.system.processes import Cancel, Meter
 
 RUN_SECONDS = 120
-_RUN_HERE = ("llvm-cpu", "vmvx")
-"""Backends whose code a processor can run."""
 _OF_FOLDED = "instructions of a folded program are not counted"
 
 Cells = list[LabCell]
@@ -170,7 +169,7 @@ class _Bench:
     def _runner(self, first: _Row, data: Path) -> tuple[Runner, Path] | str:
         """What runs artifacts of the reference's program, and its own artifact; or why nothing does."""
         backend = first.planned.target.backend
-        if backend not in _RUN_HERE:
+        if backend_of(backend).runs_on == "its device":
             return here(f"{backend} code needs its device, and the processor is none")
         tools, flow = self.tools[first.plan.toolchain.info.digest], self._path("flow.mlir")
         source = tools.source(first)

@@ -11,6 +11,7 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 from bot.compiler.tools.wheels import RUNTIME, fetch_release
+from bot.core.backends import backend_of
 from bot.core.rules.lasting import here
 from bot.core.rules.spec import Places
 from bot.readers.interfaces import CompiledFor
@@ -25,8 +26,6 @@ _NATIVE = f"iree/_runtime_libs/{_PROGRAM}"
 """The program itself; the package's other one of this name is a script that takes a second to start it."""
 _MACHINES = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "arm_64", "arm64": "arm_64", "riscv64": "riscv_64"}
 """What this machine may call itself → what the compiler calls it in the name of a format."""
-_ANYWHERE, _HERE = "vmvx", "llvm-cpu"
-"""The backends whose code a processor runs: an interpreter's, and a processor's own."""
 _MODEL_NAME = re.compile(r"^model name\s*:\s*(\S.*?)\s*$", re.MULTILINE)
 _SECONDS = 60
 
@@ -105,9 +104,10 @@ def refusal(targets: Sequence[CompiledFor], runtime: Runtime, cancel: Cancel) ->
     if len(targets) != 1:
         return f"the program is compiled for {len(targets)} targets, and can be run on one"
     target = targets[0]
-    if target.backend == _ANYWHERE:
+    runs_on = backend_of(target.backend).runs_on
+    if runs_on == "any processor":
         return None
-    if target.backend != _HERE:
+    if runs_on == "its device":
         return here(f"{target.backend} code needs its device, and the processor is none")
     own = _MACHINES.get(platform.machine().lower(), platform.machine())
     if not target.format.endswith(f"-{own}"):

@@ -9,8 +9,8 @@ from urllib.parse import quote
 
 from bot.core.history.first_moves import NumberMoves, OneMove, number_moves, rows_of
 from bot.core.history.history_totals import measured_releases
-from bot.core.history.history_values import SUMMED, TRACKED, History, HistoryTotal, Point
-from bot.core.metrics import METRIC_BY_ID
+from bot.core.history.history_values import TRACKED, History, HistoryTotal, Point
+from bot.core.metrics import METRIC_BY_ID, METRICS
 from bot.core.selecting import short_names
 from bot.core.spread import Spread, Value
 from bot.core.values.snapshot import CellKey
@@ -21,7 +21,7 @@ from bot.render.view.facts import NAME_LIMIT
 GAP = "–"
 """What stands in the place of a value where there is no artifact."""
 _UNITS = {"bytes": "bytes", "ms": "seconds", "count": ""}
-WORDS = {"compile_cpu_ms": "compile CPU time", "artifact_bytes": "artifacts", "stack_max_bytes": "largest stack frame"}
+WORDS = {metric.id: metric.plural for metric in METRICS if metric.plural}
 """What a metric is called where there are many of it; by its label elsewhere."""
 
 
@@ -110,7 +110,7 @@ def label(metric: str) -> str:
 
 def total_label(metric: str) -> str:
     """The same of a total, which says whether it is a sum."""
-    return f"{label(metric)}, {'all together' if metric in SUMMED else 'the largest'}"
+    return f"{label(metric)}, {'the largest' if METRIC_BY_ID[metric].over == 'largest' else 'all together'}"
 
 
 def value_text(metric: str, value: Value) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from bot.core.backends import backend_of
 from bot.core.metrics import METRIC_BY_ID, METRICS, Metric
 from bot.core.rules.delta import STATES, CellDelta, MetricDelta
 from bot.core.spread import ends
@@ -272,7 +273,7 @@ def _equal(facts: Facts, delta: CellDelta, value: MetricDelta) -> tuple[str, str
 def _gauge(delta: CellDelta, backend: str) -> Gauge | None:
     """Stack allocations against what the compiler allows on a CPU."""
     value = delta.metrics.get("stack_alloca_bytes")
-    if value is None or backend != "llvm-cpu":
+    if value is None or not backend_of(backend).has_stack_gate:
         return None
     found = [(side, size) for side, size in zip(_SIDES, value.sides, strict=True) if size is not None]
     told = tuple((s, ends(size)[1], f"{amount(size)}, {_share(ends(size)[1])} of the limit") for s, size in found)

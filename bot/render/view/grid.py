@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from bot.core.metrics import METRIC_BY_ID
 from bot.core.rules.delta import CellDelta
 from bot.core.values.snapshot import CellKey
 from bot.render.text.escape import clip
@@ -34,15 +35,6 @@ _LEGEND: Mapping[str, tuple[str, str]] = {
     "unmeasured": ("·", "not measured"),
     "identical": ("=", "bit-identical"),
     "same": ("≈", "all metrics equal, bytes not compared"),
-}
-_METRICS = {
-    "executable_bytes": "device",
-    "executables": "executables",
-    "entry_points": "executables",
-    "rodata_bytes": "constants",
-    "vm_bytes": "constants",
-    "stack_max_bytes": "stack",
-    "stack_alloca_bytes": "stack",
 }
 _NAME_LIMIT = 40
 _FEW = 120
@@ -168,7 +160,7 @@ def _by(facts: Facts, delta: CellDelta) -> Iterator[str]:
     """Which metric the mark is for, where it is not the artifact."""
     worst = facts.worst(delta.key)
     if worst is not None and worst.metric not in (None, "artifact_bytes"):
-        yield _METRICS.get(worst.metric or "", "other")
+        yield METRIC_BY_ID[worst.metric].mark
 
 
 def blocks(headers: Sequence[str], rows: Sequence[GridRow], width: int) -> Iterator[Block]:

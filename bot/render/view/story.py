@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+from bot.core.metrics import METRICS
 from bot.core.parts import code_words
 from bot.core.values.explanation import UNATTRIBUTED, ComponentDelta, DispatchDelta, Explanation
 from bot.core.values.program import Family
@@ -25,17 +26,7 @@ _OPERATIONS = 3
 NUMBERS = (
     ("sites", "dispatch sites", "count"),
     ("code_bytes", "code", "bytes"),
-    ("stack_bytes", "stack frame", "bytes"),
-    ("alloca_bytes", "stack allocations", "bytes"),
-    ("workgroup_bytes", "workgroup memory", "bytes"),
-    ("vgprs", "VGPRs", "count"),
-    ("sgprs", "SGPRs", "count"),
-    ("agprs", "AGPRs", "count"),
-    ("vgpr_spills", "VGPR spills", "count"),
-    ("sgpr_spills", "SGPR spills", "count"),
-    ("registers", "registers", "count"),
-    ("spill_bytes", "spills", "bytes"),
-    ("sass_bytes", "SASS", "bytes"),
+    *((metric.of_entry, metric.label, metric.unit) for metric in METRICS if metric.of_entry),
 )
 """The numbers of an entry point: field, label and unit."""
 

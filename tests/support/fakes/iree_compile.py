@@ -1,8 +1,8 @@
 """A program that behaves like `iree-compile` as far as the bot can tell, in milliseconds.
 
 In its directory, `knobs.json` says how to misbehave and when (see `fake_compiler.py`), and `calls.jsonl` receives
-one line for every call. An artifact depends on the model, on the device that the module names, and on every flag that
-is not about measuring, so that a mix-up cannot go unnoticed. Imports are few: a test runs this some hundred times.
+one line for every call. An artifact depends on the model and on every flag that is not about measuring, so that a
+mix-up cannot go unnoticed. Imports are few: a test runs this some hundred times.
 """
 
 from __future__ import annotations
@@ -18,15 +18,6 @@ from collections.abc import Callable, Sequence
 
 Words = Sequence[str]
 
-TARGET_OPTIONS = (
-    "--iree-hal-target",
-    "--iree-llvmcpu-",
-    "--iree-vmvx",
-    "--iree-cuda-",
-    "--iree-rocm-",
-    "--iree-vulkan-",
-    "--iree-metal-",
-)
 MEASURING_OPTIONS = (
     "--mlir-disable-threading",
     "--mlir-print-debuginfo",
@@ -37,7 +28,6 @@ MEASURING_OPTIONS = (
     "--compile-to",
     "--compile-from",
 )
-DEVICE = re.compile(r"^  util\.global private @__device_0 = (.*) : !hal\.device$", re.MULTILINE)
 BURNT_SECONDS = 0.4
 LIMIT = "--iree-llvmcpu-stack-allocation-limit="
 STATISTICS = {"stream-aggregate": {"execution": {"dispatch-count": 2}, "executable": {"executable-count": 2}}}
@@ -53,27 +43,9 @@ def flags(argv: Words) -> tuple[str, ...]:
     return tuple(word for word in argv if word.startswith("--") and not word.startswith(MEASURING_OPTIONS))
 
 
-def device(argv: Words) -> str:
-    """What the module calls the target; it holds every flag that is the target's."""
-    backend = value(argv, "--iree-hal-target-backends")
-    mine = " ".join(sorted(word for word in flags(argv) if word.startswith(TARGET_OPTIONS)))
-    target = f'#hal.executable.target<"{backend}", "fake", {{flags = "{mine}"}}>'
-    return f'#hal.device.target<"local", [{target}]>'
-
-
-def front(model: str, argv: Words, action: str = "") -> str:
-    """The module at the end of the stream phase; one that depends on its target has a word of it beside the device."""
-    common = [word for word in flags(argv) if not word.startswith(TARGET_OPTIONS)]
-    body = "\n".join(f"  // {line}" for line in (model.splitlines() or [""]))
-    return (
-        f"module {{\n  util.global private @__device_0 = {device(argv)} : !hal.device\n"
-        f"  // front end: {' '.join(common)}{', tiled' if action == 'depend' else ''}\n{body}\n}}\n"
-    )
-
-
-def artifact(stream: str, argv: Words, template: bytes = b"") -> bytes:
-    """The artifact of a module at the end of the stream phase."""
-    digest = hashlib.sha256("\0".join((stream, *flags(argv))).encode()).digest()
+def artifact(model: str, argv: Words, template: bytes = b"") -> bytes:
+    """The artifact of a model."""
+    digest = hashlib.sha256("\0".join((model, *flags(argv))).encode()).digest()
     return template + b"VMFB" + digest * 4
 
 
@@ -157,13 +129,9 @@ def action_for(kind: str, text: str, argv: Words, rules: list[dict[str, str]]) -
     return ""
 
 
-def kind_of(text: str, argv: Words) -> str:
+def kind_of(argv: Words) -> str:
     """What the bot wants from this call."""
-    if value(argv, "--compile-to") == "input":
-        return "options"
-    if value(argv, "--compile-to") == "stream":
-        return "front" if "// model " in text else "ask"
-    return "resume" if value(argv, "--compile-from") == "stream" else "direct"
+    return "options" if value(argv, "--compile-to") == "input" else "direct"
 
 
 def write(path: str, data: bytes) -> None:
@@ -203,24 +171,14 @@ def turn(home: str) -> int:
 
 def compile_module(kind: str, text: str, argv: Words, action: str, home: str, templates: dict[str, str]) -> bytes:
     """The output of a compile that goes well, or nearly."""
-    if kind in ("options", "ask", "front"):
-        made = front(text, argv, action)
-        if action == "no-device":
-            made = DEVICE.sub("", made)
-        if action == "lose":
-            made += "// dense_resource<blob>\n"
-        return made.encode()
-    stream = text if kind == "resume" else front(text, argv, action)
-    named = DEVICE.search(stream)
-    if named is None or named[1] != device(argv):
-        print("<stdin>:1:1: error: the module is for another device")
-        sys.exit(1)
+    if kind == "options":
+        return text.encode()
     backend = value(argv, "--iree-hal-target-backends")
     template = b""
     if backend in templates:
         with open(templates[backend], "rb") as file:
             template = file.read()
-    whole = artifact(stream, argv, template) + added(action, home)
+    whole = artifact(text, argv, template) + added(action, home)
     return whole[: len(whole) // 2] if action == "truncate" else whole
 
 
@@ -249,7 +207,7 @@ def main(home: str, argv: Words) -> int:  # noqa: C901 - one line for each thing
         print("Registered target backends:\n  " + "\n  ".join(("llvm-cpu", "rocm", "vmvx", "vmvx-inline")))
         return 0
     text = sys.stdin.read()
-    kind = kind_of(text, argv)
+    kind = kind_of(argv)
     log_call(home, kind, text, argv)
     if unknown := unknown_option(argv, knobs["unknown"]):
         print(f"iree-compile: Unknown command line argument '{unknown}'.  Try: '{sys.argv[0]} --help'", file=sys.stderr)

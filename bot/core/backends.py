@@ -1,0 +1,65 @@
+"""The one table of target backends: a new one is a row here, and a target in `configs/default.yml`.
+
+A backend that is not in it, such as a plugin's, is measured as far as anything of it can be read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """One of the compiler's `--iree-hal-target-backends`.
+
+    Attributes:
+        cost: what a compile takes, relative to llvm-cpu on x86-64; measured on the 13 models of the suite.
+        text_form: what its artifacts hold in place of machine code, which the device's own compiler makes; empty where
+            they hold the code itself.
+        no_frames: why its entry points have no machine frame; empty where they have.
+        no_workgroup_memory: why they have no workgroup memory; empty where they have.
+        has_stack_gate: True where the compiler itself limits the stack allocations of a function.
+        chips: options that name the chip, the last one given counts.
+        devices: what `--iree-hal-target-device` calls it, or did.
+        runs_on: what its code can be run on.
+    """
+
+    name: str
+    cost: float = 1.0
+    text_form: str = ""
+    no_frames: str = ""
+    no_workgroup_memory: str = ""
+    has_stack_gate: bool = False
+    chips: tuple[str, ...] = ()
+    devices: tuple[str, ...] = ()
+    runs_on: Literal["its device", "a processor of its kind", "any processor"] = "its device"
+
+
+AMD, NVIDIA = "rocm", "cuda"
+_HOST, _BYTECODE = "the target has no workgroup memory", "bytecode has no machine frames"
+
+BACKENDS: tuple[Backend, ...] = (
+    Backend(AMD, 1.9, chips=("--iree-rocm-target", "--iree-hip-target"), devices=("hip", "amdgpu", "rocm")),
+    Backend(NVIDIA, 1.2, text_form="PTX text", chips=("--iree-cuda-target",), devices=("cuda",)),
+    Backend("vulkan-spirv", 1.1, chips=("--iree-vulkan-target",), devices=("vulkan", "vulkan-spirv")),
+    Backend(
+        "metal-spirv", 0.8, text_form="shader source", no_frames="the frames are made by the device's own compiler",
+        devices=("metal", "metal-spirv"),
+    ),
+    Backend(
+        "llvm-cpu", no_workgroup_memory=_HOST, has_stack_gate=True, devices=("llvm-cpu",),
+        runs_on="a processor of its kind",
+    ),
+    Backend(
+        "vmvx", 0.5, no_frames=_BYTECODE, no_workgroup_memory=_HOST, devices=("vmvx",), runs_on="any processor"
+    ),
+    Backend("vmvx-inline", no_frames=_BYTECODE, no_workgroup_memory=_HOST, runs_on="any processor"),
+)  # fmt: skip
+
+BACKEND_BY_NAME: dict[str, Backend] = {backend.name: backend for backend in BACKENDS}
+
+
+def backend_of(name: str) -> Backend:
+    """The row of a backend; one that says nothing where the table has none."""
+    return BACKEND_BY_NAME.get(name) or Backend(name)
