@@ -23,6 +23,7 @@ from bot.github.delivering import Destination, as_bot_error, deliver, told_if_br
 from bot.github.nearest import gap_note, with_gap
 from bot.github.opening import workspace_rules
 from bot.github.services import Services, store_of
+from bot.github.suspects import suspected
 from bot.inputs.comment_commands import HELP
 from bot.inputs.config import Config
 from bot.publish.checks import results
@@ -220,7 +221,7 @@ def _checked(
     baseline = Baseline(rule, sha, 0 if base.source.sha == sha else None)
     if partly:
         baseline = with_gap(services, config, baseline, base.source.sha or "")
-    made = reported(config, base, head, baseline)
+    made = suspected(reported(config, base, head, baseline), services, config, sha, head.source.sha or "")
     foreign = about.head_repository != services.context.repository
     made = replace(made, untrusted=foreign, notes=(*gap_note(baseline), *made.notes, *notes))
     if base.compiler.digest:

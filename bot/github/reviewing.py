@@ -27,6 +27,7 @@ from bot.github.nearest import nearest
 from bot.github.opening import Opened, Wanted, judging_rules, named_compiler, opened, wanted_sides
 from bot.github.pins import told_as_pin
 from bot.github.services import Services, store_of
+from bot.github.suspects import suspected
 from bot.github.waiting import awaited
 from bot.inputs.config import Config
 from bot.measurement.prepare import load_snapshot, measured, plan_digest, require_writable, say_failed
@@ -148,6 +149,7 @@ def _compared(services: Services, base: Opened, head: Opened, rules: Config) -> 
         sides = traced(here, sides, judged_by, services.request, services.show, services.cancel)
     left = sides.get("base") or _nothing(base, sides["head"])
     made = reported(rules, left, sides["head"], found.baseline, TextStore(services.request.cache).load)
+    made = suspected(made, services, rules, base.wanted.sha, head.wanted.sha)
     made = told_as_pin(made, services, head, rules)
     notes = (*found.notes, *made.notes, *_rules_note(base.config, head.config, services))
     made = replace(made, notes=notes, broke=found.broke)

@@ -51,12 +51,14 @@ class CompilerChoice:
         base, head: a SPEC, as written; None where the file does not say.
         requirements: path in the repository of a requirements file to read on each side.
         find_links: where wheels are looked for beside the index: HTTPS pages and directories.
+        repository: `owner/name` of the compiler's source on GitHub; empty where its commits are not to be looked up.
     """
 
     base: str | None = None
     head: str | None = None
     requirements: str | None = None
     find_links: tuple[str, ...] = ()
+    repository: str = "iree-org/iree"
 
 
 Store = Literal["auto", "data-branch", "directory", "artifact"]

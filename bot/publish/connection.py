@@ -66,7 +66,7 @@ class Connection:
     def __init__(self, api_url: str, token: str, timeout_seconds: float, retry: BoundedRetry) -> None:
         self._url, self._timeout_seconds, self._retry = api_url.rstrip("/"), timeout_seconds, retry
         self._github = Github(
-            auth=Auth.Token(token),
+            auth=Auth.Token(token) if token else None,
             base_url=self._url,
             timeout=timeout_seconds,  # type: ignore[arg-type]  # any number will do
             user_agent=_USER_AGENT,

@@ -30,6 +30,7 @@ KINDS = {
     "shared": "front halves",
     "proofs": "proofs",
     "models": "fetched models",
+    "history": "commits of the compiler",
 }
 """Folders of the cache → what is in them; what else is there, such as baselines, never leaves."""
 _COMPILERS = "toolchains"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from bot.core.values.root_cause import Suspicion
 from bot.core.values.snapshot import CellKey, Dispatch
 from bot.core.values.trace import DispatchTrace, Parting
 
@@ -18,6 +19,7 @@ class Traced:
     Attributes:
         compilers, rows, traces, commands: side → its compiler's version, the dispatch, its trace, and the two commands
             that print all of it.
+        suspicion: which commits may have done it; None where nobody asked.
     """
 
     key: CellKey
@@ -26,3 +28,4 @@ class Traced:
     traces: Mapping[str, DispatchTrace]
     commands: Mapping[str, tuple[str, str]]
     parting: Parting
+    suspicion: Suspicion | None = None

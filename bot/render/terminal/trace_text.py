@@ -8,8 +8,11 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from bot.core.values.root_cause import Suspicion
 from bot.core.values.trace import TraceRow, operation_words
 from bot.core.values.tracing import TRACE_SCHEMA, Traced
+from bot.render.reasons.why_lines import suspicion_words
+from bot.render.terminal.drawing import text_of
 from bot.render.text.escape import clean
 
 _NAMED = 3
@@ -33,6 +36,10 @@ def print_trace(traced: Traced, console: Console) -> None:
         more = len(traced.parting.rows) - len(shown)
         console.print(f"operations of the function after each pass; the difference is as before after {more} more\n")
     console.print(Text(clean(parting_words(traced)), "bold"), soft_wrap=True)
+    if traced.suspicion:
+        console.print(text_of(suspicion_words(traced.suspicion)), soft_wrap=True)
+    for suspect in traced.suspicion.suspects if traced.suspicion else ():
+        console.print(Text(clean(f"  {suspect.date} {suspect.url or suspect.commit} {suspect.title}")), soft_wrap=True)
     for name, side in traced.traces.items():
         if side.same_code is not None:
             is_same = "the code that is in the artifact" if side.same_code else "other code than is in the artifact"
@@ -76,6 +83,14 @@ def trace_json(traced: Traced) -> Mapping[str, Any]:
         "operations": traced.parting.operations,
         "why": traced.parting.why,
         "commands": traced.commands,
+        **(_looked_up(traced.suspicion) if traced.suspicion else {}),
+    }
+
+
+def _looked_up(known: Suspicion) -> Mapping[str, Any]:
+    return {
+        "suspects": known.suspects,
+        "looked_up": {"files": known.files, "commits": known.commits, "note": known.note},
     }
 
 
