@@ -17,7 +17,7 @@ from bot.core.values.tracing import Traced
 from bot.errors import NoVerdict, UsageError
 from bot.insight.explanations import explanations
 from bot.insight.roots.knobs import PIPELINE, turned
-from bot.insight.roots.suspects import Source, clue, suspicions_of
+from bot.insight.roots.suspects import UNFINISHED, Clue, Source, suspicions_of
 from bot.measurement.prepare import Request, Show, workshop
 from bot.measurement.tracing.moved_dispatches import with_traces
 from bot.measurement.tracing.one_dispatch import trace_commands
@@ -88,10 +88,12 @@ def _suspicion(
     if not knobs and row is None:
         return None
     passed = PassChange(row.name, traced.parting.operations, class_name=row.class_name) if row and not knobs else None
-    one = clue(passed, " ".join(knobs[0]) if knobs else "", [traced.key.target], delta.name, sides["head"].targets)
-    (known,), why = suspicions_of([one], (sides["base"].compiler.revision, sides["head"].compiler.revision), source)
+    key, revisions = traced.key, (sides["base"].compiler.revision, sides["head"].compiler.revision)
+    knob = " ".join(knobs[0]) if knobs else ""
+    clue = Clue(passed, knob, [key.target], [sides["head"].targets.get(key.target, "")], delta.name)
+    (known,), why = suspicions_of([clue], revisions, source)
     if why:
-        show.say(f"commits of the compiler were not looked up to the end: {why}")
+        show.say(f"{UNFINISHED}{why}")
     return known
 
 

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from bot.compiler.caches.storage import add, touch
-from bot.core.codec.json_text import canonical, converted
+from bot.core.codec.json_text import canonical
 from bot.core.values.whole_report import Report
 from bot.errors import InputError, NetworkError
 from bot.inputs.config import Config
@@ -37,89 +37,41 @@ _T = TypeVar("_T")
 class CloneSource:
     """A clone of the compiler's repository, which is only read; the network is not asked.
 
-    Args:
-        repository: `owner/name` on GitHub, for the addresses of commits.
-
     Raises:
         InputError: it is no clone.
     """
 
     def __init__(self, directory: Path, repository: str, cancel: Cancel) -> None:
-        self.name, self._repository = f"the clone {directory.name}", repository
+        self.address = f"https://github.com/{repository}" if repository else ""
         self._git, self._llvm = Git(directory, cancel), Git(directory / LLVM, cancel)
-        if not directory.is_dir() or not self._git("rev-parse", "--git-dir").ok:
+        if not self._git("rev-parse", "--git-dir").ok:
             raise InputError("is no clone of git", where=f"--source {directory}", hint="name a clone of the compiler")
 
     def paths(self, revision: str) -> Mapping[str, str]:
         """As Source has it."""
-        self._require(revision)
-        entries = (entry.partition("\t") for entry in self._text("ls-tree", "-r", "-z", revision).split("\0"))
+        entries = (entry.partition("\t") for entry in self._text(revision, "ls-tree", "-r", "-z", revision).split("\0"))
         return {path: kind.split(" ")[2] for kind, _, path in entries if path}
 
     def commits(self, path: str, base: str, head: str) -> Sequence[Commit]:
         """As Source has it."""
-        self._require(base)
-        text = self._text("log", *_PLAIN, f"--format=%H%x00%cs%x00%B{_END}", f"{base}...{head}", "--", path)
-        parts = (entry.strip().split("\0", 2) for entry in text.split(_END) if entry.strip())
-        return [Commit(sha, date, message) for sha, date, message in parts]
+        text = self._text(base, "log", *_PLAIN, f"--format=%H%x00%cs%x00%B{_END}", f"{base}...{head}", "--", path)
+        return [Commit(*entry.strip().split("\0", 2)) for entry in text.split(_END) if entry.strip()]
 
     def diff(self, sha: str) -> str:
         """As Source has it."""
-        return self._text("show", *_PLAIN, "--format=", "--unified=0", sha)[:_MOST_DIFF_CHARACTERS]
+        return self._text(sha, "show", *_PLAIN, "--format=", "--unified=0", sha)[:_MOST_DIFF_CHARACTERS]
 
     def llvm_commits(self, base: str, head: str) -> int | None:
         """As Source has it: where the submodule is there, with both commits."""
         if not (self._llvm.directory / ".git").exists():
             return None
         counted = self._llvm("rev-list", "--count", f"{base}..{head}", environment=_ALONE)
-        return int(counted.output) if counted.ok and counted.output.strip().isdigit() else None
+        return int(counted.output) if counted.ok else None
 
-    def url(self, sha: str) -> str:
-        """As Source has it."""
-        return f"https://github.com/{self._repository}/commit/{sha}" if self._repository else ""
-
-    def _require(self, revision: str) -> None:
+    def _text(self, revision: str, *arguments: str) -> str:
         if not self._git("cat-file", "-e", f"{revision}^{{commit}}", environment=_ALONE).ok:
-            raise InputError(f"has no commit {revision[:10]}", where=self.name, hint="fetch it there")
-
-    def _text(self, *arguments: str) -> str:
+            raise InputError(f"has no commit {revision[:10]}", where=f"the clone {self._git.directory.name}")
         return self._git.text(*arguments, environment=_ALONE)
-
-
-class _Entry(msgspec.Struct):
-    path: str
-    sha: str
-
-
-class _Tree(msgspec.Struct):
-    tree: list[_Entry]
-    truncated: bool
-
-
-class _Signature(msgspec.Struct):
-    date: str
-
-
-class _Message(msgspec.Struct):
-    message: str
-    committer: _Signature
-
-
-class _Listed(msgspec.Struct):
-    sha: str
-    commit: _Message
-
-
-class _File(msgspec.Struct):
-    patch: str = ""
-
-
-class _Whole(msgspec.Struct):
-    files: list[_File] = []
-
-
-class _Comparison(msgspec.Struct):
-    total_commits: int
 
 
 class GitHubSource:
@@ -130,17 +82,17 @@ class GitHubSource:
     """
 
     def __init__(self, get: Callable[[str], Any], server_url: str, repository: str, cache: Path) -> None:
-        self.name, self._get, self._server, self._cache = repository, get, server_url, cache
-        self.requests = 0
+        self.address, self._repository = f"{server_url}/{repository}", repository
+        self._get, self._cache, self._requests = get, cache, 0
 
     def paths(self, revision: str) -> Mapping[str, str]:
         """As Source has it."""
 
         def tree() -> dict[str, str]:
-            answer = self._ask(_Tree, f"git/trees/{revision}", recursive=1)
-            if answer.truncated:
-                raise InputError(f"has too many files at {revision[:10]}", where=self.name)
-            return {entry.path: entry.sha for entry in answer.tree}
+            answer = self._ask(f"git/trees/{revision}", recursive=1)
+            if answer["truncated"]:
+                raise InputError(f"has too many files at {revision[:10]}", where=self._repository)
+            return {entry["path"]: entry["sha"] for entry in answer["tree"]}
 
         return self._known(dict[str, str], tree, "paths", revision)
 
@@ -148,18 +100,17 @@ class GitHubSource:
         """As Source has it: GitHub lists what a revision has, so that what both have is taken away."""
 
         def between() -> list[Commit]:
-            sides = [self._ask(list[_Listed], "commits", sha=one, path=path, per_page=_PAGE) for one in (head, base)]
-            whole = [{one.sha: one for one in side} for side in sides]
+            sides = [self._ask("commits", sha=one, path=path, per_page=_PAGE) for one in (head, base)]
+            listed = [{one["sha"]: one["commit"] for one in side} for side in sides]
+            dates = [[one["committer"]["date"] for one in side.values()] for side in listed]
             # Of a full page the older ones are not known: nothing as old as its last is said to be on one side alone.
-            since = max(
-                (min(one.commit.committer.date for one in side) for side in sides if len(side) == _PAGE), default=""
-            )
-            if since and not whole[0].keys() & whole[1].keys():
-                raise InputError(f"more than {_PAGE} commits touched {path}", where=self.name)
-            apart = [one for side, other in (whole, whole[::-1]) for sha, one in side.items() if sha not in other]
-            apart = sorted(apart, key=lambda one: one.commit.committer.date, reverse=True)
-            dated = [one for one in apart if one.commit.committer.date > since]
-            return [Commit(one.sha, one.commit.committer.date[:10], one.commit.message) for one in dated]
+            since = max((min(some) for some in dates if len(some) == _PAGE), default="")
+            if since and not listed[0].keys() & listed[1].keys():
+                raise InputError(f"more than {_PAGE} commits touched {path}", where=self._repository)
+            apart = [(listed[0] | listed[1])[sha] | {"sha": sha} for sha in listed[0].keys() ^ listed[1].keys()]
+            apart.sort(key=lambda one: (one["committer"]["date"], one["sha"]), reverse=True)
+            dated = ((one, one["committer"]["date"]) for one in apart)
+            return [Commit(one["sha"], date[:10], one["message"]) for one, date in dated if date > since]
 
         return self._known(list[Commit], between, "commits", path, base, head)
 
@@ -167,9 +118,8 @@ class GitHubSource:
         """As Source has it."""
 
         def patches() -> str:
-            return "\n".join(file.patch for file in self._ask(_Whole, f"commits/{sha}", per_page=_PAGE).files)[
-                :_MOST_DIFF_CHARACTERS
-            ]
+            files = self._ask(f"commits/{sha}", per_page=_PAGE)["files"]
+            return "\n".join(file.get("patch", "") for file in files)[:_MOST_DIFF_CHARACTERS]
 
         return self._known(str, patches, "diff", sha)
 
@@ -177,40 +127,34 @@ class GitHubSource:
         """As Source has it: LLVM's own repository knows the commits of its forks; its first page would have diffs."""
         path = f"/repos/llvm/llvm-project/compare/{base}...{head}"
         try:
-            return self._known(int, lambda: self._ask(_Comparison, path, per_page=1, page=2).total_commits, path)
+            return self._known(int, lambda: self._ask(path, per_page=1, page=2)["total_commits"], path)
         except NetworkError:
             return None
 
-    def url(self, sha: str) -> str:
-        """As Source has it."""
-        return f"{self._server}/{self.name}/commit/{sha}"
-
     def _known(self, kind: type[_T], ask: Callable[[], _T], *question: str) -> _T:
         """What the cache has, else what is asked now."""
-        key = hashlib.sha256("\0".join((self._server, self.name, *question)).encode()).hexdigest()
+        key = hashlib.sha256("\0".join((self.address, *question)).encode()).hexdigest()
         file = self._cache / "history" / f"{key}.json"
         try:
             known = msgspec.json.decode(whole_or_nothing(file), type=kind)
             touch(file)
         except msgspec.DecodeError:
-            known = ask()
-            add(self._cache, file, canonical(known))
+            try:
+                known = ask()
+                add(self._cache, file, canonical(msgspec.convert(msgspec.to_builtins(known), kind)))
+            except (KeyError, TypeError, AttributeError, msgspec.ValidationError):
+                raise InputError("has not what its API describes", where="GitHub's answer") from None
         return known
 
-    def _ask(self, kind: type[_T], place: str, **query: str | int) -> _T:
-        if self.requests >= MOST_REQUESTS:
-            raise InputError(f"{MOST_REQUESTS} requests were made, which is the limit", where=self.name)
-        self.requests += 1
-        path = place if place.startswith("/") else f"/repos/{self.name}/{place}"
-        return converted(self._get(f"{path}?{urlencode(query)}"), kind, f"GitHub's answer about {self.name}")
+    def _ask(self, place: str, **query: str | int) -> Any:
+        if self._requests >= MOST_REQUESTS:
+            raise InputError(f"{MOST_REQUESTS} requests were made, which is the limit", where=self._repository)
+        self._requests += 1
+        return self._get(f"{place if place[0] == '/' else f'/repos/{self._repository}/{place}'}?{urlencode(query)}")
 
 
 def github_source(api_url: str, server_url: str, token: str, repository: str, cache: Path) -> GitHubSource:
-    """The repository on GitHub; nothing is requested yet. Nobody waits long for it.
-
-    Args:
-        token: may be empty, as far as GitHub answers strangers.
-    """
+    """The repository on GitHub, where nobody waits long; the token may be empty, as far as GitHub answers strangers."""
     hub = connect(api_url, token, repository, timeout_seconds=10, retries=1, max_wait_seconds=5)
 
     def get(path: str) -> Any:
@@ -223,20 +167,20 @@ def github_source(api_url: str, server_url: str, token: str, repository: str, ca
 def source_of(request: Request, config: Config, cancel: Cancel) -> Source | None:
     """Where the request says that commits of the compiler are looked up; None where it does not say so.
 
-    On GitHub it is asked with the token of the environment, which may have none, as on a runner.
+    On GitHub it is asked with the token of the environment, if there is one.
 
     Raises:
         InputError: the directory that it names is no clone.
     """
-    repository = config.compiler.repository
+    repository, environ = config.compiler.repository, os.environ
     if request.source is not None:
         return CloneSource(request.source, repository, cancel)
     if not request.suspects or not repository:
         return None
-    api_url = os.environ.get("GITHUB_API_URL") or "https://api.github.com"
-    server_url = os.environ.get("GITHUB_SERVER_URL") or "https://github.com"
-    token = os.environ.get("GITHUB_TOKEN") or os.environ.get("GH_TOKEN") or ""
-    return github_source(api_url, server_url, token, repository, request.cache)
+    api_url, server_url = environ.get("GITHUB_API_URL"), environ.get("GITHUB_SERVER_URL")
+    token = environ.get("GITHUB_TOKEN") or environ.get("GH_TOKEN") or ""
+    hosts = api_url or "https://api.github.com", server_url or "https://github.com"
+    return github_source(*hosts, token, repository, request.cache)
 
 
 def looked_up(made: Report, request: Request, config: Config, cancel: Cancel) -> Report:

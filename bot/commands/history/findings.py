@@ -18,7 +18,7 @@ from bot.core.values.snapshot import CellKey, Snapshot
 from bot.core.values.whole_report import Baseline, Report
 from bot.errors import BotError
 from bot.inputs.config import Config
-from bot.insight.roots.suspects import Source, clue_of, suspicions_of, with_suspects
+from bot.insight.roots.suspects import UNFINISHED, Clue, Source, suspicions_of, with_suspects
 from bot.measurement.prepare import Request, is_snapshot
 from bot.render.terminal.bisect_text import moved_words
 from bot.render.text.escape import clip
@@ -126,15 +126,15 @@ def _suspects(hunted: Hunted, made: Report, source: Source) -> Iterator[str]:
     """Which suspects of the whole way from GOOD to BAD lie in the step that was found, and which do not."""
     ends = _in_time(hunted, hunted.ends)
     backends = {**made.base.targets, **made.head.targets}
-    clues = [one for root in made.root_causes if (one := clue_of(root, backends))][:_CAUSES]
+    clues = [one for root in made.root_causes if (one := Clue.of(root, backends))][:_CAUSES]
     known, why = suspicions_of(clues, (ends[0].compiler.revision, ends[1].compiler.revision), source)
     step = (made.base.compiler.revision, made.head.compiler.revision)
     inside, seen = set[str](), set[str]()
     where = f"between {hunted.names[hunted.found.good]} and {hunted.names[hunted.found.bad]}"
     try:
-        for one in filter(None, known):
-            inside |= {commit.sha for file in one.files for commit in source.commits(file, *step)}
-            for suspect in one.suspects:
+        for suspicion in filter(None, known):
+            inside |= {commit.sha for file in suspicion.files for commit in source.commits(file, *step)}
+            for suspect in suspicion.suspects:
                 answer = "is confirmed to lie" if suspect.commit in inside else "is cleared: it does not lie"
                 if suspect.commit not in seen:
                     yield f"suspect {suspect.commit[:10]} ({clip(suspect.title, _TITLE)}) {answer} {where}"
@@ -142,7 +142,7 @@ def _suspects(hunted: Hunted, made: Report, source: Source) -> Iterator[str]:
     except BotError as error:
         why = why or error.line
     if why:
-        yield f"commits of the compiler were not looked up to the end: {why}"
+        yield f"{UNFINISHED}{why}"
 
 
 def _commands(hunted: Hunted, request: Request) -> Iterator[str]:

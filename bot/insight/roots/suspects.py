@@ -7,7 +7,7 @@ commit is a *suspect*, never a cause: that it touched the file and speaks of wha
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Protocol
@@ -19,40 +19,30 @@ from bot.core.values.whole_report import Report
 from bot.errors import BotError
 from bot.insight.roots.knobs import PIPELINE, turned
 
-MOST_CAUSES, MOST_SUSPECTS = 10, 3
-_MOST_DIFFS = 40
-"""Commits of one root cause whose diffs are read, those first whose messages say most."""
-_SHA = re.compile(r"[0-9a-f]{40}")
 LLVM = "third_party/llvm-project"
-_FOLDERS = {
-    "llvm-cpu": "LLVMCPU", "vmvx": "VMVX", "cuda": "LLVMGPU", "rocm": "LLVMGPU", "vulkan-spirv": "SPIRV",
-    "metal-spirv": "SPIRV",
-}  # fmt: skip
-"""Backend → the folder of its code generation in `compiler/src/iree/compiler/Codegen`."""
+UNFINISHED = "commits of the compiler were not looked up to the end: "
+_MOST_CAUSES, _MOST_SUSPECTS, _MOST_DIFFS = 10, 3, 40
+_FOLDERS = {"llvm-cpu": "LLVMCPU", "vmvx": "VMVX", "cuda": "LLVMGPU", "rocm": "LLVMGPU"}
 _CHOICES = {
     "LLVMCPU": ("LLVMCPU/KernelDispatch.cpp",),
     "VMVX": ("VMVX/KernelDispatch.cpp",),
     "LLVMGPU": ("LLVMGPU/KernelConfig.cpp", "GPU/TargetUtils/ConfigUtils.cpp", "TargetUtils/ReductionConfigUtils.cpp"),
     "SPIRV": ("SPIRV/KernelConfig.cpp",),
 }
-"""Folder → the ends of the files that choose configurations for it, as 3.5.0 to 3.13.0 have them."""
-_NAMES = {
-    "x86_64": "x86|avx", "aarch64": "aarch64|neon|\\bsve\\b|\\bsme\\b", "riscv64": "risc-?v|\\brvv\\b",
-    "cuda": "cuda|nvidia|nvgpu|nvptx", "rocm": "rocm|amdgpu|rocdl|gfx\\d|\\bcdna", "vulkan": "vulkan|spir-?v",
-    "metal": "metal\\b|apple", "vmvx": "vmvx",
+"""Folder of code generation → the ends of the files that choose configurations there, from 3.5.0 to 3.13.0."""
+_TARGETS = {
+    "x86_64": "x86|avx", "aarch64": r"aarch64|neon|\bsve\b", "riscv64": r"risc-?v|\brvv\b", "vmvx": "vmvx",
+    "cuda": r"cuda|nvidia|nvgpu|nvptx|nvvm|\bsm_?\d\d", "rocm": r"rocm|amdgpu|rocdl|gfx\d",
+    "vulkan": "vulkan|spir-?v", "metal": r"metal\b",
 }  # fmt: skip
-"""End or beginning of a target's name → what commits call it."""
+"""Part of a target's name → what commits call it."""
 _KINDS = ("matmul", "conv", "reduction", "softmax", "attention", "elementwise", "transpose", "unpack", "pack", "fft")
 _IDLE = re.compile(r"\bNFCI?\b|clang-format|\breformat|^(?:\[[^\]]*\] *)*(?:rename|typo|format)\b", re.IGNORECASE)
-_AGAIN = re.compile(r'^(revert|reapply|reland|re-land|roll ?back)\b[^"“]*["“](.*)["”]', re.IGNORECASE)
-_NUMBER = re.compile(r"\s*\(#\d+\)")
-
-
-_OWN = 2
-_TURN = 20
-"""What it counts that a diff has the very change of a value: a test of the compiler expects it now."""
-_UNIQUE = 9
-"""A part of an operation's name that has so many letters is meant by nothing else: `delinearize`."""
+_AGAIN = re.compile(r'^(revert|reapply|reland|roll ?back)\b[^"]*"(.*)"', re.IGNORECASE)
+_BLOCK = re.compile(r"((?:^-(?!-- ).*\n)+)((?:^\+(?!\+\+ ).*\n?)+)", re.MULTILINE)
+_LINE = re.compile(r"^(?:-(?!-- )|\+(?!\+\+ )).*", re.MULTILINE)
+_OWN, _LARGEST, _TURN = 2, 6, 20
+"""What counts: a name that the root cause has, its largest operation, and the very change of the knob's value."""
 
 
 class Commit(Record, frozen=True):
@@ -69,11 +59,13 @@ class Commit(Record, frozen=True):
 
 
 class Source(Protocol):
-    """The history of a compiler's repository; every call raises BotError where it has no answer."""
+    """The history of a compiler's repository; every call raises BotError where it has no answer.
 
-    @property
-    def name(self) -> str:
-        """What it is, in words: `iree-org/iree`."""
+    Attributes:
+        address: of the repository's page; empty where nobody knows it.
+    """
+
+    address: str
 
     def paths(self, revision: str) -> Mapping[str, str]:
         """Path → id of the object there, of a submodule its commit."""
@@ -87,69 +79,71 @@ class Source(Protocol):
     def llvm_commits(self, base: str, head: str) -> int | None:
         """How many commits of LLVM lie between two; None where that cannot be known here."""
 
-    def url(self, sha: str) -> str:
-        """The page of a commit; empty where nobody knows it."""
-
 
 @dataclass(frozen=True, slots=True)
 class Clue:
-    """What a root cause names.
+    """What a root cause names: a pass, or a knob (`vector_common_parallel 1 → 8, with distribution`).
 
     Attributes:
-        passed: the pass; None where it is a knob.
-        knob: the words of a changed configuration: `vector_common_parallel 1 → 8, with distribution`.
-        folders: of the code generation of its targets.
+        passed: None where it is a knob.
+        backends: of its targets.
+        dispatch: the name of its largest one.
     """
 
     passed: PassChange | None
     knob: str
-    targets: tuple[str, ...]
-    folders: tuple[str, ...]
+    targets: Sequence[str]
+    backends: Collection[str]
     dispatch: str
+
+    @staticmethod
+    def of(root: RootCause, backends: Mapping[str, str]) -> Clue | None:
+        """None where it is neither; `backends`: target → its backend."""
+        if not (root.cause == "strategy" or (root.cause == "codegen" and root.passed)):
+            return None
+        passed, own = root.passed if root.cause == "codegen" else None, {backends.get(one, "") for one in root.targets}
+        return Clue(passed, root.what, root.targets, own, root.example.dispatch)
 
     def files(self, paths: Collection[str]) -> tuple[str, ...]:
         """Those of `paths` that implement the pass or choose the configuration."""
+        folders = {_FOLDERS.get(backend, "SPIRV") for backend in self.backends}
         if self.passed is None:
-            ends = tuple(f"/{end}" for folder in self.folders for end in _CHOICES[folder])
+            ends = tuple(f"/{end}" for folder in folders for end in _CHOICES[folder])
             return tuple(sorted(path for path in paths if path.endswith(ends)))
         stem = self.passed.class_name.rpartition("::")[2].removesuffix("Pass")
         named = tuple(sorted(p for p in paths if stem and p.rpartition("/")[2] in (f"{stem}.cpp", f"{stem}Pass.cpp")))
-        own = tuple(path for path in named if any(f"/{folder}/" in path for folder in self.folders))
-        return own or named
+        return tuple(path for path in named if any(f"/{folder}/" in path for folder in folders)) or named
 
-    def words(self) -> list[tuple[str, re.Pattern[str], int]]:
-        """What a commit that did it may well speak of: as it is told, as it is sought, and what it counts.
-
-        The operations, the knob and its named values come first, which count _OWN or more: who names none of them is
-        no suspect. What is told with no word is a part of a name.
-        """
-        found: list[tuple[str, str, int]] = []
-        if self.passed is not None:
-            names = list(dict.fromkeys(name.partition(" ")[0] for name in self.passed.operations))
-            found += [(name, _operation(name), _OWN if place else 6) for place, name in enumerate(names)]
-        else:
-            knob, values = self._turned
-            if knob != PIPELINE:
-                found.append((knob, knob.replace("_", "_?") if "_" in knob else rf'"{knob}"|\b{knob} ?=', 4))
-                found += [("", part, 1) for part in knob.split("_") if len(part) > 3 and "_" in knob]
-            found += [(name, name, 4) for name in dict.fromkeys(re.findall(r"[A-Z][a-z]+[A-Z]\w+", values))]
-        for target in self.targets:
-            found += [(name, sought, 1) for name, sought in _NAMES.items() if name in target]
+    def words(self) -> list[tuple[re.Pattern[str], int]]:
+        """What a commit that did it may well speak of, and what each counts."""
+        found = [(sought, 1) for name, sought in _TARGETS.items() if any(name in target for target in self.targets)]
         kind = self.dispatch.partition("dispatch_")[2]
-        found += [(name, rf"(?<!un){name}" if name == "pack" else name, 1) for name in _KINDS if f"_{name}_" in kind]
-        return [(name, re.compile(sought, re.IGNORECASE), counts) for name, sought, counts in found]
+        found += [(rf"(?<!un){name}" if name == "pack" else name, 1) for name in _KINDS if f"_{name}_" in kind]
+        if self.passed is not None:
+            names = dict.fromkeys(name.partition(" ")[0] for name in self.passed.operations)
+            found += [(_operation(name), _OWN if place else _LARGEST) for place, name in enumerate(names)]
+        else:
+            knob, values = self.turn
+            if knob != PIPELINE:
+                found.append((knob.replace("_", "_?") if "_" in knob else rf'"{knob}"|\b{knob} ?=', 2 * _OWN))
+                found += [(part, 1) for part in knob.split("_") if len(part) > 3 and "_" in knob]
+            found += [(name, 2 * _OWN) for name in dict.fromkeys(re.findall(r"[A-Z][a-z]+[A-Z]\w+", values))]
+        return [(re.compile(sought, re.IGNORECASE), counts) for sought, counts in found]
 
     @property
-    def _turned(self) -> tuple[str, str]:
-        """The knob, and how its values changed."""
-        knob, _, values = self.knob.partition(", with ")[0].partition(" ")
+    def turn(self) -> tuple[str, str]:
+        """The knob, and how its values changed; two empty ones for a pass."""
+        knob, _, values = ("" if self.passed else self.knob).partition(", with ")[0].partition(" ")
         return knob, values
 
-    def turned_by(self, diff: _Diff) -> str:
-        """The change of the knob's value that a line of the diff has, too; empty where none has."""
-        knob, values = self._turned
+    def turned_by(self, diff: str) -> str:
+        """The change of the knob's value that a replaced line of a diff has, too; empty where none has."""
+        knob, values = self.turn
         wanted = {one for one in values.split(" and ") if one.count(" → ") == 1}
-        for left, right in diff.replaced if wanted else ():
+        blocks = [[half.splitlines() for half in block] for block in _BLOCK.findall(diff)] if wanted else []
+        for left, right in (
+            pair for gone, new in blocks if len(gone) == len(new) for pair in zip(gone, new, strict=True)
+        ):
             if knob == PIPELINE:
                 same = {one for one in wanted if all(map(str.__contains__, (left, right), one.split(" → ")))}
             else:
@@ -160,30 +154,13 @@ class Clue:
 
 
 def _operation(name: str) -> str:
-    """`affine.delinearize_index` is `affine::AffineDelinearizeIndexOp` in C++: a long name is unique by itself."""
+    """`affine.delinearize_index` is `affine::AffineDelinearizeIndexOp` in C++; a long part is meant by nothing else."""
     dialect, _, own = name.partition(".")
     parts = [re.escape(part) for part in (own or dialect).split("_")]
     whole = "_?".join(parts)
     if len(parts) == 1:
         return rf"\b{re.escape(dialect)}(?:\.|::\w*?){whole}(?:Op)?\b"
-    return "|".join([whole, *(part for part in parts if len(part) >= _UNIQUE)])
-
-
-def clue_of(root: RootCause, backends: Mapping[str, str]) -> Clue | None:
-    """None where it is neither a pass nor a configuration."""
-    knob = root.what if root.cause == "strategy" else ""
-    passed = root.passed if root.cause == "codegen" else None
-    if passed is None and not knob:
-        return None
-    return clue(passed, knob, root.targets, root.example.dispatch, backends)
-
-
-def clue(
-    passed: PassChange | None, knob: str, targets: Sequence[str], dispatch: str, backends: Mapping[str, str]
-) -> Clue:
-    """As Clue has it; `backends`: target → its backend."""
-    folders = {folder for target in targets if (folder := _FOLDERS.get(backends.get(target, "")))}
-    return Clue(passed, knob, tuple(targets), tuple(sorted(folders)), dispatch)
+    return "|".join([whole, *(part for part in parts if len(part) > 8)])
 
 
 def with_suspects(made: Report, source: Source, touched: Collection[str] = ()) -> Report:
@@ -193,14 +170,13 @@ def with_suspects(made: Report, source: Source, touched: Collection[str] = ()) -
         touched: paths of the compiler's repository that the pull request itself changes.
     """
     backends = {**made.base.targets, **made.head.targets}
+    clues = {place: one for place, root in enumerate(made.root_causes) if (one := Clue.of(root, backends))}
+    places, roots = list(clues)[:_MOST_CAUSES], list(made.root_causes)
     revisions = made.base.compiler.revision, made.head.compiler.revision
-    clues = [(place, one) for place, root in enumerate(made.root_causes) if (one := clue_of(root, backends))]
-    suspicions, why = suspicions_of([one for _, one in clues[:MOST_CAUSES]], revisions, source, touched)
-    roots = list(made.root_causes)
-    for (place, _), suspicion in zip(clues, suspicions, strict=False):
+    known, why = suspicions_of([clues[place] for place in places], revisions, source, touched)
+    for place, suspicion in zip(places, known, strict=True):
         roots[place] = replace(roots[place], suspicion=suspicion)
-    notes = (f"commits of the compiler were not looked up to the end: {why}",) if why else ()
-    return replace(made, root_causes=tuple(roots), notes=(*made.notes, *notes))
+    return replace(made, root_causes=tuple(roots), notes=(*made.notes, *([f"{UNFINISHED}{why}"] if why else [])))
 
 
 def suspicions_of(
@@ -217,23 +193,29 @@ def suspicions_of(
     if not clues or (base == head and base):
         return found, ""
     for side, revision in (("base", base), ("head", head)):
-        if not _SHA.fullmatch(revision):
+        if not re.fullmatch("[0-9a-f]{40}", revision):
             told = f"was built from {revision[:60]!r}, which is no commit" if revision else "does not say its revision"
             return found, f"the {side} compiler {told}"
-    hunts, why = list[tuple[int, _Hunt]](), ""
-    commits, diff = cache(lambda path: source.commits(path, base, head)), cache(lambda sha: _Diff(source.diff(sha)))
+    commits, diff = cache(lambda path: source.commits(path, base, head)), cache(source.diff)
+    hunts, diffs, why = dict[int, tuple[tuple[str, ...], list[Commit], str]](), dict[str, str](), ""
     try:
         paths = source.paths(head)
         for place, one in enumerate(clues):
             files = one.files(paths)
             note = "" if files else _without_file(one, source, paths, base)
-            hunts.append((place, _Hunt(one, files, {c.sha: c for path in files for c in commits(path)}, note)))
-        for _, hunt in hunts:
-            hunt.read(diff)
+            hunts[place] = (
+                files,
+                list({commit.sha: commit for file in files for commit in commits(file)}.values()),
+                note,
+            )
+        for place, (_, listed, _) in hunts.items():
+            likely = sorted(listed, key=lambda commit: -_score(clues[place], [commit], {})[0])
+            diffs |= {commit.sha: diff(commit.sha) for commit in likely[:_MOST_DIFFS]}
     except BotError as error:
         why = error.line
-    for place, hunt in hunts:
-        found[place] = replace(hunt.suspicion(source), is_pull=bool(own[place]))
+    for place, (files, listed, note) in hunts.items():
+        suspects = _suspects(clues[place], listed, diffs, source.address)
+        found[place] = Suspicion(files, len(listed) if files else None, suspects, note, is_pull=bool(own[place]))
     return found, why
 
 
@@ -252,74 +234,43 @@ def _without_file(one: Clue, source: Source, paths: Mapping[str, str], base: str
     return f"a pass of LLVM, {left[:10]} → {right[:10]}{'' if count is None else f', {count:,} commits'}"
 
 
-_BLOCK = re.compile(r"((?:^-(?!-- ).*\n)+)((?:^\+(?!\+\+ ).*\n?)+)", re.MULTILINE)
-_LINE = re.compile(r"^(?:-(?!-- )|\+(?!\+\+ )).*", re.MULTILINE)
+def _score(clue: Clue, group: Sequence[Commit], diffs: Mapping[str, str]) -> tuple[int, str]:
+    """What commits that belong together speak of, and in which words that is told; 0 where of nothing of its own."""
+    texts = [diffs.get(one.sha, "") for one in group]
+    places = {
+        "title": (3, [one.title for one in group]),
+        "message": (2, [one.message for one in group]),
+        "diff": (1, ["\n".join(_LINE.findall(text)) for text in texts]),
+    }
+    turn = next(filter(None, map(clue.turned_by, texts)), "")
+    score, told, is_own = _TURN * bool(turn), dict[str, dict[str, None]](), bool(turn)
+    for sought, counts in clue.words():
+        for place, (times, said) in places.items():
+            if match := next(filter(None, map(sought.search, said)), None):
+                score, is_own = score + times * counts, is_own or counts >= _OWN
+                told.setdefault(place, {})[match[0]] = None
+                break
+    if turn:
+        told["diff"] = {**{word: None for word in told.get("diff", {}) if word not in turn}, turn: None}
+    return score * is_own, "; ".join(f"its {place} has {', '.join(words)}" for place, words in told.items() if words)
 
 
-class _Diff:
-    """A diff: `text` is all lines that it takes away or adds; `replaced` those that another line stands for now."""
-
-    def __init__(self, diff: str) -> None:
-        self.text = "\n".join(_LINE.findall(diff))
-        blocks = [[half.splitlines() for half in block] for block in _BLOCK.findall(diff)]
-        self.replaced = [pair for gone, new in blocks if len(gone) == len(new) for pair in zip(gone, new, strict=True)]
-
-
-class _Hunt:
-    """The commits that touched the files of one clue, and as many of their diffs as can be had."""
-
-    def __init__(self, one: Clue, files: tuple[str, ...], commits: Mapping[str, Commit], note: str) -> None:
-        self._words, self._turned_by, self._files, self._note = one.words(), cache(one.turned_by), files, note
-        self._commits, self._diffs = list(commits.values()), dict[str, _Diff]()
-
-    def read(self, diff: Callable[[str], _Diff]) -> None:
-        """The lines that they take away and add, of those first whose messages say most."""
-        for commit in sorted(self._commits, key=lambda one: -self._score([one])[0])[:_MOST_DIFFS]:
-            self._diffs[commit.sha] = diff(commit.sha)
-
-    def _score(self, group: Sequence[Commit]) -> tuple[int, str]:
-        """What commits that belong together speak of, and in which words that is told: most in title and values."""
-        diffs = [self._diffs[one.sha] for one in group if one.sha in self._diffs]
-        places = {
-            "title": (3, [one.title for one in group]),
-            "message": (2, [one.message for one in group]),
-            "diff": (1, [one.text for one in diffs]),
-        }
-        score, told, is_own = 0, dict[str, list[str]](), False
-        for name, sought, counts in self._words:
-            for place, (times, texts) in places.items():
-                if match := next(filter(None, map(sought.search, texts)), None):
-                    score += times * counts
-                    is_own |= counts >= _OWN
-                    told.setdefault(f"its {place} has", []).extend([match[0]] if name else [])
-                    break
-        if is_own and (turn := next(filter(None, map(self._turned_by, diffs)), "")):
-            score += _TURN
-            told.setdefault("its diff has", []).append(turn)
-        return score * is_own, "; ".join(
-            f"{where} {', '.join(dict.fromkeys(names))}" for where, names in told.items() if names
-        )
-
-    def suspicion(self, source: Source) -> Suspicion:
-        """The likeliest first: what speaks of most, then the newest; without what has no function or was taken back."""
-        groups: dict[str, list[Commit]] = {}
-        for commit in self._commits:
-            groups.setdefault(_subject(commit.title), []).append(commit)
-        ranked = []
-        for group in groups.values():
-            score, why = self._score(group)
-            if score and not _is_idle(group):
-                ranked.append((-score, group, why))
-        ranked.sort(key=lambda one: one[0])
-        suspects = tuple(_suspect(group, why, source) for _, group, why in ranked[:MOST_SUSPECTS])
-        return Suspicion(self._files, len(self._commits) if self._files else None, suspects, self._note)
-
-
-def _subject(title: str) -> str:
-    """What a commit is about, the same for its revert and the revert of that."""
-    while again := _AGAIN.match(title):
-        title = again[2]
-    return _NUMBER.sub("", title).strip().casefold()
+def _suspects(clue: Clue, commits: Sequence[Commit], diffs: Mapping[str, str], address: str) -> tuple[Suspect, ...]:
+    """The likeliest first: what speaks of most, then the newest; without what has no function or was taken back."""
+    groups: dict[str, list[Commit]] = {}
+    for commit in commits:
+        subject = commit.title
+        while again := _AGAIN.match(subject):
+            subject = again[2]
+        groups.setdefault(re.sub(r"\s*\(#\d+\)", "", subject).strip().casefold(), []).append(commit)
+    ranked = [(_score(clue, group, diffs), group) for group in groups.values() if not _is_idle(group)]
+    ranked.sort(key=lambda one: -one[0][0])
+    suspects = []
+    for (_, why), (newest, *older) in [one for one in ranked if one[0][0]][:_MOST_SUSPECTS]:
+        others = f"; together with {', '.join(one.sha[:10] for one in older)}" if older else ""
+        url = f"{address}/commit/{newest.sha}" if address else ""
+        suspects.append(Suspect(newest.sha, newest.title, newest.date, url, f"{why}{others}"))
+    return tuple(suspects)
 
 
 def _is_idle(group: Sequence[Commit]) -> bool:
@@ -327,9 +278,3 @@ def _is_idle(group: Sequence[Commit]) -> bool:
     newest = _AGAIN.match(group[0].title)
     undone = len(group) > 1 and newest is not None and newest[1].casefold().startswith(("revert", "roll"))
     return undone or all(_IDLE.search(one.title) for one in group)
-
-
-def _suspect(group: Sequence[Commit], why: str, source: Source) -> Suspect:
-    newest, *older = group
-    others = f"; together with {', '.join(one.sha[:10] for one in older)}" if older else ""
-    return Suspect(newest.sha, newest.title, newest.date, source.url(newest.sha), f"{why}{others}")

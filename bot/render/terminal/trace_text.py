@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rich.console import Console
@@ -36,10 +36,8 @@ def print_trace(traced: Traced, console: Console) -> None:
         more = len(traced.parting.rows) - len(shown)
         console.print(f"operations of the function after each pass; the difference is as before after {more} more\n")
     console.print(Text(clean(parting_words(traced)), "bold"), soft_wrap=True)
-    if traced.suspicion:
-        console.print(text_of(suspicion_words(traced.suspicion)), soft_wrap=True)
-    for suspect in traced.suspicion.suspects if traced.suspicion else ():
-        console.print(Text(clean(f"  {suspect.date} {suspect.url or suspect.commit} {suspect.title}")), soft_wrap=True)
+    for line in _suspicion_lines(traced.suspicion):
+        console.print(line, soft_wrap=True)
     for name, side in traced.traces.items():
         if side.same_code is not None:
             is_same = "the code that is in the artifact" if side.same_code else "other code than is in the artifact"
@@ -48,6 +46,12 @@ def print_trace(traced: Traced, console: Console) -> None:
         console.print(f"shown by, {name}:")
         for command in commands:
             console.print(Text(f"  {clean(command, 4_000)}"), soft_wrap=True)
+
+
+def _suspicion_lines(known: Suspicion | None) -> Iterator[Text]:
+    if known:
+        yield text_of(suspicion_words(known))
+        yield from (Text(clean(f"  {one.date} {one.url or one.commit} {one.title}")) for one in known.suspects)
 
 
 def _line(width: int, name: str, base: str, head: str, share: str, what: str) -> Text:
