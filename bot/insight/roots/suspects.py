@@ -109,6 +109,8 @@ class Clue:
         folders = {_FOLDERS.get(backend, "SPIRV") for backend in self.backends}
         if self.passed is None:
             ends = tuple(f"/{end}" for folder in folders for end in _CHOICES[folder])
+            if self.turn[0] == PIPELINE:  # a pass before the choice may have made it another one
+                ends += tuple(f"/{folder}/Passes.cpp" for folder in folders)
             return tuple(sorted(path for path in paths if path.endswith(ends)))
         stem = self.passed.class_name.rpartition("::")[2].removesuffix("Pass")
         named = tuple(sorted(p for p in paths if stem and p.rpartition("/")[2] in (f"{stem}.cpp", f"{stem}Pass.cpp")))
@@ -184,8 +186,8 @@ def suspicions_of(
 ) -> tuple[list[Suspicion | None], str]:
     """What is known of each clue, and why no more is; nothing where both compilers are of one revision.
 
-    First the lists of commits are asked for and then their diffs, so that where requests are few the largest root
-    causes have most of them.
+    First the lists of commits are asked for and then their diffs, of each clue first that of the commit whose message
+    says most: requests may be few.
     """
     own = [one.files(touched) for one in clues]
     found: list[Suspicion | None] = [Suspicion(files, is_pull=True) if files else None for files in own]
@@ -208,9 +210,12 @@ def suspicions_of(
                 list({commit.sha: commit for file in files for commit in commits(file)}.values()),
                 note,
             )
+        wanted = []
         for place, (_, listed, _) in hunts.items():
             likely = sorted(listed, key=lambda commit: -_score(clues[place], [commit], {})[0])
-            diffs |= {commit.sha: diff(commit.sha) for commit in likely[:_MOST_DIFFS]}
+            wanted += [(depth, place, commit.sha) for depth, commit in enumerate(likely[:_MOST_DIFFS])]
+        for _, _, sha in sorted(wanted):
+            diffs[sha] = diff(sha)
     except BotError as error:
         why = error.line
     for place, (files, listed, note) in hunts.items():
@@ -252,6 +257,9 @@ def _score(clue: Clue, group: Sequence[Commit], diffs: Mapping[str, str]) -> tup
                 break
     if turn:
         told["diff"] = {**{word: None for word in told.get("diff", {}) if word not in turn}, turn: None}
+    titled = {name for name, sought in _TARGETS.items() if re.search(sought, group[0].title, re.IGNORECASE)}
+    if titled and not any(name in target for name in titled for target in clue.targets):
+        score //= 2  # it says that it is about another target
     return score * is_own, "; ".join(f"its {place} has {', '.join(words)}" for place, words in told.items() if words)
 
 
