@@ -6,7 +6,7 @@ import hashlib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
@@ -17,7 +17,6 @@ from bot.core.values.whole_report import Report
 from bot.errors import InputError, NetworkError
 from bot.inputs.config import Config
 from bot.insight.roots.suspects import LLVM, Commit, Source, with_suspects
-from bot.measurement.prepare import Request
 from bot.publish.hub import connect, explain
 from bot.system.files import whole_or_nothing
 from bot.system.git import Git
@@ -164,7 +163,23 @@ def github_source(api_url: str, server_url: str, token: str, repository: str, ca
     return GitHubSource(get, server_url, repository, cache)
 
 
-def source_of(request: Request, config: Config, cancel: Cancel) -> Source | None:
+class Asks(Protocol):
+    """What of a request says whether, and where, commits of the compiler are looked up."""
+
+    @property
+    def suspects(self) -> bool:
+        """Whether on GitHub."""
+
+    @property
+    def source(self) -> Path | None:
+        """A clone to look in instead."""
+
+    @property
+    def cache(self) -> Path:
+        """Where answers are kept."""
+
+
+def source_of(request: Asks, config: Config, cancel: Cancel) -> Source | None:
     """Where the request says that commits of the compiler are looked up; None where it does not say so.
 
     On GitHub it is asked with the token of the environment, if there is one.
@@ -183,7 +198,7 @@ def source_of(request: Request, config: Config, cancel: Cancel) -> Source | None
     return github_source(*hosts, token, repository, request.cache)
 
 
-def looked_up(made: Report, request: Request, config: Config, cancel: Cancel) -> Report:
+def looked_up(made: Report, request: Asks, config: Config, cancel: Cancel) -> Report:
     """The report with the commits that may have made its root causes, where the request wants them."""
     source = source_of(request, config, cancel)
     return with_suspects(made, source) if source else made

@@ -186,18 +186,16 @@ def suspicions_of(
 ) -> tuple[list[Suspicion | None], str]:
     """What is known of each clue, and why no more is; nothing where both compilers are of one revision.
 
-    First the lists of commits are asked for and then their diffs, of each clue first that of the commit whose message
-    says most: requests may be few.
+    First the lists of commits are asked for and then their diffs, of each clue first those of the three whose messages
+    say most: requests may be few.
     """
     own = [one.files(touched) for one in clues]
     found: list[Suspicion | None] = [Suspicion(files, is_pull=True) if files else None for files in own]
     base, head = revisions
     if not clues or (base == head and base):
         return found, ""
-    for side, revision in (("base", base), ("head", head)):
-        if not re.fullmatch("[0-9a-f]{40}", revision):
-            told = f"was built from {revision[:60]!r}, which is no commit" if revision else "does not say its revision"
-            return found, f"the {side} compiler {told}"
+    if unknown := _unknown(revisions):
+        return found, unknown
     commits, diff = cache(lambda path: source.commits(path, base, head)), cache(source.diff)
     hunts, diffs, why = dict[int, tuple[tuple[str, ...], list[Commit], str]](), dict[str, str](), ""
     try:
@@ -213,15 +211,26 @@ def suspicions_of(
         wanted = []
         for place, (_, listed, _) in hunts.items():
             likely = sorted(listed, key=lambda commit: -_score(clues[place], [commit], {})[0])
-            wanted += [(depth, place, commit.sha) for depth, commit in enumerate(likely[:_MOST_DIFFS])]
-        for _, _, sha in sorted(wanted):
+            wanted += [(depth // 3, place, depth, commit.sha) for depth, commit in enumerate(likely[:_MOST_DIFFS])]
+        for *_, sha in sorted(wanted):
             diffs[sha] = diff(sha)
     except BotError as error:
         why = error.line
     for place, (files, listed, note) in hunts.items():
         suspects = _suspects(clues[place], listed, diffs, source.address)
+        if unread := sum(commit.sha not in diffs for commit in listed):
+            note = f"{unread} of these commits known by their messages alone"
         found[place] = Suspicion(files, len(listed) if files else None, suspects, note, is_pull=bool(own[place]))
     return found, why
+
+
+def _unknown(revisions: tuple[str, str]) -> str:
+    """Which compiler was built from nobody knows what; empty where both say a commit."""
+    for side, revision in zip(("base", "head"), revisions, strict=True):
+        if not re.fullmatch("[0-9a-f]{40}", revision):
+            told = f"was built from {revision[:60]!r}, which is no commit" if revision else "does not say its revision"
+            return f"the {side} compiler {told}"
+    return ""
 
 
 def _without_file(one: Clue, source: Source, paths: Mapping[str, str], base: str) -> str:
@@ -239,8 +248,8 @@ def _without_file(one: Clue, source: Source, paths: Mapping[str, str], base: str
     return f"a pass of LLVM, {left[:10]} → {right[:10]}{'' if count is None else f', {count:,} commits'}"
 
 
-def _score(clue: Clue, group: Sequence[Commit], diffs: Mapping[str, str]) -> tuple[int, str]:
-    """What commits that belong together speak of, and in which words that is told; 0 where of nothing of its own."""
+def _score(clue: Clue, group: Sequence[Commit], diffs: Mapping[str, str]) -> tuple[int, str, bool]:
+    """What commits that belong together speak of, in which words that is told, and whether of the clue's own names."""
     texts = [diffs.get(one.sha, "") for one in group]
     places = {
         "title": (3, [one.title for one in group]),
@@ -260,7 +269,8 @@ def _score(clue: Clue, group: Sequence[Commit], diffs: Mapping[str, str]) -> tup
     titled = {name for name, sought in _TARGETS.items() if re.search(sought, group[0].title, re.IGNORECASE)}
     if titled and not any(name in target for name in titled for target in clue.targets):
         score //= 2  # it says that it is about another target
-    return score * is_own, "; ".join(f"its {place} has {', '.join(words)}" for place, words in told.items() if words)
+    why = "; ".join(f"its {place} has {', '.join(words)}" for place, words in told.items() if words)
+    return score, why, is_own
 
 
 def _suspects(clue: Clue, commits: Sequence[Commit], diffs: Mapping[str, str], address: str) -> tuple[Suspect, ...]:
@@ -274,7 +284,7 @@ def _suspects(clue: Clue, commits: Sequence[Commit], diffs: Mapping[str, str], a
     ranked = [(_score(clue, group, diffs), group) for group in groups.values() if not _is_idle(group)]
     ranked.sort(key=lambda one: -one[0][0])
     suspects = []
-    for (_, why), (newest, *older) in [one for one in ranked if one[0][0]][:_MOST_SUSPECTS]:
+    for (_, why, _), (newest, *older) in [one for one in ranked if one[0][2]][:_MOST_SUSPECTS]:
         others = f"; together with {', '.join(one.sha[:10] for one in older)}" if older else ""
         url = f"{address}/commit/{newest.sha}" if address else ""
         suspects.append(Suspect(newest.sha, newest.title, newest.date, url, f"{why}{others}"))

@@ -142,9 +142,9 @@ def suspicion_words(known: Suspicion | None) -> Phrase:
         named = [(code(one.commit[:10], one.url),) for one in others]
         parts.append(phrase(told, "; then ", joined(named, ", ")) if named else told)
     elif known.commits is not None:
-        who = f"none of {plural(known.commits, 'commit')}" if known.commits > 1 else "the only commit"
-        does = f"{who} to " if known.commits else "no commit between the two touched "
-        parts.append(phrase(does, files, " between the two speaks of it" if known.commits else ""))
+        touched = f"{plural(known.commits, 'commit')} touched " if known.commits else "no commit touched "
+        unsaid = ", and none speaks of it" if known.commits and not known.note else ""
+        parts.append(phrase(touched, files, f" between the two{unsaid}"))
     if known.note:
         parts.append(phrase(clean(known.note)))
     return joined(parts, "; ")
