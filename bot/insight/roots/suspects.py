@@ -216,12 +216,17 @@ def suspicions_of(
             diffs[sha] = diff(sha)
     except BotError as error:
         why = error.line
-    for place, (files, listed, note) in hunts.items():
-        suspects = _suspects(clues[place], listed, diffs, source.address)
-        if unread := sum(commit.sha not in diffs for commit in listed):
-            note = f"{unread} of these commits known by their messages alone"
-        found[place] = Suspicion(files, len(listed) if files else None, suspects, note, is_pull=bool(own[place]))
+    for place, hunt in hunts.items():
+        found[place] = replace(_suspicion(clues[place], *hunt, diffs, source.address), is_pull=bool(own[place]))
     return found, why
+
+
+def _suspicion(
+    clue: Clue, files: tuple[str, ...], listed: Sequence[Commit], note: str, diffs: Mapping[str, str], address: str
+) -> Suspicion:
+    if unread := sum(commit.sha not in diffs for commit in listed):
+        note = f"{unread} of these commits known by their messages alone"
+    return Suspicion(files, len(listed) if files else None, _suspects(clue, listed, diffs, address), note)
 
 
 def _unknown(revisions: tuple[str, str]) -> str:
