@@ -20,6 +20,7 @@ from bot.cli.shared_options import (
     add_globs,
     add_out,
     add_selectors,
+    add_suspects,
     add_work,
     limit_told,
 )
@@ -41,6 +42,7 @@ def compare(parser: argparse.ArgumentParser) -> None:
     for side, rules in (("base", ", and the rules"), ("head", "")):
         text = f"models, targets and flags of the {side} side{rules} (default: --config)"
         parser.add_argument(f"--{side}-config", type=path, metavar="FILE", help=text)
+    add_suspects(parser)
     add_format(parser, "what report.json has, and nothing else,")
     add_out(parser)
     add_selectors(parser)
@@ -55,6 +57,7 @@ def pin_report(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(f"--{option}", dest=name, type=spec, required=True, metavar="SPEC", help=f"the {text}")
     about = "releases between that are measured: all, none, or how many, spread evenly (default: none)"
     parser.add_argument("--steps", type=steps, default=0, metavar="N", help=about)
+    add_suspects(parser)
     add_format(parser, "what report.json has, and nothing else,")
     add_out(parser)
     add_selectors(parser)
@@ -96,6 +99,7 @@ def report(parser: argparse.ArgumentParser) -> None:
     add_globs(parser)
     texts = "where the IR of both sides may be kept, for differences (default: %(default)s)"
     parser.add_argument("--cache", type=directory, default=default_cache(), metavar="DIR", help=texts)
+    add_suspects(parser)
     add_format(parser, "what report.json has, and nothing else,")
     add_out(parser)
 
@@ -157,6 +161,7 @@ def trace(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(f"--{side}", type=spec, metavar="SPEC", help=text)
     parser.add_argument("--compiler", type=spec, metavar="SPEC", help="compiler of a side that is not named")
     add_flags(parser, "for the head side alone")
+    add_suspects(parser)
     add_format(parser, "the passes as JSON")
     parser.set_defaults(out=Path())
     add_config(parser)

@@ -69,6 +69,8 @@ def _request(arguments: argparse.Namespace, specs: dict[str, str | None], show: 
         plan=plan,
         plan_at=plan_at,
         releases=agreed(plan, plan_at) if plan else {},
+        suspects=getattr(arguments, "suspects", False),
+        source=getattr(arguments, "source", None),
     )
 
 
@@ -142,9 +144,10 @@ def _merge(arguments: argparse.Namespace, show: TerminalShow, _cancel: Cancel) -
     merge(arguments.parts, arguments.out, show)
 
 
-def _report(arguments: argparse.Namespace, show: TerminalShow, _cancel: Cancel) -> int:
-    request = replace(_selected(arguments, show), cache=arguments.cache, out=arguments.out)
-    return _exit_code(report(request, arguments.base, arguments.head, show))
+def _report(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> int:
+    where = {name: getattr(arguments, name) for name in ("cache", "out", "suspects", "source")}
+    request = replace(_selected(arguments, show), **where)
+    return _exit_code(report(request, arguments.base, arguments.head, show, cancel))
 
 
 def _goldens(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> None:

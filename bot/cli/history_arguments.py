@@ -6,7 +6,16 @@ from __future__ import annotations
 import argparse
 
 from bot.cli.argument_types import count, path, positive, spec
-from bot.cli.shared_options import SHORT_NAMES, add_config, add_flags, add_format, add_out, add_selectors, add_work
+from bot.cli.shared_options import (
+    SHORT_NAMES,
+    add_config,
+    add_flags,
+    add_format,
+    add_out,
+    add_selectors,
+    add_suspects,
+    add_work,
+)
 
 _LAST = 100
 
@@ -60,6 +69,7 @@ def bisect(parser: argparse.ArgumentParser) -> None:
     where.add_argument("--stored", action="store_true", help=about)
     add_config(parser)
     add_work(parser)
+    add_suspects(parser)
     add_format(parser, "what bisect.json has, and nothing else,")
     add_out(parser, "bisect.json and the report of the step")
 

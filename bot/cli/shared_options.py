@@ -65,3 +65,14 @@ def add_flags(parser: argparse.ArgumentParser, where: str) -> None:
     """--flags; `where`: for which cells."""
     about = f"more compiler flags {where}, quoted as in a shell; repeatable: --flags='--iree-opt-level=O2'"
     parser.add_argument("--flags", type=flags, action="extend", default=[], metavar="FLAGS", help=about)
+
+
+def add_suspects(parser: argparse.ArgumentParser) -> None:
+    """--suspects and --source."""
+    about = (
+        "look up on GitHub which commits between the two compilers touched the pass or the knob of a root cause: a few "
+        "requests, with the token in GITHUB_TOKEN or GH_TOKEN if there is one"
+    )
+    parser.add_argument("--suspects", action="store_true", help=about)
+    about = "the same in a clone of the compiler's repository, without the network"
+    parser.add_argument("--source", type=directory, metavar="DIR", help=about)

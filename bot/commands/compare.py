@@ -61,7 +61,7 @@ def compare(request: Request, show: Show, cancel: Cancel) -> Verdict:
     """Measure both sides where they are not known yet, compare, judge, and write the report."""
     found = both_sides(request, show, cancel)
     found = replace(found, sides=traced(found.plans, found.sides, found.rules, request, show, cancel))
-    return publish(request, found.rules, found.sides["base"], found.sides["head"], found.baseline, show)
+    return publish(request, found.rules, found.sides["base"], found.sides["head"], found.baseline, show, cancel)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,15 +8,24 @@ from bot.core.values.snapshot import Snapshot
 from bot.core.values.verdict import Verdict
 from bot.core.values.whole_report import Baseline
 from bot.measurement.prepare import Request, Show
+from bot.reporting.compiler_source import looked_up
 from bot.reporting.making import reported, require_verdict
 from bot.reporting.writing import write_report
+from bot.system.processes import Cancel
 
 
 def publish(
-    request: Request, config: Config, base: Snapshot, head: Snapshot, baseline: Baseline, show: Show
+    request: Request,
+    config: Config,
+    base: Snapshot,
+    head: Snapshot,
+    baseline: Baseline,
+    show: Show,
+    cancel: Cancel,
 ) -> Verdict:
     """Write the report of two sides to `request.out`, show it and return its verdict; raises where it has none."""
     made = reported(config, base, head, baseline, TextStore(request.cache).load)
+    made = looked_up(made, request, config, cancel)
     show.report(made, write_report(made, config.templates, request.out))
     require_verdict(made, request.out)
     return made.verdict

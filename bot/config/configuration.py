@@ -74,6 +74,8 @@ class CompilerKeys(Keys, frozen=True):
             pyproject.toml with a pin iree-base-compiler==X; read at the base commit and at the head commit.
         find_links: Where wheels are looked for beside the package index, such as nightly releases: one HTTPS page or
             directory relative to this file, or a list of them. Nothing with a login in it.
+        repository: Owner and name of the GitHub repository that the compilers are built from, where commits are looked
+            up that may have made a root cause; empty: they are not. Absent: iree-org/iree.
     """
 
     keywords: ClassVar[Plain] = {"minProperties": 1, **except_beside(requirements=("base", "head"))}
@@ -84,6 +86,15 @@ class CompilerKeys(Keys, frozen=True):
         Text | Annotated[tuple[Text, ...], distinct(least=1)],
         examples("https://iree.dev/pip-release-links.html", ["https://iree.dev/pip-release-links.html", "wheels"]),
     ] = ()
+    repository: Annotated[
+        str,
+        pattern(
+            r"^([A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9._-]+)?(?![\s\S])",
+            "owner and name of a repository, or nothing",
+            "iree-org/iree",
+            "",
+        ),
+    ] = "iree-org/iree"
 
 
 Store = Literal["auto", "data-branch", "directory", "artifact"]
@@ -322,12 +333,14 @@ class CompilerChoice:
         base, head: a SPEC, as written; None where the file does not say.
         requirements: path in the repository of a requirements file to read on each side.
         find_links: where wheels are looked for beside the index: HTTPS pages and directories.
+        repository: `owner/name` of the compiler's source on GitHub; empty where its commits are not to be looked up.
     """
 
     base: str | None = None
     head: str | None = None
     requirements: str | None = None
     find_links: tuple[str, ...] = ()
+    repository: str = "iree-org/iree"
 
 
 @dataclass(frozen=True, slots=True)
@@ -509,7 +522,8 @@ def _compiler(file: YamlFile, entry: CompilerKeys) -> CompilerChoice:
             )
             raise file.error(("compiler", "find_links"), why, hint)
         places.append(place)
-    return CompilerChoice(entry.base or None, entry.head or None, entry.requirements or None, tuple(places))
+    choice = entry.base or None, entry.head or None, entry.requirements or None
+    return CompilerChoice(*choice, tuple(places), entry.repository)
 
 
 def read_manifest(path: Path) -> tuple[Pairs, Repeats]:

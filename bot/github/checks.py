@@ -15,7 +15,7 @@ from github.CheckRun import CheckRun as WrittenCheck
 from github.PaginatedList import PaginatedList
 
 from bot.core.values.publication import Annotation, CheckRun, Conclusion
-from bot.github.hub import Hub, explain, in_doubt, required
+from bot.system.hub import Hub, explain, in_doubt, required
 
 # "REST API endpoints for check runs": output object and its annotations objects.
 ANNOTATIONS_A_CALL = 50

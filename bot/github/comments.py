@@ -15,7 +15,7 @@ from typing import Literal
 from github import GithubException
 from github.IssueComment import IssueComment
 
-from bot.github.hub import Hub, explain, in_doubt, required
+from bot.system.hub import Hub, explain, in_doubt, required
 
 MAX_COMMENT_CHARACTERS = 65_536
 """GitHub answers a longer body with 422 "body is too long (maximum is 65536 characters)"."""

@@ -20,7 +20,6 @@ from bot.core.values.whole_report import Report
 from bot.errors import BotError, InputError, InternalError, Interrupted, NetworkError
 from bot.github.checks import publish_check, results
 from bot.github.comments import find, publish
-from bot.github.hub import Hub
 from bot.github.opening import workspace_rules
 from bot.github.repository import labelling, may_write, open_pulls_at, pull
 from bot.github.runner import annotation_command, write_outputs, write_summary
@@ -30,6 +29,7 @@ from bot.render.markdown.comment import marker, render_broken
 from bot.render.markdown.summary import render_summary
 from bot.reporting.making import no_verdict
 from bot.reporting.writing import write_report
+from bot.system.hub import Hub
 
 _LOOKS = 3
 _OPTION = re.compile(r"(?<![\w-])--(model|target|out)(?![\w=-])")

@@ -27,7 +27,6 @@ from bot.github.baselines import gap_note, stored_at, with_gap
 from bot.github.checks import results
 from bot.github.comments import Content, find, react, reply
 from bot.github.delivering import Destination, as_bot_error, deliver, failure_delivered
-from bot.github.hub import Hub
 from bot.github.opening import workspace_rules
 from bot.github.repository import (
     artifacts,
@@ -44,11 +43,13 @@ from bot.github.repository import (
     rerun,
 )
 from bot.github.services import Services, store_of
+from bot.github.suspects import suspected
 from bot.render.markdown.check import check_name
 from bot.render.markdown.comment import marker
 from bot.render.text.escape import md_code
 from bot.reporting.making import adopting, reported
 from bot.store.unzip import read_zip
+from bot.system.hub import Hub
 
 _FILES = ("base.json", "head.json", "report.json", "comment.md", "summary.md", "report.html")
 ARTIFACT = "code-size-{}"
@@ -237,7 +238,7 @@ def _checked(
     baseline = Baseline(rule, sha, 0 if base.source.sha == sha else None)
     if partly:
         baseline = with_gap(services, config, baseline, base.source.sha or "")
-    report = reported(config, base, head, baseline)
+    report = suspected(reported(config, base, head, baseline), services, config, sha, head.source.sha or "")
     foreign = head_repository_of(about) != services.context.repository
     report = replace(report, untrusted=foreign, notes=(*gap_note(baseline), *report.notes, *notes))
     if base.compiler.digest:

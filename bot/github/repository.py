@@ -16,7 +16,7 @@ from github.PullRequest import PullRequest
 from github.WorkflowRun import WorkflowRun
 
 from bot.core.values.publication import ArtifactInfo
-from bot.github.hub import PAGE_ITEMS, Hub, explain, required
+from bot.system.hub import PAGE_ITEMS, Hub, explain, required
 
 _WRITERS = frozenset({"admin", "maintain", "write"})
 _BASE_CHANGES = frozenset({"base_ref_changed", "automatic_base_change_succeeded"})

@@ -26,6 +26,7 @@ from bot.github.delivering import Destination, deliver, failure_delivered, set_o
 from bot.github.extra_reports import folds
 from bot.github.opening import Opened, Wanted, judging_rules, named_compiler, opened, wanted_sides
 from bot.github.services import Services, store_of
+from bot.github.suspects import suspected
 from bot.measurement.between import way_between
 from bot.measurement.prepare import load_snapshot, measured, plan_digest, require_writable, say_failed
 from bot.measurement.recheck import suspects
@@ -144,6 +145,7 @@ def _compared(services: Services, base: Opened, head: Opened, rules: Config) -> 
         sides = traced(here, sides, judged_by, services.request, services.show, services.cancel)
     base_snapshot = sides.get("base") or _nothing(base, sides["head"])
     report = reported(rules, base_snapshot, sides["head"], base_side.baseline, TextStore(services.request.cache).load)
+    report = suspected(report, services, rules, base.wanted.sha, head.wanted.sha)
     report = _with_steps(report, services, head, rules)
     notes = (*base_side.notes, *report.notes, *_rules_note(base.config, head.config, services))
     report = replace(report, notes=notes, broke=base_side.broke)

@@ -11,7 +11,6 @@ from bot.config.configuration import Config
 from bot.core.rules.sharding import agreed
 from bot.core.values.context import ActionInputs, RunContext
 from bot.errors import UsageError
-from bot.github.hub import Hub, connect
 from bot.github.repository import RepositoryArtifacts
 from bot.measurement.prepare import Request, Show
 from bot.store.artifact_store import ArtifactStore
@@ -22,6 +21,7 @@ from bot.system.defaults import cores, default_cache
 from bot.system.files import write_atomically
 from bot.system.git import Git
 from bot.system.git_auth import credentials
+from bot.system.hub import Hub, connect
 from bot.system.processes import Cancel
 
 

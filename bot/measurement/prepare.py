@@ -61,6 +61,8 @@ class Request:
         tried: flags for the cells of the head side alone.
         configs: side → a configuration of its own, in place of `config`; None is the packaged one.
         releases: `latest` or `nightly` → the release that it is for all runners of a plan.
+        suspects: whether the compiler's commits are looked up on GitHub.
+        source: a clone of the compiler's repository in which they are looked up instead; None for none.
     """
 
     specs: dict[str, str] = field(default_factory=dict)
@@ -77,6 +79,8 @@ class Request:
     tried: tuple[str, ...] = ()
     configs: Mapping[str, Path | None] = field(default_factory=dict)
     releases: Mapping[str, str] = field(default_factory=dict)
+    suspects: bool = False
+    source: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,11 +91,11 @@ class Git:
             except OSError as error:
                 raise InputError(f"git cannot be run: {error.strerror}", hint="install git") from None
 
-    def text(self, *arguments: str) -> str:
+    def text(self, *arguments: str, environment: Mapping[str, str] | None = None) -> str:
         """Standard output, of any length, without the white space around it; raises InputError where git fails."""
         with temporary_directory("git-") as directory:
             file = directory / "out"
-            outcome = self(*arguments, stdout=file)
+            outcome = self(*arguments, stdout=file, environment=environment)
             if not outcome.ok:
                 raise InputError(f"git {arguments[0]} failed: {first_line(outcome.output)}", where=str(self.directory))
             return file.read_text(encoding="utf-8", errors="replace").strip()

@@ -256,7 +256,7 @@ BAD = {
     ),
     "a key that is like no other": (
         SCHEMA + "compiler: {q: 1}\n",
-        "2: compiler.q: unknown key (known: base, find_links, head, requirements)",
+        "2: compiler.q: unknown key (known: base, find_links, head, repository, requirements)",
     ),
     "no schema": ("flags: []\n", "1: the key 'schema' is missing"),
     "another schema": (

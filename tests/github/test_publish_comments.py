@@ -10,7 +10,7 @@ from publishing import OURS, World, opened
 from replacing import replace
 
 from bot.github.comments import Published, find, publish, react, reply
-from bot.github.hub import Hub
+from bot.system.hub import Hub
 
 MARKER = "<!-- code-size: default -->"
 BODY = f"{MARKER}\n## Code size\n\nall the same"

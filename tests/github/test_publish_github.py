@@ -12,7 +12,7 @@ from publishing import OURS, World, opened
 
 from bot.errors import NetworkError
 from bot.github import comments, repository
-from bot.github.hub import BoundedRetry, Unexpected, connect, explain, in_doubt
+from bot.system.hub import BoundedRetry, Unexpected, connect, explain, in_doubt
 
 PULL = r"/pulls/12$"
 COMMENTS = r"/issues/12/comments$"

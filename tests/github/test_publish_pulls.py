@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 from publishing import HEAD, World, opened
 
-from bot.github.hub import Hub
 from bot.github.repository import head_repository_of, labelling, may_write, open_pulls_with_head, pull
+from bot.system.hub import Hub
 
 LABEL = "code-size-approved"
 

@@ -10,7 +10,7 @@ from urllib3 import HTTPResponse
 from urllib3.connection import HTTPConnection
 from urllib3.exceptions import MaxRetryError, NewConnectionError, ProtocolError
 
-from bot.github.hub import BoundedRetry
+from bot.system.hub import BoundedRetry
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from bot.core.values.publication import Annotation, CheckRun
 from bot.errors import NetworkError
 from bot.github import comments, repository
 from bot.github.checks import publish_check
-from bot.github.hub import Hub
+from bot.system.hub import Hub
 
 MARKER = "<!-- m -->"
 NOTES = tuple(Annotation(f"m/{n}.mlir", 1, "failure", "t", "m") for n in range(60))

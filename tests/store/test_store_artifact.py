@@ -14,10 +14,10 @@ from report_factory import snapshot
 
 from bot.core.rules.baseline import Entry
 from bot.errors import InputError, UsageError
-from bot.github.hub import connect
 from bot.github.repository import RepositoryArtifacts
 from bot.store.artifact_store import ArtifactStore, artifact_name, file_name
 from bot.store.entries import pack
+from bot.system.hub import connect
 
 SNAPSHOT = snapshot("3.13.0", models=("gpt2_f32_dyn",))
 ENTRY = Entry("my-report", "ab" * 20, "c" * 64)

@@ -30,12 +30,12 @@ from bot.core.values.publication import CommentState
 from bot.core.values.snapshot import Snapshot, SourceInfo
 from bot.core.values.whole_report import Report
 from bot.errors import BotError
-from bot.github.hub import connect
 from bot.github.posting import command, post
 from bot.github.services import Services, open_services
 from bot.measurement.run import Progress
 from bot.store.directory import DirectoryStore
 from bot.system.files import write_atomically
+from bot.system.hub import connect
 from bot.system.processes import Cancel
 
 BASE, HEAD, MERGE, OLDER, FOREIGN = (letter * 40 for letter in "bacdf")

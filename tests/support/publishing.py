@@ -12,7 +12,7 @@ import pytest
 from fake_github import FakeGitHub
 
 from bot.errors import NetworkError
-from bot.github.hub import Hub, connect
+from bot.system.hub import Hub, connect
 
 OURS = "github-actions[bot]"
 HEAD = "a" * 40

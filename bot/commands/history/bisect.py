@@ -77,7 +77,9 @@ def bisect(asked: Asked, request: Request, show: Show, cancel: Cancel) -> Bisect
         hunt = _Hunt(metric, key, row, show)
         bound, rule = bound_of(asked, metric, hunt.end_values(), config)
         hunted = hunt.followed(bound, rule)
-        return found_step(replace(hunted, sides=_traced(hunted, request, config, show, cancel)), request, config)
+        return found_step(
+            replace(hunted, sides=_traced(hunted, request, config, show, cancel)), request, config, cancel
+        )
 
 
 def _traced(hunted: Hunted, request: Request, config: Config, show: Show, cancel: Cancel) -> tuple[Snapshot, Snapshot]:
@@ -183,6 +185,7 @@ class _Hunt:
             looks=self._looks,
             found=found,
             sides=(self._snapshots[found.good], self._snapshots[found.bad]),
+            ends=self._row.ends,
         )
 
     def _judged(self, place: int, bound: Bound) -> Judged:

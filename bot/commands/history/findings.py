@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
+from msgspec import structs
+
 from bot.compiler.caches.cell_cache import TextStore
 from bot.config.configuration import Config
 from bot.core.codec.json_text import canonical
@@ -15,14 +17,20 @@ from bot.core.metrics import Metric
 from bot.core.values.planned import narrowed
 from bot.core.values.snapshot import CellKey, Snapshot
 from bot.core.values.whole_report import Baseline, Report
+from bot.errors import BotError
+from bot.insight.roots.suspects import UNFINISHED, Clue, Source, suspicions_of, with_suspects
 from bot.measurement.prepare import Request, is_snapshot
 from bot.render.terminal.bisect_text import moved_words
+from bot.render.text.escape import clip
 from bot.render.text.filters import plural
+from bot.reporting.compiler_source import source_of
 from bot.reporting.making import reported
 from bot.reporting.writing import write_report
 from bot.system.files import write_atomically
+from bot.system.processes import Cancel
 
 _CAUSES = 5
+_TITLE = 100
 _T = TypeVar("_T")
 
 
@@ -35,6 +43,7 @@ class Hunted:
         backward: True where GOOD is the newer end.
         looks: place → what was seen there.
         sides: the snapshots of the last good and the first bad one.
+        ends: those of GOOD and BAD.
     """
 
     metric: Metric
@@ -47,9 +56,10 @@ class Hunted:
     looks: Mapping[int, Look]
     found: Found
     sides: tuple[Snapshot, Snapshot]
+    ends: tuple[Snapshot, Snapshot]
 
 
-def found_step(hunted: Hunted, request: Request, config: Config) -> Bisection:
+def found_step(hunted: Hunted, request: Request, config: Config, cancel: Cancel) -> Bisection:
     """Compare the last good with the first bad one; writes the six files and `bisect.json`."""
     key, (base, head) = hunted.key, _in_time(hunted, hunted.sides)
     sides = narrowed(
@@ -57,8 +67,11 @@ def found_step(hunted: Hunted, request: Request, config: Config) -> Bisection:
     )
     older, _ = _in_time(hunted, (hunted.names[hunted.found.good], hunted.names[hunted.found.bad]))
     made = reported(config, sides["base"], sides["head"], Baseline(older), TextStore(request.cache).load)
+    source = source_of(request, config, cancel)
+    made = with_suspects(made, source) if source else made
     write_report(made, config.templates, request.out)
     told = _told(hunted, made, request)
+    told = structs.replace(told, notes=(*told.notes, *_suspects(hunted, made, source))) if source else told
     write_atomically(request.out / "bisect.json", canonical(told) + b"\n")
     return told
 
@@ -107,6 +120,29 @@ def _notes(hunted: Hunted, looks: tuple[Look, ...]) -> Iterator[str]:
         of = plural(len(hunted.names), "candidate")
         if_so = "" if moves else "where the value goes up and down, "
         yield f"nothing is known of {unknown} of {of}: {if_so}there may be other places where good turns to bad"
+
+
+def _suspects(hunted: Hunted, made: Report, source: Source) -> Iterator[str]:
+    """Which suspects of the whole way from GOOD to BAD lie in the step that was found, and which do not."""
+    ends = _in_time(hunted, hunted.ends)
+    backends = {**made.base.targets, **made.head.targets}
+    clues = [one for root in made.root_causes if (one := Clue.of(root, backends))][:_CAUSES]
+    known, why = suspicions_of(clues, (ends[0].compiler.revision, ends[1].compiler.revision), source)
+    step = (made.base.compiler.revision, made.head.compiler.revision)
+    inside, seen = set[str](), set[str]()
+    where = f"between {hunted.names[hunted.found.good]} and {hunted.names[hunted.found.bad]}"
+    try:
+        for suspicion in filter(None, known):
+            inside |= {commit.sha for file in suspicion.files for commit in source.commits(file, *step)}
+            for suspect in suspicion.suspects:
+                answer = "is confirmed to lie" if suspect.commit in inside else "is cleared: it does not lie"
+                if suspect.commit not in seen:
+                    yield f"suspect {suspect.commit[:10]} ({clip(suspect.title, _TITLE)}) {answer} {where}"
+                seen.add(suspect.commit)
+    except BotError as error:
+        why = why or error.line
+    if why:
+        yield f"{UNFINISHED}{why}"
 
 
 def _commands(hunted: Hunted, request: Request) -> Iterator[str]:

@@ -28,6 +28,7 @@ KINDS = {
     "ir": "IR texts",
     "digests": "digests",
     "models": "fetched models",
+    "history": "commits of the compiler",
     "shared": "older cells",
     "proofs": "older proofs",
 }

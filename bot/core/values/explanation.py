@@ -65,12 +65,14 @@ class PassChange(Record, frozen=True):
             largest first; at most PASS_OPERATIONS.
         more: how many operations head has more, of all.
         others: of how many operations beside these there are more or fewer; None where that is not known.
+        class_name: what implements it, of MLIR's passes; empty for one of LLVM's.
     """
 
     name: str
     operations: Mapping[str, Amount]
     more: Amount = 0
     others: Count | None = 0
+    class_name: str = ""
 
     def words(self, most: int) -> str:
         """`637 operations more (vector.extract +142, vector.broadcast +114 and 9 more)`."""

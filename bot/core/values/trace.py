@@ -165,6 +165,12 @@ class TraceRow:
         state = self.head or self.base
         return state.level if state else MLIR
 
+    @property
+    def class_name(self) -> str:
+        """What implements it, of MLIR's passes; empty for one of LLVM's."""
+        state = self.head or self.base
+        return state.class_name if state and state.level == MLIR else ""
+
 
 @dataclass(frozen=True, slots=True)
 class Parting:

@@ -165,7 +165,7 @@ def _pass(found: Match, compared: Compared, cause: str | None) -> tuple[PassChan
     more = row.head.total - row.base.total if row.head and row.base else 0
     operations = apart.operations_at(place)
     named = dict(islice(operations.items(), PASS_OPERATIONS))
-    return PassChange(row.name, named, more, len(operations) - len(named)), ""
+    return PassChange(row.name, named, more, len(operations) - len(named), row.class_name), ""
 
 
 def _shown(found: Match, compared: Compared) -> tuple[Dispatch, Side]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import accumulate, islice
 
 from bot.core.values.explanation import UNATTRIBUTED
-from bot.core.values.root_cause import Example, RootCause
+from bot.core.values.root_cause import Example, RootCause, Suspicion
 from bot.core.values.snapshot import CellKey
 from bot.render.text.escape import clean, clip
 from bot.render.text.filters import UNKNOWN, amount, plural, sides, signed
@@ -19,6 +19,7 @@ from bot.render.view.facts import NAME_LIMIT, Facts
 from bot.render.view.story import Room, Story, cause_words, story
 
 _WHAT, _SHORT_WHAT = 200, 90
+_TITLE = 100
 _NAMES = 3
 _ENOUGH = 0.9
 OF_CELL, OF_ALL = "of what moved in the artifact", "of what moved"
@@ -42,7 +43,10 @@ def roots(facts: Facts, limits: Limits) -> Listing[Line]:
     """
     found = facts.report.root_causes
     holding = len(found) if limits.every else leading(facts)
-    lines = (Line(_root_said(facts, root), _root_detail(facts, root, limits)) for root in found)
+    lines = (
+        Line(_root_said(facts, root), _root_detail(facts, root, limits), suspicion_words(root.suspicion))
+        for root in found
+    )
     return listing(islice(lines, min(limits.causes, holding)), len(found), "root cause")
 
 
@@ -121,6 +125,29 @@ def _by_pass(root: RootCause) -> Phrase:
     if root.cause != "strategy" or root.passed is None:
         return ()
     return phrase(", after ", (code(clean(root.passed.name)),), f" {clean(root.passed.words(_NAMES))}")
+
+
+def suspicion_words(known: Suspicion | None) -> Phrase:
+    """Which commits may have done it, never which did; titles are a stranger's text."""
+    if known is None:
+        return ()
+    files = joined([(code(clip(file.rpartition("/")[2], NAME_LIMIT)),) for file in known.files], ", ")
+    parts = [phrase("this pull request changes ", files)] if known.is_pull else []
+    if known.suspects:
+        first, *others = known.suspects
+        count = known.commits or 0
+        of = f"; one of {plural(count, 'commit')} to " if count > 1 else "; the only commit to "
+        told = phrase("suspect: ", code(first.commit[:10], first.url), " ", code(clip(clean(first.title), _TITLE)))
+        told = phrase(told, f" of {first.date} ({clean(first.why, _WHAT)})", of, files)
+        named = [(code(one.commit[:10], one.url),) for one in others]
+        parts.append(phrase(told, "; then ", joined(named, ", ")) if named else told)
+    elif known.commits is not None:
+        touched = f"{plural(known.commits, 'commit')} touched " if known.commits else "no commit touched "
+        unsaid = ", and none speaks of it" if known.commits and not known.note else ""
+        parts.append(phrase(touched, files, f" between the two{unsaid}"))
+    if known.note:
+        parts.append(phrase(clean(known.note)))
+    return joined(parts, "; ")
 
 
 def _seen(steps: Sequence[str]) -> str:

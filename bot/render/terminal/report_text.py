@@ -80,6 +80,8 @@ def _causes(view: ReportView) -> Iterator[Text | Padding]:
     for number, root in enumerate(view.roots, 1):
         yield Text.assemble(f"{number}. ", text_of(root.said))
         yield Padding(text_of(root.detail), (0, 0, 0, 3), style="dim")
+        if root.below:
+            yield Padding(text_of(root.below), (0, 0, 0, 3))
     yield from _steps(view)
 
 

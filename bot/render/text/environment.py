@@ -76,6 +76,9 @@ def md_paged(context: Context, words: str, address: str) -> Markup:
 
 def _md_link(words: str, context: Context, address: str) -> str:
     url = f"{context.get('page') or ''}#{address}" if address and words else ""
+    if address.startswith("https://"):
+        # A plain address of a commit or an issue leaves a back-reference there, from each comment that names it.
+        url = address.replace("https://github.com/", "https://redirect.github.com/", 1)
     return f"[{words}](<{url}>)" if escape.is_link(url) else words
 
 
@@ -89,7 +92,8 @@ def html_phrase(phrase: Phrase) -> Markup:
 
 def _html_span(span: Span) -> str:
     words = _TAGS[span.kind].format(Markup.escape(escape.visible(span.text) or "(empty)"))
-    return f'<a href="#{Markup.escape(span.to)}">{words}</a>' if span.to else words
+    to = span.to if escape.is_link(span.to) else f"#{span.to}"
+    return f'<a href="{Markup.escape(to)}">{words}</a>' if span.to else words
 
 
 def html_block(text: str) -> Markup:

@@ -14,7 +14,8 @@ class Span:
     """A stretch of text; `code` is for everything that came from a model, a compiler or a pull request.
 
     Attributes:
-        to: the address on the page (`bot.render.text.page_addresses`) of what the text names; empty for none.
+        to: the address on the page (`bot.render.text.page_addresses`) of what the text names, or an https one of
+            another page; empty for none.
     """
 
     text: str

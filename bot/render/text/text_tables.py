@@ -15,10 +15,11 @@ Row = tuple[Phrase, ...]
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of a list: what everybody should read, and a detail below it, which may be empty."""
+    """One line of a list: what everybody should read, and below it a detail and one more line, which may be empty."""
 
     said: Phrase
     detail: Phrase
+    below: Phrase = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -83,6 +84,11 @@ class FakeGitHub:
     def set_branch(self, name: str, sha: str) -> None:
         with self._lock:
             self._state.branches[name] = sha
+
+    def set_history(self, clone: Path, truncated: bool = False) -> None:
+        """Trees, commits and diffs are those of this clone; strangers may read them."""
+        with self._lock:
+            self._state.clone, self._state.truncated = clone, truncated
 
     def add_issue(self, number: int, title: str = "") -> None:
         with self._lock:

@@ -12,12 +12,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from . import action_routes, issue_routes, routes
+from . import action_routes, history_routes, issue_routes, routes
 from .faults import Fault, Faults
 from .replies import Refusal, Reply, Request, error
 from .state import State, Token
 
-_ROUTES = (*issue_routes.ROUTES, *action_routes.ROUTES, *routes.ROUTES)
+_ROUTES = (*issue_routes.ROUTES, *action_routes.ROUTES, *history_routes.ROUTES, *routes.ROUTES)
 _RATE_LIMIT = 5000
 _RATE_RESET_EPOCH_S = 1767229200
 _BROKEN_CONNECTION = 0
@@ -160,6 +160,8 @@ class ApiHandler(Handler):
 
     def _token(self) -> Token:
         scheme, _, secret = (self.headers.get("Authorization") or "").partition(" ")
+        if not secret and self.command == "GET" and self.server.hub.state.clone is not None:
+            return Token("", "stranger", {})
         if not secret:
             raise Refusal(401, "Requires authentication")
         token = self.server.hub.state.tokens.get(secret.strip())

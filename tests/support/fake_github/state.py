@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
 from typing import Any
 
 _START = datetime(2026, 1, 1, tzinfo=timezone.utc)
@@ -121,6 +122,8 @@ class State:
     private: bool
     url: str = ""
     blob_url: str = ""
+    clone: Path | None = None
+    truncated: bool = False
     users: dict[str, str] = field(default_factory=dict)
     tokens: dict[str, Token] = field(default_factory=dict)
     titles: dict[int, str] = field(default_factory=dict)

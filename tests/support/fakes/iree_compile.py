@@ -196,7 +196,7 @@ def unknown_option(argv: Words, unknown: list[str]) -> str | None:
     return next((word for word in argv if word.partition("=")[0] in unknown), None)
 
 
-def main(home: str, argv: Words) -> int:  # noqa: C901 - one line for each thing it may do
+def main(home: str, argv: Words) -> int:
     """Compile, or answer a question."""
     with open(os.path.join(home, "knobs.json")) as file:
         knobs = json.load(file)

@@ -285,7 +285,7 @@ def connect(
         login: as in Hub.
     """
     github = Github(
-        auth=Auth.Token(token),
+        auth=Auth.Token(token) if token else None,
         base_url=api_url.rstrip("/"),
         timeout=timeout_seconds,
         user_agent=_USER_AGENT,
