@@ -5,6 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import multiprocessing
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -13,10 +16,11 @@ import pytest
 from fake_compiler import ARM, X86, cells_of
 from hypothesis import given
 from hypothesis import strategies as st
+from places import ROOT
 from replacing import replace
 
 from bot.compiler.caches import cell_cache as cache_module
-from bot.compiler.caches.cell_cache import CellCache, TextStore, cell_key, digest_of
+from bot.compiler.caches.cell_cache import CellCache, TextStore, cell_key, digest_of, measured_by
 from bot.compiler.tools import importing
 from bot.core.codec.json_text import canonical
 from bot.core.codec.snapshot_json import Programs, row_of
@@ -83,9 +87,21 @@ def test_a_key_is_what_a_measurement_depends_on(tmp_path: Path, monkeypatch: pyt
         cell_key("digest", replace(one, user_flags=(*one.user_flags, "--x"))),
         cell_key("digest", replace(one, user_flags=one.user_flags[::-1])),
     ]
-    monkeypatch.setattr(cache_module, "MEASUREMENT_SCHEMA", "code-size-cell/0")
+    monkeypatch.setattr(cache_module, "measured_by", lambda: "other code")
     others.append(cell_key("digest", one))
     assert len({key, *others}) == 7
+
+
+def test_a_cell_is_measured_anew_by_other_code(tmp_path: Path) -> None:
+    """The printed digest is of a copy of the program in which one line of a reader differs."""
+    shutil.copytree(ROOT / "bot", tmp_path / "bot", ignore=shutil.ignore_patterns("__pycache__"))
+    command = [sys.executable, "-c", "from bot.compiler.caches.cell_cache import measured_by; print(measured_by())"]
+    digests = []
+    for reader in ("", "\n# other\n"):
+        with (tmp_path / "bot/readers/statistics.py").open("a", encoding="utf-8") as file:
+            file.write(reader)
+        digests.append(subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout)
+    assert digests[0] != digests[1] and digests[0].strip() == measured_by()
 
 
 # Round trips

@@ -11,8 +11,10 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
+import bot
 from bot.compiler.caches.storage import add, touch
 from bot.compiler.machine import processor
 from bot.compiler.tools.importing import importer_version
@@ -27,15 +29,22 @@ from bot.core.values.program import Program
 from bot.core.values.snapshot import Cell
 from bot.errors import BotError
 
-MEASUREMENT_SCHEMA = "code-size-cell/18"
-"""Raised whenever the code that measures changes, as it may say something else about the same bytes."""
-MEASUREMENT_SOURCES = "742f884d20a448adb2d3e2d46b545d77e671cefe14b18814f32d93df9934f711"
-"""Digest of that code with the schema; tests/measurement/test_measurement_schema.py says what to write here."""
+MEASURING = ("compiler", "insight", "measurement", "readers")
+"""The folders whose code decides what a cell says of the same bytes."""
 
 
 def digest_of(*parts: str | Sequence[str]) -> str:
     """SHA-256 (hex) of parts, none of which can run into the next."""
     return hashlib.sha256(json.dumps(parts, ensure_ascii=False).encode()).hexdigest()
+
+
+@cache
+def measured_by() -> str:
+    """SHA-256 (hex) of the code that measures: another version of it may say something else of the same bytes."""
+    package, digest = Path(bot.__file__).parent, hashlib.sha256()
+    for path in sorted(path for folder in MEASURING for path in (package / folder).rglob("*.py")):
+        digest.update(b"%s\0%s\0" % (path.relative_to(package).as_posix().encode(), path.read_bytes()))
+    return digest.hexdigest()
 
 
 class _Kept(Record, frozen=True):
@@ -47,7 +56,7 @@ class _Kept(Record, frozen=True):
 def cell_key(compiler_digest: str, cell: PlannedCell) -> str:
     """The key of a cell: everything that its measurement depends on, and no names that are only labels."""
     return digest_of(
-        MEASUREMENT_SCHEMA,
+        measured_by(),
         compiler_digest,
         cell.model.digest,
         cell.argv,
