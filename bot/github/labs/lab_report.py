@@ -15,7 +15,7 @@ from bot.measurement.folds.asking import asked
 from bot.measurement.lab.measuring import experimented, require_measured
 from bot.measurement.prepare import Request, require_writable
 from bot.publish.actions import write_summary
-from bot.reporting.writing import write_lab
+from bot.show.lab import write_lab
 
 _WHERE = "input lab"
 

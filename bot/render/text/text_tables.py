@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from bot.render.text.phrase import Phrase, code, phrase
 from bot.render.text.selection import Listing
@@ -30,6 +31,9 @@ class Table:
         caption: what it is of; may be empty.
         about: what its words mean, in sentences; may be empty.
         small: True for a table that is wide.
+        sentences: the column that has them, which is no number and needs room.
+        is_timeline: True where columns follow one another in time, so that the newest are the last to be left out.
+        name: of this block of an answer (`bot.show.blocks`).
     """
 
     headers: tuple[str, ...]
@@ -38,11 +42,19 @@ class Table:
     caption: Phrase = ()
     about: str = ""
     small: bool = False
+    sentences: int | None = None
+    is_timeline: bool = False
+    name: str = ""
+    kind: ClassVar = "table"
 
     @property
     def marks(self) -> tuple[str, ...]:
         """How Markdown aligns the columns."""
-        return tuple("--:" if index >= self.numbers_from else ":--" for index in range(len(self.headers)))
+        return tuple("--:" if self.is_number(at) else ":--" for at in range(len(self.headers)))
+
+    def is_number(self, column: int) -> bool:
+        """True for a column of numbers, which stand at its right edge."""
+        return column >= self.numbers_from and column != self.sentences
 
     def __bool__(self) -> bool:
         """True where it has rows."""
