@@ -1,17 +1,14 @@
-"""A report as the six files of the contract, a fold audit as its two."""
+"""A report as the six files of the contract."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from bot.core.codec.fold_json import fold_lines
 from bot.core.codec.report_json import report_lines
 from bot.core.codec.snapshot_json import lines, rows_of
-from bot.core.folds.fold_values import FoldAudit
 from bot.core.values.snapshot import Snapshot
 from bot.core.values.whole_report import Report
-from bot.render.folds.fold_section import render_folds
 from bot.render.html.page import html_pieces
 from bot.render.markdown.comment import render_comment
 from bot.render.markdown.summary import render_summary
@@ -36,10 +33,3 @@ def write_report(made: Report, templates: Path | None, out: Path) -> list[Path]:
     for name, write in writers.items():
         write_atomically(out / name, write())
     return [out / name for name in writers]
-
-
-def write_folds(audit: FoldAudit, templates: Path | None, out: Path) -> list[Path]:
-    """`fold.json`, and `fold.md`, the section of a report."""
-    write_atomically(out / "fold.json", fold_lines(audit))
-    write_atomically(out / "fold.md", render_folds(audit, templates).encode())
-    return [out / "fold.json", out / "fold.md"]

@@ -21,8 +21,8 @@ from bot.render.text.text_tables import Table
 from bot.show.blocks import FILE_TIERS, Block, Fold, List, Room, Sentence
 from bot.system.files import write_atomically
 
-_BREAKABLE = 24
-"""A value of more characters may be broken into lines on a terminal."""
+_BREAKABLE = 12, 40
+"""Of a text of more characters, a terminal needs room for two thirds, and never for more than the second."""
 
 
 def markdown(
@@ -122,32 +122,27 @@ def _rows(table: Table) -> Iterator[RenderableType]:
 
 
 def _fitted(table: Table, width: int) -> Iterator[RenderableType]:
-    """The table, or those of its columns that there is room for.
-
-    Names, the first number and the last column come before what is between: from the left, or the newest first.
-    """
+    """The table, or those of its columns that there is room for, the names first; only what has blanks is broken."""
     begin, last = table.numbers_from, len(table.headers) - 1
-    longest = [
-        max(len(clean(plain(text))) for text in column)
-        for column in zip(*((phrase(header) for header in table.headers), *table.rows), strict=True)
-    ]
-    between = range(begin + 1, last)
-    shown, left_over = set[int](), width
-    for at in dict.fromkeys((*range(begin + 1), last, *(reversed(between) if table.is_timeline else between))):
-        needed = min(longest[at], max(_BREAKABLE, len(table.headers[at]))) + 2 if at > 0 else longest[at] + 2
-        if at <= begin or needed <= left_over:
+    texts = list(zip(*([phrase(header) for header in table.headers], *table.rows), strict=True))
+    words = [[clean(plain(text)) for text in column] for column in texts]
+    longest = [max(map(len, column)) for column in words]
+    unbroken = [max(len(word) for text in column for word in text.split(" ")) for column in words]
+    shown, room = set[int](), width
+    for at in dict.fromkeys((*range(begin), *(table.wanted or (begin, last, *range(begin, last))))):
+        needed = max(unbroken[at], min(longest[at], _BREAKABLE[1], max(_BREAKABLE[0], longest[at] * 2 // 3))) + 2
+        if at < begin or not shown - {*range(begin)} or needed <= room:
             shown.add(at)
-            left_over -= needed
+            room -= needed
     columns = sorted(shown)
     result = table_of(clean(plain(table.caption)), *(table.headers[at] for at in columns), numbers_from=begin)
     for at, column in zip(columns, result.columns, strict=True):
-        column.no_wrap = longest[at] <= _BREAKABLE or at == 0
+        column.no_wrap = unbroken[at] == longest[at] or longest[at] <= _BREAKABLE[0]
     for row in table.rows:
         result.add_row(*(text_of(row[at]) for at in columns))
     yield result
-    if len(columns) <= last:
-        missing = ", ".join(header for at, header in enumerate(table.headers) if at not in shown)
-        yield Text(f"no room for {missing}: they are in the files", "dim")
+    if missing := [header for at, header in enumerate(table.headers) if at not in shown]:
+        yield Text(f"no room for {', '.join(missing)}: they are in the files", "dim")
 
 
 def _more(listed: Listing) -> Iterator[Text]:  # type: ignore[type-arg]  # of anything

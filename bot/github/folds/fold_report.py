@@ -12,9 +12,8 @@ from bot.github.services import Services
 from bot.measurement.folds.asking import asked
 from bot.measurement.folds.auditing import audited
 from bot.publish.actions import write_summary
-from bot.render.folds.fold_section import not_made
 from bot.render.markdown.summary import SUMMARY_LIMIT_BYTES
-from bot.reporting.writing import write_folds
+from bot.show.fold import not_made, write_folds
 from bot.system.files import write_atomically
 
 FOLD_EVENTS = frozenset({"workflow_dispatch", "schedule"})

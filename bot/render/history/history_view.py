@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from bot.core.history.history_values import TRACKED, History, HistoryStep, Point
 from bot.core.values.snapshot import CellKey
-from bot.render.folds.fold_cells import Footnotes
 from bot.render.history.history_facts import (
     GAP,
     OVER,
@@ -24,7 +23,7 @@ from bot.render.text.escape import clean, clip
 from bot.render.text.filters import UNKNOWN, change, plural, relative, signed
 from bot.render.text.phrase import Phrase, code, joined, phrase, strong
 from bot.render.text.selection import Listing, fair_in_order, listing
-from bot.render.text.text_tables import Row, Table, name_cell
+from bot.render.text.text_tables import Footnotes, Row, Table, name_cell
 from bot.render.view.facts import NAME_LIMIT
 
 _WHAT = 160
