@@ -7,7 +7,7 @@ page the name of a fold is its address, too, unless it has an `address` of its o
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from bot.render.text.phrase import Phrase
 from bot.render.text.selection import Listing
@@ -105,16 +105,16 @@ class Room:
         lines: of a list, of footnotes, of answers.
         names: of models and the like in one sentence.
         columns: of releases.
-        is_terminal: True where what is printed last is what is seen first.
+        place: what is printed last on a terminal is seen first there; a page has room for each cell.
     """
 
     rows: int
     lines: int
     names: int
     columns: int
-    is_terminal: bool = False
+    place: Literal["file", "page", "terminal"] = "file"
 
 
 FILE_TIERS = (Room(400, 40, 24, 12), Room(120, 20, 12, 8), Room(40, 10, 8, 6), Room(6, 4, 2, 6))
 """Of a Markdown file, from the roomiest to the tightest."""
-PAGE, TERMINAL = Room(5_000, 200, 200, 16), Room(40, 8, 6, 8, is_terminal=True)
+PAGE, TERMINAL = Room(5_000, 200, 200, 16, "page"), Room(40, 8, 6, 8, "terminal")

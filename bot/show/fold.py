@@ -98,7 +98,7 @@ def fold_blocks(audit: FoldAudit, room: Room) -> tuple[Block, ...]:
     facts, footnotes = _Facts(audit), Footnotes(room.lines)
     headline, *sentences = _sentences(facts)
     tables = _cell_tables(facts, footnotes, room)
-    about = () if room.is_terminal else (Sentence(phrase(_ABOUT_CELLS)),)
+    about = () if room.place == "terminal" else (Sentence(phrase(_ABOUT_CELLS)),)
     rest = List(Listing((), tables.more, tables.noun))
     resumed = phrase(
         strong("Resuming alone"),
@@ -118,7 +118,7 @@ def fold_blocks(audit: FoldAudit, room: Room) -> tuple[Block, ...]:
         Fold("Cells without a row", (List(_other_cells(facts, room)),), is_open=True, name="others"),
         Fold(resumed, (List(_resumed(facts, room)),), is_open=True, name="resumed"),
         Fold("Families that were folded", (_folded_table(facts, room.rows // 2),), name="folded"),
-        Fold("Families that were left, and why", (left,), is_open=room.is_terminal, name="left"),
+        Fold("Families that were left, and why", (left,), is_open=room.place == "terminal", name="left"),
         Fold("How to reproduce", tuple(_reproduction(audit)), name="reproduce"),
     )
 
@@ -242,7 +242,7 @@ def _cell_tables(facts: _Facts, footnotes: Footnotes, room: Room) -> Listing[Tab
     )
     totals, rows = Counter(cell.model for cell in ordered), dict[str, list[Row]]()
     for cell in sorted(fair(ordered, lambda cell: cell.model, room.rows), key=lambda cell: (cell.model, cell.target)):
-        rows.setdefault(cell.model, []).append(_row(facts, cell, footnotes, not room.is_terminal))
+        rows.setdefault(cell.model, []).append(_row(facts, cell, footnotes, room.place != "terminal"))
     headers = ("target", "executables", "artifact, B", "change", "outputs", "run time")
     tables = []
     for model, mine in rows.items():

@@ -71,7 +71,7 @@ def lab_blocks(lab: Lab, room: Room) -> tuple[Block, ...]:
         Sentence(phrase(strong(f"Lab: {clean(lab.experiment)}"), f". {clip(clean(lab.question), _TEXT_LIMIT)}")),
         *(
             (measured, answered)
-            if room.is_terminal
+            if room.place == "terminal"
             else (answered, Picture(tuple(pictures(lab, every, lines))), measured)
         ),
         Fold("Not measured", (List(unmeasured(lab, room.lines, room.names)),), is_open=True, name="not-measured"),

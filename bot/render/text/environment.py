@@ -79,7 +79,7 @@ def _md_link(words: str, context: Context, address: str) -> str:
     return f"[{words}](<{url}>)" if escape.is_link(url) else words
 
 
-_TAGS = {"text": "{}", "code": "<code>{}</code>", "strong": "<strong>{}</strong>"}
+_TAGS = {"text": "{}", "code": "<code>{}</code>", "strong": "<strong>{}</strong>", "small": "<small>{}</small>"}
 
 
 def html_phrase(phrase: Phrase) -> Markup:
