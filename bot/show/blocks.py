@@ -93,6 +93,11 @@ class Fold:
         return any(self.blocks)
 
 
+def section(title: Phrase | str, *blocks: Block, name: str, address: str = "") -> Fold:
+    """Blocks below a title that are always open."""
+    return Fold(title, blocks, is_open=True, name=name, address=address)
+
+
 Block = Sentence | Code | List | Table | Picture | Fold
 
 

@@ -17,8 +17,9 @@ from bot.render.text.phrase import Phrase, code, joined, phrase, strong
 from bot.render.text.selection import Listing, fair, fair_in_order, first, listing
 from bot.render.text.text_tables import NOTE_LIMIT, Footnotes, Row, Table, name_cell
 from bot.render.view.facts import NAME_LIMIT, cells_phrase, short_names, targets_phrase
-from bot.show.blocks import Block, Code, Fold, List, Room, Sentence
-from bot.show.renderers import markdown, write_files
+from bot.show.blocks import Block, Code, Fold, List, Room, Sentence, section
+from bot.show.renderers import markdown
+from bot.system.files import write_atomically
 
 FOLD_LIMIT_BYTES = 256 * 1024
 """A quarter of what GitHub takes as the summary of one step, in UTF-8: the report before it needs room, too."""
@@ -78,9 +79,9 @@ def write_folds(audit: FoldAudit, templates: Path | None, out: Path) -> list[Pat
     Args:
         templates: the user's templates, searched before the default ones.
     """
-    return write_files(
-        out, {"fold.json": lambda: fold_lines(audit), "fold.md": lambda: render_folds(audit, templates).encode()}
-    )
+    write_atomically(out / "fold.json", fold_lines(audit))
+    write_atomically(out / "fold.md", render_folds(audit, templates).encode())
+    return [out / "fold.json", out / "fold.md"]
 
 
 def render_folds(audit: FoldAudit, templates: Path | None = None) -> str:
@@ -100,6 +101,7 @@ def fold_blocks(audit: FoldAudit, room: Room) -> tuple[Block, ...]:
     tables = _cell_tables(facts, footnotes, room)
     about = () if room.place == "terminal" else (Sentence(phrase(_ABOUT_CELLS)),)
     rest = List(Listing((), tables.more, tables.noun))
+    cells = (*about, *tables, rest, List(footnotes.listed(), small=True))
     resumed = phrase(
         strong("Resuming alone"),
         ", with nothing folded, changes the artifact; this part of the change is not folding's",
@@ -108,15 +110,10 @@ def fold_blocks(audit: FoldAudit, room: Room) -> tuple[Block, ...]:
     return (
         Sentence(headline),
         List(first(sentences, len(sentences), "sentence"), name="said"),
-        Fold("How far each step takes each model", (_model_table(audit, room.rows),), is_open=True, name="models"),
-        Fold(
-            "What folding saves, and what it costs",
-            (*about, *tables, rest, List(footnotes.listed(), small=True)) if tables else (),
-            is_open=True,
-            name="cells",
-        ),
-        Fold("Cells without a row", (List(_other_cells(facts, room)),), is_open=True, name="others"),
-        Fold(resumed, (List(_resumed(facts, room)),), is_open=True, name="resumed"),
+        section("How far each step takes each model", _model_table(audit, room.rows), name="models"),
+        section("What folding saves, and what it costs", *(cells if tables else ()), name="cells"),
+        section("Cells without a row", List(_other_cells(facts, room)), name="others"),
+        section(resumed, List(_resumed(facts, room)), name="resumed"),
         Fold("Families that were folded", (_folded_table(facts, room.rows // 2),), name="folded"),
         Fold("Families that were left, and why", (left,), is_open=room.place == "terminal", name="left"),
         Fold("How to reproduce", tuple(_reproduction(audit)), name="reproduce"),

@@ -25,8 +25,9 @@ from bot.render.text.phrase import Phrase, Span, code, joined, phrase, strong
 from bot.render.text.selection import fair_in_order, listing
 from bot.render.text.text_tables import NOTE_LIMIT, Footnotes, Row, Table, name_cell
 from bot.render.view.facts import NAME_LIMIT
-from bot.show.blocks import PAGE, Block, Code, Fold, List, Picture, Room, Sentence
-from bot.show.renderers import markdown, page, write_files
+from bot.show.blocks import PAGE, Block, Code, Fold, List, Picture, Room, Sentence, section
+from bot.show.renderers import markdown, page
+from bot.system.files import write_atomically
 
 HISTORY_LIMIT_BYTES = 512 * 1024
 """Half of what GitHub takes as the summary of one step, in UTF-8."""
@@ -43,7 +44,6 @@ _LEGEND = (
     "– is a gap: no artifact, for the reason in the footnote. n/a: not known of this release. Moved first: the first "
     "release with another number than the one before that measured the cell, and the cause of that step."
 )
-_MADE = "Made by code-size-bot history. Compile times are those of the machine that measured each release."
 
 
 def write_history(history: History, templates: Path | None, out: Path) -> list[Path]:
@@ -52,21 +52,17 @@ def write_history(history: History, templates: Path | None, out: Path) -> list[P
     Args:
         templates: the user's templates, searched before the default ones.
     """
-    return write_files(
-        out,
-        {
-            "history.json": lambda: history_lines(history),
-            "history.md": lambda: render_history(history, templates).encode(),
-            "history.html": lambda: history_page(history, templates),
-        },
-    )
+    write_atomically(out / "history.json", history_lines(history))
+    write_atomically(out / "history.md", render_history(history, templates).encode())
+    write_atomically(out / "history.html", history_page(history, templates))
+    return [out / name for name in ("history.json", "history.md", "history.html")]
 
 
 def history_page(history: History, templates: Path | None = None) -> Iterator[bytes]:
     """A self-contained HTML page, piece by piece; raises TemplateError where a template does not work."""
     styles, scripts = ("history/history.css",), ("history/history.js",)
     blocks = history_blocks(history, PAGE)
-    return page("history", blocks, made=_MADE, styles=styles, scripts=scripts, templates_dir=templates)
+    return page("history", blocks, styles=styles, scripts=scripts, templates_dir=templates)
 
 
 def render_history(history: History, templates: Path | None = None) -> str:
@@ -84,22 +80,10 @@ def history_blocks(history: History, room: Room) -> tuple[Block, ...]:
     return (
         Sentence(_headline(facts)),
         Sentence(_counted(facts, columns), small=room.place == "page"),
-        Fold(
-            "What to know",
-            (List(listing(notes, len(notes), "note")),),
-            is_open=True,
-            name="notes",
-            address="page:notes",
-        ),
+        section("What to know", List(listing(notes, len(notes), "note")), name="notes", address="page:notes"),
         Picture(charts, name="charts"),
-        Fold("Totals", tuple(_totals(facts, columns)), is_open=True, name="totals", address="page:totals"),
-        Fold(
-            "Steps and their root causes",
-            (_steps(facts, room),),
-            is_open=True,
-            name="steps",
-            address="page:steps",
-        ),
+        section("Totals", *_totals(facts, columns), name="totals", address="page:totals"),
+        section("Steps and their root causes", _steps(facts, room), name="steps", address="page:steps"),
         *(_models(facts) if room.place == "page" else _cells(facts, columns, room)),
     )
 
@@ -257,6 +241,7 @@ def _counted(facts: _Facts, columns: Sequence[str]) -> Phrase:
     words = [
         f"{plural(len(facts.rows), 'cell')} of {models} on {targets} in {releases}: {points}.",
         "Totals are only over cells that every release has measured, so that no gap looks like a change.",
+        "Compile times are those of the machine that measured each release.",
     ]
     if left_out:
         words.append(f"Between the first release and the last ones {plural(left_out, 'release')} have no column here.")

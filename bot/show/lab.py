@@ -21,8 +21,9 @@ from bot.render.text.phrase import Phrase, code, joined, phrase, strong
 from bot.render.text.selection import Listing, first, listing
 from bot.render.text.text_tables import ABSENT, Row, Table
 from bot.render.view.facts import NAME_LIMIT
-from bot.show.blocks import PAGE, Block, Fold, List, Picture, Room, Sentence
-from bot.show.renderers import markdown, page, write_files
+from bot.show.blocks import PAGE, Block, Fold, List, Picture, Room, Sentence, section
+from bot.show.renderers import markdown, page
+from bot.system.files import write_atomically
 
 LAB_LIMIT_BYTES = 256 * 1024
 """A quarter of what GitHub takes as the summary of one step, in UTF-8."""
@@ -39,17 +40,11 @@ def write_lab(lab: Lab, templates: Path | None, out: Path) -> list[Path]:
     Args:
         templates: the user's templates, searched before the default ones.
     """
-    made = "Made by code-size-bot lab. The commands of all cells are in lab.json."
-    return write_files(
-        out,
-        {
-            "lab.json": lambda: lab_lines(lab),
-            "lab.md": lambda: render_lab(lab, templates).encode(),
-            "lab.html": lambda: page(
-                "lab", lab_blocks(lab, PAGE), made=made, scripts=("page/lab.js",), templates_dir=templates
-            ),
-        },
-    )
+    write_atomically(out / "lab.json", lab_lines(lab))
+    write_atomically(out / "lab.md", render_lab(lab, templates).encode())
+    blocks = lab_blocks(lab, PAGE)
+    write_atomically(out / "lab.html", page("lab", blocks, scripts=("page/lab.js",), templates_dir=templates))
+    return [out / name for name in ("lab.json", "lab.md", "lab.html")]
 
 
 def render_lab(lab: Lab, templates: Path | None = None) -> str:
@@ -64,24 +59,17 @@ def lab_blocks(lab: Lab, room: Room) -> tuple[Block, ...]:
     said = first(answers(lab, every, lines), room.lines, "answer")
     stack = tuple(beyond_stack(lab, every, room.names))
     said = Listing((*said.items, *stack), said.total + len(stack), said.noun)
-    answered = Fold("What it says", (List(said),), is_open=True, name="answers")
-    measured = Fold("", (*leading, fit_table(lab, lines, room.rows)), is_open=True, name="tables")
-    variants = [_variant(lab, variant) for variant in lab.variants]
+    answered = section("What it says", List(said), name="answers")
+    measured = section("", *leading, fit_table(lab, lines, room.rows), name="tables")
+    drawn = Picture(tuple(pictures(lab, every, lines)))
+    variants = List(listing([_variant(lab, variant) for variant in lab.variants], len(lab.variants), "variant"))
     return (
         Sentence(phrase(strong(f"Lab: {clean(lab.experiment)}"), f". {clip(clean(lab.question), _TEXT_LIMIT)}")),
-        *(
-            (measured, answered)
-            if room.place == "terminal"
-            else (answered, Picture(tuple(pictures(lab, every, lines))), measured)
-        ),
-        Fold("Not measured", (List(unmeasured(lab, room.lines, room.names)),), is_open=True, name="not-measured"),
-        Fold("What to know", (List(remarks(lab, room.lines), small=True),), is_open=True, name="remarks"),
+        *((measured, answered) if room.place == "terminal" else (answered, drawn, measured)),
+        section("Not measured", List(unmeasured(lab, room.lines, room.names)), name="not-measured"),
+        section("What to know", List(remarks(lab, room.lines), small=True), name="remarks"),
         Fold("Every model", tuple(models), name="models"),
-        Fold(
-            "Variants, and how to reproduce",
-            (List(listing(variants, len(variants), "variant")), Sentence(_made(lab))),
-            name="variants",
-        ),
+        Fold("Variants, and how to reproduce", (variants, Sentence(_made(lab))), name="variants"),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from rich.console import Console, RenderableType
@@ -19,7 +19,6 @@ from bot.render.text.phrase import phrase, plain, strong
 from bot.render.text.selection import Listing
 from bot.render.text.text_tables import Table
 from bot.show.blocks import FILE_TIERS, Block, Fold, List, Room, Sentence
-from bot.system.files import write_atomically
 
 _BREAKABLE = 12, 40
 """Of a text of more characters, a terminal needs room for two thirds, and never for more than the second."""
@@ -48,7 +47,6 @@ def page(
     answer: str,
     blocks: Sequence[Block],
     *,
-    made: str,
     styles: Sequence[str] = (),
     scripts: Sequence[str] = (),
     templates_dir: Path | None = None,
@@ -56,7 +54,6 @@ def page(
     """A self-contained HTML page, piece by piece, in UTF-8; the first block is its heading.
 
     Args:
-        made: what stands below all.
         styles, scripts: names of files below the templates, beside those of all pages.
 
     Raises:
@@ -67,18 +64,10 @@ def page(
         "blocks": blocks,
         "title": plain(blocks[0].said) if isinstance(blocks[0], Sentence) else answer,
         "parts": [one for one in blocks if isinstance(one, Fold) and one.is_open and one.title and one],
-        "made": made,
         "skeleton": skeleton(templates_dir, styles=styles, scripts=scripts, charts=bool(scripts)),
     }
     template = load((f"{answer}.html.j2", "blocks.html.j2"), templates_dir)
     return (piece.encode() for piece in drawn(template, **values))
-
-
-def write_files(out: Path, contents: Mapping[str, Callable[[], bytes | Iterable[bytes]]]) -> list[Path]:
-    """Write files below `out`, each made when it is its turn: one that cannot be made takes none of those before it."""
-    for name, content in contents.items():
-        write_atomically(out / name, content())
-    return [out / name for name in contents]
 
 
 def print_blocks(blocks: Sequence[Block], console: Console) -> None:
