@@ -18,13 +18,22 @@ from bot.core.codec.lab_json import lab_of
 from bot.core.lab.lab_sums import Fit, Sums, fits, sums
 from bot.core.lab.lab_values import Lab
 from bot.core.spread import certain, difference, ends
-from bot.render.lab.lab_answers import answers, beyond_stack, differences, remarks, unmeasured
-from bot.render.lab.lab_tables import fit_table, number, quality, tables
-from bot.render.lab.lab_words import label
 from bot.render.text.environment import md_words
 from bot.render.text.filters import plural
 from bot.render.text.phrase import Phrase
 from bot.render.text.text_tables import Table
+from bot.show.lab import (
+    answers,
+    beyond_stack,
+    differences,
+    fit_table,
+    label,
+    number,
+    quality,
+    remarks,
+    tables,
+    unmeasured,
+)
 
 PART = "lab"
 SHOWN_IN_README = "llvm-cpu-x86_64"

@@ -23,13 +23,15 @@ from bot.core.values.tracing import Traced
 from bot.core.values.whole_report import Report
 from bot.github.runner import log_safe
 from bot.measurement.run import Progress
-from bot.render.terminal.fold_text import print_folds
-from bot.render.terminal.history_text import print_history
-from bot.render.terminal.lab_text import print_lab
 from bot.render.terminal.progress import MeasureProgress
 from bot.render.terminal.report_text import print_report
 from bot.render.terminal.trace_text import print_trace, trace_json
 from bot.render.text.escape import visible
+from bot.show.blocks import TERMINAL
+from bot.show.fold import fold_blocks
+from bot.show.history import history_blocks
+from bot.show.lab import lab_blocks
+from bot.show.renderers import print_blocks
 
 
 def for_log(text: str) -> str:
@@ -81,7 +83,7 @@ class TerminalShow:
         """What a fold audit found, and where it was written."""
         with self._out.capture() as told:
             if not self._quiet:
-                print_folds(audit, self._out)
+                print_blocks(fold_blocks(audit, TERMINAL), self._out)
             self._out.print(_written(files), markup=False, highlight=False, soft_wrap=True)
         print(for_log(told.get()), end="", flush=True)
 
@@ -94,7 +96,7 @@ class TerminalShow:
             return
         with self._out.capture() as told:
             if not self._quiet:
-                print_history(history, self._out)
+                print_blocks(history_blocks(history, TERMINAL), self._out)
             self._out.print(written, markup=False, highlight=False, soft_wrap=True)
         print(for_log(told.get()), end="", flush=True)
 
@@ -102,7 +104,7 @@ class TerminalShow:
         """What an experiment gave, and where it was written."""
         with self._out.capture() as told:
             if not self._quiet:
-                print_lab(lab, self._out)
+                print_blocks(lab_blocks(lab, TERMINAL), self._out)
             self._out.print(_written(files), markup=False, highlight=False, soft_wrap=True)
         print(for_log(told.get()), end="", flush=True)
 

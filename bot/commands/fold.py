@@ -14,7 +14,7 @@ from bot.errors import NoVerdict, UsageError
 from bot.measurement.folds.asking import asked
 from bot.measurement.folds.auditing import audited
 from bot.measurement.prepare import Request, Show, require_writable
-from bot.reporting.writing import write_folds
+from bot.show.fold import write_folds
 from bot.system.processes import Cancel
 
 _HINT_CHARACTERS = 200

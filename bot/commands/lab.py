@@ -14,7 +14,7 @@ from bot.core.lab.lab_values import Lab
 from bot.measurement.lab.measuring import experimented, require_measured
 from bot.measurement.prepare import Request, Show, require_writable
 from bot.render.text.escape import clean
-from bot.reporting.writing import write_lab
+from bot.show.lab import write_lab
 from bot.system.processes import Cancel
 
 

@@ -27,10 +27,10 @@ from bot.measurement.folds.asking import asked
 from bot.measurement.folds.auditing import audited
 from bot.measurement.lab.measuring import experimented, require_measured
 from bot.measurement.prepare import Request, require_writable
-from bot.render.folds.fold_section import not_made
 from bot.render.markdown.summary import SUMMARY_LIMIT_BYTES
 from bot.reporting.site_files import write_site
-from bot.reporting.writing import write_folds, write_lab
+from bot.show.fold import not_made, write_folds
+from bot.show.lab import write_lab
 from bot.store.entries import by_commit
 from bot.system.files import write_atomically
 

@@ -12,9 +12,9 @@ from bot.core.values.snapshot import Snapshot
 from bot.core.values.whole_report import Baseline
 from bot.render.html.page import html_pieces
 from bot.render.html.site_page import site_page
-from bot.reporting.history_files import write_history
 from bot.reporting.history_telling import told_history
 from bot.reporting.making import reported
+from bot.show.history import write_history
 from bot.system.files import write_atomically
 
 _SHOWN_DIGITS = 10

@@ -1,22 +1,15 @@
-"""A report as the six files of the contract, a fold audit as its two, an experiment's result as its three."""
+"""A report as the six files of the contract."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from bot.core.codec.fold_json import fold_lines
-from bot.core.codec.lab_json import lab_lines
 from bot.core.codec.report_json import report_lines
 from bot.core.codec.snapshot_json import lines, rows_of
-from bot.core.folds.fold_values import FoldAudit
-from bot.core.lab.lab_values import Lab
 from bot.core.values.snapshot import Snapshot
 from bot.core.values.whole_report import Report
-from bot.render.folds.fold_section import render_folds
-from bot.render.html.lab_html import lab_pieces
 from bot.render.html.page import html_pieces
-from bot.render.lab.lab_view import render_lab
 from bot.render.markdown.comment import render_comment
 from bot.render.markdown.summary import render_summary
 from bot.system.files import write_atomically
@@ -40,18 +33,3 @@ def write_report(made: Report, templates: Path | None, out: Path) -> list[Path]:
     for name, write in writers.items():
         write_atomically(out / name, write())
     return [out / name for name in writers]
-
-
-def write_folds(audit: FoldAudit, templates: Path | None, out: Path) -> list[Path]:
-    """`fold.json`, and `fold.md`, the section of a report."""
-    write_atomically(out / "fold.json", fold_lines(audit))
-    write_atomically(out / "fold.md", render_folds(audit, templates).encode())
-    return [out / "fold.json", out / "fold.md"]
-
-
-def write_lab(lab: Lab, templates: Path | None, out: Path) -> list[Path]:
-    """`lab.json`, `lab.md` and `lab.html`."""
-    write_atomically(out / "lab.json", lab_lines(lab))
-    write_atomically(out / "lab.md", render_lab(lab, templates).encode())
-    write_atomically(out / "lab.html", (piece.encode() for piece in lab_pieces(lab, templates)))
-    return [out / name for name in ("lab.json", "lab.md", "lab.html")]

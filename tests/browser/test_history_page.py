@@ -12,7 +12,7 @@ from browser import chromium, opened, violations
 from playwright.sync_api import Browser, Page
 
 from bot.core.history.history_values import History
-from bot.render.history.history_page import history_pieces
+from bot.show.history import history_page
 
 Written = Callable[[History], Path]
 CELL = "bert_l4_f32_s128/llvm-cpu-x86_64"
@@ -27,7 +27,7 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture
 def written(tmp_path: Path) -> Written:
     def write(history: History) -> Path:
-        (tmp_path / "history.html").write_text("".join(history_pieces(history)), encoding="utf-8")
+        (tmp_path / "history.html").write_bytes(b"".join(history_page(history)))
         return tmp_path / "history.html"
 
     return write

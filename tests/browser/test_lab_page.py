@@ -11,7 +11,7 @@ from browser import chromium, opened, violations
 from playwright.sync_api import Browser
 
 from bot.core.lab.lab_values import Lab
-from bot.render.html.lab_html import lab_pieces
+from bot.show.lab import write_lab
 
 
 @pytest.fixture(scope="module")
@@ -21,9 +21,7 @@ def browser() -> Iterator[Browser]:
 
 
 def written(tmp_path: Path, lab: Lab) -> Path:
-    page = tmp_path / "lab.html"
-    page.write_text("".join(lab_pieces(lab)), encoding="utf-8")
-    return page
+    return write_lab(lab, None, tmp_path)[-1]
 
 
 @pytest.mark.parametrize("lab", [make.timed(), make.along()], ids=["timed", "along"])

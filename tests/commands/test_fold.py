@@ -19,7 +19,7 @@ from bot.core.codec.fold_json import fold_of
 from bot.core.folds.fold_options import FoldOptions
 from bot.core.folds.fold_values import FoldAudit
 from bot.measurement.prepare import Request
-from bot.render.folds.fold_section import render_folds
+from bot.show.fold import render_folds
 
 CONFIG = "schema: code-size-config/1\ncompiler: {head: 3.13.0}\nmodels: ['suite/*.mlir']\ntargets: [vmvx, cuda]\n"
 

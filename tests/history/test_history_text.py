@@ -14,13 +14,14 @@ from test_comment import assert_harmless
 
 from bot.core.history.history_values import History
 from bot.errors import TemplateError
-from bot.render.history.history_markdown import HISTORY_LIMIT_BYTES, render_history
-from bot.render.terminal.history_text import print_history
+from bot.show.blocks import TERMINAL
+from bot.show.history import HISTORY_LIMIT_BYTES, history_blocks, render_history
+from bot.show.renderers import print_blocks
 
 
 def printed(history: History, width: int = 160) -> str:
     out = io.StringIO()
-    print_history(history, Console(file=out, width=width, legacy_windows=False))
+    print_blocks(history_blocks(history, TERMINAL), Console(file=out, width=width, legacy_windows=False))
     return out.getvalue()
 
 
@@ -68,7 +69,7 @@ def test_a_terminal_of_any_width_breaks_no_number(width: int) -> None:
     told = printed(make.measured(), width)
     assert "64,920" in told and "47,704" in told
     assert all(len(line.rstrip()) <= width for line in told.splitlines())
-    assert ("moved first" in told) is (width >= 150)
+    assert ("no room for " in told) is (width < 160)
 
 
 def test_many_releases_have_as_many_columns_as_there_is_room_for() -> None:
@@ -87,8 +88,8 @@ def test_hostile_texts_are_harmless() -> None:
 
 
 def test_a_template_of_the_user_comes_first(tmp_path: Path) -> None:
-    (tmp_path / "history.md.j2").write_text("mine: {{ view.said[0]|phrase }}", encoding="utf-8")
+    (tmp_path / "history.md.j2").write_text("mine: {{ blocks[0].said|phrase }}", encoding="utf-8")
     assert render_history(make.measured(), tmp_path).startswith("mine: Code size from ")
-    (tmp_path / "history.md.j2").write_text("{{ view.nothing }}", encoding="utf-8")
+    (tmp_path / "history.md.j2").write_text("{{ blocks.nothing }}", encoding="utf-8")
     with pytest.raises(TemplateError):
         render_history(make.measured(), tmp_path)

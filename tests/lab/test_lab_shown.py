@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -19,15 +20,14 @@ from bot.core.folds.fold_values import Price
 from bot.core.lab.lab_sums import fits, sums
 from bot.core.lab.lab_values import Lab
 from bot.errors import TemplateError
-from bot.render.lab.lab_pictures import pictures
-from bot.render.lab.lab_view import LAB_LIMIT_BYTES, render_lab
-from bot.render.lab.lab_words import bar, mean_ratio, valued
-from bot.render.terminal.lab_text import print_lab
+from bot.show.blocks import TERMINAL
+from bot.show.lab import LAB_LIMIT_BYTES, bar, lab_blocks, pictures, render_lab, write_lab
+from bot.show.renderers import print_blocks
 
 
 def printed(lab: Lab, width: int = 100) -> str:
     out = io.StringIO()
-    print_lab(lab, Console(file=out, width=width, legacy_windows=False))
+    print_blocks(lab_blocks(lab, TERMINAL), Console(file=out, width=width, legacy_windows=False))
     return out.getvalue()
 
 
@@ -122,8 +122,8 @@ def test_the_first_variant_that_has_an_artifact_is_what_all_is_told_against() ->
         assert "On vmvx, against v1, m" in text and "Outputs differ from those of v1: m on vmvx" in text.replace(
             "*", ""
         )
-    shown = next(each for each in pictures(lab, sums(lab), []) if "CPU time" in each.title)
-    assert shown.series == {"CPU time against v1": (None, 1.0, 2.0)}
+    shown = next(json.loads(numbers) for title, numbers in pictures(lab, sums(lab), []) if "CPU time" in title)
+    assert shown["series"] == {"CPU time against v1": [None, 1.0, 2.0]}
 
 
 def test_outputs_that_were_not_compared_say_why() -> None:
@@ -165,13 +165,19 @@ def test_one_model_has_no_second_table_and_its_interval() -> None:
 
 
 def test_pictures_have_the_numbers_of_the_tables() -> None:
-    found = list(pictures(make.timed(), sums(make.timed()), []))
+    shown = [json.loads(numbers) for _, numbers in pictures(make.timed(), sums(make.timed()), [])]
     titles = ["cuda: artifact, B", "llvm-cpu-x86_64: artifact, B", "llvm-cpu-x86_64: CPU time against a"]
-    assert [picture.title for picture in found] == titles
-    assert found[1].series == {"artifact, B": (2000, 1800, 2000)}
-    assert found[2].series["CPU time against a"] == pytest.approx((1.0, 1.25, 1.0))
-    (line,) = pictures(make.along(), [], list(fits(make.along())))
-    assert line.is_line and line.labels == ("1", "2", "4") and line.series == {"net": (1100, 1200, 1400)}
+    assert [picture["title"] for picture in shown] == titles
+    assert shown[1]["series"] == {"artifact, B": [2000, 1800, 2000]}
+    assert shown[2]["series"]["CPU time against a"] == pytest.approx([1.0, 1.25, 1.0])
+    ((_, line),) = pictures(make.along(), [], list(fits(make.along())))
+    assert json.loads(line) == {
+        "title": "vmvx: artifact, B by layers",
+        "unit": "artifact, B",
+        "labels": ["1", "2", "4"],
+        "series": {"net": [1100, 1200, 1400]},
+        "line": True,
+    }
 
 
 @pytest.mark.parametrize(
@@ -188,12 +194,6 @@ def test_pictures_have_the_numbers_of_the_tables() -> None:
 )
 def test_a_bar_is_as_long_as_its_share(value: int | None, largest: int, width: int, drawn: str) -> None:
     assert bar(value, largest, width) == drawn
-
-
-def test_numbers_tell_what_is_not_known() -> None:
-    assert valued(None, 5, is_first=False) == "n/a" and valued(5, None, is_first=False) == "5"
-    assert valued(5, 0, is_first=False) == "5" and valued(6, 4, is_first=False) == "6 (+50.0 %)"
-    assert mean_ratio(None, is_first=False) == "n/a" and mean_ratio(None, is_first=True) == "× 1"
 
 
 def test_a_terminal_leaves_out_columns_and_says_which() -> None:
@@ -219,6 +219,21 @@ def test_nothing_that_came_from_elsewhere_does_any_harm() -> None:
 
 
 def test_a_template_of_the_user_that_fails_is_named(tmp_path: Path) -> None:
-    (tmp_path / "lab.md.j2").write_text("{{ nothing }}")
-    with pytest.raises(TemplateError, match=re.escape("lab.md.j2:1")):
-        render_lab(make.timed(), tmp_path)
+    for name in ("lab.md.j2", "lab.answers.md.j2"):
+        (tmp_path / name).write_text("{{ nothing }}")
+        with pytest.raises(TemplateError, match=re.escape(f"{name}:1")):
+            render_lab(make.timed(), tmp_path)
+        (tmp_path / name).unlink()
+
+
+def test_a_template_of_the_user_draws_one_block_in_the_place_of_the_default_one(tmp_path: Path) -> None:
+    usual = render_lab(make.timed())
+    (tmp_path / "lab.answers.md.j2").write_text("{{ one.blocks[0].lines.total }} answers by {{ answer }}\n")
+    assert render_lab(make.timed(), tmp_path) == re.sub(
+        r"\*\*What it says\*\*.*?\n\n(?=On)", "2 answers by lab\n\n", usual, flags=re.DOTALL
+    )
+    (tmp_path / "lab.answers.html.j2").write_text("<p>{{ one.blocks[0].lines.items[0]|phrase }}</p>")
+    shown = write_lab(make.timed(), tmp_path, tmp_path)[-1].read_text(encoding="utf-8")
+    assert "<p>On <code>cuda</code>, 2 models" in shown and "What it says</h2>" not in shown
+    (tmp_path / "lab.md.j2").write_text("{% for one in blocks %}{{ one.kind }} {% endfor %}")
+    assert render_lab(make.timed(), tmp_path).startswith("sentence fold ")

@@ -19,8 +19,9 @@ from test_comment import assert_harmless
 
 from bot.core.folds.fold_values import BeforeAfter, Bound, FoldAudit, FoldCell, FoldModel, LeftFamily, Price
 from bot.errors import TemplateError
-from bot.render.folds.fold_section import FOLD_LIMIT_BYTES, render_folds
-from bot.render.terminal.fold_text import print_folds
+from bot.show.blocks import TERMINAL
+from bot.show.fold import FOLD_LIMIT_BYTES, fold_blocks, render_folds
+from bot.show.renderers import print_blocks
 
 ONE = next(cell for cell in make.small().cells if cell.state == "folded")
 
@@ -47,7 +48,7 @@ def cell(model: str = "m", target: str = "vmvx", before: int | None = 1000, afte
 
 def printed(audit: FoldAudit, width: int = 100) -> str:
     out = io.StringIO()
-    print_folds(audit, Console(file=out, width=width, legacy_windows=False))
+    print_blocks(fold_blocks(audit, TERMINAL), Console(file=out, width=width, legacy_windows=False))
     return out.getvalue()
 
 
@@ -95,9 +96,9 @@ def test_it_fits_by_leaving_out_and_says_how_much() -> None:
 
 
 def test_a_template_of_the_user_goes_first_and_a_broken_one_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "fold.md.j2").write_text("{{ view.said|length }} sentences")
-    assert render_folds(make.small(), tmp_path) == "7 sentences\n"
-    (tmp_path / "fold.md.j2").write_text("{{ view. }}")
+    (tmp_path / "fold.md.j2").write_text("{{ blocks[1].lines.total }} sentences")
+    assert render_folds(make.small(), tmp_path) == "6 sentences\n"
+    (tmp_path / "fold.md.j2").write_text("{{ blocks. }}")
     with pytest.raises(TemplateError, match=r"fold\.md\.j2:1"):
         render_folds(make.small(), tmp_path)
 
@@ -227,7 +228,7 @@ def test_the_terminal_has_the_same_sentences_and_the_reasons() -> None:
         "⚠️ outputs differ in 1 more cell, in none of these sums: whisper_tiny_encoder_f32 on llvm-cpu-x86_64.",
         "% are folded away today, and ",
         "Nothing to fold (16 cells): jax_mlp_train_step_f32, mobilenet_v2_f32_224 on ",
-        "Resuming alone, with nothing folded, changes the artifact −16 B: ",
+        "Resuming alone, with nothing folded, changes the artifact; this part of the change is not folding's −16 B: ",
         f"72 executables in 2 families (constants): {make.LEGALISE}: ",
         "more cells, in the files",
     ):

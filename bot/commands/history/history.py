@@ -20,8 +20,8 @@ from bot.measurement.history.asked_for import asked_for
 from bot.measurement.history.many_releases import found_releases
 from bot.measurement.history.stored_baselines import found_baselines
 from bot.measurement.prepare import Request, Show, require_writable
-from bot.reporting.history_files import write_history
 from bot.reporting.history_telling import told_history
+from bot.show.history import write_history
 from bot.system.git import Git
 from bot.system.processes import Cancel
 

@@ -13,7 +13,7 @@ from bot.render.text.phrase import Phrase
 
 LEVELS: Mapping[str, str] = {"fail": "bold red", "warn": "yellow"}
 """Colours of findings."""
-_STYLES = {"text": "", "code": "cyan", "strong": "bold"}
+_STYLES = {"text": "", "code": "cyan", "strong": "bold", "small": "dim"}
 
 
 def text_of(words: Phrase, strong: str = "bold") -> Text:

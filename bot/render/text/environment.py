@@ -82,7 +82,7 @@ def _md_link(words: str, context: Context, address: str) -> str:
     return f"[{words}](<{url}>)" if escape.is_link(url) else words
 
 
-_TAGS = {"text": "{}", "code": "<code>{}</code>", "strong": "<strong>{}</strong>"}
+_TAGS = {"text": "{}", "code": "<code>{}</code>", "strong": "<strong>{}</strong>", "small": "<small>{}</small>"}
 
 
 def html_phrase(phrase: Phrase) -> Markup:
@@ -191,16 +191,18 @@ def _environment(user_dir: Path | None, *, markdown: bool) -> ImmutableSandboxed
     return made
 
 
-def load(name: str, user_dir: Path | None) -> jinja2.Template:
-    """A template by name, the user's before the default one.
+def load(names: str | Sequence[str], user_dir: Path | None) -> jinja2.Template:
+    """The first template of these names that there is, of each the user's before the default one.
 
     Raises:
         TemplateError: it does not parse, or `user_dir` is no directory.
     """
     if user_dir is not None and not user_dir.is_dir():
         raise TemplateError("is no directory", where=str(user_dir), hint="name a directory of templates")
+    wanted = [names] if isinstance(names, str) else [*names]
+    name = wanted[-1]
     try:
-        return _environment(user_dir, markdown=not name.endswith(".html.j2")).get_template(name)
+        return _environment(user_dir, markdown=not name.endswith(".html.j2")).select_template([*wanted])
     except jinja2.TemplateSyntaxError as error:
         where = f"{error.filename or error.name}:{error.lineno}"
         raise TemplateError(f"template does not parse: {error.message}", where=where) from None

@@ -57,27 +57,27 @@ def fitting(report: Report, document: Document, templates_dir: Path | None = Non
 
 
 def first_fitting(
-    name: str,
+    names: str | Sequence[str],
     tiers: Sequence[_Room],
     values: Callable[[_Room], Mapping[str, Any]],
     fits: Callable[[str], bool],
     templates_dir: Path | None = None,
     check: Callable[[str, str], None] = lambda _text, _file: None,
 ) -> str:
-    """The same of any template: what it is drawn with, by the room that there is.
+    """The same of any template, the first of these names that there is: what it is drawn with, by the room there is.
 
     Raises:
         TemplateError: a template does not work.
     """
-    template = load(name, templates_dir)
+    template = load(names, templates_dir)
     for room in tiers:
         text = draw(template, **values(room))
         check(text, str(template.filename))
         if fits(text):
             return text
     if templates_dir is None:
-        raise AssertionError(f"the smallest {name} is too large")
-    return first_fitting(name, tiers, values, fits, None, check)
+        raise AssertionError(f"the smallest {template.name} is too large")
+    return first_fitting(names, tiers, values, fits, None, check)
 
 
 def within_bytes(limit: int) -> Callable[[str], bool]:

@@ -1,1 +1,0 @@
-"""A history as a page, as Markdown and as tables of a terminal."""

@@ -1,1 +1,0 @@
-"""What an experiment gave, as values to lay out, and as Markdown."""

@@ -1,0 +1,481 @@
+"""A history as blocks, and its three files: totals, steps with their root causes, each cell with where it moved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from bot.core.codec.history_json import history_lines
+from bot.core.codec.json_text import canonical
+from bot.core.history.first_moves import NumberMoves, OneMove, number_moves, rows_of
+from bot.core.history.history_totals import measured_releases
+from bot.core.history.history_values import TRACKED, History, HistoryStep, HistoryTotal, Point
+from bot.core.metrics import METRIC_BY_ID
+from bot.core.selecting import short_names
+from bot.core.spread import Spread, Value
+from bot.core.values.snapshot import CellKey
+from bot.render.html.scripts import data_element
+from bot.render.text.escape import clean, clip
+from bot.render.text.filters import MINUS, UNKNOWN, amount, change, percent, plural, relative, sides, signed
+from bot.render.text.phrase import Phrase, Span, code, joined, phrase, strong
+from bot.render.text.selection import fair_in_order, listing
+from bot.render.text.text_tables import NOTE_LIMIT, Footnotes, Row, Table, name_cell
+from bot.render.view.facts import NAME_LIMIT
+from bot.show.blocks import PAGE, Block, Code, Fold, List, Picture, Room, Sentence, section
+from bot.show.renderers import markdown, page
+from bot.system.files import write_atomically
+
+HISTORY_LIMIT_BYTES = 512 * 1024
+"""Half of what GitHub takes as the summary of one step, in UTF-8."""
+_GAP = "–"
+"""What stands in the place of a value where there is no artifact."""
+_OVER, _REFUSED = "over-stack-limit", "over the compiler's stack limit: measured with the limit lifted"
+_UNITS = {"bytes": ", bytes", "ms": ", seconds", "count": ""}
+_CAUSES, _WHAT, _NOTE, _WHY, _CHART_WHY, _COMMAND = 3, 160, 400, 400, 240, 4_000
+_ALL_ROWS, _COMPILERS = 30, 12
+"""So many releases have a row each in a cell's table: of more, those in which nothing moved have none. And so many have
+their compilers shown unasked.
+"""
+_LEGEND = (
+    "– is a gap: no artifact, for the reason in the footnote. n/a: not known of this release. Moved first: the first "
+    "release with another number than the one before that measured the cell, and the cause of that step."
+)
+
+
+def write_history(history: History, templates: Path | None, out: Path) -> list[Path]:
+    """`history.json`, `history.md` and `history.html`.
+
+    Args:
+        templates: the user's templates, searched before the default ones.
+    """
+    write_atomically(out / "history.json", history_lines(history))
+    write_atomically(out / "history.md", render_history(history, templates).encode())
+    write_atomically(out / "history.html", history_page(history, templates))
+    return [out / name for name in ("history.json", "history.md", "history.html")]
+
+
+def history_page(history: History, templates: Path | None = None) -> Iterator[bytes]:
+    """A self-contained HTML page, piece by piece; raises TemplateError where a template does not work."""
+    styles, scripts = ("history/history.css",), ("history/history.js",)
+    blocks = history_blocks(history, PAGE)
+    return page("history", blocks, styles=styles, scripts=scripts, templates_dir=templates)
+
+
+def render_history(history: History, templates: Path | None = None) -> str:
+    """The Markdown, at most `HISTORY_LIMIT_BYTES` in UTF-8; raises TemplateError where a template does not work."""
+    return markdown("history", lambda room: history_blocks(history, room), HISTORY_LIMIT_BYTES, templates)
+
+
+def history_blocks(history: History, room: Room) -> tuple[Block, ...]:
+    """The whole answer: cells are rows of tables, and on a page a fold each, with charts of all."""
+    facts = _Facts(history)
+    names = facts.names
+    columns = names if len(names) <= room.columns else (names[0], *names[len(names) - room.columns + 1 :])
+    notes = list(_notes(history))
+    charts = (("page:history", data_element("page:history", _chart_data(facts))),) if room.place == "page" else ()
+    return (
+        Sentence(_headline(facts)),
+        Sentence(_counted(facts, columns), small=room.place == "page"),
+        section("What to know", List(listing(notes, len(notes), "note")), name="notes", address="page:notes"),
+        Picture(charts, name="charts"),
+        section("Totals", *_totals(facts, columns), name="totals", address="page:totals"),
+        section("Steps and their root causes", _steps(facts, room), name="steps", address="page:steps"),
+        *(_models(facts) if room.place == "page" else _cells(facts, columns, room)),
+    )
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """A history, indexed: rows of cells, where numbers moved, totals."""
+
+    history: History
+
+    @cached_property
+    def rows(self) -> Mapping[CellKey, tuple[Point, ...]]:
+        """Each cell that something was tried for, with its points in the order of the releases."""
+        untried = ("unsupported", "unmeasured")
+        rows = rows_of(self.history)
+        return {key: row for key, row in rows.items() if any(point.status not in untried for point in row)}
+
+    @cached_property
+    def moves(self) -> Mapping[CellKey, Mapping[str, NumberMoves]]:
+        """Cell → metric → where it moved first, and most."""
+        return number_moves(self.history)
+
+    @cached_property
+    def totals(self) -> Mapping[str | None, tuple[HistoryTotal, ...]]:
+        """Target, or None for all → its totals, release after release."""
+        targets = dict.fromkeys(total.target for total in self.history.totals)
+        return {at: tuple(total for total in self.history.totals if total.target == at) for at in targets}
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Of all releases, gaps too."""
+        return tuple(release.name for release in self.history.releases)
+
+    @cached_property
+    def shown(self) -> tuple[str, ...]:
+        """Of the releases that measured anything."""
+        return measured_releases(self.history.releases, self.history.points)
+
+    @cached_property
+    def models(self) -> Mapping[str, list[CellKey]]:
+        """Each with its cells that have a row."""
+        models: dict[str, list[CellKey]] = {}
+        for key in self.rows:
+            models.setdefault(key.model, []).append(key)
+        return models
+
+    @cached_property
+    def targets(self) -> tuple[str, ...]:
+        """Of the cells with a row."""
+        return tuple(sorted({key.target for key in self.rows}))
+
+    def metrics_of(self, key: CellKey) -> tuple[str, ...]:
+        """Tracked metrics that some release knows of the cell."""
+        return tuple(id_ for id_ in TRACKED if any(point.metrics.get(id_) is not None for point in self.rows[key]))
+
+    def since(self, release: str, since: str) -> str:
+        """`since 3.10.0` where that is not the neighbour; empty elsewhere."""
+        at = self.names.index(release)
+        return "" if at and self.names[at - 1] == since else f"since {clean(since, NAME_LIMIT)}"
+
+    def why(self, point: Point) -> list[str]:
+        """Since when, for what cause and why a point moved; empty where it did not."""
+        if point.move is None:
+            return []
+        return [
+            self.since(point.compiler, point.move.since),
+            ": ".join(filter(None, (point.move.cause, point.move.why))),
+        ]
+
+    def moved(self, metric: str, one: OneMove) -> str:
+        """`3.11.0: +26,464 (+55.3 %), strategy`."""
+        before, move = (one.point.metrics.get(metric) or 0) - one.change, one.point.move
+        since = self.since(one.point.compiler, move.since) if move else ""
+        said = _change(metric, move.change(metric) if move else one.change, before)
+        cause = f", {move.cause}" if move and move.cause else ""
+        return f"{clean(one.point.compiler, NAME_LIMIT)}{since and f' ({since})'}: {said}{clean(cause)}"
+
+
+# Words.
+
+
+def _label(metric: str) -> str:
+    """What a metric is called, with its unit."""
+    return f"{METRIC_BY_ID[metric].label}{_UNITS[METRIC_BY_ID[metric].unit]}"
+
+
+def _value(metric: str, value: Value) -> str:
+    """Without its unit: `47,832`, `54,168..55,288`, `2.9` seconds; `n/a` for None."""
+    if value is None or isinstance(value, Spread) or METRIC_BY_ID[metric].unit != "ms":
+        return amount(value, "count")
+    return f"{value / 1000:,.1f}"
+
+
+def _change(metric: str, moved: Value, base: int | None) -> str:
+    """`+26,464 (+55.3 %)`, in the unit of `_value`; of a range without the share."""
+    if moved is None or isinstance(moved, Spread):
+        return signed(moved, "count")
+    words = f"{moved / 1000:+,.1f}" if METRIC_BY_ID[metric].unit == "ms" else f"{moved:+,}"
+    return words.replace("-", MINUS) + (f" ({percent(moved / base)})" if base else "")
+
+
+def _gap(point: Point) -> str:
+    """Why a point has no value, in one line."""
+    words = clip(clean(point.reason), NOTE_LIMIT) or "no reason is known"
+    return words if point.status == "unmeasured" else f"{point.status}: {words}"
+
+
+def _varies(point: Point) -> str:
+    """That its command gives artifacts of several sizes; empty where it does not."""
+    if len(set(point.sizes)) < 2:
+        return ""
+    return f"not deterministic: the same command gives {' or '.join(f'{size:,} B' for size in point.sizes)}"
+
+
+def _address(*names: str) -> str:
+    """`model/target` as it stands behind `#`."""
+    return "/".join(quote(name, safe="", errors="replace") for name in names)
+
+
+def _name(text: str) -> str:
+    return clean(text, NAME_LIMIT)
+
+
+# Sentences.
+
+
+def _headline(facts: _Facts) -> Phrase:
+    """`Code size from 3.8.0 to 3.13.0: artifacts +12,345 B (+3.1 %)`."""
+    first, *others = facts.shown or ("no release",)
+    ends = (
+        phrase("from ", strong(_name(first)), " to ", strong(_name(others[-1])))
+        if others
+        else phrase("of ", strong(_name(first)))
+    )
+    sizes = [total.value("artifact_bytes") for total in facts.totals.get(None, ())]
+    if len(sizes) < 2 or sizes[0] is None or sizes[-1] is None:
+        return phrase("Code size ", ends)
+    grown = f": artifacts {change(sizes[0], sizes[-1])} over {_over(facts, 'artifact_bytes')}"
+    return phrase("Code size ", ends, grown)
+
+
+def _over(facts: _Facts, metric: str, target: str | None = None) -> str:
+    """`15 of 33 cells`: how many a total is over."""
+    totals = facts.totals.get(target, ())
+    of = sum(target in (None, key.target) for key in facts.rows)
+    return f"{totals[0].cells.get(metric, 0) if totals else 0:,} of {plural(of, 'cell')}"
+
+
+def _counted(facts: _Facts, columns: Sequence[str]) -> Phrase:
+    models, targets = plural(len(facts.models), "model"), plural(len(facts.targets), "target")
+    measured = sum(point.measured for row in facts.rows.values() for point in row)
+    gaps = len(facts.rows) * len(facts.names) - measured
+    points = plural(measured, "point") + (f", and {plural(gaps, 'gap')} with reasons" if gaps else "")
+    releases, left_out = plural(len(facts.names), "release"), len(facts.names) - len(columns)
+    words = [
+        f"{plural(len(facts.rows), 'cell')} of {models} on {targets} in {releases}: {points}.",
+        "Totals are only over cells that every release has measured, so that no gap looks like a change.",
+        "Compile times are those of the machine that measured each release.",
+    ]
+    if left_out:
+        words.append(f"Between the first release and the last ones {plural(left_out, 'release')} have no column here.")
+    return phrase(" ".join(words))
+
+
+def _notes(history: History) -> Iterator[Phrase]:
+    """Releases that are gaps, came twice or have notes; then what is true of all."""
+    for release in history.releases:
+        name = phrase(strong(_name(release.name)), ": ")
+        if release.reason:
+            yield phrase(name, "could not be measured: ", clip(clean(release.reason), _NOTE))
+        if release.repeats:
+            repeats = joined((phrase(code(clip(one, NAME_LIMIT))) for one in release.repeats), ", ")
+            yield phrase(name, "asked for more than once, and the same each time: ", repeats)
+        for note in release.notes:
+            yield phrase(name, clip(clean(note), _NOTE))
+    yield from (phrase(clip(clean(note), _NOTE)) for note in history.notes)
+
+
+# Tables.
+
+
+def _totals(facts: _Facts, columns: Sequence[str]) -> Iterator[Table]:
+    """The artifacts of each target, and all metrics of all targets."""
+    last = len(columns) + 2
+    headers, wanted = ("cells", *map(_name, columns), "change"), (2, last, *range(last - 1, 2, -1), 1)
+    rows, sums = list[Row](), list[Row]()
+    for at in facts.totals if facts.shown else ():
+        name = phrase(strong("all")) if at is None else name_cell(clip(at, NAME_LIMIT))
+        rows.append(_total_row(facts, "artifact_bytes", at, columns, name))
+    for metric in TRACKED if facts.totals.get(None) else ():
+        if facts.totals[None][0].cells.get(metric):
+            name = phrase(
+                f"{_label(metric)}, {'the largest' if METRIC_BY_ID[metric].over == 'largest' else 'all together'}"
+            )
+            sums.append(_total_row(facts, metric, None, columns, name))
+    for first, caption, noun, each in (
+        ("target", "Artifacts of all models, bytes", "target", rows),
+        ("total", "All targets together", "metric", sums),
+    ):
+        yield Table((first, *headers), listing(each, len(each), noun), caption=phrase(caption), wanted=wanted)
+
+
+def _total_row(facts: _Facts, metric: str, target: str | None, columns: Sequence[str], name: Phrase) -> Row:
+    by_name = {total.compiler: total.value(metric) for total in facts.totals[target]}
+    values = [_value(metric, by_name[at]) if at in by_name else _GAP for at in columns]
+    grown = relative(by_name[facts.shown[0]], by_name[facts.shown[-1]])
+    return (name, *map(phrase, (_over(facts, metric, target).partition(" cell")[0], *values, grown)))
+
+
+def _steps(facts: _Facts, room: Room) -> Table:
+    """A row for each step that changed anything; with too few rows for all, those of the most cells."""
+    most = 1 if room.place == "terminal" else _CAUSES
+    sizes = {step.name: step.larger + step.smaller + step.broken + step.fixed for step in facts.history.steps}
+    steps = [step for step in facts.history.steps if step.causes or sizes[step.name]]
+    largest = {step.name for step in sorted(steps, key=lambda step: -sizes[step.name])[: max(1, room.rows // 4)]}
+    rows = [_step(step, most) for step in steps if step.name in largest]
+    quiet = len(facts.history.steps) - len(steps)
+    words = f"; {plural(quiet, 'step')} without a change of size {'has' if quiet == 1 else 'have'} no row"
+    return Table(
+        ("step", "root causes", "cells", "artifacts", "larger", "smaller", "broken", "fixed"),
+        listing(rows, len(steps), "step"),
+        numbers_from=2,
+        caption=phrase(f"From release to release, over the cells that both have measured{words if quiet else ''}"),
+        sentences=1,
+    )
+
+
+def _step(step: HistoryStep, most: int) -> Row:
+    """The root causes with most bytes, each with its net change, beside what became of the cells."""
+    causes = [phrase(f"{clip(clean(one.what), _WHAT)} ({signed(one.net_bytes)})") for one in step.causes[:most]]
+    moved = UNKNOWN if step.base_bytes is None else change(*step.sides)
+    counts = [f"{n:,}" for n in (step.larger, step.smaller, step.broken, step.fixed)]
+    name = phrase(f"{_name(step.base)} → {_name(step.head)}")
+    return (name, joined(causes, "; ") or phrase(_GAP), *map(phrase, (str(step.cells), moved, *counts)))
+
+
+def _cells(facts: _Facts, columns: Sequence[str], room: Room) -> Iterator[Block]:
+    """A table of all cells for each metric, the first of them open, and why there are gaps in them."""
+    footnotes, last = Footnotes(room.lines), len(columns) + 3
+    headers = ("model", "target", *map(_name, columns), "moved first", "moved most")
+    wanted = (2, last - 2, last, *range(last - 3, 2, -1), last - 1)
+    for metric in TRACKED[:1] if room.place == "terminal" else TRACKED:
+        # What never compiled has a row of gaps among the artifacts.
+        keys = [key for key in facts.rows if metric == TRACKED[0] or metric in facts.metrics_of(key)]
+        shown = fair_in_order(keys, lambda key: key.model, room.rows)
+        rows = listing([_cell(facts, metric, key, columns, footnotes) for key in shown], len(keys), "cell")
+        words, name = _label(metric), "cells" if metric == TRACKED[0] else metric
+        title = f"{words[:1].upper()}{words[1:]}, of each cell"
+        table = Table(headers, rows, numbers_from=2, wanted=wanted)
+        yield Fold(title, (table,), is_open=metric == TRACKED[0], name=name)
+    yield List(footnotes.listed(), small=True, name="footnotes")
+    yield Sentence(phrase(_LEGEND), small=True)
+
+
+def _cell(facts: _Facts, metric: str, key: CellKey, columns: Sequence[str], footnotes: Footnotes) -> Row:
+    """Its values, and where they moved first and most."""
+    points = {point.compiler: point for point in facts.rows[key]}
+    values = []
+    for point in (points[at] for at in columns):
+        if point.measured:
+            mark = footnotes.mark(_REFUSED) if point.status == _OVER and metric == "stack_alloca_bytes" else ""
+            values.append(f"{_value(metric, point.value(metric))}{mark}{footnotes.mark(_varies(point))}")
+        else:
+            values.append(f"{_GAP}{footnotes.mark(_gap(point))}")
+    moves = facts.moves.get(key, {}).get(metric)
+    moved = [facts.moved(metric, one) for one in (moves.first, moves.largest)] if moves else [_GAP, _GAP]
+    names = (name_cell(clip(name, NAME_LIMIT)) for name in (key.model, key.target))
+    return (*names, *map(phrase, (*values, *moved)))
+
+
+# The page.
+
+
+def _models(facts: _Facts) -> Iterator[Block]:
+    """A section for each model, in which each cell is folded; then the compilers."""
+    for model, keys in facts.models.items():
+        cells = tuple(_opened(facts, key) for key in keys)
+        yield Fold(phrase(code(clip(model, NAME_LIMIT))), cells, is_open=True, address=_address(model))
+    releases = [
+        tuple(map(phrase, (one.name, one.version or _GAP, one.revision[:12] or _GAP, (one.sha or _GAP)[:12])))
+        for one in facts.history.releases
+    ]
+    headers = ("release", "calls itself", "source revision", "commit of the models")
+    table = Table(
+        headers,
+        listing(releases, len(releases), "release"),
+        numbers_from=4,
+        caption=phrase(plural(len(releases), "release")),
+    )
+    is_short = len(releases) <= _COMPILERS
+    yield Fold("Compilers", (table,), is_open=is_short, name="compilers", address="page:compilers")
+
+
+def _opened(facts: _Facts, key: CellKey) -> Fold:
+    """One cell: a row for each release, or for those in which anything happened where there are many."""
+    metrics, points, address = facts.metrics_of(key), facts.rows[key], _address(key.model, key.target)
+    rows = [
+        _release(facts, metrics, point)
+        for at, point in enumerate(points)
+        if len(points) <= _ALL_ROWS
+        or at in (0, len(points) - 1)
+        or point.move is not None
+        or (point.status, point.reason) != (points[at - 1].status, points[at - 1].reason)
+    ]
+    hidden = len(points) - len(rows)
+    quiet = f"{plural(hidden, 'release')} in which nothing moved {'has' if hidden == 1 else 'have'} no row."
+    command = next((point.command for point in reversed(points) if point.command), "")
+    moves = facts.moves.get(key, {}).get(TRACKED[0])
+    most = Span(f" · moved most in {facts.moved(TRACKED[0], moves.largest)}", "small") if moves else ""
+    caption = phrase(code(clip(key.model, NAME_LIMIT)), " on ", code(clip(key.target, NAME_LIMIT)))
+    headers = ("release", *map(_label, metrics), "why it moved")
+    return Fold(
+        phrase(code(key.target), f" {_ends(points)}", most),
+        (
+            Sentence((Span("Address of this cell", to=address),), small=True),
+            Table(headers, listing(rows, len(rows), "release"), caption=caption, sentences=len(metrics) + 1),
+            Sentence(phrase(quiet if hidden else ""), small=True),
+            Code(command if len(command) <= _COMMAND else ""),
+        ),
+        address=address,
+    )
+
+
+def _ends(points: Sequence[Point]) -> str:
+    """`47,704 → 64,920 B (+36.1 %)`, of the first and the last release that measured it."""
+    known = [size for point in points if (size := point.value("artifact_bytes")) is not None]
+    if not known:
+        return "no artifact in any release"
+    gaps = sum(not point.measured for point in points)
+    moved = f" ({relative(known[0], known[-1])})" if known[0] != known[-1] else ""
+    return sides(known[0], known[-1]) + moved + (f", {gaps} of {len(points)} without an artifact" if gaps else "")
+
+
+def _release(facts: _Facts, metrics: Sequence[str], point: Point) -> Row:
+    """Values, each with its change, and why they moved; of a gap its reason alone."""
+    if not point.measured:
+        return (phrase(point.compiler), phrase(_gap(point)))
+    values = []
+    for metric in metrics:
+        moved = ""
+        if point.move is not None and metric in point.move.changes:
+            before = (point.metrics.get(metric) or 0) - point.move.changes[metric]
+            moved = _change(metric, point.move.change(metric), before)
+        values.append(phrase(_value(metric, point.value(metric)), Span(moved, "small")))
+    reasons = (*facts.why(point), _REFUSED if point.status == _OVER else "", _varies(point))
+    return (phrase(point.compiler), *values, phrase(clip("; ".join(clean(one) for one in reasons if one), _WHY)))
+
+
+def _chart_data(facts: _Facts) -> str:
+    """Releases, metrics, and for each chart the values of each target; nothing in it can end a script element."""
+    short = short_names(facts.targets, {name: facts.history.targets.get(name, "") for name in facts.targets})
+    marks, before = list[dict[str, Any]](), ""
+    for release in facts.history.releases:  # where another compiler begins, and what it is where its name is another
+        if release.digest and release.digest != before:
+            text = "" if release.version.startswith(release.name) else release.spec
+            marks.append({"at": release.order, "text": clean(text, 24)})
+            before = release.digest
+    data = {
+        "releases": [_name(name) for name in facts.names],
+        "marks": marks,
+        "metrics": [{"id": id_, "label": _label(id_), "unit": METRIC_BY_ID[id_].unit} for id_ in TRACKED],
+        "targets": [{"name": _name(name), "short": clean(clip(short[name], NAME_LIMIT), 24)} for name in facts.targets],
+        "total": [_chart_total(facts, target) for target in facts.targets if target in facts.totals],
+        "models": [
+            {"name": _name(model), "address": _address(model), "series": [_chart_cell(facts, key) for key in keys]}
+            for model, keys in facts.models.items()
+        ],
+    }
+    return canonical(data).decode().replace("<", "\\u003c").replace("&", "\\u0026")
+
+
+def _chart_total(facts: _Facts, target: str) -> dict[str, Any]:
+    by_name = {total.compiler: total for total in facts.totals[target]}
+    cells = next(iter(by_name.values())).cells if by_name else {}
+    values = {
+        id_: [by_name[name].metrics.get(id_) if name in by_name else None for name in facts.names]
+        for id_ in TRACKED
+        if cells.get(id_)
+    }
+    return {"target": facts.targets.index(target), "values": values, "cells": {id_: cells[id_] for id_ in values}}
+
+
+def _chart_cell(facts: _Facts, key: CellKey) -> dict[str, Any]:
+    """Values, and what is said of a point when it is pointed at: why it moved, or why there is none."""
+    points = facts.rows[key]
+    said = [
+        "; ".join(clean(one) for one in (*facts.why(point), _varies(point)) if one) if point.measured else _gap(point)
+        for point in points
+    ]
+    return {
+        "target": facts.targets.index(key.target),
+        "address": _address(key.model, key.target),
+        "values": {id_: [point.metrics.get(id_) for point in points] for id_ in facts.metrics_of(key)},
+        "told": [clip(words, _CHART_WHY) for words in said],
+    }

@@ -1,0 +1,486 @@
+"""An experiment of the lab as blocks, and its three files: what it answers, and the tables of its variants."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import compress
+from pathlib import Path
+
+from bot.core.codec.lab_json import lab_lines
+from bot.core.constraint import Divisible, Range, Static
+from bot.core.folds.fold_values import Price
+from bot.core.lab.experiment import COLUMN_BY_ID, FOLDED_AWAY
+from bot.core.lab.lab_sums import Fit, Mean, Sums, fits, is_largest, share_away, sums
+from bot.core.lab.lab_values import SAME, Lab, LabCell, LabVariant, references
+from bot.core.spread import Value, certain, difference, ends, lowest
+from bot.render.text.escape import clean, clip
+from bot.render.text.filters import MINUS, UNKNOWN, amount, plural, relative
+from bot.render.text.phrase import Phrase, code, joined, phrase, strong
+from bot.render.text.selection import Listing, first, listing
+from bot.render.text.text_tables import ABSENT, Row, Table
+from bot.render.view.facts import NAME_LIMIT
+from bot.show.blocks import PAGE, Block, Fold, List, Picture, Room, Sentence, section
+from bot.show.renderers import markdown, page
+from bot.system.files import write_atomically
+
+LAB_LIMIT_BYTES = 256 * 1024
+"""A quarter of what GitHub takes as the summary of one step, in UTF-8."""
+_TIME, _INSTRUCTIONS = "CPU time", "instructions"
+_VARIANTS, _COLUMNS, _CELLS = 10, 4, 8
+_TEXT_LIMIT, _WHY_LIMIT = 400, 300
+_BAR_WIDTH, _EIGHTHS = 16, " ▏▎▍▌▋▊▉"
+_EQUAL = {True: "equal", False: "⚠️ differ", None: UNKNOWN}
+
+
+def write_lab(lab: Lab, templates: Path | None, out: Path) -> list[Path]:
+    """`lab.json`, `lab.md` and `lab.html`.
+
+    Args:
+        templates: the user's templates, searched before the default ones.
+    """
+    write_atomically(out / "lab.json", lab_lines(lab))
+    write_atomically(out / "lab.md", render_lab(lab, templates).encode())
+    blocks = lab_blocks(lab, PAGE)
+    write_atomically(out / "lab.html", page("lab", blocks, scripts=("page/lab.js",), templates_dir=templates))
+    return [out / name for name in ("lab.json", "lab.md", "lab.html")]
+
+
+def render_lab(lab: Lab, templates: Path | None = None) -> str:
+    """The Markdown, at most `LAB_LIMIT_BYTES` in UTF-8; raises TemplateError where a template does not work."""
+    return markdown("lab", lambda room: lab_blocks(lab, room), LAB_LIMIT_BYTES, templates)
+
+
+def lab_blocks(lab: Lab, room: Room) -> tuple[Block, ...]:
+    """The whole answer; a terminal, whose last lines are seen first, has the sentences below the tables."""
+    every, lines = sums(lab), list(fits(lab))
+    leading, models = tables(lab, every, room.rows)
+    said = first(answers(lab, every, lines), room.lines, "answer")
+    stack = tuple(beyond_stack(lab, every, room.names))
+    said = Listing((*said.items, *stack), said.total + len(stack), said.noun)
+    answered = section("What it says", List(said), name="answers")
+    measured = section("", *leading, fit_table(lab, lines, room.rows), name="tables")
+    drawn = Picture(tuple(pictures(lab, every, lines)))
+    variants = List(listing([_variant(lab, variant) for variant in lab.variants], len(lab.variants), "variant"))
+    return (
+        Sentence(phrase(strong(f"Lab: {clean(lab.experiment)}"), f". {clip(clean(lab.question), _TEXT_LIMIT)}")),
+        *((measured, answered) if room.place == "terminal" else (answered, drawn, measured)),
+        section("Not measured", List(unmeasured(lab, room.lines, room.names)), name="not-measured"),
+        section("What to know", List(remarks(lab, room.lines), small=True), name="remarks"),
+        Fold("Every model", tuple(models), name="models"),
+        Fold("Variants, and how to reproduce", (variants, Sentence(_made(lab))), name="variants"),
+    )
+
+
+# Words.
+
+
+def name(text: str) -> Phrase:
+    """A name that is not ours."""
+    return phrase(code(clip(clean(text), NAME_LIMIT)))
+
+
+def _names(texts: Sequence[str], most: int | None = None) -> Phrase:
+    more = f" and {len(texts) - most} more" if most is not None and len(texts) > most else ""
+    return phrase(joined(map(name, texts[:most]), ", "), more)
+
+
+def label(column: str) -> str:
+    """A column in running text."""
+    return "folded away" if column == FOLDED_AWAY else COLUMN_BY_ID[column].label
+
+
+def _header(column: str) -> str:
+    """A column at the top of a table, with its unit."""
+    unit = "count" if column == FOLDED_AWAY else COLUMN_BY_ID[column].unit
+    return label(column) + {"count": "", "bytes": ", B", "ms": ", ms", "KiB": ", KiB"}[unit]
+
+
+def _valued(value: Value, reference: Value, *, is_first: bool) -> str:
+    """A value, and how it differs from the reference's: `84,294 (+0.4 %)`, `54,168..55,288 (−0.6..+3.6 %)`."""
+    if is_first or value is None or not reference or value == reference or not ends(reference)[0]:
+        return amount(value, "count")
+    return f"{amount(value, 'count')} ({relative(reference, value)})"
+
+
+def _share(share: float | None) -> str:
+    """A share: `57.6 %`."""
+    return UNKNOWN if share is None else f"{share:.1%}".replace("%", " %")
+
+
+def _mean_ratio(mean: Mean | None, *, is_first: bool) -> str:
+    """A ratio over several models: `× 0.98`; `× 1` for what it is a ratio to."""
+    return "× 1" if is_first else UNKNOWN if mean is None else f"× {mean.ratio:.2f}"
+
+
+def _priced(price: Price) -> str:
+    """A ratio with its interval: `× 0.98 [0.97, 1.01]`."""
+    return f"× {price.ratio:.2f} [{price.low:.2f}, {price.high:.2f}]"
+
+
+def bar(value: Value, largest: float, width: int = _BAR_WIDTH) -> str:
+    """A bar as long as the share of the largest, of a range its smallest value's; empty where it is not known."""
+    size = lowest(value)
+    if size is None or largest <= 0 or size <= 0:
+        return ""
+    eighths = max(1, round(min(1.0, size / largest) * width * 8))
+    return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
+
+
+def number(value: float, column: str) -> str:
+    """A number of a fitted line, with its unit: as many digits as say something."""
+    unit = {"count": "", "bytes": " B", "ms": " ms", "KiB": " KiB"}[COLUMN_BY_ID[column].unit]
+    digits = 0 if value == round(value) else 1 if abs(value) >= 10 else 2
+    return f"{value:,.{digits}f}{unit}".replace("-", MINUS)
+
+
+def quality(fit: Fit) -> str:
+    """How well the line fits: `exact`, or how far the farthest point is from it."""
+    return "exact" if fit.is_exact else f"off by up to {number(fit.off, fit.column)}"
+
+
+# Answers, in sentences.
+
+
+def answers(lab: Lab, every: Sequence[Sums], lines: Sequence[Fit]) -> list[Phrase]:
+    """One sentence for each target, or for each model and target where there is an axis."""
+    if not lab.axis:
+        return [_answer(lab, one) for one in every if one.models and len(one.variants) > 1]
+    slopes: dict[tuple[str, str], list[str]] = {}
+    for fit in lines:
+        slope = f"{number(fit.slope, fit.column)} {label(fit.column)} ({quality(fit)})"
+        slopes.setdefault((fit.model, fit.target), []).append(slope)
+    return [
+        phrase(name(model), " on ", name(target), f", for each {lab.axis}: {', '.join(each)}.")
+        for (model, target), each in slopes.items()
+    ]
+
+
+def _answer(lab: Lab, one: Sums) -> Phrase:
+    """How each variant differs from the reference on one target, over all models together."""
+    others = [variant.name for variant in one.variants if variant.name != one.reference]
+    changes = {variant: differences(lab, one, variant) for variant in others}
+    moved = [variant for variant in others if changes[variant]]
+    parts = [phrase(name(variant), " ", ", ".join(changes[variant])) for variant in moved[:_VARIANTS]]
+    if len(moved) > _VARIANTS:
+        parts.append(phrase(f"{len(moved) - _VARIANTS} more in the table"))
+    columns = [
+        column for column in lab.columns if column != FOLDED_AWAY and one.value(one.reference, column) is not None
+    ]
+    still: dict[bool, list[str]] = {True: [], False: []}
+    for variant in others:
+        if not changes[variant] and one.value(variant, "artifact_bytes") is not None:
+            still[all(one.value(variant, column) is not None for column in columns)].append(variant)
+    parts += [phrase("no change with ", _names(still[True]))] if still[True] else []
+    parts += [phrase("no change in what is known with ", _names(still[False]))] if still[False] else []
+    led = phrase("On ", name(one.target), f", {plural(len(one.models), 'model')}, against ", name(one.reference), ": ")
+    return phrase(led, joined(parts, "; ") or phrase("no other variant was measured"), ".")
+
+
+def differences(lab: Lab, one: Sums, variant: str) -> list[str]:
+    """`artifact +0.4 %`, for the first columns that changed and hold still from run to run; and the time."""
+    exact = [column for column in lab.columns if column == FOLDED_AWAY or COLUMN_BY_ID[column].exact]
+    changes = [words for column in exact if (words := _difference(one, variant, column))][:_COLUMNS]
+    mean = one.time(variant)
+    if mean is None or not (changes or round(mean.ratio, 2) != 1):
+        return changes
+    over = f" ({plural(mean.models, 'model')})" if mean.models != len(one.models) else ""
+    return [*changes, f"{_TIME} × {mean.ratio:.2f}{over}"]
+
+
+def _difference(one: Sums, variant: str, column: str) -> str:
+    if column == FOLDED_AWAY:
+        share, away = one.away(one.reference), one.away(variant)
+        return "" if share == away or away is None else f"{label(column)} {_share(share)} → {_share(away)}"
+    before, after = one.value(one.reference, column), one.value(variant, column)
+    if before is None or after is None or before == after:
+        return ""
+    if not ends(before)[0]:
+        return f"{label(column)} {amount(before, 'count')} → {amount(after, 'count')}"
+    is_open = certain(difference(before, after)) is None
+    return f"{label(column)} {relative(before, after)}{' (open)' if is_open else ''}"
+
+
+def beyond_stack(lab: Lab, every: Sequence[Sums], names: int) -> Iterator[Phrase]:
+    """Which models need the compiler's stack limit raised: a line for all variants with which the same do.
+
+    Not of folded ones: where a model is over the limit, that is lifted for all that is tried of it.
+    """
+    measured = [cell for one in every for cell in one.cells.values() if cell.measured]
+    cells = [cell for cell in measured if cell.status == "over-stack-limit"]
+    groups: dict[frozenset[tuple[str, str]], list[str]] = {}
+    for variant in (one.name for one in lab.variants if not one.folded):
+        mine = frozenset((cell.model, cell.target) for cell in cells if cell.variant == variant)
+        if mine or (cells and any(cell.variant == variant for cell in measured)):
+            groups.setdefault(mine, []).append(variant)
+    for mine, variants in groups.items():
+        needs = f" {plural(len(mine), 'cell')} {'needs' if len(mine) == 1 else 'need'} the stack limit raised: "
+        said = phrase(needs, _where(mine, names)) if mine else phrase(" no cell needs the stack limit raised")
+        yield phrase("With ", _names(variants), said, ".")
+
+
+def _where(keys: Iterable[tuple[str, str]], names: int) -> Phrase:
+    """Models by target, of pairs of model and target."""
+    models: dict[str, list[str]] = {}
+    for model, target in sorted(set(keys)):
+        models.setdefault(target, []).append(model)
+    return joined((phrase(_names(models[target], names), " on ", name(target)) for target in sorted(models)), "; ")
+
+
+def unmeasured(lab: Lab, limit: int, names: int) -> Listing[Phrase]:
+    """What was not measured, and why: a line for each reason."""
+    groups: dict[tuple[str, str], list[LabCell]] = {}
+    for cell in lab.cells:
+        if not cell.measured:
+            why = clip(clean(cell.failure or cell.status), _WHY_LIMIT)
+            groups.setdefault((cell.status, why), []).append(cell)
+    lines = [
+        phrase(
+            _names(list(dict.fromkeys(cell.variant for cell in cells)), names),
+            f": {plural(len(cells), 'cell')} {status.replace('-', ' ')}: {why}: ",
+            _where(((cell.model, cell.target) for cell in cells), names),
+        )
+        for (status, why), cells in sorted(groups.items())
+    ]
+    return first(lines, limit, "reason")
+
+
+def remarks(lab: Lab, limit: int) -> Listing[Phrase]:
+    """What a reader should know: chance, outputs that differ, why nothing was timed, notes of the measurements."""
+    lines = list[Phrase]()
+    if cells := [cell for cell in lab.cells if cell.varies]:
+        varies = "The compiler does not repeat itself with these, which are told as the range of all that was seen: "
+        lines.append(phrase(varies, _listed(cells), "."))
+    if cells := [cell for cell in lab.cells if cell.equal is False]:
+        reference = references(lab.variants, lab.cells)
+        than = joined(map(name, dict.fromkeys(reference[cell.target] for cell in cells)), " or ")
+        lines.append(phrase(strong("⚠️ Outputs differ"), " from those of ", than, ": ", _listed(cells), "."))
+    lines += map(phrase, _ran(lab)) if lab.run else ()
+    lines += (phrase(clip(clean(note), _WHY_LIMIT)) for note in lab.notes)
+    return first(lines, limit, "remark")
+
+
+def _ran(lab: Lab) -> Iterator[str]:
+    """In how many cells outputs are equal; and why times or instructions of cells are not known, each reason once."""
+    unknown = _reasons(
+        cell.equal_note for cell in lab.cells if cell.equal is None and cell.equal_note != cell.price_note
+    )
+    if compared := [cell for cell in lab.cells if cell.price or (cell.equal is not None and cell.equal_note != SAME)]:
+        equal, were = sum(cell.equal is True for cell in compared), "was" if len(compared) == 1 else "were"
+        but = f" Not known: {unknown}." if unknown else ""
+        yield f"Outputs equal in {equal:,} of {plural(len(compared), 'cell')} that {were} run.{but}"
+    elif unknown:
+        yield f"Outputs not known to be equal: {unknown}."
+    if untimed := _reasons(cell.price_note for cell in lab.cells):
+        yield f"Not timed: {untimed}."
+    if uncounted := _reasons(cell.instructions_note for cell in lab.cells):
+        yield f"No instructions: {uncounted}."
+
+
+def _reasons(notes: Iterable[str]) -> str:
+    counts = Counter(text for note in notes if note != SAME and (text := clip(clean(note), _WHY_LIMIT)))
+    by_count = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
+    return "; ".join(f"{text} ({plural(count, 'cell')})" for text, count in by_count)
+
+
+def _listed(cells: Sequence[LabCell]) -> Phrase:
+    shown = [
+        phrase(name(cell.model), " on ", name(cell.target), " with ", name(cell.variant)) for cell in cells[:_CELLS]
+    ]
+    more = [phrase(f"{len(cells) - _CELLS} more")] if len(cells) > _CELLS else []
+    return joined([*shown, *more], ", ")
+
+
+# Tables.
+
+
+def tables(lab: Lab, every: Sequence[Sums], limit: int) -> tuple[list[Table], list[Table]]:
+    """The tables to lead with, and those that have every model; without an axis sums lead."""
+    each = [_model_table(lab, one, limit) for one in every]
+    if lab.axis:
+        return each, []
+    wide = [len({model for model, _ in one.cells}) > 1 or not one.models for one in every]
+    return [_total_table(lab, one) for one in every if one.models], list(compress(each, wide))
+
+
+def _picture_column(lab: Lab) -> str:
+    """What the bars show: the first column that is a metric."""
+    return next((column for column in lab.columns if column != FOLDED_AWAY), "artifact_bytes")
+
+
+def _is_run(one: Sums) -> bool:
+    """True where artifacts were run, so that there is something to say of time."""
+    return any(cell.price or cell.instructions is not None for cell in one.cells.values())
+
+
+def _on(one: Sums) -> Phrase:
+    """The target, and the variant that changes and times are against."""
+    against = phrase(", against ", code(clip(one.reference, NAME_LIMIT)))
+    return phrase("On ", code(clip(one.target, NAME_LIMIT)), against if len(one.variants) > 1 and one.reference else ())
+
+
+def _total_table(lab: Lab, one: Sums) -> Table:
+    """A row for each variant: sums over the models that all of them measured."""
+    timed, shown, several = _is_run(one), _picture_column(lab), len(one.models) > 1
+    counted = timed and any(one.instructions(variant.name) for variant in one.variants)
+    ratios = [_TIME] * timed + [_INSTRUCTIONS] * counted
+    largest = max((ends(v)[1] for each in one.variants if (v := one.value(each.name, shown)) is not None), default=0)
+    rows = []
+    for variant in one.variants:
+        drawn = bar(one.value(variant.name, shown), largest)
+        values = [_total(one, variant.name, column) for column in (*lab.columns, *ratios)]
+        rows.append((name(variant.name), phrase(code(drawn) if drawn else ABSENT), *map(phrase, values)))
+    missing = f" ({plural(one.more, 'model')} left out: not measured in every variant)" if one.more else ""
+    over = (
+        (f", {plural(len(one.models), 'model')} together",)
+        if several
+        else (", ", code(clip(one.models[0], NAME_LIMIT)))
+    )
+    about = []
+    metrics = [column for column in lab.columns if column != FOLDED_AWAY]
+    if several and (highest := [label(column) for column in metrics if is_largest(column)]):
+        about.append(f"Of {', '.join(highest)} the largest of all models.")
+    if several and timed:
+        models = max((mean.models for variant in one.variants if (mean := one.time(variant.name))), default=0)
+        about.append(f"CPU time: geometric mean over {plural(models, 'model')}.")
+    if varying := [label(column) for column in metrics if not COLUMN_BY_ID[column].exact]:
+        about.append(f"What varies from run to run: {', '.join(varying)}.")
+    headers = ("variant", label(shown), *map(_header, lab.columns), *ratios)
+    caption = phrase(_on(one), *over, missing)
+    return Table(headers, listing(rows, len(rows), "variant"), 2, caption=caption, about=" ".join(about))
+
+
+def _total(one: Sums, variant: str, column: str) -> str:
+    """A value over all models; a time of one model alone with its interval."""
+    is_first = variant == one.reference
+    if column == FOLDED_AWAY:
+        return _share(one.away(variant))
+    if column == _INSTRUCTIONS:
+        return _mean_ratio(one.instructions(variant), is_first=is_first)
+    if column != _TIME:
+        return _valued(one.value(variant, column), one.value(one.reference, column), is_first=is_first)
+    cell = one.cells.get((one.models[0], variant)) if len(one.models) == 1 else None
+    return _priced(cell.price) if cell and cell.price else _mean_ratio(one.time(variant), is_first=is_first)
+
+
+def _model_table(lab: Lab, one: Sums, limit: int) -> Table:
+    """A row for each model and variant."""
+    counted = any(cell.instructions is not None for cell in one.cells.values())
+    more = [_TIME, *[_INSTRUCTIONS] * counted, "outputs"] if _is_run(one) else []
+    headers = ("model", "variant", *map(_header, lab.columns), *more)
+    order = {variant.name: place for place, variant in enumerate(one.variants)}
+    keys = sorted(one.cells, key=lambda key: (key[0], order[key[1]]))
+    rows = [_model_row(one, one.cells[key], (*lab.columns, *more)) for key in keys[:limit]]
+    return Table(headers, listing(rows, len(keys), "row"), numbers_from=2, small=True, caption=_on(one))
+
+
+def _model_row(one: Sums, cell: LabCell, columns: Sequence[str]) -> Row:
+    names, is_first = (name(cell.model), name(cell.variant)), cell.variant == one.reference
+    if not cell.measured:
+        return (*names, phrase(strong(cell.status.replace("-", " "))), *[phrase(ABSENT)] * (len(columns) - 1))
+    reference = one.cells.get((cell.model, one.reference))
+    same = UNKNOWN if one.time_ratio(cell) is None else "× 1 (same artifact)"
+    special: dict[str, Callable[[], str]] = {
+        FOLDED_AWAY: lambda: _share(share_away(cell)),
+        _TIME: lambda: "× 1" if is_first else _priced(cell.price) if cell.price else same,
+        _INSTRUCTIONS: lambda: amount(cell.instructions, "count"),
+        "outputs": lambda: ABSENT if is_first else _EQUAL[cell.equal],
+    }
+    values = (
+        special[column]()
+        if column in special
+        else _valued(cell.value(column), reference.value(column) if reference else None, is_first=is_first)
+        for column in columns
+    )
+    return (*names, *map(phrase, values))
+
+
+def fit_table(lab: Lab, lines: Sequence[Fit], limit: int) -> Table:
+    """A line of its own for each model, target and column."""
+    headers = ("model", "target", "column", f"for each {lab.axis}", f"at 0 {lab.axis}s", "fit")
+    rows = [
+        (
+            *(name(fit.model), name(fit.target), phrase(label(fit.column))),
+            *(phrase(number(fit.slope, fit.column)), phrase(number(fit.start, fit.column)), phrase(quality(fit))),
+        )
+        for fit in lines[:limit]
+    ]
+    caption = phrase("Lines fitted by least squares")
+    return Table(headers, listing(rows, len(lines), "line"), numbers_from=3, caption=caption)
+
+
+# Pictures, and how it was made.
+
+
+def pictures(lab: Lab, every: Sequence[Sums], lines: Sequence[Fit]) -> Iterator[tuple[str, str]]:
+    """Titles, and numbers as `page/lab.js` reads them: sizes and times of each target's variants, or along the axis."""
+    column = _picture_column(lab)
+    if lab.axis:
+        for target in dict.fromkeys(fit.target for fit in lines if fit.column == column):
+            mine = [fit for fit in lines if (fit.column, fit.target) == (column, target)]
+            places = sorted({at for fit in mine for at, _ in fit.points})
+            series = {_short(fit.model): [dict(fit.points).get(at) for at in places] for fit in mine}
+            title = f"{_short(target)}: {_header(column)} by {lab.axis}s"
+            yield _picture(title, _header(column), [str(at) for at in places], series, is_line=True)
+        return
+    for one in (one for one in every if one.models):
+        names = [_short(variant.name) for variant in one.variants]
+        sizes = [lowest(one.value(variant.name, column)) for variant in one.variants]
+        yield _picture(f"{_short(one.target)}: {_header(column)}", _header(column), names, {_header(column): sizes})
+        means = {variant.name: one.time(variant.name) for variant in one.variants}
+        if any(means.values()):
+            unit = f"{_TIME} against {_short(one.reference)}"
+            ratios = [1.0 if at == one.reference else mean.ratio if mean else None for at, mean in means.items()]
+            yield _picture(f"{_short(one.target)}: {unit}", unit, names, {unit: ratios})
+
+
+def _picture(
+    title: str, unit: str, labels: list[str], series: Mapping[str, object], *, is_line: bool = False
+) -> tuple[str, str]:
+    return title, json.dumps({"title": title, "unit": unit, "labels": labels, "series": series, "line": is_line})
+
+
+def _short(text: str) -> str:
+    return clip(clean(text), NAME_LIMIT)
+
+
+def _variant(lab: Lab, variant: LabVariant) -> Phrase:
+    """What makes it another one than the others."""
+    parts = [phrase(plural(variant.at, lab.axis))] if variant.at is not None else []
+    if variant.compiler and len({one.compiler for one in lab.variants}) > 1:
+        parts.append(phrase("IREE ", _code(variant.compiler.version)))
+    if variant.flags:
+        parts.append(_code(" ".join(variant.flags)))
+    for target, flags in sorted(variant.targets.items()):
+        parts.append(phrase("on ", _code(target), " ", _code(" ".join(flags)) if flags else ""))
+    if variant.shapes:
+        parts.append(phrase(f"dynamic dimensions: {_shape_words(variant.shapes)}"))
+    if variant.folded:
+        parts.append(phrase("folded as fold does it"))
+    parts += [phrase(name(row), " is ", _code(file)) for row, file in sorted(variant.files.items())]
+    return phrase(name(variant.name), ": ", joined(parts or [phrase("as the configuration has it")], "; "))
+
+
+def _shape_words(constraint: object) -> str:
+    if isinstance(constraint, Static):
+        return f"{constraint.size:,}"
+    if isinstance(constraint, Range):
+        return f"{constraint.min:,} to {constraint.max:,}"
+    if isinstance(constraint, Divisible):
+        return f"multiples of {constraint.by:,} from {constraint.min:,} to {constraint.max:,}"
+    return "as they are"
+
+
+def _code(text: str) -> Phrase:
+    return phrase(code(clip(clean(text), _TEXT_LIMIT)))
+
+
+def _made(lab: Lab) -> Phrase:
+    """With what it was measured."""
+    versions = dict.fromkeys(variant.compiler.version for variant in lab.variants if variant.compiler)
+    flags = phrase(", flags ", _code(" ".join(lab.flags))) if lab.flags else ()
+    ran = phrase(" Run on ", _code(lab.machine), ".") if lab.machine else ()
+    return phrase(
+        "IREE ", joined(map(_code, versions), ", "), flags, ".", ran, " The commands of all cells are in lab.json."
+    )
