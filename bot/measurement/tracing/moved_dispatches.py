@@ -1,13 +1,14 @@
 """The dispatches that moved most, traced through the passes of both compilers, as far as the time for it goes.
 
-That time is a quarter of what compiling the two sides took. The largest are traced first, until nine tenths of the
-moved bytes of dispatches are. What an earlier run traced takes its room all the same, so that the same comparison
-always traces the same dispatches.
+That time is a quarter of what compiling the two sides took. Of each target those that have nine tenths of the moved
+bytes are wanted, first those that explain most bytes a second. What an earlier run traced takes its room all the same,
+so that the same comparison always traces the same dispatches.
 """
 
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -25,7 +26,7 @@ from bot.core.values.explanation import DispatchDelta, Explanation
 from bot.core.values.planned import LIFTED_LIMIT_FLAG, SIDES, PlannedCell
 from bot.core.values.root_cause import RootCause
 from bot.core.values.snapshot import Cell, CellKey, Dispatch, Failure, Snapshot
-from bot.core.values.trace import LLVM, DispatchTrace
+from bot.core.values.trace import LLVM, MLIR, DispatchTrace
 from bot.inputs.config import Config
 from bot.insight.explanations import explanations
 from bot.insight.roots.clusters import root_causes
@@ -41,10 +42,10 @@ TIME_SHARE = 0.25
 """What tracing may cost, as a share of the CPU time in which both sides were compiled."""
 LITTLE_SECONDS = 10
 """So much may always be spent, however small the comparison is."""
-MOVED_SHARE, MOST = 0.9, 300
-"""So much of the moved bytes of dispatches is traced, and so many of them at most."""
+MOVED_TENTHS, MOST = 9, 300
+"""So much of a target's moved bytes of dispatches has to have a knob or a trace; so many are traced at most."""
 LARGE_SHARE, LEAST_SHARE = 0.05, 0.01
-"""Of all that moved: the largest dispatch of a knob is traced first, and not at all."""
+"""Of all that moved: from so much on a knob's largest dispatch is traced first where that is cheap, or at all."""
 NO_TIME = "no time was left for it"
 NOT_STORED = "its compiler is not here, and the stored snapshot has no trace of it"
 Moved = tuple[CellKey, DispatchDelta]
@@ -100,36 +101,58 @@ def _tracers(plans: Sequence[SidePlan], workshop: Workshop) -> Iterator[dict[str
 
 
 def expected_ms(row: Dispatch) -> int:
-    """What the compiler takes to be traced over it, a half more for LLVM's own passes; of CPU time.
+    """What the compiler takes to print its passes over it, LLVM's by their milestones; of CPU time.
 
-    Measured from 3.11.0 to 3.13.0, on all targets: 0.25 s for small ones, 2.3 s for 32 KB of code, 11 s for 146 KB.
+    Measured from 3.11.0 to 3.13.0, on all targets: 0.25 s for small ones, 1.6 s for 29 KB of code, 11.7 s for 146 KB.
     """
-    return 450 + 112 * (row.code_bytes or 0) // 1024
+    return 450 + 75 * (row.code_bytes or 0) // 1024
 
 
-def affordable(
-    moved: Sequence[Moved], sides: Mapping[str, Snapshot], here: Collection[str], seconds: float
-) -> list[Moved]:
-    """Those that there is time for, each where it still fits in, by what they are expected to take.
+def expected_llvm_ms(row: Dispatch) -> int:
+    """What all passes of LLVM take beyond that: 1.3 s for 38 KB of code, 5.4 s for 50 KB, 6 s for 218 KB."""
+    return 200 + 75 * (row.code_bytes or 0) // 1024
+
+
+def _whole_ms(one: Moved) -> int:
+    """What both sides of a dispatch take, with all passes of LLVM."""
+    return sum(expected_ms(row) + expected_llvm_ms(row) for row in (one[1].base, one[1].head) if row)
+
+
+class _Budget:
+    """The time for tracing, by what it is expected to take.
 
     By nothing that was measured while tracing: the same comparison traces the same dispatches, whatever the cache has.
-
-    Args:
-        here: sides whose compilers are here; what the other one has is there already.
-        seconds: of CPU time.
     """
-    cells = {(side, cell.key): cell for side, snapshot in sides.items() for cell in snapshot.cells}
-    left_ms, written, chosen = seconds * 1000, set[tuple[str, CellKey]](), []
-    for key, delta in moved:
-        rows = {side: row for side, row in zip(SIDES, (delta.base, delta.head), strict=True) if row and side in here}
-        new = [(side, key) for side in rows if (side, key) not in written]
-        sources_ms = sum((cells[place].value("compile_cpu_ms") or 0) // 4 for place in new)
-        cost_ms = sources_ms + sum(map(expected_ms, rows.values()))
-        if cost_ms <= left_ms:
-            left_ms -= cost_ms
-            written.update(new)
-            chosen.append((key, delta))
-    return chosen
+
+    def __init__(self, sides: Mapping[str, Snapshot], here: Collection[str], seconds: float | None) -> None:
+        self._here, self._left_ms = here, None if seconds is None else seconds * 1000
+        self._cells = {(side, cell.key): cell for side, snapshot in sides.items() for cell in snapshot.cells}
+        self._written = set[tuple[str, CellKey]]()
+
+    def take(self, moved: Sequence[Moved]) -> list[Moved]:
+        """Those that there is time for, with all passes of LLVM, each where it still fits in."""
+        if self._left_ms is None:
+            return list(moved)
+        chosen = []
+        for key, delta in moved:
+            rows = self._rows(delta)
+            new = {(side, key) for side in rows} - self._written
+            cost_ms = sum((self._cells[place].value("compile_cpu_ms") or 0) // 4 for place in new)
+            cost_ms += sum(expected_ms(row) + expected_llvm_ms(row) for row in rows.values())
+            if cost_ms <= self._left_ms:
+                self._left_ms -= cost_ms
+                self._written |= new
+                chosen.append((key, delta))
+        return chosen
+
+    def refund(self, delta: DispatchDelta) -> None:
+        """The sides part before LLVM: its passes were not printed."""
+        if self._left_ms is not None:
+            self._left_ms += sum(map(expected_llvm_ms, self._rows(delta).values()))
+
+    def _rows(self, delta: DispatchDelta) -> dict[str, Dispatch]:
+        rows = zip(SIDES, (delta.base, delta.head), strict=True)
+        return {side: row for side, row in rows if row and side in self._here}
 
 
 Traces = dict[tuple[str, CellKey], dict[str, DispatchTrace]]
@@ -160,6 +183,14 @@ class _Pairs:
             self._trace(key, rows, short, llvm=True)
         return []
 
+    def needed_llvm(self, key: CellKey, delta: DispatchDelta) -> bool:
+        """Whether all passes of LLVM were printed, or would have been without the cache."""
+        if delta.base is None or delta.head is None:
+            return True
+        sides = zip(SIDES, (delta.base, delta.head), strict=True)
+        apart = parting(*(self.known[side, key].get(row.name) for side, row in sides))
+        return apart.is_late or (apart.row is not None and apart.row.level != MLIR)
+
     def _trace(self, key: CellKey, rows: Mapping[str, Dispatch], sides: Sequence[str], *, llvm: bool = False) -> None:
         for side in sides:
             if side in self._tracers:
@@ -179,18 +210,24 @@ def with_traces(
 
     Args:
         plans: of the sides whose compilers are here; of another one those traces count that it brought.
-        moved: dispatches in the order of what they are worth.
+        moved: dispatches in the order in which they are traced.
         seconds: CPU time that it may cost; None without a limit.
     """
     here = {plan.label: plan for plan in plans}
-    chosen = list(moved) if seconds is None else affordable(moved, sides, here.keys(), seconds)
-    known = _known(here, sides, chosen, workshop)
+    budget, chosen = _Budget(sides, here.keys(), seconds), list[Moved]()
+    known = _known(here, sides, moved, workshop)
     with _tracers(plans, workshop) as tracers:
-        pairs, tasks = _Pairs(sides, tracers, known), []
-        for place, (key, delta) in enumerate(chosen):
-            rows = {side: row for side, row in zip(SIDES, (delta.base, delta.head), strict=True) if row is not None}
-            tasks.append(Task(-place, f"trace {delta.name} of {key}", partial(pairs.trace, key, rows)))
-        run_all(tasks, workshop.jobs, workshop.cancel.set, workshop.progress)
+        pairs = _Pairs(sides, tracers, known)
+        while now := budget.take([one for one in moved if one not in chosen]):
+            tasks = []
+            for place, (key, delta) in enumerate(now):
+                rows = {side: row for side, row in zip(SIDES, (delta.base, delta.head), strict=True) if row is not None}
+                tasks.append(Task(-place, f"trace {delta.name} of {key}", partial(pairs.trace, key, rows)))
+            run_all(tasks, workshop.jobs, workshop.cancel.set, workshop.progress)
+            chosen += now
+            for key, delta in now:
+                if not pairs.needed_llvm(key, delta):
+                    budget.refund(delta)
     return {
         side: _with_those(here[side], snapshot, moved, chosen, known, workshop) if side in here else snapshot
         for side, snapshot in sides.items()
@@ -290,28 +327,27 @@ def seconds_for(sides: Mapping[str, Snapshot]) -> float:
 def worth_tracing(explanations: Mapping[CellKey, Explanation], roots: Sequence[RootCause]) -> list[Moved]:
     """What is to be traced, in order.
 
-    Dispatches of which nobody knows a cause but other code, the largest first, until they have 0.9 of the bytes; and
-    the largest of each root cause that is a knob, to tell which pass makes most of it: of a large one first, else last.
+    Of each target the largest dispatches of which nobody knows a cause but other code, until 0.9 of its bytes have a
+    knob or these passes, by the bytes that a second explains: ten of 4 KB before one of 10 KB that takes as long. And
+    the largest of each root cause that is a knob, to tell which pass makes most of it: first of a large cause where
+    that takes little time, else last.
     """
-    moved = [
-        (key, delta)
-        for key, told in explanations.items()
-        for delta in told.dispatches
-        if delta.cause == "codegen" and delta.base and delta.head and moved_bytes(delta)
-    ]
-    moved.sort(key=lambda one: (-abs(moved_bytes(one[1]) or 0), one[0], one[1].name))
-    whole, seen, chosen = sum(abs(moved_bytes(delta) or 0) for _, delta in moved), 0, list[Moved]()
-    for key, delta in moved[:MOST]:
-        if seen >= MOVED_SHARE * whole:
-            break
-        chosen.append((key, delta))
-        seen += abs(moved_bytes(delta) or 0)
+    deltas = [(key, delta) for key, told in explanations.items() for delta in told.dispatches]
+    moved = [(key, delta, abs(moved_bytes(delta) or 0)) for key, delta in deltas]
+    wanted = Counter[str]()  # tenths of bytes that still have neither
+    for key, delta, size in moved:
+        wanted[key.target] += size * (MOVED_TENTHS - (10 if delta.cause == "strategy" else 0))
+    chosen = []
+    for key, delta, size in sorted(moved, key=lambda one: (-one[2], one[0], one[1].name)):
+        if delta.cause == "codegen" and delta.base and delta.head and size and wanted[key.target] > 0:
+            wanted[key.target] -= 10 * size
+            chosen.append((key, delta))
+    chosen = chosen[:MOST]
+    chosen.sort(key=lambda one: (-abs(moved_bytes(one[1]) or 0) * 1000 // _whole_ms(one), one[0], one[1].name))
     examples = {(one.example.key, one.example.dispatch): one.share or 0 for one in roots if one.cause == "strategy"}
-    deltas = ((key, delta) for key, told in explanations.items() for delta in told.dispatches)
     pairs = [one for one in deltas if (one[0], one[1].name) in examples and one[1].base and one[1].head]
     pairs.sort(key=lambda one: (-examples[one[0], one[1].name], one[0]))
-    shares = [examples[key, delta.name] for key, delta in pairs]
-    first = [one for one, share in zip(pairs, shares, strict=True) if share >= LARGE_SHARE]
-    return (
-        first + chosen + [one for one, share in zip(pairs, shares, strict=True) if LEAST_SHARE <= share < LARGE_SHARE]
-    )
+    large = [one for one in pairs if examples[one[0], one[1].name] >= LARGE_SHARE]
+    first = [one for one in large if _whole_ms(one) <= LITTLE_SECONDS * 1000 // 3]
+    rest = [one for one in pairs if one not in first and examples[one[0], one[1].name] >= LEAST_SHARE]
+    return first + chosen + rest
