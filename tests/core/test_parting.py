@@ -58,6 +58,22 @@ def in_llvm(gep: int, spills: int, *, is_detailed: bool) -> DispatchTrace:
     return trace(("a", {"gep": gep, "x": 500}), *looks, *machine)
 
 
+def test_a_pass_that_adds_a_little_to_much_is_not_where_they_part() -> None:
+    """As VectorCombinePass, then twoaddressinstruction, of a convolution on riscv64: shuffles, then a few copies more."""
+    sides = [
+        trace(
+            ("cse", {"x": 3000}),
+            ("combine", {"x": 3000, "shuffle": 62 * head}),
+            ("address", {"x": 3000, "copy": 4000 + 10 * head, "shuffle": 150 * head}),
+            ("spill", {"x": 3000, "copy": 4000 + 10 * head, "shuffle": 150 * head, "store": 1200 * head}),
+        )
+        for head in (0, 1)
+    ]
+    combine, address, end = (row.share for row in parting(*sides).rows[1:])
+    assert combine < end / 8 < address
+    assert named(*sides) == ("combine", {"shuffle": 62})
+
+
 def test_a_difference_that_llvm_folds_away_is_none() -> None:
     base, head = (in_llvm(gep, spills, is_detailed=True) for gep, spills in ((120, 208), (0, 656)))
     assert named(base, head) == ("greedy", {"SPILL": 448})

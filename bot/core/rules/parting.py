@@ -1,8 +1,9 @@
 """Where two compilers part over one dispatch: its passes side by side, and the one after which it is another function.
 
 Of the passes that leave a difference, the one is meant from which on the sides are apart by a good part of what they
-are apart in the end. A handful of operations that differ before and stay so is told in the trace, and is not the cause:
-a gather whose lowering makes 1,440 operations more on one side may have differed by three before.
+are apart in the end, and that makes at least half of what differs after it: not one that adds a little to much. A
+handful of operations that differ before and stay so is told in the trace, and is not the cause: a gather whose lowering
+makes 1,440 operations more on one side may have differed by three before.
 """
 
 from __future__ import annotations
@@ -31,8 +32,10 @@ def parting(base: DispatchTrace | None, head: DispatchTrace | None) -> Parting:
     rows = tuple(_rows(tuple(base.states()), tuple(head.states())))
     if not rows or not rows[-1].share:
         return Parting(rows, None, "the same operations after each pass that was looked at")
-    least = rows[-1].share * LEAST_SHARE
-    at = next((place + 1 for place in range(len(rows) - 1, -1, -1) if rows[place].share < least), 0)
+    at, least = len(rows), rows[-1].share * LEAST_SHARE
+    while at and rows[at - 1].share >= least:  # half of what differs after the pass has to be its own
+        at = next((place + 1 for place in range(at - 1, -1, -1) if rows[place].share < least), 0)
+        least = rows[at].share / 2
     if at == 0:
         return Parting(rows, None, _BEFORE)
     if rows[at].level == MACHINE and not all(any(step.level == LLVM for step in one.steps) for one in (base, head)):
