@@ -59,7 +59,7 @@ def in_llvm(gep: int, spills: int, *, is_detailed: bool) -> DispatchTrace:
 
 
 def test_a_pass_that_adds_a_little_to_much_is_not_where_they_part() -> None:
-    """As VectorCombinePass, then twoaddressinstruction, of a convolution on riscv64: shuffles, then a few copies more."""
+    """As VectorCombinePass, then twoaddressinstruction, of a convolution on riscv64: shuffles, then a few copies."""
     sides = [
         trace(
             ("cse", {"x": 3000}),

@@ -7,7 +7,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import cause_evidence
+import cause_members
+import cause_reading
 import compiler_figures
 import pytest
 from against_compiler import Compared, Found, Unread, lines
@@ -177,7 +178,7 @@ def test_every_figure_that_is_not_the_same_is_told() -> None:
     ]
 
 
-@pytest.mark.parametrize("module", [compiler_figures, cause_evidence])
+@pytest.mark.parametrize("module", [compiler_figures, cause_members, cause_reading])
 def test_the_second_sources_share_no_code_with_the_bot(module: Any) -> None:
     tree = ast.parse(Path(module.__file__).read_text(encoding="utf-8"))
     names = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}

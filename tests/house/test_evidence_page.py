@@ -1,19 +1,23 @@
-"""The page of evidence: its parts, its tables, and what release steps and a compiler against itself make of reports."""
+"""The page of evidence: its parts, its tables, and what root causes and a compiler against itself make of reports."""
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import everyday
 import pytest
+from alarm_sources import Comparison
+from cause_members import members_of
 from evidence import PARTS
 from evidence_page import begin, end, parts, table, written
 from evidence_work import plain
 from places import ROOT
-from release_steps import Step, cause_rows, lines, moved, pairs, row
 from repeat_evidence import difference, held, noise_lines
+from root_causes import Moved, lines, moved_of
 
 from bot.core.codec.report_json import report_lines
 
@@ -69,48 +73,37 @@ def test_text_cannot_leave_its_cell_of_a_table() -> None:
     assert end("one") not in plain(hostile)
 
 
-# Release steps
+# Root causes
 
 
-def test_steps_are_those_between_neighbours_and_the_pair_of_the_page() -> None:
-    assert pairs(["3.11.0", "3.12.0", "3.13.0"]) == [
-        ("3.11.0", "3.13.0"),
-        ("3.11.0", "3.12.0"),
-        ("3.12.0", "3.13.0"),
-    ]
-    assert pairs(["3.11.0", "3.13.0"]) == [("3.11.0", "3.13.0")]
-    assert pairs(["3.8.0", "3.9.0"]) == [("3.8.0", "3.9.0")]
+def test_all_that_moved_has_a_name_or_a_reason(releases: Mapping[str, Any], tmp_path: Path) -> None:
+    (tmp_path / "report.json").write_text(json.dumps(releases), encoding="utf-8")
+    for side in ("base", "head"):
+        cells = [
+            {**cell, "metrics": {"compile_cpu_ms": 1000}, "traces": {"d": {"cpu_ms": 250}}}
+            for cell in releases["cells"]
+        ]
+        (tmp_path / f"{side}.json").write_text(json.dumps({"cells": cells}), encoding="utf-8")
+    targets = moved_of(Comparison("release steps", "old → new", tmp_path, {}, {}, {}))
+    x86 = targets["llvm-cpu-x86_64"]
+    assert x86.named.total() + x86.unnamed.total() == x86.bytes > 50_000
+    assert 0 < (x86.share or 0) < 1 and x86.causes is None
+    assert Moved(100, Counter({"a": 60, "b": 30, "c": 5}), Counter({"why": 5})).causes == 2
+    text = "\n".join(lines([("old → new", targets, members_of(releases))]))
+    count = len(releases["cells"])
+    assert f"| 0 | 0 | {2 * count} | {count / 2:.0f} |" in text
+    assert (
+        f"- old → new: other code, not traced {x86.unnamed['other code, not traced']:,} B on llvm-cpu-x86_64; " in text
+    )
 
 
-def test_a_step_counts_cells_and_bytes_of_its_report(releases: Mapping[str, Any]) -> None:
-    base, net, absolute = moved(releases)
-    changes = [
-        one["head"] - one["base"]
-        for cell in releases["cells"]
-        if (one := cell["metrics"].get("artifact_bytes")) and None not in one.values()
-    ]
-    assert len(changes) > 10
-    assert (net, absolute) == (sum(changes), sum(abs(change) for change in changes))
-    assert 0 < abs(net) < absolute < base
-    states = [cell["state"] for cell in releases["cells"]]
-    told = row("old → new", releases)
-    assert told[:3] == ["old → new", str(states.count("same")), str(states.count("changed"))]
-    assert told[-2:] == [f"{absolute:,}", releases["verdict"]["status"]]
-
-
-def test_root_causes_are_the_five_with_most_bytes(releases: Mapping[str, Any]) -> None:
-    told = [int(one[6].replace(",", "")) for one in cause_rows(releases)]
-    known = sorted((one["bytes"]["absolute"] for one in releases["root_causes"]), reverse=True)
-    assert len(known) > 5 and told == known[:5]
-
-
-def test_a_step_without_bytes_divides_by_nothing() -> None:
-    nothing = {"cells": [], "root_causes": [], "verdict": {"status": "unknown"}}
-    text = "\n".join(lines([(Step("1", "2"), nothing)]))
-    assert "| 1 → 2 | 0 | 0 | 0 | 0 | 0 | 0 | +0 | n/a | 0 | unknown |" in text
-    assert "0 root causes, 0 bytes" in text
-    with pytest.raises(ValueError, match="no wheel"):
-        Step("1", "2", problem="no wheel").report()
+def test_causes_that_do_not_add_up_are_refused(releases: Mapping[str, Any], tmp_path: Path) -> None:
+    false = {**releases, "root_causes": releases["root_causes"][1:]}
+    (tmp_path / "report.json").write_text(json.dumps(false), encoding="utf-8")
+    for side in ("base", "head"):
+        (tmp_path / f"{side}.json").write_text('{"cells": []}', encoding="utf-8")
+    with pytest.raises(ValueError, match="causes have"):
+        moved_of(Comparison("release steps", "old → new", tmp_path, {}, {}, {}))
 
 
 # A compiler against itself
