@@ -51,6 +51,17 @@ def test_a_handful_that_differs_before_is_not_what_makes_the_difference() -> Non
     assert named(base, head) == ("vector", {"index": -1440})
 
 
+def test_what_only_lowers_an_earlier_difference_is_no_cause() -> None:
+    """As a layer norm on riscv64: three reads fewer, which become 15 address computations fewer of 3,064 operations."""
+    base, head = (
+        trace(
+            ("peel", {"x": 300}), ("slices", {"x": 300, "read": n}), ("cse", {"x": 9000, "read": n}), ("llvm", lowered)
+        )
+        for n, lowered in ((9, {"y": 9900, "gep": 60}), (0, {"y": 9900, "gep": 30}))
+    )
+    assert named(base, head) == ("they part little by little, and no pass makes most of it", {})
+
+
 def in_llvm(gep: int, spills: int, *, is_detailed: bool) -> DispatchTrace:
     """Of one more look at LLVM's own IR, or of milestones alone."""
     looks = [("gvn", {"load": 500}, LLVM)] if is_detailed else []
@@ -62,15 +73,16 @@ def test_a_pass_that_adds_a_little_to_much_is_not_where_they_part() -> None:
     """As VectorCombinePass, then twoaddressinstruction, of a convolution on riscv64: shuffles, then a few copies."""
     sides = [
         trace(
-            ("cse", {"x": 3000}),
-            ("combine", {"x": 3000, "shuffle": 62 * head}),
+            ("cse", {"x": 2000}),
+            ("combine", {"x": 2000, "shuffle": 62 * head}),
+            ("select", {"x": 3000, "shuffle": 62 * head}),
             ("address", {"x": 3000, "copy": 4000 + 10 * head, "shuffle": 150 * head}),
             ("spill", {"x": 3000, "copy": 4000 + 10 * head, "shuffle": 150 * head, "store": 1200 * head}),
         )
         for head in (0, 1)
     ]
-    combine, address, end = (row.share for row in parting(*sides).rows[1:])
-    assert combine < end / 8 < address
+    selected, address, end = (row.share for row in parting(*sides).rows[2:])
+    assert selected < end / 8 < address
     assert named(*sides) == ("combine", {"shuffle": 62})
 
 

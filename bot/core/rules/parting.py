@@ -1,9 +1,9 @@
 """Where two compilers part over one dispatch: its passes side by side, and the one after which it is another function.
 
-Of the passes that leave a difference, the one is meant from which on the sides are apart by a good part of what they
-are apart in the end, and that makes at least half of what differs after it: not one that adds a little to much. A
-handful of operations that differ before and stay so is told in the trace, and is not the cause: a gather whose lowering
-makes 1,440 operations more on one side may have differed by three before.
+Of the passes that leave a difference, the first is meant that makes a good part of what the sides are apart in the end,
+and most of what differs after it: not one that adds a little to much, or lowers what parted before. A handful of
+operations that differ before and stay so is told in the trace, and is not the cause: a gather whose lowering makes
+1,440 operations more on one side may have differed by three before.
 """
 
 from __future__ import annotations
@@ -11,14 +11,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
+from itertools import accumulate
 
 from bot.core.values.trace import LLVM, MACHINE, DispatchTrace, Parting, PassState, TraceRow
 
 LEAST_SHARE = 1 / 8
 """Of what differs in the end, each as a share of all operations: from so much on the sides have parted."""
-
+MOST_BEFORE = 1 / 4
+"""Of what differs after the pass: so much may differ before it, and so much has to stay."""
 
 _BEFORE = "they are apart before the first of these passes"
+_SLOWLY = "they part little by little, and no pass makes most of it"
 _OTHER_CODE = "compiled alone, it has other code than in the artifact"
 
 
@@ -32,17 +35,32 @@ def parting(base: DispatchTrace | None, head: DispatchTrace | None) -> Parting:
     rows = tuple(_rows(tuple(base.states()), tuple(head.states())))
     if not rows or not rows[-1].share:
         return Parting(rows, None, "the same operations after each pass that was looked at")
-    at, least = len(rows), rows[-1].share * LEAST_SHARE
-    while at and rows[at - 1].share >= least:  # half of what differs after the pass has to be its own
-        at = next((place + 1 for place in range(at - 1, -1, -1) if rows[place].share < least), 0)
-        least = rows[at].share / 2
-    if at == 0:
-        return Parting(rows, None, _BEFORE)
-    if rows[at].level == MACHINE and not all(any(step.level == LLVM for step in one.steps) for one in (base, head)):
-        why = f"they part in LLVM, up to {rows[at].name}; no time was left to look at each pass there"
+    shares = [row.share for row in rows]
+    has_llvm = all(any(step.level == LLVM for step in one.steps) for one in (base, head))
+    at = _first_jump(shares, LEAST_SHARE / 2 if has_llvm else LEAST_SHARE)
+    last = rows[-1 if at is None else at]
+    if last.level == MACHINE and not has_llvm:
+        why = f"they part in LLVM, up to {last.name}; no time was left to look at each pass there"
         return Parting(rows, None, why, is_late=True)
-    most = max(range(at, len(rows)), key=lambda place: rows[place].share - (rows[place - 1].share if place else 0))
-    return Parting(rows, at, most=most)
+    apart_from = next((at + 1 for at in range(len(rows) - 1, -1, -1) if shares[at] < LEAST_SHARE * shares[-1]), 0)
+    if not apart_from:
+        return Parting(rows, None, _BEFORE)
+    most = max(range(apart_from, len(rows)), key=lambda place: shares[place] - shares[place - 1])
+    return Parting(rows, at, "" if at is not None else _SLOWLY, most)
+
+
+def _first_jump(shares: Sequence[float], least_left: float) -> int | None:
+    """The place after which by far more differs than before it, a good part of the end's, and most of it for good.
+
+    Args:
+        least_left: of the end's difference, what is never gone again; LLVM undoes much of what MLIR's last passes do.
+    """
+    least_later = list(accumulate(reversed(shares), min))[::-1]
+    for at in range(1, len(shares)):
+        is_jump = shares[at - 1] <= MOST_BEFORE * shares[at] and shares[at] >= LEAST_SHARE * shares[-1]
+        if is_jump and least_later[at] >= max(MOST_BEFORE * shares[at], least_left * shares[-1]):
+            return at
+    return None
 
 
 def _rows(base: Sequence[PassState], head: Sequence[PassState]) -> Iterator[TraceRow]:
