@@ -73,11 +73,11 @@ def test_a_pass_that_adds_a_little_to_much_is_not_where_they_part() -> None:
     """As VectorCombinePass, then twoaddressinstruction, of a convolution on riscv64: shuffles, then a few copies."""
     sides = [
         trace(
-            ("cse", {"x": 2000}),
-            ("combine", {"x": 2000, "shuffle": 62 * head}),
-            ("select", {"x": 3000, "shuffle": 62 * head}),
-            ("address", {"x": 3000, "copy": 4000 + 10 * head, "shuffle": 150 * head}),
-            ("spill", {"x": 3000, "copy": 4000 + 10 * head, "shuffle": 150 * head, "store": 1200 * head}),
+            ("cse", {"x": 2000}, LLVM),
+            ("combine", {"x": 2000, "shuffle": 62 * head}, LLVM),
+            ("select", {"x": 3000, "shuffle": 62 * head}, MACHINE),
+            ("address", {"x": 3000, "copy": 4000 + 10 * head, "shuffle": 150 * head}, MACHINE),
+            ("spill", {"x": 3000, "copy": 4000 + 10 * head, "shuffle": 150 * head, "store": 1200 * head}, MACHINE),
         )
         for head in (0, 1)
     ]

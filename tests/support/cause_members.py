@@ -201,7 +201,7 @@ def named(root: Mapping[str, Any]) -> bool:
     """Whether a root cause has a knob or a pass in its words."""
     if root["cause"] == "strategy":
         return KNOB.fullmatch(root["what"]) is not None
-    return root["cause"] == "codegen" and root["pass"] is not None
+    return bool(root["cause"] == "codegen" and root["pass"])
 
 
 def fits(root: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
@@ -215,7 +215,8 @@ def fits(root: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
     name = max(operations, key=lambda one: (abs(operations[one]), [-ord(letter) for letter in one]))
     least, most = (int((number or claim[2]).replace(",", "")) for number in (claim[2], claim[3]))
     count = operations[name]
-    return name == claim[4] and (count > 0) == (claim[5] == "more") and least <= abs(count) <= most
+    fits_count = bool((count > 0) == (claim[5] == "more") and least <= abs(count) <= most)
+    return fits_count and bool(name == claim[4])
 
 
 # What the compilers say
@@ -440,7 +441,9 @@ def check(out: Path, compilers: Compilers, most: int, jobs: int = 1) -> list[Che
         ]
         chosen = [(one, member) for *_, one, member in sorted(ranked, key=lambda place: place[:3])[:most]]
         with ThreadPoolExecutor(jobs) as pool:
-            for (one, member), problem in zip(chosen, pool.map(lambda two: anew(*two, compilers), chosen), strict=True):
+            for (one, member), problem in zip(
+                chosen, pool.map(lambda two: anew(two[0], two[1], compilers), chosen), strict=True
+            ):
                 if problem is None:
                     one.compiled += 1
                 else:

@@ -105,7 +105,7 @@ def expected_ms(row: Dispatch) -> int:
 
     Measured from 3.11.0 to 3.13.0, on all targets: 0.25 s for small ones, 1.6 s for 29 KB of code, 11.7 s for 146 KB.
     """
-    return 450 + 75 * (row.code_bytes or 0) // 1024
+    return 300 + 65 * (row.code_bytes or 0) // 1024
 
 
 def expected_llvm_ms(row: Dispatch) -> int:
@@ -118,19 +118,28 @@ def _whole_ms(one: Moved) -> int:
     return sum(expected_ms(row) + expected_llvm_ms(row) for row in (one[1].base, one[1].head) if row)
 
 
+def _large_bytes(moved: Sequence[Moved]) -> int:
+    """From so much on a dispatch without a knob is traced before all others: a tenth of what all of them moved."""
+    return sum(abs(moved_bytes(delta) or 0) for _, delta in moved if delta.cause == "codegen") // 10
+
+
 class _Budget:
     """The time for tracing, by what it is expected to take.
 
     By nothing that was measured while tracing: the same comparison traces the same dispatches, whatever the cache has.
+
+    Attributes:
+        without_llvm: dispatches for which there is no time but for MLIR's passes.
     """
 
     def __init__(self, sides: Mapping[str, Snapshot], here: Collection[str], seconds: float | None) -> None:
         self._here, self._left_ms = here, None if seconds is None else seconds * 1000
         self._cells = {(side, cell.key): cell for side, snapshot in sides.items() for cell in snapshot.cells}
         self._written = set[tuple[str, CellKey]]()
+        self.without_llvm = set[tuple[CellKey, str]]()
 
-    def take(self, moved: Sequence[Moved]) -> list[Moved]:
-        """Those that there is time for, with all passes of LLVM, each where it still fits in."""
+    def take(self, moved: Sequence[Moved], large_bytes: float) -> list[Moved]:
+        """Those that there is time for, each where it still fits in: with LLVM's passes, a large one else without."""
         if self._left_ms is None:
             return list(moved)
         chosen = []
@@ -138,9 +147,13 @@ class _Budget:
             rows = self._rows(delta)
             new = {(side, key) for side in rows} - self._written
             cost_ms = sum((self._cells[place].value("compile_cpu_ms") or 0) // 4 for place in new)
-            cost_ms += sum(expected_ms(row) + expected_llvm_ms(row) for row in rows.values())
-            if cost_ms <= self._left_ms:
-                self._left_ms -= cost_ms
+            cost_ms += sum(map(expected_ms, rows.values()))
+            llvm_ms = sum(map(expected_llvm_ms, rows.values()))
+            if cost_ms + llvm_ms > self._left_ms and abs(moved_bytes(delta) or 0) >= large_bytes:
+                self.without_llvm.add((key, delta.name))
+                llvm_ms = 0
+            if cost_ms + llvm_ms <= self._left_ms:
+                self._left_ms -= cost_ms + llvm_ms
                 self._written |= new
                 chosen.append((key, delta))
         return chosen
@@ -170,15 +183,20 @@ class _Pairs:
         self._tracers, self.known = tracers, known
         self._cells = {(side, cell.key): cell for side, snapshot in sides.items() for cell in snapshot.cells}
 
-    def trace(self, key: CellKey, rows: Mapping[str, Dispatch]) -> list[Task]:
-        """One dispatch: MLIR's passes, and LLVM's where the sides part behind those, or there is one side alone."""
+    def trace(self, key: CellKey, rows: Mapping[str, Dispatch], *, has_llvm: bool = True) -> list[Task]:
+        """One dispatch: MLIR's passes, and LLVM's where the sides part behind those, or there is one side alone.
+
+        Args:
+            has_llvm: False where there is no time for LLVM's.
+        """
         known = {side: self.known.setdefault((side, key), {}) for side in rows}
         for side, row in rows.items():
             if side not in self._tracers and row.name not in known[side]:
                 known[side][row.name] = DispatchTrace((), NOT_STORED)
                 return []
         self._trace(key, rows, [side for side in rows if (one := known[side].get(rows[side].name)) is None or one.why])
-        if len(rows) < len(SIDES) or parting(*(known[side].get(rows[side].name) for side in SIDES)).is_late:
+        is_late = len(rows) < len(SIDES) or parting(*(known[side].get(rows[side].name) for side in SIDES)).is_late
+        if is_late and has_llvm:
             short = [side for side in rows if all(one.level != LLVM for one in known[side][rows[side].name].steps)]
             self._trace(key, rows, short, llvm=True)
         return []
@@ -218,15 +236,17 @@ def with_traces(
     known = _known(here, sides, moved, workshop)
     with _tracers(plans, workshop) as tracers:
         pairs = _Pairs(sides, tracers, known)
-        while now := budget.take([one for one in moved if one not in chosen]):
+        while now := budget.take([one for one in moved if one not in chosen], _large_bytes(moved)):
             tasks = []
             for place, (key, delta) in enumerate(now):
                 rows = {side: row for side, row in zip(SIDES, (delta.base, delta.head), strict=True) if row is not None}
-                tasks.append(Task(-place, f"trace {delta.name} of {key}", partial(pairs.trace, key, rows)))
+                has_llvm = (key, delta.name) not in budget.without_llvm
+                task = partial(pairs.trace, key, rows, has_llvm=has_llvm)
+                tasks.append(Task(-place, f"trace {delta.name} of {key}", task))
             run_all(tasks, workshop.jobs, workshop.cancel.set, workshop.progress)
             chosen += now
             for key, delta in now:
-                if not pairs.needed_llvm(key, delta):
+                if (key, delta.name) not in budget.without_llvm and not pairs.needed_llvm(key, delta):
                     budget.refund(delta)
     return {
         side: _with_those(here[side], snapshot, moved, chosen, known, workshop) if side in here else snapshot
@@ -328,9 +348,9 @@ def worth_tracing(explanations: Mapping[CellKey, Explanation], roots: Sequence[R
     """What is to be traced, in order.
 
     Of each target the largest dispatches of which nobody knows a cause but other code, until 0.9 of its bytes have a
-    knob or these passes, by the bytes that a second explains: ten of 4 KB before one of 10 KB that takes as long. And
-    the largest of each root cause that is a knob, to tell which pass makes most of it: first of a large cause where
-    that takes little time, else last.
+    knob or these passes: first what has a tenth of them all, then by the bytes that a second explains, ten of 4 KB
+    before one of 10 KB that takes as long. And the largest of each root cause that is a knob, to tell which pass makes
+    most of it: early of a large cause where that takes little time, else last.
     """
     deltas = [(key, delta) for key, told in explanations.items() for delta in told.dispatches]
     moved = [(key, delta, abs(moved_bytes(delta) or 0)) for key, delta in deltas]
@@ -343,11 +363,17 @@ def worth_tracing(explanations: Mapping[CellKey, Explanation], roots: Sequence[R
             wanted[key.target] -= 10 * size
             chosen.append((key, delta))
     chosen = chosen[:MOST]
-    chosen.sort(key=lambda one: (-abs(moved_bytes(one[1]) or 0) * 1000 // _whole_ms(one), one[0], one[1].name))
+    large_bytes = _large_bytes(chosen)
+    large = [one for one in chosen if abs(moved_bytes(one[1]) or 0) >= large_bytes]
+    small = [one for one in chosen if one not in large]
+    small.sort(key=lambda one: (-abs(moved_bytes(one[1]) or 0) * 1000 // _whole_ms(one), one[0], one[1].name))
     examples = {(one.example.key, one.example.dispatch): one.share or 0 for one in roots if one.cause == "strategy"}
     pairs = [one for one in deltas if (one[0], one[1].name) in examples and one[1].base and one[1].head]
     pairs.sort(key=lambda one: (-examples[one[0], one[1].name], one[0]))
-    large = [one for one in pairs if examples[one[0], one[1].name] >= LARGE_SHARE]
-    first = [one for one in large if _whole_ms(one) <= LITTLE_SECONDS * 1000 // 3]
-    rest = [one for one in pairs if one not in first and examples[one[0], one[1].name] >= LEAST_SHARE]
-    return first + chosen + rest
+    examples_first = [
+        one
+        for one in pairs
+        if examples[one[0], one[1].name] >= LARGE_SHARE and _whole_ms(one) <= LITTLE_SECONDS * 1000 // 3
+    ]
+    rest = [one for one in pairs if one not in examples_first and examples[one[0], one[1].name] >= LEAST_SHARE]
+    return large + examples_first + small + rest
