@@ -106,7 +106,7 @@ def test_knobs_are_found_in_what_the_compiler_prints_and_in_the_report() -> None
         ("x 1 → 8 and 2 → 4, with y", "A | x = [1, 2], y = 1", "A | x = [8, 4], y = 2"),
         ("x not set → 3", "A", "A | x = 3"),
         ("x [1]; [2] → [1, 1]; [2, 2]", "A | x = [1] | x = [2]", "A | x = [1, 1] | x = [2, 2]"),
-        ("x [0, 8] on 1 operation more", "A | x = [0, 8]", "A | x = [0, 8] | x = [0, 8]"),
+        ("x [0, 8] in 1 configuration more", "A | x = [0, 8]", "A | x = [0, 8] | x = [0, 8]"),
         ("pipeline A → B", "A | x = 1", "B | x = 1"),
         ("flag not set → set", "A", "A {flag}"),
     ],

@@ -29,7 +29,7 @@ from typing import Any
 from cause_reading import Function, functions, same
 
 SIDES = ("base", "head")
-KNOB = re.compile(r"(\w+) (.+? → .+?|.+ on \d+ operations? (?:fewer|more))(?:, with ([\w, ]+))?")
+KNOB = re.compile(r"(\w+) (.+? → .+?|.+ in \d+ configurations? (?:fewer|more))(?:, with ([\w, ]+))?")
 PASS = re.compile(r"(.+?): ([\d,]+)(?: to ([\d,]+))? (.+) (more|fewer)")
 MLIR_HEADER = re.compile(r"// -----// IR Dump After \S+?:? \(?([\w-]+)")
 LLVM_HEADER = re.compile(r"\*\*\* IR Dump (Before|After) (.+?)(?: \(([\w-]+)\))?(?: on .*)? \*\*\*")
@@ -139,7 +139,7 @@ def knob_problem(words: str, base: str, head: str) -> str:
         if left.get(other) == right.get(other):
             return f"{other} does not differ"
     gone, come = Counter(old) - Counter(new), Counter(new) - Counter(old)
-    if counted := re.fullmatch(r"(.+) on (\d+) operations? (fewer|more)", claim[2]):
+    if counted := re.fullmatch(r"(.+) in (\d+) configurations? (fewer|more)", claim[2]):
         changed, other_way = (gone, come) if counted[3] == "fewer" else (come, gone)
         fits = changed.total() == int(counted[2]) and set(changed) == set(counted[1].split("; ")) and not other_way
     elif re.fullmatch(r"-?\d+ → -?\d+(?: and -?\d+ → -?\d+)*", claim[2]):
@@ -459,7 +459,8 @@ def anew(one: Checked, member: Member, compilers: Compilers) -> str | None:
         base, head = (compilers.function(member, side) for side in SIDES)
         if base.source != head.source:
             return "its source differs, too"
-        return knob_problem(one.root["what"], " | ".join(base.settings), " | ".join(head.settings)) or None
+        texts = [" | ".join(dict.fromkeys(side.settings)) for side in (base, head)]  # each once, as the report has them
+        return knob_problem(one.root["what"], *texts) or None
     except (OSError, ValueError, StopIteration, subprocess.CalledProcessError) as error:
         return f"?{type(error).__name__}: {error}"[:300]
 

@@ -40,7 +40,7 @@ def parting(base: DispatchTrace | None, head: DispatchTrace | None) -> Parting:
     at = _first_jump(shares, LEAST_SHARE / 2 if has_llvm else LEAST_SHARE)
     last = rows[-1 if at is None else at]
     if not has_llvm and (last.level == MACHINE or any(name.startswith("llvm.") for name in last.apart)):
-        why = f"they part in LLVM, up to {last.name}; no time was left to look at each pass there"
+        why = f"they part in LLVM, up to {last.name}, and not each pass there could be looked at"
         return Parting(rows, None, why, is_late=True)
     apart_from = next((at + 1 for at in range(len(rows) - 1, -1, -1) if shares[at] < LEAST_SHARE * shares[-1]), 0)
     if not apart_from:
