@@ -21,7 +21,7 @@ MOST_BEFORE = 1 / 4
 """Of what differs after the pass: so much may differ before it, and so much has to stay."""
 
 _BEFORE = "they are apart before the first of these passes"
-_SLOWLY = "they part little by little, and no pass makes most of it"
+_SLOWLY = "no single pass that can be seen takes them apart by most of it"
 _OTHER_CODE = "compiled alone, it has other code than in the artifact"
 
 
@@ -37,7 +37,7 @@ def parting(base: DispatchTrace | None, head: DispatchTrace | None) -> Parting:
         return Parting(rows, None, "the same operations after each pass that was looked at")
     shares = [row.share for row in rows]
     has_llvm = all(any(step.level == LLVM for step in one.steps) for one in (base, head))
-    at = _first_jump(shares, LEAST_SHARE / 2 if has_llvm else LEAST_SHARE)
+    at = _first_jump(rows, LEAST_SHARE / 2 if has_llvm else LEAST_SHARE)
     last = rows[-1 if at is None else at]
     if not has_llvm and (last.level == MACHINE or any(name.startswith("llvm.") for name in last.apart)):
         why = f"they part in LLVM, up to {last.name}, and not each pass there could be looked at"
@@ -49,16 +49,21 @@ def parting(base: DispatchTrace | None, head: DispatchTrace | None) -> Parting:
     return Parting(rows, at, "" if at is not None else _SLOWLY, most)
 
 
-def _first_jump(shares: Sequence[float], least_left: float) -> int | None:
+def _first_jump(rows: Sequence[TraceRow], least_left: float) -> int | None:
     """The place after which by far more differs than before it, a good part of the end's, and most of it for good.
+
+    Of LLVM's passes one that both sides print: it prints none that deletes its loop, and in some releases none of the
+    last ones before instruction selection, so that what these do is seen after the next pass of that side.
 
     Args:
         least_left: of the end's difference, what is never gone again; LLVM undoes much of what MLIR's last passes do.
     """
+    shares = [row.share for row in rows]
     least_later = list(accumulate(reversed(shares), min))[::-1]
     for at in range(1, len(shares)):
+        is_seen = rows[at].level != LLVM or (rows[at].base is not None and rows[at].head is not None)
         is_jump = shares[at - 1] <= MOST_BEFORE * shares[at] and shares[at] >= LEAST_SHARE * shares[-1]
-        if is_jump and least_later[at] >= max(MOST_BEFORE * shares[at], least_left * shares[-1]):
+        if is_seen and is_jump and least_later[at] >= max(MOST_BEFORE * shares[at], least_left * shares[-1]):
             return at
     return None
 
