@@ -99,7 +99,7 @@ bench: $(VENV)/.installed ## speed against the plain loop of the same compiles, 
 EVIDENCE_SUITE = $(if $(filter command line,$(origin SUITE)),$(SUITE),full)
 EVIDENCE_WORDS = $(addprefix --part ,$(PART)) --suite $(EVIDENCE_SUITE) $(if $(RELEASES),--releases '$(RELEASES)')
 
-evidence: $(VENV)/.installed ## docs/evidence.md anew, hours (PART=steps: that part; RELEASES=3.12.0,3.13.0; SUITE=quick)
+evidence: $(VENV)/.installed ## docs/evidence.md anew, hours (PART=causes: that part; RELEASES=3.12.0,3.13.0; SUITE=quick)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,evidence]'
 	$(TOOL)/evidence.py $(EVIDENCE_WORDS)
 

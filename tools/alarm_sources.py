@@ -6,10 +6,10 @@ import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import release_steps
 from evidence_work import PAIR, Work
 from model_edits import EDITS, Edit
 
@@ -60,29 +60,28 @@ class Comparison:
         return found
 
 
-def of_steps(work: Work) -> Iterator[Comparison]:
-    """The steps between releases."""
+def of_steps(work: Work, part: str = "alarms", whole: tuple[str, str] = PAIR) -> Iterator[Comparison]:
+    """The steps between neighbours, and `whole` where both of its releases are asked for.
+
+    A release that cannot be had, or gives no verdict, leaves the other steps alone.
+    """
     config = ["--config", str(work.config)]
-    for step in release_steps.compared(work, "alarms"):
-        if step.out is None:
-            work.say(f"{step.name} was not compared: {step.problem}")
-            continue
-        homes, words = dict.fromkeys(SIDES, work.config.parent), {"base": config, "head": config}
-        compilers = {"base": step.base, "head": step.head}
-        yield Comparison("release steps", step.name, step.out, compilers, words, homes)
+    steps = list(pairwise(work.releases))
+    for base, head in dict.fromkeys([*([whole] if set(whole) <= set(work.releases) else []), *steps]):
+        out = work.folder(part) / f"{work.suite}-{base}-{head}"
+        if compared(work, out, base, head):
+            homes, words = dict.fromkeys(SIDES, work.config.parent), {"base": config, "head": config}
+            yield Comparison("release steps", f"{base} → {head}", out, {"base": base, "head": head}, words, homes)
 
 
-def of_flags(work: Work) -> Iterator[Comparison]:
+def of_flags(work: Work, part: str = "alarms") -> Iterator[Comparison]:
     """A flag on head alone, until enough of them have changed a cell."""
     changing = 0
     for number, flag in enumerate(FLAGS):
         if changing == WANTED:
             return
-        out = work.folder("alarms") / f"flag-{number}"
-        try:
-            work.compared(out, "--base", PAIR[1], "--head", PAIR[1], f"--flags={flag}")
-        except ValueError as error:
-            work.say(f"{flag} was not compared: {error}")
+        out = work.folder(part) / f"flag-{number}"
+        if not compared(work, out, PAIR[1], PAIR[1], f"--flags={flag}"):
             continue
         config = ["--config", str(work.config)]
         words = {"base": config, "head": [*config, f"--flags={flag}"]}
@@ -91,6 +90,17 @@ def of_flags(work: Work) -> Iterator[Comparison]:
         if any(cell["state"] not in ("same", "broken", "unmeasured") for cell in one.report()["cells"]):
             changing += 1
             yield one
+
+
+def compared(work: Work, out: Path, base: str, head: str, *words: str) -> bool:
+    """Whether there is a verdict; what an interrupted run left is not made again."""
+    try:
+        if not (out / "report.json").is_file():
+            work.compared(out, "--base", base, "--head", head, *words)
+    except ValueError as error:
+        work.say(f"{base} → {head} {' '.join(words)} was not compared: {error}")
+        return False
+    return True
 
 
 def of_edits(work: Work, edits: Sequence[Edit] = EDITS) -> Iterator[Comparison]:

@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from cause_evidence import DUMPS, listing
-from cause_reading import executable_bytes
 
+DUMPS = ("--dump-compilation-phases-to", "--iree-hal-dump-executable-binaries-to")
+EXECUTABLE = re.compile(r'mime_type = "application/x-(?:flatbuffers|elf)"')
+LENGTH = re.compile(r": vector<(\d+)xi8>")
 STATISTICS = {
     "dispatch_sites": ("execution", "dispatch-count"),
     "executables": ("executable", "executable-count"),
@@ -60,6 +61,19 @@ class Compiled:
     def ran(self) -> bool:
         """Whether the command gave an artifact."""
         return bool(self.digest)
+
+
+def listing(path: Path) -> str:
+    """What the runtime's own tool says of a module's segments."""
+    beside = Path(sys.executable).parent / "iree-dump-module"
+    tool = str(beside) if beside.is_file() else shutil.which("iree-dump-module") or "iree-dump-module"
+    return subprocess.run([tool, "--output=metadata", str(path)], capture_output=True, text=True, check=True).stdout
+
+
+def executable_bytes(vm: str) -> int:
+    """The bytes of all executables in the dump of the VM phase."""
+    lines = (line for line in vm.splitlines() if "vm.rodata private" in line[:80] and EXECUTABLE.search(line[:600]))
+    return sum(int(LENGTH.findall(line[-80:])[-1]) for line in lines)
 
 
 def tool_of(metric: str) -> str:

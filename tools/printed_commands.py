@@ -13,7 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import cause_evidence
 from evidence_work import PAIR, Section, Work, alone, home_of
 from places import ROOT
 
@@ -135,15 +134,15 @@ def checked(work: Work, sides: Iterable[Side]) -> list[Checked]:
         return list(pool.map(lambda number: check(number, *asked[number], Path(name)), range(len(asked))))
 
 
-def sides_of(work: Work, part: str) -> tuple[Path, list[Side]]:
-    """The report of the two releases of PAIR, and its sides."""
-    out = work.compared(work.folder(part) / "out", "--base", PAIR[0], "--head", PAIR[1])
+def sides_of(work: Work) -> list[Side]:
+    """The two releases of PAIR."""
+    out = work.compared(work.folder("commands") / "out", "--base", PAIR[0], "--head", PAIR[1])
     sides = []
     for name, release in zip(SIDES, PAIR, strict=True):
         found = from_json((out / f"{name}.json").read_text(encoding="utf-8"))
         command = next(cell.command for cell in found.cells if cell.command)
         sides.append(Side(name, found, work.binary(release), home_of(command, work.config.parent)))
-    return out, sides
+    return sides
 
 
 def variations(work: Work, home: Path) -> Iterator[Side]:
@@ -177,7 +176,7 @@ def sound(found: Iterable[Checked]) -> bool:
 
 def commands(work: Work) -> Section:
     """The cells of two releases."""
-    _, sides = sides_of(work, "commands")
+    sides = sides_of(work)
     found = checked(work, sides)
     heading = "## The printed command gives the reported cell"
     about = f"IREE {PAIR[0]} and {PAIR[1]}, suite {work.suite}."
@@ -190,19 +189,6 @@ def flags(work: Work) -> Section:
     found = checked(work, sides)
     about = f"{len(sides)} of {len(FLAGS)} flags that {PAIR[1]} knows, two small models, all targets."
     return Section(["## Under further flags", "", about, *table(found)], sound(found))
-
-
-def causes(work: Work) -> Section:
-    """The headline of every changed cell beside a judgement that shares nothing with the bot."""
-    out, (base, head) = sides_of(work, "causes")
-    report = json.loads((out / "report.json").read_text(encoding="utf-8"))
-    judged = cause_evidence.table(report, base.binary, head.binary, work.jobs)
-    about = (
-        f"IREE {PAIR[0]} → {PAIR[1]}, suite {work.suite}. Each headline of that comparison beside the same judged from "
-        "IR and device code by `tools/cause_evidence.py`, which shares no code with the bot, and its share of "
-        "all bytes that moved in the cell."
-    )
-    return Section(["## The cause that is told is the cause of the change", "", about, "", *judged])
 
 
 if __name__ == "__main__":

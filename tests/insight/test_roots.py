@@ -145,7 +145,7 @@ def test_a_knob_of_a_cpu_is_not_that_of_a_gpu() -> None:
 def test_an_entry_that_one_operation_more_has_is_a_knob() -> None:
     one, two = (f"Tile | {'; '.join(['vector_reduction = [0, 8]'] * times)}" for times in (1, 2))
     (root,) = found_in({KEYS[0]: Explanation(None, None, "", (pair("strategy", 1, 2, one, two),))})
-    assert root.what == "vector_reduction [0, 8] on 1 operation more"
+    assert root.what == "vector_reduction [0, 8] in 1 configuration more"
 
 
 def test_other_code_is_told_by_the_pass_that_makes_it_and_only_where_it_was_traced() -> None:

@@ -1,8 +1,9 @@
 """Where two compilers part over one dispatch: its passes side by side, and the one after which it is another function.
 
-Of the passes that leave a difference, the one is meant from which on the sides are apart by a good part of what they
-are apart in the end. A handful of operations that differ before and stay so is told in the trace, and is not the cause:
-a gather whose lowering makes 1,440 operations more on one side may have differed by three before.
+Of the passes that leave a difference, the first is meant that makes a good part of what the sides are apart in the end,
+and most of what differs after it: not one that adds a little to much, or lowers what parted before. A handful of
+operations that differ before and stay so is told in the trace, and is not the cause: a gather whose lowering makes
+1,440 operations more on one side may have differed by three before.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
+from itertools import accumulate
 
 from msgspec import structs
 
@@ -17,7 +19,8 @@ from bot.core.values.trace import LLVM, MACHINE, DispatchTrace, IrAround, Partin
 
 LEAST_SHARE = 1 / 8
 """Of what differs in the end, each as a share of all operations: from so much on the sides have parted."""
-
+MOST_BEFORE = 1 / 4
+"""Of what differs after the pass: so much may differ before it, and so much has to stay."""
 
 NOT_TRACED = "not traced, as compare traces the largest only"
 NO_TIME = "no time was left to trace it"
@@ -27,7 +30,8 @@ _NO_TEXT = "the compiler of this side is gone, and a stored baseline has no IR"
 _OTHER_CODE = "compiled alone, it has other code than in the artifact"
 _SAME = "traced: the same operations after each pass that was looked at"
 _BEFORE = "traced: apart before the first of its passes"
-_NO_LLVM = "traced: they part in LLVM, up to {}; no time was left to look at each pass there"
+_SLOWLY = "traced: no single pass that can be seen takes them apart by most of it"
+_NO_LLVM = "traced: they part in LLVM, up to {}, and not each pass there could be looked at"
 """Why no pass is named, each in one sentence for all places that say it; a compile that fails has its own words."""
 
 
@@ -42,14 +46,36 @@ def parting(base: DispatchTrace | None, head: DispatchTrace | None) -> Parting:
     rows = tuple(_rows(tuple(base.states()), tuple(head.states())))
     if not rows or not rows[-1].share:
         return Parting(rows, None, _SAME)
-    least = rows[-1].share * LEAST_SHARE
-    at = next((place + 1 for place in range(len(rows) - 1, -1, -1) if rows[place].share < least), 0)
-    if at == 0:
+    shares = [row.share for row in rows]
+    has_llvm = all(any(step.level == LLVM for step in one.steps) for one in (base, head))
+    at = _first_jump(rows, LEAST_SHARE / 2 if has_llvm else LEAST_SHARE)
+    last = rows[-1 if at is None else at]
+    if not has_llvm and (last.level == MACHINE or any(name.startswith("llvm.") for name in last.apart)):
+        return Parting(rows, None, _NO_LLVM.format(last.name), is_late=True)
+    apart_from = next((at + 1 for at in range(len(rows) - 1, -1, -1) if shares[at] < LEAST_SHARE * shares[-1]), 0)
+    if not apart_from:
         return Parting(rows, None, _BEFORE)
-    if rows[at].level == MACHINE and not all(any(step.level == LLVM for step in one.steps) for one in (base, head)):
-        return Parting(rows, None, _NO_LLVM.format(rows[at].name), is_late=True)
-    most = max(range(at, len(rows)), key=lambda place: rows[place].share - (rows[place - 1].share if place else 0))
-    return Parting(rows, at, most=most)
+    most = max(range(apart_from, len(rows)), key=lambda place: shares[place] - shares[place - 1])
+    return Parting(rows, at, "" if at is not None else _SLOWLY, most)
+
+
+def _first_jump(rows: Sequence[TraceRow], least_left: float) -> int | None:
+    """The place after which by far more differs than before it, a good part of the end's, and most of it for good.
+
+    Of LLVM's passes one that both sides print: it prints none that deletes its loop, and in some releases none of the
+    last ones before instruction selection, so that what these do is seen after the next pass of that side.
+
+    Args:
+        least_left: of the end's difference, what is never gone again; LLVM undoes much of what MLIR's last passes do.
+    """
+    shares = [row.share for row in rows]
+    least_later = list(accumulate(reversed(shares), min))[::-1]
+    for at in range(1, len(shares)):
+        is_seen = rows[at].level != LLVM or (rows[at].base is not None and rows[at].head is not None)
+        is_jump = shares[at - 1] <= MOST_BEFORE * shares[at] and shares[at] >= LEAST_SHARE * shares[-1]
+        if is_seen and is_jump and least_later[at] >= max(MOST_BEFORE * shares[at], least_left * shares[-1]):
+            return at
+    return None
 
 
 def texts_around(apart: Parting, place: int, *traces: DispatchTrace | None) -> tuple[IrAround, ...]:

@@ -19,7 +19,7 @@ SET, UNSET = "set", "not set"
 
 @lru_cache(maxsize=4096)
 def knobs(configuration: str) -> Mapping[str, tuple[str, ...]]:
-    """Name → its values, one for each operation that has it, in order; a word alone is `set`."""
+    """Name → its values, one for each configuration that has it, in order; a word alone is `set`."""
     configuration, values = configuration[:_LONGEST], dict[str, tuple[str, ...]]()
     for name, value in _NAMED.findall(configuration):
         values[name] = (*values.get(name, ()), value)
@@ -43,7 +43,7 @@ def _change(base: tuple[str, ...], head: tuple[str, ...]) -> str:
         if len(moved) <= _MOST_PAIRS:
             return " and ".join(f"{one} → {other}" for one, other in moved)
     gone, come = Counter(base) - Counter(head), Counter(head) - Counter(base)
-    if base and head and not (gone and come):  # other operations have it, too, or no longer
+    if base and head and not (gone and come):  # other configurations have it, too, or no longer
         count, of = (gone or come).total(), "; ".join(gone or come)
-        return f"{of} on {count} {'operation' if count == 1 else 'operations'} {'fewer' if gone else 'more'}"
+        return f"{of} in {count} {'configuration' if count == 1 else 'configurations'} {'fewer' if gone else 'more'}"
     return f"{'; '.join(base) or UNSET} → {'; '.join(head) or UNSET}"

@@ -1,13 +1,14 @@
 """The dispatches that moved most, traced through the passes of both compilers, as far as the time for it goes.
 
-That time is a quarter of what compiling the two sides took. The largest are traced first, until nine tenths of the
-moved bytes of dispatches are. What an earlier run traced takes its room all the same, so that the same comparison
-always traces the same dispatches.
+That time is a quarter of what compiling the two sides took. Of each target those that have nine tenths of the moved
+bytes are wanted, first those that explain most bytes a second. What an earlier run traced takes its room all the same,
+so that the same comparison always traces the same dispatches.
 """
 
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -28,7 +29,7 @@ from bot.core.values.explanation import DispatchDelta, Explanation
 from bot.core.values.planned import LIFTED_LIMIT_FLAG, SIDES, PlannedCell
 from bot.core.values.root_cause import RootCause
 from bot.core.values.snapshot import Cell, CellKey, Dispatch, Failure, Snapshot
-from bot.core.values.trace import LLVM, DispatchTrace, IrAround
+from bot.core.values.trace import LLVM, MLIR, DispatchTrace, IrAround
 from bot.insight.explanations import explanations
 from bot.insight.roots.clusters import root_causes
 from bot.insight.roots.waterfall import moved_bytes
@@ -45,10 +46,10 @@ LITTLE_SECONDS = 10
 """So much may always be spent, however small the comparison is."""
 AROUND_SHARE = 0.1
 """Of that time, what is kept for the IR around passes; printing one costs a tenth of a trace."""
-MOVED_SHARE, MOST = 0.9, 300
-"""So much of the moved bytes of dispatches is traced, and so many of them at most."""
+MOVED_TENTHS, MOST = 9, 300
+"""So much of a target's moved bytes of dispatches has to have a knob or a trace; so many are traced at most."""
 LARGE_SHARE, LEAST_SHARE = 0.05, 0.01
-"""Of all that moved: the largest dispatch of a knob is traced first, and not at all."""
+"""Of all that moved: from so much on a knob's largest dispatch is traced first where that is cheap, or at all."""
 Moved = tuple[CellKey, DispatchDelta]
 
 
@@ -108,37 +109,82 @@ def _tracers(plans: Sequence[SidePlan], workshop: Workshop) -> Iterator[dict[str
 
 
 def expected_ms(row: Dispatch) -> int:
-    """What the compiler takes to be traced over it, a half more for LLVM's own passes; of CPU time.
+    """What the compiler takes to print its passes over it, LLVM's by their milestones; of CPU time.
 
-    Measured from 3.11.0 to 3.13.0, on all targets: 0.25 s for small ones, 2.3 s for 32 KB of code, 11 s for 146 KB.
+    Measured from 3.11.0 to 3.13.0, on all targets: 0.25 s for small ones, 1.6 s for 29 KB of code, 11.7 s for 146 KB.
     """
-    return 450 + 112 * (row.code_bytes or 0) // 1024
+    return 300 + 65 * (row.code_bytes or 0) // 1024
 
 
-def affordable(
-    moved: Sequence[Moved], sides: Mapping[str, Snapshot], here: Collection[str], seconds: float
-) -> tuple[list[Moved], float]:
-    """Those that there is time for, each where it still fits in, by what they are expected to take; and the ms left.
+def expected_llvm_ms(row: Dispatch) -> int:
+    """What all passes of LLVM take beyond that: 1.3 s for 38 KB of code, 5.4 s for 50 KB, 6 s for 218 KB."""
+    return 200 + 75 * (row.code_bytes or 0) // 1024
+
+
+def _whole_ms(one: Moved) -> int:
+    """What both sides of a dispatch take, with all passes of LLVM."""
+    return sum(expected_ms(row) + expected_llvm_ms(row) for row in (one[1].base, one[1].head) if row)
+
+
+def _large_bytes(moved: Sequence[Moved]) -> int:
+    """From so much on a dispatch without a knob is traced before all others: a tenth of what all of them moved."""
+    return sum(abs(moved_bytes(delta) or 0) for _, delta in moved if delta.cause == "codegen") // 10
+
+
+class _Budget:
+    """The time for tracing, by what it is expected to take.
 
     By nothing that was measured while tracing: the same comparison traces the same dispatches, whatever the cache has.
 
-    Args:
-        here: sides whose compilers are here; what the other one has is there already.
-        seconds: of CPU time.
+    Attributes:
+        without_llvm: dispatches for which there is no time but for MLIR's passes.
     """
-    cells = {(side, cell.key): cell for side, snapshot in sides.items() for cell in snapshot.cells}
-    around_ms = seconds * 1000 * AROUND_SHARE
-    left_ms, written, chosen = seconds * 1000 - around_ms, set[tuple[str, CellKey]](), []
-    for key, delta in moved:
-        rows = {side: row for side, row in zip(SIDES, (delta.base, delta.head), strict=True) if row and side in here}
-        new = [(side, key) for side in rows if (side, key) not in written]
-        sources_ms = sum((cells[place].value("compile_cpu_ms") or 0) // 4 for place in new)
-        cost_ms = sources_ms + sum(map(expected_ms, rows.values()))
-        if cost_ms <= left_ms:
-            left_ms -= cost_ms
-            written.update(new)
-            chosen.append((key, delta))
-    return chosen, left_ms + around_ms
+
+    def __init__(self, sides: Mapping[str, Snapshot], here: Collection[str], seconds: float | None) -> None:
+        self._here, self._left_ms = here, None if seconds is None else seconds * 1000 * (1 - AROUND_SHARE)
+        self._around_ms = (seconds or 0) * 1000 * AROUND_SHARE
+        self._cells = {(side, cell.key): cell for side, snapshot in sides.items() for cell in snapshot.cells}
+        self._written = set[tuple[str, CellKey]]()
+        self.without_llvm = set[tuple[CellKey, str]]()
+
+    def take(self, moved: Sequence[Moved], large_bytes: float) -> list[Moved]:
+        """Those that there is time for, each where it still fits in: with LLVM's passes, a large one else without."""
+        if self._left_ms is None:
+            return list(moved)
+        chosen = []
+        for key, delta in moved:
+            rows = self._rows(delta)
+            new = {(side, key) for side in rows} - self._written
+            cost_ms = sum((self._cells[place].value("compile_cpu_ms") or 0) // 4 for place in new)
+            cost_ms += sum(map(expected_ms, rows.values()))
+            llvm_ms = sum(map(expected_llvm_ms, rows.values()))
+            if cost_ms + llvm_ms > self._left_ms and abs(moved_bytes(delta) or 0) >= large_bytes:
+                self.without_llvm.add((key, delta.name))
+                llvm_ms = 0
+            if cost_ms + llvm_ms <= self._left_ms:
+                self._left_ms -= cost_ms + llvm_ms
+                self._written |= new
+                chosen.append((key, delta))
+        return chosen
+
+    def refund(self, delta: DispatchDelta) -> None:
+        """The sides part before LLVM: its passes were not printed."""
+        if self._left_ms is not None:
+            self._left_ms += sum(map(expected_llvm_ms, self._rows(delta).values()))
+
+    def takes_around(self, rows: Sequence[Dispatch]) -> bool:
+        """True where there is time for the IR around a pass of these: what was kept for it, and what is left."""
+        cost_ms = sum(150 + 12 * (row.code_bytes or 0) // 1024 for row in rows)
+        if self._left_ms is None:
+            return True
+        if cost_ms > self._left_ms + self._around_ms:
+            return False
+        self._left_ms -= cost_ms
+        return True
+
+    def _rows(self, delta: DispatchDelta) -> dict[str, Dispatch]:
+        rows = zip(SIDES, (delta.base, delta.head), strict=True)
+        return {side: row for side, row in rows if row and side in self._here}
 
 
 Traces = dict[tuple[str, CellKey], dict[str, DispatchTrace]]
@@ -156,8 +202,12 @@ class _Pairs:
         self._tracers, self.known = tracers, known
         self._cells = {(side, cell.key): cell for side, snapshot in sides.items() for cell in snapshot.cells}
 
-    def trace(self, key: CellKey, rows: Mapping[str, Dispatch]) -> list[Task]:
-        """One dispatch: MLIR's passes, and LLVM's where the sides part behind those, or there is one side alone."""
+    def trace(self, key: CellKey, rows: Mapping[str, Dispatch], *, has_llvm: bool = True) -> list[Task]:
+        """One dispatch: MLIR's passes, and LLVM's where the sides part behind those, or there is one side alone.
+
+        Args:
+            has_llvm: False where there is no time for LLVM's.
+        """
         known = {side: self.known.setdefault((side, key), {}) for side in rows}
         for side, row in rows.items():
             if side not in self._tracers and row.name not in known[side]:
@@ -165,7 +215,8 @@ class _Pairs:
                     known[here][rows[here].name] = DispatchTrace((), NOT_STORED)
                 return []
         self._trace(key, rows, [side for side in rows if (one := known[side].get(rows[side].name)) is None or one.why])
-        if len(rows) < len(SIDES) or parting(*(known[side].get(rows[side].name) for side in SIDES)).is_late:
+        is_late = len(rows) < len(SIDES) or parting(*(known[side].get(rows[side].name) for side in SIDES)).is_late
+        if is_late and has_llvm:
             short = [side for side in rows if all(one.level != LLVM for one in known[side][rows[side].name].steps)]
             self._trace(key, rows, short, llvm=True)
         return []
@@ -195,6 +246,14 @@ class _Pairs:
                 runs = dict(zip(SIDES, apart.around(place), strict=True))
                 yield key, rows, {side: run for side, run in runs.items() if side in self._tracers}
 
+    def needed_llvm(self, key: CellKey, delta: DispatchDelta) -> bool:
+        """Whether all passes of LLVM were printed, or would have been without the cache."""
+        if delta.base is None or delta.head is None:
+            return True
+        sides = zip(SIDES, (delta.base, delta.head), strict=True)
+        apart = parting(*(self.known[side, key].get(row.name) for side, row in sides))
+        return apart.is_late or (apart.row is not None and apart.row.level != MLIR)
+
     def _trace(self, key: CellKey, rows: Mapping[str, Dispatch], sides: Sequence[str], *, llvm: bool = False) -> None:
         for side in sides:
             if side in self._tracers:
@@ -214,31 +273,37 @@ def with_traces(
 
     Args:
         plans: of the sides whose compilers are here; of another one those traces count that it brought.
-        moved: dispatches in the order of what they are worth.
+        moved: dispatches in the order in which they are traced.
         seconds: CPU time that it may cost; None without a limit.
     """
     here = {plan.label: plan for plan in plans}
-    chosen, left_ms = (list(moved), float("inf")) if seconds is None else affordable(moved, sides, here.keys(), seconds)
-    known = _known(here, sides, chosen, workshop)
+    budget, chosen = _Budget(sides, here.keys(), seconds), list[Moved]()
+    known = _known(here, sides, moved, workshop)
     with _tracers(plans, workshop) as tracers:
-        pairs, tasks = _Pairs(sides, tracers, known), []
-        for place, (key, delta) in enumerate(chosen):
-            rows = {side: row for side, row in zip(SIDES, (delta.base, delta.head), strict=True) if row is not None}
-            tasks.append(Task(-place, f"trace {delta.name} of {key}", partial(pairs.trace, key, rows)))
-        run_all(tasks, workshop.jobs, workshop.cancel.set, workshop.progress)
+        pairs = _Pairs(sides, tracers, known)
+        while now := budget.take([one for one in moved if one not in chosen], _large_bytes(moved)):
+            tasks = []
+            for place, (key, delta) in enumerate(now):
+                rows = {side: row for side, row in zip(SIDES, (delta.base, delta.head), strict=True) if row is not None}
+                has_llvm = (key, delta.name) not in budget.without_llvm
+                task = partial(pairs.trace, key, rows, has_llvm=has_llvm)
+                tasks.append(Task(-place, f"trace {delta.name} of {key}", task))
+            run_all(tasks, workshop.jobs, workshop.cancel.set, workshop.progress)
+            chosen += now
+            for key, delta in now:
+                if (key, delta.name) not in budget.without_llvm and not pairs.needed_llvm(key, delta):
+                    budget.refund(delta)
         tasks, looked = [], set[tuple[str, CellKey, str]]()
         for key, rows, runs in pairs.examples(chosen):
             looked |= {(side, key, rows[side].name) for side in runs}
-            cost_ms = sum(150 + 12 * (rows[side].code_bytes or 0) // 1024 for side in runs)
-            if cost_ms <= left_ms:
-                left_ms -= cost_ms
-                tasks.append(
-                    Task(-len(tasks), f"IR of {rows['head'].name} of {key}", partial(pairs.look, key, rows, runs))
-                )
+            if budget.takes_around([rows[side] for side in runs]):
+                look = partial(pairs.look, key, rows, runs)
+                tasks.append(Task(-len(tasks), f"IR of {rows['head'].name} of {key}", look))
                 continue
             for side, run in runs.items():
+                trace = known[side, key][rows[side].name]
                 known[side, key][rows[side].name] = structs.replace(
-                    known[side, key][rows[side].name], around=structs.replace(run, why=NO_TIME_AROUND)
+                    trace, around=structs.replace(run, why=NO_TIME_AROUND)
                 )
         run_all(tasks, workshop.jobs, workshop.cancel.set, workshop.progress)
     for (side, key), traces in known.items():
@@ -344,28 +409,33 @@ def seconds_for(sides: Mapping[str, Snapshot]) -> float:
 def worth_tracing(explanations: Mapping[CellKey, Explanation], roots: Sequence[RootCause]) -> list[Moved]:
     """What is to be traced, in order.
 
-    Dispatches of which nobody knows a cause but other code, the largest first, until they have 0.9 of the bytes; and
-    the largest of each root cause that is a knob, to tell which pass makes most of it: of a large one first, else last.
+    Of each target the largest dispatches of which nobody knows a cause but other code, until 0.9 of its bytes have a
+    knob or these passes: first what has a tenth of them all, then by the bytes that a second explains, ten of 4 KB
+    before one of 10 KB that takes as long. And the largest of each root cause that is a knob, to tell which pass makes
+    most of it: early of a large cause where that takes little time, else last.
     """
-    moved = [
-        (key, delta)
-        for key, told in explanations.items()
-        for delta in told.dispatches
-        if delta.cause == "codegen" and delta.base and delta.head and moved_bytes(delta)
-    ]
-    moved.sort(key=lambda one: (-abs(moved_bytes(one[1]) or 0), one[0], one[1].name))
-    whole, seen, chosen = sum(abs(moved_bytes(delta) or 0) for _, delta in moved), 0, list[Moved]()
-    for key, delta in moved[:MOST]:
-        if seen >= MOVED_SHARE * whole:
-            break
-        chosen.append((key, delta))
-        seen += abs(moved_bytes(delta) or 0)
+    deltas = [(key, delta) for key, told in explanations.items() for delta in told.dispatches]
+    moved = [(key, delta, abs(moved_bytes(delta) or 0)) for key, delta in deltas]
+    wanted = Counter[str]()  # tenths of bytes that still have neither
+    for key, delta, size in moved:
+        wanted[key.target] += size * (MOVED_TENTHS - (10 if delta.cause == "strategy" else 0))
+    chosen = []
+    for key, delta, size in sorted(moved, key=lambda one: (-one[2], one[0], one[1].name)):
+        if delta.cause == "codegen" and delta.base and delta.head and size and wanted[key.target] > 0:
+            wanted[key.target] -= 10 * size
+            chosen.append((key, delta))
+    chosen = chosen[:MOST]
+    large_bytes = _large_bytes(chosen)
+    large = [one for one in chosen if abs(moved_bytes(one[1]) or 0) >= large_bytes]
+    small = [one for one in chosen if one not in large]
+    small.sort(key=lambda one: (-abs(moved_bytes(one[1]) or 0) * 1000 // _whole_ms(one), one[0], one[1].name))
     examples = {(one.example.key, one.example.dispatch): one.share or 0 for one in roots if one.cause == "strategy"}
-    deltas = ((key, delta) for key, told in explanations.items() for delta in told.dispatches)
     pairs = [one for one in deltas if (one[0], one[1].name) in examples and one[1].base and one[1].head]
     pairs.sort(key=lambda one: (-examples[one[0], one[1].name], one[0]))
-    shares = [examples[key, delta.name] for key, delta in pairs]
-    first = [one for one, share in zip(pairs, shares, strict=True) if share >= LARGE_SHARE]
-    return (
-        first + chosen + [one for one, share in zip(pairs, shares, strict=True) if LEAST_SHARE <= share < LARGE_SHARE]
-    )
+    examples_first = [
+        one
+        for one in pairs
+        if examples[one[0], one[1].name] >= LARGE_SHARE and _whole_ms(one) <= LITTLE_SECONDS * 1000 // 3
+    ]
+    rest = [one for one in pairs if one not in examples_first and examples[one[0], one[1].name] >= LEAST_SHARE]
+    return large + examples_first + small + rest

@@ -1,0 +1,169 @@
+"""What root causes say of what moved: each step between releases, and flags, and whether it is true.
+
+`python -m root_causes --releases 3.12.0,3.13.0` prints the section of docs/evidence.md. All of it is read from the
+files that `compare --out` writes; members of causes are held against their words by `cause_members`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from alarm_sources import Comparison, of_flags, of_steps
+from cause_members import SIDES, Checked, Compilers, Member, check, named
+from evidence_page import table
+from evidence_work import SUITES, Section, Work, alone
+
+ENOUGH = 0.9
+MOST_ANEW = 12
+"""Members of passes, and of knobs, that are compiled anew for each comparison: the largest of each cause first."""
+REASONS = 3
+
+
+@dataclass
+class Moved:
+    """One target of a comparison.
+
+    Attributes:
+        bytes: the sum of the absolute changes of its dispatches.
+        named: root cause with a knob or a pass, or an edited model → those of its dispatches.
+        unnamed: why there is none → those of the others.
+        compile_ms, trace_ms: CPU time of both sides' compiles, and of the traced compiles.
+    """
+
+    bytes: int = 0
+    named: Counter[str] = field(default_factory=Counter)
+    unnamed: Counter[str] = field(default_factory=Counter)
+    compile_ms: int = 0
+    trace_ms: int = 0
+
+    @property
+    def share(self) -> float | None:
+        """Of the bytes, those with a name; None where nothing moved."""
+        return self.named.total() / self.bytes if self.bytes else None
+
+    @property
+    def causes(self) -> int | None:
+        """How many of the named causes hold 90 % of the bytes; None where all of them do not."""
+        count, held = 0, 0
+        for size in sorted(self.named.values(), reverse=True):
+            if held >= ENOUGH * self.bytes:
+                break
+            count, held = count + 1, held + size
+        return count if held >= ENOUGH * self.bytes else None
+
+
+def moved_of(comparison: Comparison) -> dict[str, Moved]:
+    """Target → what moved there, by the written files alone; raises ValueError where they contradict each other."""
+    targets = defaultdict[str, Moved](Moved)
+    report = comparison.report()
+    _formed(report, targets)
+    for root in report["root_causes"]:
+        for name, tally in root["by_target"].items() if root["cause"] in ("strategy", "codegen") else ():
+            sums = targets[name].named if named(root) else targets[name].unnamed
+            sums[root["what"].replace("other code, no pass named: ", "")] += tally["absolute"]
+    for side in SIDES:
+        for cell in json.loads((comparison.out / f"{side}.json").read_text(encoding="utf-8"))["cells"]:
+            targets[cell["target"]].compile_ms += cell["metrics"].get("compile_cpu_ms") or 0
+            targets[cell["target"]].trace_ms += sum(one["cpu_ms"] for one in cell.get("traces", {}).values())
+    for name, target in targets.items():
+        if (known := target.named.total() + target.unnamed.total()) != target.bytes:
+            raise ValueError(f"{comparison.name}, {name}: causes have {known:,} of {target.bytes:,} B")
+    return {name: target for name, target in sorted(targets.items()) if target.bytes or target.compile_ms}
+
+
+def _formed(report: Mapping[str, Any], targets: Mapping[str, Moved]) -> None:
+    """All dispatches that moved, and those that the model or fusion made others."""
+    edited = {edit["model"] for edit in report["edits"]}
+    for cell in report["cells"]:
+        target = targets[cell["target"]]
+        for row in cell.get("dispatches", ()):
+            size, cause = moved_bytes(cell, row), row["cause"]
+            target.bytes += size
+            if cause == "input" and cell["model"] in edited:
+                target.named[f"{cell['model']} was edited"] += size
+            elif cause not in ("strategy", "codegen"):
+                target.unnamed[f"cause {cause}" if cause else row["note"]] += size
+
+
+def moved_bytes(cell: Mapping[str, Any], row: Mapping[str, Any]) -> int:
+    """By how much a dispatch is larger or smaller; of one that a side alone has, its whole executable."""
+    if row["base"] and row["head"]:
+        return abs(Member(cell, row).change_bytes)
+    one = row["head"] or row["base"]
+    size = one.get("executable_bytes")
+    return (one["code_bytes"] if size is None else size) or 0
+
+
+def share_words(moved: Moved) -> str:
+    """`97 % · 3`: what has a name, and how many causes hold 90 %; that alone is left out where they do not."""
+    if moved.share is None:
+        return "–"
+    return f"{100 * moved.share:.0f} %" + (f" · {moved.causes}" if moved.causes is not None else "")
+
+
+def whole(targets: Mapping[str, Moved]) -> Moved:
+    """All targets together."""
+    total = Moved()
+    for one in targets.values():
+        total.bytes += one.bytes
+        total.named.update(one.named)
+        total.unnamed.update(one.unnamed)
+        total.compile_ms += one.compile_ms
+        total.trace_ms += one.trace_ms
+    return total
+
+
+def lines(found: Sequence[tuple[str, Mapping[str, Moved], Sequence[Checked]]]) -> Iterator[str]:
+    """The table of all comparisons, and the reasons of what has no name."""
+    names = sorted({name for _, targets, _ in found for name in targets})
+    head = ["comparison", "moved B", *(name.removeprefix("llvm-cpu-") for name in names), "all"]
+    head += ["members true", "anew", "false", "compiles s", "traces s"]
+    rows = []
+    for name, targets, checked in found:
+        total = whole(targets)
+        members = f"{sum(one.true for one in checked)} of {sum(one.root['bytes']['deltas'] for one in checked)}"
+        anew, false = sum(one.compiled for one in checked), sum(len(one.false) for one in checked)
+        seconds = (f"{ms / 1000:,.0f}" for ms in (total.compile_ms, total.trace_ms))
+        shares = (share_words(targets[target]) if target in targets else "–" for target in names)
+        rows.append([name, f"{total.bytes:,}", *shares, share_words(total), members, str(anew), str(false), *seconds])
+    yield from table(head, rows)
+    yield from ("", "Without a name:", "")
+    for name, targets, checked in found:
+        reasons = Counter({(why, target): size for target, one in targets.items() for why, size in one.unnamed.items()})
+        told = [f"{why} {size:,} B on {target}" for (why, target), size in reasons.most_common(REASONS)]
+        rest = reasons.total() - sum(size for _, size in reasons.most_common(REASONS))
+        yield f"- {name}: " + "; ".join([*told, *([f"others {rest:,} B"] if rest else [])] or ["nothing"])
+        yield from (f"    - not true: {line}" for one in checked for line in one.false)
+        yield from (f"    - not compiled anew: {line}" for one in checked for line in one.open)
+
+
+ABOUT = (
+    "Dispatches' moved bytes are the sum of their absolute changes. A share is what has a named knob, pass or edit; "
+    "behind it stands how many root causes hold 90 % of all. A member is a dispatch of a cause with a knob or a pass: "
+    "it is true where `tools/cause_members.py`, which shares no code with the bot, finds the cause's words "
+    "true of it; anew: by compiling it once more with both compilers, for a knob its configuration, for a pass the "
+    "operations before and after it. Seconds are CPU time, those of traces without the writing of their sources."
+)
+
+
+def causes(work: Work) -> Section:
+    """The section of the page: steps over the suite, flags over the quick one."""
+    flags = replace(work, suite="quick", config=SUITES["quick"]) if work.suite == "full" else work
+    comparisons = [*of_steps(work, "causes", (work.releases[0], work.releases[-1])), *of_flags(flags, "causes")]
+    found = []
+    for one in comparisons:
+        binaries = {side: work.binary(release) for side, release in one.compilers.items()}
+        compilers = Compilers(binaries, one.homes, work.folder("causes", "dumps"))
+        found.append((one.name, moved_of(one), check(one.out, compilers, MOST_ANEW, work.jobs)))
+        work.say(f"{one.name}: checked")
+    sound = not any(cause.false for *_, checked in found for cause in checked)
+    about = f"Suite {work.suite}; flags with the quick one and IREE {comparisons[-1].compilers['head']}. {ABOUT}"
+    return Section(["## The cause that is told is the cause of the change", "", about, "", *lines(found)], sound)
+
+
+if __name__ == "__main__":
+    raise SystemExit(alone(causes, __doc__))
