@@ -14,6 +14,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from bot.config.schema import FLAG, Flags, Keys, Plain, Text, did_you_mean, examples, except_beside, pattern
 from bot.config.yaml_file import YamlFile
+from bot.core.backends import BACKEND_BY_NAME
 from bot.core.selecting import near_or_known
 from bot.core.values.planned import Target
 
@@ -60,7 +61,7 @@ class TargetKeys(Keys, frozen=True):
         pattern(
             r"^[A-Za-z0-9_.-]+(?![\s\S])",
             "a backend's name has letters, digits, '_', '.' and '-' only",
-            *("llvm-cpu", "vmvx", "vulkan-spirv", "cuda", "rocm", "metal-spirv", "vmvx-inline"),
+            *BACKEND_BY_NAME,
         ),
     ] = ""
     flags: Flags = ()

@@ -135,7 +135,7 @@ def test_what_has_the_same_operations_to_the_end_has_no_such_pass() -> None:
 @pytest.mark.parametrize(
     ("base", "why"),
     [
-        (None, "not traced, as compare traces the largest only"),
+        (None, "not traced"),
         (DispatchTrace((), "no time was left to trace it"), "no time was left to trace it"),
         (DispatchTrace((), "ended by SIGSEGV"), "base: ended by SIGSEGV"),
         (DispatchTrace(trace(("a", {"x": 1})).steps, same_code=False), "compiled alone, it has other code"),

@@ -162,7 +162,7 @@ def test_other_code_is_told_by_the_pass_that_makes_it_and_only_where_it_was_trac
     assert [(root.what, root.dispatches, root.traced) for root in roots] == [
         ("iree-peel: 64 to 1,440 delin fewer", 2, (2, 88948)),
         ("iree-peel: 3 addi more", 1, (1, 80)),
-        ("other code; not traced, as compare traces the largest only", 1, (0, 0)),
+        ("other code; not traced", 1, (0, 0)),
     ]
     assert roots[0].passed == PassChange("iree-peel", {"delin": -1440})
 

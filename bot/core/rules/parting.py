@@ -22,7 +22,7 @@ LEAST_SHARE = 1 / 8
 MOST_BEFORE = 1 / 4
 """Of what differs after the pass: so much may differ before it, and so much has to stay."""
 
-NOT_TRACED = "not traced, as compare traces the largest only"
+NOT_TRACED = "not traced"
 NO_TIME = "no time was left to trace it"
 NOT_STORED = "one side's compiler is gone, and its stored baseline has no trace of it"
 NO_TIME_AROUND = "no time was left to print it"
