@@ -104,12 +104,12 @@ def groups_of(bindings: Bindings, flow: Path) -> Groups:
 
 def rewritten(bindings: Bindings, flow: Path, groups: Sequence[Group], out: Path) -> Rewritten:
     """Write the program with each group made one; raises MalformedBinary, with what broke, where it does not verify."""
-    told = _read(bindings.ask("fold", flow=str(flow), out=str(out), groups=groups), Rewritten, bindings)
+    result = _read(bindings.ask("fold", flow=str(flow), out=str(out), groups=groups), Rewritten, bindings)
     try:
         require_bounded(out, "the folded program")
     except InputError as error:
         raise MalformedBinary(error.what, where=_WHERE) from None
-    return told
+    return result
 
 
 def _read(answer: str | None, kind: type[_Answer], bindings: Bindings) -> _Answer:

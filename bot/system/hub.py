@@ -150,7 +150,7 @@ class _Requester(Requester):
         return status, headers, text
 
     def asked(self, verb: str, url: str, *others: Any, **options: Any) -> tuple[int, dict[str, Any], str]:
-        """Likewise, of any form and with redirects; raises GithubException for an answer of 4xx or 5xx."""
+        """Status, headers and text of any form, also of a redirect; raises GithubException for 4xx and 5xx."""
         ask = super().requestJson
         status, headers, text = self.retried(verb, url, lambda: ask(verb, url, *others, **options))
         if status >= 400:
@@ -347,9 +347,13 @@ def _misread(action: str, what: str) -> NetworkError:
 def _refused(action: str, permission: str, error: GithubException) -> NetworkError:
     status, is_rate_limit = error.status, _is_rate_limit(error)
     wrong = error.data.get("errors") if isinstance(error.data, dict) else None
-    details = ", ".join(_detail(one) for one in wrong) if isinstance(wrong, list) else ""
+    details = []
+    for one in wrong if isinstance(wrong, list) else ():
+        fields = one if isinstance(one, dict) else {"message": one}
+        named = " ".join(str(fields[key]) for key in ("resource", "field", "code") if key in fields)
+        details.append(str(fields.get("message") or named))
     # GitHub's message and what it names as wrong ("Troubleshooting the REST API", validation failed).
-    said = _one_line(": ".join(filter(None, [_message(error) or "without a message", details])))
+    said = _one_line(": ".join(filter(None, [_message(error) or "without a message", ", ".join(details)])))
     if not is_rate_limit and (status == 404 or (status == 403 and "already running" not in said)):
         what = f"403 {said}" if status == 403 else "not found, or the token may not see it"
         return NetworkError(f"cannot {action}: {what}", permission=permission)
@@ -379,13 +383,6 @@ def _message(error: GithubException) -> str:
     """GitHub's own words, or a proxy's page; empty where there are none."""
     said = error.data.get("message") if isinstance(error.data, dict) else error.data
     return said if isinstance(said, str) else ""
-
-
-def _detail(item: object) -> str:
-    if not isinstance(item, dict):
-        return str(item)
-    named = " ".join(str(item[key]) for key in ("resource", "field", "code") if key in item)
-    return str(item.get("message") or named)
 
 
 def _one_line(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Owns how a constraint is written into a model, so that its compiler knows of it and what it computes stays.
+"""How a constraint is written into a model, so that its compiler knows of it and what it computes stays.
 
 An assumption is put between an input and all that uses it, in the form that the compiler itself gives the symbolic
 dimensions of an exporter. A fixed size goes into the type of the input, and a cast gives all that uses it the type that
@@ -38,14 +38,18 @@ class Rewriter:
                 if constraint["kind"] == "static":
                     self._fix(inputs, constraint["size"])
                 else:
-                    assumption = ir.Attribute.parse(_assumption(constraint))
+                    divisor = f", udiv = {constraint['by']}" if constraint["kind"] == "divisible" else ""
+                    limits = f"umin = {constraint['min']}, umax = {constraint['max']}{divisor}"
+                    assumption = ir.Attribute.parse(f"[[#util.int.assumption<{limits}>]]")
                     for one in inputs:
                         self._assume(one, assumption)
             self._module.operation.verify()
             if constraint["kind"] == "static" and any(one.shape.is_torch for one in inputs):
                 self._refine()
         except ir.MLIRError as error:
-            raise Refused(f"the compiler does not take the model with it: {_told(error)}") from None
+            message = "; ".join(str(one.message) for one in error.error_diagnostics[:3]) or str(error)
+            one_line = " ".join(message.split())[:400]
+            raise Refused(f"the compiler does not take the model with it: {one_line}") from None
 
     def _assume(self, one: Input, assumption: Any) -> None:
         """All that used the input uses it with sizes of which something is known."""
@@ -102,11 +106,6 @@ class Rewriter:
         return self._ir.Operation.create(name, results=types, operands=list(operands), attributes=attributes).results[0]
 
 
-def _assumption(constraint: dict[str, Any]) -> str:
-    divisor = f", udiv = {constraint['by']}" if constraint["kind"] == "divisible" else ""
-    return f"[[#util.int.assumption<umin = {constraint['min']}, umax = {constraint['max']}{divisor}>]]"
-
-
 def _put_between(value: Any, last: Any, made: Sequence[Any]) -> None:
     """All that used the value uses the last one, but for what the last one is made from."""
     value.replace_all_uses_with(last)
@@ -115,8 +114,3 @@ def _put_between(value: Any, last: Any, made: Sequence[Any]) -> None:
         for place, operand in enumerate(operands):
             if operand == last:
                 operands[place] = value
-
-
-def _told(error: Any) -> str:
-    said = "; ".join(str(one.message) for one in error.error_diagnostics[:3]) or str(error)
-    return " ".join(said.split())[:400]
