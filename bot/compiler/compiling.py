@@ -60,7 +60,6 @@ class Kit:
     Attributes:
         label: names the side in progress and notes: `base`, `head`.
         options: the measuring options that this compiler knows.
-        scratch: directory for this run's temporary files.
         meter: adds up what compiling costs.
     """
 
@@ -88,7 +87,6 @@ class Compiled:
 
     Attributes:
         refusal: the compiler's refusal that was lifted (its stack gate); None for an ordinary compile.
-        reasons: product name → why it is missing.
         phases_ms: phase → wall time between its end and the end of the phase before.
     """
 

@@ -44,7 +44,6 @@ class Groups(Record, frozen=True):
     """Which executables of a program could become one.
 
     Attributes:
-        entries: executable → its entry point.
         elements: executable → how many the largest tensor has that it takes or gives.
         unfit: executables that are not of the form that fusion gives → why.
         groups: level (`identical`, `constants`, `offsets`, `static-shapes`) → groups of two and more.

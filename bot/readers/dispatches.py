@@ -34,11 +34,9 @@ class Sources:
     """What is known of a cell's entry points; None is "could not be read", an absent name "not known of it".
 
     Attributes:
-        in_artifact: as the artifact's executables describe them.
         frames, functions: machine frame and code of a CPU function.
         allocas: stack allocations of a CPU function; empty where no function allocates.
         strategies: function → the configuration that the compiler chose for it.
-        machine: kernel → what `ptxas` made of it.
     """
 
     program: ProgramFacts | None = None

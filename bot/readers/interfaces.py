@@ -21,7 +21,6 @@ class Tensor(NamedTuple):
     Attributes:
         sizes: of the dimensions, None for one that is not fixed; none of them at all for a tensor of one value.
         element: `i8`, `si32`, `f32`, `bf16`, `index`.
-        is_scalar: True for a number that is in no tensor.
     """
 
     sizes: tuple[int | None, ...]
@@ -86,7 +85,6 @@ class Parameter(Record, frozen=True):
     """A tensor that is no part of the artifact, but of a file given with it.
 
     Attributes:
-        scope: may be empty.
         extent: as in a function's `extents`.
     """
 
@@ -100,7 +98,6 @@ class CompiledFor(Record, frozen=True):
     """What executables are compiled for.
 
     Attributes:
-        backend: `llvm-cpu`.
         format: of executables, `embedded-elf-x86_64`.
         features: of the processor, as LLVM names them: `+avx2`, where the target says.
     """

@@ -138,7 +138,7 @@ class _Requester(Requester):
 
         Raises GithubException for an answer of 4xx or 5xx, Unexpected, and what `requests` and urllib3 raise.
         """
-        status, headers, text = self.asked(verb, url, *others, **options)
+        status, headers, text = self.checked(verb, url, *others, **options)
         if status >= 300:
             raise Unexpected(f"is a redirect ({status})")
         try:
@@ -149,7 +149,7 @@ class _Requester(Requester):
             raise Unexpected("has something else where objects are")
         return status, headers, text
 
-    def asked(self, verb: str, url: str, *others: Any, **options: Any) -> tuple[int, dict[str, Any], str]:
+    def checked(self, verb: str, url: str, *others: Any, **options: Any) -> tuple[int, dict[str, Any], str]:
         """Status, headers and text of any form, also of a redirect; raises GithubException for 4xx and 5xx."""
         ask = super().requestJson
         status, headers, text = self.retried(verb, url, lambda: ask(verb, url, *others, **options))
@@ -176,7 +176,6 @@ class Hub:
     """One repository on GitHub, seen with one token.
 
     Attributes:
-        repository: `owner/name`.
         backoff_seconds: the pause before looking again at what an unclear answer left behind.
         timeout_seconds: for connecting and for each silence; a whole download may take ten times that.
         login: of what this token writes, where that is known; empty: GitHub is asked.
@@ -226,7 +225,7 @@ class Hub:
 
     def download(self, path: str, max_bytes: int) -> bytes:
         """The bytes that a path of the repository redirects to: at a storage, which is not sent the token."""
-        status, headers, _ = self.requester.asked("GET", f"/repos/{self.repository}/{path}")
+        status, headers, _ = self.requester.checked("GET", f"/repos/{self.repository}/{path}")
         if status < 300:
             raise Unexpected("is no redirect to a storage")
         location = str(headers.get("location", ""))
@@ -280,9 +279,7 @@ def connect(
     Args:
         api_url: `https://api.github.com`, or a server's `https://HOST/api/v3`.
         timeout_seconds: for connecting, and for each silence of the server.
-        retries: how often one request is sent again.
         max_wait_seconds: bound on all waits of one request together; a longer `Retry-After` is an error at once.
-        login: as in Hub.
     """
     github = Github(
         auth=Auth.Token(token) if token else None,

@@ -154,7 +154,6 @@ def run(
     """Run one program to its end; raises OSError where it cannot be started and Interrupted when cancelled.
 
     Args:
-        stdin: a file to read from; without it there is nothing to read.
         stdout: a file for the whole of standard output; `output` then holds the head of standard error alone.
         layout: of a compiler's memory, as in `bot.system.addresses`; None: as the system likes.
         inherited: file descriptors that the child gets under the same numbers.

@@ -48,8 +48,6 @@ class Toolchain:
 
     Attributes:
         binary: the native `iree-compile`.
-        info: what goes into the snapshot.
-        backends: target backends it registers.
         bindings: directory to put on `sys.path` for its own MLIR bindings; None with the reason in `no_bindings`.
         patience_seconds: for the answer to one question, such as a trivial module.
     """

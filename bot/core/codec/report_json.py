@@ -114,6 +114,22 @@ def _fold(counts: FoldCounts | None) -> FoldRow | None:
 
 def _cell(delta: CellDelta, explanation: Explanation | None) -> ReportCell:
     base, head = delta.base, delta.head
+    explained: dict[str, Any] = {}
+    if explanation:
+        program = head.program if head else None
+        explained = {name: getattr(explanation, name) for name in _AS_THEY_ARE}
+        explained["first"] = explanation.phase
+        explained["arguments"] = program.arguments if program else ()
+        explained["phases_ms"] = Phases(*(side.phases_ms if side else {} for side in (base, head)))
+        explained["dispatches"] = tuple(
+            DispatchRow(
+                *(one.name, one.cause, one.component, one.base, one.head, one.matched, one.note, one.diff),
+                passed=one.passed.name if one.passed else UNSET,
+                operations=one.passed.operations if one.passed else UNSET,
+                untraced=one.untraced or UNSET,
+            )
+            for one in explanation.dispatches
+        )
     return ReportCell(
         model=delta.key.model,
         target=delta.key.target,
@@ -126,7 +142,7 @@ def _cell(delta: CellDelta, explanation: Explanation | None) -> ReportCell:
         command=Words(*(cell.command if cell else None for cell in (base, head))),
         families=head.families if head else (),
         seen={one.id: SeenNumbers(*one.seen) for one in delta.metrics.values() if one.seen} or UNSET,
-        **(_explained(explanation, delta) if explanation else {}),
+        **explained,
     )
 
 
@@ -134,25 +150,6 @@ _AS_THEY_ARE = (
     *("cause", "why", "waterfall", "parts", "unchanged", "rebased", "renamed_bytes", "short_digests"),
     *("first_compiles", "components", "tree"),
 )
-
-
-def _explained(explanation: Explanation, delta: CellDelta) -> dict[str, Any]:
-    program = delta.head.program if delta.head else None
-    return {
-        **{name: getattr(explanation, name) for name in _AS_THEY_ARE},
-        "first": explanation.phase,
-        "dispatches": tuple(
-            DispatchRow(
-                *(one.name, one.cause, one.component, one.base, one.head, one.matched, one.note, one.diff),
-                passed=one.passed.name if one.passed else UNSET,
-                operations=one.passed.operations if one.passed else UNSET,
-                untraced=one.untraced or UNSET,
-            )
-            for one in explanation.dispatches
-        ),
-        "arguments": program.arguments if program else (),
-        "phases_ms": Phases(*(side.phases_ms if side else {} for side in (delta.base, delta.head))),
-    }
 
 
 def _finding(finding: Finding) -> FindingRow:

@@ -80,29 +80,18 @@ def _fails(finding: Finding) -> bool:
 
 
 def _seen(finding: Finding, value: int | None) -> Seen:
-    state = finding.metric is None
-    return Seen(
-        finding.key.model,
-        finding.key.target,
-        finding.metric or "",
-        finding.kind,
-        value,
-        ": ".join((finding.limit, *_ending(finding))) if state else "",
-    )
-
-
-def _ending(finding: Finding) -> tuple[str, ...]:
-    """How the cell ended on head, and for a failure a digest (16 digits) of what its words are in every run."""
-    if finding.outcomes is None:
-        return ("",)
-    failure = finding.failure
-    if failure is None or failure.stage not in _WORDED:
-        return (finding.outcomes[1],)
-    text = _VARYING.sub("", failure.message)
-    if failure.figure_bytes is not None:
-        text = re.sub(r"\d+ bytes", "bytes", text)  # the figure is a value of its own: a smaller one is covered
-    lines = (line[:_LINE_CHARACTERS] for line in text.splitlines()[:_LINES])
-    return (finding.outcomes[1], hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16])
+    """What an acceptance is bound to; of a failed cell's words a digest (16 digits) of what they are in every run."""
+    limit = ""
+    if finding.metric is None:
+        failure, ending = finding.failure, finding.outcomes[1] if finding.outcomes else ""
+        limit = f"{finding.limit}: {ending}"
+        if finding.outcomes and failure is not None and failure.stage in _WORDED:
+            text = _VARYING.sub("", failure.message)
+            if failure.figure_bytes is not None:
+                text = re.sub(r"\d+ bytes", "bytes", text)  # the figure is a value of its own: a smaller one is covered
+            head = "\n".join(line[:_LINE_CHARACTERS] for line in text.splitlines()[:_LINES])
+            limit += f": {hashlib.sha256(head.encode()).hexdigest()[:16]}"
+    return Seen(finding.key.model, finding.key.target, finding.metric or "", finding.kind, value, limit)
 
 
 def accept(verdict: Verdict, acceptances: Sequence[Acceptance]) -> Verdict:

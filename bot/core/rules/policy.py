@@ -166,7 +166,14 @@ def judge(
     bands = {metric.id: Fraction(0) for metric in METRICS if metric.exact}
     bands |= {id_: band.value for id_, band in noise.items() if id_ not in bands}
     by_metric = {id_: [rule for rule in rules if any_match(rule.metrics, id_)] for id_ in METRIC_IDS if id_ in bands}
-    judged = [judged for delta in deltas for judged in _judge_cell(delta, by_metric, bands)]
+    judged: list[Finding | Budget] = []
+    for delta in deltas:
+        for id_, metric in delta.metrics.items() if delta.head and delta.head.measured else ():
+            for rule in (rule for rule in by_metric.get(id_, ()) if rule.matches_cell(delta.key)):
+                of_rule = list(_judge_metric(delta, metric, rule, bands[id_]))
+                judged += of_rule
+                if not rule.beside or any(isinstance(one, Finding) for one in of_rule):
+                    break
     of_metrics = [one for one in judged if isinstance(one, Finding)]
     findings = tuple(sorted([*of_metrics, *_judge_states(deltas, states)], key=_order))
     budgets = sorted((one for one in judged if isinstance(one, Budget)), key=lambda one: -Fraction(one.head, one.limit))
@@ -190,19 +197,6 @@ def excess(finding: Finding) -> int:
         return 0
     value = finding.head if finding.kind == "limit" else finding.head - (finding.base or 0)
     return value - finding.allowed
-
-
-def _judge_cell(
-    delta: CellDelta, by_metric: Mapping[str, Sequence[Rule]], bands: Mapping[str, Fraction]
-) -> Iterator[Finding | Budget]:
-    if delta.head is None or not delta.head.measured:
-        return
-    for id_, metric in delta.metrics.items():
-        for rule in (rule for rule in by_metric.get(id_, ()) if rule.matches_cell(delta.key)):
-            judged = list(_judge_metric(delta, metric, rule, bands[id_]))
-            yield from judged
-            if not rule.beside or any(isinstance(one, Finding) for one in judged):
-                break
 
 
 def _judge_states(deltas: Sequence[CellDelta], states: Mapping[str, Status]) -> Iterator[Finding]:
@@ -253,7 +247,11 @@ def _judge_metric(delta: CellDelta, metric: MetricDelta, rule: Rule, band: Fract
         finding = replace(finding, actual=f"{actual}, {OPEN}" if finding.is_open else actual, seen=metric.seen)
     if finding is not None:
         yield finding
-    yield from _budgets(delta.key, least, least.head or 0, rule)
+    head = least.head or 0
+    limits = [spec.limit.steps(_unit(metric)) if spec.limit is not None else 0 for _, spec in rule.levels()]
+    watched = next((limit for limit in limits if 0 < head <= limit and Fraction(head, limit) >= _WATCHED), None)
+    if watched is not None:
+        yield Budget(delta.key, metric.id, rule.name, least.base, head, watched)
 
 
 def _exceeded(delta: CellDelta, metric: MetricDelta, rule: Rule, band: Fraction) -> Iterator[Finding]:
@@ -271,14 +269,6 @@ def _exceeded(delta: CellDelta, metric: MetricDelta, rule: Rule, band: Fraction)
         allowed = max(0, spec.absolute.steps(unit) if spec.absolute else 0, int(share * (base or 0)))
         if spec.change_text and base is not None and head - base > allowed:
             yield Finding(*said, "change", spec.change_text, change_text(metric), *values, allowed=allowed)
-
-
-def _budgets(key: CellKey, metric: MetricDelta, head: int, rule: Rule) -> Iterator[Budget]:
-    for _, spec in rule.levels():
-        limit = spec.limit.steps(_unit(metric)) if spec.limit is not None else 0
-        if 0 < head <= limit and Fraction(head, limit) >= _WATCHED:
-            yield Budget(key, metric.id, rule.name, metric.base, head, limit)
-            return
 
 
 def _unit(metric: MetricDelta) -> Unit:

@@ -50,7 +50,17 @@ def encode(state: CommentState) -> str:
     """The hidden line, without a newline; never longer than `LINE_LIMIT`."""
     for smaller in _ever_smaller(state):
         given = smaller.acceptances
-        every = sorted({*smaller.findings, *(one for each in given for one in each.seen)}, key=_order)
+        every = sorted(
+            {*smaller.findings, *(one for each in given for one in each.seen)},
+            key=lambda one: (
+                one.model,
+                one.target,
+                one.metric,
+                one.kind,
+                one.limit,
+                -1 if one.value is None else one.value,
+            ),
+        )
         index = {one: number for number, one in enumerate(every)}
         plain = _Plain(
             *(smaller.head_sha, smaller.run_id, smaller.alarming, tuple(every)),
@@ -74,10 +84,6 @@ def _ever_smaller(state: CommentState) -> Iterator[CommentState]:
     for dropped in range(1, len(state.acceptances) + 1):
         yield replace(state, findings=(), acceptances=state.acceptances[dropped:])
     yield CommentState("", state.run_id, state.alarming)
-
-
-def _order(one: Seen) -> tuple[str, str, str, str, str, int]:
-    return one.model, one.target, one.metric, one.kind, one.limit, -1 if one.value is None else one.value
 
 
 def decode(comment_body: str) -> CommentState | None:

@@ -48,7 +48,6 @@ class Slot:
 
     Attributes:
         kind: `constant`, `offset`, `dimension`, or `fixed`: what no operand can take the place of.
-        value: as text.
         op: the user of the constant, the operation with the array, or the maker of the value whose type it is.
         place: which operand, which (array, entry), or which (value, position of the dimension).
         constant: the operation of the constant; None for the other kinds.

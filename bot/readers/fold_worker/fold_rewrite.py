@@ -28,10 +28,8 @@ class Varying:
 
     Attributes:
         values: what each member has there, in the order of the group.
-        type: of the operand.
         slots: of the representative.
         attributes: the value that each member's site passes, as the attribute of a constant.
-        is_shape: True where a dimension is among the slots.
     """
 
     values: tuple[str, ...]

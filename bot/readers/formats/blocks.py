@@ -22,10 +22,7 @@ class Block:
     """One block at the outermost level.
 
     Attributes:
-        kind: what the header's group `kind` matched.
-        name: what the header's group `name` matched.
         span: from the header's first byte to the closing brace.
-        body: between the braces.
     """
 
     kind: str

@@ -31,7 +31,6 @@ class MachineCode:
 
     Attributes:
         registers: None for a function that is only called: its entry points count them.
-        spill_bytes: spill stores and spill loads.
         sass_bytes: of its section; None where it has none of its own.
     """
 

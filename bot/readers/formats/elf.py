@@ -63,9 +63,7 @@ class Section:
     """One section with bytes in the file.
 
     Attributes:
-        index: in the section header table.
         type: `SHT_…`, or the number where the type has no name.
-        flags: `SHF_…` bits.
         address: where it is mapped; 0 in a relocatable object.
         link: index of the section it refers to, a symbol table's strings.
         info: index of the section that relocations are for.
@@ -94,7 +92,6 @@ class Symbol:
     Attributes:
         name: empty for sections.
         value: offset in its section of a relocatable object, else the address.
-        kind: `STT_…`.
         section: index of its section, or a special one (`SHN_…`).
     """
 
@@ -115,11 +112,9 @@ class Elf:
     """The outline of one file.
 
     Attributes:
-        bits: 32 or 64.
         byte_order: as `struct` writes it.
         sections: those with bytes in the file; no two share a byte.
         parts: label → bytes over all sections and headers.
-        by_index: the sections by their index.
     """
 
     data: bytes

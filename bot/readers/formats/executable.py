@@ -43,9 +43,7 @@ class Layout:
 
     Attributes:
         format: of the modules in it.
-        root, module, export: the fields of these tables.
         module_span: module table → where the module is; None where it has none that can be read.
-        read: module → its reading.
     """
 
     format: str
@@ -160,14 +158,7 @@ def _metal_source(library: Table) -> Span | None:
 LAYOUTS = {
     b"CDA1": Layout("ptx", ROOT, "image", EXPORT, _image, partial(read_ptx, launch_known=True)),
     b"HIP1": Layout("hsaco", ROOT, "image", EXPORT, _image, HsacoReader().read),
-    b"VKE1": Layout(
-        "spirv",
-        VULKAN_ROOT,
-        "spirv_code",
-        VULKAN_EXPORT,
-        lambda module: module.span("spirv_code", WORD_BYTES),
-        SpirvReader().read,
-    ),
+    b"VKE1": Layout("spirv", VULKAN_ROOT, "spirv_code", VULKAN_EXPORT, _word_vector, SpirvReader().read),
     b"MTL1": Layout("msl", ROOT, METAL_LIBRARY, METAL_EXPORT, _metal_source, MslReader().read),
 }
 """Identifier → layout."""

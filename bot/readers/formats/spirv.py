@@ -55,11 +55,9 @@ class Module:
     """What one sweep over the instructions collects.
 
     Attributes:
-        words: the whole module, header included.
         entries: function id, name, interface ids; in order.
         workgroup: variable id → bytes, None where the type has no known size.
         nameless: position and count of the words that are only names, by rising position.
-        parts: label → words.
         debug_sets: ids of the imported sets of instructions that only describe.
         at: position of the instruction that is being read.
     """

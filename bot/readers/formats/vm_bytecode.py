@@ -43,9 +43,7 @@ class VmModule:
     """Where a module keeps its bytes.
 
     Attributes:
-        root: its `BytecodeModuleDef`.
         flatbuffer: without the size in front of it.
-        bytecode: empty where the module has none.
         segments: read-only data in the module's order, embedded or external, each span once.
     """
 

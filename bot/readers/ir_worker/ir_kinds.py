@@ -92,12 +92,19 @@ class _Generic:
     def kind(self) -> str:
         """One of KINDS."""
         if self.reduces:
-            windowed = any(self._is_window(result) for each in self.input_maps for result in each.results)
+            # Sums of loops such as `d0 * 2 + d3` are windows.
+            results = [result for each in self.input_maps for result in each.results]
+            sums = [result for result in results if isinstance(result, self.ir.AffineAddExpr)]
+            windowed = any(len(self._loops(result)) > 1 for result in sums)
             factors = self._factors()
             if factors is None:
                 return "pooling" if windowed else "reduction"
             # Where every parallel loop moves both factors nothing is used twice: dot products are mere reductions.
-            reuses = any(self.parallel - self._loops_of(factor) for factor in factors)
+            maps = [[self.input_maps[number] for number in factor] for factor in factors]
+            moved = [
+                set[int]().union(*(self._loops(one) for each in factor for one in each.results)) for factor in maps
+            ]
+            reuses = any(self.parallel - loops for loops in moved)
             return "conv" if windowed else "matmul" if reuses else "reduction"
         if self.body:
             return "gather" if any(op.name == "tensor.extract" for op in self.body) else "elementwise"
@@ -135,17 +142,9 @@ class _Generic:
             return {number for operand in maker.operands for number in self._inputs_of(operand)}
         return {self.inputs[value]} if value in self.inputs else set()
 
-    def _loops_of(self, inputs: set[int]) -> set[int]:
-        results = [result for number in inputs for result in self.input_maps[number].results]
-        return {loop for result in results for loop in self._loops(result)}
-
     def _loops(self, expression: Any) -> set[int]:
         if isinstance(expression, self.ir.AffineDimExpr):
             return {expression.position}
         if isinstance(expression, self.ir.AffineBinaryExpr):
             return self._loops(expression.lhs) | self._loops(expression.rhs)
         return set()
-
-    def _is_window(self, expression: Any) -> bool:
-        """True for sums of loops such as `d0 * 2 + d3`."""
-        return isinstance(expression, self.ir.AffineAddExpr) and len(self._loops(expression)) > 1

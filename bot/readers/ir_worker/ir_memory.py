@@ -37,7 +37,7 @@ class _Buffer:
 
     size: int | None
     lifetime: str
-    kept: bool = False
+    outlives: bool = False
 
 
 @dataclass
@@ -57,23 +57,18 @@ class _Body:
     branches: bool = False
 
     @property
-    def made(self) -> list[_Buffer]:
+    def buffers(self) -> list[_Buffer]:
         """The buffers that it makes itself."""
         return [step[0] for step in self.steps if not isinstance(step, str) and step[1] > 0]
 
 
 def schedule(ir: Any, tops: list[Any], constants: Mapping[Any, int | None]) -> dict[str, Any]:
-    """What `bot.core.values.reading.Schedule` has.
-
-    Args:
-        tops: the program's operations at the top.
-        constants: result → value of its integer constants.
-    """
+    """What `bot.core.values.reading.Schedule` has."""
     named = [top for top in tops if top.name in ("util.initializer", "util.func")]
     bodies = [_body(ir, top, constants) for top in named]
     names = Counter(op.name for top in named for op in ir_kinds.collect(ir, top, {*_COUNTED.values()}))
     allocas = [op for top in named for op in ir_kinds.collect(ir, top, (_ALLOCA,))]
-    made = [buffer for body in bodies for buffer in body.made]
+    buffers = [buffer for body in bodies for buffer in body.buffers]
     unclear = any(body.branches and not body.initializer for body in bodies)
     # Of each global the first buffer, which later ones replace; several globals may have parts of one.
     first: dict[str, _Buffer] = {}
@@ -86,7 +81,7 @@ def schedule(ir: Any, tops: list[Any], constants: Mapping[Any, int | None]) -> d
         **{name: names[operation] for name, operation in _COUNTED.items()},
         "allocated_bytes": sum(constants.get(op.operands[0]) or 0 for op in allocas),
         "variable_bytes": None if None in variables else sum(filter(None, variables)),
-        "dynamic_buffers": sum(buffer.size is None for buffer in made),
+        "dynamic_buffers": sum(buffer.size is None for buffer in buffers),
         "program_memory_bytes": None if unclear else _peak(bodies),
     }
 
@@ -107,16 +102,16 @@ def _body(ir: Any, top: Any, constants: Mapping[Any, int | None]) -> _Body:
             for result, value in zip(op.results, op.operands):  # noqa: B905 - the other operands are timepoints
                 buffers.update({result: buffers[value]} if value in buffers else {})
         elif op.name.startswith(_BRANCHES):
-            body.branches = body.branches or bool(body.made) or op.name.startswith("scf.")
+            body.branches = body.branches or bool(body.buffers) or op.name.startswith("scf.")
             # A buffer that goes on into another block is kept: so data are loaded that could not be mapped.
             for passed in filter(None, map(buffers.get, op.operands)):
-                passed.kept = True
+                passed.outlives = True
         elif buffer and op.name == _GIVE_BACK:
             body.steps.append((buffer, -1))
         elif buffer and op.name == _VIEW:
             buffers[op.results[0]] = buffer
         elif buffer:
-            buffer.kept = True
+            buffer.outlives = True
             body.stores.setdefault(op.attributes["global"].value, buffer)
     return body
 
@@ -145,7 +140,7 @@ def _peak(bodies: list[_Body]) -> int:
     for body in bodies:
         if body.initializer:
             peak = max(peak, held + _most(body, functions)[0])
-            held += sum(buffer.size or 0 for buffer in body.made if buffer.kept)
+            held += sum(buffer.size or 0 for buffer in body.buffers if buffer.outlives)
     return max([peak, *(held + _most(body, functions)[0] for body in functions.values())])
 
 

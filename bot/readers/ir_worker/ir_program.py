@@ -162,10 +162,14 @@ class ProgramReader:
         """Per entry point, in the order of their first launches, and argument."""
         passed: dict[tuple[str, int, str], list[int | None]] = {}
         for op in dispatches:
-            for index, (kind, value) in enumerate(_scalars(op)):
+            # The second segment, behind the workload: resources are among it, which are no scalars.
+            workload, count, *_ = op.attributes["operandSegmentSizes"]
+            values = [op.operands[number] for number in range(workload, workload + count)]
+            scalars = [(kind, value) for value in values if not (kind := str(value.type)).startswith("!")]
+            for index, (kind, value) in enumerate(scalars):
                 passed.setdefault((_entry_point(op)[-1], index, kind), []).append(constants.get(value))
-        for key, values in passed.items():
-            known, unknown = sorted({value for value in values if value is not None}), values.count(None)
+        for key, each in passed.items():
+            known, unknown = sorted({value for value in each if value is not None}), each.count(None)
             yield {
                 **dict(zip(("entry_point", "index", "type"), key, strict=True)),
                 "values": known[:ARGUMENT_VALUES],
@@ -202,16 +206,6 @@ def _entry_point(dispatch: Any) -> tuple[str, ...]:
     """(executable, entry point) that a dispatch launches."""
     symbol = dispatch.attributes["entry_points"][0].value
     return (symbol,) if isinstance(symbol, str) else tuple(symbol)
-
-
-def _scalars(dispatch: Any) -> Iterator[tuple[str, Any]]:
-    """(type, value) of the scalar operands: the second segment, behind the workload."""
-    workload, count, *_ = dispatch.attributes["operandSegmentSizes"]
-    for number in range(workload, workload + count):
-        value = dispatch.operands[number]
-        kind = str(value.type)
-        if not kind.startswith("!"):
-            yield kind, value
 
 
 def _integer(attribute: Any) -> int | None:
