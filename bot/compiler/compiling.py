@@ -30,7 +30,7 @@ _ARTIFACT = "out.vmfb"
 _VM_MODULE = ("--compile-mode=vm",)
 _THE_ARTIFACT, _IR = "the artifact", "the IR"
 _MOST_TABLE_BYTES = 1 << 26
-"""Of the statistics, which are one line, and of the stack usage, which is a line for each function."""
+"""The most that is read of the statistics (one line), and of the stack usage (a line for each function)."""
 _STARTED = "started"
 _GATED = frozenset(
     f"{option}={backend.name}"
@@ -60,7 +60,6 @@ class Kit:
     Attributes:
         label: names the side in progress and notes: `base`, `head`.
         options: the measuring options that this compiler knows.
-        scratch: directory for this run's temporary files.
         meter: adds up what compiling costs.
     """
 
@@ -88,7 +87,6 @@ class Compiled:
 
     Attributes:
         refusal: the compiler's refusal that was lifted (its stack gate); None for an ordinary compile.
-        reasons: product name → why it is missing.
         phases_ms: phase → wall time between its end and the end of the phase before.
     """
 
@@ -144,18 +142,6 @@ def _text(path: Path, what: str, most_bytes: int = MOST_READ_BYTES) -> str | Non
         return None
 
 
-def _objects(directory: Path) -> tuple[bytes, ...]:
-    paths = sorted((directory / "tmp").glob("*.o"))
-    left_bytes = MOST_READ_BYTES
-    for path in paths:
-        left_bytes -= require_bounded(path, "an object file")
-    if left_bytes < 0:
-        raise InputError(
-            f"the object files have {MOST_READ_BYTES - left_bytes:,} bytes; more than {MOST_READ_BYTES:,} are not read"
-        )
-    return tuple(read_bounded(path, "an object file") for path in paths)
-
-
 _PHASE_NAME = re.compile(r"\.\d+\.([a-z-]+)\.mlir$")
 
 
@@ -168,8 +154,8 @@ def _phase(directory: Path, name: str) -> Path | None:
 
 
 def _program(kit: Kit, directory: Path) -> str | None:
-    found = {name: _phase(directory, phase) for name, phase in _PROGRAM_PHASES.items()}
-    paths = {name: str(path) for name, path in found.items() if path is not None}
+    phases = {name: _phase(directory, phase) for name, phase in _PROGRAM_PHASES.items()}
+    paths = {name: str(path) for name, path in phases.items() if path is not None}
     return kit.bindings.ask("program", **paths) if paths.keys() >= _REQUIRED_PHASES else None
 
 
@@ -182,11 +168,10 @@ def _asked(kit: Kit, operation: str, directory: Path, phase: str) -> str | None:
 
 def _phases_ms(directory: Path) -> dict[str, int]:
     """Phase → wall time, from when the dumps were written; the compile is single-threaded."""
-    dumps = [path for path in (directory / "phases").glob("*.mlir") if _PHASE_NAME.search(path.name)]
-    written = sorted((path.stat().st_mtime_ns, path.name) for path in dumps)
-    times_ns = [(directory / _STARTED).stat().st_mtime_ns, *(time for time, _ in written)]
-    names = [match[1] for _, name in written if (match := _PHASE_NAME.search(name))]
-    return {name: (after - before) // 10**6 for name, before, after in zip(names, times_ns, times_ns[1:], strict=False)}
+    dumps = ((path, _PHASE_NAME.search(path.name)) for path in (directory / "phases").glob("*.mlir"))
+    written = sorted((path.stat().st_mtime_ns, path.name, match[1]) for path, match in dumps if match)
+    times_ns = [(directory / _STARTED).stat().st_mtime_ns, *(time for time, _, _ in written)]
+    return {name: (time - before) // 10**6 for before, (time, _, name) in zip(times_ns, written, strict=False)}
 
 
 def compile_to(kit: Kit, argv: Sequence[str], source: Source) -> str | Failure:
@@ -222,9 +207,14 @@ def module_of(kit: Kit, beside: Path, text: str) -> Path | str:
 
 
 def _collect(kit: Kit, argv: Sequence[str], directory: Path, outcome: Outcome) -> Compiled:
+    """What the compile left behind; raises InputError for a file that is too large to be read."""
+    objects = sorted((directory / "tmp").glob("*.o"))
+    objects_bytes = sum(require_bounded(path, "an object file") for path in objects)
+    if objects_bytes > MOST_READ_BYTES:
+        raise InputError(f"the object files have {objects_bytes:,} bytes; more than {MOST_READ_BYTES:,} are not read")
     compiled = Compiled(
         artifact=read_bounded(directory / _ARTIFACT, _THE_ARTIFACT),
-        objects=_objects(directory),
+        objects=tuple(read_bounded(path, "an object file") for path in objects),
         stack_usage=_text(directory / "stack-usage.txt", "the file of the stack usage", _MOST_TABLE_BYTES),
         statistics=_text(directory / "statistics.json", "the file of the statistics", _MOST_TABLE_BYTES),
         program=_program(kit, directory),
@@ -234,16 +224,11 @@ def _collect(kit: Kit, argv: Sequence[str], directory: Path, outcome: Outcome) -
         peak_rss_kib=outcome.peak_rss_kib,
         phases_ms=_phases_ms(directory),
     )
-    return replace(compiled, reasons=_reasons(kit))
-
-
-def _reasons(kit: Kit) -> dict[str, str]:
-    """Why products are missing: asked last, as the bindings may give up over any of the questions."""
-    no_bindings = kit.bindings.reason
-    reasons = dict.fromkeys(_OF_BINDINGS, no_bindings) if no_bindings else {}
+    # Asked last, as the bindings may give up over any of the questions.
+    reasons = dict.fromkeys(_OF_BINDINGS, kit.bindings.reason) if kit.bindings.reason else {}
     if not any(option.startswith("--stack-usage-file") for option in kit.options):
         reasons["stack_usage"] = "this compiler has no --stack-usage-file"
-    return reasons
+    return replace(compiled, reasons=reasons)
 
 
 def _compile_once(kit: Kit, argv: Sequence[str], source: Source, layout: int) -> Result:

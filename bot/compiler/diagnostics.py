@@ -45,24 +45,21 @@ def stack_figure_bytes(output: str) -> int | None:
     return max((int(match[2]) for match in _STACK.finditer(output)), default=None)
 
 
-def _short(line: str) -> str:
-    text = _RANDOM_NAME.sub("", _DIRECTORIES.sub("", line.rstrip()))
-    return text if len(text) <= LONGEST_LINE else f"{text[: LONGEST_LINE - 1]}…"
-
-
 def trim(output: str) -> str:
     """The first diagnostics: no IR, no crash traces, no directories and random file names, no line twice."""
-    kept: list[str] = []
+    shown: list[str] = []
     dumping = False
     for line in output.splitlines():
-        if _CRASH.match(line) or len(kept) >= MOST_LINES:
+        if _CRASH.match(line) or len(shown) >= MOST_LINES:
             break
         dumping = dumping and not _DIAGNOSTIC.match(line)
         if _DUMP in line or _REMARK.match(line):
             dumping = True
         elif not dumping and line.strip() and not line.endswith(_NOISE):
-            kept += [short for short in [_short(line)] if short not in kept]
-    return "\n".join(kept)[:MOST_CHARACTERS]
+            short = _RANDOM_NAME.sub("", _DIRECTORIES.sub("", line.rstrip()))
+            short = short if len(short) <= LONGEST_LINE else f"{short[: LONGEST_LINE - 1]}…"
+            shown += [short] if short not in shown else []
+    return "\n".join(shown)[:MOST_CHARACTERS]
 
 
 class Undumped:

@@ -44,7 +44,6 @@ class Groups(Record, frozen=True):
     """Which executables of a program could become one.
 
     Attributes:
-        entries: executable → its entry point.
         elements: executable → how many the largest tensor has that it takes or gives.
         unfit: executables that are not of the form that fusion gives → why.
         groups: level (`identical`, `constants`, `offsets`, `static-shapes`) → groups of two and more.
@@ -104,12 +103,12 @@ def groups_of(bindings: Bindings, flow: Path) -> Groups:
 
 def rewritten(bindings: Bindings, flow: Path, groups: Sequence[Group], out: Path) -> Rewritten:
     """Write the program with each group made one; raises MalformedBinary, with what broke, where it does not verify."""
-    told = _read(bindings.ask("fold", flow=str(flow), out=str(out), groups=groups), Rewritten, bindings)
+    result = _read(bindings.ask("fold", flow=str(flow), out=str(out), groups=groups), Rewritten, bindings)
     try:
         require_bounded(out, "the folded program")
     except InputError as error:
         raise MalformedBinary(error.what, where=_WHERE) from None
-    return told
+    return result
 
 
 def _read(answer: str | None, kind: type[_Answer], bindings: Bindings) -> _Answer:

@@ -31,18 +31,12 @@ _OTHERS = re.compile(
 )
 
 
-def _free_bytes(directory: Path) -> int | None:
-    """Room for this user; None where the file system does not say."""
-    stat = os.statvfs(directory)
-    blocks = stat.f_bavail if os.geteuid() else stat.f_bfree
-    return blocks * stat.f_frsize if stat.f_blocks else None
-
-
 def require_room(outcome: Outcome, directory: Path) -> None:
     """Refuse what was made in a directory that is full, whether the compiler noticed or not; raises OutputError."""
-    free = _free_bytes(directory)
-    said = not outcome.ok and _NO_ROOM.search(outcome.output)
-    if said or (free is not None and free < _LEAST_FREE_BYTES):
+    stat = os.statvfs(directory)
+    free_blocks = stat.f_bavail if os.geteuid() else stat.f_bfree
+    is_full = stat.f_blocks and free_blocks * stat.f_frsize < _LEAST_FREE_BYTES  # some do not say how large they are
+    if is_full or (not outcome.ok and _NO_ROOM.search(outcome.output)):
         raise no_room(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), tempfile.gettempdir())
 
 
@@ -94,24 +88,19 @@ def _memory_words(ending: Outcome) -> str:
     certain = RAN_OUT if has_said else f"{RAN_OUT}, most likely"
     held = f"the compiler held {_size(ending.peak_rss_kib)}" if ending.peak_rss_kib else ""
     has = f"this machine has {_size(total_kib)}" if total_kib else ""
-    told = ", ".join(part for part in (held, has) if part)
-    return f"{certain} ({told})" if told else certain
+    amounts = ", ".join(part for part in (held, has) if part)
+    return f"{certain} ({amounts})" if amounts else certain
 
 
 def memory_kib() -> int | None:
     """What compiles may use at most: the machine's memory, or less where its control group has a limit."""
-    limits = [_number(path) for path in _GROUP_LIMITS]
+    limits: list[int] = []
+    for path in _GROUP_LIMITS:
+        with contextlib.suppress(OSError, ValueError):  # `max`, or no such control group
+            limits.append(int(Path(path).read_text(encoding="ascii")))
     with contextlib.suppress(OSError, ValueError):
         limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     return min((limit for limit in limits if limit), default=0) // 1024 or None
-
-
-def _number(path: str) -> int | None:
-    """A limit in bytes; None where there is none (`max`), or no such control group."""
-    try:
-        return int(Path(path).read_text(encoding="ascii"))
-    except (OSError, ValueError):
-        return None
 
 
 def _size(kib: int) -> str:

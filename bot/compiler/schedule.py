@@ -35,7 +35,7 @@ class Watcher(Protocol):
         """A task begins."""
 
     def ended(self, name: str) -> None:
-        """It is over."""
+        """A task has ended."""
 
 
 class _Queue:

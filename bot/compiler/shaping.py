@@ -23,7 +23,7 @@ from bot.system.processes import Cancel
 SHAPE_WORKER = Path(__file__).parents[1] / "readers" / "shape_worker" / "shape_worker.py"
 """Run as a script, under the compiler's own bindings; never imported here."""
 STAGE = "import"
-"""Of the failure of a model that cannot be constrained: it is refused before anything is compiled."""
+"""The stage of the failure of a model that cannot be constrained: it is refused before anything is compiled."""
 _WHERE = "shaping"
 
 Dimension = tuple[Count, Count]
@@ -60,9 +60,9 @@ def constrained(
     try:
         if error := decoded(answer, dict[str, object], _WHERE).get("error"):
             return Failure(STAGE, f"cannot constrain its dimensions: {error}"[:500])
-        told = decoded(answer, _Constrained, _WHERE)
-        if told.refused is None:
+        result = decoded(answer, _Constrained, _WHERE)
+        if result.refused is None:
             require_bounded(out, "the constrained model")
     except InputError as error:
         return Failure(STAGE, f"cannot constrain its dimensions: {error.what}")
-    return told.dimensions if told.refused is None else Failure(STAGE, f"not constrained: {told.refused}")
+    return result.dimensions if result.refused is None else Failure(STAGE, f"not constrained: {result.refused}")

@@ -1,4 +1,4 @@
-"""Owns what of two cells may be held against each other: a figure counts only where both sides made it the same way.
+"""What of two cells may be held against each other: a figure counts only where both sides made it the same way.
 
 Machine code of cuda is the assembler's as much as the compiler's: figures of two versions of it, or of one side that
 had none, say nothing of the change. And a metric that one side does not even name is younger than the program that
@@ -41,8 +41,8 @@ def other_version(base: Iterable[Cell], head: Iterable[Cell]) -> str:
     if not (left and right):
         return ""
     words = "was measured by another version of this program, without"
-    told = [f"{side} {words} {', '.join(ids)}" for side, ids in lacking.items() if ids]
-    return f"not compared: {'; '.join(told)}" if told else ""
+    sides = [f"{side} {words} {', '.join(ids)}" for side, ids in lacking.items() if ids]
+    return f"not compared: {'; '.join(sides)}" if sides else ""
 
 
 def _made_by(cell: Cell) -> str:

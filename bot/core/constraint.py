@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 
-from bot.core.codec.json_text import converted
 from bot.core.record import Record
 
 Size = Annotated[int, msgspec.Meta(ge=1, le=(1 << 31) - 1)]
@@ -56,12 +54,3 @@ class Divisible(Record, frozen=True, tag_field="kind", tag="divisible"):
 
 Constraint = Dynamic | Static | Range | Divisible
 """As JSON an object with its `kind`: `{"kind": "range", "min": 16, "max": 512}`."""
-
-
-class _Said(Record, frozen=True):
-    constraint: Constraint
-
-
-def constraint_of(plain: Mapping[str, Any], where: str) -> Constraint:
-    """The constraint that was written; raises InputError, in one line with the field, for what is none."""
-    return converted({"constraint": plain}, _Said, where).constraint

@@ -17,8 +17,6 @@ class Metric:
 
     Attributes:
         id: the name in snapshots, reports and thresholds.
-        label: the name in tables.
-        unit: what one step of the integer is.
         about: one sentence for help texts, tooltips and documents.
         source: where the value comes from, for documents.
         exact: False where two runs of the same compile may differ (time, memory).
@@ -29,7 +27,6 @@ class Metric:
         rule: the name of the rule of configs/default.yml that judges it.
         mark: under what a grid tells that it moved the verdict.
         plural: what many of it are called in a history, where that is not the label.
-        tracked: True where a history tells its moves.
         paired: True where a table of a static and a dynamic model shows it.
     """
 

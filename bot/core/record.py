@@ -1,4 +1,4 @@
-"""Owns what values have in common that are many or are JSON: typed structs, so that to read one is to check it."""
+"""What values have in common that are many or are JSON: typed structs, so that to read one is to check it."""
 
 from __future__ import annotations
 

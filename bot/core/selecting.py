@@ -1,4 +1,4 @@
-"""Owns what a selector means: a glob of names, else of the short names that reports show; and which names are near.
+"""What a selector means: a glob of names, else of the short names that reports show; and which names are near.
 
 Short names count where no full one matches, so that a glob never takes more than it says.
 """
@@ -14,20 +14,19 @@ from bot.errors import UsageError
 _NEAR = 0.6
 """The least likeness of a name that may have been meant: two letters in three."""
 _SUGGESTED = 3
-_TOLD = 12
+_LISTED = 12
 
 
 def short_names(targets: Iterable[str], backends: Mapping[str, str]) -> dict[str, str]:
     """Target → its name without the backend it shares with others, where that leaves the names different."""
     full = sorted(targets)
-    short = {target: _shorter(target, backends.get(target, "")) for target in full}
+    short = {}
+    for target in full:
+        backend = backends.get(target, "")
+        rest = target[len(backend) :].lstrip("-_") if backend and target.startswith(backend) else ""
+        short[target] = rest or target.removesuffix("-spirv")
     names = [*short.values(), *full]
     return {t: s if s == t or names.count(s) == 1 else t for t, s in short.items()}
-
-
-def _shorter(target: str, backend: str) -> str:
-    rest = target[len(backend) :].lstrip("-_") if backend and target.startswith(backend) else ""
-    return rest or target.removesuffix("-spirv")
 
 
 def matching(names: Sequence[str], selector: str, short: Mapping[str, str] | None = None) -> list[str]:
@@ -39,8 +38,8 @@ def matching(names: Sequence[str], selector: str, short: Mapping[str, str] | Non
     if selector in names:
         return [selector]
     glob = selector.replace("…", "*")
-    found = [name for name in names if fnmatchcase(name, glob)]
-    return found or [name for name in names if fnmatchcase((short or {}).get(name, name), glob)]
+    full = [name for name in names if fnmatchcase(name, glob)]
+    return full or [name for name in names if fnmatchcase((short or {}).get(name, name), glob)]
 
 
 def kept(names: Sequence[str], selectors: Sequence[str], short: Mapping[str, str] | None = None) -> set[str]:
@@ -64,8 +63,8 @@ def near_or_known(wanted: str, names: Sequence[str], short: Mapping[str, str] | 
     """`did you mean 'bert'?`; where no name is near, those that there are."""
     if near := nearest(wanted, names, short):
         return f"did you mean {' or '.join(map(repr, near))}?"
-    more = f", and {len(names) - _TOLD} more" if len(names) > _TOLD else ""
-    return f"known: {', '.join(names[:_TOLD])}{more}" if names else "there is none"
+    more = f", and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    return f"known: {', '.join(names[:_LISTED])}{more}" if names else "there is none"
 
 
 def nearest(wanted: str, names: Iterable[str], short: Mapping[str, str] | None = None) -> list[str]:

@@ -6,14 +6,13 @@ and disagree, neither is believed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TypeVar
 
 from bot.core.backends import backend_of
 from bot.core.metrics import ARTIFACT_PARTS, METRIC_IDS
 from bot.core.parts import CONSTANTS, EXECUTABLES, OTHER, TABLES, UNREAD, VM
-from bot.core.values.reading import ArtifactReading, EntryPoint, Measurement, Products, Reading
+from bot.core.values.reading import ArtifactReading, EntryPoint, Measurement, Products
 from bot.core.values.snapshot import Dispatch
 from bot.readers.code.object_code import FunctionCode, function_codes
 from bot.readers.dispatches import Sources, merge_dispatches
@@ -21,8 +20,6 @@ from bot.readers.formats.artifact import read_artifact
 from bot.readers.parsed import Known, Parsed, listed_entries, parse
 from bot.readers.program_metrics import program_metrics
 from bot.readers.registers import kernels, of_code_objects, of_machine_code
-
-T = TypeVar("T")
 
 CPU = "llvm-cpu"
 ALONE = frozenset({"spirv", "msl"})
@@ -43,12 +40,33 @@ def measure(
     reader could read, though every metric is known without them.
     """
     parsed = parse(products, artifact_reader, object_reader)
-    dispatches = merge_dispatches(_sources(parsed))
+    in_artifact: list[EntryPoint] = []
+    for reading in parsed.artifact.executables if parsed.artifact else ():
+        is_alone = reading.format in ALONE and len(reading.entry_points) == 1
+        sized = (replace(each, executable_bytes=reading.size_bytes) for each in reading.entry_points)
+        in_artifact += sized if is_alone else reading.entry_points
+    is_cpu = products.backend == CPU  # stack files of other targets hold nothing but zeros
+    dispatches = merge_dispatches(
+        Sources(
+            program=products.program,
+            in_artifact=tuple(in_artifact),
+            frames=(parsed.frames or {}) if is_cpu else {},
+            allocas=products.allocas if is_cpu else None,
+            functions=(parsed.functions or {}) if is_cpu else {},
+            strategies=products.strategies,
+            machine=kernels(parsed.modules or ()),
+        )
+    )
+    unread = parsed.reasons.get("unread", "") if parsed.artifact else parsed.reason("artifact")
+    registers = {
+        **of_code_objects(products.backend, dispatches, unread),
+        **of_machine_code(products.backend, parsed.modules, parsed.reason("assembled")),
+    }
     known = {
         **_artifact_metrics(parsed),
         **program_metrics(parsed),
         **_memory_metrics(parsed, dispatches),
-        **_register_metrics(parsed, dispatches),
+        **{name: Known(value, reason) for name, (value, reason) in registers.items()},
         **{name: Known(getattr(products, name), "not measured") for name in ("compile_cpu_ms", "compile_peak_rss_kib")},
     }
     reasons = {name: known[name].reason for name in METRIC_IDS if known[name].value is None}
@@ -66,67 +84,34 @@ def _parts(parsed: Parsed) -> dict[str, int]:
         named += [(EXECUTABLES + label, size) for label, size in reading.parts.items()]
         named.append((OTHER, reading.unattributed_bytes))
     named.append((UNREAD, artifact.executable_bytes - sum(reading.size_bytes for reading in artifact.executables)))
-    found: dict[str, int] = {}
+    parts: dict[str, int] = {}
     for name, size in named:
         if size:
-            found[name] = found.get(name, 0) + size
-    return found
-
-
-def _sources(parsed: Parsed) -> Sources:
-    """What says something of single entry points; stack files of other targets hold nothing but zeros."""
-    readings = parsed.artifact.executables if parsed.artifact else ()
-    sources = Sources(
-        program=parsed.products.program,
-        in_artifact=tuple(entry for reading in readings for entry in _entries(reading)),
-        strategies=parsed.products.strategies,
-        machine=kernels(parsed.modules or ()),
-    )
-    if parsed.products.backend != CPU:
-        return sources
-    return replace(
-        sources,
-        frames=parsed.frames or {},
-        allocas=parsed.products.allocas,
-        functions=parsed.functions or {},
-    )
-
-
-def _entries(reading: Reading) -> Iterable[EntryPoint]:
-    if reading.format not in ALONE or len(reading.entry_points) != 1:
-        return reading.entry_points
-    return [replace(entry, executable_bytes=reading.size_bytes) for entry in reading.entry_points]
+            parts[name] = parts.get(name, 0) + size
+    return parts
 
 
 def _artifact_metrics(parsed: Parsed) -> dict[str, Known]:
     artifact = parsed.artifact
     if artifact is None:
-        reason = parsed.reason("artifact")
-        whole = {"artifact_bytes": Known(len(parsed.products.artifact))}
-        return whole | {name: Known(None, reason) for name in ARTIFACT_PARTS}
-    whole = {
-        name: Known(getattr(artifact, name), parsed.reason("unread")) for name in ("artifact_bytes", *ARTIFACT_PARTS)
-    }
-    hidden = _hidden(parsed)
+        unknown = dict.fromkeys(ARTIFACT_PARTS, Known(None, parsed.reason("artifact")))
+        return {"artifact_bytes": Known(len(parsed.products.artifact)), **unknown}
+    names, hidden = ("artifact_bytes", *ARTIFACT_PARTS), _hidden(parsed)
+    whole = {name: Known(getattr(artifact, name), parsed.reason("unread")) for name in names}
     return whole | (dict.fromkeys(TOLD_APART, Known(None, hidden)) if hidden else {})
 
 
 def _hidden(parsed: Parsed) -> str:
     """Why some executables may count as constants; empty where nothing says so."""
-    listed, (least, all_there_are) = listed_entries(parsed.artifact), _expected(parsed)
-    if listed is None or listed >= least:
-        return ""
-    of_all = f"{listed} of {all_there_are} entry points"
-    return f"the executables that a reader knows hold {of_all}; the others cannot be told apart from constants"
-
-
-def _expected(parsed: Parsed) -> tuple[int, str]:
-    """How many entry points the artifact has at least, and that in words: an executable has one or more."""
-    program, statistics = parsed.products.program, parsed.statistics
+    listed, program = listed_entries(parsed.artifact), parsed.products.program
     if program is not None:
-        return len(program.entry_points), f"{len(program.entry_points)}"
-    executables = (statistics.executables if statistics else None) or 0
-    return executables, f"at least {executables}"
+        expected = len(program.entry_points)
+    else:  # an executable has one entry point or more
+        expected = (parsed.statistics.executables if parsed.statistics else None) or 0
+    if listed is None or listed >= expected:
+        return ""
+    of_all = f"{listed} of {'' if program else 'at least '}{expected} entry points"
+    return f"the executables that a reader knows hold {of_all}; the others cannot be told apart from constants"
 
 
 def _memory_metrics(parsed: Parsed, dispatches: tuple[Dispatch, ...]) -> dict[str, Known]:
@@ -145,16 +130,6 @@ def _memory_metrics(parsed: Parsed, dispatches: tuple[Dispatch, ...]) -> dict[st
             parsed, dispatches, "workgroup_bytes", "artifact", backend.no_workgroup_memory
         ),
     }
-
-
-def _register_metrics(parsed: Parsed, dispatches: tuple[Dispatch, ...]) -> dict[str, Known]:
-    backend, modules = parsed.products.backend, parsed.modules
-    unread = "" if parsed.artifact else parsed.reason("artifact")
-    told = {
-        **of_code_objects(backend, dispatches, unread or parsed.reasons.get("unread", "")),
-        **of_machine_code(backend, modules, parsed.reason("assembled")),
-    }
-    return {name: Known(value, reason) for name, (value, reason) in told.items()}
 
 
 def _largest(parsed: Parsed, dispatches: tuple[Dispatch, ...], what: str, product: str, absent: str) -> Known:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import TypeVar
+from dataclasses import dataclass, field, fields
+from typing import Any, TypeVar
 
 from msgspec import structs
 
@@ -26,16 +26,17 @@ UNSPEAKABLE = re.compile(r"[^0-9A-Za-z]+")
 """What a kernel's language may replace, runs of it taken as one (SPIRV-Cross joins underscores)."""
 
 
+_OF_ENTRY_POINT = tuple(each.name for each in fields(EntryPoint) if each.name != "name")
+
+
 @dataclass(frozen=True, slots=True)
 class Sources:
     """What is known of a cell's entry points; None is "could not be read", an absent name "not known of it".
 
     Attributes:
-        in_artifact: as the artifact's executables describe them.
         frames, functions: machine frame and code of a CPU function.
         allocas: stack allocations of a CPU function; empty where no function allocates.
         strategies: function → the configuration that the compiler chose for it.
-        machine: kernel → what `ptxas` made of it.
     """
 
     program: ProgramFacts | None = None
@@ -49,77 +50,40 @@ class Sources:
 
 def merge_dispatches(sources: Sources) -> tuple[Dispatch, ...]:
     """The entry points in the program's order; without its IR in the artifact's, of unknown executable and kind."""
-    entries = [(entry.name, entry) for entry in sources.in_artifact]
-    known = _known(sources)
-    names = [each.name for each in known]
-    strategies = _by_name((sources.strategies or {}).items(), names)
-    described = _by_name(entries, names)
-    machine = _by_name(sources.machine.items(), names)
     if sources.program is None:
-        # Names may repeat here: each entry point is its own.
-        pairs = list(zip(known, sources.in_artifact, strict=True))
+        dispatches = [Dispatch("", entry.name) for entry in sources.in_artifact]
     else:
-        pairs = [(each, described.get(each.name, EntryPoint(each.name))) for each in known]
-    return tuple(
-        structs.replace(
-            _dispatch(sources, each, said),
-            strategy=strategies.get(each.name),
-            **_machine(machine.get(each.name)),
-        )
-        for each, said in pairs
-    )
-
-
-def _machine(code: MachineCode | None) -> dict[str, int | None]:
-    """What fields of a dispatch `ptxas` tells of."""
-    if code is None:
-        return {}
-    return {"registers": code.registers, "spill_bytes": code.spill_bytes, "sass_bytes": code.sass_bytes}
-
-
-def _known(sources: Sources) -> list[Dispatch]:
-    if sources.program is None:
-        return [Dispatch("", entry.name) for entry in sources.in_artifact]
-    entries = sources.program.entry_points
-    return [Dispatch(each.executable, each.entry_point, each.kind, each.sites) for each in entries]
-
-
-def _dispatch(sources: Sources, known: Dispatch, said: EntryPoint) -> Dispatch:
-    frame = sources.frames.get(known.name)
-    function = sources.functions.get(known.name)
-    allocas = sources.allocas
-    return Dispatch(
-        executable=known.executable,
-        name=known.name,
-        kind=known.kind,
-        sites=known.sites,
-        code_bytes=function.size_bytes if function else said.code_bytes,
-        stack_bytes=frame.stack_bytes if frame else said.stack_bytes,
-        stack_kind=frame.kind if frame else said.stack_kind,
-        alloca_bytes=None if allocas is None else allocas.get(known.name) if allocas else 0,
-        workgroup_bytes=said.workgroup_bytes,
-        vgprs=said.vgprs,
-        sgprs=said.sgprs,
-        vgpr_spills=said.vgpr_spills,
-        sgpr_spills=said.sgpr_spills,
-        agprs=said.agprs,
-        code=function.code if function else said.code,
-        executable_bytes=said.executable_bytes,
-    )
-
-
-def _spelling(name: str) -> str:
-    return UNSPEAKABLE.sub("_", name)
+        entries = sources.program.entry_points
+        dispatches = [Dispatch(each.executable, each.entry_point, each.kind, each.sites) for each in entries]
+    names = [each.name for each in dispatches]
+    strategies = _by_name((sources.strategies or {}).items(), names)
+    described = _by_name([(entry.name, entry) for entry in sources.in_artifact], names)
+    machine = _by_name(sources.machine.items(), names)
+    merged = []
+    for place, dispatch in enumerate(dispatches):
+        name, allocas = dispatch.name, sources.allocas
+        # Without a program names may repeat: each entry point is its own.
+        entry = described.get(name) if sources.program else sources.in_artifact[place]
+        values: dict[str, Any] = {what: getattr(entry, what) for what in _OF_ENTRY_POINT} if entry else {}
+        if function := sources.functions.get(name):
+            values |= {"code_bytes": function.size_bytes, "code": function.code}
+        if frame := sources.frames.get(name):
+            values |= {"stack_bytes": frame.stack_bytes, "stack_kind": frame.kind}
+        if code := machine.get(name):
+            values |= {what: getattr(code, what) for what in ("registers", "spill_bytes", "sass_bytes")}
+        values["alloca_bytes"] = None if allocas is None else allocas.get(name) if allocas else 0
+        merged.append(structs.replace(dispatch, strategy=strategies.get(name), **values))
+    return tuple(merged)
 
 
 def _by_name(named: Iterable[tuple[str, T]], wanted: Collection[str]) -> dict[str, T]:
     """Wanted name → what is known of it; a name or spelling that two of either side share finds none."""
     named = list(named)
     exact = _unique(named)
-    spelled = _unique((_spelling(name), each) for name, each in named)
-    alone = _unique((_spelling(name), name) for name in wanted)
-    found = {name: spelled[spelling] for spelling, name in alone.items() if spelling in spelled}
-    return found | {name: exact[name] for name in wanted if name in exact}
+    spelled = _unique((UNSPEAKABLE.sub("_", name), each) for name, each in named)
+    alone = _unique((UNSPEAKABLE.sub("_", name), name) for name in wanted)
+    by_spelling = {name: spelled[spelling] for spelling, name in alone.items() if spelling in spelled}
+    return by_spelling | {name: exact[name] for name in wanted if name in exact}
 
 
 def _unique(pairs: Iterable[tuple[str, T]]) -> dict[str, T]:

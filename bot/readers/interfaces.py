@@ -21,7 +21,6 @@ class Tensor(NamedTuple):
     Attributes:
         sizes: of the dimensions, None for one that is not fixed; none of them at all for a tensor of one value.
         element: `i8`, `si32`, `f32`, `bf16`, `index`.
-        is_scalar: True for a number that is in no tensor.
     """
 
     sizes: tuple[int | None, ...]
@@ -34,7 +33,7 @@ class Tensor(NamedTuple):
         return None in self.sizes
 
     def sized(self, dynamic: int) -> Tensor:
-        """The same with every dimension that is not fixed made `dynamic`."""
+        """The type with every dimension that is not fixed made `dynamic`."""
         return self._replace(sizes=tuple(dynamic if size is None else size for size in self.sizes))
 
     @property
@@ -53,7 +52,7 @@ class Tensor(NamedTuple):
 
     @property
     def bits(self) -> int | None:
-        """Of an element; None for one that is no plain number."""
+        """Bits of an element; None for one that is no plain number."""
         if self.element == "index":
             return 64
         match = _INTEGER.fullmatch(self.element) or _FLOAT.fullmatch(self.element)
@@ -86,7 +85,6 @@ class Parameter(Record, frozen=True):
     """A tensor that is no part of the artifact, but of a file given with it.
 
     Attributes:
-        scope: may be empty.
         extent: as in a function's `extents`.
     """
 
@@ -100,7 +98,6 @@ class CompiledFor(Record, frozen=True):
     """What executables are compiled for.
 
     Attributes:
-        backend: `llvm-cpu`.
         format: of executables, `embedded-elf-x86_64`.
         features: of the processor, as LLVM names them: `+avx2`, where the target says.
     """
@@ -130,18 +127,10 @@ class Interface(Record, frozen=True):
 
 
 def interface(answer: str) -> Interface:
-    """The answer to the request `interface`, as JSON text.
-
-    Raises:
-        MalformedBinary: with the worker's own error, or with what is wrong in its answer.
-    """
+    """The answer to the request `interface`, as JSON text; raises MalformedBinary."""
     return read_answer(answer, Interface)
 
 
 def probes(answer: str) -> int:
-    """The answer to the request `probe`, as JSON text: how many results of dispatches the module gives now.
-
-    Raises:
-        MalformedBinary: with the worker's own error, or with what is wrong in its answer.
-    """
+    """How many results of dispatches the module gives, by the answer to `probe`; raises MalformedBinary."""
     return read_answer(answer, _Probed).probes

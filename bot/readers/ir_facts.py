@@ -10,7 +10,7 @@ import msgspec
 
 from bot.core.codec.json_text import decoded
 from bot.core.record import Count, Name, Record
-from bot.core.values.program import BOUND_PARTS, HASHED_PHASES, Argument
+from bot.core.values.program import BOUND_PARTS, HASHED_PHASES
 from bot.core.values.reading import ProgramFacts
 from bot.errors import InputError, MalformedBinary
 from bot.readers.ir_worker.ir_kinds import KINDS
@@ -32,21 +32,26 @@ class _Strategies(Record, frozen=True):
 def program_facts(answer: str) -> ProgramFacts:
     """The answer to the request `program`, as JSON text.
 
-    Raises:
-        MalformedBinary: with the worker's own error, or with what is wrong in its answer.
+    Raises MalformedBinary with the worker's own error, or with what is wrong in its answer.
     """
     facts = read_answer(answer, ProgramFacts)
     _check_entry_points(facts)
-    _check_phases(facts)
+    if not facts.phases.keys() <= set(HASHED_PHASES):
+        raise MalformedBinary(f"not digests of phases: {sorted(facts.phases)!r:.40}", where=_WHERE)
+    _require_digests(facts.phases.values(), "a phase")
     if facts.initializer_sites > facts.dispatch_sites:
         raise MalformedBinary("more launches in initializers than there are", where=_WHERE)
-    for site in facts.sites:
-        _require_lines([site.entry_point])
-        if site.component is not None:
-            _require_lines([site.component], COMPONENT_CHARACTERS)
+    _require_lines(site.entry_point for site in facts.sites)
+    _require_lines((site.component for site in facts.sites if site.component is not None), COMPONENT_CHARACTERS)
     _require_lines(filter(None, facts.places), COMPONENT_CHARACTERS)
     for argument in facts.arguments:
-        _check_argument(argument)
+        _require_lines([argument.entry_point, argument.type])
+        if list(argument.values) != sorted({value for value in argument.values if value >= 0}):
+            raise MalformedBinary(f"values do not ascend from 0 on: {argument.values!r:.40}", where=_WHERE)
+        if len(argument.values) > argument.distinct:
+            raise MalformedBinary(f"{len(argument.values)} values of {argument.distinct}", where=_WHERE)
+        if (argument.divisor is None) != bool(argument.unknown_sites):
+            raise MalformedBinary("a divisor is known exactly where all values are", where=_WHERE)
     if len({source.executable for source in facts.sources}) != len(facts.sources):
         raise MalformedBinary("the source of an executable is listed twice", where=_WHERE)
     return facts
@@ -55,8 +60,7 @@ def program_facts(answer: str) -> ProgramFacts:
 def alloca_bytes(answer: str) -> dict[str, int]:
     """The answer to the request `allocas`: function → bytes; empty where no function allocates.
 
-    Raises:
-        MalformedBinary: as above, and where a function's allocations have no constant size.
+    Raises MalformedBinary, also where a function's allocations have no constant size.
     """
     sizes = read_answer(answer, _Allocas).functions
     if unknown := sorted(name for name, size in sizes.items() if size is None):
@@ -65,11 +69,7 @@ def alloca_bytes(answer: str) -> dict[str, int]:
 
 
 def strategies(answer: str) -> dict[str, str]:
-    """The answer to the request `strategies`: function → the configuration chosen for it, one line.
-
-    Raises:
-        MalformedBinary: with the worker's own error, or with what is wrong in its answer.
-    """
+    """The answer to the request `strategies`: function → its configuration, one line; raises MalformedBinary."""
     functions = read_answer(answer, _Strategies).functions
     _require_lines(functions.values())
     return functions
@@ -100,22 +100,6 @@ def _check_entry_points(facts: ProgramFacts) -> None:
         raise MalformedBinary("an entry point is listed twice", where=_WHERE)
     if len({executable for executable, _ in names}) > facts.executables:
         raise MalformedBinary(f"entry points of more than {facts.executables} executables", where=_WHERE)
-
-
-def _check_phases(facts: ProgramFacts) -> None:
-    if not facts.phases.keys() <= set(HASHED_PHASES):
-        raise MalformedBinary(f"not digests of phases: {sorted(facts.phases)!r:.40}", where=_WHERE)
-    _require_digests(facts.phases.values(), "a phase")
-
-
-def _check_argument(argument: Argument) -> None:
-    _require_lines([argument.entry_point, argument.type])
-    if list(argument.values) != sorted({value for value in argument.values if value >= 0}):
-        raise MalformedBinary(f"values do not ascend from 0 on: {argument.values!r:.40}", where=_WHERE)
-    if len(argument.values) > argument.distinct:
-        raise MalformedBinary(f"{len(argument.values)} values of {argument.distinct}", where=_WHERE)
-    if (argument.divisor is None) != bool(argument.unknown_sites):
-        raise MalformedBinary("a divisor is known exactly where all values are", where=_WHERE)
 
 
 def _require_digests(texts: Iterable[str], what: str) -> None:

@@ -1,4 +1,4 @@
-"""Owns the products of one finished compile once they are parsed, and what a metric is that cannot be known."""
+"""The products of one finished compile once they are parsed, and what a metric is that cannot be known."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the metrics of a whole program: what its IR and the compiler's own statistics say of it."""
+"""The metrics of a whole program: what its IR and the compiler's own statistics say of it."""
 
 from __future__ import annotations
 

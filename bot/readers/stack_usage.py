@@ -30,25 +30,20 @@ class Frame:
 def read_stack_usage(text: str) -> dict[str, Frame]:
     """Function → frame; of two functions of one name (private helpers) the larger frame.
 
-    Raises:
-        MalformedBinary: naming the first line that is not of the format.
+    Raises MalformedBinary naming the first line that is not of the format.
     """
     frames: dict[str, Frame] = {}
     for number, line in enumerate(text.split("\n"), start=1):
         if not line:
             continue
-        name, frame = _line(line, f"stack usage file, line {number}")
-        if name not in frames or frames[name].stack_bytes < frame.stack_bytes:
-            frames[name] = frame
+        function, _, rest = line.partition("\t")
+        size, _, kind = rest.partition("\t")
+        place = FILE_AND_LINE.match(function)
+        name = function[place.end() :] if place else function.rpartition(":")[2]
+        is_number = size.isascii() and size.isdecimal() and len(size) < MAX_DIGITS and is_count(int(size))
+        if not name or ":" not in function or not is_number or kind not in FRAME_KINDS:
+            what = "not `place:function`, a number of bytes, static or dynamic"
+            raise MalformedBinary(what, where=f"stack usage file, line {number}")
+        if name not in frames or frames[name].stack_bytes < int(size):
+            frames[name] = Frame(int(size), kind)
     return frames
-
-
-def _line(line: str, where: str) -> tuple[str, Frame]:
-    function, _, rest = line.partition("\t")
-    size, _, kind = rest.partition("\t")
-    place = FILE_AND_LINE.match(function)
-    name = function[place.end() :] if place else function.rpartition(":")[2]
-    number = size.isascii() and size.isdecimal() and len(size) < MAX_DIGITS and is_count(int(size))
-    if not name or ":" not in function or not number or kind not in FRAME_KINDS:
-        raise MalformedBinary("not `place:function`, a number of bytes, static or dynamic", where=where)
-    return name, Frame(int(size), kind)

@@ -30,7 +30,6 @@ WHOLE_SECONDS = 1800.0
 _CHUNK_BYTES = 1 << 16
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _SHOWN_CHARACTERS = 200
-_Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 _PLATFORM = ipaddress.ip_address("168.63.129.16")
 """A public address that within Azure is the machine's own host ("What is IP address 168.63.129.16?", Azure's pages)."""
@@ -69,11 +68,24 @@ def pieces(
         private: names of hosts that may have addresses of a private network, or of this machine.
         tries: how often to ask in all; an answer that has begun and breaks off is an error at once.
     """
-    deadline = time.monotonic() + WHOLE_SECONDS
+    deadline, got = time.monotonic() + WHOLE_SECONDS, 0
     try:
         response = _followed(url, frozenset(private), _Retry(tries - 1))
         try:
-            yield from _body(response, url, most_bytes, check, deadline)
+            if response.headers.get("Content-Encoding", "identity").lower() != "identity":
+                raise _error(url, "is sent in a packed form that was not asked for")
+            said = response.headers.get("Content-Length", "")
+            if said.isdecimal() and int(said) > most_bytes:
+                what = f"has {int(said):,} bytes, and {most_bytes:,} are allowed"
+                raise _error(url, what, "raise max_size of the suite")
+            for piece in response.stream(_CHUNK_BYTES, decode_content=False):
+                check()
+                got += len(piece)
+                if got > most_bytes:
+                    raise _error(url, f"has more than {most_bytes:,} bytes", "raise max_size of the suite")
+                if time.monotonic() > deadline:
+                    raise _error(url, f"takes longer than {WHOLE_SECONDS:,.0f} s")
+                yield piece
         finally:
             response.close()
     except ProtocolError as error:
@@ -98,40 +110,34 @@ def _followed(url: str, private: frozenset[str], retry: _Retry) -> urllib3.BaseH
     """The answer that is no redirect."""
     at = url
     for _ in range(MOST_REDIRECTS + 1):
-        response = _answer(url, at, private, retry)
-        if response.status not in _REDIRECTS:
+        parts = _parts(url, at)
+        response: urllib3.BaseHTTPResponse = _pool(url, at, parts, private).urlopen(
+            "GET",
+            f"{parts.path or '/'}{'?' if parts.query else ''}{parts.query}",
+            headers={"Host": parts.netloc, "User-Agent": "code-size-bot", "Accept-Encoding": "identity"},
+            retries=retry,
+            redirect=False,
+            preload_content=False,
+            timeout=urllib3.Timeout(TIMEOUT_SECONDS),
+        )
+        if response.status < 300:
             return response
         response.close()
+        if response.status not in _REDIRECTS:
+            raise _error(url, f"the server answers {response.status}")
         at = urljoin(at, response.headers.get("Location", ""))
     raise _error(url, f"redirects more than {MOST_REDIRECTS} times")
 
 
-def _answer(url: str, at: str, private: frozenset[str], retry: _Retry) -> urllib3.BaseHTTPResponse:
-    parts = _parts(url, at)
-    answer: urllib3.BaseHTTPResponse = _pool(url, at, parts, private).urlopen(
-        "GET",
-        f"{parts.path or '/'}{'?' if parts.query else ''}{parts.query}",
-        headers={"Host": parts.netloc, "User-Agent": "code-size-bot", "Accept-Encoding": "identity"},
-        retries=retry,
-        redirect=False,
-        preload_content=False,
-        timeout=urllib3.Timeout(TIMEOUT_SECONDS),
-    )
-    if answer.status >= 300 and answer.status not in _REDIRECTS:
-        answer.close()
-        raise _error(url, f"the server answers {answer.status}")
-    return answer
-
-
 def _parts(url: str, at: str) -> SplitResult:
-    told = "" if at == url else f"redirects to {shown(at)}, which "
+    before = "" if at == url else f"redirects to {shown(at)}, which "
     try:
         parts = urlsplit(at)
         host, _ = parts.hostname, parts.port
     except ValueError:
         parts, host = SplitResult("", "", "", "", ""), None
     if parts.scheme != "https" or not host or "@" in parts.netloc or not parts.netloc.isascii():
-        raise _error(url, f"{told}is no https address", "name a host, no user, and no other protocol")
+        raise _error(url, f"{before}is no https address", "name a host, no user, and no other protocol")
     return parts
 
 
@@ -146,30 +152,25 @@ def _pool(url: str, at: str, parts: SplitResult, private: frozenset[str]) -> Any
         "ca_cert_dir" if Path(authorities).is_dir() else "ca_certs": authorities,
     }
     address = _address(url, host, port, private, resolves=not proxy)
-    if proxy:
-        return _proxied(proxy, tls).connection_from_host(host, port, "https")
+    if proxy:  # as the environment names it: with or without `http://`, a user and a password
+        address = proxy if "://" in proxy else f"http://{proxy}"
+        user, password = get_auth_from_url(address)
+        headers = urllib3.make_headers(proxy_basic_auth=f"{user}:{password}") if user else None
+        return urllib3.ProxyManager(address, proxy_headers=headers, **tls).connection_from_host(host, port, "https")
     return urllib3.HTTPSConnectionPool(address, port, server_hostname=host, assert_hostname=host, **tls)
-
-
-def _proxied(proxy: str, tls: dict[str, Any]) -> urllib3.ProxyManager:
-    """The proxy as the environment names it: with or without `http://`, a user and a password."""
-    address = proxy if "://" in proxy else f"http://{proxy}"
-    user, password = get_auth_from_url(address)
-    headers = urllib3.make_headers(proxy_basic_auth=f"{user}:{password}") if user else None
-    return urllib3.ProxyManager(address, proxy_headers=headers, **tls)
 
 
 def _address(url: str, host: str, port: int, private: frozenset[str], *, resolves: bool) -> str:
     """Where to connect to: the first address of the host, if all of them are allowed."""
     flags = 0 if resolves else socket.AI_NUMERICHOST
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=flags)
+        known = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=flags)
     except (OSError, UnicodeError) as error:
         if not resolves:
             return host
         why = getattr(error, "strerror", None) or "no name of a host"
         raise _error(url, f"{host[:100]} is not known: {why}") from None
-    addresses = [str(address[4][0]) for address in found]
+    addresses = [str(address[4][0]) for address in known]
     for address in addresses:
         if not is_allowed(address, is_private=host in private):
             what = f"{host[:100]} is {address}, which is" if host != address else f"{host} is"
@@ -184,34 +185,10 @@ def is_allowed(address: str, *, is_private: bool = False) -> bool:
         is_private: the owner of this machine allowed the host: a private network and this machine are right as well;
             addresses of a single link, such as 169.254.169.254, which tells cloud machines their secrets, never are.
     """
-    ip = _inner(ipaddress.ip_address(address.partition("%")[0]))
+    ip = ipaddress.ip_address(address.partition("%")[0])
+    if isinstance(ip, ipaddress.IPv6Address):  # which may stand for one of IPv4
+        translated = ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF) if ip in _NAT64 else None
+        ip = ip.ipv4_mapped or ip.sixtofour or translated or ip
     if ip.is_multicast or ip.is_unspecified or ip.is_link_local or ip == _PLATFORM:
         return False
     return ip.is_global or is_private
-
-
-def _inner(ip: _Address) -> _Address:
-    """The IPv4 address that an IPv6 one stands for, where it stands for one."""
-    if isinstance(ip, ipaddress.IPv6Address):
-        translated = ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF) if ip in _NAT64 else None
-        return ip.ipv4_mapped or ip.sixtofour or translated or ip
-    return ip
-
-
-def _body(
-    response: urllib3.BaseHTTPResponse, url: str, most_bytes: int, check: Callable[[], None], deadline: float
-) -> Iterator[bytes]:
-    too_large = f"has more than {most_bytes:,} bytes"
-    if response.headers.get("Content-Encoding", "identity").lower() != "identity":
-        raise _error(url, "is sent in a packed form that was not asked for")
-    if (told := response.headers.get("Content-Length", "")).isdecimal() and int(told) > most_bytes:
-        raise _error(url, f"has {int(told):,} bytes, and {most_bytes:,} are allowed", "raise max_size of the suite")
-    got = 0
-    for piece in response.stream(_CHUNK_BYTES, decode_content=False):
-        check()
-        got += len(piece)
-        if got > most_bytes:
-            raise _error(url, too_large, "raise max_size of the suite")
-        if time.monotonic() > deadline:
-            raise _error(url, f"takes longer than {WHOLE_SECONDS:,.0f} s")
-        yield piece

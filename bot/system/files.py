@@ -165,9 +165,9 @@ def read_bounded(path: Path, what: str, most_bytes: int = MOST_READ_BYTES) -> by
         return file.read(size_bytes)
 
 
-def whole_or_nothing(path: Path, most_bytes: int = 64 << 20) -> bytes:
+def whole_or_nothing(path: Path) -> bytes:
     """What is in a file, to tell what it is; nothing where that cannot be read, or would be a long or endless read."""
     try:
-        return path.read_bytes() if path.is_file() and path.stat().st_size <= most_bytes else b""
+        return path.read_bytes() if path.is_file() and path.stat().st_size <= 64 << 20 else b""
     except OSError:
         return b""

@@ -53,8 +53,8 @@ _FIRST_STEP, _LARGEST_STEP = 50, 3200  # commits a deepening fetch asks for: dou
 def first_line(output: str) -> str:
     """What a failed git says, as one line: its `fatal:` or `error:`, else whatever came first."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
-    told = [line for line in lines if line.startswith(("fatal:", "error:"))]
-    return (told or lines or ["no message"])[0]
+    errors = [line for line in lines if line.startswith(("fatal:", "error:"))]
+    return (errors or lines or ["no message"])[0]
 
 
 class Git:
@@ -107,8 +107,8 @@ class Git:
         """
         if not ref or ref.startswith("-") or not ref.isprintable() or " " in ref:
             raise InputError(f"{ref[:_SHOWN_CHARS]!r} is no git ref", hint="name a commit, a branch or a tag")
-        if not self._is_shortened(ref) and (found := self._local(ref)):
-            return found
+        if not self._is_shortened(ref) and (local := self._local(ref)):
+            return local
         sha = ref if _SHA.fullmatch(ref) else self._advertised(ref)
         if sha is None and self._is_shortened(ref):
             name = _SUFFIX.split(ref)[0][:_SHOWN_CHARS]
@@ -119,16 +119,15 @@ class Git:
     def _is_shortened(self, ref: str) -> bool:
         """True for what git would take for the beginning of a commit's id, as anybody can make one that begins so."""
         name = _SUFFIX.split(ref)[0]
-        return bool(_SHORTENED.fullmatch(name)) and not self._is_ref(name)
-
-    def _is_ref(self, name: str) -> bool:
+        if not _SHORTENED.fullmatch(name):
+            return False
         outcome = self("rev-parse", "--verify", "--quiet", "--symbolic-full-name", "--end-of-options", name)
-        return outcome.ok and outcome.output.strip().startswith("refs/")
+        return not (outcome.ok and outcome.output.strip().startswith("refs/"))
 
     def _local(self, ref: str) -> str | None:
         outcome = self("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
-        found = outcome.output.strip()
-        return found if outcome.ok and _SHA.fullmatch(found) else None
+        sha = outcome.output.strip()
+        return sha if outcome.ok and _SHA.fullmatch(sha) else None
 
     def _advertised(self, ref: str) -> str | None:
         """What origin's branch or tag of that name stands at; a tag object is peeled."""
@@ -188,12 +187,14 @@ class Git:
         self.ensure(sha)
         step = _FIRST_STEP
         while True:
-            found = self.text("rev-list", "--first-parent", f"--max-count={limit + 1}", sha, "--").split()
-            if len(found) > limit or not self.parents(found[-1]):
-                return tuple(found[1:])
-            outcome = self(*_FETCH, f"--deepen={step}", "origin", found[-1])
-            if not outcome.ok or self._is_end(found[-1]):
-                return tuple(found[1:])
+            shas = self.text("rev-list", "--first-parent", f"--max-count={limit + 1}", sha, "--").split()
+            if len(shas) > limit or not self.parents(shas[-1]):
+                return tuple(shas[1:])
+            outcome = self(*_FETCH, f"--deepen={step}", "origin", shas[-1])
+            # History may still end there: the remote has no more of it than we.
+            following = ("rev-list", "--first-parent", "--max-count=2", shas[-1], "--")
+            if not outcome.ok or len(self.text(*following).split()) < 2:
+                return tuple(shas[1:])
             step = min(2 * step, _LARGEST_STEP)
 
     def touched(self, older: str, newer: str) -> list[str]:
@@ -202,10 +203,6 @@ class Git:
         self.ensure(newer)
         listed = self.text("diff-tree", "-r", "--name-only", "--no-renames", "-z", older, newer, "--")
         return [path for path in listed.split("\0") if path]
-
-    def _is_end(self, sha: str) -> bool:
-        """True where history still ends there: the remote has no more of it than we."""
-        return len(self.text("rev-list", "--first-parent", "--max-count=2", sha, "--").split()) < 2
 
     @contextmanager
     def worktree(self, sha: str) -> Iterator[Path]:

@@ -9,20 +9,11 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import IO
 from urllib.parse import urlsplit
 
 from bot.errors import UsageError
 
 _LOOPBACK = ("127.0.0.1", "localhost")
-
-
-def _origin(server_url: str) -> str:
-    parts = urlsplit("") if re.search(r"[^!-~]|[\"\\@\[\]]", server_url) else urlsplit(server_url)
-    safe = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)
-    if not safe or not parts.netloc:
-        raise UsageError(f"no server to send a token to: {server_url[:80]!r}", hint="give an https:// address")
-    return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +28,11 @@ class Credentials:
 
         It has no name, so that nothing is left behind by a process that is killed.
         """
-        with _nameless() as file:
+        in_memory = hasattr(os, "memfd_create")
+        with open(os.memfd_create("git-credentials"), "wb") if in_memory else tempfile.TemporaryFile() as file:
             file.write(self.text.encode("ascii"))
             file.flush()
             yield file.fileno()
-
-
-def _nameless() -> IO[bytes]:
-    if hasattr(os, "memfd_create"):
-        return open(os.memfd_create("git-credentials"), "wb")
-    return tempfile.TemporaryFile()
 
 
 def credentials(token: str, server_url: str) -> Credentials | None:
@@ -57,9 +43,14 @@ def credentials(token: str, server_url: str) -> Credentials | None:
     """
     if not token:
         return None
+    parts = urlsplit("") if re.search(r"[^!-~]|[\"\\@\[\]]", server_url) else urlsplit(server_url)
+    is_safe = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)
+    if not is_safe or not parts.netloc:
+        raise UsageError(f"no server to send a token to: {server_url[:80]!r}", hint="give an https:// address")
+    origin = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}/"
     secret = base64.b64encode(f"x-access-token:{token}".encode()).decode()
     lines = (
-        f'[http "{_origin(server_url)}"]',
+        f'[http "{origin}"]',
         "\textraheader =",
         f'\textraheader = "AUTHORIZATION: basic {secret}"',
     )

@@ -86,7 +86,12 @@ class Guard(Generic[_Child]):
             StrayProcess: something that a compiler started cannot be ended.
         """
         if alone:
-            self._retire()
+            with self._lock:
+                if self.process is not None and not self._is_trusted:
+                    self.process.kill()
+                    self.process.wait()
+                    self.process = None
+                self._is_trusted = not self.alive
             self.clear()
         with self._lock:
             if alone and (self.alive or not self._is_trusted):
@@ -148,15 +153,6 @@ class Guard(Generic[_Child]):
                         names.append(f"{_name(pid)} (process {pid})")
                         os.waitpid(pid, os.WNOHANG)
             return names
-
-    def _retire(self) -> None:
-        """End the process that outlives this one, where something ran beside it that is not trusted."""
-        with self._lock:
-            if self.process is not None and not self._is_trusted:
-                self.process.kill()
-                self.process.wait()
-                self.process = None
-            self._is_trusted = not self.alive
 
     def _tell(self, line: str) -> None:
         if self.process is None:

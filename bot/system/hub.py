@@ -138,7 +138,7 @@ class _Requester(Requester):
 
         Raises GithubException for an answer of 4xx or 5xx, Unexpected, and what `requests` and urllib3 raise.
         """
-        status, headers, text = self.asked(verb, url, *others, **options)
+        status, headers, text = self.checked(verb, url, *others, **options)
         if status >= 300:
             raise Unexpected(f"is a redirect ({status})")
         try:
@@ -149,8 +149,8 @@ class _Requester(Requester):
             raise Unexpected("has something else where objects are")
         return status, headers, text
 
-    def asked(self, verb: str, url: str, *others: Any, **options: Any) -> tuple[int, dict[str, Any], str]:
-        """Likewise, of any form and with redirects; raises GithubException for an answer of 4xx or 5xx."""
+    def checked(self, verb: str, url: str, *others: Any, **options: Any) -> tuple[int, dict[str, Any], str]:
+        """Status, headers and text of any form, also of a redirect; raises GithubException for 4xx and 5xx."""
         ask = super().requestJson
         status, headers, text = self.retried(verb, url, lambda: ask(verb, url, *others, **options))
         if status >= 400:
@@ -176,7 +176,6 @@ class Hub:
     """One repository on GitHub, seen with one token.
 
     Attributes:
-        repository: `owner/name`.
         backoff_seconds: the pause before looking again at what an unclear answer left behind.
         timeout_seconds: for connecting and for each silence; a whole download may take ten times that.
         login: of what this token writes, where that is known; empty: GitHub is asked.
@@ -226,7 +225,7 @@ class Hub:
 
     def download(self, path: str, max_bytes: int) -> bytes:
         """The bytes that a path of the repository redirects to: at a storage, which is not sent the token."""
-        status, headers, _ = self.requester.asked("GET", f"/repos/{self.repository}/{path}")
+        status, headers, _ = self.requester.checked("GET", f"/repos/{self.repository}/{path}")
         if status < 300:
             raise Unexpected("is no redirect to a storage")
         location = str(headers.get("location", ""))
@@ -280,9 +279,7 @@ def connect(
     Args:
         api_url: `https://api.github.com`, or a server's `https://HOST/api/v3`.
         timeout_seconds: for connecting, and for each silence of the server.
-        retries: how often one request is sent again.
         max_wait_seconds: bound on all waits of one request together; a longer `Retry-After` is an error at once.
-        login: as in Hub.
     """
     github = Github(
         auth=Auth.Token(token) if token else None,
@@ -347,9 +344,13 @@ def _misread(action: str, what: str) -> NetworkError:
 def _refused(action: str, permission: str, error: GithubException) -> NetworkError:
     status, is_rate_limit = error.status, _is_rate_limit(error)
     wrong = error.data.get("errors") if isinstance(error.data, dict) else None
-    details = ", ".join(_detail(one) for one in wrong) if isinstance(wrong, list) else ""
+    details = []
+    for one in wrong if isinstance(wrong, list) else ():
+        fields = one if isinstance(one, dict) else {"message": one}
+        named = " ".join(str(fields[key]) for key in ("resource", "field", "code") if key in fields)
+        details.append(str(fields.get("message") or named))
     # GitHub's message and what it names as wrong ("Troubleshooting the REST API", validation failed).
-    said = _one_line(": ".join(filter(None, [_message(error) or "without a message", details])))
+    said = _one_line(": ".join(filter(None, [_message(error) or "without a message", ", ".join(details)])))
     if not is_rate_limit and (status == 404 or (status == 403 and "already running" not in said)):
         what = f"403 {said}" if status == 403 else "not found, or the token may not see it"
         return NetworkError(f"cannot {action}: {what}", permission=permission)
@@ -379,13 +380,6 @@ def _message(error: GithubException) -> str:
     """GitHub's own words, or a proxy's page; empty where there are none."""
     said = error.data.get("message") if isinstance(error.data, dict) else error.data
     return said if isinstance(said, str) else ""
-
-
-def _detail(item: object) -> str:
-    if not isinstance(item, dict):
-        return str(item)
-    named = " ".join(str(item[key]) for key in ("resource", "field", "code") if key in item)
-    return str(item.get("message") or named)
 
 
 def _one_line(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Owns what is kept of a child's output: its head, as a diagnostic may be 100 MB long."""
+"""What is kept of a child's output: its head, as a diagnostic may be 100 MB long."""
 
 from __future__ import annotations
 

@@ -19,7 +19,6 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import IO, cast
 
@@ -29,6 +28,8 @@ from bot.system.guard import SCRIPT, Ended, Guard
 from bot.system.output import Head, Keeping
 
 _KEPT_VARIABLES = ("PATH", "HOME", "LD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE")
+_SIGNALS = {one.value: one.name for one in signal.Signals}
+"""Number → name; most real-time signals have none."""
 _POLL_SECONDS = 0.1
 _CHUNK_BYTES = 1 << 16
 _LONGEST_ANSWER_BYTES = 1 << 28
@@ -98,12 +99,12 @@ class Meter:
 
 def scrubbed_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     """What a child may see: where programs are and nothing else; never a token."""
-    kept = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
-    return {**kept, "LC_ALL": "C", **(extra or {})}
+    own = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
+    return {**own, "LC_ALL": "C", **(extra or {})}
 
 
-def _start_guard() -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
+_guard = Guard(
+    lambda: subprocess.Popen(
         [sys.executable, "-ISEc", SCRIPT],
         bufsize=0,
         stdin=subprocess.PIPE,
@@ -113,9 +114,7 @@ def _start_guard() -> subprocess.Popen[bytes]:
         env=scrubbed_environment(),
         start_new_session=True,
     )
-
-
-_guard = Guard(_start_guard)
+)
 
 
 def require_none_left() -> None:
@@ -139,28 +138,6 @@ def _watch(child: subprocess.Popen[bytes], head: Head, deadline: float, cancel: 
     return None
 
 
-def _started(
-    argv: Sequence[str],
-    source: IO[bytes],
-    sink: IO[bytes] | None,
-    cwd: Path | None,
-    environment: Mapping[str, str] | None,
-    layout: int | None,
-    inherited: Sequence[int],
-) -> subprocess.Popen[bytes]:
-    with nullcontext() if layout is None else fixed_addresses():
-        return subprocess.Popen(
-            placed(argv, layout or 0),
-            stdin=source,
-            stdout=sink or subprocess.PIPE,
-            stderr=subprocess.PIPE if sink else subprocess.STDOUT,
-            cwd=cwd,
-            env=scrubbed_environment(environment),
-            start_new_session=True,
-            pass_fds=inherited,
-        )
-
-
 def run(
     argv: Sequence[str],
     *,
@@ -177,14 +154,26 @@ def run(
     """Run one program to its end; raises OSError where it cannot be started and Interrupted when cancelled.
 
     Args:
-        stdin: a file to read from; without it there is nothing to read.
         stdout: a file for the whole of standard output; `output` then holds the head of standard error alone.
         layout: of a compiler's memory, as in `bot.system.addresses`; None: as the system likes.
         inherited: file descriptors that the child gets under the same numbers.
         keeping: chunk after chunk of its output → what to keep of it, before the head is cut; an empty one ends it.
     """
     with open(stdin or os.devnull, "rb") as source, open(stdout, "wb") if stdout else nullcontext() as sink:
-        start = partial(_started, argv, source, sink, cwd, environment, layout, inherited)
+
+        def start() -> subprocess.Popen[bytes]:
+            with nullcontext() if layout is None else fixed_addresses():
+                return subprocess.Popen(
+                    placed(argv, layout or 0),
+                    stdin=source,
+                    stdout=sink or subprocess.PIPE,
+                    stderr=subprocess.PIPE if sink else subprocess.STDOUT,
+                    cwd=cwd,
+                    env=scrubbed_environment(environment),
+                    start_new_session=True,
+                    pass_fds=inherited,
+                )
+
         child = _guard.begin(start, alone=bool(inherited))
     pipe = cast("IO[bytes]", child.stdout or child.stderr)
     head, ended = Head(pipe.fileno(), keeping), None
@@ -197,25 +186,13 @@ def run(
         _, usage = ended or _guard.end(child)
         pipe.close()
         _guard.clear()
-    return _outcome(child.returncode, usage, timed_out, bytes(head.kept))
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:  # most real-time signals have none
-        return f"signal {number}"
-
-
-def _outcome(code: int, usage: resource.struct_rusage, timed_out: bool, output: bytes) -> Outcome:
-    own_peak_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    seconds = usage.ru_utime + usage.ru_stime
+    code, own_peak_kib = child.returncode, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return Outcome(
         exit_code=code if code >= 0 and not timed_out else None,
-        signal=_signal_name(-code) if code < 0 else None,
+        signal=_SIGNALS.get(-code, f"signal {-code}") if code < 0 else None,
         timed_out=timed_out,
-        output=output.decode("utf-8", "replace"),
-        cpu_ms=round(seconds * 1000),
+        output=bytes(head.kept).decode("utf-8", "replace"),
+        cpu_ms=round((usage.ru_utime + usage.ru_stime) * 1000),
         peak_rss_kib=usage.ru_maxrss if usage.ru_maxrss > own_peak_kib else None,
     )
 

@@ -38,7 +38,7 @@ LAYERS = layers([(3, 4), (5, 5), (7, 6), (11, 7)])
 WRONG_WORKER = """
 import sys
 sys.path.insert(0, {folder!r})
-import fold_rewrite, fold_worker, ir_worker
+import fold_worker, fold_rewrite, ir_worker
 right = fold_rewrite._rewrite_site
 def wrong(ir, op, kept, varying, at):
     right(ir, op, kept, varying, (at + 1) % len(varying[0].attributes) if varying else at)

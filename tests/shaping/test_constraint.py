@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from bot.core.codec.json_text import canonical, decoded
-from bot.core.constraint import Constraint, Divisible, Dynamic, Range, Static, constraint_of
+from bot.core.codec.json_text import canonical, converted, decoded
+from bot.core.constraint import Constraint, Divisible, Dynamic, Range, Static
+from bot.core.record import Record
 from bot.errors import InputError
+
+
+class Experiment(Record, frozen=True):
+    """What has a constraint."""
+
+    constraint: Constraint
 
 
 @pytest.mark.parametrize(
@@ -20,7 +27,7 @@ from bot.errors import InputError
     ],
 )
 def test_each_kind_is_read_and_written(plain: dict[str, object], value: Constraint) -> None:
-    assert constraint_of(plain, "experiment") == value
+    assert converted({"constraint": plain}, Experiment, "experiment").constraint == value
     assert decoded(canonical(value), dict[str, object], "experiment") == plain
 
 
@@ -42,5 +49,5 @@ def test_each_kind_is_read_and_written(plain: dict[str, object], value: Constrai
 )
 def test_what_cannot_be_said_is_one_line(plain: dict[str, object], what: str) -> None:
     with pytest.raises(InputError) as refused:
-        constraint_of(plain, "experiment")
+        converted({"constraint": plain}, Experiment, "experiment")
     assert what in str(refused.value) and "\n" not in str(refused.value)

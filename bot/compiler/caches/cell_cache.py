@@ -82,10 +82,10 @@ class CellCache:
             head, _, body = self._path(key).read_bytes().partition(b"\n")
             if hashlib.sha256(body).hexdigest().encode() != head:
                 return None
-            kept = decoded(body, _Kept, "cell")
-            if kept.key != key:
+            stored = decoded(body, _Kept, "cell")
+            if stored.key != key:
                 return None
-            cell = cell_of(kept.cell, kept.programs, "cell")
+            cell = cell_of(stored.cell, stored.programs, "cell")
         except (OSError, ValueError, BotError):
             return None
         touch(self._path(key))

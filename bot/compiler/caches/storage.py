@@ -13,7 +13,6 @@ import fcntl
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -106,10 +105,10 @@ def _is_at(handle: int, path: Path) -> bool:
 
 def entries(root: Path) -> list[Entry]:
     """All that can leave the cache; a folder that is a link belongs to another one."""
-    found: list[Entry] = []
+    all_entries: list[Entry] = []
     for kind, folder in _folders(root):
-        found += _compilers(folder) if kind == _COMPILERS else _files(kind, folder)
-    return found
+        all_entries += _compilers(folder) if kind == _COMPILERS else _files(kind, folder)
+    return all_entries
 
 
 def _folders(root: Path) -> list[tuple[str, Path]]:
@@ -143,62 +142,39 @@ def evict(root: Path, limit_bytes: int, since_ns: int | None = None) -> tuple[li
     """
     if not root.is_dir():
         return [], 0
-    with _alone(root):
-        return _evict(root, limit_bytes, since_ns)
-
-
-@contextmanager
-def _alone(root: Path) -> Iterator[None]:
-    """One at a time: each would make room for all that is there."""
     handle = os.open(root, os.O_RDONLY)
     try:
         with contextlib.suppress(OSError):  # not every file system has locks
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
+            fcntl.flock(handle, fcntl.LOCK_EX)  # one at a time: each would make room for all that is there
+        for kind, folder in _folders(root):  # what dead runs were writing
+            places = [folder] if kind == _COMPILERS else [Path(directory) for directory, _, _ in os.walk(folder)]
+            for place in places:
+                sweep(place, PART_PREFIX)
+        oldest, gone = sorted(entries(root), key=lambda entry: (entry.used_ns, entry.path)), []
+        rest_bytes = sum(entry.size_bytes for entry in oldest)
+        for entry in oldest:
+            if rest_bytes <= limit_bytes or (since_ns is not None and entry.used_ns >= since_ns):
+                break
+            with contextlib.suppress(OSError):
+                _remove(entry.path)
+                gone.append(entry)
+                rest_bytes -= entry.size_bytes
+        return gone, rest_bytes
     finally:
         os.close(handle)
 
 
-def _evict(root: Path, limit_bytes: int, since_ns: int | None) -> tuple[list[Entry], int]:
-    _sweep(root)
-    found, gone = sorted(entries(root), key=lambda entry: (entry.used_ns, entry.path)), []
-    left = sum(entry.size_bytes for entry in found)
-    for entry in found:
-        if left <= limit_bytes or (since_ns is not None and entry.used_ns >= since_ns):
-            break
-        if _remove(entry.path):
-            gone.append(entry)
-            left -= entry.size_bytes
-    return gone, left
-
-
-def _remove(path: Path) -> bool:
-    try:
-        if path.is_dir():
-            return _remove_compiler(path)
+def _remove(path: Path) -> None:
+    """Remove a file, or a compiler, renamed before so that half of one is never seen; raises OSError."""
+    if not path.is_dir():
         path.unlink()
-    except OSError:
-        return False
-    return True
-
-
-def _remove_compiler(home: Path) -> bool:
-    """Rename it before it is removed: half a compiler is never seen."""
-    mark = home / COMPLETE
-    handle = os.open(mark if mark.exists() else home, os.O_RDONLY)
+        return
+    mark = path / COMPLETE
+    handle = os.open(mark if mark.exists() else path, os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        going = home.with_name(f"{PART_PREFIX}{os.getpid()}-{home.name}")
-        home.rename(going)
+        going = path.with_name(f"{PART_PREFIX}{os.getpid()}-{path.name}")
+        path.rename(going)
         shutil.rmtree(going)
     finally:
         os.close(handle)
-    return True
-
-
-def _sweep(root: Path) -> None:
-    """What dead runs were writing."""
-    for kind, folder in _folders(root):
-        places = [folder] if kind == _COMPILERS else [Path(directory) for directory, _, _ in os.walk(folder)]
-        for place in places:
-            sweep(place, PART_PREFIX)

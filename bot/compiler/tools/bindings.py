@@ -33,21 +33,17 @@ class Bindings:
             return None
         request = json.dumps({"op": operation, **fields})
         with self._lock:
-            worker = self._started()
-            answer = worker.ask(request, self._cancel, self._timeout_seconds) if worker else None
+            if self._worker is None:
+                self._worker = Worker([sys.executable, "-E", "-s", str(self._script), str(self._root)])
+                greeting = self._worker.ask(None, self._cancel, self._timeout_seconds)
+                if greeting is None or "ready" not in greeting:
+                    self.close()
+                    self._root, self.reason = None, here("this compiler's MLIR bindings cannot be loaded")
+            answer = self._worker.ask(request, self._cancel, self._timeout_seconds) if self._worker else None
             if answer is None:
                 self.close()
                 return json.dumps({"error": self.reason or here("the IR reader ended without an answer")})
             return answer
-
-    def _started(self) -> Worker | None:
-        if self._worker is None:
-            self._worker = Worker([sys.executable, "-E", "-s", str(self._script), str(self._root)])
-            greeting = self._worker.ask(None, self._cancel, self._timeout_seconds)
-            if greeting is None or "ready" not in greeting:
-                self.close()
-                self._root, self.reason = None, here("this compiler's MLIR bindings cannot be loaded")
-        return self._worker
 
     def close(self) -> None:
         """End the worker, if there is one."""

@@ -21,7 +21,7 @@ LIBRARY = "libIREECompiler.so"
 _BESIDE = ("iree-lld", "lib*.so*", "iree_platform_libs/**/*")
 """The linker, the libraries, and the device code that the compiler links in, beside its binary."""
 _IN_LIB = (f"{LIBRARY}*", "iree_platform_libs/**/*")
-"""The same of a build directory, which has its binaries in `tools` and these in `lib`."""
+"""What lies in `lib` of a build directory, which has its binaries in `tools`."""
 _BINDINGS = ("iree/compiler/**/*.py", "iree/compiler/_mlir_libs/*.so")
 _TICK_SECONDS = 0.02
 """Longer than the kernel's clock takes to go on: until then a file can change and keep its times."""
@@ -32,8 +32,11 @@ def compiler_digest(binary: Path, bindings: Path | None, cache: Path) -> str:
     files = dict(_files(binary, bindings))
     identity = _identity(files)
     memo = cache / "digests" / hashlib.sha256(identity.encode()).hexdigest()
-    if known := _remembered(memo):
-        return known
+    with contextlib.suppress(OSError, ValueError):
+        known = memo.read_text(encoding="ascii")
+        if re.fullmatch(r"[0-9a-f]{64}", known):
+            touch(memo)
+            return known
     time.sleep(_TICK_SECONDS)
     digest = hashlib.sha256("".join(f"{name}\0{hashed(path)}\n" for name, path in files.items()).encode()).hexdigest()
     if _identity(dict(_files(binary, bindings))) != identity:
@@ -52,8 +55,8 @@ def _files(binary: Path, bindings: Path | None) -> Iterator[tuple[str, Path]]:
         places.append(("python/", bindings, _BINDINGS))
     for prefix, root, patterns in places:
         for pattern in patterns:
-            found = sorted((path.relative_to(root).as_posix(), path) for path in root.glob(pattern) if path.is_file())
-            yield from ((prefix + name, path) for name, path in found)
+            files = sorted((path.relative_to(root).as_posix(), path) for path in root.glob(pattern) if path.is_file())
+            yield from ((prefix + name, path) for name, path in files)
 
 
 def _identity(files: dict[str, Path]) -> str:
@@ -64,17 +67,6 @@ def _identity(files: dict[str, Path]) -> str:
         times = (stat.st_mtime_ns, stat.st_ctime_ns)
         rows.append(f"{name}\0{path}\0{stat.st_dev} {stat.st_ino} {stat.st_size} {times}")
     return "\n".join(rows)
-
-
-def _remembered(memo: Path) -> str | None:
-    try:
-        known = memo.read_text(encoding="ascii")
-    except (OSError, ValueError):
-        return None
-    if not re.fullmatch(r"[0-9a-f]{64}", known):
-        return None
-    touch(memo)
-    return known
 
 
 def hashed(path: Path) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import sys
 from functools import lru_cache
@@ -23,21 +24,15 @@ def offered(places: Places, cancel: Cancel) -> tuple[Version, ...]:
     argv = [sys.executable, "-m", "pip", "index", "versions", PROJECT, "--pre", "--only-binary=:all:"]
     argv += ["--disable-pip-version-check", "--no-input", "--retries=2", *places.argv]
     outcome = run(argv, cancel=cancel, timeout_seconds=120, environment=for_pip())
-    found = re.search(r"^Available versions: (.+)$", outcome.output, re.MULTILINE)
-    if not outcome.ok or found is None:
+    listed = re.search(r"^Available versions: (.+)$", outcome.output, re.MULTILINE)
+    if not outcome.ok or listed is None:
         what = f"the releases cannot be listed: {reason(outcome)}"
         raise CompilerUnavailable(what, where=PROJECT, hint="check the network and the index, or name one release")
-    return tuple(sorted(_versions(found[1])))
-
-
-def _versions(listed: str) -> set[Version]:
-    found = set()
-    for text in listed.split(","):
-        try:
-            found.add(Version(text))
-        except InvalidVersion:  # a release of before PEP 440
-            continue
-    return found
+    versions = set()
+    for text in listed[1].split(","):
+        with contextlib.suppress(InvalidVersion):  # a release of before PEP 440
+            versions.add(Version(text))
+    return tuple(sorted(versions))
 
 
 def newest(moving: str, places: Places, cancel: Cancel) -> str:
@@ -58,6 +53,6 @@ def between(old: str, new: str, places: Places, cancel: Cancel) -> tuple[str, ..
     """The releases strictly between two, on the way from the one; pre-releases only where one of the two is one."""
     first, last = sorted(ends := (Version(old), Version(new)))
     dated = first.is_prerelease or last.is_prerelease
-    found = [version for version in offered(places, cancel) if first < version < last]
-    ordered = found if ends[0] == first else found[::-1]
+    inside = [version for version in offered(places, cancel) if first < version < last]
+    ordered = inside if ends[0] == first else inside[::-1]
     return tuple(str(version) for version in ordered if dated or not version.is_prerelease)

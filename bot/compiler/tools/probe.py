@@ -96,25 +96,24 @@ def in_its_words(toolchain: Toolchain, cells: Sequence[PlannedCell], cancel: Can
         return tuple(cells)
     with temporary_directory("code-size-") as scratch:
         known = cache(lambda flag: knows(toolchain, flag, scratch, cancel))
-        return tuple(_renamed(cell, known) for cell in cells)
-
-
-def _renamed(cell: PlannedCell, known: Callable[[str], bool]) -> PlannedCell:
-    target = replace(cell.target, flags=known_names(cell.target.flags, known))
-    return replace(cell, target=target, user_flags=known_names(cell.user_flags, known))
+        return tuple(
+            replace(
+                cell,
+                target=replace(cell.target, flags=known_names(cell.target.flags, known)),
+                user_flags=known_names(cell.user_flags, known),
+            )
+            for cell in cells
+        )
 
 
 def known_names(flags: Iterable[str], known: Callable[[str], bool]) -> tuple[str, ...]:
     """The flags, each under the name that is known; one that is known under no name stays as it is."""
-    return tuple(_known_name(flag, known) for flag in flags)
-
-
-def _known_name(flag: str, known: Callable[[str], bool]) -> str:
-    option, equals, value = flag.partition("=")
-    if option not in OTHER_NAME or known(flag):
-        return flag
-    other = f"{OTHER_NAME[option]}{equals}{value}"
-    return other if known(other) else flag
+    names = []
+    for flag in flags:
+        option, equals, value = flag.partition("=")
+        other = f"{OTHER_NAME.get(option, option)}{equals}{value}"
+        names.append(flag if other == flag or known(flag) or not known(other) else other)
+    return tuple(names)
 
 
 def flags_of(command: str) -> list[str]:
@@ -127,9 +126,6 @@ def flags_of(command: str) -> list[str]:
     except ValueError:
         return []
     start = words.index("iree-compile") + 1 if "iree-compile" in words else len(words)
-    return [_one_name(word) for word in words[start : words.index("-o", start) if "-o" in words[start:] else None]]
-
-
-def _one_name(flag: str) -> str:
-    name, equals, value = flag.partition("=")
-    return f"{min(name, OTHER_NAME.get(name, name))}{equals}{value}"
+    end = words.index("-o", start) if "-o" in words[start:] else None
+    split = (word.partition("=") for word in words[start:end])
+    return [f"{min(name, OTHER_NAME.get(name, name))}{equals}{value}" for name, equals, value in split]

@@ -85,28 +85,27 @@ class Assembler:
         """All modules as machine code, or the reason why one of them could not be had."""
         if self.ptxas is None:
             return MISSING
-        found = []
+        assembled = []
         for module in modules:
-            one = self._one(self.ptxas.binary, module)
-            if isinstance(one, str):
-                return one
-            found.append(one)
-        return tuple(found)
-
-    def _one(self, binary: Path, module: PtxModule) -> Assembled | str:
-        key = module.device, hashlib.sha256(module.text).digest()
-        with self._lock:
-            known = self._known.get(key)
-        if known is not None:
-            return known
-        made = self._run(binary, module)
-        if isinstance(made, Assembled):
+            key = module.device, hashlib.sha256(module.text).digest()
             with self._lock:
-                self._known[key] = made
-        return made
+                result: Assembled | str | None = self._known.get(key)
+            if result is None:
+                result = self._run(self.ptxas.binary, module)
+            if isinstance(result, str):
+                return result
+            with self._lock:
+                self._known[key] = result
+            assembled.append(result)
+        return tuple(assembled)
 
     def _run(self, binary: Path, module: PtxModule) -> Assembled | str:
-        said = _Said()
+        said = bytearray()  # all that is printed, of which `run` keeps too little for a large module
+
+        def keep(chunk: bytes) -> bytes:
+            said.extend(chunk[: MOST_SAID_BYTES - len(said)])
+            return b""
+
         with temporary_directory("ptxas-") as directory:
             (directory / _MODULE).write_bytes(module.text)
             command = [str(binary), "-v", LEVEL, "--gpu-name", module.device, "-o", _CUBIN, _MODULE]
@@ -117,17 +116,17 @@ class Assembler:
                     cwd=directory,
                     environment={"TMPDIR": str(directory)},
                     timeout_seconds=self._timeout_seconds,
-                    keeping=said,
+                    keeping=keep,
                 )
             except OSError as error:
                 return here(f"ptxas cannot be started: {error.strerror or error}")
             require_room(outcome, directory)
-            cubin = directory / _CUBIN
+            cubin, text = directory / _CUBIN, said.decode("utf-8", "replace")
             if not outcome.ok or not cubin.is_file():
-                return self._refusal(outcome, said.text)
+                return self._refusal(outcome, text)
             if cubin.stat().st_size > MOST_CUBIN_BYTES:
                 return f"ptxas made a cubin of {cubin.stat().st_size:,} bytes"
-            return Assembled(cubin.read_bytes(), said.text)
+            return Assembled(cubin.read_bytes(), text)
 
     def _refusal(self, outcome: Outcome, said: str) -> str:
         """Why there is no cubin: the first line that says so, or how the assembler ended."""
@@ -139,20 +138,3 @@ class Assembler:
         first = next((line for line in lines if "error" in line or "fatal" in line), lines[0] if lines else "")
         detail = f": {first[:_REFUSAL_CHARS]}" if first else f" without a word, exit code {outcome.exit_code}"
         return blamed(f"ptxas refuses the PTX text{detail}", replace(outcome, output=said))
-
-
-class _Said:
-    """All that the assembler prints, of which `run` keeps too little for a large module."""
-
-    def __init__(self) -> None:
-        self._kept = bytearray()
-
-    def __call__(self, chunk: bytes) -> bytes:
-        """Keep a chunk, and leave nothing of it to `run`."""
-        self._kept += chunk[: MOST_SAID_BYTES - len(self._kept)]
-        return b""
-
-    @property
-    def text(self) -> str:
-        """What was kept."""
-        return self._kept.decode("utf-8", "replace")

@@ -48,8 +48,6 @@ class Toolchain:
 
     Attributes:
         binary: the native `iree-compile`.
-        info: what goes into the snapshot.
-        backends: target backends it registers.
         bindings: directory to put on `sys.path` for its own MLIR bindings; None with the reason in `no_bindings`.
         patience_seconds: for the answer to one question, such as a trivial module.
     """
@@ -63,7 +61,7 @@ class Toolchain:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _Located:
     binary: Path
     bindings: Path | None
     shown: str
@@ -84,18 +82,35 @@ def resolve(
         timeout_seconds: how long one compile may take, and so the answer to a question.
     """
     cache = cache.absolute()  # compiles run in directories of their own
-    found = _locate(spec, cache) or _locate_release(spec, cache, cancel, say, places)
+    named = _locate(spec, cache) or _locate_release(spec, cache, cancel, say, places)
+    binary, bindings, no_bindings = named.binary, named.bindings, ""
     patience = min(timeout_seconds, PATIENCE_SECONDS)
-    version, revision = _version(found.binary, spec, cancel, patience)
-    info = CompilerInfo(version, revision, compiler_digest(found.binary, found.bindings, cache), found.shown)
-    bindings, reason = _bindings(found)
-    return Toolchain(found.binary, info, _backends(found.binary, cancel, patience), bindings, reason, patience)
+    version, revision = _version(binary, spec, cancel, patience)
+    info = CompilerInfo(version, revision, compiler_digest(binary, bindings, cache), named.shown)
+    tag = f"cpython-{sys.version_info.major}{sys.version_info.minor}"
+    libraries = bindings / NATIVE_BINARY.parent if bindings else None
+    if libraries is None or not list(libraries.glob("_mlir.*")):
+        bindings, no_bindings = None, "no MLIR Python bindings beside this compiler"
+    elif not list(libraries.glob(f"_mlir.{tag}*")) and not list(libraries.glob("_mlir.abi3*")):
+        reason = f"this compiler's MLIR bindings are not for Python {tag.removeprefix('cpython-')}"
+        bindings, no_bindings = None, here(reason)
+    listing = _ask(binary, "--iree-hal-list-target-backends", cancel, binary.name, patience)
+    lines = listing.output.splitlines() if listing.ok else []
+    backends = sorted(line.strip() for line in lines if re.fullmatch(r" +[\w-]+", line))
+    return Toolchain(binary, info, tuple(backends), bindings, no_bindings, patience)
 
 
-def _locate(spec: str, cache: Path) -> _Found | None:
+def _locate(spec: str, cache: Path) -> _Located | None:
     """What a path names; None where there is nothing."""
     try:
-        return _locate_path(Path(spec).expanduser(), cache) if spec.strip() else None
+        path = Path(spec).expanduser()
+        if not spec.strip():
+            return None
+        if path.is_file() and path.suffix == ".whl":
+            return _in_wheel(wheels.unpack(path, cache), path.name)
+        if path.is_file():
+            return _from_binary(path.resolve())
+        return _from_directory(path.resolve(), cache) if path.is_dir() else None
     except (RuntimeError, ValueError):  # `~nobody`, a null character
         return None
     except OSError as error:
@@ -103,15 +118,7 @@ def _locate(spec: str, cache: Path) -> _Found | None:
         raise CompilerUnavailable(what, where=spec[:200], hint=SPEC_HINT) from None
 
 
-def _locate_path(path: Path, cache: Path) -> _Found | None:
-    if path.is_file() and path.suffix == ".whl":
-        return _in_wheel(wheels.unpack(path, cache), path.name)
-    if path.is_file():
-        return _from_binary(path.resolve())
-    return _from_directory(path.resolve(), cache) if path.is_dir() else None
-
-
-def _locate_release(spec: str, cache: Path, cancel: Cancel, say: Callable[[str], None], places: Places) -> _Found:
+def _locate_release(spec: str, cache: Path, cancel: Cancel, say: Callable[[str], None], places: Places) -> _Located:
     moving = spec.strip() if spec.strip() in MOVING else ""
     release = newest(moving, places, cancel) if moving else release_of(spec)
     if release is None:
@@ -124,15 +131,17 @@ def _locate_release(spec: str, cache: Path, cancel: Cancel, say: Callable[[str],
     return _in_wheel(wheels.fetch_release(release, cache, cancel, say, places), shown)
 
 
-def _in_wheel(root: Path, shown: str) -> _Found:
-    return _Found(root / NATIVE_BINARY, root, shown)
+def _in_wheel(root: Path, shown: str) -> _Located:
+    return _Located(root / NATIVE_BINARY, root, shown)
 
 
-def _from_binary(binary: Path) -> _Found:
+def _from_binary(binary: Path) -> _Located:
     if _is_script(binary):  # the wrapper of a virtual environment
         return _from_directory(binary.parent.parent, None)
-    root = binary.parents[3] if binary.match(f"*/{NATIVE_BINARY}") else _build_bindings(binary.parent.parent)
-    return _Found(binary, root, binary.name)
+    if binary.match(f"*/{NATIVE_BINARY}"):
+        return _Located(binary, binary.parents[3], binary.name)
+    places = (binary.parent.parent / place for place in _BINDINGS_PLACES)
+    return _Located(binary, next((place for place in places if (place / "iree/compiler").is_dir()), None), binary.name)
 
 
 def _is_script(path: Path) -> bool:
@@ -140,14 +149,9 @@ def _is_script(path: Path) -> bool:
         return file.read(2) == b"#!"
 
 
-def _build_bindings(build: Path) -> Path | None:
-    places = (build / place for place in _BINDINGS_PLACES)
-    return next((place for place in places if (place / "iree/compiler").is_dir()), None)
-
-
-def _from_directory(directory: Path, cache: Path | None) -> _Found:
-    if cache is not None and (found := sorted(directory.glob("iree_base_compiler-*.whl"))):
-        return _in_wheel(wheels.unpack(wheels.only_fitting(found, directory), cache), directory.name)
+def _from_directory(directory: Path, cache: Path | None) -> _Located:
+    if cache is not None and (wheel_files := sorted(directory.glob("iree_base_compiler-*.whl"))):
+        return _in_wheel(wheels.unpack(wheels.only_fitting(wheel_files, directory), cache), directory.name)
     for place in _BINARY_PLACES:
         for binary in sorted(directory.glob(place)):
             if binary.is_file() and not _is_script(binary):
@@ -179,19 +183,3 @@ def _version(binary: Path, spec: str, cancel: Cancel, patience_seconds: float) -
         detail = f" (it said: {said[0][:120]})" if said else ""
         raise CompilerUnavailable(f"is no iree-compile: --version does not name an IREE compiler{detail}", where=spec)
     return match[1], match[2] or ""
-
-
-def _backends(binary: Path, cancel: Cancel, patience_seconds: float) -> tuple[str, ...]:
-    outcome = _ask(binary, "--iree-hal-list-target-backends", cancel, binary.name, patience_seconds)
-    lines = outcome.output.splitlines() if outcome.ok else []
-    return tuple(sorted(line.strip() for line in lines if re.fullmatch(r" +[\w-]+", line)))
-
-
-def _bindings(found: _Found) -> tuple[Path | None, str]:
-    libraries = found.bindings / NATIVE_BINARY.parent if found.bindings else None
-    if libraries is None or not list(libraries.glob("_mlir.*")):
-        return None, "no MLIR Python bindings beside this compiler"
-    tag = f"cpython-{sys.version_info.major}{sys.version_info.minor}"
-    if not list(libraries.glob(f"_mlir.{tag}*")) and not list(libraries.glob("_mlir.abi3*")):
-        return None, here(f"this compiler's MLIR bindings are not for Python {tag.removeprefix('cpython-')}")
-    return found.bindings, ""

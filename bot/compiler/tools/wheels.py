@@ -63,17 +63,13 @@ def fetch_release(
         return home
     say(f"fetching {project}=={version}")
     with temporary_directory("wheel-") as scratch:
-        outcome = _download(f"{project}=={version}", scratch, cancel, places)
-        found = sorted(scratch.glob("*.whl"))
-        if not outcome.ok or not found:
+        argv = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--progress-bar=off"]
+        argv += ["--disable-pip-version-check", "--no-input", *places.argv, "-d", str(scratch), f"{project}=={version}"]
+        outcome = run(argv, cancel=cancel, timeout_seconds=900, environment={**for_pip(), "TMPDIR": str(scratch)})
+        fetched = sorted(scratch.glob("*.whl"))
+        if not outcome.ok or not fetched:
             raise _unavailable(f"{project}=={version}", outcome, places)
-        return unpack(found[0], cache, project) if places.changeable else _unpack_into(found[0], home, project)
-
-
-def _download(requirement: str, into: Path, cancel: Cancel, places: Places) -> Outcome:
-    argv = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--progress-bar=off"]
-    argv += ["--disable-pip-version-check", "--no-input", *places.argv, "-d", str(into), requirement]
-    return run(argv, cancel=cancel, timeout_seconds=900, environment={**for_pip(), "TMPDIR": str(into)})
+        return unpack(fetched[0], cache, project) if places.changeable else _unpack_into(fetched[0], home, project)
 
 
 def for_pip() -> dict[str, str]:
@@ -87,10 +83,10 @@ def newest_release(cancel: Cancel) -> str:
     argv = [sys.executable, "-m", "pip", "index", "versions", PROJECT, "--disable-pip-version-check", "--no-input"]
     argv += ["--only-binary=:all:", f"--timeout={_ANSWER_SECONDS}", "--retries=0"]
     outcome = run(argv, cancel=cancel, timeout_seconds=2 * _ANSWER_SECONDS, environment=for_pip())
-    found = re.search(rf"^{PROJECT} \(([^)\s]+)\)", outcome.output, re.MULTILINE)
-    if not outcome.ok or found is None:
+    match = re.search(rf"^{PROJECT} \(([^)\s]+)\)", outcome.output, re.MULTILINE)
+    if not outcome.ok or match is None:
         raise CompilerUnavailable(f"no answer: {reason(outcome)}", where="the package index")
-    return found[1]
+    return match[1]
 
 
 def _unavailable(where: str, outcome: Outcome, places: Places) -> CompilerUnavailable:
@@ -113,8 +109,8 @@ def reason(outcome: Outcome) -> str:
     """Why pip gave up, in its own words without anybody's credentials."""
     lines = outcome.output.splitlines()
     errors = [line for line in lines if line.startswith("ERROR:")] or lines[-1:]
-    told = errors[0].removeprefix("ERROR: ") if errors else "pip ended without a message"
-    return without_secrets(told)[:200]
+    said = errors[0].removeprefix("ERROR: ") if errors else "pip ended without a message"
+    return without_secrets(said)[:200]
 
 
 def _tags(wheel: Path) -> frozenset[Tag]:
@@ -129,14 +125,14 @@ def _fits(wheel: Path) -> bool:
     return not {tag.platform for tag in _tags(wheel)}.isdisjoint({"any", *platform_tags()})
 
 
-def only_fitting(found: Sequence[Path], directory: Path) -> Path:
+def only_fitting(candidates: Sequence[Path], directory: Path) -> Path:
     """The one wheel of several that is for this machine and, if there is a choice, this Python."""
     python = f"cp{sys.version_info.major}{sys.version_info.minor}"
-    fitting = [wheel for wheel in found if _fits(wheel)]
+    fitting = [wheel for wheel in candidates if _fits(wheel)]
     exact = [wheel for wheel in fitting if python in {tag.interpreter for tag in _tags(wheel)}] or fitting
     if len(exact) == 1:
         return exact[0]
-    names = ", ".join(wheel.name for wheel in exact or found)
+    names = ", ".join(wheel.name for wheel in exact or candidates)
     what = "several wheels fit this machine" if exact else "no wheel is for this platform"
     raise CompilerUnavailable(f"{what}: {names}", where=directory.name, hint="name one wheel")
 
@@ -161,21 +157,17 @@ def _unpack_into(wheel: Path, home: Path, project: str = PROJECT) -> Path:
             _extract(wheel, scratch, _PROGRAMS[project])
             (scratch / COMPLETE).touch()
             open_to_others(scratch)
-            _rename(scratch, home)
+            if not (home / COMPLETE).is_file():  # what is left of one that was partly removed
+                shutil.rmtree(home, ignore_errors=True)
+            try:
+                scratch.rename(home)
+            except OSError:
+                if not (home / COMPLETE).is_file():  # not another run that was faster
+                    raise
     except OSError as error:
         raise OutputError(f"cannot be unpacked: {error.strerror or error}", where=wheel.name) from None
     hold(home)
     return home
-
-
-def _rename(scratch: Path, home: Path) -> None:
-    if not (home / COMPLETE).is_file():  # what is left of one that was partly removed
-        shutil.rmtree(home, ignore_errors=True)
-    try:
-        scratch.rename(home)
-    except OSError:
-        if not (home / COMPLETE).is_file():  # not another run that was faster
-            raise
 
 
 def _extract(wheel: Path, into: Path, program: str) -> None:

@@ -1,4 +1,4 @@
-"""Owns how digests are written, how far a stored baseline cuts them, and what a cut one can still tell.
+"""How digests are written, how far a stored baseline cuts them, and what a cut one can still tell.
 
 A whole digest is a SHA-256: of code and of IR as 43 characters of base64url, of phases and of programs as 64 hex
 digits. The cell cache, every file of a run and the names of kept texts have whole ones: equal digests, equal texts.
@@ -24,7 +24,7 @@ WHOLE_CHARACTERS = 43
 CODE_CHARACTERS, SOURCE_CHARACTERS, STRUCTURE_CHARACTERS, BOUND_CHARACTERS = 4, 5, 4, 4
 PHASE_CHARACTERS = 16
 SUM_MODULUS, SHORT_SUM_MODULUS = 1 << 53, 1 << 32
-"""Of a source's `operations`: what JSON holds exactly, and its low half."""
+"""A source's `operations` is counted modulo what JSON holds exactly, and cut to its low half."""
 
 _WHOLE = re.compile(r"[A-Za-z0-9_-]{43}|[0-9a-f]{64}")
 
@@ -55,8 +55,8 @@ def short_code(cell: Cell) -> bool:
 def short_program(program: Program) -> bool:
     """True where a digest of the program was cut."""
     rows = ((row.source, row.structure, row.bound or row.source, *row.bound_parts) for row in program.sources)
-    found = [*(text for row in rows for text in row), *program.phases.values()]
-    return any(len(text) < WHOLE_CHARACTERS for text in found)
+    digests = [*(text for row in rows for text in row), *program.phases.values()]
+    return any(len(text) < WHOLE_CHARACTERS for text in digests)
 
 
 def name_of(program: Program) -> str:
@@ -69,19 +69,18 @@ def cut_program(program: Program) -> Program:
     return replace(
         program,
         phases={phase: digest[:PHASE_CHARACTERS] for phase, digest in program.phases.items()},
-        sources=tuple(map(_cut_source, program.sources)),
+        sources=tuple(
+            Source(
+                source.executable,
+                source.source[:SOURCE_CHARACTERS],
+                source.structure[:STRUCTURE_CHARACTERS],
+                source.operations % SHORT_SUM_MODULUS,
+                source.bound[:BOUND_CHARACTERS],
+                tuple(part[:BOUND_CHARACTERS] for part in source.bound_parts),
+            )
+            for source in program.sources
+        ),
         whole=program.whole if short_program(program) else name_of(program),
-    )
-
-
-def _cut_source(source: Source) -> Source:
-    return Source(
-        source.executable,
-        source.source[:SOURCE_CHARACTERS],
-        source.structure[:STRUCTURE_CHARACTERS],
-        source.operations % SHORT_SUM_MODULUS,
-        source.bound[:BOUND_CHARACTERS],
-        tuple(part[:BOUND_CHARACTERS] for part in source.bound_parts),
     )
 
 

@@ -1,4 +1,4 @@
-"""Owns how a history becomes `history.json`, and how that is read again."""
+"""How a history becomes `history.json`, and how that is read again."""
 
 from __future__ import annotations
 

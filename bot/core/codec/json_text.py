@@ -1,4 +1,4 @@
-"""Owns JSON text: canonical on the way out; on the way in of one type, or refused in one line."""
+"""JSON text: canonical on the way out; on the way in of one type, or refused in one line."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _no_json(error: Exception, text: bytes | str, size_bytes: int | None) -> str
 
 
 def converted(plain: Any, kind: type[_T], where: str) -> _T:
-    """Do what `decoded` does, for plain values."""
+    """The value of plain dicts and lists, as one type; raises InputError naming the field."""
     _decoder(kind)
     try:
         return msgspec.convert(plain, kind)
@@ -77,11 +77,11 @@ def require_schema(
     text: bytes | str, schema: str, noun: str, where: str, hint: str, size_bytes: int | None = None
 ) -> None:
     """Raises InputError for text of another schema: its other fields are none that anybody has to look at."""
-    found = decoded(text, Headed, where, hint, noun, size_bytes).schema
-    if found != schema:
+    own = decoded(text, Headed, where, hint, noun, size_bytes).schema
+    if own != schema:
         if other := mistaken(text, noun):
             raise InputError(other[0], where=where, hint=other[1])
-        shown = repr(found if len(found) <= 60 else f"{found[:57]}...") if found else "missing"
+        shown = repr(own if len(own) <= 60 else f"{own[:57]}...") if own else "missing"
         what = f"is not a {noun} that this version reads: its schema is {shown}, not {schema!r}"
         raise InputError(what, where=where, hint=hint)
 

@@ -1,4 +1,4 @@
-"""Owns how our own files are told apart, so that one given in place of another is called by its name."""
+"""How our own files are told apart, so that one given in place of another is called by its name."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ def kind_of(text: bytes | str) -> str:
     try:
         headed = _decoder.decode(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        found = _SCHEMA_OF_YAML.search(data[:_YAML_HEAD_BYTES])
-        return _NAMES.get(found[1].decode(), "") if found else ""
+        schema = _SCHEMA_OF_YAML.search(data[:_YAML_HEAD_BYTES])
+        return _NAMES.get(schema[1].decode(), "") if schema else ""
     return _NAMES.get(headed.schema.partition("/")[0], "") or ("plan" if bytes(headed.include) else "")
 
 
 def mistaken(text: bytes | str, wanted: str) -> tuple[str, str] | None:
     """What the text is in place of what is wanted, and how to mend it; None where it is no other file of ours."""
-    found = kind_of(text) if wanted in _GIVE else ""
-    return (f"is a {found}, a {wanted} is wanted", _GIVE[wanted]) if found not in ("", wanted) else None
+    kind = kind_of(text) if wanted in _GIVE else ""
+    return (f"is a {kind}, a {wanted} is wanted", _GIVE[wanted]) if kind not in ("", wanted) else None

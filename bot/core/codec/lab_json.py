@@ -1,4 +1,4 @@
-"""Owns how an experiment's result becomes `lab.json`, and how that is read again."""
+"""How an experiment's result becomes `lab.json`, and how that is read again."""
 
 from __future__ import annotations
 

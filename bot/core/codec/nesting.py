@@ -1,4 +1,4 @@
-"""Owns the parsing of JSON from strangers: nesting that is too deep is refused before a parser recurses into it.
+"""The parsing of JSON from strangers: nesting that is too deep is refused before a parser recurses into it.
 
 A parser at the end of the stack raises RecursionError wherever it happens to be, in a finalizer of the garbage
 collector too, where nobody can catch it.

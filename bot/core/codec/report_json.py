@@ -1,11 +1,11 @@
-"""Owns how a report becomes `report.json`, and how that is read again."""
+"""How a report becomes `report.json`, and how that is read again."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeVar
 
-from msgspec import UNSET
+from msgspec import UNSET, structs
 
 from bot.core.codec.json_text import decoded, require_schema
 from bot.core.codec.report_rows import (
@@ -32,14 +32,17 @@ from bot.core.codec.report_rows import (
     Words,
 )
 from bot.core.codec.snapshot_json import lines
+from bot.core.record import Record
 from bot.core.rules.delta import CellDelta
 from bot.core.spread import lowest, range_of
 from bot.core.values.explanation import Explanation
-from bot.core.values.model_counts import Folding
-from bot.core.values.root_cause import RootCause, Step, Tally
+from bot.core.values.model_counts import FoldCounts
+from bot.core.values.root_cause import RootCause, Tally
 from bot.core.values.snapshot import Snapshot
-from bot.core.values.verdict import Budget, Finding
+from bot.core.values.verdict import Finding
 from bot.core.values.whole_report import REPORT_SCHEMA, Report
+
+_Row = TypeVar("_Row", bound=Record)
 
 
 def report_lines(report: Report) -> Iterator[bytes]:
@@ -67,28 +70,66 @@ def _head(report: Report) -> ReportRow:
         head=_side(report.head),
         baseline=report.baseline,
         verdict=VerdictRow(
-            verdict.status, tuple(map(_finding, verdict.findings)), tuple(map(_budget, verdict.budgets))
+            verdict.status,
+            tuple(map(_finding, verdict.findings)),
+            tuple(_row(BudgetRow, budget) for budget in verdict.budgets),
         ),
         cells=(),
         root_causes=tuple(map(_root_cause, report.root_causes)),
         overview=OverviewRow(
             overview.fusion,
-            tuple(map(_folding, overview.folding)),
+            tuple(
+                FoldingRow(folding.key.model, folding.key.target, _fold(folding.base), _fold(folding.head))
+                for folding in overview.folding
+            ),
             overview.pairs,
         ),
         edits=report.edits,
         notes=(*broke, *first, *report.notes),
-        steps=tuple(map(_step, report.steps)) or UNSET,
+        steps=tuple(
+            StepRow(
+                *(step.base, step.head, step.skipped, lowest(step.base_bytes), lowest(step.head_bytes)),
+                *(step.larger, step.smaller, step.broken, step.causes),
+                *(range_of(step.base_bytes) or UNSET, range_of(step.head_bytes) or UNSET),
+            )
+            for step in report.steps
+        )
+        or UNSET,
     )
 
 
+def _row(kind: type[_Row], value: Any) -> _Row:
+    """A row that has a value's model and target first, and its other fields as they are."""
+    names = kind.__struct_fields__[2:]
+    return kind(value.key.model, value.key.target, **{name: getattr(value, name) for name in names})
+
+
 def _side(snapshot: Snapshot) -> SideRow:
-    names = SideRow.__struct_fields__
-    return SideRow(**{name: getattr(snapshot, name) for name in names})
+    return SideRow(**{name: getattr(snapshot, name) for name in SideRow.__struct_fields__})
+
+
+def _fold(counts: FoldCounts | None) -> FoldRow | None:
+    return FoldRow(**{name: getattr(counts, name) for name in FoldRow.__struct_fields__}) if counts else None
 
 
 def _cell(delta: CellDelta, explanation: Explanation | None) -> ReportCell:
     base, head = delta.base, delta.head
+    explained: dict[str, Any] = {}
+    if explanation:
+        program = head.program if head else None
+        explained = {name: getattr(explanation, name) for name in _AS_THEY_ARE}
+        explained["first"] = explanation.phase
+        explained["arguments"] = program.arguments if program else ()
+        explained["phases_ms"] = Phases(*(side.phases_ms if side else {} for side in (base, head)))
+        explained["dispatches"] = tuple(
+            DispatchRow(
+                *(one.name, one.cause, one.component, one.base, one.head, one.matched, one.note, one.diff),
+                passed=one.passed.name if one.passed else UNSET,
+                operations=one.passed.operations if one.passed else UNSET,
+                untraced=one.untraced or UNSET,
+            )
+            for one in explanation.dispatches
+        )
     return ReportCell(
         model=delta.key.model,
         target=delta.key.target,
@@ -101,7 +142,7 @@ def _cell(delta: CellDelta, explanation: Explanation | None) -> ReportCell:
         command=Words(*(cell.command if cell else None for cell in (base, head))),
         families=head.families if head else (),
         seen={one.id: SeenNumbers(*one.seen) for one in delta.metrics.values() if one.seen} or UNSET,
-        **(_explained(explanation, delta) if explanation else {}),
+        **explained,
     )
 
 
@@ -111,40 +152,13 @@ _AS_THEY_ARE = (
 )
 
 
-def _explained(explanation: Explanation, delta: CellDelta) -> dict[str, Any]:
-    program = delta.head.program if delta.head else None
-    return {
-        **{name: getattr(explanation, name) for name in _AS_THEY_ARE},
-        "first": explanation.phase,
-        "dispatches": tuple(
-            DispatchRow(
-                *(one.name, one.cause, one.component, one.base, one.head, one.matched, one.note, one.diff),
-                passed=one.passed.name if one.passed else UNSET,
-                operations=one.passed.operations if one.passed else UNSET,
-                untraced=one.untraced or UNSET,
-            )
-            for one in explanation.dispatches
-        ),
-        "arguments": program.arguments if program else (),
-        "phases_ms": Phases(*(side.phases_ms if side else {} for side in (delta.base, delta.head))),
-    }
-
-
 def _finding(finding: Finding) -> FindingRow:
-    rest: dict[str, Any] = {name: getattr(finding, name) for name in FindingRow.__struct_fields__[2:]}
-    for name in ("is_open", "seen"):  # seldom: written where they say something
-        rest[name] = rest[name] or UNSET
-    return FindingRow(finding.key.model, finding.key.target, **rest)
-
-
-def _budget(budget: Budget) -> BudgetRow:
-    rest: dict[str, Any] = {name: getattr(budget, name) for name in BudgetRow.__struct_fields__[2:]}
-    return BudgetRow(budget.key.model, budget.key.target, **rest)
+    row = _row(FindingRow, finding)  # with what is seldom where it says something
+    return structs.replace(row, is_open=row.is_open or UNSET, seen=row.seen or UNSET)
 
 
 def _root_cause(root: RootCause) -> RootRow:
-    example, known = root.example, root.suspicion
-    rest: dict[str, Any] = {name: getattr(example, name) for name in ExampleRow.__struct_fields__[2:]}
+    known = root.suspicion
     return RootRow(
         root.cause,
         root.what,
@@ -155,7 +169,7 @@ def _root_cause(root: RootCause) -> RootRow:
         _tally(root.total),
         root.share,
         {target: _tally(tally) for target, tally in root.by_target.items()},
-        ExampleRow(example.key.model, example.key.target, **rest),
+        _row(ExampleRow, root.example),
         root.command,
         passed=root.passed.name if root.passed else None,
         operations=root.passed.operations if root.passed else {},
@@ -166,22 +180,5 @@ def _root_cause(root: RootCause) -> RootRow:
     )
 
 
-def _step(step: Step) -> StepRow:
-    base, head = step.base_bytes, step.head_bytes
-    return StepRow(
-        *(step.base, step.head, step.skipped, lowest(base), lowest(head), step.larger, step.smaller, step.broken),
-        step.causes,
-        *(range_of(base) or UNSET, range_of(head) or UNSET),
-    )
-
-
 def _tally(tally: Tally) -> TallyRow:
     return TallyRow(tally.deltas, tally.net_bytes, tally.absolute_bytes)
-
-
-def _folding(folding: Folding) -> FoldingRow:
-    sides = (
-        FoldRow(**{name: getattr(counts, name) for name in FoldRow.__struct_fields__}) if counts else None
-        for counts in (folding.base, folding.head)
-    )
-    return FoldingRow(folding.key.model, folding.key.target, *sides)

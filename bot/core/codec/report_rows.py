@@ -1,4 +1,4 @@
-"""Owns the rows of `report.json`: every field of it, and its type."""
+"""The rows of `report.json`: every field of it, and its type."""
 
 from __future__ import annotations
 

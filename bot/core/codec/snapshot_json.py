@@ -1,4 +1,4 @@
-"""Owns `snapshot.json`: strict on the way in, canonical on the way out.
+"""`snapshot.json`: strict on the way in, canonical on the way out.
 
 Cells of one model share a program, so that a snapshot holds each once, under the digest of what it says.
 """
@@ -36,7 +36,7 @@ from bot.errors import InputError
 
 _OLD_NAME_DIGITS = 16
 MOST_TRACED = 40_000_000
-"""Of all traces in a snapshot, the sum of their sizes; those of the suite's 13 models have 5 million."""
+"""The largest sum of the sizes of all traces in a snapshot; those of the suite's 13 models have 5 million."""
 MEASURE_AGAIN = "measure it again with this version of code-size-bot"
 
 
@@ -149,10 +149,10 @@ def lines(record: Record, cells: Iterable[Record] | None = None) -> Iterator[byt
     Args:
         cells: come one by one, in place of the record's own.
     """
-    names = (name for name in sorted(record.__struct_fields__) if _is_told(record, name))
-    for index, name in enumerate(names):
+    fields = ((name, getattr(record, name)) for name in sorted(record.__struct_fields__))
+    written = [(name, each) for name, each in fields if each is not msgspec.UNSET and (each or name not in _SELDOM)]
+    for index, (name, value) in enumerate(written):
         yield b"%c%s:" % (b"{,"[index > 0], canonical(name))
-        value = getattr(record, name)
         if name in _PILED:
             yield from _piled(b"[]", map(canonical, value if cells is None else cells))
         elif name == "programs":
@@ -161,11 +161,6 @@ def lines(record: Record, cells: Iterable[Record] | None = None) -> Iterator[byt
         else:
             yield canonical(value) + b"\n"
     yield b"}\n"
-
-
-def _is_told(record: Record, name: str) -> bool:
-    value = getattr(record, name)
-    return value is not msgspec.UNSET and (name not in _SELDOM or bool(value))
 
 
 def _piled(brackets: bytes, entries: Iterable[bytes]) -> Iterator[bytes]:
@@ -179,17 +174,17 @@ def _piled(brackets: bytes, entries: Iterable[bytes]) -> Iterator[bytes]:
 def from_json(text: bytes | str, where: str = "snapshot") -> Snapshot:
     """Read `snapshot.json`; raises InputError for text that is torn, foreign or of another schema."""
     data = text.encode() if isinstance(text, str) else text
-    return from_lines((found[0] for found in _LINE.finditer(data)), where)
+    return from_lines((line[0] for line in _LINE.finditer(data)), where)
 
 
 def from_lines(text: Iterable[bytes], where: str) -> Snapshot:
-    """Do what `from_json` does for a text that comes line by line, so that it need not be held.
+    """Read `snapshot.json` line by line, so that it need not be held; raises InputError as `from_json`.
 
     Cells stand on a line of their own, as `lines` writes them, and are read as they come. Any other layout of the same
     JSON is read as well, at the cost of memory.
     """
     cells, sizes = list[CellRow](), list[int]()
-    rest = b"".join(_without_cells(_sized(text, sizes), cells))
+    rest = b"".join(_without_cells(text, cells, sizes))
     require_schema(rest, SNAPSHOT_SCHEMA, "snapshot", where, MEASURE_AGAIN, sum(sizes))
     row = decoded(rest, _Rest, where, MEASURE_AGAIN)
     if row.cells.count(_READ) != len(cells):
@@ -198,17 +193,11 @@ def from_lines(text: Iterable[bytes], where: str) -> Snapshot:
     return snapshot_of(row, [next(early) if isinstance(cell, int) else cell for cell in row.cells], where)
 
 
-def _sized(text: Iterable[bytes], sizes: list[int]) -> Iterator[bytes]:
-    """The lines as they are; the bytes of each go to `sizes`."""
-    for line in text:
-        sizes.append(len(line))
-        yield line
-
-
-def _without_cells(text: Iterable[bytes], cells: list[CellRow]) -> Iterator[bytes]:
-    """The text with _READ for each cell that is whole on its line; the cells themselves go to `cells`."""
+def _without_cells(text: Iterable[bytes], cells: list[CellRow], sizes: list[int]) -> Iterator[bytes]:
+    """The text with _READ for each cell that is whole on its line; cells and sizes of lines go to the lists."""
     inside, held = False, dict[Any, Any]()
     for line in text:
+        sizes.append(len(line))
         if inside and line.startswith(b"{"):
             end = len(line.rstrip(b"],\n"))
             try:

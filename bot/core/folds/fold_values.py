@@ -36,7 +36,6 @@ class FoldedFamily(Record, frozen=True, omit_defaults=True):
     """Executables that were made one.
 
     Attributes:
-        kind: one of FOLD_KINDS.
         members: names, in the program's order; the first is the one that is left.
         operands: the types of the values that the sites pass to it now (`i32`, `i64`, `index`), in order.
     """
@@ -51,7 +50,6 @@ class LeftFamily(Record, frozen=True):
 
     Attributes:
         kind: as that of a `bot.core.values.program.Family`, or one of FOLD_KINDS.
-        members: names, in the program's order.
         why: one line: what stands against it, or what was tried and went wrong.
     """
 
@@ -65,7 +63,6 @@ class Price(Record, frozen=True):
 
     Attributes:
         before_us, after_us: medians of the CPU times of one run on one thread, in microseconds.
-        pairs: how many pairs were run.
         ratio: median of after / before over the pairs (1.02: 2 % slower).
         low, high: an interval that holds the true median ratio with 95 % probability, from the order of the pairs.
     """
@@ -147,7 +144,7 @@ class FoldModel(Record, frozen=True):
 
 
 class FoldAudit(Record, frozen=True):
-    """All of it, sorted by name.
+    """All models and cells of an audit, sorted by name.
 
     Attributes:
         flags: those of every cell beside the target's.

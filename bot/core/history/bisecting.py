@@ -64,7 +64,6 @@ class Bisection(Record, frozen=True):
         could_be: where more than one may be the first bad one, all that may.
         state: of the cell, from the older to the newer of the two: `changed`, `newly-broken`, …
         cause, why: of that change; None and empty where they are not known.
-        notes: what a reader must not miss.
         commands: what shows the change.
     """
 
@@ -130,12 +129,12 @@ def search(count: int, judge: Callable[[int], Judged]) -> Found:
         judge: looks at one of the candidates between; is asked at most once for each.
     """
     good, bad = 0, count - 1
-    left = list(range(1, bad))
-    while left:
-        at = left[len(left) // 2]
-        told = judge(at)
-        good, bad = (at if told == "good" else good), (at if told == "bad" else bad)
-        left = [place for place in left if good < place < bad and place != at]
+    between = list(range(1, bad))
+    while between:
+        at = between[len(between) // 2]
+        judged = judge(at)
+        good, bad = (at if judged == "good" else good), (at if judged == "bad" else bad)
+        between = [place for place in between if good < place < bad and place != at]
     return Found(good, bad)
 
 
@@ -161,7 +160,6 @@ def elsewhere(looks: Sequence[Look], found: tuple[str, str]) -> list[tuple[Look,
     """Neighbours among the looks whose values differ although good does not turn to bad there.
 
     Args:
-        looks: in the order of the candidates.
         found: names of the last good and the first bad one.
     """
     known = [look for look in looks if look.values and look.judged != "skipped"]

@@ -14,7 +14,6 @@ class OneMove:
     """A number that moved.
 
     Attributes:
-        point: that of the release.
         change: the difference to the release before that has a value.
     """
 
@@ -32,21 +31,21 @@ class NumberMoves:
 
 def number_moves(history: History) -> Mapping[CellKey, Mapping[str, NumberMoves]]:
     """Cell → metric → where it moved; a number that never did is not there."""
-    found: dict[CellKey, dict[str, NumberMoves]] = {}
+    moves: dict[CellKey, dict[str, NumberMoves]] = {}
     for point in history.points:
         for metric, change in (point.move.changes if point.move else {}).items():
-            move, mine = OneMove(point, change), found.setdefault(point.key, {})
+            move, mine = OneMove(point, change), moves.setdefault(point.key, {})
             before = mine.get(metric)
             if before is None:
                 mine[metric] = NumberMoves(move, move)
             elif abs(change) > abs(before.largest.change):
                 mine[metric] = NumberMoves(before.first, move)
-    return found
+    return moves
 
 
 def rows_of(history: History) -> Mapping[CellKey, tuple[Point, ...]]:
     """Cell → its points, in the order of the releases."""
-    found: dict[CellKey, list[Point]] = {}
+    rows: dict[CellKey, list[Point]] = {}
     for point in history.points:
-        found.setdefault(point.key, []).append(point)
-    return {key: tuple(found[key]) for key in sorted(found)}
+        rows.setdefault(point.key, []).append(point)
+    return {key: tuple(rows[key]) for key in sorted(rows)}

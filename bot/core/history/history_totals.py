@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 
 from bot.core.history.history_values import TRACKED, HistoryTotal, Point, Release
 from bot.core.metrics import METRIC_BY_ID
-from bot.core.spread import Spread, Value, largest, lowest, range_of, total
+from bot.core.spread import Spread, largest, lowest, range_of, total
 from bot.core.values.snapshot import CellKey
-
-_Values = Mapping[CellKey, Sequence[int | Spread]]
-"""Cell → its value in each release that measured anything; only cells that know it in all of them."""
 
 
 def measured_releases(releases: Sequence[Release], points: Sequence[Point]) -> tuple[str, ...]:
@@ -20,33 +17,29 @@ def measured_releases(releases: Sequence[Release], points: Sequence[Point]) -> t
 
 
 def totals_of(releases: Sequence[Release], points: Sequence[Point]) -> tuple[HistoryTotal, ...]:
-    """Of all targets, then of each, release after release; none of a release that measured nothing."""
-    names = measured_releases(releases, points)
-    known = {metric: _known(metric, names, points) for metric in TRACKED}
-    targets = sorted({point.target for point in points if point.measured})
-    return tuple(one for target in (None, *targets) for one in _of(target, names, known))
-
-
-def _known(metric: str, names: Sequence[str], points: Sequence[Point]) -> _Values:
-    found: dict[CellKey, dict[str, int | Spread]] = {}
-    for point in points:
-        value = point.value(metric) if point.measured else None
-        if value is not None:
-            found.setdefault(point.key, {})[point.compiler] = value
-    return {key: [by[name] for name in names] for key, by in found.items() if all(name in by for name in names)}
-
-
-def _of(target: str | None, names: Sequence[str], known: Mapping[str, _Values]) -> Iterator[HistoryTotal]:
-    mine = {
-        metric: [values for key, values in cells.items() if target in (None, key.target)]
-        for metric, cells in known.items()
-    }
-    counts = {metric: len(rows) for metric, rows in mine.items()}
-    for at, name in enumerate(names):
-        sums = {metric: _sum(metric, rows, at) for metric, rows in mine.items()}
-        ranges = {metric: both for metric, value in sums.items() if (both := range_of(value))}
-        yield HistoryTotal(name, target, {metric: lowest(value) for metric, value in sums.items()}, counts, ranges)
-
-
-def _sum(metric: str, rows: Sequence[Sequence[int | Spread]], at: int) -> Value:
-    return (largest if METRIC_BY_ID[metric].over == "largest" else total)(row[at] for row in rows)
+    """Totals over all targets, then over each, release after release; none of a release that measured nothing."""
+    names, known = measured_releases(releases, points), dict[str, dict[CellKey, list[int | Spread]]]()
+    for metric in TRACKED:
+        values: dict[CellKey, dict[str, int | Spread]] = {}
+        for point in points:
+            if point.measured and (value := point.value(metric)) is not None:
+                values.setdefault(point.key, {})[point.compiler] = value
+        in_all = {key: by for key, by in values.items() if all(name in by for name in names)}
+        known[metric] = {key: [by[name] for name in names] for key, by in in_all.items()}
+    totals = []
+    for target in (None, *sorted({point.target for point in points if point.measured})):
+        mine = {
+            metric: [row for key, row in cells.items() if target in (None, key.target)]
+            for metric, cells in known.items()
+        }
+        counts = {metric: len(rows) for metric, rows in mine.items()}
+        for at, name in enumerate(names):
+            sums = {
+                metric: (largest if METRIC_BY_ID[metric].over == "largest" else total)(row[at] for row in rows)
+                for metric, rows in mine.items()
+            }
+            ranges = {metric: both for metric, value in sums.items() if (both := range_of(value))}
+            totals.append(
+                HistoryTotal(name, target, {id_: lowest(value) for id_, value in sums.items()}, counts, ranges)
+            )
+    return tuple(totals)

@@ -30,8 +30,6 @@ class Move(Record, frozen=True, omit_defaults=True):
         changes: tracked metric → difference, where it is not 0; of compile time only what is more than its noise, of a
             range the part that is sure, and nothing where the ranges overlap.
         ranges: tracked metric → the least and the most that the difference may be, where a side does not repeat itself.
-        cause: as in a report; None where it is not known.
-        why: one sentence; empty where it is not known.
     """
 
     since: Name
@@ -42,21 +40,18 @@ class Move(Record, frozen=True, omit_defaults=True):
 
     def change(self, metric: str) -> Value:
         """The difference as it is told; None where the metric did not move."""
-        found = self.ranges.get(metric) if metric in self.changes else None
-        return spread(found) if found else self.changes.get(metric)
+        ends = self.ranges.get(metric) if metric in self.changes else None
+        return spread(ends) if ends else self.changes.get(metric)
 
 
 class Point(Record, frozen=True, omit_defaults=True):
     """One cell in one release.
 
     Attributes:
-        compiler: the name of the release.
         metrics: id → value, of several those of the smallest artifact; None is "not known"; empty without an artifact.
         reason: why there is no artifact, or only one with the stack gate lifted: one line.
         seen: exact metric → every value, the lowest first, where the same command gave several.
         sizes: of all artifacts that the same command gave, where these are several: it does not repeat itself.
-        command: gives the artifact.
-        digest: SHA-256 of the artifact.
     """
 
     compiler: Name
@@ -77,7 +72,7 @@ class Point(Record, frozen=True, omit_defaults=True):
 
     @property
     def key(self) -> CellKey:
-        """Its cell."""
+        """The cell's model and target."""
         return CellKey(self.model, self.target)
 
     @property
@@ -90,14 +85,11 @@ class Release(Record, frozen=True, omit_defaults=True):
     """One compiler of the history.
 
     Attributes:
-        name: unique in the history.
-        order: its place, from 0.
         spec: as it was asked for, without directories.
         version, revision, digest: as the compiler tells them; empty where it could not be had.
         sha: the commit whose models were measured; None outside a repository.
         reason: why there is no point of it; empty where there is one.
         repeats: other SPECs that gave the same.
-        notes: what a reader must know of it.
     """
 
     name: Name
@@ -132,7 +124,6 @@ class HistoryStep(Record, frozen=True):
         base_bytes, head_bytes: artifacts, at the least; None without such a cell.
         base_range, head_range: the same where cells that do not repeat themselves leave a range; else None.
         broken, fixed: how many cells are newly refused, or compile again.
-        causes: root causes, the largest first.
     """
 
     base: Name
@@ -165,7 +156,6 @@ class HistoryTotal(Record, frozen=True):
     """One target, or all, in one release, over the cells that know the metric in every release that measured any.
 
     Attributes:
-        target: None for all targets.
         metrics: tracked metric → sum, or for stack the largest value, at the least; None without such a cell.
         ranges: the same where cells that do not repeat themselves leave a range.
         cells: tracked metric → how many cells that is over, the same in all releases.
@@ -183,16 +173,12 @@ class HistoryTotal(Record, frozen=True):
 
 
 class History(Record, frozen=True):
-    """All of it.
+    """Releases, points, steps and totals of a history.
 
     Attributes:
-        targets: name → backend.
-        releases: in order.
         points: a point for each cell of each release, in the order of releases, models and targets.
-        steps: between neighbours that were measured.
         totals: for all targets, then for each, in the order of the releases.
         planned: how many cells there are, without those that no release can compile on purpose.
-        notes: what a reader must know of all of it.
     """
 
     schema: Name

@@ -18,7 +18,7 @@ from fractions import Fraction
 from math import ceil
 
 from bot.core.metrics import METRIC_BY_ID, METRIC_IDS, METRICS
-from bot.core.rules.policy import Amount, LevelSpec, Rule, any_match
+from bot.core.rules.policy import Amount, Rule, any_match
 from bot.core.values.snapshot import Cell, CellKey, Snapshot
 from bot.core.values.verdict import Level
 
@@ -31,7 +31,6 @@ class Tighter:
 
     Attributes:
         place: of its rule, from 0.
-        old: as it is written now.
         limit: what it can be, in the steps of its dimension.
         key, metric, value: what has the largest value.
     """
@@ -80,23 +79,21 @@ def ratcheted(rules: Sequence[Rule], evidence: Evidence, headroom: Fraction) -> 
     cells = {cell.key: cell for cell in evidence.snapshot.cells}
     known = {(key.target, id_) for key, cell in cells.items() for id_, v in cell.metrics.items() if v is not None}
     for place, rule in enumerate(rules):
-        limits = [(level, spec.limit) for level, spec in _first_levels(rule) if spec.limit is not None]
+        limits = [(level, spec.limit) for level, spec in reversed(rule.levels()) if spec.limit is not None]
         if not limits:
             continue
         if why := _doubt(held[place], cells, known, evidence):
             yield Kept(rule, why)
             continue
-        pairs = [(key, id_) for key, id_ in held[place] if cells[key].value(id_) is not None]
+        pairs = [(value, key, id_) for key, id_ in held[place] if (value := cells[key].value(id_)) is not None]
         if not pairs:
             yield Kept(rule, "it decides nothing that has a value")
             continue
-        found = _tighter(place, rule, limits, [(cells[key].value(id_) or 0, key, id_) for key, id_ in pairs], headroom)
-        if found:
-            yield found
-
-
-def _first_levels(rule: Rule) -> tuple[tuple[Level, LevelSpec], ...]:
-    return rule.levels()[::-1]
+        value, key, id_ = max(pairs, key=lambda one: (one[0], one[1], -METRIC_IDS.index(one[2])))
+        needed = ceil(value * (1 + headroom))
+        level, old = next(((level, old) for level, old in limits if value <= old.value), (None, None))
+        if level and old and needed < old.value:
+            yield Tighter(place, rule, level, old, needed, key, id_, value)
 
 
 def _decided(rules: Sequence[Rule], evidence: Evidence) -> list[list[tuple[CellKey, str]]]:
@@ -134,18 +131,3 @@ def _doubt(
         if cell.value(id_) is None and (key.target, id_) in known:
             return f"{id_} of {key} is not known: {cell.reasons.get(id_, 'no reason is given')}"
     return ""
-
-
-def _tighter(
-    place: int,
-    rule: Rule,
-    limits: Sequence[tuple[Level, Amount]],
-    values: Sequence[tuple[int, CellKey, str]],
-    headroom: Fraction,
-) -> Tighter | None:
-    value, key, id_ = max(values, key=lambda one: (one[0], one[1], -METRIC_IDS.index(one[2])))
-    needed = ceil(value * (1 + headroom))
-    for level, old in limits:
-        if value <= old.value:
-            return Tighter(place, rule, level, old, needed, key, id_, value) if needed < old.value else None
-    return None

@@ -22,11 +22,9 @@ class Found:
     """One release as it was asked for, and what came of it.
 
     Attributes:
-        name: as it is shown.
         spec: as it was asked for, without directories.
         snapshot: None where there is none, with the reason in `reason`.
         repeats: other SPECs that gave the same.
-        notes: what a reader must know of it.
     """
 
     name: str
@@ -48,30 +46,33 @@ def once(found: Iterable[Found]) -> tuple[Found, ...]:
 
     Where both asked the same compiler for the same cells and got other artifacts, both stay, and say so.
     """
-    kept: list[Found] = []
+    releases: list[Found] = []
     for one in found:
-        at = next((at for at, other in enumerate(kept) if _is_repeat(other, one)), None)
+        at = next((at for at, other in enumerate(releases) if _is_repeat(other, one)), None)
         if at is None:
-            kept.append(one)
-        elif differing := _differing(kept[at], one):
-            kept.append(replace(one, notes=(*one.notes, _unlike(kept[at].name, differing))))
+            releases.append(one)
+        elif differing := _differing(releases[at], one):
+            more = f" and {len(differing) - _NAMED} more" if len(differing) > _NAMED else ""
+            what = ", ".join(map(str, differing[:_NAMED])) + more
+            note = f"the same compiler as {releases[at].name} gave something else for {what}: it does not repeat itself"
+            releases.append(replace(one, notes=(*one.notes, note)))
         else:
-            kept[at] = _joined(kept[at], one)
-    return named_apart(kept)
+            releases[at] = _joined(releases[at], one)
+    return named_apart(releases)
 
 
 def named_apart(found: Sequence[Found]) -> tuple[Found, ...]:
     """All with names of their own: `3.13.0` and `3.13.0 (2)`."""
     taken: set[str] = set()
-    told = []
+    named = []
     for one in found:
         number, name = 1, one.name
         while name in taken:
             number += 1
             name = f"{one.name} ({number})"
         taken.add(name)
-        told.append(replace(one, name=name))
-    return tuple(told)
+        named.append(replace(one, name=name))
+    return tuple(named)
 
 
 def _is_repeat(first: Found, second: Found) -> bool:
@@ -84,7 +85,7 @@ def _is_repeat(first: Found, second: Found) -> bool:
     models = left.models.keys() & right.models.keys()
     if any(left.models[name] != right.models[name] for name in models):
         return False
-    return all(_asked(one) == _asked(other) for one, other in _pairs(left, right))
+    return all(_options(one) == _options(other) for one, other in _pairs(left, right))
 
 
 def _pairs(left: Snapshot, right: Snapshot) -> Iterable[tuple[Cell, Cell]]:
@@ -92,7 +93,7 @@ def _pairs(left: Snapshot, right: Snapshot) -> Iterable[tuple[Cell, Cell]]:
     return ((cell, cells[cell.key]) for cell in left.cells if cell.key in cells)
 
 
-def _asked(cell: Cell) -> str:
+def _options(cell: Cell) -> str:
     """The options of its command, without what lifts the stack gate."""
     words = _COMMAND.search(cell.command)
     return words[1].replace(f" {LIFTED_LIMIT_FLAG}", "") if words else ""
@@ -109,27 +110,20 @@ def _result(cell: Cell) -> tuple[str, str | None]:
     return cell.status, cell.artifact_digest
 
 
-def _unlike(name: str, keys: Sequence[CellKey]) -> str:
-    told = ", ".join(map(str, keys[:_NAMED])) + (f" and {len(keys) - _NAMED} more" if len(keys) > _NAMED else "")
-    return f"the same compiler as {name} gave something else for {told}: it does not repeat itself"
-
-
 def _joined(first: Found, second: Found) -> Found:
+    """The cells of both; of two the first, unless only the second says something of the compiler."""
     repeats = (*first.repeats, second.spec, *second.repeats)
     notes = tuple(dict.fromkeys((*first.notes, *second.notes)))
-    if first.snapshot is None or second.snapshot is None:
+    left, right = first.snapshot, second.snapshot
+    if left is None or right is None:
         return replace(first, repeats=repeats, notes=notes)
-    return replace(first, snapshot=_united(first.snapshot, second.snapshot), repeats=repeats, notes=notes)
-
-
-def _united(first: Snapshot, second: Snapshot) -> Snapshot:
-    """The cells of both; of two the first, unless only the second says something of the compiler."""
-    cells = {cell.key: cell for cell in second.cells}
-    cells |= {cell.key: cell for cell in first.cells if cell.key not in cells or is_outcome(cell)}
-    return replace(
-        first,
+    cells = {cell.key: cell for cell in right.cells}
+    cells |= {cell.key: cell for cell in left.cells if cell.key not in cells or is_outcome(cell)}
+    united = replace(
+        left,
         cells=tuple(cells[key] for key in sorted(cells)),
-        models={**second.models, **first.models},
-        targets={**second.targets, **first.targets},
-        only={**second.only, **first.only},
+        models={**right.models, **left.models},
+        targets={**right.targets, **left.targets},
+        only={**right.only, **left.only},
     )
+    return replace(first, snapshot=united, repeats=repeats, notes=notes)

@@ -120,24 +120,18 @@ def sides_of(text: bytes, where: str) -> list[tuple[str, Snapshot | None]]:
         if key in cells.setdefault(point.compiler, {}):
             raise InputError(f"{key} stands there twice for {point.compiler}", where=at, hint=_HINT)
         if point.status != UNMEASURED:
-            cells[point.compiler][key] = _cell(key, point)
-    keys = {CellKey(point.model, point.target) for point in points}
-    return [(name, _side(name, cells[name], keys) if cells[name] else None) for name in cells]
-
-
-def _cell(key: CellKey, point: Point) -> Cell:
-    """Which values were seen together is not known: the largest of each stand for them, as ranges have ends alone."""
-    largest = {**point.metrics, **{id_: max(values) for id_, values in point.seen.items() if values}}
-    others = (Outcome(point.status, largest, "the largest"),) if point.seen else ()
-    return Cell(key, point.status, point.metrics, others=others)
-
-
-def _side(name: str, cells: Mapping[CellKey, Cell], keys: Iterable[CellKey]) -> Snapshot:
-    """What one compiler made; what it has no point of was planned and lost."""
-    models, targets = {key.model for key in keys}, {key.target for key in keys}
-    planned = {"models": dict.fromkeys(sorted(models), ""), "targets": dict.fromkeys(sorted(targets), "")}
-    made = tuple(cells[key] for key in sorted(cells))
-    return Snapshot(CompilerInfo(name, "", "", name), SourceInfo(), made, **planned)  # type: ignore[arg-type]
+            # Which values were seen together is not known: the largest of each stand for them, as ranges have ends.
+            largest = {**point.metrics, **{id_: max(values) for id_, values in point.seen.items() if values}}
+            others = (Outcome(point.status, largest, "the largest"),) if point.seen else ()
+            cells[point.compiler][key] = Cell(key, point.status, point.metrics, others=others)
+    # What a compiler has no point of was planned and lost.
+    models = dict.fromkeys(sorted({point.model for point in points}), "")
+    targets = dict.fromkeys(sorted({point.target for point in points}), "")
+    sides: list[tuple[str, Snapshot | None]] = []
+    for name, own in cells.items():
+        measured, info = tuple(own[key] for key in sorted(own)), CompilerInfo(name, "", "", name)
+        sides.append((name, Snapshot(info, SourceInfo(), measured, models=models, targets=targets) if own else None))
+    return sides
 
 
 def replayed(
@@ -168,33 +162,33 @@ def replayed(
 
 def counts(steps: Sequence[Step]) -> list[RuleCount]:
     """What each rule would have said, by its name, fail before warn."""
-    found = []
+    result = []
     for rule in sorted({alarm.rule for step in steps for alarm in step.alarms}):
         for level in LEVELS:
             each = [sum((one.rule, one.level) == (rule, level) for one in step.alarms) for step in steps]
             if any(each):
-                found.append(RuleCount(rule, level, sum(map(bool, each)), sum(each)))
-    return found
+                result.append(RuleCount(rule, level, sum(map(bool, each)), sum(each)))
+    return result
 
 
 def least_levels(steps: Sequence[Step], most: int) -> list[Least]:
     """For each rule, level and kind that alarms in more than `most` steps, the smallest level that does not."""
-    found = []
+    result = []
     alarms = [alarm for step in steps for alarm in step.alarms if alarm.kind in ("change", "limit")]
     for rule, kind in sorted({(alarm.rule, alarm.kind) for alarm in alarms}):
         mine = [alarm for alarm in alarms if (alarm.rule, alarm.kind) == (rule, kind)]
         units = {METRIC_BY_ID[alarm.metric or ""].unit for alarm in mine}
         for level in LEVELS:
-            worst = sorted(_worst_of_each(steps, rule, kind, level), reverse=True)
+            # Of each step in which the rule alarms at that level or a worse one, the largest growth or value.
+            each = (
+                [
+                    (one.head or 0) - (one.base or 0 if kind == "change" else 0)
+                    for one in step.alarms
+                    if (one.rule, one.kind) == (rule, kind) and level in ("warn", one.level)
+                ]
+                for step in steps
+            )
+            worst = sorted((max(values) for values in each if values), reverse=True)
             if len(worst) > most and len(units) == 1 and any(alarm.level == level for alarm in mine):
-                found.append(Least(rule, level, kind, len(worst), worst[most], min(units)))
-    return found
-
-
-def _worst_of_each(steps: Sequence[Step], rule: str, kind: str, level: Level) -> Iterator[int]:
-    """Of each step in which the rule alarms at that level or a worse one, the largest growth or value."""
-    for step in steps:
-        mine = [one for one in step.alarms if (one.rule, one.kind) == (rule, kind) and level in ("warn", one.level)]
-        values = [(one.head or 0) - (one.base or 0 if kind == "change" else 0) for one in mine]
-        if values:
-            yield max(values)
+                result.append(Least(rule, level, kind, len(worst), worst[most], min(units)))
+    return result

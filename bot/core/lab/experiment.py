@@ -55,7 +55,6 @@ class Experiment:
         variants: the first one that has an artifact on a target is what the others are compared with there.
         models, targets: globs of those of the configuration; empty: all.
         own_targets: in place of the configuration's; empty where these are meant.
-        run: True where artifacts are run and timed.
         axis: what the variants' `at` counts; empty without.
     """
 

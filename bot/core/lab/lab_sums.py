@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from bot.core.lab.experiment import COLUMN_BY_ID, FOLDED_AWAY
+from bot.core.lab.experiment import COLUMN_BY_ID
 from bot.core.lab.lab_values import Lab, LabCell, LabVariant, references
 from bot.core.spread import Value, ends, largest, total
 
@@ -95,22 +95,16 @@ def _mean(ratios: Sequence[float]) -> Mean | None:
 
 def sums(lab: Lab) -> list[Sums]:
     """Each target's, sorted by name."""
-    found = references(lab.variants, lab.cells)
-    return [_of(lab, target, found.get(target, "")) for target in sorted({cell.target for cell in lab.cells})]
-
-
-def _of(lab: Lab, target: str, reference: str) -> Sums:
-    cells = {(cell.model, cell.variant): cell for cell in lab.cells if cell.target == target}
-    named = {variant for _, variant in cells}
-    variants = tuple(variant for variant in lab.variants if variant.name in named)
-    counted = {variant for (_, variant), cell in cells.items() if cell.measured}
-    models = sorted({model for model, _ in cells})
-    shared = [model for model in models if counted and all(_measured(cells, model, name) for name in counted)]
-    return Sums(target, variants, reference, tuple(shared), len(models) - len(shared), cells)
-
-
-def _measured(cells: dict[tuple[str, str], LabCell], model: str, variant: str) -> bool:
-    return (model, variant) in cells and cells[model, variant].measured
+    reference, result = references(lab.variants, lab.cells), []
+    for target in sorted({cell.target for cell in lab.cells}):
+        cells = {(cell.model, cell.variant): cell for cell in lab.cells if cell.target == target}
+        named = {variant for _, variant in cells}
+        variants = tuple(variant for variant in lab.variants if variant.name in named)
+        measured = {key for key, cell in cells.items() if cell.measured}
+        counted, models = {variant for _, variant in measured}, sorted({model for model, _ in cells})
+        shared = tuple(model for model in models if counted and all((model, name) in measured for name in counted))
+        result.append(Sums(target, variants, reference.get(target, ""), shared, len(models) - len(shared), cells))
+    return result
 
 
 class Fit(NamedTuple):
@@ -118,10 +112,7 @@ class Fit(NamedTuple):
 
     Attributes:
         slope: of the value for each step of the axis.
-        start: the line's value at 0.
-        is_exact: True where all points lie on it.
         off: the largest distance of a point from it; 0 where it is exact.
-        points: (place, value), in the axis' order.
     """
 
     model: str
@@ -141,25 +132,16 @@ def fits(lab: Lab) -> Iterator[Fit]:
     for cell in lab.cells:
         if (at := places.get(cell.variant)) is not None and cell.measured:
             rows.setdefault((cell.model, cell.target), []).append((at, cell))
-    for (model, target), found in sorted(rows.items()):
+    for (model, target), row in sorted(rows.items()):
         for column in lab.columns:
-            known = ((at, value) for at, cell in found if (value := cell.value(column)) is not None)
+            known = ((at, value) for at, cell in row if (value := cell.value(column)) is not None)
             points = sorted((at, one) for at, value in known for one in dict.fromkeys(ends(value)))
             if len({at for at, _ in points}) > 1:
-                yield _fit(model, target, column, points)
-
-
-def _fit(model: str, target: str, column: str, points: Sequence[tuple[int, int]]) -> Fit:
-    (x0, y0), (x1, y1) = points[0], points[-1]
-    is_exact = all((y - y0) * (x1 - x0) == (y1 - y0) * (x - x0) for x, y in points)
-    if is_exact:
-        slope = (y1 - y0) / (x1 - x0)
-        return Fit(model, target, column, slope, y0 - slope * x0, True, 0.0, tuple(points))
-    slope, start = statistics.linear_regression([x for x, _ in points], [y for _, y in points])
-    off = max(abs(y - start - slope * x) for x, y in points)
-    return Fit(model, target, column, slope, start, False, off, tuple(points))
-
-
-def metric_columns(lab: Lab) -> tuple[str, ...]:
-    """The columns that are metrics."""
-    return tuple(column for column in lab.columns if column != FOLDED_AWAY and column in COLUMN_BY_ID)
+                (x0, y0), (x1, y1) = points[0], points[-1]
+                is_exact = all((y - y0) * (x1 - x0) == (y1 - y0) * (x - x0) for x, y in points)
+                slope = (y1 - y0) / (x1 - x0)
+                start, off = y0 - slope * x0, 0.0
+                if not is_exact:
+                    slope, start = statistics.linear_regression([x for x, _ in points], [y for _, y in points])
+                    off = max(abs(y - start - slope * x) for x, y in points)
+                yield Fit(model, target, column, slope, start, is_exact, off, tuple(points))

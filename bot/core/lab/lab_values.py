@@ -26,7 +26,6 @@ class LabVariant(Record, frozen=True, omit_defaults=True):
         targets: glob of the only targets that have it → flags that it adds there.
         files: row → its model's file, as commands name it; empty where the rows are models of their own.
         shapes: what is said of the dynamic dimensions of its models; None where nothing is.
-        at: its place on the experiment's axis.
         reason: why none of its cells is measured; empty where they were tried.
     """
 
@@ -107,16 +106,13 @@ def references(variants: Sequence[LabVariant], cells: Iterable[LabCell]) -> dict
 
 
 class Lab(Record, frozen=True):
-    """All of it; cells sorted by model, target and variant's name, variants in the experiment's order.
+    """What an experiment gave: cells sorted by model, target and variant's name, variants in the experiment's order.
 
     Attributes:
         columns: what is looked at: metric ids, `linalg_ops_before`, or `folded_away`.
         axis: what the variants' places count; empty without an axis.
-        run: True where artifacts were to be run.
         machine: what ran them, in one line; empty where none was run.
         flags: of every cell, beside the targets' and the variants'.
-        targets: target → its backend.
-        notes: what a reader should know.
     """
 
     schema: Name

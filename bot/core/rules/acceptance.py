@@ -32,7 +32,7 @@ _VARYING = re.compile(
     r"|\([^()]*\b(?:held|this machine has) [^()]*\)"  # memory, as `bot.compiler.machine` tells it
 )
 _LINES, _LINE_CHARACTERS = 4, 200
-"""Of a message: fewer than a snapshot keeps, so that what it cuts off does not depend on numbers that vary."""
+"""So much of a message counts, less than a snapshot keeps: what that cuts off depends on numbers that vary."""
 
 
 class Seen(Record, frozen=True, order=True, array_like=True):
@@ -40,7 +40,6 @@ class Seen(Record, frozen=True, order=True, array_like=True):
 
     Attributes:
         metric: the metric's id; empty where the cell's state is the finding.
-        kind: as in Finding.
         value: the metric's value on head, of a range the largest; for states the figure of the compiler's memory gate,
             where that refused.
         limit: for states, the state, how the cell ended on head, and of a failure the digest of its words. What
@@ -60,7 +59,6 @@ class Acceptance:
     """Who accepted what, how and why.
 
     Attributes:
-        how: `label` or `comment`.
         event_id: of the labelling event or the comment, so that it is taken once.
         seen: what it is bound to.
     """
@@ -82,45 +80,33 @@ def _fails(finding: Finding) -> bool:
 
 
 def _seen(finding: Finding, value: int | None) -> Seen:
-    state = finding.metric is None
-    return Seen(
-        finding.key.model,
-        finding.key.target,
-        finding.metric or "",
-        finding.kind,
-        value,
-        ": ".join((finding.limit, *_ending(finding))) if state else "",
-    )
-
-
-def _ending(finding: Finding) -> tuple[str, ...]:
-    """How the cell ended on head, and for a failure a digest (16 digits) of what its words are in every run."""
-    if finding.outcomes is None:
-        return ("",)
-    failure = finding.failure
-    if failure is None or failure.stage not in _WORDED:
-        return (finding.outcomes[1],)
-    text = _VARYING.sub("", failure.message)
-    if failure.figure_bytes is not None:
-        text = re.sub(r"\d+ bytes", "bytes", text)  # the figure is a value of its own: a smaller one is covered
-    lines = (line[:_LINE_CHARACTERS] for line in text.splitlines()[:_LINES])
-    return (finding.outcomes[1], hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16])
+    """What an acceptance is bound to; of a failed cell's words a digest (16 digits) of what they are in every run."""
+    limit = ""
+    if finding.metric is None:
+        failure, ending = finding.failure, finding.outcomes[1] if finding.outcomes else ""
+        limit = f"{finding.limit}: {ending}"
+        if finding.outcomes and failure is not None and failure.stage in _WORDED:
+            text = _VARYING.sub("", failure.message)
+            if failure.figure_bytes is not None:
+                text = re.sub(r"\d+ bytes", "bytes", text)  # the figure is a value of its own: a smaller one is covered
+            head = "\n".join(line[:_LINE_CHARACTERS] for line in text.splitlines()[:_LINES])
+            limit += f": {hashlib.sha256(head.encode()).hexdigest()[:16]}"
+    return Seen(finding.key.model, finding.key.target, finding.metric or "", finding.kind, value, limit)
 
 
 def accept(verdict: Verdict, acceptances: Sequence[Acceptance]) -> Verdict:
     """The verdict after all acceptances: accepted findings stay, named as such, and do not fail any more."""
-    findings = tuple(_accepted(finding, acceptances) for finding in verdict.findings)
-    stands = verdict.status == "unknown" or findings == verdict.findings
-    return replace(verdict, status=verdict.status if stands else status_of(findings), findings=findings)
-
-
-def _accepted(finding: Finding, acceptances: Sequence[Acceptance]) -> Finding:
-    if not _fails(finding):
-        return finding
-    now = _seen(finding, finding.head)
-    covering = (one for one in reversed(acceptances) if any(_same_or_less(then, now) for then in one.seen))
-    found = next(covering, None)
-    return replace(finding, accepted=Accepted(found.who, found.why)) if found else finding
+    findings = []
+    for finding in verdict.findings:
+        if _fails(finding):
+            now = _seen(finding, finding.head)
+            covering = (one for one in reversed(acceptances) if any(_same_or_less(then, now) for then in one.seen))
+            if acceptance := next(covering, None):
+                finding = replace(finding, accepted=Accepted(acceptance.who, acceptance.why))
+        findings.append(finding)
+    if verdict.status == "unknown" or tuple(findings) == verdict.findings:
+        return replace(verdict, findings=tuple(findings))
+    return replace(verdict, status=status_of(findings), findings=tuple(findings))
 
 
 def _same_or_less(then: Seen, now: Seen) -> bool:

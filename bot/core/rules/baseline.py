@@ -12,7 +12,7 @@ from msgspec import structs
 from bot.core.codec.digests import cut_dispatch, cut_program
 from bot.core.rules.policy import any_match
 from bot.core.values.program import Program
-from bot.core.values.snapshot import Cell, Snapshot
+from bot.core.values.snapshot import Snapshot
 from bot.core.values.whole_report import Between, Touched
 
 _SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
@@ -73,8 +73,8 @@ def choose(
             by_sha.setdefault(entry.sha, []).append(entry)
     for distance, sha in enumerate((base_sha, *ancestors)):
         if sha in by_sha:
-            found = by_sha[sha]
-            return Choice(found[0] if len(found) == 1 else newest(found), distance)
+            of_commit = by_sha[sha]
+            return Choice(of_commit[0] if len(of_commit) == 1 else newest(of_commit), distance)
     return None
 
 
@@ -90,27 +90,26 @@ def between(paths: Iterable[str], sources: Sequence[str]) -> Between:
     named = sorted(set(paths))
     counts = Counter(path.partition("/")[0] if "/" in path else "" for path in named)
     folders = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
-    told = tuple(Touched(folder, files) for folder, files in folders[:_FOLDERS])
+    largest = tuple(Touched(folder, files) for folder, files in folders[:_FOLDERS])
     source = sum(not sources or any_match(sources, path) for path in named)
-    return Between(told, len(folders) - len(told), len(named), source)
+    return Between(largest, len(folders) - len(largest), len(named), source)
 
 
 def kept(snapshot: Snapshot) -> Snapshot:
     """What a baseline keeps of a snapshot: all but what is only told of the head, and short digests of code and IR.
 
     Told of the head are the scalar arguments of programs, and what keeps the members of families apart: a tenth of the
-    stored bytes. Whole digests would triple them.
+    stored bytes. Whole digests would triple them. Cells that share a program go on sharing it.
     """
-    programs: dict[int, Program] = {}
-    return replace(snapshot, cells=tuple(_kept(cell, programs) for cell in snapshot.cells))
-
-
-def _kept(cell: Cell, programs: dict[int, Program]) -> Cell:
-    """Cells that share a program go on sharing it: `programs` has those made so far, by the identity of their whole."""
-    program, whole = cell.program, cell.program
-    if whole is not None:
-        program = programs.setdefault(id(whole), structs.replace(cut_program(whole), arguments=()))
-    traces = {name: trace for name, trace in cell.traces.items() if trace.is_whole}
-    families = tuple(family if family.identical else structs.replace(family, varying=()) for family in cell.families)
-    dispatches = tuple(map(cut_dispatch, cell.dispatches))
-    return replace(cell, program=program, families=families, dispatches=dispatches, traces=traces)
+    programs: dict[int, Program] = {}  # by the identity of the whole one
+    cells = []
+    for cell in snapshot.cells:
+        program = cell.program
+        if program is not None:
+            short = programs.get(id(program)) or structs.replace(cut_program(program), arguments=())
+            program = programs.setdefault(id(program), short)
+        traces = {name: trace for name, trace in cell.traces.items() if trace.is_whole}
+        families = tuple(each if each.identical else structs.replace(each, varying=()) for each in cell.families)
+        dispatches = tuple(map(cut_dispatch, cell.dispatches))
+        cells.append(replace(cell, program=program, families=families, dispatches=dispatches, traces=traces))
+    return replace(snapshot, cells=tuple(cells))

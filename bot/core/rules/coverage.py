@@ -73,14 +73,14 @@ class Coverage:
         """
         rule = self._rules[index]
         models, targets = self._models.above(rule.models, index), self._targets.above(rule.targets, index)
-        found: dict[int, None] = {}
+        takers: dict[int, None] = {}
         for metric, model_groups, target_groups in product(metrics or metrics_of(rule), models, targets):
             pairs = product(model_groups, target_groups)
             taker = min((self._first(metric, *pair) for pair in pairs), default=index)
             if taker >= index:
                 return None
-            found[taker] = None
-        return [self._rules[taker] for taker in found]
+            takers[taker] = None
+        return [self._rules[taker] for taker in takers]
 
     def _first(self, metric: str, models: int, targets: int) -> int:
         """The first rule of both groups that matches the metric; the number of rules where there is none."""

@@ -81,10 +81,8 @@ class CellDelta:
     """One cell on both sides.
 
     Attributes:
-        state: one of STATES.
         identical: True where both artifacts are the same bytes, None where that is not known.
         base, head: the cells themselves; None where that side does not have the cell.
-        reason: why the cell is unmeasured; empty otherwise.
         noise: how the compiler does not repeat itself here; empty where nothing shows that.
         numbers_repeat: True where there is noise, but each side always ended alike and with the same exact metrics.
         excused: True where it is unmeasured on purpose: the configuration says of its target that it cannot be compiled
@@ -127,34 +125,22 @@ class CellDelta:
 # timeout, too, as nobody knows what the compiler would have made of the cell with more time; and a model that could not
 # be fetched.
 _STATE: dict[tuple[str, str], str] = {
-    ("ok", "ok"): "compared",
-    ("over", "over"): "compared",
-    ("ok", "over"): "newly-broken",
-    ("ok", "failed"): "newly-broken",
-    ("over", "failed"): "newly-broken",
-    ("absent", "over"): "newly-broken",
-    ("absent", "failed"): "newly-broken",
-    ("unsupported", "over"): "newly-broken",
-    ("unsupported", "failed"): "newly-broken",
-    ("absent", "ok"): "new",
-    ("unsupported", "ok"): "new",
-    ("over", "ok"): "fixed",
-    ("failed", "ok"): "fixed",
-    ("failed", "over"): "broken",
-    ("failed", "failed"): "broken",
-    ("ok", "absent"): "removed",
-    ("over", "absent"): "removed",
-    ("failed", "absent"): "removed",
-    ("timeout", "absent"): "removed",
+    (base, head): state
+    for bases, heads, state in (
+        ("ok", "ok", "compared"),
+        ("over", "over", "compared"),
+        ("ok absent unsupported", "over failed", "newly-broken"),
+        ("over", "failed", "newly-broken"),
+        ("absent unsupported", "ok", "new"),
+        ("over failed", "ok", "fixed"),
+        ("failed", "over failed", "broken"),
+        ("ok over failed timeout", "absent", "removed"),
+    )
+    for base in bases.split()
+    for head in heads.split()
 }
 _COLUMN = {"over-stack-limit": "over"}
-_ON_PURPOSE = frozenset(
-    {
-        ("unsupported", "unsupported"),
-        ("unsupported", "absent"),
-        ("absent", "unsupported"),
-    }
-)
+_ON_PURPOSE = {("unsupported", "unsupported"), ("unsupported", "absent"), ("absent", "unsupported")}
 
 
 def _column(snapshot: Snapshot, key: CellKey, cell: Cell | None) -> str:
@@ -172,8 +158,8 @@ def outcome(cell: Cell | None) -> str:
     if cell is None:
         return "absent"
     failure = cell.failure
-    told = [part for part in (failure.stage, failure.signal) if part] if failure else []
-    return f"{cell.status}: {', '.join(told)}" if told else cell.status
+    words = [part for part in (failure.stage, failure.signal) if part] if failure else []
+    return f"{cell.status}: {', '.join(words)}" if words else cell.status
 
 
 def _reason(base: Cell | None, head: Cell | None) -> str:
@@ -232,41 +218,30 @@ def _noisy(
         for left in outcomes[0] or (None,)
         for right in outcomes[1] or (None,)
     ]
-    least = replace(min(pairs, key=_distance), identical=None, noise=_noise(outcomes))
-    metrics = {id_: structs.replace(one, seen=_seen(pairs, id_)) for id_, one in least.metrics.items()}
-    return replace(least, numbers_repeat=numbers_repeat(outcomes), metrics=metrics)
 
+    def distance(delta: CellDelta) -> tuple[int, int]:
+        artifact = delta.metrics["artifact_bytes"].change
+        return STATES_BY_NEWS.index(delta.state), abs(artifact) if artifact is not None else 0
 
-def _distance(delta: CellDelta) -> tuple[int, int]:
-    artifact = delta.metrics["artifact_bytes"].change
-    return STATES_BY_NEWS.index(delta.state), abs(artifact) if artifact is not None else 0
-
-
-def _seen(pairs: Sequence[CellDelta], id_: str) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-    """All values of a metric that repeats elsewhere; None where each side has but one."""
-    if not METRIC_BY_ID[id_].exact:
-        return None
-    metrics = [pair.metrics[id_] for pair in pairs]
-    base = tuple(sorted({metric.base for metric in metrics if metric.base is not None}))
-    head = tuple(sorted({metric.head for metric in metrics if metric.head is not None}))
-    return (base, head) if max(len(base), len(head)) > 1 else None
-
-
-def _noise(outcomes: Outcomes) -> str:
-    said = [f"on {side} {_sizes(each)}" for side, each in zip(("base", "head"), outcomes, strict=True) if len(each) > 1]
-    return f"not deterministic: the same command gives {', '.join(said)}"
+    least, metrics = min(pairs, key=distance), dict[str, MetricDelta]()
+    for id_, metric in least.metrics.items():
+        of_base = tuple(sorted({value for pair in pairs if (value := pair.metrics[id_].base) is not None}))
+        of_head = tuple(sorted({value for pair in pairs if (value := pair.metrics[id_].head) is not None}))
+        has_several = METRIC_BY_ID[id_].exact and max(len(of_base), len(of_head)) > 1
+        metrics[id_] = structs.replace(metric, seen=(of_base, of_head) if has_several else None)
+    sides = zip(("base", "head"), outcomes, strict=True)
+    said = ", ".join(f"on {side} {_sizes(each)}" for side, each in sides if len(each) > 1)
+    noise = f"not deterministic: the same command gives {said}"
+    repeat = numbers_repeat(outcomes)
+    return replace(least, identical=None, noise=noise, numbers_repeat=repeat, metrics=metrics)
 
 
 def _sizes(outcomes: Sequence[Outcome]) -> str:
     """`82,408 B or 86,872 B`, and `2 artifacts of 106,312 B` where only other bytes tell them apart."""
-    sizes = [_size(one) for one in outcomes]
+    known = [one.metrics.get("artifact_bytes") for one in outcomes]
+    sizes = ["a failure" if size is None else f"{size:,} B" for size in known]
     alike = len(set(sizes)) == 1 and all(one.artifact_digest for one in outcomes)
     return f"{len(sizes)} artifacts of {sizes[0]}" if alike else " or ".join(sizes)
-
-
-def _size(outcome: Outcome) -> str:
-    size = outcome.metrics.get("artifact_bytes")
-    return "a failure" if size is None else f"{size:,} B"
 
 
 def diff(base: Snapshot, head: Snapshot) -> tuple[CellDelta, ...]:

@@ -49,11 +49,11 @@ class GlobIndex:
 
     def covering(self, narrow: str) -> set[str]:
         """All globs of the index that cover this one."""
-        found = {narrow} & self._globs
+        wide = {narrow} & self._globs
         for length in self._lengths:
             for piece in {narrow[at : at + length] for at in range(len(narrow) - length + 1)}:
-                found.update(glob for glob in self._by_piece.get(piece, ()) if covers(glob, narrow))
-        return found
+                wide.update(glob for glob in self._by_piece.get(piece, ()) if covers(glob, narrow))
+        return wide
 
 
 def _pieces(glob: str) -> set[str]:

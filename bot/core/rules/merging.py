@@ -20,7 +20,10 @@ def merge_snapshots(parts: Sequence[tuple[str, Snapshot]]) -> Snapshot:
     """
     first_name, first = next((named for named in parts if named[1].cells), parts[0])
     for name, part in parts:
-        _require_one_run(name, part, first_name, first)
+        for what in ("compiler", "source", "flags", "backends"):
+            differs = getattr(part, what) != getattr(first, what)
+            if differs and (what != "flags" or part.cells):  # a shard without cells does not know the flags
+                raise InputError(f"has a different {what} than {first_name}", where=name, hint=_HINT)
     cells: dict[CellKey, Cell] = {}
     for name, part in parts:
         for cell in part.cells:
@@ -35,13 +38,6 @@ def merge_snapshots(parts: Sequence[tuple[str, Snapshot]]) -> Snapshot:
         only=_united("only", parts),
         notes=tuple(sorted({note for _, part in parts for note in part.notes})),
     )
-
-
-def _require_one_run(name: str, part: Snapshot, first_name: str, first: Snapshot) -> None:
-    for what in ("compiler", "source", "flags", "backends"):
-        differs = getattr(part, what) != getattr(first, what)
-        if differs and (what != "flags" or part.cells):  # a shard without cells does not know the flags
-            raise InputError(f"has a different {what} than {first_name}", where=name, hint=_HINT)
 
 
 def _united(what: Literal["models", "targets", "only"], parts: Sequence[tuple[str, Snapshot]]) -> dict[str, str]:

@@ -17,7 +17,7 @@ from bot.core.values.snapshot import Cell, CellKey, Outcome, Snapshot
 _TARGET_OPTIONS = ("--iree-hal-target-backends=", "--iree-hal-target-device=")
 
 Outcomes = tuple[tuple[Outcome, ...], tuple[Outcome, ...]]
-"""Of base and head: what was measured first, then what differed from it; empty where a side does not have the cell."""
+"""What base and head gave first, then what differed from it; empty where a side does not have the cell."""
 
 
 def distinct(outcomes: Iterable[Outcome]) -> tuple[Outcome, ...]:
@@ -45,11 +45,9 @@ def value_of(cell: Cell, id_: str) -> Value:
 
 def numbers_repeat(outcomes: Outcomes) -> bool:
     """True where all outcomes of a side ended alike and agree in every exact metric, on both sides."""
-    return all(len(set(map(_numbers, side))) <= 1 for side in outcomes)
-
-
-def _numbers(outcome: Outcome) -> tuple[object, ...]:
-    return outcome.status, *(outcome.metrics.get(metric.id) for metric in METRICS if metric.exact)
+    exact = [metric.id for metric in METRICS if metric.exact]
+    numbers = ({(one.status, *map(one.metrics.get, exact)) for one in side} for side in outcomes)
+    return all(len(different) <= 1 for different in numbers)
 
 
 def known_outcomes(base: Snapshot, head: Snapshot, key: CellKey, cells: tuple[Cell | None, Cell | None]) -> Outcomes:
@@ -81,5 +79,5 @@ def as_outcome(cell: Cell | None, outcome: Outcome | None) -> Cell | None:
     """The cell as another compile of it gave it; what is only known of the first compile is left out."""
     if cell is None or outcome is None or outcome == cell.outcome:
         return cell
-    found = replace(cell, status=outcome.status, metrics=outcome.metrics, artifact_digest=outcome.artifact_digest)
-    return replace(found, dispatches=(), failure=cell.failure if outcome.status != "ok" else None)
+    other = replace(cell, status=outcome.status, metrics=outcome.metrics, artifact_digest=outcome.artifact_digest)
+    return replace(other, dispatches=(), failure=cell.failure if outcome.status != "ok" else None)

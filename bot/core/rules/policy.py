@@ -48,7 +48,7 @@ from bot.core.metrics import METRIC_BY_ID, METRIC_IDS, METRICS, Unit
 from bot.core.rules.delta import STATES, CellDelta, MetricDelta, outcome
 from bot.core.spread import Spread, Value, difference
 from bot.core.values.snapshot import CellKey
-from bot.core.values.verdict import Budget, Finding, Level, Status, Verdict, VerdictStatus, status_of
+from bot.core.values.verdict import Budget, Finding, Level, Status, Verdict, status_of
 
 Dimension = Literal["own", "bytes", "ms"]
 """`own`: a number without a unit is in the unit of the metric it is compared with."""
@@ -65,7 +65,7 @@ _SEVERITY: tuple[Status, ...] = ("pass", "warn", "fail")
 NO_NOISE: Mapping[str, Ratio] = {}
 
 OPEN = "open: the compiler does not repeat itself"
-"""Of a level that some of the values that were seen exceed, and others do not."""
+"""Said of a level that some of the values that were seen exceed, and others do not."""
 
 _STEPS: dict[tuple[Dimension, Unit], int] = {("bytes", "bytes"): 1, ("bytes", "KiB"): 1024, ("ms", "ms"): 1}
 _SUFFIX: dict[Unit, str] = {"count": "", "bytes": " B", "ms": " ms", "KiB": " KiB"}
@@ -166,18 +166,20 @@ def judge(
     bands = {metric.id: Fraction(0) for metric in METRICS if metric.exact}
     bands |= {id_: band.value for id_, band in noise.items() if id_ not in bands}
     by_metric = {id_: [rule for rule in rules if any_match(rule.metrics, id_)] for id_ in METRIC_IDS if id_ in bands}
-    judged = [judged for delta in deltas for judged in _judge_cell(delta, by_metric, bands)]
-    found = [one for one in judged if isinstance(one, Finding)]
-    findings = tuple(sorted([*found, *_judge_states(deltas, states)], key=_order))
+    judged: list[Finding | Budget] = []
+    for delta in deltas:
+        for id_, metric in delta.metrics.items() if delta.head and delta.head.measured else ():
+            for rule in (rule for rule in by_metric.get(id_, ()) if rule.matches_cell(delta.key)):
+                of_rule = list(_judge_metric(delta, metric, rule, bands[id_]))
+                judged += of_rule
+                if not rule.beside or any(isinstance(one, Finding) for one in of_rule):
+                    break
+    of_metrics = [one for one in judged if isinstance(one, Finding)]
+    findings = tuple(sorted([*of_metrics, *_judge_states(deltas, states)], key=_order))
     budgets = sorted((one for one in judged if isinstance(one, Budget)), key=lambda one: -Fraction(one.head, one.limit))
-    return Verdict(_status(deltas, findings), findings, tuple(budgets))
-
-
-def _status(deltas: Sequence[CellDelta], findings: Sequence[Finding]) -> VerdictStatus:
     compared = any(delta.state in _COMPARED for delta in deltas)
-    if not compared and not any(finding.limit == "newly-broken" for finding in findings):
-        return "unknown"
-    return status_of(findings)
+    is_known = compared or any(finding.limit == "newly-broken" for finding in findings)
+    return Verdict(status_of(findings) if is_known else "unknown", findings, tuple(budgets))
 
 
 def _order(finding: Finding) -> tuple[bool, bool, bool, bool, int, CellKey, int]:
@@ -197,19 +199,6 @@ def excess(finding: Finding) -> int:
     return value - finding.allowed
 
 
-def _judge_cell(
-    delta: CellDelta, by_metric: Mapping[str, Sequence[Rule]], bands: Mapping[str, Fraction]
-) -> Iterator[Finding | Budget]:
-    if delta.head is None or not delta.head.measured:
-        return
-    for id_, metric in delta.metrics.items():
-        for rule in (rule for rule in by_metric.get(id_, ()) if rule.matches_cell(delta.key)):
-            judged = list(_judge_metric(delta, metric, rule, bands[id_]))
-            yield from judged
-            if not rule.beside or any(isinstance(one, Finding) for one in judged):
-                break
-
-
 def _judge_states(deltas: Sequence[CellDelta], states: Mapping[str, Status]) -> Iterator[Finding]:
     measured = {delta.key.model for delta in deltas for cell in (delta.base, delta.head) if cell and cell.measured}
     levels: dict[str, Status] = {state: states.get(state, "pass") for state in STATES}
@@ -217,41 +206,52 @@ def _judge_states(deltas: Sequence[CellDelta], states: Mapping[str, Status]) -> 
     for delta in deltas:
         compiles_nowhere = delta.state == "broken" and delta.key.model not in measured
         level = dead if compiles_nowhere else levels[delta.state]
-        if level != "pass" and not delta.excused:
-            yield _state_finding(delta, level, compiles_nowhere)
-
-
-def _state_finding(delta: CellDelta, level: Level, compiles_nowhere: bool) -> Finding:
-    sides = (delta.base, delta.head)
-    base, head = (cell.status if cell else "absent" for cell in sides)
-    actual = delta.reason or f"{base} → {head}"
-    left, right = (cell.failure.figure_bytes if cell and cell.failure else None for cell in sides)
-    outcomes = (outcome(delta.base), outcome(delta.head))
-    known = delta.state == "broken" and not compiles_nowhere and outcomes[0] == outcomes[1] and left == right
-    said = ("states", "state", delta.state, actual)
-    failure = delta.head.failure if delta.head else None
-    return Finding(delta.key, level, None, *said, left, right, outcomes=outcomes, known=known, failure=failure)
+        if level == "pass" or delta.excused:
+            continue
+        sides = (delta.base, delta.head)
+        base, head = (cell.failure.figure_bytes if cell and cell.failure else None for cell in sides)
+        outcomes = (outcome(delta.base), outcome(delta.head))
+        yield Finding(
+            delta.key,
+            level,
+            None,
+            rule="states",
+            kind="state",
+            limit=delta.state,
+            actual=delta.reason or " → ".join(cell.status if cell else "absent" for cell in sides),
+            base=base,
+            head=head,
+            outcomes=outcomes,
+            known=delta.state == "broken" and not compiles_nowhere and len(set(outcomes)) == 1 and base == head,
+            failure=delta.head.failure if delta.head else None,
+        )
 
 
 def _judge_metric(delta: CellDelta, metric: MetricDelta, rule: Rule, band: Fraction) -> Iterator[Finding | Budget]:
     if metric.head is None:
         if metric.base is not None and rule.levels():
-            actual = f"{_amount(metric.base, _unit(metric))} → not known{_reason(delta, metric)}"
+            reasons = delta.head.reasons if delta.head else {}
+            reason = reasons.get(metric.id) or reasons.get("*")
+            actual = f"{_amount(metric.base, _unit(metric))} → not known{f': {reason}' if reason else ''}"
             yield Finding(
                 delta.key, "warn", metric.id, rule.name, "unknown", "known on base", actual, metric.base, line=rule.line
             )
         return
     least = metric.least_alarming
-    found = next(_exceeded(delta, least, rule, band), None)
-    if found is None and metric.seen is not None and metric.change != 0:
-        found = next((one for one in _exceeded(delta, metric.most_alarming, rule, band) if not one.known), None)
-        found = replace(found, level="warn", is_open=True) if found else None
-    if found is not None and metric.seen is not None:
-        actual = change_text(metric) if found.kind == "change" else _amount(metric.sides[1], _unit(metric))
-        found = replace(found, actual=f"{actual}, {OPEN}" if found.is_open else actual, seen=metric.seen)
-    if found is not None:
-        yield found
-    yield from _budgets(delta.key, least, least.head or 0, rule)
+    finding = next(_exceeded(delta, least, rule, band), None)
+    if finding is None and metric.seen is not None and metric.change != 0:
+        finding = next((one for one in _exceeded(delta, metric.most_alarming, rule, band) if not one.known), None)
+        finding = replace(finding, level="warn", is_open=True) if finding else None
+    if finding is not None and metric.seen is not None:
+        actual = change_text(metric) if finding.kind == "change" else _amount(metric.sides[1], _unit(metric))
+        finding = replace(finding, actual=f"{actual}, {OPEN}" if finding.is_open else actual, seen=metric.seen)
+    if finding is not None:
+        yield finding
+    head = least.head or 0
+    limits = [spec.limit.steps(_unit(metric)) if spec.limit is not None else 0 for _, spec in rule.levels()]
+    watched = next((limit for limit in limits if 0 < head <= limit and Fraction(head, limit) >= _WATCHED), None)
+    if watched is not None:
+        yield Budget(delta.key, metric.id, rule.name, least.base, head, watched)
 
 
 def _exceeded(delta: CellDelta, metric: MetricDelta, rule: Rule, band: Fraction) -> Iterator[Finding]:
@@ -264,33 +264,15 @@ def _exceeded(delta: CellDelta, metric: MetricDelta, rule: Rule, band: Fraction)
             known = base is not None and head <= base
             actual = _amount(head, unit)
             yield Finding(*said, "limit", spec.limit.text, actual, *values, allowed=limit, known=known)
-        if spec.change_text and base is not None and head - base > (allowed := _allowed(base, spec, unit, band)):
+        # What either of the two amounts allows, and the noise band.
+        share = max(spec.relative.value if spec.relative else Fraction(0), band)
+        allowed = max(0, spec.absolute.steps(unit) if spec.absolute else 0, int(share * (base or 0)))
+        if spec.change_text and base is not None and head - base > allowed:
             yield Finding(*said, "change", spec.change_text, change_text(metric), *values, allowed=allowed)
-
-
-def _allowed(base: int, spec: LevelSpec, unit: Unit, band: Fraction) -> int:
-    """The largest growth that the level allows: what either of its two amounts allows, and the noise band."""
-    steps = spec.absolute.steps(unit) if spec.absolute is not None else 0
-    share = spec.relative.value if spec.relative is not None else Fraction(0)
-    return max(0, steps, int(max(share, band) * base))
-
-
-def _budgets(key: CellKey, metric: MetricDelta, head: int, rule: Rule) -> Iterator[Budget]:
-    for _, spec in rule.levels():
-        limit = spec.limit.steps(_unit(metric)) if spec.limit is not None else 0
-        if 0 < head <= limit and Fraction(head, limit) >= _WATCHED:
-            yield Budget(key, metric.id, rule.name, metric.base, head, limit)
-            return
 
 
 def _unit(metric: MetricDelta) -> Unit:
     return METRIC_BY_ID[metric.id].unit
-
-
-def _reason(delta: CellDelta, metric: MetricDelta) -> str:
-    reasons = delta.head.reasons if delta.head else {}
-    reason = reasons.get(metric.id) or reasons.get("*")
-    return f": {reason}" if reason else ""
 
 
 def _amount(value: Value, unit: Unit, sign: str = "") -> str:
@@ -306,12 +288,11 @@ def change_text(metric: MetricDelta) -> str:
         return ""
     if isinstance(change, Spread):
         return _amount(change, _unit(metric), "+")
-    share = "from 0" if not metric.base else _percent(Fraction(100 * change, metric.base))
+    percent = Fraction(100 * change, metric.base) if metric.base else Fraction(0)
+    tenths = round(percent * 10)
+    share = f"{'-' if tenths < 0 else '+'}{abs(tenths) // 10:,}.{abs(tenths) % 10} %"
+    if not metric.base:
+        share = "from 0"
+    elif percent and not tenths:
+        share = "under 0.1 %"
     return f"{_amount(change, _unit(metric), '+')} ({share})"
-
-
-def _percent(share: Fraction) -> str:
-    tenths = round(share * 10)
-    if not tenths and share:
-        return "under 0.1 %"
-    return f"{'-' if tenths < 0 else '+'}{abs(tenths) // 10:,}.{abs(tenths) % 10} %"

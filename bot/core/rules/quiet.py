@@ -17,7 +17,6 @@ In prose:
 
 from __future__ import annotations
 
-from bot.core.rules.delta import CellDelta
 from bot.core.values.publication import CommentState
 from bot.core.values.snapshot import Cell
 from bot.core.values.verdict import Finding
@@ -36,11 +35,15 @@ def wants_comment(report: Report, previous: CommentState | None, always: bool) -
     Args:
         previous: what the comment that is there remembers; None where there is no comment. For one whose state cannot
             be read, give an empty one.
-        always: the configuration's `comment: always`.
     """
     if previous is not None or always or report.adoption or alarms(report) or report.notes:
         return True
-    return bool(set(report.head.notes) - set(report.base.notes)) or any(map(_has_news, report.deltas))
+    if set(report.head.notes) - set(report.base.notes):
+        return True
+    return any(
+        _shape(delta.base) != _shape(delta.head) if delta.state in ("broken", "unmeasured") else delta.state != "same"
+        for delta in report.deltas
+    )
 
 
 def alarms(report: Report) -> bool:
@@ -52,12 +55,6 @@ def alarms(report: Report) -> bool:
 def resolves(report: Report, previous: CommentState | None) -> bool:
     """True where an alarm that the comment gave is gone."""
     return previous is not None and previous.alarming and not alarms(report)
-
-
-def _has_news(delta: CellDelta) -> bool:
-    if delta.state in ("broken", "unmeasured"):
-        return _shape(delta.base) != _shape(delta.head)
-    return delta.state != "same"
 
 
 def _shape(cell: Cell | None) -> tuple[str, bool]:

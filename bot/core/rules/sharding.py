@@ -40,23 +40,18 @@ def deal(cells: Sequence[PlannedCell], count: int, known: Costs | None = None) -
     """
     costs = expected(cells, known or {})
     fair = sum(costs.values()) / count
-    loads, owner = [0.0] * count, dict[CellKey, int]()
-    for hand in _hands(cells, costs, fair if known else float("inf")):
-        lightest = loads.index(min(loads))
-        loads[lightest] += sum(costs[key] for key in hand)
-        owner |= dict.fromkeys(hand, lightest)
-    return tuple(tuple(cell for cell in cells if owner[cell.key] == index) for index in range(count))
-
-
-def _hands(cells: Sequence[PlannedCell], costs: Mapping[CellKey, float], fair: float) -> list[list[CellKey]]:
-    """What is dealt out in one piece, heaviest first."""
     models: dict[str, list[CellKey]] = {}
     for cell in cells:
         models.setdefault(cell.model.name, []).append(cell.key)
     hands: list[list[CellKey]] = []
     for keys in models.values():
-        hands += [[key] for key in keys] if sum(costs[key] for key in keys) > fair else [keys]
-    return sorted(hands, key=lambda keys: (-sum(costs[key] for key in keys), keys[0]))
+        hands += [[key] for key in keys] if known and sum(costs[key] for key in keys) > fair else [keys]
+    loads, owner = [0.0] * count, dict[CellKey, int]()
+    for hand in sorted(hands, key=lambda keys: (-sum(costs[key] for key in keys), keys[0])):
+        lightest = loads.index(min(loads))
+        loads[lightest] += sum(costs[key] for key in hand)
+        owner |= dict.fromkeys(hand, lightest)
+    return tuple(tuple(cell for cell in cells if owner[cell.key] == index) for index in range(count))
 
 
 def shard(cells: Sequence[PlannedCell], index: int, count: int) -> tuple[PlannedCell, ...]:
@@ -75,7 +70,6 @@ class Part(Record, frozen=True, omit_defaults=True):
 
     Attributes:
         shard: `I/N`.
-        cells: how many it has.
         assigned: model → targets, where the runner is told which cells these are.
         releases: `latest` or `nightly` → the release that it was for who planned, and is for all runners.
     """
@@ -99,22 +93,21 @@ def matrix(
 
     Those dealt out by known costs name their cells, so that every runner measures its own, whatever it knows of costs.
     """
-    parts = [(index, part) for index, part in enumerate(deal(cells, count, known), 1) if part]
-    moving = dict(releases) if releases else None
-    return Matrix([Part(f"{i}/{count}", len(part), _names(part) if known else None, moving) for i, part in parts])
+    parts = []
+    for index, part in enumerate(deal(cells, count, known), 1):
+        names: dict[str, list[str]] = {}
+        for cell in part:
+            names.setdefault(cell.model.name, []).append(cell.target.name)
+        if part:
+            moving = dict(releases) if releases else None
+            parts.append(Part(f"{index}/{count}", len(part), names if known else None, moving))
+    return Matrix(parts)
 
 
 def agreed(plan: str, where: str = "the plan") -> Mapping[str, str]:
     """What `latest` and `nightly` are for all runners of a plan: a release each; empty where it does not say."""
-    found = decoded(plan, Matrix, where, "give what `plan --shards N` printed", "plan")
-    return {name: version for row in found.include for name, version in (row.releases or {}).items()}
-
-
-def _names(part: Sequence[PlannedCell]) -> dict[str, list[str]]:
-    names: dict[str, list[str]] = {}
-    for cell in part:
-        names.setdefault(cell.model.name, []).append(cell.target.name)
-    return names
+    parts = decoded(plan, Matrix, where, "give what `plan --shards N` printed", "plan")
+    return {name: version for row in parts.include for name, version in (row.releases or {}).items()}
 
 
 def assigned(cells: Sequence[PlannedCell], plan: str, index: int, count: int, where: str) -> tuple[PlannedCell, ...]:
@@ -122,31 +115,24 @@ def assigned(cells: Sequence[PlannedCell], plan: str, index: int, count: int, wh
 
     Raises InputError for a plan of other cells or of another count of shards: cells would be measured by nobody.
     """
-    found = decoded(plan, Matrix, where, "give what `plan --shards N` printed", "plan")
-    rows = {row.shard: (row.cells, _keys(row)) for row in found.include}
+    rows = {
+        row.shard: row for row in decoded(plan, Matrix, where, "give what `plan --shards N` printed", "plan").include
+    }
     counts = {int(name.partition("/")[2]) for name in rows}
     if counts != {count}:
         what = f"is over {', '.join(map(str, sorted(counts))) or 'no'} shards, and {index}/{count} is not one of them"
         raise InputError(what, where=where, hint="measure the shards that the plan names")
-    if sum(size for size, _ in rows.values()) != len(cells):
-        what = f"is of {sum(size for size, _ in rows.values())} cells, and {len(cells)} are planned here"
+    planned = sum(row.cells for row in rows.values())
+    if planned != len(cells):
+        what = f"is of {planned} cells, and {len(cells)} are planned here"
         raise InputError(what, where=where, hint="plan and measure the same commit, with the same selectors")
-    _, keys = rows.get(f"{index}/{count}", (0, frozenset()))
-    return shard(cells, index, count) if keys is None else _named(cells, keys, where)
-
-
-def _keys(row: Part) -> frozenset[CellKey] | None:
-    """The cells that a row names; None where they are dealt out by size."""
-    if row.assigned is None:
-        return None
-    return frozenset(CellKey(model, target) for model, targets in row.assigned.items() for target in targets)
-
-
-def _named(cells: Sequence[PlannedCell], keys: frozenset[CellKey], where: str) -> tuple[PlannedCell, ...]:
+    row = rows.get(f"{index}/{count}")
+    if row is not None and row.assigned is None:
+        return shard(cells, index, count)  # dealt out by size
+    named = row.assigned or {} if row else {}
+    keys = {CellKey(model, target) for model, targets in named.items() for target in targets}
     part = tuple(cell for cell in cells if cell.key in keys)
     if len(part) != len(keys):
-        unknown = min(keys - {cell.key for cell in part})
-        raise InputError(
-            f"names {unknown}, which is not planned here", where=where, hint="plan and measure the same commit"
-        )
+        what = f"names {min(keys - {cell.key for cell in part})}, which is not planned here"
+        raise InputError(what, where=where, hint="plan and measure the same commit")
     return part

@@ -67,7 +67,6 @@ class Sought:
     """A compiler as a side asks for it.
 
     Attributes:
-        spec: what names it.
         notes: what is not taken of where it was asked for, a line each.
     """
 
@@ -111,7 +110,7 @@ def release_of(text: str) -> str | None:
 
 
 def release_in(shown: str) -> str | None:
-    """The same of what a snapshot tells of its SPEC: `nightly = iree-base-compiler==…` is the release that it was."""
+    """The release in a snapshot's SPEC: of `nightly = iree-base-compiler==…` the one that it was; None without one."""
     moving, _, resolved = shown.rpartition(RESOLVED)
     return release_of(resolved if moving in MOVING else shown)
 
@@ -133,5 +132,5 @@ def _pinned(text: str) -> str:
         wanted = Requirement(text.strip()) if is_compiler(text.strip()) else None
     except InvalidRequirement:
         return ""
-    asked = list(wanted.specifier) if wanted else []
-    return asked[0].version if len(asked) == 1 and asked[0].operator == "==" else ""
+    specifiers = list(wanted.specifier) if wanted else []
+    return specifiers[0].version if len(specifiers) == 1 and specifiers[0].operator == "==" else ""

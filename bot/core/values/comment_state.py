@@ -48,59 +48,62 @@ class _Plain(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
 
 def encode(state: CommentState) -> str:
     """The hidden line, without a newline; never longer than `LINE_LIMIT`."""
-    lines = (_line(smaller) for smaller in _ever_smaller(state))
-    return next(line for line in lines if len(line) <= LINE_LIMIT)
+    for smaller in _ever_smaller(state):
+        given = smaller.acceptances
+        every = sorted(
+            {*smaller.findings, *(one for each in given for one in each.seen)},
+            key=lambda one: (
+                one.model,
+                one.target,
+                one.metric,
+                one.kind,
+                one.limit,
+                -1 if one.value is None else one.value,
+            ),
+        )
+        index = {one: number for number, one in enumerate(every)}
+        plain = _Plain(
+            *(smaller.head_sha, smaller.run_id, smaller.alarming, tuple(every)),
+            tuple(index[one] for one in smaller.findings),
+            tuple((a.who, a.why, a.how, a.event_id, tuple(index[one] for one in a.seen)) for a in given),
+            smaller.base_ref,
+        )
+        data = base64.b64encode(zlib.compress(msgspec.json.encode(plain), 9)).decode()
+        line = f"<!-- code-size-bot-state:1:{data} -->"
+        if len(line) <= LINE_LIMIT:
+            break
+    return line
 
 
 def _ever_smaller(state: CommentState) -> Iterator[CommentState]:
     yield state
-    kept = len(state.findings)
-    while kept:
-        kept //= 2
-        yield replace(state, findings=state.findings[:kept])
+    count = len(state.findings)
+    while count:
+        count //= 2
+        yield replace(state, findings=state.findings[:count])
     for dropped in range(1, len(state.acceptances) + 1):
         yield replace(state, findings=(), acceptances=state.acceptances[dropped:])
     yield CommentState("", state.run_id, state.alarming)
 
 
-def _line(state: CommentState) -> str:
-    text = msgspec.json.encode(_to_plain(state))
-    return f"<!-- code-size-bot-state:1:{base64.b64encode(zlib.compress(text, 9)).decode()} -->"
-
-
-def _to_plain(state: CommentState) -> _Plain:
-    every = sorted({*state.findings, *(one for given in state.acceptances for one in given.seen)}, key=_order)
-    index = {one: number for number, one in enumerate(every)}
-    given = tuple((a.who, a.why, a.how, a.event_id, tuple(index[one] for one in a.seen)) for a in state.acceptances)
-    found = tuple(index[one] for one in state.findings)
-    return _Plain(state.head_sha, state.run_id, state.alarming, tuple(every), found, given, state.base_ref)
-
-
-def _order(one: Seen) -> tuple[str, str, str, str, str, int]:
-    return one.model, one.target, one.metric, one.kind, one.limit, -1 if one.value is None else one.value
-
-
 def decode(comment_body: str) -> CommentState | None:
     """The state in the second line of a comment; None where there is none that this version wrote."""
     lines = comment_body.split("\n", 2)
-    found = _LINE.match(lines[1]) if len(lines) > 1 and _MARKER.fullmatch(lines[0]) else None
+    match = _LINE.match(lines[1]) if len(lines) > 1 and _MARKER.fullmatch(lines[0]) else None
+    if match is None:
+        return None
     try:
-        return _from_plain(decoded(_inflated(found[1]), _Plain, "state")) if found else None
+        inflater = zlib.decompressobj()
+        text = inflater.decompress(base64.b64decode(match[1], validate=True), _PLAIN_LIMIT_BYTES)
+        if not inflater.eof or inflater.unused_data:
+            return None  # cut off, too large, or followed by something else
+        plain = decoded(text, _Plain, "state")
+
+        def picked(numbers: tuple[int, ...]) -> tuple[Seen, ...]:
+            return tuple(plain.every[number] for number in numbers)
+
+        given = tuple(Acceptance(who, why, how, at, picked(numbers)) for who, why, how, at, numbers in plain.given)
+        findings = picked(plain.findings)
     except (ValueError, IndexError, InputError, zlib.error, binascii.Error):
         return None
-
-
-def _inflated(data: str) -> bytes:
-    inflater = zlib.decompressobj()
-    text = inflater.decompress(base64.b64decode(data, validate=True), _PLAIN_LIMIT_BYTES)
-    if not inflater.eof or inflater.unused_data:
-        raise ValueError("cut off, too large, or followed by something else")
-    return text
-
-
-def _from_plain(plain: _Plain) -> CommentState:
-    def picked(numbers: tuple[int, ...]) -> tuple[Seen, ...]:
-        return tuple(plain.every[number] for number in numbers)
-
-    given = tuple(Acceptance(who, why, how, at, picked(numbers)) for who, why, how, at, numbers in plain.given)
-    return CommentState(plain.head_sha, plain.run_id, plain.alarming, picked(plain.findings), given, plain.base_ref)
+    return CommentState(plain.head_sha, plain.run_id, plain.alarming, findings, given, plain.base_ref)

@@ -74,11 +74,9 @@ class RunContext:
     """One run of the bot under GitHub Actions.
 
     Attributes:
-        why: the rule by which the story was chosen, in words.
         repository: `owner/name` of the repository that the run belongs to.
         workflow: file name of the workflow (`code-size.yml`); empty where it is not known.
         sha: `GITHUB_SHA`: the merge commit of a pull request, the pushed commit of a push.
-        ref: `GITHUB_REF`.
         read_only: True where GitHub gives the run a token without write access (a fork, Dependabot).
         labelled: name of the label that was just set, empty for all other actions.
     """

@@ -35,7 +35,6 @@ class PartDelta(Record, frozen=True):
     Attributes:
         cause: `container`, `host`, `packaging` or `unknown`.
         what: the part in words: `symbol tables`.
-        change_bytes: head − base.
     """
 
     cause: str
@@ -93,7 +92,6 @@ class DispatchDelta(Small, frozen=True):
         matched: the pass that found the pair; `added` or `removed` where none did.
         cause: one of CAUSES; None where it cannot be known, `note` then says why.
         component: where most of its sites are; `unattributed` without a location.
-        note: what differs, in words and values.
         diff: unified diff of the smallest differing piece, line by line; empty where both texts are not at hand.
         passed: the pass after which the sides are apart; None where it was not traced, or none does.
         untraced: why there is none.
@@ -117,11 +115,7 @@ class DispatchDelta(Small, frozen=True):
 
 
 class ComponentDelta(Record, frozen=True):
-    """One component of the model on both sides; the parts of all components sum to the cell's.
-
-    Attributes:
-        base, head: what it has there.
-    """
+    """One component of the model on both sides; the parts of all components sum to the cell's."""
 
     name: str
     base: Amounts
@@ -141,7 +135,6 @@ class Explanation:
         cause: of the largest absolute part of the waterfall, `mixed` where that is under half of them all; where it has
             no part but the artifacts differ, that of the first phase in which they do. None where it is not known.
         phase: the first phase in which the sides differ, one of PHASES.
-        why: one sentence.
         dispatches: those that are not the same, largest change of code first.
         unchanged: how many entry points are the same on both sides.
         rebased: how many have the same numbers, source and configuration, and other code for what the program around

@@ -17,8 +17,6 @@ class FusionCounts(Record, frozen=True):
         linalg_ops_before, linalg_ops_after: before fusion, and inside the regions that it formed; None: not known.
         compute_bound_sites, memory_bound_sites: dispatch sites of the steady state: those with a contraction,
             convolution or attention, and the others.
-        initializer_sites: dispatch sites that run once.
-        executables, fills, copies: as the metrics of these names.
     """
 
     linalg_ops_before: Count | None
@@ -112,7 +110,7 @@ class ModelEdit(Record, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """All of it; sorted."""
+    """Fusion, folding and pairs of a report's models, each sorted."""
 
     fusion: tuple[Fusion, ...] = ()
     folding: tuple[Folding, ...] = ()

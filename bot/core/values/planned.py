@@ -31,8 +31,6 @@ class Model:
     """One model file.
 
     Attributes:
-        name: the file's stem.
-        path: where to read it.
         shown: the path to print: relative to the repository or to the configuration.
         digest: SHA-256 (hex) of its bytes; empty where they are not at hand.
         size_bytes: of the file, the first guess at what it costs to compile.
@@ -86,7 +84,7 @@ class PlannedCell:
 
     @property
     def key(self) -> CellKey:
-        """Its name."""
+        """The cell's model and target."""
         return CellKey(self.model.name, self.target.name)
 
     @property
@@ -163,18 +161,21 @@ def narrowed(
     if must_match:
         require_matches(models, model_globs, "model")
         require_matches(targets, target_globs, "target", short)
-    kept_models, kept_targets = kept(models, model_globs), kept(targets, target_globs, short)
-    return {label: _narrowed(side, kept_models, kept_targets) for label, side in sides.items()}
-
-
-def _narrowed(side: Snapshot, models: set[str], targets: set[str]) -> Snapshot:
-    return replace(
-        side,
-        cells=tuple(cell for cell in side.cells if cell.key.model in models and cell.key.target in targets),
-        models={name: digest for name, digest in side.models.items() if name in models},
-        targets={name: backend for name, backend in side.targets.items() if name in targets},
-        only={model: target for model, target in side.only.items() if model in models and target in targets},
-    )
+    chosen_models, chosen_targets = kept(models, model_globs), kept(targets, target_globs, short)
+    return {
+        label: replace(
+            side,
+            cells=tuple(
+                cell for cell in side.cells if cell.key.model in chosen_models and cell.key.target in chosen_targets
+            ),
+            models={name: digest for name, digest in side.models.items() if name in chosen_models},
+            targets={name: backend for name, backend in side.targets.items() if name in chosen_targets},
+            only={
+                name: target for name, target in side.only.items() if name in chosen_models and target in chosen_targets
+            },
+        )
+        for label, side in sides.items()
+    }
 
 
 def plan(models: Sequence[Model], targets: Sequence[Target], user_flags: Sequence[str] = ()) -> tuple[PlannedCell, ...]:

@@ -43,7 +43,6 @@ class Source(Record, frozen=True, omit_defaults=True):
     """One executable's IR after dispatch creation, as digests; a stored baseline keeps their first characters.
 
     Attributes:
-        executable: its name.
         source: of the IR up to names and SSA numbering (short: 5 characters, 30 bits).
         structure: of the same without the values of constants, static shapes and offsets (short: 4, 24 bits).
         operations: sum of the hashes of its scalar and named operations, modulo 2**53 (short: 2**32): adds up when
@@ -65,7 +64,6 @@ class Site(Record, frozen=True, omit_defaults=True):
     """One dispatch site of the program.
 
     Attributes:
-        entry_point: what it launches.
         component: the model's own name of the place (`encoder.layer.0.attention`), from the MLIR location; None
             without one.
         initializer: True where it runs once, when the module is loaded.
@@ -81,9 +79,7 @@ class Argument(Record, frozen=True, omit_defaults=True):
 
     Attributes:
         index: its position among the scalar arguments.
-        type: `i32`, `index`, …
         values: the different constants, ascending; the first few where there are many.
-        distinct: how many different constants there are.
         divisor: the greatest common divisor of the constants (0 where all are 0); None where a site passes no constant.
         unknown_sites: sites that pass something which is no constant.
     """
@@ -101,7 +97,6 @@ class Family(Record, frozen=True, omit_defaults=True):
     """Executables of one cell that are identical, or equal but for what their kind says.
 
     Attributes:
-        kind: one of FAMILY_KINDS.
         members: executable names, in the program's order; at least two.
         varying: what keeps them apart, a line each with the values (`arith.constant i32 → arith.muli: 3, 5, 7`);
             IDENTICAL where nothing does; empty where that is not known.
@@ -124,9 +119,6 @@ class Program(Record, frozen=True, omit_defaults=True):
         phases: one of HASHED_PHASES → digest of the whole program's IR at its end, up to names of values and places,
             in hex (short: 16 digits).
         linalg_ops_before: linalg operations before fusion; None where that phase could not be read.
-        sources: an entry per executable, in the program's order.
-        sites: dispatch sites in the program's order.
-        arguments: scalar arguments of the entry points.
         whole: of a program whose digests were cut, the name (`bot.core.codec.digests.name_of`) it had before: that of
             another one says that both are the same. Empty where its digests are whole, or nothing is known of that.
         operations: what the model's own program consists of before any optimization, as `bot.core.codec.counts` writes

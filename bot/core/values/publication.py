@@ -18,7 +18,6 @@ class Annotation:
 
     Attributes:
         path: relative to the repository.
-        line: from 1.
     """
 
     path: str
@@ -33,7 +32,6 @@ class CheckRun:
     """A finished check run.
 
     Attributes:
-        title: one line of plain text.
         summary: Markdown, within GitHub's limit.
     """
 
@@ -49,7 +47,6 @@ class ArtifactInfo:
     """One artifact of a workflow run; an expired one is listed but cannot be had any more.
 
     Attributes:
-        head_sha, head_branch: what the run was about.
         is_own: True where that is of the repository itself, and not of a fork.
     """
 
@@ -70,7 +67,6 @@ class CommentState:
         head_sha: tip of the pull request's branch that the comment is about.
         run_id: the run whose artifact holds the report.
         alarming: True where it gave an alarm, so that an all-clear is worth a word.
-        findings: the failing findings it shows.
         acceptances: all that were given so far, oldest first.
         base_ref: the branch that the pull request went to; empty where an older version wrote the comment.
     """

@@ -52,10 +52,7 @@ class Reading:
 
     Attributes:
         format: `elf`, `hsaco`, `ptx`, `spirv`, `msl`, `vm-bytecode`.
-        size_bytes: of the whole.
-        parts: label → bytes.
         unattributed_bytes: what no label claims; parts and this sum to `size_bytes`.
-        entry_points: in the order of the binary.
     """
 
     format: str
@@ -166,13 +163,8 @@ class ProgramFacts(Record, frozen=True):
     Attributes:
         dispatch_regions: `flow.dispatch.workgroups` after dispatch creation, before deduplication.
         linalg_ops: linalg and iree_linalg_ext operations inside those regions (terminators not counted).
-        executables: executables after deduplication.
-        entry_points: all their exports.
         linalg_ops_before: those operations before fusion; None where that phase was not left behind.
         phases: phase → digest of the whole program's IR at its end.
-        sources: IR of the executables, in the program's order.
-        sites: dispatch sites, in the program's order.
-        arguments: scalar arguments of the entry points, over their sites.
         operations, places: as `bot.core.values.program.Program` has them; None and empty without the input's phase.
         initializer_sites: launches that run once, when the module is loaded.
     """
@@ -228,8 +220,6 @@ class Products:
     """All that one finished compile left behind, for the readers.
 
     Attributes:
-        artifact: the `.vmfb`.
-        backend: the target backend's name, `llvm-cpu` and so on.
         objects: relocatable objects of the CPU code generator (they still have their symbols); empty elsewhere.
         stack_usage: text of `--stack-usage-file`; None where the compiler has no such option or the target no frames.
         statistics: text of `--iree-scheduling-dump-statistics-file`.
@@ -238,7 +228,6 @@ class Products:
         strategies: function → the configuration chosen for it; None with a reason in `reasons["strategies"]`.
         compile_cpu_ms, compile_peak_rss_kib: of the processes that made the artifact, as the kernel counted them.
         assembled: the PTX modules of a cuda artifact as machine code; None with a reason in `reasons["assembled"]`.
-        reasons: product name → why it is missing.
     """
 
     artifact: bytes

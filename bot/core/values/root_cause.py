@@ -85,13 +85,9 @@ class RootCause:
     Attributes:
         cause: one of `bot.core.values.explanation.CAUSES`; None for what no cause is known of.
         what: what changed, in words that are true of each of the deltas.
-        targets, models: names, sorted.
-        cells: that have one of its deltas, sorted.
         dispatches: how many of the deltas are dispatches; the others are parts of artifacts.
-        total: of all its deltas.
         share: of all bytes that moved, growth and shrinking alike, in all deltas of the report (0.5 is half of them);
             None where none did.
-        by_target: the same for each target, sorted by name.
         by_cell: cell → the absolute change of its deltas in bytes.
         command: the command that makes the example's artifact on head, or on base where head has none.
         passed: the pass that parts its largest traced dispatch; None where none was traced.
@@ -123,7 +119,6 @@ class Step:
     """From one release to a later one, on the way from base to head.
 
     Attributes:
-        base, head: the releases.
         skipped: how many releases between the two were not measured.
         base_bytes, head_bytes: artifacts of the cells that both measured, a range where some do not repeat themselves;
             None without such a cell.

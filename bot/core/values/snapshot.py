@@ -44,8 +44,6 @@ class Dispatch(Record, frozen=True, omit_defaults=True):
     """One entry point of one executable.
 
     Attributes:
-        executable: the executable's name after deduplication.
-        name: the entry point's name.
         kind: what its main operation is: matmul, conv, reduction, elementwise, pack, …
         sites: dispatch sites that launch it; None where the program's IR could not be read.
         code_bytes: device code of this entry point alone (machine code, PTX, SPIR-V, MSL or bytecode).
@@ -101,7 +99,7 @@ class Failure(Record, frozen=True):
 
     @property
     def first_line(self) -> str:
-        """Of the message."""
+        """The message's first line."""
         return self.message.strip().partition("\n")[0]
 
 
@@ -109,7 +107,6 @@ class Outcome(Record, frozen=True):
     """What the same command gave another time, when that was something else.
 
     Attributes:
-        metrics: those of its artifact; empty without one.
         artifact_digest: SHA-256 of the artifact, hex; None without one.
     """
 
@@ -126,11 +123,8 @@ class Cell:
         metrics: id → value; None is "not known", with its reason in `reasons`.
         command: the command line that gives this very artifact, with paths relative to the repository or suite.
         artifact_digest: SHA-256 of the artifact, hex; None without one.
-        reasons: metric id → why it is None.
-        compiles: how often its command was compiled.
         others: what differed from the first compile: the compiler does not repeat itself here.
         program: what the target-independent IR says; None where it could not be read.
-        families: what deduplication left behind.
         phases_ms: phase of the compiler → wall time that the single-threaded compile spent in it; varies.
         parts: every byte of the artifact under one name (`bot.core.parts`); empty where they are not known.
         assembler: what made machine code of the artifact's PTX text, version and level; None without one.
@@ -198,8 +192,6 @@ class Snapshot:
     """All cells of one side.
 
     Attributes:
-        cells: sorted by key, unique.
-        flags: flags common to every cell, in order.
         targets: target name → its backend's name, for all targets of the plan.
         backends: target backends the compiler registers, named by a target or not; empty where it did not say.
         models: model name → SHA-256 (hex) of its text; says which suite this is.

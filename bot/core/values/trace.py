@@ -14,7 +14,7 @@ MLIR, LLVM, MACHINE = LEVELS = ("mlir", "llvm", "machine")
 
 
 SHOWN_LINES, SOUGHT = 12, 3
-"""Of a function's text around a pass, so many lines and one more at most, which hold so many operations."""
+"""So many lines of a function, and one more at most, are shown around a pass, and hold so many operations."""
 
 
 class PassStep(Record, frozen=True):
@@ -23,7 +23,6 @@ class PassStep(Record, frozen=True):
     Attributes:
         name: the pass's argument (`cse`, `greedy`); for LLVM's passes over its IR the class (`InstCombinePass`).
         class_name: what implements it (`CSEPass`), or what it calls itself (`Greedy Register Allocator`).
-        level: one of LEVELS.
         changes: operation with its types (`arith.addf vector<8xf32`) → how many more there are after the pass than
             after the one before; than none after the first of a level.
     """
@@ -39,7 +38,6 @@ class IrLines(Record, frozen=True, omit_defaults=True):
 
     Attributes:
         lines: number within the function, from 1, and text.
-        total: lines of the function.
         operations: what the lines were chosen for; none where it has nothing of what was looked for: its first lines.
         holding: lines that have them, those shown included.
     """
@@ -54,7 +52,6 @@ class IrAround(Record, frozen=True, omit_defaults=True):
     """The function just before and just after one run of a pass, on one side.
 
     Attributes:
-        name: the pass there.
         step: place of the trace's step that is this run; of the last one before it where it changes no operation.
         operations: those that part the sides, by which lines are chosen.
         idle: whether it changes no operation there.
@@ -233,7 +230,7 @@ def operation_words(apart: Mapping[str, int], most: int, others: int | None = 0)
     Args:
         others: how many there are beside these; None where that is not known.
     """
-    told = [f"{name} {count:+,}".replace("-", "−") for name, count in list(apart.items())[:most]]
+    words = [f"{name} {count:+,}".replace("-", "−") for name, count in list(apart.items())[:most]]
     rest = max(0, len(apart) - most) + (others or 0)
     more = f" and {rest} more" if rest and others is not None else " and more" if rest else ""
-    return ", ".join(told) + more
+    return ", ".join(words) + more

@@ -29,13 +29,10 @@ class Finding:
     """One rule broken by one cell.
 
     Attributes:
-        level: how bad it is.
         metric: the metric's id; None where the state of the cell is the finding.
-        rule: the rule's name.
         kind: `change` (absolute and/or relative), `limit`, `state`, or `unknown` (a known value is not any more).
         limit: the level that was exceeded, as the configuration wrote it (`4KiB and 1.5%`, `32KiB`, `newly-broken`).
         actual: the value judged, as text with its unit and sign (`+33.5 KiB (+66.5 %)`), never empty.
-        base, head: the metric's values; None where not known.
         line: line of the configuration at which the rule stands; None for built-in rules.
         accepted: by whom, where a person with write access accepted it; then it does not fail any more.
         outcomes: for states, how the cell ended on base and on head: `ok`, `failed: compile, SIGSEGV`, `absent`, …;
@@ -83,7 +80,6 @@ class Budget(Record, frozen=True):
     """A value that keeps a limit and uses most of it.
 
     Attributes:
-        rule: the rule's name.
         base, head: the metric's values; None where base's is not known.
         limit: the largest value that the rule allows, in the metric's unit.
     """

@@ -31,7 +31,6 @@ class Between(Record, frozen=True):
     """What lies between the commit of a baseline and the base that it stands for, whose compiler nobody knows.
 
     Attributes:
-        folders: those with the most files.
         more: how many other folders there are.
         files: how many files are not the same, in all.
         sources: how many of these are source of the compiler.
@@ -48,7 +47,6 @@ class Baseline(Record, frozen=True, omit_defaults=True):
 
     Attributes:
         rule: in words (`--base 3.11.0`, `snapshot of the base commit`).
-        sha: the base commit; None outside a repository.
         distance: how many commits the baseline is older than the base; None where that has no meaning.
         between: what lies between the two; None where the baseline is known to be what the base gives.
     """
@@ -88,8 +86,6 @@ class Report:
         broke: what broke in the analysis, in one line; empty where nothing did. The report is then incomplete.
         explanations: why a cell changed; every cell that both sides measured and that is not the same has one, unless
             the compiler gives other numbers each time.
-        overview: what there is to say of whole models.
-        root_causes: the deltas of all explained cells by what changed.
         edits: the models whose text changed, and those that one side alone has.
         pin: True where it is asked what another release of the compiler does: root causes come first.
         steps: the way from base to head over releases between them, in order; empty where none was measured.

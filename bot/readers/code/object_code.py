@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -93,39 +93,30 @@ def function_codes(object_bytes: bytes) -> dict[str, FunctionCode]:
     Local functions may share a name; they then count together.
     """
     elf = parse_elf(object_bytes)
-    found = functions(elf)
-    whole = _object(elf, found)
-    by_name: dict[str, list[Symbol]] = {}
-    for symbol in found:
-        by_name.setdefault(symbol.name, []).append(symbol)
-    return {name: _function_code(whole, symbols) for name, symbols in by_name.items()}
-
-
-def _object(elf: Elf, found: tuple[Symbol, ...]) -> Object:
     with_addends = [section for section in elf.sections if section.type == WITH_ADDENDS]
     relocations = {section.info: sorted(_relocations(elf, section), key=_offset) for section in with_addends}
-    every = symbols(elf)
-    return Object(
+    every, own = symbols(elf), functions(elf)
+    starts: dict[int, set[int]] = {}
+    for symbol in every:
+        starts.setdefault(symbol.section, set()).add(symbol.value)
+    for relocation in chain.from_iterable(relocations.values()):
+        symbol = _symbol(every, relocation)
+        if symbol.kind == STT_SECTION:
+            starts.setdefault(symbol.section, set()).add(relocation.addend + _bias(elf, relocation))
+    whole = Object(
         elf=elf,
         symbols=every,
         sections=elf.by_index,
         relocations=relocations,
-        names={symbol.section: symbol.name for symbol in reversed(found)},
+        names={symbol.section: symbol.name for symbol in reversed(own)},
         unknown=frozenset(section.info for section in elf.sections if section.type == WITHOUT_ADDENDS),
-        starts=_starts(elf, every, relocations.values()),
+        starts={section: sorted(offsets) for section, offsets in starts.items()},
         budget=Budget(len(elf.data), "elf"),
     )
-
-
-def _starts(elf: Elf, every: tuple[Symbol, ...], relocations: Iterable[Iterable[Relocation]]) -> dict[int, list[int]]:
-    found: dict[int, set[int]] = {}
-    for symbol in every:
-        found.setdefault(symbol.section, set()).add(symbol.value)
-    for relocation in (each for several in relocations for each in several):
-        symbol = _symbol(every, relocation)
-        if symbol.kind == STT_SECTION:
-            found.setdefault(symbol.section, set()).add(relocation.addend + _bias(elf, relocation))
-    return {section: sorted(starts) for section, starts in found.items()}
+    by_name: dict[str, list[Symbol]] = {}
+    for symbol in own:
+        by_name.setdefault(symbol.name, []).append(symbol)
+    return {name: _function_code(whole, namesakes) for name, namesakes in by_name.items()}
 
 
 def _symbol(every: tuple[Symbol, ...], relocation: Relocation) -> Symbol:
@@ -156,19 +147,16 @@ def _relocations(elf: Elf, section: Section) -> Iterator[Relocation]:
         yield Relocation(offset, info & ((1 << shift) - 1), info >> shift, addend)
 
 
-def _function_code(whole: Object, symbols: list[Symbol]) -> FunctionCode:
-    size_bytes = sum(symbol.size_bytes for symbol in symbols)
-    if not all(_readable(whole, symbol) for symbol in symbols):
-        return FunctionCode(size_bytes, None)
+def _function_code(whole: Object, namesakes: list[Symbol]) -> FunctionCode:
+    size_bytes = sum(symbol.size_bytes for symbol in namesakes)
+    for symbol in namesakes:
+        section = whole.sections.get(symbol.section)
+        is_inside = section is not None and symbol.value + symbol.size_bytes <= section.span.size
+        if not is_inside or symbol.section in whole.unknown:
+            return FunctionCode(size_bytes, None)
     # of each function its bytes, and its relocations as text
-    pieces = (_range(whole, each, each.section, each.value, each.size_bytes, 0) for each in symbols)
+    pieces = (_range(whole, each, each.section, each.value, each.size_bytes, 0) for each in namesakes)
     return FunctionCode(size_bytes, code_digest(*chain.from_iterable(pieces)))
-
-
-def _readable(whole: Object, function: Symbol) -> bool:
-    section = whole.sections.get(function.section)
-    inside = section is not None and function.value + function.size_bytes <= section.span.size
-    return inside and function.section not in whole.unknown
 
 
 def _range(whole: Object, function: Symbol, index: int, start: int, size: int, depth: int) -> tuple[bytes, bytes]:
@@ -198,32 +186,23 @@ def _target(whole: Object, function: Symbol, relocation: Relocation, depth: int)
 
 
 def _content(whole: Object, function: Symbol, section: Section, relocation: Relocation, depth: int) -> str:
-    """Digest of the constant data a relocation refers to, and where in it."""
+    """Digest of the constant data a relocation refers to, made once for all that do, and where in it."""
     symbol, bias = _symbol(whole.symbols, relocation), _bias(whole.elf, relocation)
     if symbol.kind == STT_SECTION:
         start, size, offset = relocation.addend + bias, 0, -bias
     else:
         start, size, offset = symbol.value, symbol.size_bytes, relocation.addend
-    size = size or _size(whole, section, start)
+    if not size and section.flags & SHF_MERGE and not section.flags & SHF_STRINGS:
+        size = section.item_bytes
+    elif not size:  # nothing tells: all up to the next start
+        starts = whole.starts[section.index]
+        after = bisect_right(starts, start)
+        size = max((starts[after] if after < len(starts) else section.span.size) - start, 0)
     if not 0 <= start <= section.span.size - size:
         raise MalformedBinary(f"a constant of {size} bytes at offset {start} of its section", where="elf")
-    return f"{_fingerprint(whole, function, section.index, start, size, depth + 1).hex()}{offset:+}"
-
-
-def _fingerprint(whole: Object, function: Symbol, index: int, start: int, size: int, depth: int) -> bytes:
-    """Digest of constant data, made once: many relocations may name one constant."""
-    key: tuple[object, ...] = (index, start, size)
-    if _relocations_inside(whole, index, start, size):
-        key = (*key, function, depth)
+    key: tuple[object, ...] = (section.index, start, size)
+    if _relocations_inside(whole, section.index, start, size):
+        key = (*key, function, depth + 1)
     if key not in whole.known:
-        whole.known[key] = fingerprint(*_range(whole, function, index, start, size, depth))
-    return whole.known[key]
-
-
-def _size(whole: Object, section: Section, start: int) -> int:
-    """Bytes of a constant that nothing tells: one item of a section of constants, else all up to the next start."""
-    if section.flags & SHF_MERGE and not section.flags & SHF_STRINGS:
-        return section.item_bytes
-    starts = whole.starts[section.index]
-    after = bisect_right(starts, start)
-    return max((starts[after] if after < len(starts) else section.span.size) - start, 0)
+        whole.known[key] = fingerprint(*_range(whole, function, section.index, start, size, depth + 1))
+    return f"{whole.known[key].hex()}{offset:+}"

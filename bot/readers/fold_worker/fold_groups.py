@@ -1,4 +1,4 @@
-"""Owns which executables of a program could become one, level by level."""
+"""Which executables of a program could become one, level by level."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def read(module: Any) -> tuple[dict[str, Member], dict[str, str]]:
 
 def partition(members: Iterable[Member], level: str) -> list[list[Member]]:
     """All members, those of one key together, in the program's order."""
-    found: dict[Any, list[Member]] = {}
+    by_key: dict[Any, list[Member]] = {}
     for member in members:
-        found.setdefault(member.key(LEVELS[level]), []).append(member)
-    return list(found.values())
+        by_key.setdefault(member.key(LEVELS[level]), []).append(member)
+    return list(by_key.values())
 
 
 def classes(members: Sequence[Member], free: frozenset[str]) -> int:
@@ -43,10 +43,10 @@ def classes(members: Sequence[Member], free: frozenset[str]) -> int:
 
 
 def elements(member: Member) -> int:
-    """Of the largest tensor that the function takes or gives, dynamic dimensions counted as 1."""
+    """How many the largest tensor has that the function takes or gives, dynamic dimensions counted as 1."""
     types = [str(argument.type) for argument in member.function.regions[0].blocks[0].arguments]
-    found = (SHAPE.search(type_) for type_ in types)
-    return max((prod(int(size) for size in one[2][:-1].split("x") if size != "?") for one in found if one), default=1)
+    shapes = (SHAPE.search(type_) for type_ in types)
+    return max((prod(int(size) for size in one[2][:-1].split("x") if size != "?") for one in shapes if one), default=1)
 
 
 def groups(members: Sequence[Member]) -> Groups:

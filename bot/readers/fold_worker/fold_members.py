@@ -1,4 +1,4 @@
-"""Owns what two executables must have in common to become one, and what may differ: the slots of their functions.
+"""What two executables must have in common to become one, and what may differ: the slots of their functions.
 
 An executable is read in the order of its text. What is always compared are its rows: operations, their attributes,
 types without static dimensions, and which values they use, by number. What may differ stands in slots: values of
@@ -48,7 +48,6 @@ class Slot:
 
     Attributes:
         kind: `constant`, `offset`, `dimension`, or `fixed`: what no operand can take the place of.
-        value: as text.
         op: the user of the constant, the operation with the array, or the maker of the value whose type it is.
         place: which operand, which (array, entry), or which (value, position of the dimension).
         constant: the operation of the constant; None for the other kinds.
@@ -146,20 +145,17 @@ class _Reading:
         self.rows.append("end")
 
     def _attributes(self, op: Any) -> Iterator[tuple[str, str]]:
+        """Name and text of each attribute; of an array without its static entries, which are slots."""
         for one in op.attributes:
             name = one if isinstance(one, str) else one.name
             if name in _ARRAYS:
-                yield name, self._array(op, name)
+                values = list(op.attributes[name])
+                for at, value in enumerate(values):
+                    if value != DYNAMIC:
+                        self.slots.append(Slot(_ARRAYS[name], str(value), op, (name, at)))
+                yield name, ",".join("?" if value == DYNAMIC else "_" for value in values)
             elif name not in _NAMES:
                 yield name, str(op.attributes[name])
-
-    def _array(self, op: Any, name: str) -> str:
-        """The array without its static entries, which are slots."""
-        values = list(op.attributes[name])
-        for at, value in enumerate(values):
-            if value != DYNAMIC:
-                self.slots.append(Slot(_ARRAYS[name], str(value), op, (name, at)))
-        return ",".join("?" if value == DYNAMIC else "_" for value in values)
 
     def _operand(self, op: Any, at: int, value: Any) -> Any:
         constant = self._constants.get(value)
@@ -174,13 +170,13 @@ class _Reading:
         """A value gets its number; static dimensions of its type are slots."""
         self._numbers[value] = len(self._numbers)
         text = str(value.type)
-        found = SHAPE.search(text)
-        if found is None or SHAPE.search(text, found.end()):
+        shape = SHAPE.search(text)
+        if shape is None or SHAPE.search(text, shape.end()):
             self.rows.append(text)
             return
-        sizes = found[2][:-1].split("x")
+        sizes = shape[2][:-1].split("x")
         for at, size in enumerate(sizes):
             if size != "?":
                 self.slots.append(Slot("dimension", size, op, (value, at)))
         erased = "x".join("?" if size == "?" else "_" for size in sizes)
-        self.rows.append(f"{text[: found.start(2)]}{erased}x{text[found.end(2) :]}")
+        self.rows.append(f"{text[: shape.start(2)]}{erased}x{text[shape.end(2) :]}")

@@ -1,4 +1,4 @@
-"""Owns how executables become one: the first of them takes what varies as operands, and all sites launch that one."""
+"""How executables become one: the first of them takes what varies as operands, and all sites launch that one."""
 
 from __future__ import annotations
 
@@ -28,10 +28,8 @@ class Varying:
 
     Attributes:
         values: what each member has there, in the order of the group.
-        type: of the operand.
         slots: of the representative.
         attributes: the value that each member's site passes, as the attribute of a constant.
-        is_shape: True where a dimension is among the slots.
     """
 
     values: tuple[str, ...]
@@ -88,31 +86,24 @@ def sites_of(ir: Any, module: Any, group: Sequence[Member]) -> Mapping[str, list
 
 def argument_places(sites: Mapping[str, Sequence[Any]]) -> int:
     """How many operands each site passes to the function; raises Unfit where they disagree."""
-    found = {list(op.attributes["operandSegmentSizes"])[_ARGUMENTS] for ops in sites.values() for op in ops}
-    if len(found) > 1:
+    counts = {list(op.attributes["operandSegmentSizes"])[_ARGUMENTS] for ops in sites.values() for op in ops}
+    if len(counts) > 1:
         raise Unfit("its sites pass different numbers of operands")
-    if not found or not all(sites.values()):
+    if not counts or not all(sites.values()):
         raise Unfit("an executable is launched nowhere")
-    return int(found.pop())
+    return int(counts.pop())
 
 
 def columns(ir: Any, group: Sequence[Member]) -> list[Varying]:
     """What varies in the group, each way of varying once."""
-    found: dict[tuple[str, tuple[str, ...]], list[int]] = {}
+    ways: dict[tuple[str, tuple[str, ...]], list[int]] = {}
     for at, slots in enumerate(zip(*(member.slots for member in group), strict=True)):
-        values = tuple(_plain(slot) for slot in slots)
+        # An index is taken without its type, so that a constant and a dimension can be told equal.
+        values = tuple(str(slot.value).removesuffix(" : index") for slot in slots)
         if len(set(values)) > 1:
-            found.setdefault((_type_name(slots[0]), values), []).append(at)
-    return [_varying(ir, group, values, places) for (_, values), places in found.items()]
-
-
-def _plain(slot: Slot) -> str:
-    """The value; that of an index without its type, so that a constant and a dimension can be told equal."""
-    return str(slot.value).removesuffix(" : index")
-
-
-def _type_name(slot: Slot) -> str:
-    return str(slot.constant.results[0].type) if slot.constant else "index"
+            type_name = str(slots[0].constant.results[0].type) if slots[0].constant else "index"
+            ways.setdefault((type_name, values), []).append(at)
+    return [_varying(ir, group, values, places) for (_, values), places in ways.items()]
 
 
 def _varying(ir: Any, group: Sequence[Member], values: tuple[str, ...], places: Sequence[int]) -> Varying:
@@ -157,18 +148,15 @@ class Rewriting:
         behind = list(block.arguments)[places:]
         location = self.member.function.location
         for one in self.varying:
-            block.add_argument(self._passed(one.type), location)
+            bound = self.ir.Type.parse(_TENSOR_OF.format(one.type)) if _is_tensor(one.type) else one.type
+            block.add_argument(bound, location)
         moved = [block.add_argument(argument.type, location) for argument in behind]
         for old, argument in zip(behind, moved, strict=True):
             old.replace_all_uses_with(argument)
         for _ in behind:
             block.erase_argument(places)
-        found = list(block.arguments)[places:]
-        new = len(self.varying)
-        return found[:new], dict(zip(behind, found[new:], strict=True))
-
-    def _passed(self, type_: Any) -> Any:
-        return self.ir.Type.parse(_TENSOR_OF.format(type_)) if _is_tensor(type_) else type_
+        arguments, new = list(block.arguments)[places:], len(self.varying)
+        return arguments[:new], dict(zip(behind, arguments[new:], strict=True))
 
     def _value(self, type_: Any, argument: Any) -> Any:
         """The value that the function uses: the argument, or all of the tensor that is passed."""
@@ -187,28 +175,31 @@ def _is_tensor(type_: Any) -> bool:
     return str(type_).startswith("tensor<")
 
 
-def _require_agreement(ir: Any, module: Any, kept: Member) -> None:
-    """Raises ValueError where a site does not pass what the function takes, which no verifier looks at."""
-    taken = [str(argument.type) for argument in kept.function.regions[0].blocks[0].arguments]
-    for op in sites_of(ir, module, [kept])[kept.name]:
+def _require_agreement(ir: Any, module: Any, member: Member) -> None:
+    """Raises ValueError where a site does not pass what the function takes, which no verifier looks at.
+
+    An argument may be given a value of its type: a tensor is bound, its size may be of any.
+    """
+    taken = [str(argument.type) for argument in member.function.regions[0].blocks[0].arguments]
+    for op in sites_of(ir, module, [member])[member.name]:
         start, count = list(op.attributes["operandSegmentSizes"])[:_DIMENSIONS]
         for at, value in enumerate(list(op.operands)[start : start + count]):
-            if not _takes(taken[at], passed := str(value.type)):
-                raise ValueError(f"'{DISPATCH}' op passes {passed} as operand {at} of @{kept.entry}, a {taken[at]}")
+            bound, passed = _BOUND.fullmatch(taken[at]), str(value.type)
+            wanted = re.escape(bound[1] if bound else taken[at]).replace(r"\?", r"(?:[0-9]+|\?)")
+            if not re.fullmatch(wanted, passed):
+                raise ValueError(f"'{DISPATCH}' op passes {passed} as operand {at} of @{member.entry}, a {taken[at]}")
 
 
-def _takes(argument: str, passed: str) -> bool:
-    """Whether a function's argument may be given a value of that type: a tensor is bound, its size may be of any."""
-    bound = _BOUND.fullmatch(argument)
-    wanted = re.escape(bound[1] if bound else argument).replace(r"\?", r"(?:[0-9]+|\?)")
-    return re.fullmatch(wanted, passed) is not None
-
-
-def _rewrite_site(ir: Any, op: Any, kept: Member, varying: Sequence[Varying], at: int) -> None:
+def _rewrite_site(ir: Any, op: Any, member: Member, varying: Sequence[Varying], at: int) -> None:
     """Launch the one that is left, with what the member had inside."""
     segments, operands = list(op.attributes["operandSegmentSizes"]), list(op.operands)
     with ir.InsertionPoint(op):
-        passed = [_constant(ir, op, one.attributes[at]) for one in varying]
+        constants = [one.attributes[at] for one in varying]
+        make, location = ir.Operation.create, op.location
+        passed = [
+            make("arith.constant", results=[value.type], attributes={"value": value}, loc=location).results[0]
+            for value in constants
+        ]
         workload = [value for one, value in zip(varying, passed, strict=True) if one.is_shape]
         end = segments[_WORKLOAD] + segments[_ARGUMENTS]
         operands[end:end] = passed
@@ -217,19 +208,12 @@ def _rewrite_site(ir: Any, op: Any, kept: Member, varying: Sequence[Varying], at
         segments[_ARGUMENTS] += len(passed)
         attributes = {_name(one): op.attributes[_name(one)] for one in op.attributes}
         attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get(segments)
-        attributes["entry_points"] = ir.ArrayAttr.get([ir.SymbolRefAttr.get([kept.name, kept.entry])])
+        attributes["entry_points"] = ir.ArrayAttr.get([ir.SymbolRefAttr.get([member.name, member.entry])])
         types = [result.type for result in op.results]
-        made = ir.Operation.create(DISPATCH, results=types, operands=operands, attributes=attributes, loc=op.location)
-    for old, result in zip(op.results, made.results, strict=True):
+        site = ir.Operation.create(DISPATCH, results=types, operands=operands, attributes=attributes, loc=op.location)
+    for old, result in zip(op.results, site.results, strict=True):
         old.replace_all_uses_with(result)
     op.erase()
-
-
-def _constant(ir: Any, op: Any, value: Any) -> Any:
-    """A constant beside the site."""
-    attributes = {"value": value}
-    made = ir.Operation.create("arith.constant", results=[value.type], attributes=attributes, loc=op.location)
-    return made.results[0]
 
 
 def _name(attribute: Any) -> str:

@@ -1,4 +1,4 @@
-"""Owns how static dimensions and offsets of a function become dynamic: types, operands of operations, the workload."""
+"""How static dimensions and offsets of a function become dynamic: types, operands of operations, the workload."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bot.readers.fold_worker.fold_members import DYNAMIC, SHAPE, Member, Slot, Unfit
+    from bot.readers.fold_worker.fold_members import DYNAMIC, SHAPE, Member, Unfit
+    from bot.readers.ir_worker.ir_kinds import collect
 else:
-    from fold_members import DYNAMIC, SHAPE, Member, Slot, Unfit
+    from fold_members import DYNAMIC, SHAPE, Member, Unfit
+    from ir_kinds import collect
 
 _ORDINAL = "iree_tensor_ext.dispatch.workload.ordinal"
 _TIE = "flow.dispatch.tie_shape"
@@ -42,24 +44,21 @@ class Shapes:
 
     def check(self) -> None:
         """Raises Unfit where something varies that cannot be made dynamic."""
-        for slot in self._slots():
+        slots = (slot for one in self._varying for slot in one.slots if slot.constant is None or slot.kind == "fixed")
+        for slot in slots:
             if slot.kind == "fixed":
                 raise Unfit(f"a constant that {slot.op.name} takes as a shape")
-            if isinstance(slot.place[0], str):
-                if slot.op.name not in _OPERATIONS:
-                    raise Unfit(f"{slot.op.name} has no operands for {slot.place[0]}")
-            elif not self._of_any_shape(slot):
+            owner, is_known = slot.place[0], slot.op.name in _OPERATIONS
+            if isinstance(owner, str):
+                if not is_known:
+                    raise Unfit(f"{slot.op.name} has no operands for {owner}")
+            elif any(owner == result for result in slot.op.results):
+                if not is_known and not slot.op.name.startswith(_OF_ANY_SHAPE):
+                    raise Unfit(f"{slot.op.name} of varying shape")
+            elif slot.op != self._member.function:
                 raise Unfit(f"{slot.op.name} of varying shape")
         if any(one.is_shape for one in self._varying) and self._count() is None:
             raise Unfit("its number of workgroups is not counted from its shape")
-
-    def _slots(self) -> list[Slot]:
-        return [slot for one in self._varying for slot in one.slots if slot.constant is None or slot.kind == "fixed"]
-
-    def _of_any_shape(self, slot: Slot) -> bool:
-        if not any(slot.place[0] == result for result in slot.op.results):
-            return bool(slot.op == self._member.function)
-        return slot.op.name in _OPERATIONS or slot.op.name.startswith(_OF_ANY_SHAPE)
 
     def _count(self) -> Any:
         for region in self._member.export.regions:
@@ -79,18 +78,22 @@ class Shapes:
         """
         self._gather(self._workload(first, values), moved)
         for value, dims in self._dims.items():
-            value.set_type(self._with_dynamic(value, dims))
+            text = str(value.type)
+            shape = SHAPE.search(text)
+            assert shape is not None  # noqa: S101 - a dimension was read from it
+            sizes = "x".join("?" if at in dims else size for at, size in enumerate(self._sizes[value]))
+            value.set_type(self._ir.Type.parse(f"{text[: shape.start(2)]}{sizes}x{text[shape.end(2) :]}"))
         self._tie(first)
-        changed = [op for op in self._operations() if self._concerns(op)]
-        for op in changed:
+        operations = collect(self._ir, self._member.function, _OPERATIONS)
+        for op in [op for op in operations if self._concerns(op)]:
             self._remake(op)
 
     def _workload(self, first: Any, values: Sequence[Any]) -> list[Any]:
         """The values, those of dimensions as the workload that the number of workgroups is counted from."""
         shapes = [at for at, one in enumerate(self._varying) if one.is_shape]
-        made, count = list(values), self._count()
+        values_used, count = list(values), self._count()
         if not shapes:
-            return made
+            return values_used
         block = count.operation.block
         index, location = self._ir.IndexType.get(), count.location
         known = len(list(block.arguments))
@@ -100,10 +103,10 @@ class Shapes:
         with self._ir.InsertionPoint(first):
             for number, at in enumerate(shapes):
                 ordinal = {"ordinal": self._ir.IntegerAttr.get(index, known + number)}
-                made[at] = self._ir.Operation.create(
+                values_used[at] = self._ir.Operation.create(
                     _ORDINAL, results=[index], operands=[values[at]], attributes=ordinal, loc=location
                 ).results[0]
-        return made
+        return values_used
 
     def _gather(self, values: Sequence[Any], moved: Mapping[Any, Any]) -> None:
         """What takes the place of each dimension and entry."""
@@ -118,13 +121,6 @@ class Shapes:
                     owner = moved.get(owner, owner)
                     self._sizes.setdefault(owner, _sizes(owner))
                     self._dims.setdefault(owner, {})[at] = value
-
-    def _with_dynamic(self, value: Any, dims: Mapping[int, Any]) -> Any:
-        text = str(value.type)
-        found = SHAPE.search(text)
-        assert found is not None  # noqa: S101 - a dimension was read from it
-        sizes = ["?" if at in dims else size for at, size in enumerate(self._sizes[value])]
-        return self._ir.Type.parse(f"{text[: found.start(2)]}{'x'.join(sizes)}x{text[found.end(2) :]}")
 
     def _tie(self, first: Any) -> None:
         """Say of the function's arguments what their dimensions are, where nothing says it yet."""
@@ -141,17 +137,6 @@ class Shapes:
             self._dims[tied.results[0]], self._sizes[tied.results[0]] = dims, self._sizes[argument]
             argument.replace_all_uses_except(tied.results[0], tied)
 
-    def _operations(self) -> list[Any]:
-        found: list[Any] = []
-
-        def visit(op: Any) -> Any:
-            if op.name in _OPERATIONS:
-                found.append(op)
-            return self._ir.WalkResult.ADVANCE
-
-        self._member.function.walk(visit)
-        return found
-
     def _concerns(self, op: Any) -> bool:
         """Whether an operation has an operand more now."""
         for whose in _OPERATIONS[op.name][1].values():
@@ -159,16 +144,15 @@ class Shapes:
                 if self._new_entries(op, whose):
                     return True
             elif _value_of(op, whose) in self._dims:
-                return op.name != _TIE or op.results[0] not in self._dims or bool(self._dims_missing(op))
+                result = op.results[0]
+                # A tie may have been made just now, with operands for all dynamic dimensions of its result.
+                is_tied = op.name == _TIE and result in self._dims
+                return not is_tied or str(result.type).count("?") != len(op.operands) - 1
         return False
 
     def _new_entries(self, op: Any, array: str) -> dict[int, Any]:
         """What becomes dynamic of an array; operations are equal where they are one, but have no such hash."""
         return {at: value for owner, name, at, value in self._entries if name == array and owner == op}
-
-    def _dims_missing(self, op: Any) -> int:
-        """How many dynamic dimensions of the result of a tie have no operand."""
-        return str(op.results[0].type).count("?") - (len(list(op.operands)) - 1)
 
     def _remake(self, op: Any) -> None:
         leading, whose = _OPERATIONS[op.name]
@@ -192,7 +176,7 @@ class Shapes:
         names = [one if isinstance(one, str) else one.name for one in op.attributes]
         attributes = {**{name: op.attributes[name] for name in names}, **changed}
         types = [result.type for result in op.results]
-        made = self._ir.Operation.create(
+        remade = self._ir.Operation.create(
             op.name,
             results=types,
             operands=list(operands),
@@ -200,10 +184,10 @@ class Shapes:
             regions=len(list(op.regions)),
             loc=op.location,
         )
-        for old, new in zip(op.regions, made.regions, strict=True):
+        for old, new in zip(op.regions, remade.regions, strict=True):
             for block in list(old.blocks):
                 block.append_to(new)
-        for before, after in zip(op.results, made.results, strict=True):
+        for before, after in zip(op.results, remade.results, strict=True):
             if before in self._dims:
                 self._dims[after], self._sizes[after] = self._dims[before], self._sizes[before]
             before.replace_all_uses_with(after)
@@ -211,8 +195,8 @@ class Shapes:
 
 
 def _sizes(value: Any) -> list[str]:
-    found = SHAPE.search(str(value.type))
-    return found[2][:-1].split("x") if found else []
+    shape = SHAPE.search(str(value.type))
+    return shape[2][:-1].split("x") if shape else []
 
 
 def _value_of(op: Any, whose: int | str) -> Any:
@@ -233,10 +217,10 @@ def _parts(op: Any, leading: int) -> list[list[Any]]:
 
 def _merged(known: Sequence[Any], entries: Sequence[Any], new: Mapping[int, Any]) -> list[Any]:
     """The operands of the dynamic entries in their order: those that were dynamic, and those that become it."""
-    left, found = list(known), []
+    rest, operands = list(known), []
     for at, entry in enumerate(entries):
         if at in new:
-            found.append(new[at])
+            operands.append(new[at])
         elif entry in ("?", DYNAMIC):
-            found.append(left.pop(0))
-    return found
+            operands.append(rest.pop(0))
+    return operands

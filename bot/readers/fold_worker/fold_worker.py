@@ -61,38 +61,29 @@ class Folder(ir_worker.Worker):
         }
 
     def fold(self, request: Answer) -> Answer:
-        """Make each group one, and write the program."""
+        """Make each group one, and write the program; raises ValueError with the operation that broke."""
         text = Path(request["flow"]).read_bytes()
         module = self._module(text)
         members, unfit = read(module)
         folded, left = [], []
         for names in request["groups"]:
             try:
-                group = [_member(members, unfit, name) for name in names]
+                if unknown := [name for name in names if name not in members]:
+                    raise Unfit(unfit.get(unknown[0], "the program has no such executable"))
+                group = [members[name] for name in names]
                 folded.append({"members": names, "operands": fold(self.ir, module, group)})
                 members = {name: member for name, member in members.items() if name not in names}
                 members[names[0]] = member_of(group[0].executable)
             except Unfit as error:
                 left.append({"members": names, "why": str(error)})
         if folded:
-            _verify(self.ir, module)
-        out = module.operation.get_asm(enable_debug_info=True).encode() if folded else text
-        Path(request["out"]).write_bytes(out)
+            try:
+                module.operation.verify()
+            except self.ir.MLIRError as error:
+                raise ValueError("; ".join(str(one.message) for one in error.error_diagnostics[:3])) from None
+            text = module.operation.get_asm(enable_debug_info=True).encode()
+        Path(request["out"]).write_bytes(text)
         return {"folded": folded, "left": left, "executables": executables(module)}
-
-
-def _member(members: Answer, unfit: Answer, name: str) -> Any:
-    if name not in members:
-        raise Unfit(unfit.get(name, "the program has no such executable"))
-    return members[name]
-
-
-def _verify(ir: Any, module: Any) -> None:
-    """Raises with the operation that broke."""
-    try:
-        module.operation.verify()
-    except ir.MLIRError as error:
-        raise ValueError("; ".join(str(one.message) for one in error.error_diagnostics[:3])) from None
 
 
 if __name__ == "__main__":

@@ -8,8 +8,6 @@ format, has neither of the two middle figures: any of its segments may be one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from bot.core.values.reading import ArtifactReading, PtxModule, Reader, Reading
 from bot.errors import MalformedBinary
 from bot.readers.formats.elf import ElfReader
@@ -20,7 +18,7 @@ from bot.readers.formats.msl import MslReader
 from bot.readers.formats.ptx import PtxReader
 from bot.readers.formats.spirv import SpirvReader
 from bot.readers.formats.vm_bytecode import VmBytecodeReader, loads_executables, parse_module
-from bot.readers.spans import Span, require_disjoint
+from bot.readers.spans import require_disjoint
 
 EMBEDDED: tuple[Reader, ...] = (HsacoReader(), ElfReader(), ExecutableReader(), VmBytecodeReader())
 """Formats that an artifact embeds as they are, each with an unmistakable magic; code objects before other ELF."""
@@ -43,15 +41,20 @@ def read_artifact(data: bytes) -> ArtifactReading:
     executable_bytes = sum(segment.size for segment in executables)
     segment_bytes = sum(segment.size for segment in module.segments)
     hidden = not executables and loads_executables(module)
-    readings, unread = _read_all(data, sorted(executables))
+    readings, unread = list[Reading](), list[str]()
+    for segment in sorted(executables):
+        try:
+            readings.append(read_executable(segment.of(data)))
+        except MalformedBinary as error:
+            unread.append(f"executable of {segment.size} bytes at offset {segment.start}: {error.line}")
     return ArtifactReading(
         artifact_bytes=len(data),
         executable_bytes=None if hidden else executable_bytes,
         vm_bytes=module.bytecode.size,
         rodata_bytes=None if hidden else segment_bytes - executable_bytes,
         unattributed_bytes=len(data) - module.bytecode.size - segment_bytes,
-        executables=readings,
-        unread=(HIDDEN,) if hidden else unread,
+        executables=tuple(readings),
+        unread=(HIDDEN,) if hidden else tuple(unread),
     )
 
 
@@ -60,17 +63,6 @@ def ptx_modules(data: bytes) -> tuple[PtxModule, ...]:
     container = ExecutableReader()
     executables = [segment.of(data) for segment in sorted(parse_module(data).segments)]
     return tuple(each for one in executables if container.accepts(one) for each in modules_of(one))
-
-
-def _read_all(data: bytes, segments: Iterable[Span]) -> tuple[tuple[Reading, ...], tuple[str, ...]]:
-    readings: list[Reading] = []
-    unread: list[str] = []
-    for segment in segments:
-        try:
-            readings.append(read_executable(segment.of(data)))
-        except MalformedBinary as error:
-            unread.append(f"executable of {segment.size} bytes at offset {segment.start}: {error.line}")
-    return tuple(readings), tuple(unread)
 
 
 def is_executable(data: bytes) -> bool:

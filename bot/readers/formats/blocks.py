@@ -22,10 +22,7 @@ class Block:
     """One block at the outermost level.
 
     Attributes:
-        kind: what the header's group `kind` matched.
-        name: what the header's group `name` matched.
         span: from the header's first byte to the closing brace.
-        body: between the braces.
     """
 
     kind: str
@@ -42,8 +39,7 @@ def header_pattern(header: bytes) -> Pattern[bytes]:
 def blocks(text: bytes, pattern: Pattern[bytes], where: str) -> Iterator[Block]:
     """The outermost blocks with a header, in order; a `;` before the brace makes it a mere declaration.
 
-    Raises:
-        MalformedBinary: a brace that closes nothing, or is never closed.
+    Raises MalformedBinary for a brace that closes nothing, or is never closed.
     """
     header: Match[bytes] | None = None
     at = 0
@@ -54,29 +50,26 @@ def blocks(text: bytes, pattern: Pattern[bytes], where: str) -> Iterator[Block]:
         elif token["brace"]:
             at = _block_end(text, token, where)
             if header is not None:
-                yield _block(header, Span(token.end(), at - 1 - token.end()), where)
+                if len(header["name"]) > MAX_NAME_BYTES:
+                    raise MalformedBinary(f"a name of {len(header['name'])} bytes", where=where)
+                kind, name = (header[group].decode("utf-8", "replace") for group in ("kind", "name"))
+                body = Span(token.end(), at - 1 - token.end())
+                yield Block(kind, name, Span(header.start(), at - header.start()), body)
             header = None
         elif token["name"]:
             header = token
 
 
-def outside(text: bytes, found: list[Block]) -> bytes:
+def outside(text: bytes, inside: list[Block]) -> bytes:
     """The text without the blocks, for declarations at the outermost level."""
-    starts = [0, *(block.span.end for block in found)]
-    ends = [*(block.span.start for block in found), len(text)]
+    starts = [0, *(block.span.end for block in inside)]
+    ends = [*(block.span.start for block in inside), len(text)]
     return b"\n".join(text[start:end] for start, end in zip(starts, ends, strict=True))
 
 
 def without_comments(text: bytes) -> bytes:
     """The text with every comment and string as one blank."""
     return re.sub(SKIPPED, b" ", text, flags=re.DOTALL)
-
-
-def _block(header: Match[bytes], body: Span, where: str) -> Block:
-    if len(header["name"]) > MAX_NAME_BYTES:
-        raise MalformedBinary(f"a name of {len(header['name'])} bytes", where=where)
-    kind, name = (header[group].decode("utf-8", "replace") for group in ("kind", "name"))
-    return Block(kind, name, Span(header.start(), body.end + 1 - header.start()), body)
 
 
 def _block_end(text: bytes, opening: Match[bytes], where: str) -> int:

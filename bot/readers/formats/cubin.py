@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from bot.core.record import require_counts
 from bot.core.values.reading import Assembled, EntryPoint, Reading
 from bot.errors import MalformedBinary
-from bot.readers.formats.elf import MACHINE_AT, MAGIC, SHF_EXECINSTR, Elf, functions, parse_elf
+from bot.readers.formats.elf import MACHINE_AT, MAGIC, SHF_EXECINSTR, functions, parse_elf
 
 EM_CUDA = (190).to_bytes(2, "little")
 MAX_DIGITS = 15
@@ -31,7 +31,6 @@ class MachineCode:
 
     Attributes:
         registers: None for a function that is only called: its entry points count them.
-        spill_bytes: spill stores and spill loads.
         sass_bytes: of its section; None where it has none of its own.
     """
 
@@ -60,8 +59,14 @@ class CubinReader:
         """Parts per kind of section, `text` the machine code; an entry point per function that has a section."""
         if not self.accepts(data):
             raise MalformedBinary("no ELF of the CUDA machine", where="cubin")
-        elf = parse_elf(data)
-        entries = tuple(EntryPoint(name, code_bytes=size) for name, size in _sections(elf).items())
+        elf, by_section = parse_elf(data), dict[int, list[str]]()
+        for symbol in functions(elf):
+            section = elf.by_index.get(symbol.section)
+            # A function's section begins with it: what stands behind it there are its own helpers.
+            if section is not None and section.flags & SHF_EXECINSTR and symbol.value == section.address:
+                by_section.setdefault(section.index, []).append(symbol.name)
+        alone = {names[0]: elf.by_index[index].span.size for index, names in by_section.items() if len(names) == 1}
+        entries = tuple(EntryPoint(name, code_bytes=size) for name, size in alone.items())
         return Reading("cubin", len(data), elf.parts, entries)
 
 
@@ -69,36 +74,22 @@ def read_assembled(assembled: Assembled) -> Module:
     """What one module became; raises `MalformedBinary`, also where cubin and print tell of different functions."""
     reading = CubinReader().read(assembled.cubin)
     sizes = {entry.name: entry.code_bytes for entry in reading.entry_points}
-    found = {code.name: code for code in _functions(assembled.said, sizes)}
-    if missing := sizes.keys() - found.keys():
-        raise MalformedBinary(f"ptxas says nothing of {min(missing)[:80]!r}", where="cubin")
-    return Module(reading.parts.get("text", 0), tuple(found.values()))
-
-
-def _sections(elf: Elf) -> dict[str, int]:
-    """Function → bytes of its section, which begins with it: what stands behind it there are its own helpers."""
-    found: dict[int, list[str]] = {}
-    for symbol in functions(elf):
-        section = elf.by_index.get(symbol.section)
-        if section is not None and section.flags & SHF_EXECINSTR and symbol.value == section.address:
-            found.setdefault(section.index, []).append(symbol.name)
-    return {names[0]: elf.by_index[index].span.size for index, names in found.items() if len(names) == 1}
-
-
-def _functions(said: str, sizes: dict[str, int | None]) -> list[MachineCode]:
-    return [
-        MachineCode(
-            name=told["name"],
-            registers=_number(told, "registers"),
-            spill_bytes=(_number(told, "stores") or 0) + (_number(told, "loads") or 0),
-            sass_bytes=sizes.get(told["name"]),
+    printed = {
+        match["name"]: MachineCode(
+            name=match["name"],
+            registers=_number(match, "registers"),
+            spill_bytes=(_number(match, "stores") or 0) + (_number(match, "loads") or 0),
+            sass_bytes=sizes.get(match["name"]),
         )
-        for told in PROPERTIES.finditer(said)
-    ]
+        for match in PROPERTIES.finditer(assembled.said)
+    }
+    if missing := sizes.keys() - printed.keys():
+        raise MalformedBinary(f"ptxas says nothing of {min(missing)[:80]!r}", where="cubin")
+    return Module(reading.parts.get("text", 0), tuple(printed.values()))
 
 
-def _number(told: re.Match[str], what: str) -> int | None:
-    digits = told[what]
+def _number(match: re.Match[str], what: str) -> int | None:
+    digits = match[what]
     if digits is None:
         return None
     if len(digits) > MAX_DIGITS:

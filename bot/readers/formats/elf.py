@@ -63,9 +63,7 @@ class Section:
     """One section with bytes in the file.
 
     Attributes:
-        index: in the section header table.
         type: `SHT_…`, or the number where the type has no name.
-        flags: `SHF_…` bits.
         address: where it is mapped; 0 in a relocatable object.
         link: index of the section it refers to, a symbol table's strings.
         info: index of the section that relocations are for.
@@ -94,7 +92,6 @@ class Symbol:
     Attributes:
         name: empty for sections.
         value: offset in its section of a relocatable object, else the address.
-        kind: `STT_…`.
         section: index of its section, or a special one (`SHN_…`).
     """
 
@@ -115,11 +112,9 @@ class Elf:
     """The outline of one file.
 
     Attributes:
-        bits: 32 or 64.
         byte_order: as `struct` writes it.
         sections: those with bytes in the file; no two share a byte.
         parts: label → bytes over all sections and headers.
-        by_index: the sections by their index.
     """
 
     data: bytes
@@ -149,14 +144,28 @@ def parse_elf(data: bytes) -> Elf:
     """The outline of a file; raises `MalformedBinary`."""
     try:
         file = ELFFile(BytesIO(data))
-        return _outline(data, file)
+        header: Any = file.header
+        file_bytes, program_bytes, section_bytes = HEADER_BYTES[file.elfclass]
+        if header.e_shoff and header.e_shentsize != section_bytes:
+            raise MalformedBinary(f"section headers of {header.e_shentsize} bytes", where="elf")
+        # Files of more than 65,279 sections, with a count of 0, are not made here and are refused by their residue.
+        table = span_inside(header.e_shoff, header.e_shnum * section_bytes, len(data), "elf")
+        programs = span_inside(header.e_phoff, header.e_phnum * program_bytes, len(data), "elf")
+        sections = []
+        for index, offset in enumerate(range(table.start, table.end, section_bytes)):
+            row: Any = struct_parse(file.structs.Elf_Shdr, file.stream, stream_pos=offset)
+            if row.sh_type not in EMPTY_TYPES and row.sh_size:
+                span = span_inside(row.sh_offset, row.sh_size, len(data), "elf")
+                places = (row.sh_addr, row.sh_link, row.sh_info, row.sh_entsize)
+                sections.append(Section(index, str(row.sh_type), row.sh_flags, span, *places))
     except (ELFError, ConstructError) as error:
         raise MalformedBinary(f"no valid ELF: {error}", where="elf") from error
-
-
-def symbol_table(elf: Elf) -> Section | None:
-    """The symbol table, of which a file has at most one."""
-    return next((section for section in elf.sections if section.type == "SHT_SYMTAB"), None)
+    require_disjoint([section.span for section in sections], "elf")
+    labelled = dict.fromkeys((Span(0, file_bytes), programs, table), "headers")
+    labelled |= {section.span: _label(section) for section in sections}
+    by_index = {section.index: section for section in sections}
+    order = "<" if file.little_endian else ">"
+    return Elf(data, file.elfclass, order, tuple(sections), label_sizes(labelled, "elf"), by_index)
 
 
 def functions(elf: Elf) -> tuple[Symbol, ...]:
@@ -166,17 +175,28 @@ def functions(elf: Elf) -> tuple[Symbol, ...]:
 
 def defined(elf: Elf, kind: int) -> tuple[Symbol, ...]:
     """The defined symbols of one kind (`STT_…`), in the order of the symbol table."""
-    table = symbol_table(elf)
-    return () if table is None else tuple(_defined(elf, table, kind))
+    *_, info_at, section_at = SYMBOL_FIELDS[elf.bits]
+    names, rows = _symbol_table(elf)
+    wanted = (row for row in rows if row[info_at] & 0xF == kind and SHN_UNDEF < row[section_at] < SHN_LORESERVE)
+    return tuple(_symbol(elf, names, row) for row in wanted)
 
 
 def symbols(elf: Elf) -> tuple[Symbol, ...]:
     """All symbols of the symbol table, by index."""
-    table = symbol_table(elf)
+    names, rows = _symbol_table(elf)
+    return tuple(_symbol(elf, names, row) for row in rows)
+
+
+def _symbol_table(elf: Elf) -> tuple[bytes, Iterator[tuple[int, ...]]]:
+    """The names, and the fields of each symbol; a file has at most one such table."""
+    table = next((section for section in elf.sections if section.type == "SHT_SYMTAB"), None)
     if table is None:
-        return ()
-    strings = _strings(elf, table)
-    return tuple(_symbol(elf, strings, fields) for fields in _rows(elf, table))
+        return b"", iter(())
+    layout = struct.Struct(elf.byte_order + SYMBOL_FORMAT[elf.bits])
+    if table.span.size % layout.size:
+        raise MalformedBinary(f"a symbol table of {table.span.size} bytes", where="elf")
+    names = elf.by_index.get(table.link)
+    return names.span.of(elf.data) if names else b"", layout.iter_unpack(table.span.of(elf.data))
 
 
 def contents(elf: Elf, symbol: Symbol) -> bytes | None:
@@ -186,41 +206,6 @@ def contents(elf: Elf, symbol: Symbol) -> bytes | None:
         return None
     start = section.span.start + symbol.value - section.address
     return elf.data[start : start + symbol.size_bytes]
-
-
-def _outline(data: bytes, file: ELFFile) -> Elf:
-    header: Any = file.header
-    file_header, program_header, section_header = HEADER_BYTES[file.elfclass]
-    if header.e_shoff and header.e_shentsize != section_header:
-        raise MalformedBinary(f"section headers of {header.e_shentsize} bytes", where="elf")
-    # Files of more than 65,279 sections, with a count of 0, are not made here and are refused by their residue.
-    table = span_inside(header.e_shoff, header.e_shnum * section_header, len(data), "elf")
-    programs = span_inside(header.e_phoff, header.e_phnum * program_header, len(data), "elf")
-    sections = tuple(_sections(file, table, section_header, len(data)))
-    labelled = dict.fromkeys((Span(0, file_header), programs, table), "headers")
-    require_disjoint([section.span for section in sections], "elf")
-    labelled |= {section.span: _label(section) for section in sections}
-    order = "<" if file.little_endian else ">"
-    by_index = {section.index: section for section in sections}
-    return Elf(data, file.elfclass, order, sections, label_sizes(labelled, "elf"), by_index)
-
-
-def _sections(file: ELFFile, table: Span, header_bytes: int, whole_bytes: int) -> Iterator[Section]:
-    structs: Any = file.structs
-    for index, offset in enumerate(range(table.start, table.end, header_bytes)):
-        header: Any = struct_parse(structs.Elf_Shdr, file.stream, stream_pos=offset)
-        if header.sh_type not in EMPTY_TYPES and header.sh_size:
-            span = span_inside(header.sh_offset, header.sh_size, whole_bytes, "elf")
-            yield Section(
-                index,
-                str(header.sh_type),
-                header.sh_flags,
-                span,
-                address=header.sh_addr,
-                link=header.sh_link,
-                info=header.sh_info,
-                item_bytes=header.sh_entsize,
-            )
 
 
 def _label(section: Section) -> str:
@@ -236,33 +221,9 @@ def _label(section: Section) -> str:
     return "data" if section.flags & SHF_WRITE else "rodata"
 
 
-def _defined(elf: Elf, table: Section, kind: int) -> Iterator[Symbol]:
-    *_, info_at, section_at = SYMBOL_FIELDS[elf.bits]
-    strings = _strings(elf, table)
-    for fields in _rows(elf, table):
-        if fields[info_at] & 0xF == kind and SHN_UNDEF < fields[section_at] < SHN_LORESERVE:
-            yield _symbol(elf, strings, fields)
-
-
-def _rows(elf: Elf, table: Section) -> Iterator[tuple[int, ...]]:
-    layout = struct.Struct(elf.byte_order + SYMBOL_FORMAT[elf.bits])
-    if table.span.size % layout.size:
-        raise MalformedBinary(f"a symbol table of {table.span.size} bytes", where="elf")
-    return layout.iter_unpack(table.span.of(elf.data))
-
-
-def _symbol(elf: Elf, strings: bytes, fields: tuple[int, ...]) -> Symbol:
-    name, value, size, info, section = (fields[at] for at in SYMBOL_FIELDS[elf.bits])
-    return Symbol(_string(strings, name), value, size, info & 0xF, section)
-
-
-def _strings(elf: Elf, table: Section) -> bytes:
-    other = elf.by_index.get(table.link)
-    return other.span.of(elf.data) if other else b""
-
-
-def _string(strings: bytes, start: int) -> str:
-    end = strings.find(b"\0", start, start + MAX_NAME_BYTES)
+def _symbol(elf: Elf, names: bytes, fields: tuple[int, ...]) -> Symbol:
+    start, value, size, info, section = (fields[at] for at in SYMBOL_FIELDS[elf.bits])
+    end = names.find(b"\0", start, start + MAX_NAME_BYTES)
     if end < 0:
-        raise MalformedBinary(f"a name at offset {start} of {len(strings)} bytes of names", where="elf")
-    return strings[start:end].decode("utf-8", "replace")
+        raise MalformedBinary(f"a name at offset {start} of {len(names)} bytes of names", where="elf")
+    return Symbol(names[start:end].decode("utf-8", "replace"), value, size, info & 0xF, section)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import struct
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -43,9 +43,7 @@ class Layout:
 
     Attributes:
         format: of the modules in it.
-        root, module, export: the fields of these tables.
         module_span: module table → where the module is; None where it has none that can be read.
-        read: module → its reading.
     """
 
     format: str
@@ -56,41 +54,45 @@ class Layout:
     read: Callable[[bytes], Reading]
 
 
-@dataclass(frozen=True, slots=True)
-class Module:
-    """One module for the driver: its reading, and its entry points by name; both empty for opaque ones."""
-
-    reading: Reading | None
-    entries: dict[str, EntryPoint]
-
-
 class ExecutableReader:
     """All containers: with a header of any identifier, without one those of a known identifier."""
 
     def accepts(self, data: bytes) -> bool:
-        """True for any identifier that stands twice, so that an unknown one is refused by `read`, not overlooked."""
-        return _has_header(data) or _is_bare(data)
+        """True for any identifier that stands twice, so that an unknown one is refused by `read`, not overlooked.
+
+        True, too, for a known one before a root with exports: four bytes alone may be a constant's.
+        """
+        if _has_header(data) or identifier(data, 0) not in LAYOUTS:
+            return _has_header(data)
+        try:
+            return _open(data)[1].span("exports", OFFSET_BYTES) is not None
+        except MalformedBinary:
+            return False
 
     def read(self, data: bytes) -> Reading:
         """Parts of all modules, `header`, `sources`, `metallib`; names, strings and tables are unattributed."""
-        start = HEADER.size if _has_header(data) else 0
-        layout, root = _open(data, start)
+        layout, root = _open(data)
         tables = tuple(root.tables("modules", layout.module))
         spans = tuple(layout.module_span(table) for table in tables)
+        # What is no module that can be read: a Metal library only the driver reads.
+        labelled = {Span(0, HEADER.size if _has_header(data) else 0): "header"}
+        sources = (source.span("content") for source in root.tables("source_files", SOURCE_FILE))
+        labelled |= {span: "sources" for span in sources if span}
+        opaque = (table.span(name) for table in tables for name in ("metallib", "metallibsym"))
+        labelled |= {span: "metallib" for span in opaque if span}
         # Disjoint first: then no byte is read twice, whatever the tables claim.
-        labelled = _labelled(root, tables, start)
         require_disjoint({*labelled, *filter(None, spans)}, layout.format)
-        modules = {span: _module(layout, span, data) for span in dict.fromkeys(spans)}
+        readings = {span: layout.read(span.of(data)) if span else None for span in dict.fromkeys(spans)}
         parts = Counter(label_sizes(labelled, layout.format))
-        for module in modules.values():
-            parts.update(module.reading.parts if module.reading else {})
-        entries = _entry_points(layout, root, [modules[span] for span in spans])
+        for reading in filter(None, readings.values()):
+            parts.update(reading.parts)
+        entries = _entry_points(layout, root, [readings[span] for span in spans])
         return Reading(layout.format, len(data), dict(parts), tuple(entries))
 
 
 def ptx_modules(data: bytes) -> tuple[PtxModule, ...]:
     """The PTX modules of one executable, in its order; none for another format. Raises `MalformedBinary`."""
-    layout, root = _open(data, HEADER.size if _has_header(data) else 0)
+    layout, root = _open(data)
     if layout.format != "ptx":
         return ()
     spans = dict.fromkeys(filter(None, map(layout.module_span, root.tables("modules", layout.module))))
@@ -105,70 +107,39 @@ def _has_header(data: bytes) -> bool:
     return named and identifier(data, HEADER.size) == data[:IDENTIFIER_BYTES]
 
 
-def _is_bare(data: bytes) -> bool:
-    """True for a known identifier before a root with exports: four bytes alone may be a constant's."""
-    if identifier(data, 0) not in LAYOUTS:
-        return False
-    try:
-        return _open(data, 0)[1].span("exports", OFFSET_BYTES) is not None
-    except MalformedBinary:
-        return False
-
-
-def _open(data: bytes, start: int) -> tuple[Layout, Table]:
-    magic = identifier(data, start)
-    version = _header_version(data, start)
+def _open(data: bytes) -> tuple[Layout, Table]:
+    """The layout and the root; raises `MalformedBinary`, also for content that is shorter than the header says."""
+    start = HEADER.size if _has_header(data) else 0
+    magic, version = identifier(data, start), 0
+    if start:
+        _, version, content_bytes, _ = HEADER.unpack_from(data)
+        span_inside(start, content_bytes, len(data), "executable")
     layout = LAYOUTS.get(magic)
     if layout is None or version != 0:
         raise MalformedBinary(f"unknown container {magic!r}, version {version}", where="executable")
     return layout, root_table(data, start, magic, layout.format, layout.root)
 
 
-def _header_version(data: bytes, start: int) -> int:
-    """What the header in front says, 0 without one; raises `MalformedBinary` where its content is cut short."""
-    if not start:
-        return 0
-    _, version, content_bytes, _ = HEADER.unpack_from(data)
-    span_inside(start, content_bytes, len(data), "executable")
-    return int(version)
+def _entry_points(layout: Layout, root: Table, modules: list[Reading | None]) -> Iterator[EntryPoint]:
+    """The exports in their own order, under the names by which the program knows them.
 
-
-def _labelled(root: Table, modules: Iterable[Table], header_bytes: int) -> dict[Span, str]:
-    """What the container holds besides readable modules: a Metal library only the driver reads."""
-    sources = (source.span("content") for source in root.tables("source_files", SOURCE_FILE))
-    opaque = (module.span(name) for module in modules for name in ("metallib", "metallibsym"))
-    labelled = {Span(0, header_bytes): "header"}
-    labelled |= {span: "sources" for span in sources if span}
-    return labelled | {span: "metallib" for span in opaque if span}
-
-
-def _module(layout: Layout, span: Span | None, data: bytes) -> Module:
-    if span is None:
-        return Module(None, {})
-    reading = layout.read(span.of(data))
-    return Module(reading, {entry.name: entry for entry in reading.entry_points})
-
-
-def _entry_points(layout: Layout, root: Table, modules: list[Module]) -> Iterator[EntryPoint]:
-    """The exports in their own order, under the names by which the program knows them."""
+    Args:
+        modules: the reading of each, None for one that cannot be read.
+    """
+    known = [{entry.name: entry for entry in reading.entry_points} if reading else None for reading in modules]
     for export in root.tables("exports", layout.export):
         kernel, ordinal = export.text("kernel"), export.scalar("ordinal", UINT32)
         if ordinal >= len(modules):
             raise MalformedBinary(f"export {kernel[:80]!r} names module {ordinal}", where=layout.format)
-        entry = _entry_point(modules[ordinal], kernel, layout.format)
+        entries = known[ordinal]
+        entry = EntryPoint(kernel) if entries is None else entries.get(kernel)
+        if entry is None:
+            raise MalformedBinary(f"export {kernel[:80]!r} is not in its module", where=layout.format)
         launch_bytes = export.scalar("block_shared_memory_size", UINT32)
         workgroup = None if entry.workgroup_bytes is None else entry.workgroup_bytes + launch_bytes
         debug = export.table("debug_info", DEBUG_INFO)
         name = export.text("name") or (debug.text("name") if debug else "") or kernel
         yield replace(entry, name=name, workgroup_bytes=workgroup)
-
-
-def _entry_point(module: Module, kernel: str, where: str) -> EntryPoint:
-    if module.reading is None:
-        return EntryPoint(kernel)
-    if kernel not in module.entries:
-        raise MalformedBinary(f"export {kernel[:80]!r} is not in its module", where=where)
-    return module.entries[kernel]
 
 
 def _image(module: Table) -> Span | None:

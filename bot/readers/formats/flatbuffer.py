@@ -37,7 +37,6 @@ class Table:
     Attributes:
         data: the buffer, or the file that holds it; spans are relative to its first byte.
         position: offset of the table in `data`.
-        where: what the buffer is, for messages.
         fields: their names in the order of the schema, with blanks between, up to the last that is read; a union takes
             two. A name that is not among them is that of a field which the table does not have.
     """
@@ -113,7 +112,6 @@ def root_table(data: bytes, start: int, expected: bytes, where: str, fields: str
 
     Args:
         expected: the four bytes of the schema's `file_identifier`.
-        fields: of the root, as in Table.
     """
     if not has_identifier(data, start, expected):
         raise MalformedBinary(f"no flatbuffer with the identifier {expected!r}", where=where)

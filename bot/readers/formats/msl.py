@@ -16,7 +16,7 @@ from operator import itemgetter
 from bot.core.values.reading import EntryPoint, Reading
 from bot.errors import MalformedBinary
 from bot.readers.code.code_digest import code_digest, fingerprint, without_name
-from bot.readers.formats.blocks import Block, blocks, header_pattern, outside, without_comments
+from bot.readers.formats.blocks import blocks, header_pattern, outside, without_comments
 
 HEADER = header_pattern(rb"\b(?P<kind>kernel\s+void|struct)\s+(?P<name>\w+)")
 MAGIC = b"#include <metal_stdlib>"
@@ -33,7 +33,7 @@ SCALAR_BYTES = {
     "long": 8, "ulong": 8, "int64_t": 8, "uint64_t": 8, "size_t": 8,
 }  # fmt: skip
 MAX_DEPTH = 16
-"""Of nested array templates."""
+"""How deep array templates may nest."""
 MAX_DECLARATION = 1000
 """Characters; longer ones are not looked into."""
 MAX_BYTES = 1 << 48
@@ -57,33 +57,26 @@ class MslReader:
         """Parts `text` (kernels) and `module` (types, helpers, comments); stacks are None."""
         if not self.accepts(data):
             raise MalformedBinary("no Metal source", where="msl")
-        found = list(blocks(data, HEADER, "msl"))
-        sizes = _struct_sizes(data, found)
-        kernels = [block for block in found if block.kind != "struct"]
+        outermost = list(blocks(data, HEADER, "msl"))
+        kernels, sizes = [block for block in outermost if block.kind != "struct"], TypeSizes()
+        for block in outermost:
+            if block.kind == "struct" and block.name != ARRAY_TEMPLATE:
+                sizes.define_struct(block.name, without_comments(block.body.of(data)).decode("utf-8", "replace"))
         text_bytes = sum(kernel.span.size for kernel in kernels)
         parts = {"text": text_bytes, "module": len(data) - text_bytes}
         # Types, constants and helpers: the compiler makes a module per kernel, so they are the kernel's own.
         shared = fingerprint(without_comments(outside(data, kernels)))
-        entries = tuple(_entry_point(data, kernel, sizes, shared) for kernel in kernels)
-        return Reading("msl", len(data), parts, entries)
-
-
-def _struct_sizes(data: bytes, found: list[Block]) -> TypeSizes:
-    sizes = TypeSizes()
-    for block in found:
-        if block.kind == "struct" and block.name != ARRAY_TEMPLATE:
-            sizes.define_struct(block.name, without_comments(block.body.of(data)).decode("utf-8", "replace"))
-    return sizes
-
-
-def _entry_point(data: bytes, kernel: Block, sizes: TypeSizes, shared: bytes) -> EntryPoint:
-    text = kernel.span.of(data)
-    return EntryPoint(
-        kernel.name,
-        code_bytes=kernel.span.size,
-        workgroup_bytes=_threadgroup_bytes(text, sizes),
-        code=code_digest(without_name(text, kernel.name.encode()), shared),
-    )
+        entries = [
+            EntryPoint(
+                kernel.name,
+                code_bytes=kernel.span.size,
+                workgroup_bytes=_threadgroup_bytes(text, sizes),
+                code=code_digest(without_name(text, kernel.name.encode()), shared),
+            )
+            for kernel in kernels
+            for text in [kernel.span.of(data)]
+        ]
+        return Reading("msl", len(data), parts, tuple(entries))
 
 
 def _threadgroup_bytes(kernel: bytes, sizes: TypeSizes) -> int | None:
@@ -101,7 +94,7 @@ def _threadgroup_bytes(kernel: bytes, sizes: TypeSizes) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """Of a type, in bytes."""
+    """Size and alignment of a type, in bytes."""
 
     size_bytes: int
     alignment_bytes: int
@@ -148,17 +141,13 @@ class TypeSizes:
             return item and item.times(int(array["count"]))
         if name in SCALAR_BYTES:
             return Size(SCALAR_BYTES[name], SCALAR_BYTES[name])
-        return self.structs[name] if name in self.structs else _vector(name)
-
-
-def _vector(name: str) -> Size | None:
-    match = VECTOR.fullmatch(name)
-    if match is None or match["scalar"] not in SCALAR_BYTES:
-        return None
-    scalar_bytes, columns = SCALAR_BYTES[match["scalar"]], int(match["columns"])
-    if match["rows"]:
-        return _lanes(scalar_bytes, int(match["rows"]), packed=False).times(columns)
-    return _lanes(scalar_bytes, columns, packed=match["packed"] is not None)
+        match = None if name in self.structs else VECTOR.fullmatch(name)
+        if match is None or match["scalar"] not in SCALAR_BYTES:
+            return self.structs.get(name)
+        scalar_bytes, columns = SCALAR_BYTES[match["scalar"]], int(match["columns"])
+        if match["rows"]:
+            return _lanes(scalar_bytes, int(match["rows"]), packed=False).times(columns)
+        return _lanes(scalar_bytes, columns, packed=match["packed"] is not None)
 
 
 def _lanes(scalar_bytes: int, count: int, *, packed: bool) -> Size:

@@ -9,8 +9,9 @@ workgroup memory into `.extern .shared … __dynamic_shared_memory__[]`, whose s
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from math import prod
 
 from bot.core.values.reading import EntryPoint, Reading
 from bot.errors import MalformedBinary
@@ -75,32 +76,29 @@ def read_ptx(data: bytes, *, launch_known: bool = False) -> Reading:
     """
     if not PtxReader().accepts(data):
         raise MalformedBinary("no .version directive", where="ptx")
-    found = list(blocks(data, HEADER, "ptx"))
-    declarations = without_comments(outside(data, found))
-    declared = _variables(declarations)
-    shared = {variable.name: variable.size_bytes for variable in declared if variable.space == "shared"}
+    functions = list(blocks(data, HEADER, "ptx"))
+    declarations = without_comments(outside(data, functions))
+    shared = {each.name: each.size_bytes for each in _variables(declarations) if each.space == "shared"}
     if launch_known:
         shared = {name: size_bytes for name, size_bytes in shared.items() if size_bytes is not None}
-    named = list(_own_variables(declarations))
-    named += [(block.name.encode(), block.span.of(data)) for block in found if block.kind == "func"]
-    shareable = _fingerprints(named)
-    entries = tuple(_entry_point(data, block, shared, shareable) for block in found if block.kind == "entry")
-    return Reading("ptx", len(data), _parts(len(data), found), entries)
+    # What stands for a name in a digest: variables first, as each may use those before it; PTX demands that order.
+    shareable: dict[bytes, bytes] = {}
+    callees = ((block.name.encode(), block.span.of(data)) for block in functions if block.kind == "func")
+    for name, text in (*_own_variables(declarations), *callees):
+        shareable[name] = fingerprint(_nameless(name, text, shareable)).hex().encode()
+    entries = tuple(_entry_point(data, block, shared, shareable) for block in functions if block.kind == "entry")
+    parts = {"text": 0, "functions": 0}
+    for block in functions:
+        parts[LABELS[block.kind]] += block.span.size
+    return Reading("ptx", len(data), {**parts, "module": len(data) - sum(parts.values())}, entries)
 
 
 def device_of(data: bytes) -> str:
     """The device that a module asks for (`sm_80`); raises `MalformedBinary`."""
-    found = DEVICE.search(data[:MAGIC_WITHIN_BYTES])
-    if found is None:
+    device = DEVICE.search(data[:MAGIC_WITHIN_BYTES])
+    if device is None:
         raise MalformedBinary("no .target directive with a device", where="ptx")
-    return found[1].decode()
-
-
-def _parts(whole_bytes: int, found: Iterable[Block]) -> dict[str, int]:
-    parts = {"text": 0, "functions": 0}
-    for block in found:
-        parts[LABELS[block.kind]] += block.span.size
-    return parts | {"module": whole_bytes - sum(parts.values())}
+    return device[1].decode()
 
 
 def _entry_point(
@@ -130,14 +128,6 @@ def _own_variables(declarations: bytes) -> Iterator[tuple[bytes, bytes]]:
             yield names[-1], statement[head.start() :]
 
 
-def _fingerprints(named: Iterable[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
-    """Name → what stands for it in a digest; each of these may use those before it, as PTX demands."""
-    known: dict[bytes, bytes] = {}
-    for name, text in named:
-        known[name] = fingerprint(_nameless(name, text, known)).hex().encode()
-    return known
-
-
 def _nameless(name: bytes, text: bytes, known: Mapping[bytes, bytes]) -> bytes:
     """The text without its own name and ordinals, and with the contents of all else that it names."""
     own = FUNCTION_ORDINAL.sub(b"", without_name(text, name))
@@ -151,26 +141,14 @@ def _used(body: bytes, names: Mapping[bytes, object]) -> set[bytes]:
 
 def _variables(text: bytes) -> Iterator[Variable]:
     for declaration in DECLARATION.finditer(text):
-        item_bytes = _type_bytes(declaration["type"]) * int(declaration["lanes"] or 1)
+        bits = TYPE_BITS.fullmatch(declaration["type"])
+        if bits is None:
+            raise MalformedBinary(f"unknown type {declaration['type'][:40]!r}", where="ptx")
+        items = (2 if declaration["type"].endswith(b"x2") else 1) * int(declaration["lanes"] or 1)
         for declared in declaration["variables"].split(b","):
             variable = VARIABLE.fullmatch(declared)
             if variable is None:
                 raise MalformedBinary(f"a declaration of {declared[:40]!r}", where="ptx")
-            space = declaration["space"].decode()
-            yield Variable(space, variable["name"], _array_bytes(item_bytes, variable["dimensions"]))
-
-
-def _type_bytes(name: bytes) -> int:
-    bits = TYPE_BITS.fullmatch(name)
-    if bits is None:
-        raise MalformedBinary(f"unknown type {name[:40]!r}", where="ptx")
-    return int(bits[1]) // 8 * (2 if name.endswith(b"x2") else 1)
-
-
-def _array_bytes(item_bytes: int, dimensions: bytes) -> int | None:
-    extents = [extent.strip() for extent in re.findall(rb"\[([^\]]*)\]", dimensions)]
-    if b"" in extents:
-        return None
-    for extent in extents:
-        item_bytes *= int(extent)
-    return item_bytes
+            extents = [extent.strip() for extent in re.findall(rb"\[([^\]]*)\]", variable["dimensions"])]
+            size_bytes = None if b"" in extents else prod(map(int, extents), start=int(bits[1]) // 8 * items)
+            yield Variable(declaration["space"].decode(), variable["name"], size_bytes)

@@ -55,11 +55,9 @@ class Module:
     """What one sweep over the instructions collects.
 
     Attributes:
-        words: the whole module, header included.
         entries: function id, name, interface ids; in order.
         workgroup: variable id → bytes, None where the type has no known size.
         nameless: position and count of the words that are only names, by rising position.
-        parts: label → words.
         debug_sets: ids of the imported sets of instructions that only describe.
         at: position of the instruction that is being read.
     """
@@ -74,7 +72,7 @@ class Module:
     parts: dict[str, int] = field(default_factory=lambda: {"header": HEADER_WORDS, "text": 0})
     current: Function | None = None
     debug_sets: set[int] = field(default_factory=set)
-    at: int = 0
+    at: int = HEADER_WORDS
 
 
 class SpirvReader:
@@ -86,56 +84,41 @@ class SpirvReader:
 
     def read(self, data: bytes) -> Reading:
         """Parts `text` (functions), `types`, `annotations`, `interface`, `debug` and `header`."""
-        module = Module(_words(data))
-        for at, opcode, count in _instructions(module.words):
-            _visit(module, at, opcode, count)
+        if not self.accepts(data) or len(data) % WORD_BYTES or len(data) < HEADER_WORDS * WORD_BYTES:
+            raise MalformedBinary(f"no SPIR-V module in {len(data)} bytes", where="spirv")
+        words = array("I", data)
+        if (data[:WORD_BYTES] == MAGIC) != (sys.byteorder == "little"):
+            words.byteswap()
+        module = Module(words)
+        while module.at < len(words):
+            count, opcode = words[module.at] >> 16, words[module.at] & 0xFFFF
+            if count == 0 or module.at + count > len(words):
+                what = f"an instruction of {count} words at word {module.at} of {len(words)}"
+                raise MalformedBinary(what, where="spirv")
+            _visit(module, opcode, words[module.at : module.at + count])
+            module.at += count
         if module.current is not None:
             raise MalformedBinary("a function without its end", where="spirv")
         parts = {label: count * WORD_BYTES for label, count in module.parts.items()}
         return Reading("spirv", len(data), parts, tuple(_entry_points(module)))
 
 
-def _words(data: bytes) -> array[int]:
-    if not SpirvReader().accepts(data) or len(data) % WORD_BYTES or len(data) < HEADER_WORDS * WORD_BYTES:
-        raise MalformedBinary(f"no SPIR-V module in {len(data)} bytes", where="spirv")
-    words = array("I", data)
-    if (data[:WORD_BYTES] == MAGIC) != (sys.byteorder == "little"):
-        words.byteswap()
-    return words
-
-
-def _instructions(words: array[int]) -> Iterator[tuple[int, int, int]]:
-    """Position, opcode and word count of every instruction."""
-    at, end = HEADER_WORDS, len(words)
-    while at < end:
-        count, opcode = words[at] >> 16, words[at] & 0xFFFF
-        if count == 0 or at + count > end:
-            raise MalformedBinary(f"an instruction of {count} words at word {at} of {end}", where="spirv")
-        yield at, opcode, count
-        at += count
-
-
-def _visit(module: Module, at: int, opcode: int, count: int) -> None:
+def _visit(module: Module, opcode: int, words: array[int]) -> None:
     if opcode in VISITORS:
         visitor, least_words = VISITORS[opcode]
-        if count < least_words:
-            raise MalformedBinary(f"instruction {opcode} of {count} words", where="spirv")
-        module.at = at
-        visitor(module, module.words[at : at + count])
+        if len(words) < least_words:
+            raise MalformedBinary(f"instruction {opcode} of {len(words)} words", where="spirv")
+        visitor(module, words)
     elif opcode in TYPE_OPCODES:
-        module.types.define(opcode, module.words[at : at + count])
-    _count(module, opcode, count)
-
-
-def _count(module: Module, opcode: int, count: int) -> None:
-    function = module.current
-    if function is not None:
-        function.words += count
+        module.types.define(opcode, words)
+    label = LABEL_BY_OPCODE.get(opcode)
+    if module.current is not None:
+        module.current.words += len(words)
+        label = "text"
         if opcode == OP_FUNCTION_END:
             module.current = None
-    label = "text" if function is not None else LABEL_BY_OPCODE.get(opcode)
     if label is not None:
-        module.parts[label] = module.parts.get(label, 0) + count
+        module.parts[label] = module.parts.get(label, 0) + len(words)
 
 
 def _visit_entry_point(module: Module, words: array[int]) -> None:
@@ -205,9 +188,15 @@ def _entry_points(module: Module) -> Iterator[EntryPoint]:
     # Before that version nothing says which entry point uses what; every variable of the module counts then.
     lists_all = module.words[1] >= INTERFACE_LISTS_ALL_SINCE
     whole = None if lists_all else _workgroup_bytes(module, module.workgroup)
-    codes = _codes(module)
+    ids = {function_id for function_id, _, _ in module.entries}
+    entries = {function_id: each for function_id, each in module.functions.items() if function_id in ids}
+    starts = [HEADER_WORDS, *(each.start + each.words for each in entries.values())]
+    ends = [*(each.start for each in entries.values()), len(module.words)]
+    # A digest is of the function and of all that is no entry point, as ids of that stand in its code.
+    outside = (_without_names(module, start, end) for start, end in zip(starts, ends, strict=True))
+    common = fingerprint(module.words[VERSION_AT : VERSION_AT + 1].tobytes(), b"".join(outside))
     for function_id, name, interface in module.entries:
-        function = module.functions.get(function_id)
+        function = entries.get(function_id)
         if function is None:
             raise MalformedBinary(f"entry point {name[:80]!r} names no function", where="spirv")
         yield EntryPoint(
@@ -216,31 +205,18 @@ def _entry_points(module: Module) -> Iterator[EntryPoint]:
             stack_bytes=function.stack_bytes,
             stack_kind=None if function.stack_bytes is None else "static",
             workgroup_bytes=_workgroup_bytes(module, interface) if lists_all else whole,
-            code=codes[function_id],
+            code=code_digest(common, _without_names(module, function.start, function.start + function.words)),
         )
 
 
-def _codes(module: Module) -> dict[int, str]:
-    """Entry point → digest of its function and of all that is no entry point, as ids of that stand in its code."""
-    ids = {function_id for function_id, _, _ in module.entries}
-    entries = {function_id: each for function_id, each in module.functions.items() if function_id in ids}
-    starts = [HEADER_WORDS, *(each.start + each.words for each in entries.values())]
-    ends = [*(each.start for each in entries.values()), len(module.words)]
-    outside = (_kept(module, start, end - start) for start, end in zip(starts, ends, strict=True))
-    common = fingerprint(module.words[VERSION_AT : VERSION_AT + 1].tobytes(), b"".join(outside))
-    return {
-        function_id: code_digest(common, _kept(module, each.start, each.words)) for function_id, each in entries.items()
-    }
-
-
-def _kept(module: Module, start: int, count: int) -> bytes:
+def _without_names(module: Module, start: int, end: int) -> bytes:
     """These words without those that are only names."""
-    kept, at, end = array("I"), start, start + count
+    words, at = array("I"), start
     first, last = (bisect_left(module.nameless, (each,)) for each in (start, end))
     for cut, cut_words in module.nameless[first:last]:
-        kept += module.words[at:cut]
+        words += module.words[at:cut]
         at = cut + cut_words
-    return (kept + module.words[at:end]).tobytes()
+    return (words + module.words[at:end]).tobytes()
 
 
 def _workgroup_bytes(module: Module, variables: Iterable[int]) -> int | None:

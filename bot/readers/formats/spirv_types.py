@@ -31,7 +31,6 @@ class TypeTable:
     """Sizes by result id; a type without an entry (runtime arrays, images, …) has no known size.
 
     Attributes:
-        pointees: pointer type → what it points to.
         constants: id → value of 32-bit constants, specialisation constants with their default.
     """
 

@@ -43,9 +43,7 @@ class VmModule:
     """Where a module keeps its bytes.
 
     Attributes:
-        root: its `BytecodeModuleDef`.
         flatbuffer: without the size in front of it.
-        bytecode: empty where the module has none.
         segments: read-only data in the module's order, embedded or external, each span once.
     """
 
@@ -72,13 +70,23 @@ class VmBytecodeReader:
 
 def parse_module(data: bytes) -> VmModule:
     """The outline of a module; raises `MalformedBinary`."""
-    start = _zip_header_bytes(data) + OFFSET_BYTES
+    start = OFFSET_BYTES
+    if data.startswith(ZIP_MAGIC):
+        if len(data) < ZIP_HEADER_BYTES:
+            raise MalformedBinary("a ZIP header that is cut short", where="VM module")
+        start += ZIP_HEADER_BYTES + sum(ZIP_LENGTHS.unpack_from(data, ZIP_LENGTHS_AT))
     size = int.from_bytes(data[start - OFFSET_BYTES : start], "little")
     flatbuffer = span_inside(start, size, len(data), "VM module")
     root = root_table(data, start, IDENTIFIER, "VM module", MODULE)
     bytecode = root.span("bytecode_data") or Span(start, 0)
     external_at = -(-flatbuffer.end // SEGMENT_ALIGNMENT) * SEGMENT_ALIGNMENT
-    segments = dict.fromkeys(_segment(table, external_at) for table in root.tables("rodata_segments", SEGMENT))
+    segments: dict[Span, None] = {}
+    for table in root.tables("rodata_segments", SEGMENT):
+        span = table.span("embedded_data")
+        if span is None:
+            offset, length = table.scalar("external_data_offset", UINT64), table.scalar("external_data_length", UINT64)
+            span = span_inside(external_at + offset if length else 0, length, len(data), "VM module")
+        segments[span] = None
     return VmModule(root, flatbuffer, bytecode, tuple(segment for segment in segments if segment.size))
 
 
@@ -86,23 +94,6 @@ def loads_executables(module: VmModule) -> bool:
     """True where the module hands executables to the runtime, and so carries some, in whatever format."""
     imports = module.root.tables("imported_functions", IMPORT)
     return any(EXECUTABLE_CALL.match(each.text("full_name")) for each in imports)
-
-
-def _zip_header_bytes(data: bytes) -> int:
-    if not data.startswith(ZIP_MAGIC):
-        return 0
-    if len(data) < ZIP_HEADER_BYTES:
-        raise MalformedBinary("a ZIP header that is cut short", where="VM module")
-    name_bytes, extra_bytes = ZIP_LENGTHS.unpack_from(data, ZIP_LENGTHS_AT)
-    return ZIP_HEADER_BYTES + int(name_bytes) + int(extra_bytes)
-
-
-def _segment(table: Table, external_at: int) -> Span:
-    embedded = table.span("embedded_data")
-    if embedded is not None:
-        return embedded
-    offset, length = table.scalar("external_data_offset", UINT64), table.scalar("external_data_length", UINT64)
-    return span_inside(external_at + offset if length else 0, length, len(table.data), "VM module")
 
 
 def _entry_points(module: VmModule) -> Iterator[EntryPoint]:

@@ -47,15 +47,12 @@ class _Reader:
             elif assume := _ASSUME.match(line):
                 self._assume(assume)
             else:
-                yield self._without_offset(line)
-
-    def _without_offset(self, line: str) -> str:
-        subspan = _SUBSPAN.search(line)
-        if subspan is None or subspan[2] not in self._said or self._said[subspan[2]].startswith("%"):
-            return _NAME.sub(self._spoken, line)
-        start, end = subspan.span(2)
-        self.offsets.append(self._said[subspan[2]])
-        return _NAME.sub(self._spoken, f"{line[:start]}{_OFFSET}{line[end:]}")
+                subspan = _SUBSPAN.search(line)
+                if subspan and not self._said.get(subspan[2], "%").startswith("%"):
+                    start, end = subspan.span(2)
+                    self.offsets.append(self._said[subspan[2]])
+                    line = f"{line[:start]}{_OFFSET}{line[end:]}"
+                yield _NAME.sub(lambda name: self._number(name[0]), line)
 
     def _assume(self, assume: re.Match[str]) -> None:
         """What follows uses the value itself, so that an assumption more or less is none of the rest."""
@@ -68,16 +65,13 @@ class _Reader:
             lists[number] = _AT_ONE_SITE.sub(self._site_offset, listed) if is_offset else listed
         self.assumptions.append(f"{', '.join(map(self._number, operands))} {'], ['.join(lists)}")
 
-    def _site_offset(self, found: re.Match[str]) -> str:
+    def _site_offset(self, match: re.Match[str]) -> str:
         """A known value with the divisor that follows from it is an offset, and nothing that the program assumes."""
-        value, divisor = found[1], found[2]
+        value, divisor = match[1], match[2]
         if divisor != (None if value == "0" else value):
-            return found[0]
+            return match[0]
         self.offsets.append(value)
         return _OFFSET
-
-    def _spoken(self, name: re.Match[str]) -> str:
-        return self._number(name[0])
 
     def _number(self, name: str) -> str:
         if name in self._said:
@@ -94,8 +88,8 @@ def _offset_only(lines: list[str]) -> set[str]:
         head, equals, tail = line.partition(" = ")
         for name in _NAME.findall(tail if equals and head.startswith("%") else line):
             used.setdefault(name, set()).add(line)
-    subspans = {line: found[2] for line in lines if (found := _SUBSPAN.search(line))}
-    casts = {line: found[1] for line in lines if (found := _CAST.match(line))}
+    subspans = {line: match[2] for line in lines if (match := _SUBSPAN.search(line))}
+    casts = {line: match[1] for line in lines if (match := _CAST.match(line))}
     offsets: set[str] = set()
     for name, users in reversed(used.items()):
         if all(subspans.get(line) == name or casts.get(line) in offsets for line in users):

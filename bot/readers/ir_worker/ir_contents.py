@@ -17,7 +17,7 @@ else:
     from ir_locations import component_of
 
 MOST_PLACES = 1_000
-"""Of one model; what further ones have counts as without a place."""
+"""So many places are counted in one model; what further ones have counts as without a place."""
 
 _STRUCTURE = frozenset({"builtin", "func", "util", "hal", "ml_program", "cf"})
 """Dialects of modules, functions, weights and the calling convention around the model; of branches and assertions."""
@@ -58,7 +58,11 @@ class _Counts:
         if not is_operation(name):
             return self.ir.WalkResult.ADVANCE
         if name not in _CONSTANTS:
-            self.places[self._place(str(op.location))] += 1
+            location = str(op.location)
+            if location not in self._components:
+                self._components[location] = component_of(location) or ""
+            place = self._components[location]
+            self.places[place if place in self.places or len(self.places) < MOST_PLACES else ""] += 1
         if name.startswith("scf."):  # a loop over operations, not one that has a body
             self.operations[name] += 1
             return self.ir.WalkResult.ADVANCE
@@ -66,9 +70,3 @@ class _Counts:
         whole = ir_kinds.collect(self.ir, op, is_operation) if says_its_body else [op]
         self.operations.update(each.name for each in whole)
         return self.ir.WalkResult.SKIP
-
-    def _place(self, location: str) -> str:
-        if location not in self._components:
-            self._components[location] = component_of(location) or ""
-        place = self._components[location]
-        return place if place in self.places or len(self.places) < MOST_PLACES else ""

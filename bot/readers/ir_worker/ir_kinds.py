@@ -48,15 +48,15 @@ def collect(ir: Any, root: Any, names: Collection[str] | Callable[[str], bool]) 
     and import the dialect's Python module for them, which takes longer than all the rest.
     """
     wanted = names if callable(names) else names.__contains__
-    found: list[Any] = []
+    operations: list[Any] = []
 
     def visit(op: Any) -> Any:
         if wanted(op.name):
-            found.append(op)
+            operations.append(op)
         return ir.WalkResult.ADVANCE
 
     root.operation.walk(visit)
-    return found
+    return operations
 
 
 def is_linalg(name: str) -> bool:
@@ -66,14 +66,12 @@ def is_linalg(name: str) -> bool:
 
 def kinds_of(ir: Any, function: Any) -> set[str]:
     """The kinds of a function's operations; empty where none is known."""
-    operations = collect(ir, function, lambda name: name in _EXACT or is_linalg(name))
-    return {_kind(ir, op) for op in operations}
-
-
-def _kind(ir: Any, op: Any) -> str:
-    if op.name == "linalg.generic":
-        return _Generic(ir, op).kind()
-    return _EXACT.get(op.name) or next(kind for part, kind in _NAME_PARTS if part in op.name)
+    return {
+        _Generic(ir, op).kind()
+        if op.name == "linalg.generic"
+        else _EXACT.get(op.name) or next(kind for part, kind in _NAME_PARTS if part in op.name)
+        for op in collect(ir, function, lambda name: name in _EXACT or is_linalg(name))
+    }
 
 
 class _Generic:
@@ -94,22 +92,23 @@ class _Generic:
     def kind(self) -> str:
         """One of KINDS."""
         if self.reduces:
-            return self._reducing()
-        if not self.body:
-            return self._moving()
-        return "gather" if any(op.name == "tensor.extract" for op in self.body) else "elementwise"
-
-    def _reducing(self) -> str:
-        windowed = any(self._is_window(result) for each in self.input_maps for result in each.results)
-        factors = self._factors()
-        if factors is None:
-            return "pooling" if windowed else "reduction"
-        # Where every parallel loop moves both factors nothing is used twice: dot products are mere reductions.
-        reuses = any(self.parallel - self._loops_of(factor) for factor in factors)
-        return "conv" if windowed else "matmul" if reuses else "reduction"
-
-    def _moving(self) -> str:
-        """An empty body yields an operand as it is."""
+            # Sums of loops such as `d0 * 2 + d3` are windows.
+            results = [result for each in self.input_maps for result in each.results]
+            sums = [result for result in results if isinstance(result, self.ir.AffineAddExpr)]
+            windowed = any(len(self._loops(result)) > 1 for result in sums)
+            factors = self._factors()
+            if factors is None:
+                return "pooling" if windowed else "reduction"
+            # Where every parallel loop moves both factors nothing is used twice: dot products are mere reductions.
+            maps = [[self.input_maps[number] for number in factor] for factor in factors]
+            moved = [
+                set[int]().union(*(self._loops(one) for each in factor for one in each.results)) for factor in maps
+            ]
+            reuses = any(self.parallel - loops for loops in moved)
+            return "conv" if windowed else "matmul" if reuses else "reduction"
+        if self.body:
+            return "gather" if any(op.name == "tensor.extract" for op in self.body) else "elementwise"
+        # An empty body yields an operand as it is.
         number = self.inputs.get(self.terminator.operands[0])
         source = None if number is None else self.input_maps[number]
         if source is None or not len(source.results):
@@ -143,17 +142,9 @@ class _Generic:
             return {number for operand in maker.operands for number in self._inputs_of(operand)}
         return {self.inputs[value]} if value in self.inputs else set()
 
-    def _loops_of(self, inputs: set[int]) -> set[int]:
-        results = [result for number in inputs for result in self.input_maps[number].results]
-        return {loop for result in results for loop in self._loops(result)}
-
     def _loops(self, expression: Any) -> set[int]:
         if isinstance(expression, self.ir.AffineDimExpr):
             return {expression.position}
         if isinstance(expression, self.ir.AffineBinaryExpr):
             return self._loops(expression.lhs) | self._loops(expression.rhs)
         return set()
-
-    def _is_window(self, expression: Any) -> bool:
-        """True for sums of loops such as `d0 * 2 + d3`."""
-        return isinstance(expression, self.ir.AffineAddExpr) and len(self._loops(expression)) > 1

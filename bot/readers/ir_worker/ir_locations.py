@@ -24,61 +24,32 @@ def component_of(location: str) -> str | None:
     Names end at their first `;` (TFLite joins the names of merged operations so). None for places in files, and for
     names that name nothing, such as `<root>` and `%0`.
     """
-    return _Location(location).component() if location.startswith("loc(") else None
+    return _component(location, len("loc("))[0] if location.startswith("loc(") else None
 
 
-class _Location:
-    """Reads `loc(…)` once from left to right: `builtin` dialect, section "Location Attributes" of MLIR's LangRef."""
-
-    def __init__(self, text: str) -> None:
-        self.text, self.at = text, len("loc(")
-
-    def component(self) -> str | None:
-        """The component of the location that starts here; leaves the place behind it."""
-        text = self.text
-        if text.startswith("callsite(", self.at):
-            return self._callee()
-        if text.startswith("fused", self.at):
-            return self._first_fused()
-        string = _STRING.match(text, self.at)
-        if string is not None:
-            return self._string(string)
-        self._pass_over()
-        return None
-
-    def _callee(self) -> str | None:
-        start = self.at + len("callsite")
-        self.at = start + 1
-        found = self.component()
-        self.at = _behind_brackets(self.text, start)
-        return found
-
-    def _first_fused(self) -> str | None:
-        self.at += len("fused")
-        if self.text.startswith("<", self.at):
-            self.at = _behind_brackets(self.text, self.at)
-        found, end = None, _behind_brackets(self.text, self.at)
-        while found is None and self.at < end - 1:
-            self.at += 1  # the bracket, or the comma
-            self.at += self.text.startswith(" ", self.at)
-            found = self.component()
-        self.at = end
-        return found
-
-    def _pass_over(self) -> None:
-        """`unknown`, and whatever releases to come may print."""
-        while self.at < len(self.text) and self.text[self.at] not in ",)]":
-            self.at = _behind_brackets(self.text, self.at) if self.text[self.at] in "<([{" else self.at + 1
-
-    def _string(self, string: re.Match[str]) -> str | None:
-        self.at = string.end()
-        position = _FILE_POSITION.match(self.text, self.at)
-        if position is not None:
-            self.at = position.end()
-            return None
-        if self.text.startswith("(", self.at):
-            self.at = _behind_brackets(self.text, self.at)
-        return _name(string[1])
+def _component(text: str, at: int) -> tuple[str | None, int]:
+    """The component of the location that starts there (MLIR's LangRef, "Location Attributes"), and the place behind."""
+    if text.startswith("callsite(", at):
+        start = at + len("callsite")
+        return _component(text, start + 1)[0], _behind_brackets(text, start)
+    if text.startswith("fused", at):
+        at += len("fused")
+        if text.startswith("<", at):
+            at = _behind_brackets(text, at)
+        component, end = None, _behind_brackets(text, at)
+        while component is None and at < end - 1:
+            at += 1  # the bracket, or the comma
+            component, at = _component(text, at + text.startswith(" ", at))
+        return component, end
+    string = _STRING.match(text, at)
+    if string is None:  # `unknown`, and whatever releases to come may print
+        while at < len(text) and text[at] not in ",)]":
+            at = _behind_brackets(text, at) if text[at] in "<([{" else at + 1
+        return None, at
+    if position := _FILE_POSITION.match(text, string.end()):
+        return None, position.end()
+    at = string.end()
+    return _name(string[1]), _behind_brackets(text, at) if text.startswith("(", at) else at
 
 
 def _behind_brackets(text: str, start: int) -> int:
@@ -96,12 +67,11 @@ def _behind_brackets(text: str, start: int) -> int:
 
 def _name(escaped: str) -> str | None:
     r"""The printed name as it was: MLIR escapes as `\\`, or as two hexadecimal digits of a UTF-8 byte."""
-    data = _ESCAPE.sub(lambda found: _unescaped(found[1]), escaped.encode("utf-8", "replace"))
+    data = _ESCAPE.sub(
+        lambda match: bytes.fromhex(match[1].decode()) if len(match[1]) == 2 else match[1],
+        escaped.encode("utf-8", "replace"),
+    )
     name = data.decode("utf-8", "replace").partition(";")[0]
     if name == "<root>" or not any(map(str.isalpha, name)):
         return None
     return "".join(each if each.isprintable() else "?" for each in name[:COMPONENT_CHARACTERS])
-
-
-def _unescaped(code: bytes) -> bytes:
-    return bytes.fromhex(code.decode()) if len(code) == 2 else code

@@ -5,7 +5,8 @@ Imports the standard library only, for the reason that `ir_kinds` gives.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -25,8 +26,9 @@ _ALLOCATIONS = (_ALLOCA, "stream.resource.alloc")
 _IMPORT, _LOAD = "stream.tensor.import", "stream.cmd.parameter.load"
 _MAKES_BUFFERS = (*_ALLOCATIONS, _IMPORT, _LOAD)
 _BRANCHES = ("cf.", "scf.")
-_CALL = "util.call"
-IN_BRANCHES = "memory is allocated in a branch or a loop"
+_CALL, _AWAIT = "util.call", "stream.timepoint.await"
+_GIVE_BACK, _VIEW, _STORE = "stream.resource.dealloca", "stream.resource.subview", "util.global.store"
+_STEPS = (*_MAKES_BUFFERS, _CALL, _AWAIT, _GIVE_BACK, _VIEW, _STORE)
 
 
 @dataclass
@@ -35,7 +37,7 @@ class _Buffer:
 
     size: int | None
     lifetime: str
-    kept: bool = False
+    outlives: bool = False
 
 
 @dataclass
@@ -55,58 +57,63 @@ class _Body:
     branches: bool = False
 
     @property
-    def made(self) -> list[_Buffer]:
-        """Its own buffers."""
+    def buffers(self) -> list[_Buffer]:
+        """The buffers that it makes itself."""
         return [step[0] for step in self.steps if not isinstance(step, str) and step[1] > 0]
 
 
 def schedule(ir: Any, tops: list[Any], constants: Mapping[Any, int | None]) -> dict[str, Any]:
-    """What `bot.core.values.reading.Schedule` has.
-
-    Args:
-        tops: the program's operations at the top.
-        constants: result → value of its integer constants.
-    """
+    """What `bot.core.values.reading.Schedule` has."""
     named = [top for top in tops if top.name in ("util.initializer", "util.func")]
     bodies = [_body(ir, top, constants) for top in named]
-    found = [[op.name for op in ir_kinds.collect(ir, top, {*_COUNTED.values()})] for top in named]
+    names = Counter(op.name for top in named for op in ir_kinds.collect(ir, top, {*_COUNTED.values()}))
     allocas = [op for top in named for op in ir_kinds.collect(ir, top, (_ALLOCA,))]
-    made = [buffer for body in bodies for buffer in body.made]
+    buffers = [buffer for body in bodies for buffer in body.buffers]
     unclear = any(body.branches and not body.initializer for body in bodies)
-    return {
-        **{name: sum(names.count(operation) for names in found) for name, operation in _COUNTED.items()},
-        "allocated_bytes": sum(constants.get(op.operands[0]) or 0 for op in allocas),
-        "variable_bytes": _variables(bodies),
-        "dynamic_buffers": sum(buffer.size is None for buffer in made),
-        "program_memory_bytes": None if unclear else _peak(bodies),
-    }
-
-
-def _variables(bodies: list[_Body]) -> int | None:
-    """Of each global the first buffer, which later ones replace; several globals may have parts of one."""
+    # Of each global the first buffer, which later ones replace; several globals may have parts of one.
     first: dict[str, _Buffer] = {}
     for body in sorted(bodies, key=lambda body: not body.initializer):
         first = {**body.stores, **first}
-    sizes = [each.size for each in {id(each): each for each in first.values()}.values() if each.lifetime == "variable"]
-    return None if None in sizes else sum(size or 0 for size in sizes)
+    variables = [
+        each.size for each in {id(each): each for each in first.values()}.values() if each.lifetime == "variable"
+    ]
+    return {
+        **{name: names[operation] for name, operation in _COUNTED.items()},
+        "allocated_bytes": sum(constants.get(op.operands[0]) or 0 for op in allocas),
+        "variable_bytes": None if None in variables else sum(filter(None, variables)),
+        "dynamic_buffers": sum(buffer.size is None for buffer in buffers),
+        "program_memory_bytes": None if unclear else _peak(bodies),
+    }
 
 
 def _body(ir: Any, top: Any, constants: Mapping[Any, int | None]) -> _Body:
     initializer = top.name == "util.initializer"
     body = _Body("" if initializer else top.attributes["sym_name"].value, initializer)
     buffers: dict[Any, _Buffer] = {}
-    for op in ir_kinds.collect(ir, top, _is_step):
+    for op in ir_kinds.collect(ir, top, lambda name: name in _STEPS or name.startswith(_BRANCHES)):
+        buffer = buffers.get(op.operands[0]) if len(op.operands) else None
         if op.name in _MAKES_BUFFERS:
             for result, size in _sizes(op, constants):
                 buffers[result] = _Buffer(size, _lifetime(result))
                 body.steps.append((buffers[result], 1))
-        else:
-            _OTHERS[op.name.split(".", 1)[0] if op.name.startswith(_BRANCHES) else op.name](body, buffers, op)
+        elif op.name == _CALL:
+            body.steps.append(op.attributes["callee"].value)
+        elif op.name == _AWAIT:  # the results are the first operands, once they are there
+            for result, value in zip(op.results, op.operands):  # noqa: B905 - the other operands are timepoints
+                buffers.update({result: buffers[value]} if value in buffers else {})
+        elif op.name.startswith(_BRANCHES):
+            body.branches = body.branches or bool(body.buffers) or op.name.startswith("scf.")
+            # A buffer that goes on into another block is kept: so data are loaded that could not be mapped.
+            for passed in filter(None, map(buffers.get, op.operands)):
+                passed.outlives = True
+        elif buffer and op.name == _GIVE_BACK:
+            body.steps.append((buffer, -1))
+        elif buffer and op.name == _VIEW:
+            buffers[op.results[0]] = buffer
+        elif buffer:
+            buffer.outlives = True
+            body.stores.setdefault(op.attributes["global"].value, buffer)
     return body
-
-
-def _is_step(name: str) -> bool:
-    return name in _MAKES_BUFFERS or name in _OTHERS or name.startswith(_BRANCHES)
 
 
 def _sizes(op: Any, constants: Mapping[Any, int | None]) -> Iterator[tuple[Any, int | None]]:
@@ -126,55 +133,6 @@ def _lifetime(value: Any) -> str:
     return "" if head else tail.rstrip(">")
 
 
-def _give_back(body: _Body, buffers: dict[Any, _Buffer], op: Any) -> None:
-    if found := buffers.get(op.operands[0]):
-        body.steps.append((found, -1))
-
-
-def _await(_body: _Body, buffers: dict[Any, _Buffer], op: Any) -> None:
-    """The results are the first operands, once they are there."""
-    for number, result in enumerate(op.results):
-        _alias(buffers, op.operands[number], result)
-
-
-def _view(_body: _Body, buffers: dict[Any, _Buffer], op: Any) -> None:
-    _alias(buffers, op.operands[0], op.results[0])
-
-
-def _alias(buffers: dict[Any, _Buffer], value: Any, result: Any) -> None:
-    if found := buffers.get(value):
-        buffers[result] = found
-
-
-def _keep(body: _Body, buffers: dict[Any, _Buffer], op: Any) -> None:
-    if found := buffers.get(op.operands[0]):
-        found.kept = True
-        body.stores.setdefault(op.attributes["global"].value, found)
-
-
-def _call(body: _Body, _buffers: dict[Any, _Buffer], op: Any) -> None:
-    body.steps.append(op.attributes["callee"].value)
-
-
-def _branch(body: _Body, buffers: dict[Any, _Buffer], op: Any) -> None:
-    """A buffer that goes on into another block is kept: so data are loaded that could not be mapped."""
-    body.branches = body.branches or bool(body.made) or bool(op.name.startswith("scf."))
-    for operand in op.operands:
-        if found := buffers.get(operand):
-            found.kept = True
-
-
-_OTHERS: Mapping[str, Callable[[_Body, dict[Any, _Buffer], Any], None]] = {
-    "stream.resource.dealloca": _give_back,
-    "stream.timepoint.await": _await,
-    "stream.resource.subview": _view,
-    "util.global.store": _keep,
-    _CALL: _call,
-    "cf": _branch,
-    "scf": _branch,
-}
-
-
 def _peak(bodies: list[_Body]) -> int:
     """The most that is held at once: while it is set up, or then by the function that needs most."""
     held, peak = 0, 0
@@ -182,7 +140,7 @@ def _peak(bodies: list[_Body]) -> int:
     for body in bodies:
         if body.initializer:
             peak = max(peak, held + _most(body, functions)[0])
-            held += sum(buffer.size or 0 for buffer in body.made if buffer.kept)
+            held += sum(buffer.size or 0 for buffer in body.buffers if buffer.outlives)
     return max([peak, *(held + _most(body, functions)[0] for body in functions.values())])
 
 
@@ -193,8 +151,8 @@ def _most(body: _Body, functions: Mapping[str, _Body], calling: tuple[str, ...] 
         if isinstance(step, str):
             called = functions.get(step)
             if called is not None and step not in calling:
-                inner, left = _most(called, functions, (*calling, step))
-                most, live = max(most, live + inner), live + left
+                inner, at_its_end = _most(called, functions, (*calling, step))
+                most, live = max(most, live + inner), live + at_its_end
         else:
             live += step[1] * (step[0].size or 0)
         most = max(most, live)

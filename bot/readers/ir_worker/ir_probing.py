@@ -6,6 +6,7 @@ only, for the reason that `ir_kinds` gives.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -13,31 +14,42 @@ if TYPE_CHECKING:
 else:
     import ir_kinds
 
-_VIEW = "!hal.buffer_view"
-_SEGMENTS = "operandSegmentSizes"
-
 
 def probe(ir: Any, module: Any) -> int:
     """Let the only public function return the result of each of its dispatches too, in order; how many these are.
 
-    Raises:
-        ValueError: where there is no such function, or it has fences.
+    Raises ValueError where there is no such function, or it has branches or fences.
     """
     function = _function(ir, module)
     with module.context, ir.Location.unknown():
         end = ir_kinds.collect(ir, function, ("util.return",))[-1]
-        dispatches = [op for op in ir_kinds.collect(ir, function, ("flow.dispatch",)) if op.parent == end.parent]
-        views = [_exported(ir, end, *each) for op in dispatches for each in _results(op)]
+        view, views = ir.Type.parse("!hal.buffer_view"), []
+        for op in ir_kinds.collect(ir, function, ("flow.dispatch",)):
+            for value, sizes in _results(op) if op.parent == end.parent else ():
+                export = ir.Operation.create(
+                    "hal.tensor.export",
+                    results=[view],
+                    operands=[value, *sizes],
+                    attributes={"source_encoding": ir.TypeAttr.get(value.type)},
+                    ip=ir.InsertionPoint(end),
+                )
+                views.append(export.results[0])
         ir.Operation.create("util.return", operands=[*end.operands, *views], ip=ir.InsertionPoint(end))
         end.erase()
-        _retype(ir, function, len(views))
+        own = function.attributes["function_type"].value
+        function_type = ir.FunctionType.get(list(own.inputs), [*own.results, *[view] * len(views)])
+        function.attributes["function_type"] = ir.TypeAttr.get(function_type)
+        for name in ("res_attrs", "iree.reflection"):  # what is said of the old results
+            if name in function.attributes:
+                del function.attributes[name]
     module.operation.verify()
     return len(views)
 
 
 def _function(ir: Any, module: Any) -> Any:
-    found = [op for op in ir_kinds.collect(ir, module, ("util.func",)) if len(op.regions[0].blocks)]
-    public = [op for op in found if _is_public(op)]
+    functions = [op for op in ir_kinds.collect(ir, module, ("util.func",)) if len(op.regions[0].blocks)]
+    visible = "sym_visibility"
+    public = [op for op in functions if visible not in op.attributes or op.attributes[visible].value == "public"]
     if len(public) != 1:
         raise ValueError(f"{len(public)} public functions, not one")
     if len(public[0].regions[0].blocks) != 1 or len(ir_kinds.collect(ir, public[0], ("util.return",))) != 1:
@@ -47,38 +59,11 @@ def _function(ir: Any, module: Any) -> Any:
     return public[0]
 
 
-def _is_public(op: Any) -> bool:
-    return "sym_visibility" not in op.attributes or op.attributes["sym_visibility"].value == "public"
-
-
-def _results(dispatch: Any) -> list[tuple[Any, list[Any]]]:
+def _results(dispatch: Any) -> Iterator[tuple[Any, list[Any]]]:
     """Each result, and its dimensions that are not fixed: the last operands, result after result."""
-    count = list(dispatch.attributes[_SEGMENTS])[-1]
+    count = list(dispatch.attributes["operandSegmentSizes"])[-1]
     sizes = list(dispatch.operands)[len(dispatch.operands) - count :]
-    found = []
     for result in dispatch.results:
         own = str(result.type).count("?")
-        found.append((result, sizes[:own]))
+        yield result, sizes[:own]
         sizes = sizes[own:]
-    return found
-
-
-def _exported(ir: Any, end: Any, value: Any, sizes: list[Any]) -> Any:
-    made = ir.Operation.create(
-        "hal.tensor.export",
-        results=[ir.Type.parse(_VIEW)],
-        operands=[value, *sizes],
-        attributes={"source_encoding": ir.TypeAttr.get(value.type)},
-        ip=ir.InsertionPoint(end),
-    )
-    return made.results[0]
-
-
-def _retype(ir: Any, function: Any, count: int) -> None:
-    """Give the function's type so many more results; what is said of the old ones goes."""
-    own = function.attributes["function_type"].value
-    results = [*own.results, *[ir.Type.parse(_VIEW)] * count]
-    function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(list(own.inputs), results))
-    for name in ("res_attrs", "iree.reflection"):
-        if name in function.attributes:
-            del function.attributes[name]

@@ -80,37 +80,30 @@ class ProgramReader:
 
     def _children(self, module: Any) -> list[Any]:
         """The operations at the top; see `ir_kinds.collect` for why by a walk."""
-        found: list[Any] = []
+        tops: list[Any] = []
 
         def visit(op: Any) -> Any:
             if op.name == "builtin.module":
                 return self.ir.WalkResult.ADVANCE
-            found.append(op)
+            tops.append(op)
             return self.ir.WalkResult.SKIP
 
         module.operation.walk(visit, self.ir.WalkOrder.PRE_ORDER)
-        return found
+        return tops
 
     def _flow(self, path: str | None) -> Answer:
+        """`sources` and `sites`, both in the program's order; empty without the phase."""
         if path is None:
             return {"sources": [], "sites": []}
-        module = self.load(path)
-        executables = self._collect(module, ("flow.executable",))
-        return {"sources": [self._source(each) for each in executables], "sites": self._flow_sites(module)}
-
-    def _source(self, executable: Any) -> Answer:
-        functions = self._collect(executable, ("func.func",))
-        named = [*functions, *self._collect(executable, ("flow.executable.export",)), executable]
-        own_names = {op.attributes["sym_name"].value for op in named}
-        return {
-            "executable": executable.attributes["sym_name"].value,
-            "generic": _without_names("\n".join(map(_generic, functions)), own_names),
-            "shown": _without_names("\n".join(each.get_asm(**_PLAIN) for each in functions), own_names),
-        }
-
-    def _flow_sites(self, module: Any) -> list[Answer]:
-        """In the program's order."""
-        return [
+        module, sources = self.load(path), []
+        for executable in self._collect(module, ("flow.executable",)):
+            functions = self._collect(executable, ("func.func",))
+            named = [*functions, *self._collect(executable, ("flow.executable.export",)), executable]
+            own_names = {op.attributes["sym_name"].value for op in named}
+            texts = {"generic": map(_generic, functions), "shown": (each.get_asm(**_PLAIN) for each in functions)}
+            cleaned = {form: _without_names("\n".join(each), own_names) for form, each in texts.items()}
+            sources.append({"executable": executable.attributes["sym_name"].value, **cleaned})
+        sites = [
             {
                 "entry_point": _entry_point(op)[-1],
                 "component": component_of(str(op.location)),
@@ -119,6 +112,7 @@ class ProgramReader:
             for top in self._children(module)
             for op in ([] if top.name == "flow.executable" else self._collect(top, ("flow.dispatch",)))
         ]
+        return {"sources": sources, "sites": sites}
 
     def _stream(self, module: Any) -> Answer:
         """Executables and their launches; of the alternatives that a launch may have, the first listed counts."""
@@ -133,14 +127,20 @@ class ProgramReader:
         if sites:
             raise ValueError(f"dispatch of {'::'.join(min(sites))}, which no stream.executable exports")
         tops = self._children(module)
-        constants = self._constants(tops)
+        outside = [top for top in tops if top.name != "stream.executable"]
+        makers = [op for top in outside for op in self._collect(top, ("arith.constant",))]
+        constants = {op.results[0]: _integer(op.attributes["value"]) for op in makers}
         once = [top for top in tops if top.name == "util.initializer"]
+        try:
+            submitted: Answer | None = schedule(self.ir, tops, constants)
+        except (ValueError, KeyError, IndexError):
+            submitted = None  # another release writes it otherwise: all else does not need it
         return {
             "executables": len(executables),
             "entry_points": entry_points,
-            "arguments": self._arguments(dispatches, constants),
+            "arguments": list(self._arguments(dispatches, constants)),
             "initializer_sites": sum(len(self._collect(top, _DISPATCHES)) for top in once),
-            "schedule": _or_none(schedule, self.ir, tops, constants),
+            "schedule": submitted,
         }
 
     def _entry_points(self, executable: Any) -> Iterator[Answer]:
@@ -158,27 +158,25 @@ class ProgramReader:
                 "bound_parts": [_hex(part) for part in parts_of(text)],
             }
 
-    def _arguments(self, dispatches: list[Any], constants: Mapping[Any, int | None]) -> list[Answer]:
+    def _arguments(self, dispatches: list[Any], constants: Mapping[Any, int | None]) -> Iterator[Answer]:
         """Per entry point, in the order of their first launches, and argument."""
-        passed: dict[tuple[str, int, str], list[Any]] = {}
+        passed: dict[tuple[str, int, str], list[int | None]] = {}
         for op in dispatches:
-            for index, (kind, value) in enumerate(_scalars(op)):
-                passed.setdefault((_entry_point(op)[-1], index, kind), []).append(value)
-        return [_argument(key, [constants.get(each) for each in values]) for key, values in passed.items()]
-
-    def _constants(self, tops: list[Any]) -> dict[Any, int | None]:
-        """Result → value of all integer constants of the program outside of its executables."""
-        outside = [top for top in tops if top.name != "stream.executable"]
-        makers = [op for top in outside for op in self._collect(top, ("arith.constant",))]
-        return {op.results[0]: _integer(op.attributes["value"]) for op in makers}
-
-
-def _or_none(read: Callable[..., Answer], *what: Any) -> Answer | None:
-    """None where another release writes it otherwise: all else that is said of the program does not need it."""
-    try:
-        return read(*what)
-    except (ValueError, KeyError, IndexError):
-        return None
+            # The second segment, behind the workload: resources are among it, which are no scalars.
+            workload, count, *_ = op.attributes["operandSegmentSizes"]
+            values = [op.operands[number] for number in range(workload, workload + count)]
+            scalars = [(kind, value) for value in values if not (kind := str(value.type)).startswith("!")]
+            for index, (kind, value) in enumerate(scalars):
+                passed.setdefault((_entry_point(op)[-1], index, kind), []).append(constants.get(value))
+        for key, each in passed.items():
+            known, unknown = sorted({value for value in each if value is not None}), each.count(None)
+            yield {
+                **dict(zip(("entry_point", "index", "type"), key, strict=True)),
+                "values": known[:ARGUMENT_VALUES],
+                "distinct": len(known),
+                "divisor": None if unknown else math.gcd(*known),
+                "unknown_sites": unknown,
+            }
 
 
 def _generic(op: Any) -> str:
@@ -196,8 +194,8 @@ def _digest(module: Any) -> str:
     its attributes, are those that are not indented.
     """
     lines = [line for line in _generic(module.operation).split("\n") if line.startswith(" ")]
-    kept = [line for line in lines if not (line.startswith('  "util.global"') and "type = !hal.device" in line)]
-    return _hex("\n".join(kept))
+    rest = [line for line in lines if not (line.startswith('  "util.global"') and "type = !hal.device" in line)]
+    return _hex("\n".join(rest))
 
 
 def _hex(text: str) -> str:
@@ -208,16 +206,6 @@ def _entry_point(dispatch: Any) -> tuple[str, ...]:
     """(executable, entry point) that a dispatch launches."""
     symbol = dispatch.attributes["entry_points"][0].value
     return (symbol,) if isinstance(symbol, str) else tuple(symbol)
-
-
-def _scalars(dispatch: Any) -> Iterator[tuple[str, Any]]:
-    """(type, value) of the scalar operands: the second segment, behind the workload."""
-    workload, count, *_ = dispatch.attributes["operandSegmentSizes"]
-    for number in range(workload, workload + count):
-        value = dispatch.operands[number]
-        kind = str(value.type)
-        if not kind.startswith("!"):
-            yield kind, value
 
 
 def _integer(attribute: Any) -> int | None:
@@ -231,18 +219,6 @@ def _integer(attribute: Any) -> int | None:
     bits = 64 if kind == "index" else int(kind[1:]) if re.fullmatch(r"i\d+", kind) else 0
     value = int(text) % 2**bits if bits and re.fullmatch(r"-?\d+", text) else None
     return None if value is None or value > _INT_LIMIT else value
-
-
-def _argument(key: tuple[str, int, str], values: list[int | None]) -> Answer:
-    constants = sorted({value for value in values if value is not None})
-    unknown = values.count(None)
-    return {
-        **dict(zip(("entry_point", "index", "type"), key, strict=True)),
-        "values": constants[:ARGUMENT_VALUES],
-        "distinct": len(constants),
-        "divisor": None if unknown else math.gcd(*constants),
-        "unknown_sites": unknown,
-    }
 
 
 def _without_names(text: str, names: set[str]) -> str:

@@ -31,25 +31,18 @@ def strategies(ir: Any, module: Any) -> dict[str, str]:
     The functions of `hal.executable.variant`s that have a `translation_info` (`9.executable-configurations`); one
     that several variants configure differently has all of it.
     """
-    found: dict[str, dict[str, None]] = {}
+    texts: dict[str, dict[str, None]] = {}
     for variant in ir_kinds.collect(ir, module, ("hal.executable.variant",)):
-        for name, text in _of_variant(ir, variant):
-            found.setdefault(name, {})[text] = None
-    return {name: " || ".join(texts) for name, texts in found.items()}
-
-
-def _of_variant(ir: Any, variant: Any) -> Iterator[tuple[str, str]]:
-    """Walks give inner operations first: those before a function, since the last one, are its own."""
-    configurations: dict[str, None] = {}
-    for op in ir_kinds.collect(ir, variant, lambda name: not name.startswith(_NEVER_CONFIGURED)):
-        configurations.update(dict.fromkeys(_configurations(op)))
-        if op.name == "func.func":
-            attributes = op.attributes
-            if "translation_info" in attributes:
-                info = _translation(str(attributes["translation_info"]))
-                text = _SEPARATOR.join([info, *configurations])
-                yield attributes["sym_name"].value, " ".join(text.split())
-            configurations = {}
+        # Walks give inner operations first: those before a function, since the last one, are its own.
+        configurations: dict[str, None] = {}
+        for op in ir_kinds.collect(ir, variant, lambda name: not name.startswith(_NEVER_CONFIGURED)):
+            configurations.update(dict.fromkeys(_configurations(op)))
+            if op.name == "func.func":
+                if "translation_info" in op.attributes:
+                    text = _SEPARATOR.join([_translation(str(op.attributes["translation_info"])), *configurations])
+                    texts.setdefault(op.attributes["sym_name"].value, {})[" ".join(text.split())] = None
+                configurations = {}
+    return {name: " || ".join(each) for name, each in texts.items()}
 
 
 def _configurations(op: Any) -> Iterator[str]:
@@ -65,13 +58,13 @@ def _configurations(op: Any) -> Iterator[str]:
 
 def _translation(attribute: str) -> str:
     """`DoubleTilingExpert {enable_loop_peeling}` of `#iree_codegen.translation_info<pipeline = …>`."""
-    found = _WHOLE_WRAPPER.fullmatch(attribute)
-    inner = _PIPELINE.sub(lambda each: each[1] or each[2] or "", found[1] if found else attribute, count=1)
+    wrapper = _WHOLE_WRAPPER.fullmatch(attribute)
+    inner = _PIPELINE.sub(lambda match: match[1] or match[2] or "", wrapper[1] if wrapper else attribute, count=1)
     inner = _FORMER_NAME.sub("", inner.replace(_FORMER_VMVX, "vmvx_pipeline", 1), count=1)
     return _DIALECT.sub("", inner).replace(", {", " {", 1)
 
 
 def _short(attribute: str) -> str:
     """A configuration without the wrapper that all have and without the names of dialects; nothing else is lost."""
-    found = _WHOLE_WRAPPER.fullmatch(attribute)
-    return _DIALECT.sub("", found[1] if found else attribute)
+    wrapper = _WHOLE_WRAPPER.fullmatch(attribute)
+    return _DIALECT.sub("", wrapper[1] if wrapper else attribute)

@@ -107,7 +107,13 @@ class Worker:
         unknown: dict[str, None] = {}
         for function in self._collect(module, "llvm.func"):
             if len(function.regions[0].blocks):
-                name, size = function.attributes["sym_name"].value, self._function_bytes(function)
+                allocas = self._collect(function, "llvm.alloca")
+                makers = (
+                    self._collect(function, "llvm.mlir.constant", "llvm.intr.vscale", "llvm.mul") if allocas else []
+                )
+                counts = {result: op for op in makers for result in op.results}
+                each = [_alloca_bytes(op, counts) for op in allocas]
+                name, size = function.attributes["sym_name"].value, None if None in each else sum(filter(None, each))
                 sizes[name] = max(sizes[name], size or 0)  # private helpers may share a name; the larger counts
                 unknown.update({name: None} if size is None else {})
         return {"functions": {**sizes, **unknown}}
@@ -127,13 +133,6 @@ class Worker:
 
     def _collect(self, root: Any, *names: str) -> list[Any]:
         return ir_kinds.collect(self.ir, root, names)
-
-    def _function_bytes(self, function: Any) -> int | None:
-        allocas = self._collect(function, "llvm.alloca")
-        makers = self._collect(function, "llvm.mlir.constant", "llvm.intr.vscale", "llvm.mul") if allocas else []
-        counts = {result: op for op in makers for result in op.results}
-        sizes = [_alloca_bytes(op, counts) for op in allocas]
-        return None if None in sizes else sum(size or 0 for size in sizes)
 
 
 def _read(path: str) -> bytes:

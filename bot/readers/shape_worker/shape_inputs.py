@@ -1,4 +1,4 @@
-"""Owns which dimensions of a model can be constrained: its entry function, and the sizes that its inputs have.
+"""Which dimensions of a model can be constrained: its entry function, and the sizes that its inputs have.
 
 Imports the standard library and the reader of IR only, for the reason that `ir_kinds` gives.
 """
@@ -61,7 +61,7 @@ class Input:
     dynamic: tuple[int, ...]
 
     def fixed(self, size: int) -> Shape:
-        """Its type where each dimension that is constrained has this size."""
+        """The input's type where each dimension that is constrained has this size."""
         sizes = (str(size) if place in self.dynamic else old for place, old in enumerate(self.shape.sizes))
         return replace(self.shape, sizes=tuple(sizes))
 
@@ -76,43 +76,38 @@ def shape_of(text: str) -> Shape | None:
 
 
 def entry(ir: Any, module: Any) -> tuple[Any, list[Input]]:
-    """The function that others call, and its inputs that have dynamic dimensions."""
-    functions = [op for op in collect(ir, module, {"func.func", "util.func"}) if _is_public(op)]
+    """The function that others call, and its inputs that have dynamic dimensions; raises Refused without any."""
+    functions = []
+    for op in collect(ir, module, {"func.func", "util.func"}):
+        visibility = op.attributes["sym_visibility"].value if "sym_visibility" in op.attributes else "public"
+        if visibility != "private" and len(op.regions[0].blocks) > 0:
+            functions.append(op)
     if len(functions) != 1:
         raise Refused(f"the model has {len(functions)} functions that others can call, and not one")
-    arguments = functions[0].regions[0].blocks[0].arguments
-    inputs = [one for index, value in enumerate(arguments) if (one := _input(index, value)) is not None]
+    inputs = []
+    for index, value in enumerate(functions[0].regions[0].blocks[0].arguments):
+        shape = shape_of(str(value.type))
+        if shape is None and _UNKNOWN.search(str(value.type)):
+            raise Refused(f"input {index} is a {value.type}, a form of which no dimension can be constrained")
+        dynamic = tuple(place for place, size in enumerate(shape.sizes if shape else ()) if size == DYNAMIC)
+        if shape and dynamic:
+            inputs.append(Input(index, value, shape, dynamic))
     if not inputs:
         raise Refused("no input of the model has a dynamic dimension")
     return functions[0], inputs
-
-
-def _is_public(function: Any) -> bool:
-    attributes = function.attributes
-    is_private = "sym_visibility" in attributes and attributes["sym_visibility"].value == "private"
-    return not is_private and len(function.regions[0].blocks) > 0
-
-
-def _input(index: int, value: Any) -> Input | None:
-    """None for one without dynamic dimensions."""
-    shape = shape_of(str(value.type))
-    if shape is None:
-        if _UNKNOWN.search(str(value.type)):
-            raise Refused(f"input {index} is a {value.type}, a form of which no dimension can be constrained")
-        return None
-    dynamic = tuple(place for place, size in enumerate(shape.sizes) if size == DYNAMIC)
-    return Input(index, value, shape, dynamic) if dynamic else None
 
 
 def chosen(inputs: Sequence[Input], dimensions: Sequence[Sequence[int]] | None) -> list[Input]:
     """The inputs with the dimensions that were asked for alone; all where none were."""
     if dimensions is None:
         return list(inputs)
-    there = [(one.index, place) for one in inputs for place in one.dynamic]
+    dynamic = [(one.index, place) for one in inputs for place in one.dynamic]
     wanted = {(index, place) for index, place in dimensions}
-    if strange := sorted(wanted - set(there)):
-        known = ", ".join(f"{place} of input {index}" for index, place in there)
+    if strange := sorted(wanted - set(dynamic)):
+        known = ", ".join(f"{place} of input {index}" for index, place in dynamic)
         index, place = strange[0]
         raise Refused(f"dimension {place} of input {index} is not dynamic; these are: {known}")
-    left = [replace(one, dynamic=tuple(each for each in one.dynamic if (one.index, each) in wanted)) for one in inputs]
-    return [one for one in left if one.dynamic]
+    narrowed = [
+        replace(one, dynamic=tuple(each for each in one.dynamic if (one.index, each) in wanted)) for one in inputs
+    ]
+    return [one for one in narrowed if one.dynamic]

@@ -1,4 +1,4 @@
-"""Owns how a constraint is written into a model, so that its compiler knows of it and what it computes stays.
+"""How a constraint is written into a model, so that its compiler knows of it and what it computes stays.
 
 An assumption is put between an input and all that uses it, in the form that the compiler itself gives the symbolic
 dimensions of an exporter. A fixed size goes into the type of the input, and a cast gives all that uses it the type that
@@ -38,30 +38,34 @@ class Rewriter:
                 if constraint["kind"] == "static":
                     self._fix(inputs, constraint["size"])
                 else:
-                    assumption = ir.Attribute.parse(_assumption(constraint))
+                    divisor = f", udiv = {constraint['by']}" if constraint["kind"] == "divisible" else ""
+                    limits = f"umin = {constraint['min']}, umax = {constraint['max']}{divisor}"
+                    assumption = ir.Attribute.parse(f"[[#util.int.assumption<{limits}>]]")
                     for one in inputs:
                         self._assume(one, assumption)
             self._module.operation.verify()
             if constraint["kind"] == "static" and any(one.shape.is_torch for one in inputs):
                 self._refine()
         except ir.MLIRError as error:
-            raise Refused(f"the compiler does not take the model with it: {_told(error)}") from None
+            message = "; ".join(str(one.message) for one in error.error_diagnostics[:3]) or str(error)
+            one_line = " ".join(message.split())[:400]
+            raise Refused(f"the compiler does not take the model with it: {one_line}") from None
 
     def _assume(self, one: Input, assumption: Any) -> None:
         """All that used the input uses it with sizes of which something is known."""
         whole = one.shape.builtin
         tensor = self._make(_TO_BUILTIN, whole, one.value) if one.shape.is_torch else one.value
-        made, sizes = [tensor] if one.shape.is_torch else [], []
+        results, sizes = [tensor] if one.shape.is_torch else [], []
         for place in (place for place, size in enumerate(one.shape.sizes) if size == DYNAMIC):
             number = self._make("arith.constant", "index", value=self._ir.Attribute.parse(f"{place} : index"))
-            made.append(self._make("tensor.dim", "index", tensor, number))
+            results.append(self._make("tensor.dim", "index", tensor, number))
             is_asked = place in one.dynamic
             sizes.append(
-                self._make("util.assume.int", "index", made[-1], assumptions=assumption) if is_asked else made[-1]
+                self._make("util.assume.int", "index", results[-1], assumptions=assumption) if is_asked else results[-1]
             )
-        made.append(self._make("flow.tensor.tie_shape", whole, tensor, *sizes))
-        last = self._make(_FROM_BUILTIN, one.shape.text, made[-1]) if one.shape.is_torch else made[-1]
-        _put_between(one.value, last, made)
+        results.append(self._make("flow.tensor.tie_shape", whole, tensor, *sizes))
+        last = self._make(_FROM_BUILTIN, one.shape.text, results[-1]) if one.shape.is_torch else results[-1]
+        _put_between(one.value, last, results)
 
     def _fix(self, inputs: Sequence[Input], size: int) -> None:
         """The inputs have the size in their types; all that used them uses what is cast to the types that they had."""
@@ -82,19 +86,16 @@ class Rewriter:
         for cast in collect(ir, module, {_TORCH_CAST}):
             if next(iter(cast.results[0].uses), None) is None:
                 cast.erase()
-            else:
-                self._lower(cast)
+                continue
+            # Where both types are known a builtin cast takes the place of torch's.
+            before, after = shape_of(str(cast.operands[0].type)), shape_of(str(cast.results[0].type))
+            if before is not None and after is not None:
+                with module.context, ir.InsertionPoint(cast), cast.location:
+                    tensor = self._make(_TO_BUILTIN, before.builtin, cast.operands[0])
+                    wide = self._make(_BUILTIN_CAST, replace(after, element=before.element).builtin, tensor)
+                    cast.results[0].replace_all_uses_with(self._make(_FROM_BUILTIN, after.text, wide))
+                cast.erase()
         module.operation.verify()
-
-    def _lower(self, cast: Any) -> None:
-        """Put a builtin cast in place of torch's, where both types are known."""
-        before, after = shape_of(str(cast.operands[0].type)), shape_of(str(cast.results[0].type))
-        if before is not None and after is not None:
-            with self._module.context, self._ir.InsertionPoint(cast), cast.location:
-                tensor = self._make(_TO_BUILTIN, before.builtin, cast.operands[0])
-                wide = self._make(_BUILTIN_CAST, replace(after, element=before.element).builtin, tensor)
-                cast.results[0].replace_all_uses_with(self._make(_FROM_BUILTIN, after.text, wide))
-            cast.erase()
 
     def _make(self, name: str, type_text: str, *operands: Any, **attributes: Any) -> Any:
         """The result of a new operation."""
@@ -102,21 +103,11 @@ class Rewriter:
         return self._ir.Operation.create(name, results=types, operands=list(operands), attributes=attributes).results[0]
 
 
-def _assumption(constraint: dict[str, Any]) -> str:
-    divisor = f", udiv = {constraint['by']}" if constraint["kind"] == "divisible" else ""
-    return f"[[#util.int.assumption<umin = {constraint['min']}, umax = {constraint['max']}{divisor}>]]"
-
-
-def _put_between(value: Any, last: Any, made: Sequence[Any]) -> None:
-    """All that used the value uses the last one, but for what the last one is made from."""
+def _put_between(value: Any, last: Any, results: Sequence[Any]) -> None:
+    """All that used the value uses the last one, but for what the last one is results from."""
     value.replace_all_uses_with(last)
-    for result in made:
+    for result in results:
         operands = result.owner.operands
         for place, operand in enumerate(operands):
             if operand == last:
                 operands[place] = value
-
-
-def _told(error: Any) -> str:
-    said = "; ".join(str(one.message) for one in error.error_diagnostics[:3]) or str(error)
-    return " ".join(said.split())[:400]
