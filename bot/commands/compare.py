@@ -76,7 +76,9 @@ class BothSides:
 
 def both_sides(request: Request, show: Show, cancel: Cancel) -> BothSides:
     """Measure both sides where they are not known yet; raises where nobody names their compilers."""
-    asked = _sides(request)
+    read = cache(load_config)
+    paths = {side: request.configs.get(side, request.config) for side in SIDES}
+    asked = {side: _Side(*_found(request, side, read(path), path), path, read(path)) for side, path in paths.items()}
     require_writable(request.out)
     _require_compilers(request, asked)
     known = {side: load_snapshot(Path(one.spec)) for side, one in asked.items() if is_snapshot(one.spec)}
@@ -91,12 +93,6 @@ def _plan(side: str, one: _Side, request: Request, show: Show, cancel: Cancel) -
     if side == "head":
         request = replace(request, flags=(*request.flags, *request.tried))
     return prepare(side, one.sought, request, one.config, repository_at(one.path, cancel), show, cancel)
-
-
-def _sides(request: Request) -> dict[str, _Side]:
-    read = cache(load_config)
-    paths = {side: request.configs.get(side, request.config) for side in SIDES}
-    return {side: _Side(*_found(request, side, read(path), path), path, read(path)) for side, path in paths.items()}
 
 
 def _found(request: Request, side: str, config: Config, path: Path | None) -> tuple[Sought, str]:

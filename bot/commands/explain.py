@@ -65,6 +65,19 @@ def _told(report: ReportRow, model: str, target: str) -> Told:
     key = CellKey(model, _chosen("target", target, [key.target for key in cells if key.model == model], short))
     cell = cells[key]
     failures = {"base": cell.failure.base, "head": cell.failure.head}
+    made = Explanation(
+        cell.cause,
+        cell.first,
+        cell.why,
+        tuple(map(_delta, cell.dispatches)),
+        unchanged=cell.unchanged or 0,
+        rebased=cell.rebased or 0,
+        short_digests=cell.short_digests,
+        first_compiles=cell.first_compiles,
+        components=cell.components,
+        waterfall=cell.waterfall,
+        parts=cell.parts,
+    )
     return Told(
         key,
         cell.state,
@@ -75,7 +88,7 @@ def _told(report: ReportRow, model: str, target: str) -> Told:
         {"base": report.base.compiler.version, "head": report.head.compiler.version},
         tuple(_findings(report, key, backends.get(key.target, ""))),
         tuple(_metrics(cell)),
-        _explanation(cell),
+        made if made.cause or made.why or made.dispatches or made.components else None,
         cell.families,
         tuple((root.cause, root.what, root.bytes.net) for root in report.root_causes if key in root.cells),
         backends.get(key.target, ""),
@@ -127,24 +140,6 @@ def _metrics(cell: ReportCell) -> Iterable[MetricDelta]:
         both = cell.metrics.get(id_, Numbers(None, None))
         seen = cell.seen.get(id_) if cell.seen else None
         yield MetricDelta(id_, both.base, both.head, (seen.base, seen.head) if seen else None)
-
-
-def _explanation(cell: ReportCell) -> Explanation | None:
-    """None where the report says nothing of why."""
-    made = Explanation(
-        cell.cause,
-        cell.first,
-        cell.why,
-        tuple(map(_delta, cell.dispatches)),
-        unchanged=cell.unchanged or 0,
-        rebased=cell.rebased or 0,
-        short_digests=cell.short_digests,
-        first_compiles=cell.first_compiles,
-        components=cell.components,
-        waterfall=cell.waterfall,
-        parts=cell.parts,
-    )
-    return made if made.cause or made.why or made.dispatches or made.components else None
 
 
 def _delta(row: DispatchRow) -> DispatchDelta:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from bot.commands.compare import BothSides, both_sides
@@ -10,7 +9,6 @@ from bot.compiler.caches.cell_cache import TextStore
 from bot.compiler.tools.offered import offered
 from bot.config.configuration import load_config
 from bot.core.rules.spec import MOVING, PROJECT, Places, Sought, release_in, release_of
-from bot.core.values.snapshot import Snapshot
 from bot.core.values.verdict import Verdict
 from bot.core.values.whole_report import Report
 from bot.errors import UsageError
@@ -38,8 +36,12 @@ def pin_report(request: Request, most: Steps, show: Show, cancel: Cancel) -> Ver
     Raises:
         UsageError: steps are wanted, and a side is no release.
     """
-    if most != 0:
-        _require_steps(request, cancel)
+    if most != 0:  # found out before the two ends are measured: without releases there are no steps
+        for side, option in _OPTIONS.items():
+            spec = request.specs[side]
+            if spec not in MOVING and not is_snapshot(spec) and not release_of(spec):
+                raise _no_release(option)
+        offered(Places(load_config(request.config, models=False).compiler.find_links), cancel)
     found = both_sides(request, show, cancel)
     texts = TextStore(request.cache).load
     sides = traced(found.plans, found.sides, found.rules, request, show, cancel)
@@ -56,15 +58,6 @@ def pin_report(request: Request, most: Steps, show: Show, cancel: Cancel) -> Ver
     return made.verdict
 
 
-def _require_steps(request: Request, cancel: Cancel) -> None:
-    """Find out before the two ends are measured that there can be no steps: no releases, or no list of them."""
-    for side, option in _OPTIONS.items():
-        spec = request.specs[side]
-        if spec not in MOVING and not is_snapshot(spec) and not release_of(spec):
-            raise _no_release(option)
-    offered(Places(load_config(request.config, models=False).compiler.find_links), cancel)
-
-
 def _no_release(option: str) -> UsageError:
     return UsageError("is no release, so that there are none between", where=option, hint="leave out --steps")
 
@@ -72,7 +65,9 @@ def _no_release(option: str) -> UsageError:
 def _with_steps(made: Report, found: BothSides, request: Request, most: Steps, show: Show, cancel: Cancel) -> Report:
     config = load_config(request.config)
     places, repository = Places(config.compiler.find_links), repository_at(request.config, cancel)
-    _require_releases(found.sides)
+    for side, option in _OPTIONS.items():
+        if release_in(found.sides[side].compiler.spec) is None:
+            raise _no_release(option)
 
     def plan(release: str) -> SidePlan:
         sought = Sought(f"{PROJECT}=={release}")
@@ -80,9 +75,3 @@ def _with_steps(made: Report, found: BothSides, request: Request, most: Steps, s
 
     way, offered = way_between(found.sides, most, places, plan, request, found.rules, show, cancel)
     return stepped(made, way, offered, found.rules, TextStore(request.cache).load)
-
-
-def _require_releases(sides: Mapping[str, Snapshot]) -> None:
-    for side, option in _OPTIONS.items():
-        if release_in(sides[side].compiler.spec) is None:
-            raise _no_release(option)

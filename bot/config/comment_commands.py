@@ -78,25 +78,21 @@ def _two_sides(text: str) -> tuple[str, ...]:
     if len(words) != 2:
         raise _Problem("compare takes two arguments, BASE and HEAD")
     for side, word in zip(("BASE", "HEAD"), words, strict=True):
-        _check_side(side, word)
+        if not _ARGUMENT.fullmatch(word) or ".." in word or len(word) > _MAX_ARGUMENT:
+            raise _Problem(f"{side} is neither a release nor a branch or tag of this repository")
+        if _COMMIT.fullmatch(word):
+            # GitHub serves the commits of forks from the repository they were forked from.
+            raise _Problem(f"{side} is a commit, which may be a fork's: name a release, a branch or a tag")
+        if _SHORTENED.fullmatch(word):
+            raise _Problem(
+                f"{side} looks like a shortened commit, and anybody can make another one that begins the same: name a "
+                "release, a branch or a tag (refs/heads/NAME or refs/tags/NAME where it looks like this); a run that "
+                "is started by hand takes a whole commit, as `git rev-parse` prints it"
+            )
+        if _OF_PULL.search(word):
+            # Refs of pull requests hold the code of forks, and this run's token may write.
+            raise _Problem(f"{side} is a ref of a pull request, which is not measured with a token that may write")
     return tuple(words)
-
-
-def _check_side(side: str, word: str) -> None:
-    if not _ARGUMENT.fullmatch(word) or ".." in word or len(word) > _MAX_ARGUMENT:
-        raise _Problem(f"{side} is neither a release nor a branch or tag of this repository")
-    if _COMMIT.fullmatch(word):
-        # GitHub serves the commits of forks from the repository they were forked from.
-        raise _Problem(f"{side} is a commit, which may be a fork's: name a release, a branch or a tag")
-    if _SHORTENED.fullmatch(word):
-        raise _Problem(
-            f"{side} looks like a shortened commit, and anybody can make another one that begins the same: name a "
-            "release, a branch or a tag (refs/heads/NAME or refs/tags/NAME where it looks like this); a run that is "
-            "started by hand takes a whole commit, as `git rev-parse` prints it"
-        )
-    if _OF_PULL.search(word):
-        # Refs of pull requests hold the code of forks, and this run's token may write.
-        raise _Problem(f"{side} is a ref of a pull request, which is not measured with a token that may write")
 
 
 def _reason(text: str) -> tuple[str, ...]:

@@ -133,7 +133,23 @@ def run_context(environ: Mapping[str, str], payload: Mapping[str, Any]) -> RunCo
     event = environ.get("GITHUB_EVENT_NAME", "")
     if not event:
         return RunContext("nothing", "not a run of GitHub Actions")
-    context = _surroundings(event, environ)
+    env = Value(environ, "environment")
+    workflow = _WORKFLOW.fullmatch(environ.get("GITHUB_WORKFLOW_REF", ""))
+    attempt = env.at("GITHUB_RUN_ATTEMPT")
+    known = RunContext(
+        "nothing",
+        "",
+        event=event,
+        repository=env.at("GITHUB_REPOSITORY").read("repository"),
+        run_id=env.at("GITHUB_RUN_ID").number(),
+        run_attempt=attempt.number() if attempt.raw else 1,
+        workflow=workflow[1] if workflow else "",
+        sha=env.at("GITHUB_SHA").read("sha"),
+        ref=env.at("GITHUB_REF").read_or_empty("ref"),
+        actor=env.at("GITHUB_ACTOR").read_or_empty("login"),
+    )
+    api, server = (env.at(f"GITHUB_{one}_URL").read_or_empty("url").rstrip("/") for one in ("API", "SERVER"))
+    context = replace(known, api_url=api or known.api_url, server_url=server or known.server_url)
     rule = _RULES.get(event)
     if rule is None:
         return _nothing(context, f"nothing is done on {event}")
@@ -159,27 +175,6 @@ def read_event(environ: Mapping[str, str]) -> Mapping[str, Any]:
     if not isinstance(payload, dict):
         raise InputError("is no JSON object", where=f"event payload {name}")
     return payload
-
-
-def _surroundings(event: str, environ: Mapping[str, str]) -> RunContext:
-    """What the environment alone says, with no story yet."""
-    env = Value(environ, "environment")
-    workflow = _WORKFLOW.fullmatch(environ.get("GITHUB_WORKFLOW_REF", ""))
-    attempt = env.at("GITHUB_RUN_ATTEMPT")
-    known = RunContext(
-        "nothing",
-        "",
-        event=event,
-        repository=env.at("GITHUB_REPOSITORY").read("repository"),
-        run_id=env.at("GITHUB_RUN_ID").number(),
-        run_attempt=attempt.number() if attempt.raw else 1,
-        workflow=workflow[1] if workflow else "",
-        sha=env.at("GITHUB_SHA").read("sha"),
-        ref=env.at("GITHUB_REF").read_or_empty("ref"),
-        actor=env.at("GITHUB_ACTOR").read_or_empty("login"),
-    )
-    api, server = (env.at(f"GITHUB_{one}_URL").read_or_empty("url").rstrip("/") for one in ("API", "SERVER"))
-    return replace(known, api_url=api or known.api_url, server_url=server or known.server_url)
 
 
 def _nothing(context: RunContext, why: str) -> RunContext:

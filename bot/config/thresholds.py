@@ -96,7 +96,19 @@ class RuleKeys(Keys, frozen=True, kw_only=True):
 def parse_rules(file: YamlFile, entries: tuple[RuleKeys, ...]) -> tuple[Rule, ...]:
     """The rules that stand under `thresholds` of a file, in order; raises ConfigError naming file, line and key."""
     rules = tuple(_rule(file, index, entry) for index, entry in enumerate(entries))
-    _check_order(file, rules)
+    coverage = Coverage(rules)
+    for index, rule in enumerate(rules):
+        takers = coverage.takers(index)
+        spared = index == len(rules) - 1 and is_catch_all(rule) and not any(map(is_catch_all, rules[:index]))
+        if takers is None or spared:
+            continue
+        names = " and ".join(f"{taker.name!r} (line {taker.line})" for taker in takers)
+        what = f"{rule.name!r} can never be reached: {names} above it match all that it could"
+        raise file.error(("thresholds", index), what, "put the special rule above the general one")
+    if not is_catch_all(rules[-1]):
+        what = f"the last rule, {rules[-1].name!r}, is no catch-all"
+        hint = 'end with {metrics: ["*"]} and no models or targets'
+        raise file.error(("thresholds", len(rules) - 1), what, hint)
     return rules
 
 
@@ -169,19 +181,3 @@ def _check_levels(file: YamlFile, at: KeyPath, rule: Rule) -> None:
             if low is not None and high is not None and low > high:
                 what = f"its {name} level is looser than that of 'fail': it would fail before it warns"
                 raise file.error((*at, "warn"), what, "let 'warn' be the smaller one")
-
-
-def _check_order(file: YamlFile, rules: tuple[Rule, ...]) -> None:
-    coverage = Coverage(rules)
-    for index, rule in enumerate(rules):
-        takers = coverage.takers(index)
-        spared = index == len(rules) - 1 and is_catch_all(rule) and not any(map(is_catch_all, rules[:index]))
-        if takers is None or spared:
-            continue
-        names = " and ".join(f"{taker.name!r} (line {taker.line})" for taker in takers)
-        what = f"{rule.name!r} can never be reached: {names} above it match all that it could"
-        raise file.error(("thresholds", index), what, "put the special rule above the general one")
-    if not is_catch_all(rules[-1]):
-        what = f"the last rule, {rules[-1].name!r}, is no catch-all"
-        hint = 'end with {metrics: ["*"]} and no models or targets'
-        raise file.error(("thresholds", len(rules) - 1), what, hint)

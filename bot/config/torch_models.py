@@ -209,22 +209,19 @@ def _module(top: Path, path: Path, taken: Collection[str]) -> tuple[str | Path, 
     if not isinstance(flags, list) or not all(isinstance(flag, str) and _FLAG.fullmatch(flag) for flag in flags):
         raise ConfigError("is no list of flags, each beginning with --", where=f"{path}: compiler_flags")
     try:
-        return _mlir(top, path, data.get("mlir")), suite_target(flags, taken)
+        written = data.get("mlir")
+        where, hint = f"{path}: mlir", "give an https URL, or a path from the suite's folder"
+        if not isinstance(written, str) or not written:
+            raise ConfigError("is missing, or no text", where=where, hint=hint)
+        scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]*)://", written)
+        if scheme and scheme[1].lower() != "https":
+            raise ConfigError(f"is an address of {scheme[1]}, and models are fetched over https only", where=where)
+        name = urlsplit(written).path if scheme else written
+        if not name.endswith(_MODEL_SUFFIXES):
+            raise ConfigError(f"names no model ({', '.join(_MODEL_SUFFIXES)})", where=where, hint=hint)
+        return (written if scheme else top / written), suite_target(flags, taken)
     except ValueError as error:
         raise ConfigError(str(error), where=f"{path}: compiler_flags") from None
-
-
-def _mlir(top: Path, path: Path, written: Any) -> str | Path:
-    where, hint = f"{path}: mlir", "give an https URL, or a path from the suite's folder"
-    if not isinstance(written, str) or not written:
-        raise ConfigError("is missing, or no text", where=where, hint=hint)
-    scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]*)://", written)
-    if scheme and scheme[1].lower() != "https":
-        raise ConfigError(f"is an address of {scheme[1]}, and models are fetched over https only", where=where)
-    name = urlsplit(written).path if scheme else written
-    if not name.endswith(_MODEL_SUFFIXES):
-        raise ConfigError(f"names no model ({', '.join(_MODEL_SUFFIXES)})", where=where, hint=hint)
-    return written if scheme else top / written
 
 
 def _goldens(top: Path, modules: Collection[str], paths: Iterable[Path]) -> dict[str, tuple[Golden, ...]]:

@@ -119,12 +119,6 @@ class _StrictLoader(yaml.SafeLoader):
         return node
 
 
-def _error_line(text: str, error: yaml.MarkedYAMLError) -> int:
-    last_line = text.rstrip().count("\n") + 1
-    marks = [mark.line + 1 for mark in (error.problem_mark, error.context_mark) if mark]
-    return next((line for line in marks if line <= last_line), last_line)
-
-
 def composed(path: Path, text: str) -> tuple[_StrictLoader, yaml.Node]:
     """The nodes of a text, which know where they stand in it; raises ConfigError for what is not accepted."""
     try:
@@ -140,7 +134,11 @@ def composed(path: Path, text: str) -> tuple[_StrictLoader, yaml.Node]:
         line = text.count("\n", 0, error.position) + 1
         raise _error(path, line, f"the character U+{ord(text[error.position]):04X} is not allowed") from error
     except yaml.MarkedYAMLError as error:
-        raise _error(path, _error_line(text, error), f"is not YAML: {error.problem}") from error
+        last_line = text.rstrip().count("\n") + 1
+        marks = [mark.line + 1 for mark in (error.problem_mark, error.context_mark) if mark]
+        raise _error(
+            path, next((line for line in marks if line <= last_line), last_line), f"is not YAML: {error.problem}"
+        ) from error
     return loader, node
 
 

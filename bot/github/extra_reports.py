@@ -81,7 +81,13 @@ def folds(services: Services, head: Opened) -> None:
     if options is None or services.context.event not in FOLD_EVENTS or (head.wanted.snapshot and not wanted):
         return
     try:
-        section = _fold_section(services, head, options)
+        if head.wanted.snapshot:
+            raise UsageError("folding needs a compiler, and this is a snapshot", where="input head")
+        with named_from_top(head.tree):
+            request, config = asked(_own_request(services, head), head.config, head.sought, services.show.say)
+            audit = audited(request, config, options, services.show, services.cancel)
+            written = write_folds(audit, config.templates, services.out)
+        section = written[-1].read_text(encoding="utf-8")
     except Interrupted:
         raise
     except Exception as error:
@@ -95,16 +101,6 @@ def folds(services: Services, head: Opened) -> None:
         whole = f"{path.read_text(encoding='utf-8').rstrip()}\n\n{section}".encode()
         if len(whole) <= SUMMARY_LIMIT_BYTES:
             write_atomically(path, whole)
-
-
-def _fold_section(services: Services, head: Opened, options: FoldOptions) -> str:
-    if head.wanted.snapshot:
-        raise UsageError("folding needs a compiler, and this is a snapshot", where="input head")
-    with named_from_top(head.tree):
-        request, config = asked(_own_request(services, head), head.config, head.sought, services.show.say)
-        audit = audited(request, config, options, services.show, services.cancel)
-        written = write_folds(audit, config.templates, services.out)
-    return written[-1].read_text(encoding="utf-8")
 
 
 def pages(services: Services) -> None:

@@ -76,24 +76,21 @@ class Opened:
         if self.wanted.spec:
             return Sought(self.wanted.spec)
         try:
-            return self._pinned()
+            choice = self.config.compiler
+            if choice.requirements is not None:
+                path = requirements_file(choice.requirements, self.tree, (self.tree / self.config_name).parent)
+                _require_inside(self.tree, [path])
+                pin = sought_compiler(path, self.tree)
+                return replace(pin, notes=tuple(note.replace(f"{self.tree}/", "") for note in pin.notes))
+            if spec := choice.head or choice.base:
+                return Sought(spec)
+            there = "pin it there: compiler: {requirements: FILE} or {head: SPEC}; or " if self.config_name else ""
+            where = self.config_name or "the packaged configuration"
+            raise UsageError("no compiler is named", where=where, hint=f"{there}give the inputs base and head")
         except ConfigError:
             if self.borrows is None:
                 raise
             return self.borrows.sought
-
-    def _pinned(self) -> Sought:
-        choice = self.config.compiler
-        if choice.requirements is not None:
-            path = requirements_file(choice.requirements, self.tree, (self.tree / self.config_name).parent)
-            _require_inside(self.tree, [path])
-            pin = sought_compiler(path, self.tree)
-            return replace(pin, notes=tuple(note.replace(f"{self.tree}/", "") for note in pin.notes))
-        if spec := choice.head or choice.base:
-            return Sought(spec)
-        there = "pin it there: compiler: {requirements: FILE} or {head: SPEC}; or " if self.config_name else ""
-        where = self.config_name or "the packaged configuration"
-        raise UsageError("no compiler is named", where=where, hint=f"{there}give the inputs base and head")
 
     @property
     def places(self) -> Places:

@@ -52,23 +52,20 @@ def suspects(base: Snapshot, head: Snapshot, rules: Config) -> tuple[CellKey, ..
     changed = [delta for delta in deltas if delta.state == "changed"]
     changed.sort(key=lambda delta: (-abs(delta.metrics["artifact_bytes"].change or 0), delta.key))
     measured = {cell.key for cell in head.cells}
-    keys = [*_urgent(_alarms(deltas, rules)), *(delta.key for delta in changed)]
-    return tuple(key for key in dict.fromkeys(keys) if key in measured)
-
-
-def _alarms(deltas: Sequence[CellDelta], rules: Config) -> Sequence[Finding]:
-    return judge(deltas, rules.thresholds, rules.states, rules.noise).news
-
-
-def _urgent(alarms: Sequence[Finding]) -> list[CellKey]:
-    """States first; then the largest of each metric and kind, the second largest of each, and so on."""
+    # states first; then the largest of each metric and kind, the second largest of each, and so on
+    alarms = _alarms(deltas, rules)
     ranks: dict[tuple[str | None, str], int] = {}
     ranked = []
     for place, finding in enumerate(alarms):
         kind = (finding.metric, finding.kind)
         ranks[kind] = ranks.get(kind, -1) + 1
         ranked.append((0 if finding.metric is None else 1 + ranks[kind], place, finding.key))
-    return [key for _, _, key in sorted(ranked)]
+    keys = [*[key for _, _, key in sorted(ranked)], *(delta.key for delta in changed)]
+    return tuple(key for key in dict.fromkeys(keys) if key in measured)
+
+
+def _alarms(deltas: Sequence[CellDelta], rules: Config) -> Sequence[Finding]:
+    return judge(deltas, rules.thresholds, rules.states, rules.noise).news
 
 
 def recheck(plans: Sequence[SidePlan], sides: Sides, rules: Config, workshop: Workshop) -> dict[str, Snapshot]:

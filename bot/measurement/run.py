@@ -211,7 +211,12 @@ def check_flags(
     """
     unknown = unknown_option(toolchain, cells, cancel)
     if unknown is not None:
-        raise _unknown_option(side, toolchain, unknown, user_flags)
+        mine = any(flag.partition("=")[0] == unknown for flag in user_flags)
+        raise UsageError(
+            f"the {side} compiler ({toolchain.info.spec}, {toolchain.info.version}) does not know the option {unknown}",
+            where="flags" if mine else "every cell",
+            hint="remove it, or compare releases that both know it" if mine else "compare newer releases",
+        )
 
 
 def unknown_option(toolchain: Toolchain, cells: Sequence[PlannedCell], cancel: Cancel) -> str | None:
@@ -222,12 +227,3 @@ def unknown_option(toolchain: Toolchain, cells: Sequence[PlannedCell], cancel: C
         if unknown is not None:
             return unknown
     return None
-
-
-def _unknown_option(side: str, toolchain: Toolchain, unknown: str, user_flags: Sequence[str]) -> UsageError:
-    mine = any(flag.partition("=")[0] == unknown for flag in user_flags)
-    return UsageError(
-        f"the {side} compiler ({toolchain.info.spec}, {toolchain.info.version}) does not know the option {unknown}",
-        where="flags" if mine else "every cell",
-        hint="remove it, or compare releases that both know it" if mine else "compare newer releases",
-    )

@@ -84,7 +84,10 @@ def _known(url: str, expected: str, folder: Path) -> Path | None:
         digest = path.stem
         with path.open("rb") as file:
             pieces_of = iter(lambda: file.read(_READ_BYTES), b"")
-            is_whole = _digest(pieces_of) == digest
+            sha256 = hashlib.sha256()
+            for piece in pieces_of:
+                sha256.update(piece)
+            is_whole = sha256.hexdigest() == digest
     except (OSError, ValueError):
         return None
     if not is_whole or (expected and expected != digest):
@@ -92,13 +95,6 @@ def _known(url: str, expected: str, folder: Path) -> Path | None:
     touch(path)
     touch(note)
     return path
-
-
-def _digest(data: Iterable[bytes]) -> str:
-    sha256 = hashlib.sha256()
-    for piece in data:
-        sha256.update(piece)
-    return sha256.hexdigest()
 
 
 def _fetch(url: str, module: SuiteModule, folder: Path, say: Callable[[str], None], cancel: Cancel) -> Path:

@@ -105,7 +105,16 @@ class DataBranch:
             raise self._foreign("is the default branch")
         tip = self._scratch.fetch(self._branch)
         if tip is None:
-            self._require_free()
+            parts = self._branch.split("/")
+            above = [f"refs/heads/{'/'.join(parts[:count])}" for count in range(1, len(parts))]
+            outcome = self._scratch.call("ls-remote", "--heads", "origin", *above, f"refs/heads/{self._branch}/*")
+            if not outcome.ok:
+                raise _refused(outcome.output, f"branch {self._branch} could not be looked for")
+            if other := re.search(r"\trefs/heads/(\S+)", outcome.output):
+                what = f"branch {self._branch} cannot be made, as there is a branch {other[1]}"
+                raise ConfigError(
+                    what, where="baseline: branch", hint="name one that is neither above nor below another"
+                )
         elif set(self._names(tip)) - {"README.md"} != {FOLDER}:
             raise self._foreign("holds something else than baselines")
         return tip
@@ -152,17 +161,6 @@ class DataBranch:
         raise NetworkError(
             f"branch {self._branch} could not be pushed: others came first {ATTEMPTS} times", hint="run the job again"
         )
-
-    def _require_free(self) -> None:
-        """Git keeps branches as paths: none can stand below another, which a refused push says as if it lost a race."""
-        parts = self._branch.split("/")
-        above = [f"refs/heads/{'/'.join(parts[:count])}" for count in range(1, len(parts))]
-        outcome = self._scratch.call("ls-remote", "--heads", "origin", *above, f"refs/heads/{self._branch}/*")
-        if not outcome.ok:
-            raise _refused(outcome.output, f"branch {self._branch} could not be looked for")
-        if other := re.search(r"\trefs/heads/(\S+)", outcome.output):
-            what = f"branch {self._branch} cannot be made, as there is a branch {other[1]}"
-            raise ConfigError(what, where="baseline: branch", hint="name one that is neither above nor below another")
 
     def _identity(self) -> Mapping[str, str]:
         name, address = AUTHOR

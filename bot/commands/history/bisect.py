@@ -77,24 +77,17 @@ def bisect(asked: Asked, request: Request, show: Show, cancel: Cancel) -> Bisect
         hunt = _Hunt(metric, key, row, show)
         bound, rule = bound_of(asked, metric, hunt.end_values(), config)
         hunted = hunt.followed(bound, rule)
-        return found_step(
-            replace(hunted, sides=_traced(hunted, request, config, show, cancel)), request, config, cancel
-        )
-
-
-def _traced(hunted: Hunted, request: Request, config: Config, show: Show, cancel: Cancel) -> tuple[Snapshot, Snapshot]:
-    """The last good and the first bad one, with the passes over what moved, as far as their compilers are here."""
-    sides = dict(zip(SIDES, hunted.sides, strict=True))
-    places = dict(zip(SIDES, (hunted.found.good, hunted.found.bad), strict=True))
-    specs = {side: hunted.specs[place] for side, place in places.items()} if hunted.specs else {}
-    repository = repository_at(request.config, cancel)
-    plans = [
-        prepare(side, spec, request, config, repository, show, cancel)
-        for side, spec in specs.items()
-        if not is_snapshot(spec)
-    ]
-    sides = traced(plans, sides, config, request, show, cancel)
-    return sides["base"], sides["head"]
+        sides = dict(zip(SIDES, hunted.sides, strict=True))
+        places = dict(zip(SIDES, (hunted.found.good, hunted.found.bad), strict=True))
+        specs = {side: hunted.specs[place] for side, place in places.items()} if hunted.specs else {}
+        repository = repository_at(request.config, cancel)
+        plans = [
+            prepare(side, spec, request, config, repository, show, cancel)
+            for side, spec in specs.items()
+            if not is_snapshot(spec)
+        ]
+        sides = traced(plans, sides, config, request, show, cancel)
+        return found_step(replace(hunted, sides=(sides["base"], sides["head"])), request, config, cancel)
 
 
 def _specs(

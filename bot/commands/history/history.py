@@ -69,15 +69,12 @@ def history(request: Request, options: HistoryOptions, show: HistoryShow, cancel
     found = _found(request, options, config, show, cancel)
     told = told_history(found, config, TextStore(request.cache).load)
     show.history(told, write_history(told, config.templates, request.out))
-    _require_points(told, request.out / "history.json")
-    return told
-
-
-def _require_points(told: History, where: Path) -> None:
-    """Without a single artifact there is nothing that the history says."""
     if not any(point.measured for point in told.points):
         reasons = (*(point.reason for point in told.points), *(release.reason for release in told.releases))
-        raise NoVerdict("nothing was measured", where=str(where), hint=next(filter(None, reasons), "")[:200])
+        raise NoVerdict(
+            "nothing was measured", where=str(request.out / "history.json"), hint=next(filter(None, reasons), "")[:200]
+        )
+    return told
 
 
 def _found(request: Request, options: HistoryOptions, config: Config, show: Show, cancel: Cancel) -> tuple[Found, ...]:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
-from bot.compiler.repository import Repository
 from bot.compiler.tools.probe import flags_of
 from bot.config.configuration import Configuration, load_config
 from bot.config.schema import read_as
@@ -60,10 +59,18 @@ def ratchet(request: Request, measured: Path, headroom: str, cancel: Cancel) -> 
         raise ConfigError("has no thresholds of its own", where=str(request.config), hint="write some with limits")
     repository = repository_at(request.config, cancel)
     cells = planned(request, config, repository).cells
-    evidence = _evidence(load_snapshot(_snapshot_in(measured)), cells, frozenset(config.noise))
+    snapshot = load_snapshot(_snapshot_in(measured))
+    noise = frozenset(config.noise)
+    there = {cell.key: cell for cell in snapshot.cells}
+    alive = [cell for cell in cells if not cell.target.unsupported]
+    doubts = {cell.key: _doubt(cell, there[cell.key], snapshot) for cell in alive if cell.key in there}
+    doubtful = {key: why for key, why in doubts.items() if why}
+    evidence = Evidence(snapshot, frozenset(cell.key for cell in alive), doubtful, noise)
     rules = [rule for rule in config.thresholds if not rule.beside]
     found = _edited(file, tuple(ratcheted(rules, evidence, _headroom(headroom))))
-    return "".join(_told(found, evidence.snapshot, _patch(request.config, found.text, repository)))
+    top, whole = (repository.top or request.config.parent).resolve(), request.config.resolve()
+    path = whole.relative_to(top) if whole.is_relative_to(top) else request.config
+    return "".join(_told(found, evidence.snapshot, patch(path.as_posix(), read_exactly(request.config), found.text)))
 
 
 def _snapshot_in(path: Path) -> Path:
@@ -78,14 +85,6 @@ def _headroom(text: str) -> Fraction:
         return parse_ratio(text).value
     except ValueError as error:
         raise UsageError(str(error), where="--headroom") from None
-
-
-def _evidence(snapshot: Snapshot, cells: Sequence[PlannedCell], noise: frozenset[str]) -> Evidence:
-    there = {cell.key: cell for cell in snapshot.cells}
-    alive = [cell for cell in cells if not cell.target.unsupported]
-    doubts = {cell.key: _doubt(cell, there[cell.key], snapshot) for cell in alive if cell.key in there}
-    doubtful = {key: why for key, why in doubts.items() if why}
-    return Evidence(snapshot, frozenset(cell.key for cell in alive), doubtful, noise)
 
 
 def _doubt(planned: PlannedCell, cell: Cell, snapshot: Snapshot) -> str:
@@ -118,12 +117,6 @@ def _place(file: YamlFile, one: Tighter) -> KeyPath:
     rule = file.data["thresholds"][one.place]
     own = one.level == "fail" and "limit" in rule
     return ("thresholds", one.place, "limit") if own else ("thresholds", one.place, one.level, "limit")
-
-
-def _patch(config: Path, text: str, repository: Repository) -> str:
-    top, whole = (repository.top or config.parent).resolve(), config.resolve()
-    path = whole.relative_to(top) if whole.is_relative_to(top) else config
-    return patch(path.as_posix(), read_exactly(config), text)
 
 
 def _told(found: _Edited, snapshot: Snapshot, changed: str) -> Iterator[str]:

@@ -135,19 +135,15 @@ def _said(found: Runs, show: Show) -> Iterator[str]:
         raise InputError("no cell could be compiled in every run", hint="choose others with --model and --target")
     for id_ in (id_ for id_ in INEXACT if id_ not in bands):
         show.say(f"{id_} is left out: the kernel did not report it for every run of any cell")
-    yield from _table(by_metric["compile_cpu_ms"])
-    yield ""
-    yield f"noise: {{{', '.join(f'{id_}: {percent}%' for id_, percent in bands.items())}}}"
-
-
-def _table(rows: Sequence[Spread]) -> Iterator[str]:
-    """The cells in columns, numbers to the right."""
+    rows = by_metric["compile_cpu_ms"]
     lines = [_HEADERS, *(_row(row) for row in rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line in lines:
         names = (text.ljust(width) for text, width in zip(line[:2], widths[:2], strict=True))
         numbers = (text.rjust(width) for text, width in zip(line[2:], widths[2:], strict=True))
         yield "  ".join((*names, *numbers))
+    yield ""
+    yield f"noise: {{{', '.join(f'{id_}: {percent}%' for id_, percent in bands.items())}}}"
 
 
 def _row(spread: Spread) -> tuple[str, ...]:

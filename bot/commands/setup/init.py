@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -67,7 +67,9 @@ def init(directory: Path, action: str, force: bool, cancel: Cancel) -> Started:
     root = top or directory.resolve()
     found, branch = discover(root, git), (git and git.default_branch()) or "main"
     texts = _texts(root, found, branch, action)
-    _require_new(root, texts, force)
+    there = [name for name in texts if os.path.lexists(root / name)]
+    if there and not force:
+        raise UsageError("already there", where=", ".join(there), hint="--force writes over it, and keeps no copy")
     for name, text in texts.items():
         write_atomically(root / name, text.encode())
     name = next(iter(texts))
@@ -84,12 +86,6 @@ def _texts(root: Path, found: Offer, branch: str, action: str) -> dict[str, str]
     name = next((name for name in CONFIG_NAMES if os.path.lexists(root / name)), CONFIG_NAMES[-1])
     workflows = {f".github/workflows/{file}": workflow(file, branch, action) for file in WORKFLOWS}
     return {name: configuration(root, name, found), **workflows}
-
-
-def _require_new(root: Path, texts: Mapping[str, str], force: bool) -> None:
-    there = [name for name in texts if os.path.lexists(root / name)]
-    if there and not force:
-        raise UsageError("already there", where=", ".join(there), hint="--force writes over it, and keeps no copy")
 
 
 def workflow(file: str, branch: str, action: str) -> str:

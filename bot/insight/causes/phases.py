@@ -261,7 +261,14 @@ def dispatch_cause(found: Match, compared: Compared, cell: Cause) -> str | None:
     moved = bound_otherwise(compared, base, head) == OTHER_OFFSETS
     if moved and cell.cause in _REGIONAL and not strategy_differs(base, head):
         return cell.cause  # other regions around it are why its buffers are elsewhere; new assumptions are not
-    return _back_end_cause(base, head, cell)
+    code, strategy = code_differs(base, head), strategy_differs(base, head)
+    if code is False and same_numbers(base, head):
+        return cell.cause if cell.cause in _REGIONAL else None
+    if strategy:
+        return "strategy"
+    if code:
+        return None if strategy is None else "codegen"
+    return "packaging" if code is False else None
 
 
 def _regional(moved: int | None, cell: Cause) -> str | None:
@@ -271,14 +278,3 @@ def _regional(moved: int | None, cell: Cause) -> str | None:
     if cell.cause == "input":
         return "input"
     return "fusion" if not moved else "dedup-lost" if moved > 0 else "dedup-won"
-
-
-def _back_end_cause(base: Dispatch, head: Dispatch, cell: Cause) -> str | None:
-    code, strategy = code_differs(base, head), strategy_differs(base, head)
-    if code is False and same_numbers(base, head):
-        return cell.cause if cell.cause in _REGIONAL else None
-    if strategy:
-        return "strategy"
-    if code:
-        return None if strategy is None else "codegen"
-    return "packaging" if code is False else None

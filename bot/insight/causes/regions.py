@@ -195,7 +195,8 @@ def _joined(
             used.update(part.place for part in chosen)
             parts_left.subtract(part.structure for part in chosen)
             wholes_left[whole.operations] -= 1
-            yield _Joined(tuple(part.kind for part in chosen), whole.kind, _common(chosen))
+            places = {part.component for part in chosen}
+            yield _Joined(tuple(part.kind for part in chosen), whole.kind, places.pop() if len(places) == 1 else None)
 
 
 def _summing(
@@ -213,11 +214,6 @@ def _summing(
             if Counter(part.structure for part in chosen) <= parts_left:
                 return chosen
     return ()
-
-
-def _common(chosen: tuple[Region, ...]) -> str | None:
-    places = {part.component for part in chosen}
-    return places.pop() if len(places) == 1 else None
 
 
 def _lines(joined: Iterable[_Joined], form: str) -> list[str]:

@@ -94,17 +94,6 @@ def _numbered(name: str, numbers: dict[str, int]) -> str:
     return f"{number}#{part}" if part else str(number)
 
 
-def _operations(text: Text) -> int:
-    """Sum of 64-bit hashes of the scalar operations (with their type) and of the named ones.
-
-    The low half of each is the beginning of its SHA-256, so that the low half of the sum is what baselines always had.
-    """
-    said = [f"{one.name} {element_of(one)}" for one in text.operations if is_scalar(one)]
-    said += [one.name for one in text.operations if is_named(one)]
-    hashes = (_sha256(word) for word in said)
-    return sum(int.from_bytes(each[4:8] + each[:4], "big") for each in hashes) % SUM_MODULUS
-
-
 def fingerprint(text: SourceText, reader: Reader | None = None) -> Source:
     """The digests of an executable.
 
@@ -115,4 +104,13 @@ def fingerprint(text: SourceText, reader: Reader | None = None) -> Source:
         only = _digest_of([text.generic])
         return Source(text.executable, only, only, 0)
     row = key(read, without_shapes, structural_constant)
-    return Source(text.executable, _digest_of(_normalised(read)), _digest_of(map(str, row)), _operations(read))
+    # The low half of each hash is the beginning of its SHA-256: the low half of the sum is what baselines always had.
+    said = [f"{one.name} {element_of(one)}" for one in read.operations if is_scalar(one)]
+    said += [one.name for one in read.operations if is_named(one)]
+    hashes = (_sha256(word) for word in said)
+    return Source(
+        text.executable,
+        _digest_of(_normalised(read)),
+        _digest_of(map(str, row)),
+        sum(int.from_bytes(each[4:8] + each[:4], "big") for each in hashes) % SUM_MODULUS,
+    )

@@ -142,7 +142,15 @@ def _rest(text: str) -> tuple[tuple[tuple[str, str], ...], str]:
     return attributes, text
 
 
-def _operation(text: str) -> Template:
+def _template(text: str) -> Template:
+    if text.startswith("^"):
+        types = split(text[text.find("(") + 1 : text.rfind(")")]) if "(" in text else ()
+        return Template(text, block_types=tuple(part.partition(": ")[2] for part in types))
+    if text == "}, {":
+        return Template(text, opens=True, closes=True)
+    if text.startswith("})"):
+        attributes, rest = _rest(text[2:])
+        return Template(text, "", 0, attributes, *_types(rest), closes=True)
     head, quote, _ = text.partition('"')
     pack = _PACK.match(head)
     results = int(pack.group(1)) if pack else head.count("%")
@@ -155,18 +163,6 @@ def _operation(text: str) -> Template:
         return Template(text, name, results, attributes, opens=True)
     operands, types = _types(rest)
     return Template(text, name, results, attributes, operands, types)
-
-
-def _template(text: str) -> Template:
-    if text.startswith("^"):
-        types = split(text[text.find("(") + 1 : text.rfind(")")]) if "(" in text else ()
-        return Template(text, block_types=tuple(part.partition(": ")[2] for part in types))
-    if text == "}, {":
-        return Template(text, opens=True, closes=True)
-    if text.startswith("})"):
-        attributes, rest = _rest(text[2:])
-        return Template(text, "", 0, attributes, *_types(rest), closes=True)
-    return _operation(text)
 
 
 def _results(template: Template, names: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:

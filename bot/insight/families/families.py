@@ -84,7 +84,8 @@ def _joined(members: Sequence[Member], found: Sequence[Found], finders: Mapping[
     view, constant = views.cached(views.without_shapes), views.cached(views.structural_constant)
     structures = grouped(members, lambda member: views.structure(member.text, view, constant))
     others = [one for one in found if one.kind not in OF_ONE_STRUCTURE]
-    wanted = _wanted(structures, others)
+    taken = {member for one in others for member in one.members}
+    wanted = {member for group in structures if not taken.issuperset(group) for member in group}
     loose = [_spared(one, finders[one.kind], wanted) for one in others]
     return _with_structures(structures, loose, {tuple(one.members): one for one in found})
 
@@ -104,14 +105,14 @@ def _with_structures(
             made.append(known.get(tuple(free)) or _of_structure(free))
         elif free:
             partner = next(member for member in group if member in homes)
-            loose[homes[partner]] = _with(loose[homes[partner]], free[0], partner)
+            family = loose[homes[partner]]
+            one = free[0]
+            members = sorted([*family.members, one], key=lambda member: member.at)
+            kind, lines = told([partner, one])
+            other = "" if tuple(lines) == IDENTICAL else f" with other {kind.replace('-', ' ')}"
+            likeness = views.line(f"@{one.name}", [f"as @{partner.name}{other}"])
+            loose[homes[partner]] = replace(family, members=members, lines=[*family.lines, likeness])
     return made + loose
-
-
-def _wanted(structures: Sequence[Sequence[Member]], loose: Sequence[Found]) -> set[Member]:
-    """Members of looser families that have the structure of an executable outside of those."""
-    taken = {member for one in loose for member in one.members}
-    return {member for group in structures if not taken.issuperset(group) for member in group}
 
 
 def _spared(one: Found, finder: _Finder, wanted: set[Member]) -> Found:
@@ -127,11 +128,3 @@ def _spared(one: Found, finder: _Finder, wanted: set[Member]) -> Found:
 def _of_structure(group: Sequence[Member]) -> Found:
     kind, lines = told(group)
     return Found(group, lines, kind)
-
-
-def _with(family: Found, one: Member, partner: Member) -> Found:
-    members = sorted([*family.members, one], key=lambda member: member.at)
-    kind, lines = told([partner, one])
-    other = "" if tuple(lines) == IDENTICAL else f" with other {kind.replace('-', ' ')}"
-    likeness = views.line(f"@{one.name}", [f"as @{partner.name}{other}"])
-    return replace(family, members=members, lines=[*family.lines, likeness])

@@ -54,14 +54,9 @@ class _Hashes:
             if is_scalar(operation) or is_named(operation):
                 units[at] = self.of(operation.template.text)
         total = sum(units.values()) & _MASK
-        return _Counted(member, {**units, **self._regions(member, units)}, total)
-
-    @staticmethod
-    def _regions(member: Member, units: dict[int, int]) -> dict[int, int]:
-        """Whole structured operations, with their bodies."""
         top = [at for at, one in enumerate(member.text.operations) if one.parent == 0 and one.block_arguments]
         whole = {at: units.get(at, 0) + sum(units.get(inner, 0) for inner in children(member.text, at)) for at in top}
-        return {at: total & _MASK for at, total in whole.items() if total}
+        return _Counted(member, {**units, **{at: total & _MASK for at, total in whole.items() if total}}, total)
 
 
 class _Edges:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from itertools import chain, compress, zip_longest
 
 from bot.core.values.program import IDENTICAL
-from bot.insight.facts.tokens import Operation, Text
+from bot.insight.facts.tokens import Operation
 from bot.insight.families import family_views as views
 from bot.insight.families.family_groups import Member
 
@@ -38,7 +38,16 @@ def constant_lines(group: Sequence[Member], index: bool = True) -> list[str]:
     if not columns:
         return []
     kept = [index or constant.result_types != _INDEX for _, _, constant in uses[0]]
-    labels = _labels_of_constants(group[0].text)
+    text = group[0].text
+    users: defaultdict[str, list[Operation]] = defaultdict(list)
+    for operation in text.operations:
+        for name in operation.operands:
+            users[name].append(operation)
+    labels: list[str] = []
+    for user, position, constant in views.constant_uses(text):
+        type_ = constant.result_types[0] if constant.result_types else "?"
+        role = _role(users, user, position)
+        labels.append(f"{role} ({user.name}, {type_})" if role else f"{type_} constant of {user.name}")
     return views.differing(list(compress(labels, kept)), list(compress(columns, kept)))
 
 
@@ -102,14 +111,6 @@ def _in_turns(*kinds: Sequence[str]) -> list[str]:
     return [line for line in chain.from_iterable(zip_longest(*kinds)) if line]
 
 
-def _users(text: Text) -> Users:
-    users: defaultdict[str, list[Operation]] = defaultdict(list)
-    for operation in text.operations:
-        for name in operation.operands:
-            users[name].append(operation)
-    return users
-
-
 def _reaches(users: Users, operation: Operation, goals: frozenset[str]) -> bool:
     """Whether its result comes to one of `goals` through sums and selections only."""
     todo, steps = list(operation.results), 0
@@ -134,14 +135,3 @@ def _role(users: Users, user: Operation, position: int) -> str | None:
         return "rounding"
     narrow = user.tail.result_types == ("i32",) and _reaches(users, user, _NARROW | {"arith.muli"})
     return "zero point" if user.name in _SUMS and narrow else None
-
-
-def _labels_of_constants(text: Text) -> list[str]:
-    """A label for each use of a constant, in the order of `constant_uses`: `shift (arith.shrsi, i64)`."""
-    users = _users(text)
-    labels: list[str] = []
-    for user, position, constant in views.constant_uses(text):
-        type_ = constant.result_types[0] if constant.result_types else "?"
-        role = _role(users, user, position)
-        labels.append(f"{role} ({user.name}, {type_})" if role else f"{type_} constant of {user.name}")
-    return labels

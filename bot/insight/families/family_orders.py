@@ -37,7 +37,8 @@ class _Colours:
         values: dict[str, int] = {}
         colours: list[int] = []
         for operation in text.operations:
-            edges = self._edges(operation, values)
+            maps = maps_of(operation)
+            edges = [hash((values.get(name, 0), self.number(maps[at]))) for at, name in enumerate(operation.operands)]
             constant = operation.name in CONSTANTS
             start = self.number(operation.template.text) if constant else self.form(operation)
             colour = hash((start, *sorted(edges)))
@@ -49,10 +50,6 @@ class _Colours:
                 around = text.operations[operation.parent]
                 values.update({name: hash((values[name], colour)) for name in around.results})
         return colours, values
-
-    def _edges(self, operation: Operation, values: dict[str, int]) -> list[int]:
-        maps = maps_of(operation)
-        return [hash((values.get(name, 0), self.number(maps[at]))) for at, name in enumerate(operation.operands)]
 
     def _enter(self, operation: Operation, edges: list[int], values: dict[str, int], used: dict[str, int]) -> None:
         """Block arguments: of a structured operation they are its operands, of the function they have no order."""
@@ -103,7 +100,14 @@ def _difference(one: Member, first: Member, arguments: list[int], expected: list
         return line(f"@{one.name}", [f"arguments {moved[0]} and {moved[1]} exchanged"])
     if moved:
         return line(f"@{one.name}", ["arguments in another order: " + " ".join(map(str, moved))])
-    return _inner_difference(one, first)
+    pairs = zip(_numbered(one.text), _numbered(first.text), one.text.operations, first.text.operations, strict=True)
+    for mine, other, operation, expected in pairs:
+        if mine == other:
+            continue
+        if operation.name != expected.name:
+            return line(f"@{one.name}", ["operations in another order"])
+        return line(f"@{one.name}", [f"operands of {operation.name} ({element_of(operation)}) in another order"])
+    return ""
 
 
 def _numbered(text: Text) -> list[tuple[str, tuple[object, ...]]]:
@@ -114,14 +118,3 @@ def _numbered(text: Text) -> list[tuple[str, tuple[object, ...]]]:
         for name in (*operation.results, *(name for name, _ in operation.block_arguments)):
             numbers[name] = operation.template.text if operation.name in CONSTANTS else len(numbers)
     return rows
-
-
-def _inner_difference(one: Member, first: Member) -> str:
-    pairs = zip(_numbered(one.text), _numbered(first.text), one.text.operations, first.text.operations, strict=True)
-    for mine, other, operation, expected in pairs:
-        if mine == other:
-            continue
-        if operation.name != expected.name:
-            return line(f"@{one.name}", ["operations in another order"])
-        return line(f"@{one.name}", [f"operands of {operation.name} ({element_of(operation)}) in another order"])
-    return ""

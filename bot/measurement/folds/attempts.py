@@ -75,7 +75,8 @@ class Attempts:
             planned = self._planned(self.flow)
             return Attempt(groups, Cell(planned.key, "failed", failure=Failure("read", str(error))), self.flow, planned)
         planned = self._planned(program)
-        measured = _allowed(self._measured(planned))
+        cell = self._measured(planned)
+        measured = cell if cell.status != "over-stack-limit" else Cell(cell.key, "failed", failure=cell.failure)
         program.unlink()  # there are many of them, and few are needed again
         return Attempt(groups, measured, program, planned, found.folded, found.left)
 
@@ -101,8 +102,3 @@ class Attempts:
         cell = cell_of(planned, result, None, self.assembler)
         self.cache.store(key, cell)
         return cell
-
-
-def _allowed(cell: Cell) -> Cell:
-    """One that the stack limit refuses, where the model itself is within it, is none that compiles."""
-    return cell if cell.status != "over-stack-limit" else Cell(cell.key, "failed", failure=cell.failure)

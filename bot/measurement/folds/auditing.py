@@ -123,7 +123,20 @@ class _Checks:
                 self._equal(keys, benches)
                 for key, bench in benches.items():
                     if isinstance(bench, Bench) and self.ran[key].equal:
-                        self._priced(key, bench)
+                        # take the time; where a slowdown is the limit, keep the groups within it
+                        one, limit = self.found[key], self.options.max_slowdown
+                        assert one.kept is not None  # noqa: S101 - a bench is of what was folded
+                        self.show.say(f"{key}: is timed before and after folding")
+                        if limit is None:
+                            price = bench.price(one.kept)
+                        else:
+                            kept, left, price = affordable(bench, one, limit)
+                            self.found[key] = without(one, kept, left)
+                            if kept is not one.kept:
+                                self.ran[key] = self._compared(self.found[key], bench)[0]
+                        told = self.ran[key]
+                        known = price if isinstance(price, Price) else None
+                        self.ran[key] = replace(told, price=known, price_note="" if known else str(price))
                 shutil.rmtree(data / model, ignore_errors=True)
 
     def _bench(self, key: CellKey, data: Path) -> Bench | str:
@@ -157,19 +170,3 @@ class _Checks:
         for group, why in bad.items():
             self.show.say(f"{one.cell.key}: {group[0]} and {len(group) - 1} more give other outputs as one: {why}")
         return Ran(told.equal, told.equal_note, None, "outputs are not known to be equal"), bad
-
-    def _priced(self, key: CellKey, bench: Bench) -> None:
-        """Take the time; where a slowdown is the limit, keep the groups within it."""
-        one, limit = self.found[key], self.options.max_slowdown
-        assert one.kept is not None  # noqa: S101 - a bench is of what was folded
-        self.show.say(f"{key}: is timed before and after folding")
-        if limit is None:
-            price = bench.price(one.kept)
-        else:
-            kept, left, price = affordable(bench, one, limit)
-            self.found[key] = without(one, kept, left)
-            if kept is not one.kept:
-                self.ran[key] = self._compared(self.found[key], bench)[0]
-        told = self.ran[key]
-        known = price if isinstance(price, Price) else None
-        self.ran[key] = replace(told, price=known, price_note="" if known else str(price))

@@ -88,8 +88,17 @@ def compiling(groups: Sequence[Group], attempt: Try) -> tuple[Attempt, dict[Grou
         return (attempt([group for group in groups if group not in left]) if left else tried), left
     why = reason_of(tried)
     if len(groups) == 1:
-        return _halved(groups[0], attempt, why)
-    culprits = _named(groups, tried)
+        # the two halves of a group that fails; none of it where they are too small, or fail as well
+        group = groups[0]
+        if len(group) < _MOST_HALVES:
+            return attempt(NOTHING), {group: why}
+        halves = [group[: len(group) // 2], group[len(group) // 2 :]]
+        working, failed = compiling(halves, attempt) if attempt(halves[:1]).cell.measured else (attempt(NOTHING), {})
+        return working, failed or ({} if working.groups else {group: why})
+    # groups whose first member the compiler's message names; none where it names all
+    message = tried.cell.failure.message if tried.cell.failure else ""
+    named = [group for group in groups if f"{group[0]}_" in message]
+    culprits = named if len(named) < len(groups) else []
     first = [group for group in groups if group not in culprits] if culprits else list(groups[: len(groups) // 2])
     second = [group for group in groups if group not in first]
     parts = [compiling(part, attempt) for part in (first, second) if part]
@@ -110,22 +119,6 @@ def reason_of(failed: Attempt) -> str:
     """Why it does not compile, without the place: cells of one reason are told together."""
     failure = failed.cell.failure
     return reason(failure.message) if failure else failed.cell.status
-
-
-def _halved(group: Group, attempt: Try, why: str) -> tuple[Attempt, dict[Group, str]]:
-    """The two halves of a group that fails; none of it where they are too small, or fail as well."""
-    if len(group) < _MOST_HALVES:
-        return attempt(NOTHING), {group: why}
-    halves = [group[: len(group) // 2], group[len(group) // 2 :]]
-    working, failed = compiling(halves, attempt) if attempt(halves[:1]).cell.measured else (attempt(NOTHING), {})
-    return working, failed or ({} if working.groups else {group: why})
-
-
-def _named(groups: Sequence[Group], tried: Attempt) -> list[Group]:
-    """Groups whose first member the compiler's message names; none where it names all."""
-    message = tried.cell.failure.message if tried.cell.failure else ""
-    named = [group for group in groups if f"{group[0]}_" in message]
-    return named if len(named) < len(groups) else []
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,13 @@ def _words(text: str) -> list[str]:
 def _specs(word: str, places: Places, cancel: Cancel) -> Iterator[str]:
     first, dots, last = word.partition(_RANGE)
     if dots and any(map(_is_end, (first, last))) and not _exists(word):
-        yield from _range(word, first, last, places, cancel)
+        if not (_is_end(first) and _is_end(last)):
+            raise UsageError("is no range of releases", where=f"{_WHERE} {word}", hint=_HINT)
+        old, new = (newest(end, places, cancel) if end in MOVING else release_of(end) or end for end in (first, last))
+        if Version(old) > Version(new):
+            what = "goes from a newer release to an older one"
+            raise UsageError(what, where=f"{_WHERE} {word}", hint=f"write {last}..{first}")
+        yield from dict.fromkeys((old, *between(old, new, places, cancel), new))
     elif set(word) & set("*?[") and (snapshots := _snapshots(word)):
         yield from snapshots
     else:
@@ -57,16 +63,6 @@ def _exists(text: str) -> bool:
 
 def _is_end(text: str) -> bool:
     return text in MOVING or release_of(text) is not None
-
-
-def _range(word: str, first: str, last: str, places: Places, cancel: Cancel) -> Iterator[str]:
-    if not (_is_end(first) and _is_end(last)):
-        raise UsageError("is no range of releases", where=f"{_WHERE} {word}", hint=_HINT)
-    old, new = (newest(end, places, cancel) if end in MOVING else release_of(end) or end for end in (first, last))
-    if Version(old) > Version(new):
-        what = "goes from a newer release to an older one"
-        raise UsageError(what, where=f"{_WHERE} {word}", hint=f"write {last}..{first}")
-    yield from dict.fromkeys((old, *between(old, new, places, cancel), new))
 
 
 def _snapshots(pattern: str) -> list[str]:

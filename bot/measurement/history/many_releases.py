@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from packaging.version import InvalidVersion, Version
 
 from bot.compiler.caches.cell_cache import CellCache, TextStore
-from bot.compiler.repository import Repository
 from bot.compiler.tools.probe import known_measuring_options
 from bot.config.configuration import Config
 from bot.core.history.repeats import Found, once
@@ -49,7 +48,14 @@ def found_releases(
     found = once(_found(spec, measured, missing, plans) for spec in specs)
     if len(missing) == len(set(specs)):
         raise CompilerUnavailable("not one release can be had", where=found[0].spec, hint=found[0].reason)
-    return _in_order(found, show.say)
+    # by version; as they were asked for where one tells none
+    versions = [_version(one.snapshot.compiler) if one.snapshot else _parsed(one.name) for one in found]
+    if None in versions:
+        without = found[versions.index(None)].name
+        show.say(f"{without} tells no version that can be ordered: releases are in the order in which they were named")
+        return found
+    ordered = sorted(zip(versions, range(len(found)), found, strict=True), key=lambda one: (one[0] or _ZERO, one[1]))
+    return tuple(one for _, _, one in ordered)
 
 
 def _plans(
@@ -63,18 +69,14 @@ def _plans(
     plans, missing = dict[str, SidePlan](), dict[str, str]()
     for spec in dict.fromkeys(specs):
         try:
-            plans[spec] = _plan(spec, request, config, repository, show, cancel)
+            plan = prepare(release_of(spec) or Path(spec).name, spec, request, config, repository, show, cancel)
+            with temporary_directory("run-") as scratch:
+                known_measuring_options(plan.toolchain, scratch, cancel)  # one that cannot start would end all
+            plans[spec] = replace(plan, label=spec)
         except (CompilerUnavailable, UsageError) as error:  # gone from the page, or without an option of the flags
             missing[spec] = error.line
             show.say(f"left out: {error.line}")
     return plans, missing
-
-
-def _plan(spec: str, request: Request, config: Config, repository: Repository, show: Show, cancel: Cancel) -> SidePlan:
-    plan = prepare(release_of(spec) or Path(spec).name, spec, request, config, repository, show, cancel)
-    with temporary_directory("run-") as scratch:
-        known_measuring_options(plan.toolchain, scratch, cancel)  # one that cannot start would end all
-    return replace(plan, label=spec)
 
 
 def _measured(
@@ -104,17 +106,6 @@ def _found(spec: str, measured: dict[str, Snapshot], missing: dict[str, str], pl
         return Found(release_of(spec) or Path(spec).name, shown, None, missing[spec])
     name = release_in(snapshot.compiler.spec) or snapshot.compiler.spec or snapshot.compiler.version or shown
     return Found(name, shown, snapshot)
-
-
-def _in_order(found: tuple[Found, ...], say: Callable[[str], None]) -> tuple[Found, ...]:
-    """By version; as they were asked for where one tells none."""
-    versions = [_version(one.snapshot.compiler) if one.snapshot else _parsed(one.name) for one in found]
-    if None in versions:
-        without = found[versions.index(None)].name
-        say(f"{without} tells no version that can be ordered: releases are in the order in which they were named")
-        return found
-    ordered = sorted(zip(versions, range(len(found)), found, strict=True), key=lambda one: (one[0] or _ZERO, one[1]))
-    return tuple(one for _, _, one in ordered)
 
 
 _ZERO = Version("0")

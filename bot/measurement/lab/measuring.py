@@ -51,24 +51,8 @@ def experimented(experiment: Experiment, request: Request, config: Config, show:
     machine = ""
     if experiment.run:
         cells, machine = timed(ready, cells, _references(ready, cells), request, config, show, cancel)
-    return _lab(about, plans, cells, machine, _notes(plans, found))
-
-
-def _told(plan: VariantPlan, side: Snapshot) -> list[LabCell]:
-    made = {cell.key: cell.model.shown for cell in plan.cells} if plan.variant.shapes is not None else {}
-    return [cell_told(plan.variant.name, cell, made.get(cell.key, "")) for cell in side.cells]
-
-
-def require_measured(made: Lab, out: Path) -> None:
-    """Raise NoVerdict where there is not a single artifact: then the experiment says nothing."""
-    if any(cell.measured for cell in made.cells):
-        return
-    reason = next((cell.failure for cell in made.cells if cell.failure), "")
-    what = f"none of {len(made.cells)} cells was measured"
-    raise NoVerdict(what, where=str(out / "lab.json"), hint=reason[:_HINT_CHARACTERS])
-
-
-def _lab(about: Asked, plans: Sequence[VariantPlan], cells: Sequence[LabCell], machine: str, notes: set[str]) -> Lab:
+    idle = {f"{plan.variant.name}: none of its targets is measured here" for plan in plans if not plan.cells}
+    notes = idle | {f"{name}: {note}" for name, side in found.items() for note in side.notes}
     experiment = about.experiment
     return Lab(
         schema=LAB_SCHEMA,
@@ -84,6 +68,20 @@ def _lab(about: Asked, plans: Sequence[VariantPlan], cells: Sequence[LabCell], m
         cells=tuple(sorted(cells, key=lambda cell: cell.key)),
         notes=tuple(sorted(notes)),
     )
+
+
+def _told(plan: VariantPlan, side: Snapshot) -> list[LabCell]:
+    made = {cell.key: cell.model.shown for cell in plan.cells} if plan.variant.shapes is not None else {}
+    return [cell_told(plan.variant.name, cell, made.get(cell.key, "")) for cell in side.cells]
+
+
+def require_measured(made: Lab, out: Path) -> None:
+    """Raise NoVerdict where there is not a single artifact: then the experiment says nothing."""
+    if any(cell.measured for cell in made.cells):
+        return
+    reason = next((cell.failure for cell in made.cells if cell.failure), "")
+    what = f"none of {len(made.cells)} cells was measured"
+    raise NoVerdict(what, where=str(out / "lab.json"), hint=reason[:_HINT_CHARACTERS])
 
 
 def _measured(plans: Sequence[VariantPlan], about: Asked, show: Show, cancel: Cancel) -> dict[str, Snapshot]:
@@ -148,11 +146,6 @@ def _folded(
         cells=tuple(structs.replace(cell, model=rows[cell.model]) for cell in audit.cells),
         models=tuple(structs.replace(model, model=rows[model.model]) for model in audit.models),
     )
-    return folded_told(plan.variant.name, audit, _other_programs(plan, against))
-
-
-def _other_programs(plan: VariantPlan, against: Mapping[str, VariantPlan]) -> dict[tuple[str, str], str]:
-    """Model and target of cells whose unfolded program is not the reference's → that, in words."""
     others = {}
     for cell in plan.cells:
         first = against.get(cell.key.target)
@@ -161,10 +154,4 @@ def _other_programs(plan: VariantPlan, against: Mapping[str, VariantPlan]) -> di
         if first is None or not is_same or first.toolchain.info != plan.toolchain.info:
             name = f"{first.variant.name}'s" if first else "that of a variant that others are compared with"
             others[cell.key.model, cell.key.target] = f"the program that was folded is not {name}"
-    return others
-
-
-def _notes(plans: Sequence[VariantPlan], found: dict[str, Snapshot]) -> set[str]:
-    """What a reader should know: variants without a target here, and what the measurements themselves say."""
-    idle = {f"{plan.variant.name}: none of its targets is measured here" for plan in plans if not plan.cells}
-    return idle | {f"{name}: {note}" for name, side in found.items() for note in side.notes}
+    return folded_told(plan.variant.name, audit, others)

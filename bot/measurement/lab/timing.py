@@ -108,7 +108,7 @@ class _Row:
     @property
     def planned(self) -> PlannedCell:
         """What is compiled, with the stack limit lifted where that was needed."""
-        [found] = [one for one in self.plan.cells if _key(one) == self.cell.key[:2]]
+        [found] = [one for one in self.plan.cells if (one.key.model, one.key.target) == self.cell.key[:2]]
         return found
 
     @property
@@ -116,10 +116,6 @@ class _Row:
         """The flags of its artifact."""
         lifted = (LIFTED_LIMIT_FLAG,) if self.cell.status == "over-stack-limit" else ()
         return (*self.planned.argv, *lifted)
-
-
-def _key(planned: PlannedCell) -> tuple[str, str]:
-    return planned.key.model, planned.key.target
 
 
 @dataclass
