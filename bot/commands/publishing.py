@@ -15,13 +15,7 @@ from bot.system.processes import Cancel
 
 
 def publish(
-    request: Request,
-    config: Config,
-    base: Snapshot,
-    head: Snapshot,
-    baseline: Baseline,
-    show: Show,
-    cancel: Cancel,
+    request: Request, config: Config, base: Snapshot, head: Snapshot, baseline: Baseline, show: Show, cancel: Cancel
 ) -> Verdict:
     """Write the report of two sides to `request.out`, show it and return its verdict; raises where it has none."""
     made = reported(config, base, head, baseline, TextStore(request.cache).load)

@@ -32,9 +32,7 @@ def overview(base: Snapshot, head: Snapshot, pairs: Sequence[tuple[str, str]]) -
         pairs: models as (static, dynamic).
     """
     return Overview(
-        fusion=tuple(_fusion(base, head)),
-        folding=tuple(_folding(base, head)),
-        pairs=measured_pairs(base, head, pairs),
+        fusion=tuple(_fusion(base, head)), folding=tuple(_folding(base, head)), pairs=measured_pairs(base, head, pairs)
     )
 
 

@@ -63,12 +63,7 @@ def products_of(compiled: Compiled, backend: str, program: Told, assembler: Asse
     assembled, not_assembled = machine_code(compiled.artifact, backend, assembler)
     allocas, no_allocas = _read(compiled.allocas, alloca_bytes)
     chosen, no_strategies = _read(compiled.strategies, strategies)
-    unread = {
-        "program": program.reason,
-        "allocas": no_allocas,
-        "strategies": no_strategies,
-        "assembled": not_assembled,
-    }
+    unread = {"program": program.reason, "allocas": no_allocas, "strategies": no_strategies, "assembled": not_assembled}
     return Products(
         artifact=compiled.artifact,
         backend=backend,
@@ -93,10 +88,7 @@ def hindered_cell(planned: PlannedCell) -> Cell:
 
 
 def cell_of(
-    planned: PlannedCell,
-    result: Compiled | Failure,
-    texts: TextStore | None = None,
-    assembler: Assembler | None = None,
+    planned: PlannedCell, result: Compiled | Failure, texts: TextStore | None = None, assembler: Assembler | None = None
 ) -> Cell:
     """The row of one cell, whatever happened to it.
 

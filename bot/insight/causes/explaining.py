@@ -19,14 +19,7 @@ from bot.core.values.trace import operation_words
 from bot.insight.causes.breaking import broken
 from bot.insight.causes.differences import dispatch_diff, strategy_note
 from bot.insight.causes.matching import Match, Side, index_both, match_sides, sources_of
-from bot.insight.causes.phases import (
-    SAME_CODE,
-    SHORT_IR,
-    Cause,
-    as_told,
-    cause_of,
-    dispatch_cause,
-)
+from bot.insight.causes.phases import SAME_CODE, SHORT_IR, Cause, as_told, cause_of, dispatch_cause
 from bot.insight.causes.regions import Compared, compare
 from bot.insight.causes.siblings import apart, elsewhere_named, of_one_region
 from bot.insight.facts.bound import bound_otherwise, rebound

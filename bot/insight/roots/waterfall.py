@@ -20,12 +20,7 @@ TAKEN = "the rest of executables that one side alone has, counted with their dis
 UNSPLIT = EXECUTABLES + "all"
 _CAUSE_OF_PART = {VM: "host", CONSTANTS: "host", TABLES: "packaging"}
 _UNKNOWN_CODE = "code of dispatches whose size is not known"
-_METRIC_PARTS = {
-    VM: "vm_bytes",
-    CONSTANTS: "rodata_bytes",
-    TABLES: "unattributed_bytes",
-    UNSPLIT: "executable_bytes",
-}
+_METRIC_PARTS = {VM: "vm_bytes", CONSTANTS: "rodata_bytes", TABLES: "unattributed_bytes", UNSPLIT: "executable_bytes"}
 
 
 def moved_bytes(delta: DispatchDelta) -> int | None:

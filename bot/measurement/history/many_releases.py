@@ -15,16 +15,7 @@ from bot.core.history.repeats import Found, once
 from bot.core.rules.spec import release_in, release_of
 from bot.core.values.snapshot import CompilerInfo, Snapshot
 from bot.errors import CompilerUnavailable, UsageError
-from bot.measurement.prepare import (
-    Request,
-    Show,
-    is_snapshot,
-    load_snapshot,
-    planned,
-    prepare,
-    repository_at,
-    selected,
-)
+from bot.measurement.prepare import Request, Show, is_snapshot, load_snapshot, planned, prepare, repository_at, selected
 from bot.measurement.recheck import recheck, repeat_unsteady
 from bot.measurement.run import SidePlan, Workshop, measure_sides
 from bot.system.files import is_writable, temporary_directory

@@ -131,11 +131,7 @@ def _folded(
     paths = {cell.key.model: Path(cell.model.path) for cell in plan.cells}
     targets = {cell.key.target: cell.target for cell in plan.cells}
     config = replace(
-        about.config,
-        models=tuple(paths.values()),
-        targets=tuple(targets.values()),
-        suites=(),
-        flags=plan.flags,
+        about.config, models=tuple(paths.values()), targets=tuple(targets.values()), suites=(), flags=plan.flags
     )
     spec = plan.variant.compiler or about.request.specs["head"]
     request = replace(about.request, models=(), targets=(), flags=(), specs={"head": spec})

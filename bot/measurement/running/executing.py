@@ -18,10 +18,7 @@ DEVICE = "local-sync"
 _SAID_CHARACTERS = 200
 _SPOT = re.compile(r"\A\S+:\d+: ")
 _DIRECTORIES = re.compile(r"(?<![\w.])/(?:[^\s/:'\"]+/)+")
-_NOT_ITS_FAULT = {
-    "SIGILL": ": this processor lacks an instruction",
-    "SIGKILL": ": memory ran out, most likely",
-}
+_NOT_ITS_FAULT = {"SIGILL": ": this processor lacks an instruction", "SIGKILL": ": memory ran out, most likely"}
 """Signals that tell more of the machine than of what ran on it."""
 _RAN_OUT = re.compile(r"RESOURCE_EXHAUSTED|out of memory|bad_alloc|Cannot allocate memory|No space left", re.IGNORECASE)
 
