@@ -24,12 +24,12 @@ class Parser(argparse.ArgumentParser):
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[argparse.Namespace, list[str]]:
         """Refuse an option that nearly is one of this parser's; whatever else is unknown is argparse's to refuse."""
-        found, unknown = super().parse_known_args(args, namespace)
+        parsed, unknown = super().parse_known_args(args, namespace)
         options = (word.partition("=")[0] for word in unknown if word.startswith("--"))
         for option in options:
             if near := _nearest(option, (name for name in self._option_string_actions if name.startswith("--"))):
                 self.error(f"unrecognized arguments: {option} (did you mean {near}?)")
-        return found, unknown
+        return parsed, unknown
 
     def error(self, message: str) -> NoReturn:
         """End with the usage, the message and code 2."""

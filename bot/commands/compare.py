@@ -59,9 +59,9 @@ class _Side:
 
 def compare(request: Request, show: Show, cancel: Cancel) -> Verdict:
     """Measure both sides where they are not known yet, compare, judge, and write the report."""
-    found = both_sides(request, show, cancel)
-    found = replace(found, sides=traced(found.plans, found.sides, found.rules, request, show, cancel))
-    return publish(request, found.rules, found.sides["base"], found.sides["head"], found.baseline, show, cancel)
+    both = both_sides(request, show, cancel)
+    both = replace(both, sides=traced(both.plans, both.sides, both.rules, request, show, cancel))
+    return publish(request, both.rules, both.sides["base"], both.sides["head"], both.baseline, show, cancel)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +78,16 @@ def both_sides(request: Request, show: Show, cancel: Cancel) -> BothSides:
     """Measure both sides where they are not known yet; raises where nobody names their compilers."""
     read = cache(load_config)
     paths = {side: request.configs.get(side, request.config) for side in SIDES}
-    asked = {side: _Side(*_found(request, side, read(path), path), path, read(path)) for side, path in paths.items()}
+    requested = {
+        side: _Side(*_found(request, side, read(path), path), path, read(path)) for side, path in paths.items()
+    }
     require_writable(request.out)
-    _require_compilers(request, asked)
-    known = {side: load_snapshot(Path(one.spec)) for side, one in asked.items() if is_snapshot(one.spec)}
-    plans = [_plan(side, one, request, show, cancel) for side, one in asked.items() if side not in known]
-    rules = replace(asked["base"].config, timeout_seconds=asked["head"].config.timeout_seconds)
+    _require_compilers(request, requested)
+    known = {side: load_snapshot(Path(one.spec)) for side, one in requested.items() if is_snapshot(one.spec)}
+    plans = [_plan(side, one, request, show, cancel) for side, one in requested.items() if side not in known]
+    rules = replace(requested["base"].config, timeout_seconds=requested["head"].config.timeout_seconds)
     sides = measured(plans, known, request, rules, show, cancel)
-    return BothSides(rules, sides, Baseline(asked["base"].rule, sides["base"].source.sha), tuple(plans))
+    return BothSides(rules, sides, Baseline(requested["base"].rule, sides["base"].source.sha), tuple(plans))
 
 
 def _plan(side: str, one: _Side, request: Request, show: Show, cancel: Cancel) -> SidePlan:
@@ -127,14 +129,14 @@ def _tries(request: Request) -> bool:
     return bool(request.tried or request.configs)
 
 
-def _require_compilers(request: Request, asked: Mapping[str, _Side]) -> None:
-    missing = [side for side, one in asked.items() if not one.spec]
+def _require_compilers(request: Request, requested: Mapping[str, _Side]) -> None:
+    missing = [side for side, one in requested.items() if not one.spec]
     if missing:
         sides, options = " and ".join(missing), " and ".join(f"--{side} SPEC" for side in missing)
         wanted = ("--compiler SPEC", "--compiler") if _tries(request) else (options, f"--{missing[0]}")
         hint = f"give {wanted[0]}, such as {wanted[1]} 3.13.0, or a --config that names compiler.{missing[0]}"
         raise UsageError(f"no compiler for the {sides} side", hint=hint)
-    head = asked["head"].spec
+    head = requested["head"].spec
     if is_snapshot(head) and (request.tried or "head" in request.configs):
         what = "was measured before, so that no flags or configuration can be tried on it"
         raise UsageError(what, where=head, hint="name a compiler for the head side")

@@ -32,15 +32,15 @@ def explain(path: Path, model: str, target: str, dispatch: str | None, console: 
         InputError: the file is no report.
         UsageError: a name is not in it, or several are meant.
     """
-    told = _told(_load(path), model, target)
+    cell = _told(_load(path), model, target)
     if dispatch is None:
-        print_cell(told, console)
+        print_cell(cell, console)
         return
-    deltas = told.explanation.dispatches if told.explanation else ()
+    deltas = cell.explanation.dispatches if cell.explanation else ()
     name = _chosen("dispatch", dispatch, [name for delta in deltas for name in _names(delta)])
     for delta in deltas:
         if name in _names(delta):
-            print_dispatch(told, delta, console)
+            print_dispatch(cell, delta, console)
 
 
 def _names(delta: DispatchDelta) -> tuple[str, ...]:
@@ -65,7 +65,7 @@ def _told(report: ReportRow, model: str, target: str) -> Told:
     key = CellKey(model, _chosen("target", target, [key.target for key in cells if key.model == model], short))
     cell = cells[key]
     failures = {"base": cell.failure.base, "head": cell.failure.head}
-    made = Explanation(
+    explanation = Explanation(
         cell.cause,
         cell.first,
         cell.why,
@@ -88,7 +88,9 @@ def _told(report: ReportRow, model: str, target: str) -> Told:
         {"base": report.base.compiler.version, "head": report.head.compiler.version},
         tuple(_findings(report, key, backends.get(key.target, ""))),
         tuple(_metrics(cell)),
-        made if made.cause or made.why or made.dispatches or made.components else None,
+        explanation
+        if explanation.cause or explanation.why or explanation.dispatches or explanation.components
+        else None,
         cell.families,
         tuple((root.cause, root.what, root.bytes.net) for root in report.root_causes if key in root.cells),
         backends.get(key.target, ""),
@@ -104,13 +106,13 @@ def _words(both: Words) -> dict[str, str]:
 def _chosen(what: str, wanted: str, names: Sequence[str], short: Mapping[str, str] | None = None) -> str:
     """The one name that is meant: by itself, by a glob, by its short name, or by how it begins."""
     known = list(dict.fromkeys(names))
-    found = matching(known, wanted, short) or _beginning(known, wanted, short or {})
-    if len(found) > 1:
-        raise UsageError(f"{wanted!r} matches several: {_some(found)}", where=f"--{what}", hint="name one of them")
-    if not found:
+    matches = matching(known, wanted, short) or _beginning(known, wanted, short or {})
+    if len(matches) > 1:
+        raise UsageError(f"{wanted!r} matches several: {_some(matches)}", where=f"--{what}", hint="name one of them")
+    if not matches:
         hint = near_or_known(wanted, known, short)
         raise UsageError(f"no {what} of the report is {wanted!r}", where=f"--{what}", hint=hint)
-    return found[0]
+    return matches[0]
 
 
 def _beginning(known: Sequence[str], wanted: str, short: Mapping[str, str]) -> list[str]:
@@ -146,5 +148,5 @@ def _delta(row: DispatchRow) -> DispatchDelta:
     counts = row.operations or {}
     operations = dict(sorted(counts.items(), key=lambda one: (-abs(one[1]), one[0])))
     passed = PassChange(row.passed, operations, others=None) if row.passed else None
-    told = row.base, row.head, row.matched, row.cause, row.component, row.note, row.diff
-    return DispatchDelta(*told, passed=passed, untraced=row.untraced or "")
+    facts = row.base, row.head, row.matched, row.cause, row.component, row.note, row.diff
+    return DispatchDelta(*facts, passed=passed, untraced=row.untraced or "")

@@ -11,7 +11,7 @@ from bot.config.configuration import Config, load_config
 from bot.core.folds.fold_options import FoldOptions
 from bot.core.folds.fold_values import FoldAudit
 from bot.errors import NoVerdict, UsageError
-from bot.measurement.folds.asking import asked
+from bot.measurement.folds.asking import audit_request
 from bot.measurement.folds.auditing import audited
 from bot.measurement.prepare import Request, Show, require_writable
 from bot.reporting.writing import write_folds
@@ -58,7 +58,7 @@ def with_compiler(request: Request, config: Config, show: Show) -> tuple[Request
     if not sought.spec:
         hint = "give --compiler SPEC, such as --compiler 3.13.0, or a --config that names compiler.head"
         raise UsageError("no compiler is named", hint=hint)
-    return asked(request, config, sought, show.say)
+    return audit_request(request, config, sought, show.say)
 
 
 def _require_measured(audit: FoldAudit, out: Path) -> None:

@@ -129,8 +129,8 @@ def _why(value: _Value, base: Snapshot | None, explanations: Mapping[CellKey, Ex
         return "; not measured on base"
     if before == value.number:
         return f"; {before} on base too, so this golden was out of date"
-    found = explanations.get(key)
-    return f"; {before} on base: {found.why if found and found.why else 'the cause is not known'}"
+    explanation = explanations.get(key)
+    return f"; {before} on base: {explanation.why if explanation and explanation.why else 'the cause is not known'}"
 
 
 def _patches(values: Sequence[_Value], top: Path) -> list[str]:
@@ -139,10 +139,10 @@ def _patches(values: Sequence[_Value], top: Path) -> list[str]:
     for value in values:
         if value.is_news and value.number is not None:
             changes.setdefault(value.golden.file, {})[value.golden.key] = value.number
-    found = []
+    patches = []
     for file in sorted(changes):
         whole = file.resolve()
         path = whole.relative_to(top) if whole.is_relative_to(top) else Path(file)
         old = read_exactly(file)
-        found.append(patch(path.as_posix(), old, edited(old, changes[file], str(file))))
-    return found
+        patches.append(patch(path.as_posix(), old, edited(old, changes[file], str(file))))
+    return patches

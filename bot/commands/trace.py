@@ -55,8 +55,8 @@ def trace(request: Request, dispatch: str, show: TraceShow, cancel: Cancel) -> T
             why = cell.failure.first_line if cell.failure else cell.status
             raise NoVerdict(f"was not compiled: {why}", where=f"{keys[0]}, {name}")
     deltas = diff(both.sides["base"], both.sides["head"])
-    told = explanations(both.sides["base"], both.sides["head"], deltas, both.rules.sections)
-    changed = told[keys[0]].dispatches if keys[0] in told else ()
+    causes = explanations(both.sides["base"], both.sides["head"], deltas, both.rules.sections)
+    changed = causes[keys[0]].dispatches if keys[0] in causes else ()
     delta = _chosen(dispatch, cells, changed)
     with workshop(request, both.rules, show, cancel) as shop:
         sides = with_traces(both.plans, both.sides, [(keys[0], delta)], shop)

@@ -23,7 +23,7 @@ from bot.github.delivering import as_bot_error
 from bot.github.opening import Opened, config_named, dispatched_head, named_from_top, opened, require_configuration
 from bot.github.runner import write_summary
 from bot.github.services import Services, store_of
-from bot.measurement.folds.asking import asked
+from bot.measurement.folds.asking import audit_request
 from bot.measurement.folds.auditing import audited
 from bot.measurement.lab.measuring import experimented, require_measured
 from bot.measurement.prepare import Request, require_writable
@@ -54,7 +54,7 @@ def lab(services: Services) -> int:
             experiment = chosen_experiment(name, path, where="input lab")
             request, config = _own_request(services, head), head.config
             if not all(variant.compiler for variant in experiment.variants):
-                request, config = asked(request, config, head.sought, services.show.say)
+                request, config = audit_request(request, config, head.sought, services.show.say)
             result = experimented(experiment, request, config, services.show, services.cancel)
             written = write_lab(result, config.templates, services.out)
         if services.summary:
@@ -84,7 +84,7 @@ def folds(services: Services, head: Opened) -> None:
         if head.wanted.snapshot:
             raise UsageError("folding needs a compiler, and this is a snapshot", where="input head")
         with named_from_top(head.tree):
-            request, config = asked(_own_request(services, head), head.config, head.sought, services.show.say)
+            request, config = audit_request(_own_request(services, head), head.config, head.sought, services.show.say)
             audit = audited(request, config, options, services.show, services.cancel)
             written = write_folds(audit, config.templates, services.out)
         section = written[-1].read_text(encoding="utf-8")

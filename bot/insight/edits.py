@@ -50,11 +50,11 @@ def _texts(side: Snapshot) -> dict[str, str]:
 
 def _told(side: Snapshot) -> dict[str, dict[str, Cell]]:
     """Model → target → cell, those that say what the model consists of."""
-    found: dict[str, dict[str, Cell]] = {}
+    cells: dict[str, dict[str, Cell]] = {}
     for cell in side.cells:
         if cell.program is not None and known_counts(cell.program.operations) is not None:
-            found.setdefault(cell.key.model, {})[cell.key.target] = cell
-    return found
+            cells.setdefault(cell.key.model, {})[cell.key.target] = cell
+    return cells
 
 
 def _alone(base: _Cells, head: _Cells) -> tuple[Program, Program] | None:
@@ -86,10 +86,10 @@ def _names(programs: Sequence[Program], sections: tuple[tuple[str, str], ...]) -
 
 
 def _by_component(program: Program, names: Mapping[str, str]) -> Counter[str]:
-    found = Counter[str]()
+    changes = Counter[str]()
     for place, count in program.places.items():
-        found[names.get(place, UNATTRIBUTED)] += count
-    return found
+        changes[names.get(place, UNATTRIBUTED)] += count
+    return changes
 
 
 def _change(base: Mapping[str, int], head: Mapping[str, int]) -> dict[str, int]:

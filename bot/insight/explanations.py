@@ -32,11 +32,11 @@ def explanations(
     """
     same = base.models.keys() - changed_models(base, head)
     one_compiler = base.compiler.digest == head.compiler.digest
-    found = {}
+    result = {}
     for delta in _changed(deltas):
-        told = _story(delta, delta.key.model in same, sections, texts)
-        found[delta.key] = headlined(told, delta, one_compiler and _only_model(delta, same))
-    return found
+        explanation = _story(delta, delta.key.model in same, sections, texts)
+        result[delta.key] = headlined(explanation, delta, one_compiler and _only_model(delta, same))
+    return result
 
 
 def _only_model(delta: CellDelta, same_models: Collection[str]) -> bool:
@@ -52,8 +52,8 @@ def changed_models(base: Snapshot, head: Snapshot) -> frozenset[str]:
 
 def _changed(deltas: Sequence[CellDelta]) -> Iterator[CellDelta]:
     for delta in deltas:
-        told = _measured(delta) or broken(delta.base, delta.head) is not None
-        if told and delta.state not in _UNCHANGED and delta.explainable:
+        is_measured = _measured(delta) or broken(delta.base, delta.head) is not None
+        if is_measured and delta.state not in _UNCHANGED and delta.explainable:
             yield delta
 
 
@@ -63,14 +63,14 @@ def _measured(delta: CellDelta) -> bool:
 
 def _story(delta: CellDelta, same_model: bool, sections: Sections, texts: Texts) -> Explanation:
     names = naming(delta, sections).components
-    told = explain(delta, same_model, texts, lambda dispatch, cell: component_of(dispatch, cell, names))
+    explanation = explain(delta, same_model, texts, lambda dispatch, cell: component_of(dispatch, cell, names))
     if not _measured(delta):
-        return told
-    found, levels = components(delta, sections), tree(delta, sections)
-    return replace(told, components=found, tree=levels, first_compiles=delta.unstable)
+        return explanation
+    parts, levels = components(delta, sections), tree(delta, sections)
+    return replace(explanation, components=parts, tree=levels, first_compiles=delta.unstable)
 
 
-def headlined(told: Explanation, delta: CellDelta, only_model: bool = False) -> Explanation:
+def headlined(explanation: Explanation, delta: CellDelta, only_model: bool = False) -> Explanation:
     """The explanation with its waterfall, and the cause that the waterfall gives.
 
     One that moved no byte keeps the cause of the first phase that differs.
@@ -79,18 +79,18 @@ def headlined(told: Explanation, delta: CellDelta, only_model: bool = False) -> 
         only_model: nothing but the model's text differs between the sides: what is no code is its consequence.
     """
     if delta.base is None or delta.head is None or not (delta.base.measured and delta.head.measured):
-        return told
-    parts = rest_parts(delta.base, delta.head, told.dispatches, told.renamed_bytes)
+        return explanation
+    parts = rest_parts(delta.base, delta.head, explanation.dispatches, explanation.renamed_bytes)
     if only_model:
         parts = tuple(structs.replace(part, cause="input") for part in parts)
-    falls = waterfall(told.dispatches, parts)
-    fallen = replace(told, waterfall=falls, parts=parts)
+    falls = waterfall(explanation.dispatches, parts)
+    fallen = replace(explanation, waterfall=falls, parts=parts)
     cause = headline(falls)
     if cause is None:
         return fallen
     if cause == UNKNOWN:
         unknown = f"{_amounts(falls, (UNKNOWN,))} could not be told apart"
-        return replace(fallen, cause=None, why=told.why if told.cause is None else unknown)
+        return replace(fallen, cause=None, why=explanation.why if explanation.cause is None else unknown)
     return replace(fallen, cause=cause, why=_why(cause, fallen))
 
 
@@ -99,34 +99,36 @@ def signed_bytes(size_bytes: int) -> str:
     return f"{size_bytes:+,} B"
 
 
-def _why(cause: str, told: Explanation) -> str:
+def _why(cause: str, explanation: Explanation) -> str:
     """The sentence of the first phase that differs where that is the cause, else what the cell's own deltas say."""
-    if cause == told.cause and cause not in _OF_PARTS:
-        return told.why
-    return _SENTENCES[cause](cause, told)
+    if cause == explanation.cause and cause not in _OF_PARTS:
+        return explanation.why
+    return _SENTENCES[cause](cause, explanation)
 
 
 def _amounts(falls: Mapping[str, int], causes: Sequence[str]) -> str:
     return ", ".join(f"{cause.replace('-', ' ')} {signed_bytes(falls[cause])}" for cause in causes)
 
 
-def _mixed(_: str, told: Explanation) -> str:
-    falls = told.waterfall
+def _mixed(_: str, explanation: Explanation) -> str:
+    falls = explanation.waterfall
     return f"no cause has half of the change: {_amounts(falls, largest(falls)[:2])}"
 
 
 def _counted(words: str) -> Callable[[str, Explanation], str]:
-    def sentence(cause: str, told: Explanation) -> str:
-        count = sum(delta.cause == cause for delta in told.dispatches)
-        return f"{count} of {len(told.dispatches) + told.unchanged + told.rebased} dispatches {words}"
+    def sentence(cause: str, explanation: Explanation) -> str:
+        count = sum(delta.cause == cause for delta in explanation.dispatches)
+        return (
+            f"{count} of {len(explanation.dispatches) + explanation.unchanged + explanation.rebased} dispatches {words}"
+        )
 
     return sentence
 
 
-def _of_parts(cause: str, told: Explanation) -> str:
-    found = [part for part in told.parts if part.cause == cause]
-    more = f", and {len(found) - _NAMED_PARTS} more" if len(found) > _NAMED_PARTS else ""
-    return ", ".join(f"{part.what} {signed_bytes(part.change_bytes)}" for part in found[:_NAMED_PARTS]) + more
+def _of_parts(cause: str, explanation: Explanation) -> str:
+    parts = [part for part in explanation.parts if part.cause == cause]
+    more = f", and {len(parts) - _NAMED_PARTS} more" if len(parts) > _NAMED_PARTS else ""
+    return ", ".join(f"{part.what} {signed_bytes(part.change_bytes)}" for part in parts[:_NAMED_PARTS]) + more
 
 
 _OF_PARTS = frozenset({"container", "host", "packaging"})

@@ -45,18 +45,18 @@ def _fusion(base: Snapshot, head: Snapshot) -> Iterator[Fusion]:
 def _folding(base: Snapshot, head: Snapshot) -> Iterator[Folding]:
     left, right = ({cell.key: fold_counts(cell) for cell in side.cells} for side in (base, head))
     for key in sorted(left.keys() | right.keys()):
-        found = Folding(key, left.get(key), right.get(key))
-        if found.base or found.head:
-            yield found
+        folding = Folding(key, left.get(key), right.get(key))
+        if folding.base or folding.head:
+            yield folding
 
 
 def fusion_counts(snapshot: Snapshot) -> dict[str, FusionCounts]:
     """Model → its counts, by the first of its cells that has them all; without the models where none has."""
-    found: dict[str, FusionCounts] = {}
+    counts_by_name: dict[str, FusionCounts] = {}
     for cell in snapshot.cells:
-        if cell.measured and cell.key.model not in found and (counts := _counts(cell)) is not None:
-            found[cell.key.model] = counts
-    return found
+        if cell.measured and cell.key.model not in counts_by_name and (counts := _counts(cell)) is not None:
+            counts_by_name[cell.key.model] = counts
+    return counts_by_name
 
 
 def _counts(cell: Cell) -> FusionCounts | None:
@@ -79,11 +79,11 @@ def _counts(cell: Cell) -> FusionCounts | None:
 
 def _compute_bound(cell: Cell) -> dict[str, bool | None]:
     """Entry point → is it compute-bound; None where executables share a name and disagree."""
-    found: dict[str, bool | None] = {}
+    bounds: dict[str, bool | None] = {}
     for row in cell.dispatches:
         bound = row.kind in COMPUTE_BOUND
-        found[row.name] = bound if found.get(row.name, bound) is bound else None
-    return found
+        bounds[row.name] = bound if bounds.get(row.name, bound) is bound else None
+    return bounds
 
 
 def fold_counts(cell: Cell) -> FoldCounts | None:
@@ -136,8 +136,8 @@ def measured_pairs(base: Snapshot, head: Snapshot, named: Sequence[tuple[str, st
     sides = [{cell.key: cell for cell in side.cells if cell.measured} for side in (base, head)]
     targets = sorted({key.target for side in sides for key in side})
     candidates = ((static, dynamic, target) for static, dynamic in sorted(set(named)) for target in targets)
-    found = (Pair(*names, *(_values(side, *names) for side in sides)) for names in candidates)
-    return tuple(pair for pair in found if len(pair.base) == 2 or len(pair.head) == 2)
+    result = (Pair(*names, *(_values(side, *names) for side in sides)) for names in candidates)
+    return tuple(pair for pair in result if len(pair.base) == 2 or len(pair.head) == 2)
 
 
 def _values(cells: Mapping[CellKey, Cell], static: str, dynamic: str, target: str) -> _Values:

@@ -32,12 +32,12 @@ def named_file(spec: str) -> str:
         CompilerUnavailable: of several wheels of the compiler none is for this machine, or more than one is.
     """
     is_glob = _WILDCARDS & set(spec) and release_of(spec) is None and not _exists(spec)
-    found = _matched(spec) if is_glob else spec
-    if not _exists(found) or not (Path(found) / SNAPSHOT).is_file():
-        return found
-    if any(Path(found).glob(_WHEELS)):
-        raise UsageError(f"holds a {SNAPSHOT} and a wheel of the compiler", where=found, hint="name one of them")
-    return str(Path(found) / SNAPSHOT)
+    path = _matched(spec) if is_glob else spec
+    if not _exists(path) or not (Path(path) / SNAPSHOT).is_file():
+        return path
+    if any(Path(path).glob(_WHEELS)):
+        raise UsageError(f"holds a {SNAPSHOT} and a wheel of the compiler", where=path, hint="name one of them")
+    return str(Path(path) / SNAPSHOT)
 
 
 def in_order(paths: Iterable[Path]) -> list[Path]:
@@ -64,15 +64,15 @@ def _exists(spec: str) -> bool:
 
 
 def _matched(pattern: str) -> str:
-    found = [Path(name) for name in sorted(glob.glob(pattern, recursive=True))]
-    wheels = [path for path in found if path.match(_WHEELS)]
+    paths = [Path(name) for name in sorted(glob.glob(pattern, recursive=True))]
+    wheels = [path for path in paths if path.match(_WHEELS)]
     if len(wheels) > 1:
         return str(only_fitting(wheels, Path(pattern)))
-    meant = wheels or [path for path in found if path.suffix != ".whl"]
+    meant = wheels or [path for path in paths if path.suffix != ".whl"]
     if len(meant) == 1:
         return str(meant[0])
     names = ", ".join(map(str, meant[:4])) + (" …" if len(meant) > 4 else "")
     if meant:
         raise UsageError(f"matches {len(meant)} paths: {names}", where=pattern, hint=_HINT)
-    what = f"matches {plural(len(found), 'wheel')}, and none of the compiler" if found else "matches no file"
+    what = f"matches {plural(len(paths), 'wheel')}, and none of the compiler" if paths else "matches no file"
     raise UsageError(what, where=pattern, hint=_HINT)

@@ -67,10 +67,10 @@ def ratchet(request: Request, measured: Path, headroom: str, cancel: Cancel) -> 
     doubtful = {key: why for key, why in doubts.items() if why}
     evidence = Evidence(snapshot, frozenset(cell.key for cell in alive), doubtful, noise)
     rules = [rule for rule in config.thresholds if not rule.beside]
-    found = _edited(file, tuple(ratcheted(rules, evidence, _headroom(headroom))))
+    edited = _edited(file, tuple(ratcheted(rules, evidence, _headroom(headroom))))
     top, whole = (repository.top or request.config.parent).resolve(), request.config.resolve()
     path = whole.relative_to(top) if whole.is_relative_to(top) else request.config
-    return "".join(_told(found, evidence.snapshot, patch(path.as_posix(), read_exactly(request.config), found.text)))
+    return "".join(_told(edited, evidence.snapshot, patch(path.as_posix(), read_exactly(request.config), edited.text)))
 
 
 def _snapshot_in(path: Path) -> Path:
@@ -97,20 +97,20 @@ def _doubt(planned: PlannedCell, cell: Cell, snapshot: Snapshot) -> str:
     return ""
 
 
-def _edited(file: YamlFile, found: Sequence[Tighter | Kept]) -> _Edited:
-    kept = [f"{one.rule.name} (line {one.rule.line}): {one.why}" for one in found if isinstance(one, Kept)]
-    tighter = {_place(file, one): one for one in found if isinstance(one, Tighter)}
+def _edited(file: YamlFile, outcomes: Sequence[Tighter | Kept]) -> _Edited:
+    unchanged = [f"{one.rule.name} (line {one.rule.line}): {one.why}" for one in outcomes if isinstance(one, Kept)]
+    tighter = {_place(file, one): one for one in outcomes if isinstance(one, Tighter)}
     new = {place: in_style(one.old.text, one.limit) for place, one in tighter.items()}
     text, refused = with_values(file.path, read_exactly(file.path), new)
     proposed = parse_yaml(file.path, text)
     parse_rules(proposed, read_as(proposed, Configuration).thresholds)  # what is proposed has to be taken
-    kept += [f"{tighter[at].rule.name} (line {tighter[at].rule.line}): {why.what}" for at, why in refused.items()]
+    unchanged += [f"{tighter[at].rule.name} (line {tighter[at].rule.line}): {why.what}" for at, why in refused.items()]
     changes = []
     for place, one in tighter.items():
         if place not in refused:
             most = f"the largest is {one.metric} of {one.key}, {amount(one.value, METRIC_BY_ID[one.metric].unit)}"
             changes.append(f"{one.rule.name}: {one.old.text} -> {new[place]}; {most}")
-    return _Edited(text, tuple(changes), tuple(kept))
+    return _Edited(text, tuple(changes), tuple(unchanged))
 
 
 def _place(file: YamlFile, one: Tighter) -> KeyPath:
@@ -119,13 +119,13 @@ def _place(file: YamlFile, one: Tighter) -> KeyPath:
     return ("thresholds", one.place, "limit") if own else ("thresholds", one.place, one.level, "limit")
 
 
-def _told(found: _Edited, snapshot: Snapshot, changed: str) -> Iterator[str]:
-    subject = "Limits as tight as measured" if found.changes else "No limit can be tighter than it is, as measured"
+def _told(edited: _Edited, snapshot: Snapshot, changed: str) -> Iterator[str]:
+    subject = "Limits as tight as measured" if edited.changes else "No limit can be tighter than it is, as measured"
     lines = [f"{subject} with IREE {snapshot.compiler.version}"]
-    if found.changes:
-        lines += ["", *found.changes]
-    if found.kept:
-        lines += ["", "Left as they are:", *found.kept]
+    if edited.changes:
+        lines += ["", *edited.changes]
+    if edited.kept:
+        lines += ["", "Left as they are:", *edited.kept]
     yield from (f"{clean(line, _LINE_CHARACTERS)}\n" for line in lines)
     if changed:
         yield f"\n{changed}"

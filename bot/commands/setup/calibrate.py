@@ -69,8 +69,8 @@ def calibrate(request: Request, runs: int, show: Show, cancel: Cancel) -> list[s
     with show.progress() as progress:
         cache = CellCache(request.cache)
         workshop = Workshop(cache, request.jobs, config.timeout_seconds, cancel, progress)
-        found = repeated(side, cells, runs, workshop)
-    return list(_said(found, show))
+        result = repeated(side, cells, runs, workshop)
+    return list(_said(result, show))
 
 
 def chosen(cells: Sequence[PlannedCell], *, everything: bool) -> tuple[PlannedCell, ...]:
@@ -88,11 +88,11 @@ def chosen(cells: Sequence[PlannedCell], *, everything: bool) -> tuple[PlannedCe
 
 def repeated(side: SidePlan, cells: Sequence[PlannedCell], runs: int, workshop: Workshop) -> Runs:
     """Every cell, compiled plainly so many times; nothing is read from the cache or kept in it."""
-    found: dict[CellKey, list[Cell]] = {cell.key: [] for cell in cells}
+    cells_by_key: dict[CellKey, list[Cell]] = {cell.key: [] for cell in cells}
 
     def finish(planned: PlannedCell, result: Compiled | Failure) -> None:
         cell = _cell(planned.key, result)
-        found[planned.key].append(cell)
+        cells_by_key[planned.key].append(cell)
         workshop.progress.measured(side.label, cell, planned.cost)
 
     workshop.progress.plan(len(cells) * runs, 0, sum(cell.cost for cell in cells) * runs)
@@ -101,7 +101,7 @@ def repeated(side: SidePlan, cells: Sequence[PlannedCell], runs: int, workshop: 
         for _ in range(runs):
             run_all(tasks(cells), workshop.jobs, workshop.cancel.set, workshop.progress)
     workshop.progress.spent(meter.cpu_ms, workshop.jobs)
-    return found
+    return cells_by_key
 
 
 def _cell(key: CellKey, result: Compiled | Failure) -> Cell:
@@ -112,24 +112,24 @@ def _cell(key: CellKey, result: Compiled | Failure) -> Cell:
     return Cell(key, "ok", metrics=counted)
 
 
-def spreads(found: Runs, metric_id: str) -> tuple[Spread, ...]:
+def spreads(runs: Runs, metric_id: str) -> tuple[Spread, ...]:
     """The spread of one metric in every cell where each run knows it; sorted by cell."""
-    values = {key: [cell.value(metric_id) or 0 for cell in cells] for key, cells in found.items()}
+    values = {key: [cell.value(metric_id) or 0 for cell in cells] for key, cells in runs.items()}
     known = {key: each for key, each in values.items() if each and min(each) > 0}
     return tuple(Spread(key, min(known[key]), median_low(known[key]), max(known[key])) for key in sorted(known))
 
 
-def band_percent(found: Sequence[Spread]) -> int:
+def band_percent(spreads: Sequence[Spread]) -> int:
     """The noise band over these cells (at least one), in whole percent."""
-    return max(LEAST_PERCENT, ceil(100 * max(spread.share for spread in found)))
+    return max(LEAST_PERCENT, ceil(100 * max(spread.share for spread in spreads)))
 
 
-def _said(found: Runs, show: Show) -> Iterator[str]:
+def _said(runs: Runs, show: Show) -> Iterator[str]:
     """The table and the configuration; what is missing there is said as news."""
-    for key in sorted(found):
-        if (failure := next((cell.failure for cell in found[key] if not cell.measured), None)) is not None:
+    for key in sorted(runs):
+        if (failure := next((cell.failure for cell in runs[key] if not cell.measured), None)) is not None:
             show.say(f"{clean(str(key))} could not be compiled: {clean(failure.message, 200)}")
-    by_metric = {id_: spreads(found, id_) for id_ in INEXACT}
+    by_metric = {id_: spreads(runs, id_) for id_ in INEXACT}
     bands = {id_: band_percent(each) for id_, each in by_metric.items() if each}
     if not bands:
         raise InputError("no cell could be compiled in every run", hint="choose others with --model and --target")

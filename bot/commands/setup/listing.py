@@ -118,14 +118,14 @@ def _file(model: Model) -> str:
     return PACKAGED if Path(model.path).is_relative_to(configs_dir().resolve()) else model.shown
 
 
-def table(told: Models | Targets) -> str:
+def table(given: Models | Targets) -> str:
     """The list in columns; of a target's flags and why it is unsupported, what there is."""
     lines: Sequence[tuple[str, ...]]
-    if isinstance(told, Models):
-        rows = [(m.name, f"{m.cells:,}", _size(m.size_bytes), m.file) for m in told.models]
+    if isinstance(given, Models):
+        rows = [(m.name, f"{m.cells:,}", _size(m.size_bytes), m.file) for m in given.models]
         lines = [("model", "cells", "size", "from"), *rows]
     else:
-        lines = _target_lines(told.targets)
+        lines = _target_lines(given.targets)
     return "\n".join(_aligned([tuple(map(clean, line)) for line in lines]))
 
 

@@ -120,10 +120,10 @@ def _spelled(left: Census, right: Census, gone: Counter[str], come: Counter[str]
 
 
 def _by_kind(census: Census, sites: Counter[str]) -> Counter[str]:
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for structure, count in sites.items():
-        found[census.kinds.get(structure, "")] += count
-    return found
+        counts[census.kinds.get(structure, "")] += count
+    return counts
 
 
 def _counted(kinds: Counter[str]) -> str:
@@ -219,12 +219,12 @@ def _packaging(compared: Compared) -> Cause | None:
         return Cause(None, None, f"the code of {unknown} of {len(pairs)} dispatches could not be compared")
     early = next((phase for phase in HASHED_PHASES if _phase_differs(compared, phase)), None)
     host = f"; the program around them differs from {early.replace('-', ' ')} on" if early else ""
-    told = (
+    sentence = (
         "has the same size, up to names, and short digest, its layout differs"
         if compared.short_code
         else "is the same, its layout is not"
     )
-    return Cause("packaging", "layout", f"the code of every dispatch {told}{host}")
+    return Cause("packaging", "layout", f"the code of every dispatch {sentence}{host}")
 
 
 Question = Callable[[Compared], "Cause | None"]
@@ -244,9 +244,9 @@ QUESTIONS: tuple[Question, ...] = (
 """In the compiler's order; each gives the cause, the reason why there is none, or None to go on."""
 
 
-def dispatch_cause(found: Match, compared: Compared, cell: Cause) -> str | None:
+def dispatch_cause(match: Match, compared: Compared, cell: Cause) -> str | None:
     """The cause of one match that is not the same on both sides; None where it cannot be known."""
-    base, head = found.base, found.head
+    base, head = match.base, match.head
     if compared.base.cell.program is None or compared.head.cell.program is None:
         return None
     if base is None or head is None:

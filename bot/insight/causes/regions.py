@@ -103,17 +103,17 @@ def _said(program: Program) -> Program:
 
 def _census(side: Side, program: Program) -> Census:
     executables = {row.name: row.executable for row in side.cell.dispatches}
-    found = [side.sources.get(executables.get(site.entry_point, "")) for site in program.sites]
+    known = [side.sources.get(executables.get(site.entry_point, "")) for site in program.sites]
     kinds = ((side.source(row), row.kind) for row in side.cell.dispatches)
     members: dict[str, list[str]] = {}
     for source in program.sources:
         members.setdefault(source.structure, []).append(source.executable)
     return Census(
-        Counter(source.structure for source in found if source),
-        Counter(source.source for source in found if source),
+        Counter(source.structure for source in known if source),
+        Counter(source.source for source in known if source),
         {structure: tuple(names) for structure, names in members.items()},
         {source.structure: kind for source, kind in kinds if source},
-        sum(source is None for source in found),
+        sum(source is None for source in known),
     )
 
 
@@ -136,13 +136,13 @@ def regions(side: Side) -> list[Region]:
     """All dispatch sites whose executable's IR is known, in the program's order."""
     program = side.program
     rows = {row.name: row for row in side.cell.dispatches}
-    found = []
+    result = []
     for place, site in enumerate(program.sites if program else ()):
         row = rows.get(site.entry_point)
         source = side.source(row) if row else None
         if row and source:
-            found.append(Region(place, source.structure, source.operations, row.kind, site.component))
-    return found
+            result.append(Region(place, source.structure, source.operations, row.kind, site.component))
+    return result
 
 
 def merges(base: Side, head: Side) -> tuple[str, ...]:

@@ -41,30 +41,30 @@ def describe(facts: ProgramFacts) -> tuple[Program, tuple[Family, ...]]:
 
 def _bound(facts: ProgramFacts) -> dict[str, str]:
     """Executable → digest over its entry points with their buffers."""
-    found: dict[str, list[str]] = {}
+    digests: dict[str, list[str]] = {}
     for entry in facts.entry_points:
-        found.setdefault(entry.executable, []).append(entry.bound)
-    return {executable: _digest_of(texts) for executable, texts in found.items() if all(texts)}
+        digests.setdefault(entry.executable, []).append(entry.bound)
+    return {executable: _digest_of(texts) for executable, texts in digests.items() if all(texts)}
 
 
 def _bound_parts(facts: ProgramFacts) -> dict[str, tuple[str, ...]]:
     """Executable → the same for each part of what is bound, where all its entry points have them."""
-    found: dict[str, list[tuple[str, ...]]] = {}
+    parts: dict[str, list[tuple[str, ...]]] = {}
     for entry in facts.entry_points:
-        found.setdefault(entry.executable, []).append(entry.bound_parts)
+        parts.setdefault(entry.executable, []).append(entry.bound_parts)
     return {
         executable: tuple(map(_digest_of, zip(*rows, strict=True)))
-        for executable, rows in found.items()
+        for executable, rows in parts.items()
         if len(set(map(len, rows))) == 1
     }
 
 
 def shown_texts(facts: ProgramFacts, program: Program) -> dict[str, str]:
     """Source digest → the executable's IR for people; the first one where several are equal."""
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for text, source in zip(facts.sources, program.sources, strict=True):
-        found.setdefault(source.source, text.shown)
-    return found
+        texts.setdefault(source.source, text.shown)
+    return texts
 
 
 def _digest_of(parts: Iterable[str]) -> str:

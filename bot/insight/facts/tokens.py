@@ -207,10 +207,10 @@ class Reader:
 
     def template(self, text: str) -> Template:
         """The parts of a line without names; raises `Unreadable`."""
-        found = self._templates.get(text)
-        if found is None:
-            found = self._templates[text] = _template(text)
-        return found
+        template = self._templates.get(text)
+        if template is None:
+            template = self._templates[text] = _template(text)
+        return template
 
     def read(self, text: str) -> Text | None:
         """The operations of one executable; None where the text is not understood, whatever it is."""

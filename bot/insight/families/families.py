@@ -66,28 +66,28 @@ def families(texts: Sequence[SourceText], reader: Reader | None = None) -> tuple
     reader = reader or Reader()
     read = [(text.executable, reader.read(text.generic)) for text in texts]
     members = [Member(at, name, text) for at, (name, text) in enumerate(read) if text is not None]
-    found = _joined(members, list(_found(members)), _FINDERS)
-    ranked = sorted(found, key=lambda one: (FAMILY_KINDS.index(one.kind), -len(one.members), one.members[0].at))
+    joined = _joined(members, list(_found(members)), _FINDERS)
+    ranked = sorted(joined, key=lambda one: (FAMILY_KINDS.index(one.kind), -len(one.members), one.members[0].at))
     return tuple(Family(one.kind, tuple(each.name for each in one.members), views.capped(one.lines)) for one in ranked)
 
 
-def _found(left: Sequence[Member]) -> Iterator[Found]:
+def _found(remaining: Sequence[Member]) -> Iterator[Found]:
     for kind in _ORDER:
-        here = _FINDERS[kind](left)
+        here = _FINDERS[kind](remaining)
         taken = {member.at for one in here for member in one.members}
-        left = [member for member in left if member.at not in taken]
+        remaining = [member for member in remaining if member.at not in taken]
         yield from (replace(one, kind=kind) for one in here)
 
 
-def _joined(members: Sequence[Member], found: Sequence[Found], finders: Mapping[str, _Finder]) -> list[Found]:
+def _joined(members: Sequence[Member], result: Sequence[Found], finders: Mapping[str, _Finder]) -> list[Found]:
     """The families of `found`, joined where a structure goes through them; nobody who was in one is left out."""
     view, constant = views.cached(views.without_shapes), views.cached(views.structural_constant)
     structures = grouped(members, lambda member: views.structure(member.text, view, constant))
-    others = [one for one in found if one.kind not in OF_ONE_STRUCTURE]
+    others = [one for one in result if one.kind not in OF_ONE_STRUCTURE]
     taken = {member for one in others for member in one.members}
     wanted = {member for group in structures if not taken.issuperset(group) for member in group}
     loose = [_spared(one, finders[one.kind], wanted) for one in others]
-    return _with_structures(structures, loose, {tuple(one.members): one for one in found})
+    return _with_structures(structures, loose, {tuple(one.members): one for one in result})
 
 
 def _with_structures(
@@ -98,11 +98,11 @@ def _with_structures(
     `known` are the families of the finders, which stay as they are where nobody joins them.
     """
     homes = {member: at for at, one in enumerate(loose) for member in one.members}
-    made: list[Found] = []
+    result: list[Found] = []
     for group in structures:
         free = [member for member in group if member not in homes]
         if len(free) > 1:
-            made.append(known.get(tuple(free)) or _of_structure(free))
+            result.append(known.get(tuple(free)) or _of_structure(free))
         elif free:
             partner = next(member for member in group if member in homes)
             family = loose[homes[partner]]
@@ -112,7 +112,7 @@ def _with_structures(
             other = "" if tuple(lines) == IDENTICAL else f" with other {kind.replace('-', ' ')}"
             likeness = views.line(f"@{one.name}", [f"as @{partner.name}{other}"])
             loose[homes[partner]] = replace(family, members=members, lines=[*family.lines, likeness])
-    return made + loose
+    return result + loose
 
 
 def _spared(one: Found, finder: _Finder, wanted: set[Member]) -> Found:

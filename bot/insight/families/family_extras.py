@@ -41,11 +41,11 @@ class _Hashes:
 
     def of(self, text: str) -> int:
         """The same for the same text, whatever the process."""
-        found = self._known.get(text)
-        if found is None:
-            found = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")
-            self._known[text] = found
-        return found
+        digest = self._known.get(text)
+        if digest is None:
+            digest = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")
+            self._known[text] = digest
+        return digest
 
     def count(self, member: Member) -> _Counted:
         """Hash every computing operation."""
@@ -111,11 +111,11 @@ def extra_operations(members: Sequence[Member]) -> list[Found]:
     for smaller, one, operation in _pairs([hashes.count(member) for member in members]):
         said = line(f"@{one.name} has one more", [spoken(one.text, operation)]).replace("more: ", "more ", 1)
         larger[smaller].setdefault(one, said)
-    found: list[Found] = []
+    families: list[Found] = []
     taken: set[Member] = set()
     for smaller, others in sorted(larger.items(), key=lambda item: (-len(item[1]), item[0].at)):
         free = {one: said for one, said in others.items() if one not in taken}
         if smaller not in taken and free:
             taken |= {smaller, *free}
-            found.append(Found(sorted([smaller, *free], key=lambda one: one.at), list(free.values())))
-    return found
+            families.append(Found(sorted([smaller, *free], key=lambda one: one.at), list(free.values())))
+    return families

@@ -37,7 +37,7 @@ def constant_lines(group: Sequence[Member], index: bool = True) -> list[str]:
     columns = _transposed([[views.whole_value_of(constant) for _, _, constant in row] for row in uses])
     if not columns:
         return []
-    kept = [index or constant.result_types != _INDEX for _, _, constant in uses[0]]
+    is_shown = [index or constant.result_types != _INDEX for _, _, constant in uses[0]]
     text = group[0].text
     users: defaultdict[str, list[Operation]] = defaultdict(list)
     for operation in text.operations:
@@ -48,15 +48,15 @@ def constant_lines(group: Sequence[Member], index: bool = True) -> list[str]:
         type_ = constant.result_types[0] if constant.result_types else "?"
         role = _role(users, user, position)
         labels.append(f"{role} ({user.name}, {type_})" if role else f"{type_} constant of {user.name}")
-    return views.differing(list(compress(labels, kept)), list(compress(columns, kept)))
+    return views.differing(list(compress(labels, is_shown)), list(compress(columns, is_shown)))
 
 
 def offset_lines(group: Sequence[Member], name: str = "static_") -> list[str]:
     """Static arrays whose name begins like that."""
     arrays = [views.arrays_of(member.text) for member in group]
-    kept = [[entry for entry in row if entry[0].startswith(name)] for row in arrays]
-    columns = _transposed([[values for _, values in row] for row in kept])
-    return views.differing([label for label, _ in kept[0]], columns) if columns else []
+    rows_of_name = [[entry for entry in row if entry[0].startswith(name)] for row in arrays]
+    columns = _transposed([[values for _, values in row] for row in rows_of_name])
+    return views.differing([label for label, _ in rows_of_name[0]], columns) if columns else []
 
 
 def _shape_rows(member: Member) -> list[tuple[str, str]]:

@@ -83,14 +83,14 @@ def operand_orders(members: Sequence[Member]) -> list[Found]:
     """Families of equal colours; colours are computed only where the operations alone already agree."""
     colours = _Colours()
     alike = grouped(members, lambda member: tuple(sorted(map(colours.form, member.text.operations))))
-    found: list[Found] = []
+    families: list[Found] = []
     for group in alike:
         settled = {member: colours.settled(member.text) for member in group}
         keys = {member: key for member, (key, _) in settled.items()}
         for same in grouped(group, keys.__getitem__):
             lines = [_difference(one, same[0], settled[one][1], settled[same[0]][1]) for one in same[1:]]
-            found += [Found(same, [text for text in lines if text])] if any(lines) else []
-    return found
+            families += [Found(same, [text for text in lines if text])] if any(lines) else []
+    return families
 
 
 def _difference(one: Member, first: Member, arguments: list[int], expected: list[int]) -> str:
@@ -101,10 +101,10 @@ def _difference(one: Member, first: Member, arguments: list[int], expected: list
     if moved:
         return line(f"@{one.name}", ["arguments in another order: " + " ".join(map(str, moved))])
     pairs = zip(_numbered(one.text), _numbered(first.text), one.text.operations, first.text.operations, strict=True)
-    for mine, other, operation, expected in pairs:
+    for mine, other, operation, counterpart in pairs:
         if mine == other:
             continue
-        if operation.name != expected.name:
+        if operation.name != counterpart.name:
             return line(f"@{one.name}", ["operations in another order"])
         return line(f"@{one.name}", [f"operands of {operation.name} ({element_of(operation)}) in another order"])
     return ""

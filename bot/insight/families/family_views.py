@@ -107,7 +107,7 @@ def same(texts: Sequence[Text]) -> Callable[[View, View], bool]:
 
 def constant_uses(text: Text) -> list[tuple[Operation, int, Template]]:
     """Every use of a constant in the order of the text: the user, which operand, the constant."""
-    found: list[tuple[Operation, int, Template]] = []
+    uses: list[tuple[Operation, int, Template]] = []
     constants: dict[str, Template] = {}
     for operation in text.operations:
         for name in operation.results:
@@ -116,8 +116,8 @@ def constant_uses(text: Text) -> list[tuple[Operation, int, Template]]:
             constants[operation.results[0]] = operation.template
         for position, name in enumerate(operation.operands):
             if name in constants:
-                found.append((operation, position, constants[name]))
-    return found
+                uses.append((operation, position, constants[name]))
+    return uses
 
 
 def whole_value_of(constant: Template) -> str:

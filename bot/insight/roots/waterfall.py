@@ -45,10 +45,10 @@ def _whole_bytes(row: Dispatch | None) -> int | None:
 
 def code_parts(dispatches: Sequence[DispatchDelta]) -> dict[str, int]:
     """Cause, or `unknown`, → bytes of the dispatches that changed."""
-    found: Counter[str] = Counter()
+    parts: Counter[str] = Counter()
     for delta in dispatches:
-        found[delta.cause or UNKNOWN] += moved_bytes(delta) or 0
-    return dict(found)
+        parts[delta.cause or UNKNOWN] += moved_bytes(delta) or 0
+    return dict(parts)
 
 
 def rest_parts(
@@ -62,16 +62,16 @@ def rest_parts(
     known = all(row.code_bytes is not None for cell in (base, head) for row in cell.dispatches)
     renamed_bytes += sum(map(named_bytes, dispatches))
     code_bytes = sum(code_parts(dispatches).values())
-    found = list(_outside_dispatches(changes, dispatches, code_bytes, renamed_bytes, known))
-    found += [
+    parts = list(_outside_dispatches(changes, dispatches, code_bytes, renamed_bytes, known))
+    parts += [
         PartDelta(_CAUSE_OF_PART.get(part, "container"), part_words(part), size)
         for part, size in changes.items()
         if part not in CODE and part != UNSPLIT
     ]
     rest = (head.value("artifact_bytes") or 0) - (base.value("artifact_bytes") or 0)
-    rest -= sum(part.change_bytes for part in found) + code_bytes
-    found.append(PartDelta(UNKNOWN, "parts of the artifact that could not be told apart", rest))
-    return tuple(sorted((p for p in found if p.change_bytes), key=lambda p: (-abs(p.change_bytes), p.what)))
+    rest -= sum(part.change_bytes for part in parts) + code_bytes
+    parts.append(PartDelta(UNKNOWN, "parts of the artifact that could not be told apart", rest))
+    return tuple(sorted((p for p in parts if p.change_bytes), key=lambda p: (-abs(p.change_bytes), p.what)))
 
 
 def _changes(base: Cell, head: Cell) -> Counter[str]:
@@ -117,10 +117,10 @@ def _container_bytes(delta: DispatchDelta) -> int:
 
 def waterfall(dispatches: Sequence[DispatchDelta], parts: Sequence[PartDelta]) -> dict[str, int]:
     """Cause, or `unknown`, → bytes, in the order of the phases; without those of 0."""
-    found = Counter(code_parts(dispatches))
+    amounts = Counter(code_parts(dispatches))
     for part in parts:
-        found[part.cause] += part.change_bytes
-    return {cause: found[cause] for cause in (*CAUSES, UNKNOWN) if found[cause]}
+        amounts[part.cause] += part.change_bytes
+    return {cause: amounts[cause] for cause in (*CAUSES, UNKNOWN) if amounts[cause]}
 
 
 def largest(falls: Mapping[str, int]) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from bot.core.folds.fold_options import FoldOptions
 from bot.core.folds.fold_values import FOLD_SCHEMA, FoldAudit, Price
 from bot.core.values.planned import PlannedCell
 from bot.core.values.snapshot import Cell, CellKey
-from bot.measurement.folds.cell_audit import Audited, Shop, again, audit
+from bot.measurement.folds.cell_audit import Audited, FoldTools, again, audit
 from bot.measurement.folds.checking import Bench, affordable, bench_of, differing, without
 from bot.measurement.folds.counting import model_of
 from bot.measurement.folds.telling import Ran, cell_told, news_of, rejected
@@ -45,17 +45,19 @@ def audited(request: Request, config: Config, options: FoldOptions, show: Show, 
     plan = prepare("head", request.specs["head"], request, config, repository, show, cancel)
     side = measured([plan], {}, request, config, show, cancel)["head"]
     runtime = installed() if options.run else None
-    with _shop(plan, request, config, cancel) as shop:
+    with _tools(plan, request, config, cancel) as tools:
         planned = {cell.key: cell for cell in plan.cells}
-        found = _all(shop, [(planned[cell.key], cell) for cell in side.cells], request, show, cancel)
+        audits = _all(tools, [(planned[cell.key], cell) for cell in side.cells], request, show, cancel)
         reason = MISSING if options.run else NOT_ASKED
-        ran = dict.fromkeys(found, Ran(None, reason, None, reason))
+        ran = dict.fromkeys(audits, Ran(None, reason, None, reason))
         if runtime is not None:
-            checks = _Checks(shop, found, runtime, options, show, cancel)
+            checks = _Checks(tools, audits, runtime, options, show, cancel)
             checks.all()
-            found, ran = checks.found, checks.ran
-        cells = [cell_told(one, ran[key], request.out) for key, one in found.items()]
-        models = [model_of(shop, list(of), cells) for _, of in groupby(found.values(), lambda one: one.cell.key.model)]
+            audits, ran = checks.found, checks.ran
+        cells = [cell_told(one, ran[key], request.out) for key, one in audits.items()]
+        models = [
+            model_of(tools, list(of), cells) for _, of in groupby(audits.values(), lambda one: one.cell.key.model)
+        ]
     return FoldAudit(
         FOLD_SCHEMA,
         compiler=plan.toolchain.info,
@@ -68,7 +70,7 @@ def audited(request: Request, config: Config, options: FoldOptions, show: Show, 
 
 
 @contextmanager
-def _shop(plan: SidePlan, request: Request, config: Config, cancel: Cancel) -> Iterator[Shop]:
+def _tools(plan: SidePlan, request: Request, config: Config, cancel: Cancel) -> Iterator[FoldTools]:
     """What is needed; the processes that it starts, and its files, end with the context."""
     toolchain, timeout = plan.toolchain, config.timeout_seconds
     reading = Bindings(IR_WORKER, toolchain.bindings, toolchain.no_bindings, cancel)
@@ -79,34 +81,34 @@ def _shop(plan: SidePlan, request: Request, config: Config, cancel: Cancel) -> I
             kit = Kit("head", toolchain, options, reading, scratch, timeout, cancel, Meter())
             importer = Importer(toolchain, scratch, timeout, cancel)
             cache = CellCache(request.cache, is_writable(request.cache.absolute()))
-            yield Shop(kit, folding, importer, cache, Assembler(cancel, timeout, assembler_here()), scratch)
+            yield FoldTools(kit, folding, importer, cache, Assembler(cancel, timeout, assembler_here()), scratch)
         finally:
             reading.close()
             folding.close()
 
 
 def _all(
-    shop: Shop, cells: Sequence[tuple[PlannedCell, Cell]], request: Request, show: Show, cancel: Cancel
+    tools: FoldTools, cells: Sequence[tuple[PlannedCell, Cell]], request: Request, show: Show, cancel: Cancel
 ) -> dict[CellKey, Audited]:
     """Every cell's audit, several at a time; sorted."""
-    found: dict[CellKey, Audited] = {}
+    audits: dict[CellKey, Audited] = {}
 
     def run(planned: PlannedCell, cell: Cell) -> None:
-        one = audit(shop, planned, cell)
-        found[cell.key] = one
+        one = audit(tools, planned, cell)
+        audits[cell.key] = one
         show.say(news_of(one))
 
     tasks = [Task(planned.cost, f"fold {cell.key}", partial(run, planned, cell)) for planned, cell in cells]
     with show.progress() as progress:
         run_all(tasks, request.jobs, cancel.set, progress)
-    return {key: found[key] for key in sorted(found)}
+    return {key: audits[key] for key in sorted(audits)}
 
 
 @dataclass
 class _Checks:
     """All cells, as checking leaves them; nothing else runs beside it, as it takes times."""
 
-    shop: Shop
+    tools: FoldTools
     found: dict[CellKey, Audited]
     runtime: Runtime
     options: FoldOptions
@@ -143,7 +145,7 @@ class _Checks:
         one = self.found[key]
         if one.kept is None or not one.kept.groups:
             return one.failure or NOTHING_FOLDED
-        return bench_of(self.shop, one, self.runtime, data, self.cancel)
+        return bench_of(self.tools, one, self.runtime, data, self.cancel)
 
     def _equal(self, keys: Sequence[CellKey], benches: Mapping[CellKey, Bench | str]) -> None:
         """Compare outputs until no group is left that changes them on any target."""

@@ -27,10 +27,10 @@ def asked_for(texts: Sequence[str], places: Places, cancel: Cancel, say: Callabl
     words = [word for text in texts for word in _words(text)]
     if not words:
         raise UsageError("names no release", where=_WHERE, hint=_HINT)
-    found = [spec for word in words for spec in _specs(word, places, cancel)]
-    if len(found) > len(words):
-        say(f"releases: {', '.join(release_of(spec) or Path(spec).name for spec in found)}")
-    return tuple(found)
+    specs = [spec for word in words for spec in _specs(word, places, cancel)]
+    if len(specs) > len(words):
+        say(f"releases: {', '.join(release_of(spec) or Path(spec).name for spec in specs)}")
+    return tuple(specs)
 
 
 def _words(text: str) -> list[str]:
@@ -67,5 +67,5 @@ def _is_end(text: str) -> bool:
 
 def _snapshots(pattern: str) -> list[str]:
     """All that the glob matches, where these are snapshots and nothing else."""
-    found = in_order(map(Path, glob.glob(pattern, recursive=True)))
-    return [str(path) for path in found] if all(path.suffix == ".json" for path in found) else []
+    paths = in_order(map(Path, glob.glob(pattern, recursive=True)))
+    return [str(path) for path in paths] if all(path.suffix == ".json" for path in paths) else []

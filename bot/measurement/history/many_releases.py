@@ -36,16 +36,18 @@ def found_releases(
     known = selected(known, request, must_match=len(known) == len(set(specs)))
     plans, missing = _plans([spec for spec in specs if spec not in known], request, config, show, cancel)
     measured = _measured(plans, known, request, config, show, cancel)
-    found = once(_found(spec, measured, missing, plans) for spec in specs)
+    releases = once(_found(spec, measured, missing, plans) for spec in specs)
     if len(missing) == len(set(specs)):
-        raise CompilerUnavailable("not one release can be had", where=found[0].spec, hint=found[0].reason)
+        raise CompilerUnavailable("not one release can be had", where=releases[0].spec, hint=releases[0].reason)
     # by version; as they were asked for where one tells none
-    versions = [_version(one.snapshot.compiler) if one.snapshot else _parsed(one.name) for one in found]
+    versions = [_version(one.snapshot.compiler) if one.snapshot else _parsed(one.name) for one in releases]
     if None in versions:
-        without = found[versions.index(None)].name
+        without = releases[versions.index(None)].name
         show.say(f"{without} tells no version that can be ordered: releases are in the order in which they were named")
-        return found
-    ordered = sorted(zip(versions, range(len(found)), found, strict=True), key=lambda one: (one[0] or _ZERO, one[1]))
+        return releases
+    ordered = sorted(
+        zip(versions, range(len(releases)), releases, strict=True), key=lambda one: (one[0] or _ZERO, one[1])
+    )
     return tuple(one for _, _, one in ordered)
 
 
@@ -80,14 +82,14 @@ def _measured(
         keeps = is_writable(request.cache.absolute())
         cache, texts = CellCache(request.cache, keeps), TextStore(request.cache, keeps)
         workshop = Workshop(cache, request.jobs, config.timeout_seconds, cancel, progress, texts)
-        found = {**known, **measure_sides(list(plans.values()), workshop)}
+        snapshots = {**known, **measure_sides(list(plans.values()), workshop)}
         before: Snapshot | None = None
-        for spec in sorted(found, key=lambda spec: _version(found[spec].compiler) or Version("0")):
+        for spec in sorted(snapshots, key=lambda spec: _version(snapshots[spec].compiler) or Version("0")):
             if spec in plans and before is not None:
-                plan, sides = replace(plans[spec], label="head"), {"base": before, "head": found[spec]}
-                found[spec] = recheck([plan], sides, config, workshop)["head"]
-            before = found[spec]
-        return repeat_unsteady(list(plans.values()), found, config, workshop)
+                plan, sides = replace(plans[spec], label="head"), {"base": before, "head": snapshots[spec]}
+                snapshots[spec] = recheck([plan], sides, config, workshop)["head"]
+            before = snapshots[spec]
+        return repeat_unsteady(list(plans.values()), snapshots, config, workshop)
 
 
 def _found(spec: str, measured: dict[str, Snapshot], missing: dict[str, str], plans: dict[str, SidePlan]) -> Found:

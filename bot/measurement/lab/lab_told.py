@@ -83,9 +83,9 @@ def _folded(variant: str, cell: FoldCell, regions: Mapping[str, int | None], why
         "executable_bytes": cell.executable_bytes.after,
         "dispatch_regions": regions.get(cell.model),
     }
-    told = LabCell(cell.model, cell.target, variant, status, failure=cell.note[:_FAILURE_CHARACTERS])
+    lab_cell = LabCell(cell.model, cell.target, variant, status, failure=cell.note[:_FAILURE_CHARACTERS])
     if status != "ok":
-        return told
+        return lab_cell
     return LabCell(
         model=cell.model,
         target=cell.target,

@@ -57,35 +57,35 @@ def timed(
     runtime = installed()
     if runtime is None:
         return [_without(cell, MISSING) if cell.measured else cell for cell in cells], ""
-    found = {cell.key: cell for cell in cells}
+    result = {cell.key: cell for cell in cells}
     releases = _releases(plans, runtime, request, config, show, cancel)
     with _open(plans, releases, config.timeout_seconds, cancel) as bench:
         for model, target in sorted({(cell.model, cell.target) for cell in cells}):
-            rows = [_Row(plan, found[key]) for plan in plans if (key := (model, target, plan.variant.name)) in found]
+            rows = [_Row(plan, result[key]) for plan in plans if (key := (model, target, plan.variant.name)) in result]
             if target not in against:
                 continue
             show.say(f"{model} on {target} is run")
             for cell in bench.all(rows, against[target]):
-                found[cell.key] = cell
-    ran = any(cell.price or cell.equal is not None or cell.instructions is not None for cell in found.values())
+                result[cell.key] = cell
+    ran = any(cell.price or cell.equal is not None or cell.instructions is not None for cell in result.values())
     others = sorted({one.name for one in releases.values()} - {runtime.name})
-    return list(found.values()), ", ".join((machine(runtime), *others)) if ran else ""
+    return list(result.values()), ", ".join((machine(runtime), *others)) if ran else ""
 
 
 def _releases(
     plans: Sequence[VariantPlan], here: Runtime, request: Request, config: Config, show: Show, cancel: Cancel
 ) -> dict[str, Runtime]:
     """Compiler → the runtime of its own release, else the one that is installed here."""
-    found = {}
+    runtimes = {}
     for info in {plan.toolchain.info.digest: plan.toolchain.info for plan in plans}.values():
-        found[info.digest] = here
+        runtimes[info.digest] = here
         if release := release_in(info.spec):
             try:
                 places = Places(config.compiler.find_links)
-                found[info.digest] = of_release(release, request.cache, cancel, show.say, places)
+                runtimes[info.digest] = of_release(release, request.cache, cancel, show.say, places)
             except CompilerUnavailable as error:
                 show.say(f"artifacts of {release} are run by {here.name}: {error.line}")
-    return found
+    return runtimes
 
 
 def _without(cell: LabCell, why: str) -> LabCell:
@@ -108,8 +108,8 @@ class _Row:
     @property
     def planned(self) -> PlannedCell:
         """What is compiled, with the stack limit lifted where that was needed."""
-        [found] = [one for one in self.plan.cells if (one.key.model, one.key.target) == self.cell.key[:2]]
-        return found
+        [planned] = [one for one in self.plan.cells if (one.key.model, one.key.target) == self.cell.key[:2]]
+        return planned
 
     @property
     def argv(self) -> tuple[str, ...]:
@@ -151,11 +151,11 @@ class _Bench:
         measured = [row for row in rows if row.cell.measured]
         first = next((row for row in measured if row.plan is reference and not row.plan.variant.folded), None)
         data = self.scratch / "data"
-        told = self._runner(first, data) if first else f"{reference.variant.name} has no unfolded artifact here"
-        if first is None or isinstance(told, str):
-            yield from (_without(row.cell, str(told)) for row in measured)
+        prepared = self._runner(first, data) if first else f"{reference.variant.name} has no unfolded artifact here"
+        if first is None or isinstance(prepared, str):
+            yield from (_without(row.cell, str(prepared)) for row in measured)
             return
-        runner, before = told
+        runner, before = prepared
         measured.remove(first)
         yield _counted(first.cell, runner.instructions(before, before))
         for row in measured:
@@ -175,16 +175,16 @@ class _Bench:
             return failed.first_line
         try:
             answer = tools.folding.ask("interface", flow=str(flow))
-            told = interface(answer) if answer is not None else None
+            signature = interface(answer) if answer is not None else None
         except MalformedBinary as error:
             return str(error)
         finally:
             flow.unlink(missing_ok=True)
-        if told is None:
+        if signature is None:
             return tools.folding.reason or "this compiler has no MLIR bindings"
         runner = Runner(
             tools.runtime,
-            told,
+            signature,
             data,
             self.cancel,
             timeout_seconds=RUN_SECONDS,
@@ -223,10 +223,10 @@ class _Bench:
         equal = runner.outputs_equal(before, after)
         price = runner.price(before, after)
         known = price if isinstance(price, Price) else None
-        told = replace(
+        compared = replace(
             cell, equal=equal.equal, equal_note=equal.equal_note, price=known, price_note="" if known else str(price)
         )
-        return _counted(told, runner.instructions(before, after))
+        return _counted(compared, runner.instructions(before, after))
 
 
 def _counted(cell: LabCell, count: int | str) -> LabCell:

@@ -18,7 +18,7 @@ from bot.measurement.running.arrays import compare
 from bot.measurement.running.comparing import Equality, judged
 from bot.measurement.running.executing import Stopped, calling, execute, started, twice
 from bot.measurement.running.feeding import Feed, called, feed
-from bot.measurement.running.pricing import FEWEST_PAIRS, microseconds, priced
+from bot.measurement.running.pricing import FEWEST_PAIRS, microseconds, price_of
 from bot.measurement.running.retiring import retired
 from bot.measurement.running.runtime import Runtime, refusal
 from bot.readers.interfaces import Interface
@@ -141,11 +141,11 @@ class Runner:
                     return ran
                 if ran is not None:
                     runs[draw] = ran
-            asked = [
+            requests = [
                 {"element": element, "draws": [run[number] for run in runs.values()]}
                 for number, element in enumerate(fed.results)
             ]
-            compared = compare(asked, outputs, self._cancel)
+            compared = compare(requests, outputs, self._cancel)
         if isinstance(compared, str):
             return Equality(None, compared)
         return judged(compared, fed.results, _inputs(fed, runs), fed.calls)
@@ -173,7 +173,7 @@ class Runner:
             if isinstance(pair, str):
                 return pair
             times.append(pair)
-        return priced(times[1:])
+        return price_of(times[1:])
 
     def instructions(self, before: Path, artifact: Path) -> int | str:
         """Instructions of one run of an artifact, on what the artifact before runs on; or why they are not counted."""
