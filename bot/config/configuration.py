@@ -452,7 +452,10 @@ def load_config(path: Path | None = None, *, models: bool = True) -> Config:
     targets = packaged_targets(default, packaged.targets)
     chosen = parse_targets(file, own.targets or tuple(targets), targets)
     suites = suite_modules(file, own.suites, {*targets, *(target.name for target in chosen)}, must_exist=models)
-    noise = _noise(file, own)
+    for id_ in own.noise:
+        if id_ not in INEXACT:
+            raise file.error(("noise", id_), f"no metric that varies is called {id_!r}", did_you_mean(id_, INEXACT))
+    noise = {id_: _parsed(file, ("noise", id_), parse_ratio, written) for id_, written in own.noise.items()}
     judged = (file, own) if own.thresholds else (default, packaged)
     rules = parse_rules(judged[0], judged[1].thresholds)
     _check_noise(judged[0], rules, noise)
@@ -560,13 +563,6 @@ def _parsed(file: YamlFile, at: KeyPath, parse: Callable[[str], _T], written: st
 def _fold(file: YamlFile, entry: FoldKeys) -> FoldOptions:
     slowdown = _parsed(file, ("fold", "max_slowdown"), parse_share, entry.max_slowdown) if entry.max_slowdown else None
     return FoldOptions(slowdown)
-
-
-def _noise(file: YamlFile, own: Configuration) -> dict[str, Ratio]:
-    for id_ in own.noise:
-        if id_ not in INEXACT:
-            raise file.error(("noise", id_), f"no metric that varies is called {id_!r}", did_you_mean(id_, INEXACT))
-    return {id_: _parsed(file, ("noise", id_), parse_ratio, written) for id_, written in own.noise.items()}
 
 
 def _check_noise(file: YamlFile, rules: Sequence[Rule], noise: Mapping[str, Ratio]) -> None:

@@ -60,7 +60,12 @@ def fusion_counts(snapshot: Snapshot) -> dict[str, FusionCounts]:
 
 
 def _counts(cell: Cell) -> FusionCounts | None:
-    program, compute_bound = cell.program, _compute_bound(cell)
+    # entry point → is it compute-bound; None where executables share a name and disagree
+    bounds: dict[str, bool | None] = {}
+    for row in cell.dispatches:
+        bound = row.kind in COMPUTE_BOUND
+        bounds[row.name] = bound if bounds.get(row.name, bound) is bound else None
+    program, compute_bound = cell.program, bounds
     if program is None:
         return None
     steady = [site.entry_point for site in program.sites if not site.initializer]
@@ -75,15 +80,6 @@ def _counts(cell: Cell) -> FusionCounts | None:
         initializer_sites=len(program.sites) - len(steady),
         **{name: cell.value(name) for name in ("executables", "fills", "copies")},
     )
-
-
-def _compute_bound(cell: Cell) -> dict[str, bool | None]:
-    """Entry point → is it compute-bound; None where executables share a name and disagree."""
-    bounds: dict[str, bool | None] = {}
-    for row in cell.dispatches:
-        bound = row.kind in COMPUTE_BOUND
-        bounds[row.name] = bound if bounds.get(row.name, bound) is bound else None
-    return bounds
 
 
 def fold_counts(cell: Cell) -> FoldCounts | None:

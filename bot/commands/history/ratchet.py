@@ -6,7 +6,7 @@ apply` skips what stands before a patch, so that the same text is a commit messa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -67,7 +67,20 @@ def ratchet(request: Request, measured: Path, headroom: str, cancel: Cancel) -> 
     doubtful = {key: why for key, why in doubts.items() if why}
     evidence = Evidence(snapshot, frozenset(cell.key for cell in alive), doubtful, noise)
     rules = [rule for rule in config.thresholds if not rule.beside]
-    edited = _edited(file, tuple(ratcheted(rules, evidence, _headroom(headroom))))
+    outcomes = tuple(ratcheted(rules, evidence, _headroom(headroom)))
+    unchanged = [f"{one.rule.name} (line {one.rule.line}): {one.why}" for one in outcomes if isinstance(one, Kept)]
+    tighter = {_place(file, one): one for one in outcomes if isinstance(one, Tighter)}
+    new = {place: in_style(one.old.text, one.limit) for place, one in tighter.items()}
+    text, refused = with_values(file.path, read_exactly(file.path), new)
+    proposed = parse_yaml(file.path, text)
+    parse_rules(proposed, read_as(proposed, Configuration).thresholds)  # what is proposed has to be taken
+    unchanged += [f"{tighter[at].rule.name} (line {tighter[at].rule.line}): {why.what}" for at, why in refused.items()]
+    changes = []
+    for place, one in tighter.items():
+        if place not in refused:
+            most = f"the largest is {one.metric} of {one.key}, {amount(one.value, METRIC_BY_ID[one.metric].unit)}"
+            changes.append(f"{one.rule.name}: {one.old.text} -> {new[place]}; {most}")
+    edited = _Edited(text, tuple(changes), tuple(unchanged))
     top, whole = (repository.top or request.config.parent).resolve(), request.config.resolve()
     path = whole.relative_to(top) if whole.is_relative_to(top) else request.config
     return "".join(_told(edited, evidence.snapshot, patch(path.as_posix(), read_exactly(request.config), edited.text)))
@@ -95,22 +108,6 @@ def _doubt(planned: PlannedCell, cell: Cell, snapshot: Snapshot) -> str:
     if flags_of(cell.command) != flags_of(planned.command(lifted=lifted)):
         return "was measured with other flags"
     return ""
-
-
-def _edited(file: YamlFile, outcomes: Sequence[Tighter | Kept]) -> _Edited:
-    unchanged = [f"{one.rule.name} (line {one.rule.line}): {one.why}" for one in outcomes if isinstance(one, Kept)]
-    tighter = {_place(file, one): one for one in outcomes if isinstance(one, Tighter)}
-    new = {place: in_style(one.old.text, one.limit) for place, one in tighter.items()}
-    text, refused = with_values(file.path, read_exactly(file.path), new)
-    proposed = parse_yaml(file.path, text)
-    parse_rules(proposed, read_as(proposed, Configuration).thresholds)  # what is proposed has to be taken
-    unchanged += [f"{tighter[at].rule.name} (line {tighter[at].rule.line}): {why.what}" for at, why in refused.items()]
-    changes = []
-    for place, one in tighter.items():
-        if place not in refused:
-            most = f"the largest is {one.metric} of {one.key}, {amount(one.value, METRIC_BY_ID[one.metric].unit)}"
-            changes.append(f"{one.rule.name}: {one.old.text} -> {new[place]}; {most}")
-    return _Edited(text, tuple(changes), tuple(unchanged))
 
 
 def _place(file: YamlFile, one: Tighter) -> KeyPath:

@@ -66,7 +66,14 @@ def families(texts: Sequence[SourceText], reader: Reader | None = None) -> tuple
     reader = reader or Reader()
     read = [(text.executable, reader.read(text.generic)) for text in texts]
     members = [Member(at, name, text) for at, (name, text) in enumerate(read) if text is not None]
-    joined = _joined(members, list(_found(members)), _FINDERS)
+    result = list(_found(members))
+    view, constant = views.cached(views.without_shapes), views.cached(views.structural_constant)
+    structures = grouped(members, lambda member: views.structure(member.text, view, constant))
+    others = [one for one in result if one.kind not in OF_ONE_STRUCTURE]
+    taken = {member for one in others for member in one.members}
+    wanted = {member for group in structures if not taken.issuperset(group) for member in group}
+    loose = [_spared(one, _FINDERS[one.kind], wanted) for one in others]
+    joined = _with_structures(structures, loose, {tuple(one.members): one for one in result})
     ranked = sorted(joined, key=lambda one: (FAMILY_KINDS.index(one.kind), -len(one.members), one.members[0].at))
     return tuple(Family(one.kind, tuple(each.name for each in one.members), views.capped(one.lines)) for one in ranked)
 
@@ -77,17 +84,6 @@ def _found(remaining: Sequence[Member]) -> Iterator[Found]:
         taken = {member.at for one in here for member in one.members}
         remaining = [member for member in remaining if member.at not in taken]
         yield from (replace(one, kind=kind) for one in here)
-
-
-def _joined(members: Sequence[Member], result: Sequence[Found], finders: Mapping[str, _Finder]) -> list[Found]:
-    """The families of `found`, joined where a structure goes through them; nobody who was in one is left out."""
-    view, constant = views.cached(views.without_shapes), views.cached(views.structural_constant)
-    structures = grouped(members, lambda member: views.structure(member.text, view, constant))
-    others = [one for one in result if one.kind not in OF_ONE_STRUCTURE]
-    taken = {member for one in others for member in one.members}
-    wanted = {member for group in structures if not taken.issuperset(group) for member in group}
-    loose = [_spared(one, finders[one.kind], wanted) for one in others]
-    return _with_structures(structures, loose, {tuple(one.members): one for one in result})
 
 
 def _with_structures(

@@ -58,7 +58,13 @@ def rest_parts(
 
     `renamed_bytes`: by how much the same code is longer because its kernels have longer names.
     """
-    changes = _changes(base, head)
+    # part → change in bytes; empty where a side's parts are not known. Both sides are split alike
+    left, right = dict(base.parts), dict(head.parts)
+    if not left or not right:
+        left, right = _coarse(base), _coarse(head)
+    found = Counter(right)
+    found.subtract(left)
+    changes = found if left and right else Counter()
     known = all(row.code_bytes is not None for cell in (base, head) for row in cell.dispatches)
     renamed_bytes += sum(map(named_bytes, dispatches))
     code_bytes = sum(code_parts(dispatches).values())
@@ -72,16 +78,6 @@ def rest_parts(
     rest -= sum(part.change_bytes for part in parts) + code_bytes
     parts.append(PartDelta(UNKNOWN, "parts of the artifact that could not be told apart", rest))
     return tuple(sorted((p for p in parts if p.change_bytes), key=lambda p: (-abs(p.change_bytes), p.what)))
-
-
-def _changes(base: Cell, head: Cell) -> Counter[str]:
-    """Part → change in bytes; empty where a side's parts are not known. Both sides are split alike."""
-    left, right = dict(base.parts), dict(head.parts)
-    if not left or not right:
-        left, right = _coarse(base), _coarse(head)
-    found = Counter(right)
-    found.subtract(left)
-    return found if left and right else Counter()
 
 
 def _coarse(cell: Cell) -> dict[str, int]:

@@ -185,7 +185,12 @@ def gaining(choices: Sequence[Choice], attempt: Try, elements: Mapping[str, int]
     for one in sorted(doubtful, key=lambda one: (one.apart_bytes is None, -(one.apart_bytes or 0), one.members)):
         better = one.hopeless or _better(one, best, attempt)
         if isinstance(better, str):
-            better = _by_size(one, best, attempt, elements) or better
+            result = best
+            for half in halves(one.members, elements):
+                with_it = attempt([*result.groups, half])
+                if is_smaller(with_it, result):
+                    result = with_it
+            better = (result if result is not best else None) or better
         if isinstance(better, str):
             without[one.members] = better
         else:
@@ -203,16 +208,6 @@ def _better(one: Choice, best: Attempt, attempt: Try) -> Attempt | str:
     if size < best.artifact_bytes:
         return tried[at]
     return "the artifact gets no smaller with it"
-
-
-def _by_size(one: Choice, best: Attempt, attempt: Try, elements: Mapping[str, int]) -> Attempt | None:
-    """The same with those halves of the executables that make the artifact smaller; None where neither does."""
-    result = best
-    for half in halves(one.members, elements):
-        with_it = attempt([*result.groups, half])
-        if is_smaller(with_it, result):
-            result = with_it
-    return result if result is not best else None
 
 
 def is_smaller(one: Attempt, other: Attempt) -> bool:

@@ -58,7 +58,15 @@ def timed(
     if runtime is None:
         return [_without(cell, MISSING) if cell.measured else cell for cell in cells], ""
     result = {cell.key: cell for cell in cells}
-    releases = _releases(plans, runtime, request, config, show, cancel)
+    releases = {}
+    for info in {plan.toolchain.info.digest: plan.toolchain.info for plan in plans}.values():
+        releases[info.digest] = runtime
+        if release := release_in(info.spec):
+            try:
+                places = Places(config.compiler.find_links)
+                releases[info.digest] = of_release(release, request.cache, cancel, show.say, places)
+            except CompilerUnavailable as error:
+                show.say(f"artifacts of {release} are run by {runtime.name}: {error.line}")
     with _open(plans, releases, config.timeout_seconds, cancel) as bench:
         for model, target in sorted({(cell.model, cell.target) for cell in cells}):
             rows = [_Row(plan, result[key]) for plan in plans if (key := (model, target, plan.variant.name)) in result]
@@ -70,22 +78,6 @@ def timed(
     ran = any(cell.price or cell.equal is not None or cell.instructions is not None for cell in result.values())
     others = sorted({one.name for one in releases.values()} - {runtime.name})
     return list(result.values()), ", ".join((machine(runtime), *others)) if ran else ""
-
-
-def _releases(
-    plans: Sequence[VariantPlan], here: Runtime, request: Request, config: Config, show: Show, cancel: Cancel
-) -> dict[str, Runtime]:
-    """Compiler → the runtime of its own release, else the one that is installed here."""
-    runtimes = {}
-    for info in {plan.toolchain.info.digest: plan.toolchain.info for plan in plans}.values():
-        runtimes[info.digest] = here
-        if release := release_in(info.spec):
-            try:
-                places = Places(config.compiler.find_links)
-                runtimes[info.digest] = of_release(release, request.cache, cancel, show.say, places)
-            except CompilerUnavailable as error:
-                show.say(f"artifacts of {release} are run by {here.name}: {error.line}")
-    return runtimes
 
 
 def _without(cell: LabCell, why: str) -> LabCell:
