@@ -17,8 +17,6 @@ from bot.measurement.prepare import Request, Show, require_writable
 from bot.reporting.writing import write_folds
 from bot.system.processes import Cancel
 
-_HINT_CHARACTERS = 200
-
 
 class FoldShow(Show, Protocol):
     """What the story tells, its outcome included."""
@@ -68,4 +66,4 @@ def _require_measured(audit: FoldAudit, out: Path) -> None:
     count = len(audit.cells)
     what = f"{audit.cells[0].model} on {audit.cells[0].target} was not" if count == 1 else f"none of {count} cells was"
     reason = next((cell.note for cell in audit.cells if cell.note), "")
-    raise NoVerdict(f"nothing to fold: {what} measured", where=str(out / "fold.json"), hint=reason[:_HINT_CHARACTERS])
+    raise NoVerdict(f"nothing to fold: {what} measured", where=str(out / "fold.json"), hint=reason[:200])

@@ -18,10 +18,8 @@ from github.WorkflowRun import WorkflowRun
 from bot.core.values.publication import ArtifactInfo
 from bot.system.hub import PAGE_ITEMS, Hub, explain, required
 
-_WRITERS = frozenset({"admin", "maintain", "write"})
 _BASE_CHANGES = frozenset({"base_ref_changed", "automatic_base_change_succeeded"})
 """By a person, and by GitHub when the base branch was merged and deleted ("Issue event types")."""
-_DESCENDS = frozenset({"ahead", "identical"})
 _MOST_ARTIFACTS = 30 * PAGE_ITEMS
 
 
@@ -89,7 +87,7 @@ def may_write(hub: Hub, login: str) -> bool:
     """True where the user may push to the repository; False for strangers; raises NetworkError."""
     with explain(f"ask whether {login} may write", "metadata: read"):
         try:
-            return hub.repo.get_collaborator_permission(login) in _WRITERS
+            return hub.repo.get_collaborator_permission(login) in ("admin", "maintain", "write")
         except GithubException as refused:
             if refused.status != 404:
                 raise
@@ -222,7 +220,7 @@ def is_ancestor(hub: Hub, older: str, newer_ref: str) -> bool:
         try:
             # Page 2 leaves out the files, which only page 1 has, PyGithub's, and which can be megabytes.
             place = f"compare/{quote(older, safe='')}...{quote(newer_ref, safe='/')}"
-            return hub.call("GET", place, page=2, per_page=1)["status"] in _DESCENDS
+            return hub.call("GET", place, page=2, per_page=1)["status"] in ("ahead", "identical")
         except GithubException as refused:
             if refused.status != 404:
                 raise

@@ -28,7 +28,6 @@ MAX_LEVELS = 3
 _DEEPEST = 32
 """Levels of a name that are told apart."""
 _NUMBER = re.compile(r"[0-9]+")
-_ENTRY = re.compile(r"jit\([^()]*\)")
 _TRANSFORM = re.compile(r"[A-Za-z_]+\((.*)\)")
 
 _Levels = tuple[str, ...]
@@ -58,7 +57,7 @@ def split(path: str) -> tuple[str, ...]:
     if "/" not in first:
         return tuple(filter(None, first.split(".", _DEEPEST)))
     levels = first.split("/", _DEEPEST)
-    if len(levels) > 1 and _ENTRY.fullmatch(levels[0]):
+    if len(levels) > 1 and re.fullmatch(r"jit\([^()]*\)", levels[0]):
         del levels[0]
     return tuple(filter(None, map(_unwrapped, levels)))
 

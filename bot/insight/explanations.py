@@ -19,7 +19,6 @@ from bot.insight.components import Sections, component_of, components, naming, t
 from bot.insight.facts.precision import Texts, no_texts
 from bot.insight.roots.waterfall import headline, largest, rest_parts, waterfall
 
-_UNCHANGED = frozenset({"same", "unmeasured"})
 _NAMED_PARTS = 3
 
 
@@ -53,7 +52,7 @@ def changed_models(base: Snapshot, head: Snapshot) -> frozenset[str]:
 def _changed(deltas: Sequence[CellDelta]) -> Iterator[CellDelta]:
     for delta in deltas:
         is_measured = _measured(delta) or broken(delta.base, delta.head) is not None
-        if is_measured and delta.state not in _UNCHANGED and delta.explainable:
+        if is_measured and delta.state not in ("same", "unmeasured") and delta.explainable:
             yield delta
 
 

@@ -16,7 +16,6 @@ from bot.render.text.filters import plural
 
 SNAPSHOT = "snapshot.json"
 """The name under which a directory's snapshot is looked for."""
-_WILDCARDS = frozenset("*?[")
 _WHEELS = "iree_base_compiler-*.whl"
 _HINT = "name one wheel of iree-base-compiler, one snapshot.json, or a directory that holds one"
 
@@ -31,7 +30,7 @@ def named_file(spec: str) -> str:
         UsageError: a glob matches nothing, or several things that could be meant.
         CompilerUnavailable: of several wheels of the compiler none is for this machine, or more than one is.
     """
-    is_glob = _WILDCARDS & set(spec) and release_of(spec) is None and not _exists(spec)
+    is_glob = set("*?[") & set(spec) and release_of(spec) is None and not _exists(spec)
     path = _matched(spec) if is_glob else spec
     if not _exists(path) or not (Path(path) / SNAPSHOT).is_file():
         return path

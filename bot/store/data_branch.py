@@ -27,7 +27,6 @@ from bot.system.processes import Outcome
 ATTEMPTS = 30
 TIP, HISTORY = "refs/code-size/tip", "refs/code-size/history"
 _ALL = "--depth=2147483647"  # git's own "infinite": works where `--unshallow` refuses, in a repository that has it all
-_DENIED = ("403", "Permission to", "Write access to repository not granted")
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.2, 8.0
 AUTHOR = ("github-actions[bot]", "41898282+github-actions[bot]@users.noreply.github.com")
 README = f"""# Code size baselines
@@ -197,7 +196,7 @@ def _pause_seconds(attempt: int) -> float:
 
 def _refused(output: str, what: str) -> NetworkError:
     """The error of a remote that did not do `what`, in one line."""
-    if any(mark in output for mark in _DENIED):
+    if any(mark in output for mark in ("403", "Permission to", "Write access to repository not granted")):
         return NetworkError(f"{what}: the token may not write", hint="give the job permissions: contents: write")
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     said = [line for line in lines if line.startswith(("fatal:", "error:", "remote:", "!"))]

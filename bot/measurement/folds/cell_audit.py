@@ -26,8 +26,6 @@ NOT_FOLDED = {
     "extra-operation": "executables that do something more are not folded",
     "different-fusion": "executables of other operations are not folded",
 }
-_OF_TWO_PROGRAMS = "its executables have other names in the program that is folded"
-_IN_ATTRIBUTES = "they differ in more than constants, offsets and static dimensions, such as an attribute"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,5 +108,7 @@ def _why(kind: str, members: tuple[str, ...], groups: Groups) -> str:
     if unfit is not None:
         return groups.unfit[unfit]
     if not all(name in groups.entries for name in members):
-        return _OF_TWO_PROGRAMS
-    return NOT_FOLDED.get(kind, _IN_ATTRIBUTES)
+        return "its executables have other names in the program that is folded"
+    return NOT_FOLDED.get(
+        kind, "they differ in more than constants, offsets and static dimensions, such as an attribute"
+    )

@@ -14,7 +14,6 @@ from bot.errors import UsageError
 from bot.measurement.naming import in_order, named_file
 from bot.system.processes import Cancel
 
-_RANGE = ".."
 _HINT = "write both ends, the older one first: 3.8.0..3.13.0"
 _WHERE = "--releases"
 
@@ -39,7 +38,7 @@ def _words(text: str) -> list[str]:
 
 
 def _specs(word: str, places: Places, cancel: Cancel) -> Iterator[str]:
-    first, dots, last = word.partition(_RANGE)
+    first, dots, last = word.partition("..")
     if dots and any(map(_is_end, (first, last))) and not _exists(word):
         if not (_is_end(first) and _is_end(last)):
             raise UsageError("is no range of releases", where=f"{_WHERE} {word}", hint=_HINT)

@@ -12,8 +12,6 @@ from bot.core.values.snapshot import Cell
 from bot.measurement.lab.planning import VariantPlan
 
 _FAILURE_CHARACTERS = 500
-_OF_FOLDED = "is not measured of a folded program"
-_STATUS = {"unsupported": "unsupported", FAILED: "failed"}
 
 
 def variant_told(plan: VariantPlan) -> LabVariant:
@@ -76,7 +74,7 @@ def folded_told(variant: str, audit: FoldAudit, others: Mapping[tuple[str, str],
 
 
 def _folded(variant: str, cell: FoldCell, regions: Mapping[str, int | None], why: str) -> LabCell:
-    status = _STATUS.get(cell.state, "ok")
+    status = {"unsupported": "unsupported", FAILED: "failed"}.get(cell.state, "ok")
     after = {
         "executables": cell.executables.after,
         "artifact_bytes": cell.artifact_bytes.after,
@@ -92,7 +90,7 @@ def _folded(variant: str, cell: FoldCell, regions: Mapping[str, int | None], why
         variant=variant,
         status=status,
         metrics=after,
-        reasons={name: _OF_FOLDED for name, value in after.items() if value is None},
+        reasons={name: "is not measured of a folded program" for name, value in after.items() if value is None},
         failure="" if cell.state == "folded" else "nothing to fold",
         command=cell.command,
         equal=None if why else cell.equal,

@@ -24,8 +24,6 @@ from bot.measurement.recheck import recheck, repeat_unsteady
 from bot.measurement.run import Workshop, measure_sides
 from bot.system.processes import Cancel
 
-_HINT_CHARACTERS = 200
-
 
 def experimented(experiment: Experiment, request: Request, config: Config, show: Show, cancel: Cancel) -> Lab:
     """Measure all variants; `request.specs["head"]` names the compiler of those that name none.
@@ -81,7 +79,7 @@ def require_measured(lab: Lab, out: Path) -> None:
         return
     reason = next((cell.failure for cell in lab.cells if cell.failure), "")
     what = f"none of {len(lab.cells)} cells was measured"
-    raise NoVerdict(what, where=str(out / "lab.json"), hint=reason[:_HINT_CHARACTERS])
+    raise NoVerdict(what, where=str(out / "lab.json"), hint=reason[:200])
 
 
 def _measured(plans: Sequence[VariantPlan], about: Scope, show: Show, cancel: Cancel) -> dict[str, Snapshot]:

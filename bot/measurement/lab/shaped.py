@@ -17,7 +17,6 @@ from bot.system.processes import Cancel
 
 FOLDER = "shaped"
 """Of the constrained models, beside `lab.json`: the printed commands read them there."""
-_OF_MLIR = "only models of MLIR are constrained: import it first"
 
 
 def shaped(
@@ -32,7 +31,7 @@ def shaped(
             shown = f"{FOLDER}/{variant}/{model.name}.mlir"
             path = (out / shown).absolute()
             if model.path.endswith(".onnx"):
-                result.append(replace(model, missing=_OF_MLIR))
+                result.append(replace(model, missing="only models of MLIR are constrained: import it first"))
                 continue
             failure = constrained(bindings, Path(model.path), constraint, path)
             result.append(

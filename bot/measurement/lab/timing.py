@@ -33,7 +33,6 @@ from bot.system.files import temporary_directory
 from bot.system.processes import Cancel, Meter
 
 RUN_SECONDS = 120
-_OF_FOLDED = "instructions of a folded program are not counted"
 
 Cells = list[LabCell]
 
@@ -203,7 +202,7 @@ class _Bench:
     def _ran(self, first: _Row, row: _Row, runner: Runner, before: Path) -> LabCell:
         cell = row.cell
         if row.plan.variant.folded:
-            return _without(cell, _OF_FOLDED)
+            return _without(cell, "instructions of a folded program are not counted")
         if row.planned.model.digest != first.planned.model.digest:
             name = first.plan.variant.name
             return _without(cell, f"another program than {name}'s: its inputs are its own")

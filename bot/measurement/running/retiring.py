@@ -17,9 +17,7 @@ from bot.system.files import temporary_directory
 from bot.system.processes import Cancel, run
 
 PERF = "perf"
-_EVENT = "instructions:u"
 _FEW, _MORE = 1, 5
-_SAID_CHARACTERS = 120
 
 
 def retired(runtime: Runtime, artifact: Path, fed: Feed, cancel: Cancel, timeout_seconds: float) -> int | str:
@@ -49,13 +47,13 @@ def _refusal(cancel: Cancel) -> str:
 def _counted(argv: list[str], cwd: Path, cancel: Cancel, timeout_seconds: float) -> int | str:
     with temporary_directory("perf-") as directory:
         counts, heard = directory / "counts.csv", directory / "output.txt"
-        command = [PERF, "stat", "-x,", "-e", _EVENT, "-o", str(counts), "--", *argv]
+        command = [PERF, "stat", "-x,", "-e", "instructions:u", "-o", str(counts), "--", *argv]
         try:
             outcome = run(command, cancel=cancel, cwd=cwd, stdout=heard, timeout_seconds=timeout_seconds)
         except OSError:
             return here("perf, which counts instructions, is not installed")
         if not outcome.ok or not counts.is_file():
-            said = " ".join(outcome.output.split())[:_SAID_CHARACTERS]
+            said = " ".join(outcome.output.split())[:120]
             return here(f"instructions are not counted: {said or 'perf failed'}")
         return count_of(counts.read_text(encoding="utf-8", errors="replace"))
 
