@@ -11,7 +11,6 @@ _CHOICES = re.compile(r"invalid choice: '(?P<given>[^']*)' \(choose from (?P<kno
 
 
 def _nearest(word: str, known: Iterable[str]) -> str:
-    """The word that was probably meant; empty where none is near."""
     from difflib import get_close_matches  # only those who misspell wait for it
 
     return next(iter(get_close_matches(word, list(known), n=1)), "")

@@ -98,7 +98,6 @@ def _plan(side: str, one: _Side, request: Request, show: Show, cancel: Cancel) -
 
 
 def _found(request: Request, side: str, config: Config, path: Path | None) -> tuple[Sought, str]:
-    """A side's SPEC and how it was found: as an option says, else as its configuration does."""
     tries = _tries(request)
     other = request.specs.get("head" if side == "base" else "base", "")
     lends = ("head", "base") if tries and not is_snapshot(other) else ()

@@ -44,7 +44,6 @@ def explain(path: Path, model: str, target: str, dispatch: str | None, console: 
 
 
 def _names(delta: DispatchDelta) -> tuple[str, ...]:
-    """What the dispatch is called: by the head, and by the base where that is another name."""
     return tuple(dict.fromkeys(side.name for side in (delta.head, delta.base) if side))
 
 
@@ -99,7 +98,6 @@ def _told(report: ReportRow, model: str, target: str) -> Told:
 
 
 def _words(both: Words) -> dict[str, str]:
-    """A text for each side; empty where there is none."""
     return {"base": both.base or "", "head": both.head or ""}
 
 

@@ -60,7 +60,6 @@ def with_compiler(request: Request, config: Config, show: Show) -> tuple[Request
 
 
 def _require_measured(audit: FoldAudit, out: Path) -> None:
-    """Without a single artifact there is nothing that the audit says."""
     if any(cell.artifact_bytes.before is not None for cell in audit.cells):
         return
     count = len(audit.cells)

@@ -63,7 +63,6 @@ def goldens(request: Request, show: Show, cancel: Cancel) -> str:
 
 
 def _measured(request: Request, config: Config, show: Show, cancel: Cancel) -> Mapping[str, Snapshot]:
-    """The sides that were asked for: those that are no snapshots are measured."""
     known = {side: load_snapshot(Path(spec)) for side, spec in request.specs.items() if is_snapshot(spec)}
     repository = repository_at(request.config, cancel)
     plans = [
@@ -106,7 +105,6 @@ def _explained(config: Config, sides: Mapping[str, Snapshot]) -> Mapping[CellKey
 def _told(
     values: Sequence[_Value], sides: Mapping[str, Snapshot], explanations: Mapping[CellKey, Explanation]
 ) -> list[str]:
-    """The lines above the patch."""
     base, version = sides.get("base"), sides["head"].compiler.version
     news = [value for value in values if value.is_news]
     said = [f"Goldens as measured with IREE {version}" if news else f"All goldens are as measured with IREE {version}"]
@@ -134,7 +132,6 @@ def _why(value: _Value, base: Snapshot | None, explanations: Mapping[CellKey, Ex
 
 
 def _patches(values: Sequence[_Value], top: Path) -> list[str]:
-    """One for each file, in the order of their paths."""
     changes: dict[Path, dict[str, int]] = {}
     for value in values:
         if value.is_news and value.number is not None:

@@ -204,7 +204,6 @@ def _below(schema: Plain, step: str | int) -> Plain | None:
 
 
 def _problem(said: str, value: Any, schema: Plain) -> tuple[str, str]:
-    """What and how to fix it."""
     for regex, wording in _WORDING.items():
         if match := re.match(regex, said, re.DOTALL):
             return wording(match, value, schema)

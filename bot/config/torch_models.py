@@ -253,7 +253,6 @@ def _values(top: Path, path: Path, data: Mapping[str, Any], text: str) -> Iterat
 
 
 def _read(path: Path) -> tuple[dict[str, Any], str]:
-    """One file's object, and its text."""
     try:
         with path.open("rb") as stream:
             raw = stream.read(MOST_BYTES + 1)
@@ -321,7 +320,6 @@ def _backend(given: dict[str, list[str]]) -> str:
 
 
 def _chip(backend: str, values: dict[str, str]) -> list[str]:
-    """What else tells targets of a backend apart; empty where nothing does."""
     if backend == "llvm-cpu":
         architecture = values.get(_CPU_TRIPLE, "").partition("-")[0]
         host = "host" if values.get(_CPU_FEATURES) == "host" else ""

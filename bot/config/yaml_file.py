@@ -176,8 +176,6 @@ def _no_decimal(text: str, value: int | float, version: str) -> tuple[str, str]:
 
 
 class _Walk:
-    """Turns nodes into plain values and notes the line of each."""
-
     def __init__(self, path: Path, loader: _StrictLoader) -> None:
         self.path, self.loader = path, loader
         self.lines: dict[KeyPath, int] = {}

@@ -65,7 +65,6 @@ def lab(services: Services) -> int:
 
 
 def _own_request(services: Services, head: Opened) -> Request:
-    """The selectors of the inputs, about the head's own configuration."""
     return replace(services.request, config=head.tree / head.config_name if head.config_name else None)
 
 

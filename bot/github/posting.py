@@ -197,7 +197,6 @@ def _accept(order: _Order) -> int | None:
 
 
 def _state(order: _Order) -> CommentState | None:
-    """What the report's comment remembers."""
     comments = find(order.hub, order.pull.number, marker(order.config.report_id))
     return decode(comments[0].body or "") if comments else None
 

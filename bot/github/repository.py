@@ -146,7 +146,6 @@ def unfinished_push(hub: Hub, sha: str, workflow_file: str) -> tuple[int, str] |
 
 
 def _file(run: WorkflowRun) -> str:
-    """The name of its workflow's file; the path can carry `@ref`."""
     return run.path.partition("@")[0].rpartition("/")[2]
 
 

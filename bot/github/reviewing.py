@@ -125,7 +125,6 @@ def _shard(text: str) -> tuple[int, int]:
 
 
 def _compared(services: Services, base: Opened, head: Opened, rules: Config) -> Report:
-    """Both sides measured or found, and held against the rules."""
     given = head.wanted.snapshot
     with_head = load_snapshot(given) if given else _joined(services, head)
     plans = [] if with_head else [head.plan("head", services)]
@@ -275,7 +274,6 @@ def _whole(services: Services, head: Opened, plan: SidePlan) -> Snapshot:
 
 
 def _joined(services: Services, head: Opened) -> Snapshot | None:
-    """The head as a matrix of runners measured it; None where it was not."""
     if not services.inputs.parts:
         return None
     top, patterns = services.git.directory, services.inputs.parts
@@ -288,7 +286,6 @@ def _joined(services: Services, head: Opened) -> Snapshot | None:
 
 
 def _lost(services: Services, head: Opened, merged: Snapshot) -> list[str]:
-    """One line for each shard of the plan of which no cell arrived."""
     if not services.inputs.plan:
         return []
     text, where = services.inputs.plan, "input plan"

@@ -79,8 +79,6 @@ def _counted(dispatch: Dispatch, spots: _Spots) -> _Spots:
 
 
 class _Parts:
-    """Adds up the amounts of one cell, dispatch by dispatch."""
-
     def __init__(self) -> None:
         self.sites: dict[str, int] = {}
         self.code: dict[str, int] = {}

@@ -44,7 +44,6 @@ def model_edits(base: Snapshot, head: Snapshot, sections: Sections = ()) -> tupl
 
 
 def _texts(side: Snapshot) -> dict[str, str]:
-    """Model → digest of its text, of all that the side has."""
     return {**{cell.key.model: _UNKNOWN for cell in side.cells}, **side.models}
 
 
@@ -58,13 +57,11 @@ def _told(side: Snapshot) -> dict[str, dict[str, Cell]]:
 
 
 def _alone(base: _Cells, head: _Cells) -> tuple[Program, Program] | None:
-    """The program of the model on the side that has it, where that is known."""
     left, right = (next((cell.program for cell in side.values()), None) for side in (base, head))
     return (left or _NOTHING, right or _NOTHING) if left or right else None
 
 
 def _together(base: _Cells, head: _Cells) -> tuple[Program, Program] | None:
-    """The programs of one target."""
     common = sorted(
         base.keys() & head.keys(), key=lambda target: (base[target].command != head[target].command, target)
     )
@@ -93,6 +90,5 @@ def _by_component(program: Program, names: Mapping[str, str]) -> Counter[str]:
 
 
 def _change(base: Mapping[str, int], head: Mapping[str, int]) -> dict[str, int]:
-    """Name → head − base, where that is not 0; sorted."""
     both = sorted(base.keys() | head.keys())
     return {name: change for name in both if (change := head.get(name, 0) - base.get(name, 0))}

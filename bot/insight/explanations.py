@@ -1,4 +1,4 @@
-"""Owns the explanation of every changed cell: dispatches and components, waterfall, and the headline that it gives.
+"""The explanation of every changed cell: dispatches and components, waterfall, and the headline that it gives.
 
 The headline is the cause of most of the cell's bytes, and one sentence that is true of this cell.
 """

@@ -112,7 +112,6 @@ def _bytes(rows: Sequence[Dispatch]) -> int | None:
 
 
 def _sum(sizes: Sequence[int | None]) -> int | None:
-    """None where one of them is not known."""
     known = [size for size in sizes if size is not None]
     return sum(known) if len(known) == len(sizes) else None
 

@@ -26,7 +26,6 @@ _Fact = TypeVar("_Fact")
 
 
 def _read(answer: str | None, reader: Callable[[str], _Fact]) -> tuple[_Fact | None, str | None]:
-    """The IR worker's answer as a value, or the reason why there is none."""
     if answer is None:
         return None, "the compiler left no IR to read"
     try:

@@ -1,4 +1,4 @@
-"""Owns which file is meant by the SPEC of a side that is a glob, or a directory with a snapshot in it."""
+"""Which file is meant by the SPEC of a side that is a glob, or a directory with a snapshot in it."""
 
 from __future__ import annotations
 

@@ -117,7 +117,6 @@ def planned(request: Request, config: Config, repository: Repository) -> Planned
 def _selected(
     models: tuple[Model, ...], targets: tuple[Target, ...], suite: tuple[PlannedCell, ...], request: Request
 ) -> tuple[tuple[Model, ...], tuple[Target, ...], tuple[PlannedCell, ...]]:
-    """What the request's selectors leave of a configuration's models, targets and suites."""
     every = (*models, *(cell.model for cell in suite)), (*targets, *_targets_of(suite))
     chosen = select(*every, model_globs=request.models, target_globs=request.targets)
     names = [{one.name for one in some} for some in chosen]

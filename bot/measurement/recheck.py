@@ -118,7 +118,6 @@ class _Budget:
         self._left, self._few = LARGEST_SHARE * sum(map(self._spends, every)), FEW
 
     def _spends(self, pair: tuple[PlannedCell, Cell]) -> float:
-        """What compiling a cell takes; of one that failed what others of its size took."""
         planned, known = pair
         cost_ms = _cost_ms(known)
         return planned.cost * self._rate if cost_ms is None else cost_ms

@@ -52,7 +52,6 @@ class ArtifactStore:
 
     @property
     def _ids(self) -> dict[Entry, list[int]]:
-        """Entry → its artifacts, the newest first."""
         if self._known is None:
             self._known = {}
             for artifact in sorted(self._artifacts.listed(), key=lambda one: -one.id):

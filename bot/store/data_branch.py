@@ -195,7 +195,6 @@ def _pause_seconds(attempt: int) -> float:
 
 
 def _refused(output: str, what: str) -> NetworkError:
-    """The error of a remote that did not do `what`, in one line."""
     if any(mark in output for mark in ("403", "Permission to", "Write access to repository not granted")):
         return NetworkError(f"{what}: the token may not write", hint="give the job permissions: contents: write")
     lines = [line.strip() for line in output.splitlines() if line.strip()]

@@ -123,7 +123,6 @@ def _ends(specs: tuple[str, ...]) -> dict[str, str]:
 def _stored(
     options: BisectOptions, request: Request, config: Config, stack: ExitStack, show: Show, cancel: Cancel
 ) -> _Candidates:
-    """Stored baselines, which are read alone."""
     top = repository_at(request.config, cancel).top
     if top is None:
         raise UsageError("is in no git repository", where="--stored", hint="run it in the repository of the baselines")
@@ -142,8 +141,6 @@ def _only_cell(keys: Collection[CellKey]) -> CellKey:
 
 
 class _Hunt:
-    """The looks at candidates so far."""
-
     def __init__(self, metric: Metric, key: CellKey, row: _Candidates, show: Show) -> None:
         self._metric, self._key, self._row, self._show = metric, key, row, show
         self._last = len(row.names) - 1

@@ -74,7 +74,6 @@ def bound_of(
 
 
 def _limit(options: BisectOptions, metric: Metric, good: Sequence[int], bad: Sequence[int]) -> tuple[int, str]:
-    """The largest value that is good, and what is bad in words."""
     if options.limit is not None:
         limit = _steps("--limit", options.limit, metric)
         return limit, f"more than {amount(limit, metric.unit)}"

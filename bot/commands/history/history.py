@@ -88,7 +88,6 @@ def _found(request: Request, options: HistoryOptions, config: Config, show: Show
 
 
 def _chosen(where: str, configured: BaselineChoice) -> BaselineChoice:
-    """The store that `--store` asks for."""
     if where == CONFIGURED:
         return configured
     if where == "data-branch":

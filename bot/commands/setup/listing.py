@@ -143,7 +143,6 @@ def _target_lines(targets: Sequence[TargetRow]) -> Sequence[tuple[str, ...]]:
 
 
 def _aligned(lines: Sequence[tuple[str, ...]]) -> Iterator[str]:
-    """In columns two blanks apart, counts and sizes to the right."""
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     numbers = {at for at, header in enumerate(lines[0]) if header in ("cells", "size")}
     for line in lines:

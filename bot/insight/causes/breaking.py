@@ -1,4 +1,4 @@
-"""Owns why head has no artifact of a cell: what the compiler's own words say, and nothing beyond them.
+"""Why head has no artifact of a cell: what the compiler's own words say, and nothing beyond them.
 
 Phase, dispatch and component are said only where the diagnostics tell them: by words that one phase alone uses, by an
 operation of a dialect that only the input has, by a name. A place in a file of the model's framework stays one.
@@ -66,7 +66,6 @@ def _told(failure: Failure, base: Cell | None) -> str:
 
 
 def _words(failure: Failure) -> Iterator[str]:
-    """What the compiler complains of, line by line, without the places."""
     for line in failure.message.splitlines():
         error = _ERROR.match(line) or _BARE.match(line)
         yield error["words"] if error else line

@@ -1,4 +1,4 @@
-"""Owns the smallest differing piece of a changed dispatch: unified diffs of IR and of configurations, capped."""
+"""The smallest differing piece of a changed dispatch: unified diffs of IR and of configurations, capped."""
 
 from __future__ import annotations
 
@@ -38,7 +38,6 @@ def _diff(base: Sequence[str], head: Sequence[str], limit_lines: int) -> tuple[s
 
 
 def _clean(line: str) -> str:
-    """No control characters, no endless lines."""
     clipped = line if len(line) <= LINE_CHARACTERS else line[: LINE_CHARACTERS - 1] + "…"
     return clipped if clipped.isprintable() else "".join(c if c.isprintable() else " " for c in clipped)
 

@@ -1,4 +1,4 @@
-"""Owns the explanation of a changed cell: its matched dispatches that are not the same, with cause, note and diff."""
+"""The explanation of a changed cell: its matched dispatches that are not the same, with cause, note and diff."""
 
 from __future__ import annotations
 
@@ -162,7 +162,6 @@ def _pass(match: Match, compared: Compared, cause: str | None) -> tuple[PassChan
 
 
 def _shown(match: Match, compared: Compared) -> tuple[Dispatch, Side]:
-    """The head's entry point, the base's where it is gone."""
     if match.head is not None:
         return match.head, compared.head
     if match.base is None:
@@ -197,7 +196,6 @@ Note = Callable[[Match, _Story], str]
 
 
 def _unknown(match: Match, story: _Story) -> str:
-    """Why there is no cause."""
     base, head = match.base, match.head
     if base is None or head is None or not _same_source(match, story.compared):
         return story.cause.why if story.cause.cause is None else "its IR was not read on both sides"

@@ -1,4 +1,4 @@
-"""Owns the matching of two sides' entry points: passes from strict to loose, each one key function with its reason.
+"""The matching of two sides' entry points: passes from strict to loose, each one key function with its reason.
 
 Nobody's ordinal is a key: one added dispatch shifts the numbers in `main_dispatch_N` of all that follow it.
 

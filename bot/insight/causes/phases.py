@@ -1,4 +1,4 @@
-"""Owns the cause of a change: the first phase of the compiler in which two sides differ, asked in the phases' order.
+"""The cause of a change: the first phase of the compiler in which two sides differ, asked in the phases' order.
 
 Never a guess: where the facts of an earlier phase were not read on a side, there is no cause, but the reason. What
 rests on short digests being equal, as a stored baseline has them, says so.
@@ -68,7 +68,6 @@ def as_told(compared: Compared, why: str) -> str:
 
 
 def _phase_differs(compared: Compared, phase: str) -> bool | None:
-    """None where the phase was not read on a side."""
     programs = (compared.base.program, compared.head.program)
     left, right = (program.phases.get(phase) if program else None for program in programs)
     return None if left is None or right is None else left != right
@@ -185,7 +184,6 @@ def _configured(compared: Compared, pairs: Sequence[tuple[Dispatch, Dispatch]]) 
 
 
 def _code_of(pairs: Sequence[tuple[Dispatch, Dispatch]], same_code: str) -> str:
-    """What to add of their code: nothing where all of it is other code."""
     known = Counter(code_differs(*pair) for pair in pairs)
     if known[True] == len(pairs):
         return ""

@@ -1,4 +1,4 @@
-"""Owns the counts of two sides' regions, and the words for what formed differently: which merged, which one split.
+"""The counts of two sides' regions, and the words for what formed differently: which merged, which one split.
 
 Found by arithmetic: a region's `operations` is a sum of hashes, so a merged region has the sum of its parts'.
 Recomputed or rewritten operations break the sum; then nothing is said. Nor where the sites do not add up: k parts that

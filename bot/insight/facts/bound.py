@@ -1,4 +1,4 @@
-"""Owns what a difference in the buffers that a program binds is called: never more than the digests prove."""
+"""What a difference in the buffers that a program binds is called: never more than the digests prove."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns whether two entry points have the same code and configuration, and what of their sizes only spells names.
+"""Whether two entry points have the same code and configuration, and what of their sizes only spells names.
 
 The digest of code is up to names, its size is not: PTX and Metal source have the kernel's name in the text, which is a
 character longer from the tenth dispatch on. So where whole digests agree the code is the same, whatever its size.

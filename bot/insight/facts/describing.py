@@ -1,4 +1,4 @@
-"""Owns what a snapshot keeps of one model's IR: the digests of its executables, and their families."""
+"""What a snapshot keeps of one model's IR: the digests of its executables, and their families."""
 
 from __future__ import annotations
 
@@ -68,7 +68,6 @@ def shown_texts(facts: ProgramFacts, program: Program) -> dict[str, str]:
 
 
 def _digest_of(parts: Iterable[str]) -> str:
-    """The whole digest of the parts, a line each."""
     return written(_sha256("\n".join(parts)))
 
 

@@ -1,4 +1,4 @@
-"""Owns how exactly two programs can be compared: by whole digests, or by the first characters that both have.
+"""How exactly two programs can be compared: by whole digests, or by the first characters that both have.
 
 A program from a stored baseline has short ones, and the whole name that it had before they were cut. So it has whole
 ones again where the other side's program has that name, or where the program was kept under it with the IR texts.

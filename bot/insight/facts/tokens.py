@@ -166,7 +166,6 @@ def _template(text: str) -> Template:
 
 
 def _results(template: Template, names: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Names that a line defines, and the ones that it uses."""
     if _PACK.match(template.text) and names:
         return tuple(f"{names[0]}#{index}" for index in range(template.results)), names[1:]
     return names[: template.results], names[template.results :]
@@ -174,8 +173,6 @@ def _results(template: Template, names: tuple[str, ...]) -> tuple[tuple[str, ...
 
 @dataclass(slots=True)
 class _Building:
-    """The operations read so far, and which of them are open."""
-
     operations: list[Operation] = field(default_factory=list)
     open: list[int] = field(default_factory=list)
 

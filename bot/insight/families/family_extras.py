@@ -34,8 +34,6 @@ class _Counted:
 
 
 class _Hashes:
-    """64-bit hashes of lines, each computed once."""
-
     def __init__(self) -> None:
         self._known: dict[str, int] = {}
 
@@ -60,8 +58,6 @@ class _Hashes:
 
 
 class _Edges:
-    """Edges of executables, collected when first asked for."""
-
     def __init__(self) -> None:
         self._known: dict[int, list[tuple[Edge, int, int]]] = {}
 
@@ -83,7 +79,6 @@ class _Edges:
 
 
 def _is_plumbing(lost: Counter[Edge]) -> bool:
-    """Only what brings one more input along."""
     return all(edge[1].split("[")[0].endswith(_PLUMBING) for edge in lost)
 
 

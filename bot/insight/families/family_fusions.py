@@ -52,7 +52,6 @@ def _root_key(member: Member) -> Hashable | None:
 
 
 def _neighbours(member: Member) -> Counter[str]:
-    """What an executable computes beside its root."""
     at = root(member.text) or 0
     own = {at, *children(member.text, at)} if at else set()
     operations = enumerate(member.text.operations)
@@ -60,7 +59,6 @@ def _neighbours(member: Member) -> Counter[str]:
 
 
 def _said(operations: Counter[str]) -> str:
-    """The most frequent first, then by name."""
     names = sorted(operations.items(), key=lambda item: (-item[1], item[0]))
     parts = [f"{count} {name}" if count > 1 else name for name, count in names[:NAMES_SHOWN]]
     parts += [f"… ({operations.total()} operations)"] if len(names) > NAMES_SHOWN else []

@@ -60,7 +60,6 @@ def offset_lines(group: Sequence[Member], name: str = "static_") -> list[str]:
 
 
 def _shape_rows(member: Member) -> list[tuple[str, str]]:
-    """Label and value of every argument's shape, every result's shape and every index, in the order of the text."""
     operations = member.text.operations
     arguments = [type_ for _, type_ in operations[0].block_arguments]
     rows = [(f"argument {at}", shape) for at, type_ in enumerate(arguments) for shape in views.shapes_of([type_])]
@@ -85,7 +84,6 @@ def _dimension_lines(group: Sequence[Member]) -> list[str]:
 
 
 def _other_lines(group: Sequence[Member]) -> list[str]:
-    """Operations whose attributes or types differ, where nothing better is known."""
     rows = [[line for line, _ in member.text.lines if line.name not in views.CONSTANTS] for member in group]
     columns = _transposed([[line.text for line in row] for row in rows])
     counts = [(line.name or "a block", len(set(column))) for line, column in zip(rows[0], columns, strict=False)]

@@ -94,7 +94,6 @@ def operand_orders(members: Sequence[Member]) -> list[Found]:
 
 
 def _difference(one: Member, first: Member, arguments: list[int], expected: list[int]) -> str:
-    """One line on what is in another order in `one`; "" where nothing is."""
     moved = [at for at, (mine, other) in enumerate(zip(arguments, expected, strict=True)) if mine != other]
     if len(moved) == 2:
         return line(f"@{one.name}", [f"arguments {moved[0]} and {moved[1]} exchanged"])

@@ -1,4 +1,4 @@
-"""Owns what a root cause says: words that are true of every delta in it, with the numbers of all of them."""
+"""What a root cause says: words that are true of every delta in it, with the numbers of all of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the waterfall of a cell: the change of its artifact by cause, to the byte.
+"""The waterfall of a cell: the change of its artifact by cause, to the byte.
 
 Code counts under the cause of its dispatch, what else is in executables as `container`, the program around them as
 `host`, and what the artifact adds of its own as `packaging`. What cannot be told apart is `unknown`.

@@ -71,7 +71,6 @@ def audited(request: Request, config: Config, options: FoldOptions, show: Show, 
 
 @contextmanager
 def _tools(plan: SidePlan, request: Request, config: Config, cancel: Cancel) -> Iterator[FoldTools]:
-    """What is needed; the processes that it starts, and its files, end with the context."""
     toolchain, timeout = plan.toolchain, config.timeout_seconds
     reading = Bindings(IR_WORKER, toolchain.bindings, toolchain.no_bindings, cancel)
     folding = Bindings(FOLD_WORKER, toolchain.bindings, toolchain.no_bindings, cancel)
@@ -90,7 +89,6 @@ def _tools(plan: SidePlan, request: Request, config: Config, cancel: Cancel) -> 
 def _all(
     tools: FoldTools, cells: Sequence[tuple[PlannedCell, Cell]], request: Request, show: Show, cancel: Cancel
 ) -> dict[CellKey, Audited]:
-    """Every cell's audit, several at a time; sorted."""
     audits: dict[CellKey, Audited] = {}
 
     def run(planned: PlannedCell, cell: Cell) -> None:
@@ -148,7 +146,6 @@ class _Checks:
         return bench_of(self.tools, one, self.runtime, data, self.cancel)
 
     def _equal(self, keys: Sequence[CellKey], benches: Mapping[CellKey, Bench | str]) -> None:
-        """Compare outputs until no group is left that changes them on any target."""
         banned: dict[Group, str] = {}
         while True:
             worse = {}

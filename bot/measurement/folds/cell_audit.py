@@ -94,7 +94,6 @@ def again(one: Audited, banned: Collection[Group]) -> Audited:
 
 
 def _told_families(cell: Cell, found: Groups) -> list[LeftFamily]:
-    """Families that the report tells of which none could be folded, and why."""
     grouped = {name for groups in found.groups.values() for group in groups for name in group}
     return [
         LeftFamily(family.kind, family.members, _why(family.kind, family.members, found))

@@ -169,7 +169,6 @@ def _left(groups: Groups, group: Group, why: str) -> LeftFamily:
 def _affordable_parts(
     bench: Bench, attempts: Attempts, group: Group, elements: Mapping[str, int], max_slowdown: float
 ) -> tuple[list[Cheap], str]:
-    """The group, or the half of it by size that is worth its price; and what is said of the rest."""
     whole_price = bench.price(attempts.at([group]))
     if not isinstance(whole_price, str) and within(whole_price, max_slowdown):
         return [(whole_price.ratio, group)], ""

@@ -1,4 +1,4 @@
-"""Owns which groups of a program are worth folding: what compiles, and of that what makes the artifact smaller.
+"""Which groups of a program are worth folding: what compiles, and of that what makes the artifact smaller.
 
 What is exact is only the artifact of the groups that are kept in the end; the sizes of dispatches decide what to try.
 """
@@ -199,7 +199,6 @@ def gaining(choices: Sequence[Choice], attempt: Try, elements: Mapping[str, int]
 
 
 def _better(one: Choice, best: Attempt, attempt: Try) -> Attempt | str:
-    """The first way that makes the artifact smaller than it is, or what the best of them gives."""
     tried = [attempt([*best.groups, *groups]) for _, groups in one.ways]
     sizes = [(with_it.artifact_bytes, at) for at, with_it in enumerate(tried) if with_it.artifact_bytes is not None]
     if not sizes or best.artifact_bytes is None:

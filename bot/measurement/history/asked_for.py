@@ -33,7 +33,6 @@ def asked_for(texts: Sequence[str], places: Places, cancel: Cancel, say: Callabl
 
 
 def _words(text: str) -> list[str]:
-    """The parts between commas, unless it is a path with commas."""
     return [text] if _exists(text) else [word.strip() for word in text.split(",") if word.strip()]
 
 
@@ -65,6 +64,5 @@ def _is_end(text: str) -> bool:
 
 
 def _snapshots(pattern: str) -> list[str]:
-    """All that the glob matches, where these are snapshots and nothing else."""
     paths = in_order(map(Path, glob.glob(pattern, recursive=True)))
     return [str(path) for path in paths] if all(path.suffix == ".json" for path in paths) else []

@@ -102,7 +102,6 @@ def _measured(plans: Sequence[VariantPlan], about: Scope, show: Show, cancel: Ca
 
 
 def _references(plans: Sequence[VariantPlan], cells: Sequence[LabCell]) -> dict[str, VariantPlan]:
-    """Target → the plan of the variant that the others are compared with there."""
     names = references([variant_told(plan) for plan in plans], cells)
     by_name = {plan.variant.name: plan for plan in plans}
     return {target: by_name[name] for target, name in sorted(names.items())}

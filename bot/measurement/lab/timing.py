@@ -91,8 +91,6 @@ def _without(cell: LabCell, why: str) -> LabCell:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """One variant's cell, and what made it."""
-
     plan: VariantPlan
     cell: LabCell
 
@@ -111,8 +109,6 @@ class _Row:
 
 @dataclass
 class _Tools:
-    """What one compiler's artifacts are made with."""
-
     kit: Kit
     folding: Bindings
     importer: Importer
@@ -126,8 +122,6 @@ class _Tools:
 
 @dataclass
 class _Bench:
-    """What runs the cells of one experiment."""
-
     tools: dict[str, _Tools]
     scratch: Path
     cancel: Cancel
@@ -230,7 +224,6 @@ def _counted(cell: LabCell, count: int | str) -> LabCell:
 def _open(
     plans: Sequence[VariantPlan], runtimes: dict[str, Runtime], timeout_seconds: float, cancel: Cancel
 ) -> Iterator[_Bench]:
-    """What is needed; the processes that it starts, and its files, end with the context."""
     with temporary_directory("lab-") as scratch, ExitStack() as stack:
         tools = {}
         for digest, toolchain in {plan.toolchain.info.digest: plan.toolchain for plan in plans}.items():

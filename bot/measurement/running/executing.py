@@ -81,7 +81,6 @@ def twice(module: str, function: Function) -> str:
 
 
 def _passed(text: str) -> str:
-    """What the VM passes for a type."""
     tensor = parsed(text)
     if tensor is None or not tensor.is_scalar:
         return f"!vm.ref<{text if text.startswith('!') else '!hal.buffer_view'}>"
@@ -119,7 +118,6 @@ def started(
 
 
 def _first_words(output: str) -> str:
-    """What the runtime says first that is no mere progress, without its source file and directories, cut."""
     lines = [line.strip() for line in output.splitlines() if line.strip() and not line.startswith("EXEC ")]
     said = _DIRECTORIES.sub("", re.sub(r"\A\S+:\d+: ", "", lines[0])) if lines else "it gave no reason"
     return said if len(said) <= _SAID_CHARACTERS else f"{said[: _SAID_CHARACTERS - 1]}…"

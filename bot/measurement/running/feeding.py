@@ -130,7 +130,6 @@ class _Given(NamedTuple):
 
 
 def _flags(parameters: dict[str, _File], given: Sequence[_Given]) -> Iterator[str]:
-    """Parameters and arguments of one run."""
     for scope, each in parameters.items():
         yield f"--parameters={f'{scope}=' if scope else ''}{each.name}"
     for one in given:
@@ -138,13 +137,11 @@ def _flags(parameters: dict[str, _File], given: Sequence[_Given]) -> Iterator[st
 
 
 def _drawn(parameters: dict[str, _File], given: Sequence[_Given]) -> str:
-    """What one run is given, each kind once."""
     tensors = (_words(tensor) for file in parameters.values() for tensor in file.tensors)
     return ", ".join(filter(None, dict.fromkeys([*(one.said for one in given), *tensors])))
 
 
 def _words(tensor: dict[str, Any]) -> str:
-    """What is drawn for a tensor."""
     element, role, below = tensor["element"], tensor["role"], tensor["below"]
     if role == "bias":
         return f"{element} of about 131,072"
@@ -185,7 +182,6 @@ def _below(tensor: Tensor, extent: int | None, draw: int) -> int | None:
 
 
 def _scalar(tensor: Tensor, described: dict[str, Any]) -> str:
-    """A number as the command line has it."""
     rng = random.Random(described["seed"])  # noqa: S311 (numbers that a seed repeats)
     if tensor.is_float:
         return f"{rng.gauss(0, 0.25) * (2 ** rng.uniform(-8, 8) if described['role'] == 'wide' else 1):.6f}"
@@ -237,7 +233,6 @@ def _parameter_file(scope: str, tensors: dict[str, tuple[Tensor, int | None]], h
 
 
 def _written(files: Mapping[str, _File], directory: Path, cancel: Cancel) -> str | None:
-    """Write those that are not there; the reason where that cannot be."""
     try:
         make_directory(directory)
         missing = {name: each for name, each in files.items() if not (directory / name).is_file()}

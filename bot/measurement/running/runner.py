@@ -131,7 +131,6 @@ class Runner:
         return replace(fed, draws=tuple(draws), results=fed.results * 2, calls=2)
 
     def _compare(self, before: Path, after: Path, *feeds: Feed) -> Equality:
-        """The outputs of both, each called as its feed says."""
         fed = feeds[0]
         with temporary_directory("outputs-", self._directory) as outputs:
             runs: dict[int, list[tuple[str, str]]] = {}
@@ -183,7 +182,6 @@ class Runner:
         return retired(self._runtimes.get(artifact, self._runtime), artifact, fed, self._cancel, self._timeout_seconds)
 
     def _unless_long(self, most: int, fewest: int) -> Iterator[int]:
-        """Count up to `most`, or only to `fewest` where that takes long."""
         start = time.monotonic()
         for number in range(most):
             if number >= fewest and time.monotonic() - start > self._long_seconds:
@@ -191,7 +189,6 @@ class Runner:
             yield number
 
     def _feed(self, before: Path) -> Feed | str:
-        """What the artifact before runs on, found out once for each."""
         if before not in self._feeds:
             self._feeds[before] = self._found(before)
         return self._feeds[before]

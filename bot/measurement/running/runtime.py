@@ -116,7 +116,6 @@ def refusal(targets: Sequence[CompiledFor], runtime: Runtime, cancel: Cancel) ->
 
 
 def _lacking(runtime: Runtime, cancel: Cancel) -> frozenset[str]:
-    """Features that the runtime knows of and this processor does not have; none where it does not say."""
     try:
         outcome = run([runtime.cpuinfo], cancel=cancel, timeout_seconds=60)
     except OSError:
