@@ -106,7 +106,8 @@ def _chosen(what: str, wanted: str, names: Sequence[str], short: Mapping[str, st
     known = list(dict.fromkeys(names))
     matches = matching(known, wanted, short) or _beginning(known, wanted, short or {})
     if len(matches) > 1:
-        raise UsageError(f"{wanted!r} matches several: {_some(matches)}", where=f"--{what}", hint="name one of them")
+        some = ", ".join(matches[:_NAMES_TOLD]) + (", …" if len(matches) > _NAMES_TOLD else "")
+        raise UsageError(f"{wanted!r} matches several: {some}", where=f"--{what}", hint="name one of them")
     if not matches:
         hint = near_or_known(wanted, known, short)
         raise UsageError(f"no {what} of the report is {wanted!r}", where=f"--{what}", hint=hint)
@@ -117,10 +118,6 @@ def _beginning(known: Sequence[str], wanted: str, short: Mapping[str, str]) -> l
     """The names that begin so; `dispatch_1` is none of `dispatch_10_matmul` where there is a `dispatch_1_matmul`."""
     begin = [name for name in known if name.startswith(wanted) or short.get(name, name).startswith(wanted)]
     return [name for name in begin if name.startswith(f"{wanted}_")] or begin
-
-
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:_NAMES_TOLD]) + (", …" if len(names) > _NAMES_TOLD else "")
 
 
 def _findings(report: ReportRow, key: CellKey, backend: str) -> Iterable[tuple[str, str]]:

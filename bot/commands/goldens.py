@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bot.compiler.tools.probe import flags_of
-from bot.config.configuration import Config, load_config
+from bot.config.configuration import load_config
 from bot.config.torch_models import METRIC_OF, Golden, SuiteModule, edited, patch, read_exactly
 from bot.core.values.explanation import Explanation
 from bot.core.values.planned import Model, PlannedCell
@@ -53,24 +53,23 @@ def goldens(request: Request, show: Show, cancel: Cancel) -> str:
     if not held:
         hint = "name a suite with compstat files: suites: [{torch_models: FOLDER}]"
         raise ConfigError("has no goldens", where=str(request.config or "the packaged configuration"), hint=hint)
-    sides = _measured(request, replace(config, models=(), suites=held), show, cancel)
+    known = {side: load_snapshot(Path(spec)) for side, spec in request.specs.items() if is_snapshot(spec)}
+    repository, alone = repository_at(request.config, cancel), replace(config, models=(), suites=held)
+    plans = [
+        prepare(side, spec, request, alone, repository, show, cancel)
+        for side, spec in request.specs.items()
+        if side not in known
+    ]
+    sides = measured(plans, known, request, alone, show, cancel)
     values = [value for module in held for value in _values(module, sides["head"])]
     if not any(value.number is not None for value in values):
         reason = next((f"{value.named}: {value.reason}" for value in values), "no golden is selected")
         raise NoVerdict("no golden was measured", hint=clean(reason, _WHY_CHARACTERS))
-    top = repository_at(request.config, cancel).top or (request.config or Path()).resolve().parent
-    return "".join((*_told(values, sides, _explained(config, sides)), *_patches(values, top.resolve())))
-
-
-def _measured(request: Request, config: Config, show: Show, cancel: Cancel) -> Mapping[str, Snapshot]:
-    known = {side: load_snapshot(Path(spec)) for side, spec in request.specs.items() if is_snapshot(spec)}
-    repository = repository_at(request.config, cancel)
-    plans = [
-        prepare(side, spec, request, config, repository, show, cancel)
-        for side, spec in request.specs.items()
-        if side not in known
-    ]
-    return measured(plans, known, request, config, show, cancel)
+    causes: Mapping[CellKey, Explanation] = {}
+    if "base" in sides:
+        causes = reported(config, sides["base"], sides["head"], Baseline("--base", None)).explanations
+    top = repository.top or (request.config or Path()).resolve().parent
+    return "".join((*_told(values, sides, causes), *_patches(values, top.resolve())))
 
 
 def _values(module: SuiteModule, head: Snapshot) -> list[_Value]:
@@ -94,12 +93,6 @@ def _number(module: SuiteModule, golden: Golden, cell: Cell | None) -> tuple[int
     if None in numbers:
         return None, cell.reasons.get(metric, "not known")
     return max(number for number in numbers if number is not None), ""
-
-
-def _explained(config: Config, sides: Mapping[str, Snapshot]) -> Mapping[CellKey, Explanation]:
-    if "base" not in sides:
-        return {}
-    return reported(config, sides["base"], sides["head"], Baseline("--base", None)).explanations
 
 
 def _told(

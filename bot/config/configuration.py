@@ -29,10 +29,10 @@ from bot.config.schema import (
     read_as,
 )
 from bot.config.targets import Targets, packaged_targets, parse_targets
-from bot.config.thresholds import RuleKeys, parse_rules
+from bot.config.thresholds import RuleKeys, parse_rules, parsed
 from bot.config.torch_models import SuiteKeys, SuiteModule, require_own_names, suite_modules
 from bot.config.units import parse_ratio, parse_share
-from bot.config.yaml_file import KeyPath, YamlFile, read_yaml
+from bot.config.yaml_file import YamlFile, read_yaml
 from bot.core.codec.kinds import mistaken
 from bot.core.folds.fold_options import FoldOptions
 from bot.core.metrics import INEXACT
@@ -455,7 +455,7 @@ def load_config(path: Path | None = None, *, models: bool = True) -> Config:
     for id_ in own.noise:
         if id_ not in INEXACT:
             raise file.error(("noise", id_), f"no metric that varies is called {id_!r}", did_you_mean(id_, INEXACT))
-    noise = {id_: _parsed(file, ("noise", id_), parse_ratio, written) for id_, written in own.noise.items()}
+    noise = {id_: parsed(file, ("noise", id_), parse_ratio, written) for id_, written in own.noise.items()}
     judged = (file, own) if own.thresholds else (default, packaged)
     rules = parse_rules(judged[0], judged[1].thresholds)
     _check_noise(judged[0], rules, noise)
@@ -553,15 +553,8 @@ def _repeats(plain: Mapping[str, Sequence[str]]) -> Repeats:
     return tuple((model, target) for model, targets in plain.items() for target in targets)
 
 
-def _parsed(file: YamlFile, at: KeyPath, parse: Callable[[str], _T], written: str) -> _T:
-    try:
-        return parse(written)
-    except ValueError as error:
-        raise file.error(at, str(error)) from error
-
-
 def _fold(file: YamlFile, entry: FoldKeys) -> FoldOptions:
-    slowdown = _parsed(file, ("fold", "max_slowdown"), parse_share, entry.max_slowdown) if entry.max_slowdown else None
+    slowdown = parsed(file, ("fold", "max_slowdown"), parse_share, entry.max_slowdown) if entry.max_slowdown else None
     return FoldOptions(slowdown)
 
 

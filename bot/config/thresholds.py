@@ -17,9 +17,9 @@ from bot.config.units import parse_amount, parse_ratio
 from bot.config.yaml_file import KeyPath, YamlFile
 from bot.core.metrics import METRIC_BY_ID, METRIC_IDS, Unit
 from bot.core.rules.coverage import Coverage, is_catch_all, metrics_of
-from bot.core.rules.policy import Amount, LevelSpec, Ratio, Rule, any_match
+from bot.core.rules.policy import Amount, LevelSpec, Rule, any_match
 
-_T = TypeVar("_T", Amount, Ratio)
+_T = TypeVar("_T")
 
 
 AmountText = Annotated[
@@ -135,17 +135,18 @@ def _level(file: YamlFile, at: KeyPath, written: LevelText | UnsetType, rule: Ru
         return None
     if not isinstance(written, LevelKeys):
         if str(written).endswith("%"):
-            return LevelSpec(relative=_parsed(file, at, parse_ratio, written))
+            return LevelSpec(relative=parsed(file, at, parse_ratio, written))
         return LevelSpec(absolute=_amount(file, at, written, rule))
     relative = written.relative
     return LevelSpec(
         absolute=_amount(file, (*at, "absolute"), written.absolute, rule),
-        relative=_parsed(file, (*at, "relative"), parse_ratio, relative) if relative else None,
+        relative=parsed(file, (*at, "relative"), parse_ratio, relative) if relative else None,
         limit=_amount(file, (*at, "limit"), written.limit, rule),
     )
 
 
-def _parsed(file: YamlFile, at: KeyPath, parse: Callable[[Any], _T], written: Any) -> _T:
+def parsed(file: YamlFile, at: KeyPath, parse: Callable[[Any], _T], written: Any) -> _T:
+    """What a text means; ConfigError with its place where `parse` raises ValueError."""
     try:
         return parse(written)
     except ValueError as error:
@@ -155,7 +156,7 @@ def _parsed(file: YamlFile, at: KeyPath, parse: Callable[[Any], _T], written: An
 def _amount(file: YamlFile, at: KeyPath, written: AmountText | UnsetType, rule: Rule) -> Amount | None:
     if written is UNSET:
         return None
-    amount = _parsed(file, at, parse_amount, written)
+    amount = parsed(file, at, parse_amount, written)
     for id_ in metrics_of(rule):
         try:
             amount.steps(METRIC_BY_ID[id_].unit)

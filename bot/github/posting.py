@@ -7,7 +7,7 @@ command: what a person with write access asked for in a `/code-size` comment.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -278,17 +278,15 @@ def _snapshots(hub: Hub, run_id: int, config: Config) -> tuple[Snapshot, Snapsho
     if matching[-1].size_bytes > _ARTIFACT_LIMIT_BYTES:
         raise InputError("is too large to be a report", where=f"artifact {name}", hint="see the run's log")
     files = read_zip(download(hub, matching[-1].id, _ARTIFACT_LIMIT_BYTES), names=_FILES)
-    base, head = (_snapshot(files, side) for side in ("base.json", "head.json"))
-    return base, head
-
-
-def _snapshot(files: Mapping[str, bytes], name: str) -> Snapshot:
-    if name not in files:
-        raise InputError("is missing in the artifact", where=name, hint="see the run's log")
-    try:
-        return from_json(files[name].decode(), f"artifact {name}")
-    except UnicodeDecodeError:
-        raise InputError("is not UTF-8", where=f"artifact {name}") from None
+    sides = []
+    for file in ("base.json", "head.json"):
+        if file not in files:
+            raise InputError("is missing in the artifact", where=file, hint="see the run's log")
+        try:
+            sides.append(from_json(files[file].decode(), f"artifact {file}"))
+        except UnicodeDecodeError:
+            raise InputError("is not UTF-8", where=f"artifact {file}") from None
+    return sides[0], sides[1]
 
 
 def _trusted_base(

@@ -7,7 +7,7 @@ those of one target, the same command on both sides where there is one, as flags
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from bot.core.codec.counts import known_counts
 from bot.core.values.explanation import UNATTRIBUTED
@@ -70,23 +70,17 @@ def _together(base: _Cells, head: _Cells) -> tuple[Program, Program] | None:
 
 
 def _changes(base: Program, head: Program, sections: Sections) -> tuple[dict[str, int], dict[str, int]]:
-    operations: list[Mapping[str, int]] = [known_counts(program.operations) or {} for program in (base, head)]
-    names = _names((base, head), tuple(sections))
-    return _change(*operations), _change(*(_by_component(program, names) for program in (base, head)))
-
-
-def _names(programs: Sequence[Program], sections: tuple[tuple[str, str], ...]) -> dict[str, str]:
-    """Place → component: what the cells' components call it, where a dispatch has that place."""
-    launched = frozenset(site.component for program in programs for site in program.sites if site.component)
-    every = launched.union(*(program.places for program in programs)) - {""}
-    return {**name_places(every, sections).components, **name_places(launched, sections).components}
-
-
-def _by_component(program: Program, names: Mapping[str, str]) -> Counter[str]:
-    changes = Counter[str]()
-    for place, count in program.places.items():
-        changes[names.get(place, UNATTRIBUTED)] += count
-    return changes
+    launched = frozenset(site.component for program in (base, head) for site in program.sites if site.component)
+    every = launched.union(base.places, head.places) - {""}
+    named = tuple(sections)
+    # A place that a dispatch has is called what the cells' components call it.
+    names = {**name_places(every, named).components, **name_places(launched, named).components}
+    operations, components = [known_counts(program.operations) or {} for program in (base, head)], []
+    for program in (base, head):
+        components.append(Counter[str]())
+        for place, count in program.places.items():
+            components[-1][names.get(place, UNATTRIBUTED)] += count
+    return _change(*operations), _change(*components)
 
 
 def _change(base: Mapping[str, int], head: Mapping[str, int]) -> dict[str, int]:

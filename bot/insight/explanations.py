@@ -5,8 +5,9 @@ The headline is the cause of most of the cell's bytes, and one sentence that is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from msgspec import structs
 
@@ -32,16 +33,19 @@ def explanations(
     same = base.models.keys() - changed_models(base, head)
     one_compiler = base.compiler.digest == head.compiler.digest
     result = {}
-    for delta in _changed(deltas):
-        explanation = _story(delta, delta.key.model in same, sections, texts)
-        result[delta.key] = headlined(explanation, delta, one_compiler and _only_model(delta, same))
+    for delta in deltas:
+        has_words = _measured(delta) or broken(delta.base, delta.head) is not None
+        if not has_words or delta.state in ("same", "unmeasured") or not delta.explainable:
+            continue
+        names = naming(delta, sections).components
+        same_model, base_cell, head_cell = delta.key.model in same, delta.base, delta.head
+        explanation = explain(delta, same_model, texts, partial(component_of, names=names))
+        if _measured(delta):
+            parts, levels = components(delta, sections), tree(delta, sections)
+            explanation = replace(explanation, components=parts, tree=levels, first_compiles=delta.unstable)
+        same_command = bool(base_cell and head_cell and base_cell.command == head_cell.command)
+        result[delta.key] = headlined(explanation, delta, one_compiler and not same_model and same_command)
     return result
-
-
-def _only_model(delta: CellDelta, same_models: Collection[str]) -> bool:
-    """True where the same command compiled a model whose text changed."""
-    base, head = delta.base, delta.head
-    return delta.key.model not in same_models and bool(base and head and base.command == head.command)
 
 
 def changed_models(base: Snapshot, head: Snapshot) -> frozenset[str]:
@@ -49,24 +53,8 @@ def changed_models(base: Snapshot, head: Snapshot) -> frozenset[str]:
     return frozenset(m for m in {*base.models, *head.models} if base.models.get(m) != head.models.get(m))
 
 
-def _changed(deltas: Sequence[CellDelta]) -> Iterator[CellDelta]:
-    for delta in deltas:
-        is_measured = _measured(delta) or broken(delta.base, delta.head) is not None
-        if is_measured and delta.state not in ("same", "unmeasured") and delta.explainable:
-            yield delta
-
-
 def _measured(delta: CellDelta) -> bool:
     return delta.base is not None and delta.head is not None and delta.base.measured and delta.head.measured
-
-
-def _story(delta: CellDelta, same_model: bool, sections: Sections, texts: Texts) -> Explanation:
-    names = naming(delta, sections).components
-    explanation = explain(delta, same_model, texts, lambda dispatch, cell: component_of(dispatch, cell, names))
-    if not _measured(delta):
-        return explanation
-    parts, levels = components(delta, sections), tree(delta, sections)
-    return replace(explanation, components=parts, tree=levels, first_compiles=delta.unstable)
 
 
 def headlined(explanation: Explanation, delta: CellDelta, only_model: bool = False) -> Explanation:
@@ -90,19 +78,13 @@ def headlined(explanation: Explanation, delta: CellDelta, only_model: bool = Fal
     if cause == UNKNOWN:
         unknown = f"{_amounts(falls, (UNKNOWN,))} could not be told apart"
         return replace(fallen, cause=None, why=explanation.why if explanation.cause is None else unknown)
-    return replace(fallen, cause=cause, why=_why(cause, fallen))
+    is_first = cause == explanation.cause and cause not in ("container", "host", "packaging")
+    return replace(fallen, cause=cause, why=explanation.why if is_first else _SENTENCES[cause](cause, fallen))
 
 
 def signed_bytes(size_bytes: int) -> str:
     """`+1,024 B`, `-12 B`."""
     return f"{size_bytes:+,} B"
-
-
-def _why(cause: str, explanation: Explanation) -> str:
-    """The sentence of the first phase that differs where that is the cause, else what the cell's own deltas say."""
-    if cause == explanation.cause and cause not in _OF_PARTS:
-        return explanation.why
-    return _SENTENCES[cause](cause, explanation)
 
 
 def _amounts(falls: Mapping[str, int], causes: Sequence[str]) -> str:
@@ -130,7 +112,6 @@ def _of_parts(cause: str, explanation: Explanation) -> str:
     return ", ".join(f"{part.what} {signed_bytes(part.change_bytes)}" for part in parts[:_NAMED_PARTS]) + more
 
 
-_OF_PARTS = frozenset({"container", "host", "packaging"})
 _SENTENCES: Mapping[str, Callable[[str, Explanation], str]] = {
     "input": _counted("are of a program that differs from its input on"),
     "fusion": _counted("are regions that are formed differently"),

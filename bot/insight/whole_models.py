@@ -14,7 +14,7 @@ Pairs: static and dynamic versions of one model, side by side: what it costs not
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from bot.core.values.model_counts import PAIR_METRICS, FoldCounts, Folding, Fusion, FusionCounts, Overview, Pair
 from bot.core.values.program import Family
@@ -31,23 +31,15 @@ def overview(base: Snapshot, head: Snapshot, pairs: Sequence[tuple[str, str]]) -
     Args:
         pairs: models as (static, dynamic).
     """
+    fusion = [fusion_counts(side) for side in (base, head)]
+    folding = [{cell.key: fold_counts(cell) for cell in side.cells} for side in (base, head)]
+    models, keys = (sorted(left.keys() | right.keys()) for left, right in (fusion, folding))
+    folded = (Folding(key, *(side.get(key) for side in folding)) for key in keys)
     return Overview(
-        fusion=tuple(_fusion(base, head)), folding=tuple(_folding(base, head)), pairs=measured_pairs(base, head, pairs)
+        fusion=tuple(Fusion(model, *(side.get(model) for side in fusion)) for model in models),
+        folding=tuple(one for one in folded if one.base or one.head),
+        pairs=measured_pairs(base, head, pairs),
     )
-
-
-def _fusion(base: Snapshot, head: Snapshot) -> Iterator[Fusion]:
-    left, right = fusion_counts(base), fusion_counts(head)
-    for model in sorted(left.keys() | right.keys()):
-        yield Fusion(model, left.get(model), right.get(model))
-
-
-def _folding(base: Snapshot, head: Snapshot) -> Iterator[Folding]:
-    left, right = ({cell.key: fold_counts(cell) for cell in side.cells} for side in (base, head))
-    for key in sorted(left.keys() | right.keys()):
-        folding = Folding(key, left.get(key), right.get(key))
-        if folding.base or folding.head:
-            yield folding
 
 
 def fusion_counts(snapshot: Snapshot) -> dict[str, FusionCounts]:

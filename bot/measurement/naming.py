@@ -30,9 +30,9 @@ def named_file(spec: str) -> str:
         UsageError: a glob matches nothing, or several things that could be meant.
         CompilerUnavailable: of several wheels of the compiler none is for this machine, or more than one is.
     """
-    is_glob = set("*?[") & set(spec) and release_of(spec) is None and not _exists(spec)
+    is_glob = set("*?[") & set(spec) and release_of(spec) is None and not exists(spec)
     path = _matched(spec) if is_glob else spec
-    if not _exists(path) or not (Path(path) / SNAPSHOT).is_file():
+    if not exists(path) or not (Path(path) / SNAPSHOT).is_file():
         return path
     if any(Path(path).glob(_WHEELS)):
         raise UsageError(f"holds a {SNAPSHOT} and a wheel of the compiler", where=path, hint="name one of them")
@@ -55,7 +55,8 @@ def _numbers(path: Path) -> list[tuple[int, str]]:
     return [(int(part), "") if at % 2 else (-1, part) for at, part in enumerate(parts)]
 
 
-def _exists(spec: str) -> bool:
+def exists(spec: str) -> bool:
+    """Whether a text is the path of something; no text is too odd for that."""
     try:
         return Path(spec).exists()
     except (OSError, ValueError):  # too long, a null character

@@ -55,11 +55,12 @@ def with_models(
 ) -> tuple[PlannedCell, ...]:
     """The cells with their models at hand, or with why they are not."""
     by_name = {module.name: module for module in modules}
-
-    def found(cell: PlannedCell) -> PlannedCell:
-        return replace(cell, model=_fetched(cell.model, by_name[cell.model.name], cache / FOLDER, say, cancel))
-
-    return tuple(found(cell) if cell.model.url else cell for cell in cells)
+    return tuple(
+        replace(cell, model=_fetched(cell.model, by_name[cell.model.name], cache / FOLDER, say, cancel))
+        if cell.model.url
+        else cell
+        for cell in cells
+    )
 
 
 def _fetched(model: Model, module: SuiteModule, folder: Path, say: Callable[[str], None], cancel: Cancel) -> Model:
@@ -115,14 +116,11 @@ def _fetch(url: str, module: SuiteModule, folder: Path, say: Callable[[str], Non
             raise InputError(f"has the SHA-256 {digest}, and {module.sha256} is expected", where=shown(url), hint=hint)
         if not (place / FOLDER).stat().st_size:
             raise InputError("is empty", where=shown(url), hint="a model holds at least one function")
-        path = folder / f"{digest}{_suffix(url)}"
+        is_bytecode = url.partition("?")[0].endswith(".mlirbc")
+        path = folder / f"{digest}{'.mlirbc' if is_bytecode else '.mlir'}"
         os.replace(place / FOLDER, path)
     write_atomically(_note(url, folder), f"{path.name}\n".encode())
     return path
-
-
-def _suffix(url: str) -> str:
-    return ".mlirbc" if url.partition("?")[0].endswith(".mlirbc") else ".mlir"
 
 
 def only(cells: Iterable[PlannedCell]) -> Mapping[str, str]:

@@ -156,7 +156,8 @@ class DataBranch:
                 return False
             if self._pushed(self._commit(entry, path, blob)):
                 return True
-            self._sleep(_pause_seconds(attempt))
+            longest = min(_LONGEST_PAUSE_SECONDS, _FIRST_PAUSE_SECONDS * 1.5**attempt)
+            self._sleep(longest * random.uniform(0.2, 1))  # noqa: S311 - keeps two writers apart
         raise NetworkError(
             f"branch {self._branch} could not be pushed: others came first {ATTEMPTS} times", hint="run the job again"
         )
@@ -187,11 +188,6 @@ class DataBranch:
         if lost_a_race(outcome.output):
             return False
         raise _refused(outcome.output, f"branch {self._branch} could not be pushed")
-
-
-def _pause_seconds(attempt: int) -> float:
-    longest = min(_LONGEST_PAUSE_SECONDS, _FIRST_PAUSE_SECONDS * 1.5**attempt)
-    return longest * random.uniform(0.2, 1)  # noqa: S311 - keeps two writers apart
 
 
 def _refused(output: str, what: str) -> NetworkError:

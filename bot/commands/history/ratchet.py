@@ -6,8 +6,7 @@ apply` skips what stands before a patch, so that the same text is a commit messa
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
 
@@ -33,15 +32,6 @@ _REPORT, _SNAPSHOTS = "report.json", ("head.json", "snapshot.json")
 """What a compare writes, and the names under which a directory has a snapshot."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Edited:
-    """The text of the configuration with tighter limits, and a line for each change."""
-
-    text: str
-    changes: tuple[str, ...]
-    kept: tuple[str, ...]
-
-
 def ratchet(request: Request, measured: Path, headroom: str, cancel: Cancel) -> str:
     """The lines and the patch.
 
@@ -60,12 +50,11 @@ def ratchet(request: Request, measured: Path, headroom: str, cancel: Cancel) -> 
     repository = repository_at(request.config, cancel)
     cells = planned(request, config, repository).cells
     snapshot = load_snapshot(_snapshot_in(measured))
-    noise = frozenset(config.noise)
     there = {cell.key: cell for cell in snapshot.cells}
     alive = [cell for cell in cells if not cell.target.unsupported]
     doubts = {cell.key: _doubt(cell, there[cell.key], snapshot) for cell in alive if cell.key in there}
     doubtful = {key: why for key, why in doubts.items() if why}
-    evidence = Evidence(snapshot, frozenset(cell.key for cell in alive), doubtful, noise)
+    evidence = Evidence(snapshot, frozenset(cell.key for cell in alive), doubtful, frozenset(config.noise))
     rules = [rule for rule in config.thresholds if not rule.beside]
     outcomes = tuple(ratcheted(rules, evidence, _headroom(headroom)))
     unchanged = [f"{one.rule.name} (line {one.rule.line}): {one.why}" for one in outcomes if isinstance(one, Kept)]
@@ -80,10 +69,10 @@ def ratchet(request: Request, measured: Path, headroom: str, cancel: Cancel) -> 
         if place not in refused:
             most = f"the largest is {one.metric} of {one.key}, {amount(one.value, METRIC_BY_ID[one.metric].unit)}"
             changes.append(f"{one.rule.name}: {one.old.text} -> {new[place]}; {most}")
-    edited = _Edited(text, tuple(changes), tuple(unchanged))
     top, whole = (repository.top or request.config.parent).resolve(), request.config.resolve()
     path = whole.relative_to(top) if whole.is_relative_to(top) else request.config
-    return "".join(_told(edited, evidence.snapshot, patch(path.as_posix(), read_exactly(request.config), edited.text)))
+    diff = patch(path.as_posix(), read_exactly(request.config), text)
+    return "".join(_told(changes, unchanged, snapshot.compiler.version, diff))
 
 
 def _snapshot_in(path: Path) -> Path:
@@ -116,13 +105,13 @@ def _place(file: YamlFile, one: Tighter) -> KeyPath:
     return ("thresholds", one.place, "limit") if own else ("thresholds", one.place, one.level, "limit")
 
 
-def _told(edited: _Edited, snapshot: Snapshot, changed: str) -> Iterator[str]:
-    subject = "Limits as tight as measured" if edited.changes else "No limit can be tighter than it is, as measured"
-    lines = [f"{subject} with IREE {snapshot.compiler.version}"]
-    if edited.changes:
-        lines += ["", *edited.changes]
-    if edited.kept:
-        lines += ["", "Left as they are:", *edited.kept]
+def _told(changes: Sequence[str], unchanged: Sequence[str], version: str, diff: str) -> Iterator[str]:
+    subject = "Limits as tight as measured" if changes else "No limit can be tighter than it is, as measured"
+    lines = [f"{subject} with IREE {version}"]
+    if changes:
+        lines += ["", *changes]
+    if unchanged:
+        lines += ["", "Left as they are:", *unchanged]
     yield from (f"{clean(line, _LINE_CHARACTERS)}\n" for line in lines)
-    if changed:
-        yield f"\n{changed}"
+    if diff:
+        yield f"\n{diff}"

@@ -33,7 +33,6 @@ FEW = 4
 """So many cells are compiled where none were selected."""
 LEAST_RUNS = 2
 LEAST_PERCENT = 1
-_HEADERS = ("model", "target", "min ms", "median ms", "max ms", "spread")
 
 Runs = Mapping[CellKey, Sequence[Cell]]
 
@@ -91,7 +90,11 @@ def repeated(side: SidePlan, cells: Sequence[PlannedCell], runs: int, workshop: 
     cells_by_key: dict[CellKey, list[Cell]] = {cell.key: [] for cell in cells}
 
     def finish(planned: PlannedCell, result: Compiled | Failure) -> None:
-        cell = _cell(planned.key, result)
+        if isinstance(result, Failure):
+            cell = Cell(planned.key, "failed", failure=result)
+        else:  # what the kernel counted, and nothing of what was made
+            counted = {"compile_cpu_ms": result.cpu_ms, "compile_peak_rss_kib": result.peak_rss_kib}
+            cell = Cell(planned.key, "ok", metrics=counted)
         cells_by_key[planned.key].append(cell)
         workshop.progress.measured(side.label, cell, planned.cost)
 
@@ -102,14 +105,6 @@ def repeated(side: SidePlan, cells: Sequence[PlannedCell], runs: int, workshop: 
             run_all(tasks(cells), workshop.jobs, workshop.cancel.set, workshop.progress)
     workshop.progress.spent(meter.cpu_ms, workshop.jobs)
     return cells_by_key
-
-
-def _cell(key: CellKey, result: Compiled | Failure) -> Cell:
-    """What the kernel counted, and nothing of what was made."""
-    if isinstance(result, Failure):
-        return Cell(key, "failed", failure=result)
-    counted = {"compile_cpu_ms": result.cpu_ms, "compile_peak_rss_kib": result.peak_rss_kib}
-    return Cell(key, "ok", metrics=counted)
 
 
 def spreads(runs: Runs, metric_id: str) -> tuple[Spread, ...]:
@@ -135,8 +130,8 @@ def _said(runs: Runs, show: Show) -> Iterator[str]:
         raise InputError("no cell could be compiled in every run", hint="choose others with --model and --target")
     for id_ in (id_ for id_ in INEXACT if id_ not in bands):
         show.say(f"{id_} is left out: the kernel did not report it for every run of any cell")
-    rows = by_metric["compile_cpu_ms"]
-    lines = [_HEADERS, *(_row(row) for row in rows)]
+    headers = ("model", "target", "min ms", "median ms", "max ms", "spread")
+    lines = [headers, *map(_row, by_metric["compile_cpu_ms"])]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line in lines:
         names = (text.ljust(width) for text, width in zip(line[:2], widths[:2], strict=True))

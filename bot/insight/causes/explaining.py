@@ -46,7 +46,9 @@ def explain(
     """
     base, head = delta.base, delta.head
     if base is None or head is None or not base.measured or not head.measured:
-        return broken(base, head) or Explanation(None, None, _one_sided(base, head))
+        missing = [name for name, cell in (("base", base), ("head", head)) if cell is None or not cell.measured]
+        why = f"nothing was measured on {' and '.join(missing)} to compare with"
+        return broken(base, head) or Explanation(None, None, why)
     sides = index_both(_uncut(base, texts), _uncut(head, texts))
     matches = match_sides(*sides)
     compared = compare(*sides, matches, same_model)
@@ -64,11 +66,6 @@ def explain(
 
 def _uncut(cell: Cell, texts: Texts) -> Cell:
     return cell if cell.program is None else replace(cell, program=uncut(cell.program, texts))
-
-
-def _one_sided(base: Cell | None, head: Cell | None) -> str:
-    missing = [name for name, cell in (("base", base), ("head", head)) if cell is None or not cell.measured]
-    return f"nothing was measured on {' and '.join(missing)} to compare with"
 
 
 def _same(match: Match, compared: Compared) -> bool:

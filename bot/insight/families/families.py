@@ -20,39 +20,32 @@ from bot.insight.facts.tokens import Reader
 from bot.insight.families import family_views as views
 from bot.insight.families.family_extras import extra_operations
 from bot.insight.families.family_fusions import different_fusions
-from bot.insight.families.family_groups import Found, Member, grouped
+from bot.insight.families.family_groups import FamilyDraft, Member, grouped
 from bot.insight.families.family_lines import constant_lines, offset_lines, shape_lines, told
 from bot.insight.families.family_orders import operand_orders
 
-_Finder = Callable[[Sequence[Member]], list[Found]]
+_Finder = Callable[[Sequence[Member]], list[FamilyDraft]]
 
 OF_ONE_STRUCTURE = frozenset({"constants", "offsets", "static-shapes"})
 LOOSER = frozenset({"extra-operation", "different-fusion"})
 """Kinds that say less of a member than that it has the structure of another executable."""
 
 
-def _constants(members: Sequence[Member]) -> list[Found]:
-    view, constant = views.exactly, views.cached(views.kind_of_constant)
-    groups = grouped(members, lambda member: views.key(member.text, view, constant))
-    return [Found(group, lines) for group in groups if (lines := constant_lines(group))]
+def _equal_under(view: views.View, constant: views.View, lines_of: Callable[[Sequence[Member]], list[str]]) -> _Finder:
+    """Finds members that are equal under a view of lines and one of constants, and differ in what `lines_of` tells."""
 
+    def find(members: Sequence[Member]) -> list[FamilyDraft]:
+        line_view, constant_view = views.cached(view), views.cached(constant)
+        groups = grouped(members, lambda member: views.key(member.text, line_view, constant_view))
+        return [FamilyDraft(group, lines) for group in groups if (lines := lines_of(group))]
 
-def _offsets(members: Sequence[Member]) -> list[Found]:
-    view = views.cached(views.without_offsets)
-    groups = grouped(members, lambda member: views.key(member.text, view, views.exactly))
-    return [Found(group, lines) for group in groups if (lines := offset_lines(group))]
-
-
-def _static_shapes(members: Sequence[Member]) -> list[Found]:
-    view, constant = views.cached(views.without_shapes), views.cached(views.constant_of_any_shape)
-    groups = grouped(members, lambda member: views.key(member.text, view, constant))
-    return [Found(group, lines) for group in groups if (lines := shape_lines(group))]
+    return find
 
 
 _FINDERS: dict[str, _Finder] = {
-    "constants": _constants,
-    "static-shapes": _static_shapes,
-    "offsets": _offsets,
+    "constants": _equal_under(views.exactly, views.kind_of_constant, constant_lines),
+    "static-shapes": _equal_under(views.without_shapes, views.constant_of_any_shape, shape_lines),
+    "offsets": _equal_under(views.without_offsets, views.exactly, offset_lines),
     "operand-order": operand_orders,
     "extra-operation": extra_operations,
     "different-fusion": different_fusions,
@@ -68,7 +61,7 @@ def families(texts: Sequence[SourceText], reader: Reader | None = None) -> tuple
     members = [Member(at, name, text) for at, (name, text) in enumerate(read) if text is not None]
     result = list(_found(members))
     view, constant = views.cached(views.without_shapes), views.cached(views.structural_constant)
-    structures = grouped(members, lambda member: views.structure(member.text, view, constant))
+    structures = grouped(members, lambda member: views.key(member.text, view, constant))
     others = [one for one in result if one.kind not in OF_ONE_STRUCTURE]
     taken = {member for one in others for member in one.members}
     wanted = {member for group in structures if not taken.issuperset(group) for member in group}
@@ -78,7 +71,7 @@ def families(texts: Sequence[SourceText], reader: Reader | None = None) -> tuple
     return tuple(Family(one.kind, tuple(each.name for each in one.members), views.capped(one.lines)) for one in ranked)
 
 
-def _found(remaining: Sequence[Member]) -> Iterator[Found]:
+def _found(remaining: Sequence[Member]) -> Iterator[FamilyDraft]:
     for kind in _ORDER:
         here = _FINDERS[kind](remaining)
         taken = {member.at for one in here for member in one.members}
@@ -87,14 +80,14 @@ def _found(remaining: Sequence[Member]) -> Iterator[Found]:
 
 
 def _with_structures(
-    structures: Sequence[Sequence[Member]], loose: list[Found], known: Mapping[tuple[Member, ...], Found]
-) -> list[Found]:
+    structures: Sequence[Sequence[Member]], loose: list[FamilyDraft], known: Mapping[tuple[Member, ...], FamilyDraft]
+) -> list[FamilyDraft]:
     """Those of one structure, and the looser ones; the only one of a structure that is left goes where the others are.
 
     `known` are the families of the finders, which stay as they are where nobody joins them.
     """
     homes = {member: at for at, one in enumerate(loose) for member in one.members}
-    result: list[Found] = []
+    result: list[FamilyDraft] = []
     for group in structures:
         free = [member for member in group if member not in homes]
         if len(free) > 1:
@@ -111,7 +104,7 @@ def _with_structures(
     return result + loose
 
 
-def _spared(one: Found, finder: _Finder, wanted: set[Member]) -> Found:
+def _spared(one: FamilyDraft, finder: _Finder, wanted: set[Member]) -> FamilyDraft:
     """The family without the members that others want, if the rest of it is still one; else as it is."""
     staying = [member for member in one.members if member not in wanted]
     if one.kind not in LOOSER or len(staying) == len(one.members):
@@ -121,6 +114,6 @@ def _spared(one: Found, finder: _Finder, wanted: set[Member]) -> Found:
     return replace(again[0], kind=one.kind) if whole else one
 
 
-def _of_structure(group: Sequence[Member]) -> Found:
+def _of_structure(group: Sequence[Member]) -> FamilyDraft:
     kind, lines = told(group)
-    return Found(group, lines, kind)
+    return FamilyDraft(group, lines, kind)

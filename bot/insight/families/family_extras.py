@@ -14,7 +14,7 @@ from itertools import islice
 
 from bot.insight.facts.tokens import Operation
 from bot.insight.families.family_graph import Edge, children, edges, is_named, is_scalar, spoken
-from bot.insight.families.family_groups import Found, Member
+from bot.insight.families.family_groups import FamilyDraft, Member
 from bot.insight.families.family_views import line
 
 _MASK = (1 << 64) - 1
@@ -99,18 +99,18 @@ def _pairs(counted: Sequence[_Counted]) -> Iterator[tuple[Member, Member, Operat
                 yield smaller, one.member, one.member.text.operations[at]
 
 
-def extra_operations(members: Sequence[Member]) -> list[Found]:
+def extra_operations(members: Sequence[Member]) -> list[FamilyDraft]:
     """Families of one executable and all those that have one operation more."""
     hashes = _Hashes()
     larger: defaultdict[Member, dict[Member, str]] = defaultdict(dict)
     for smaller, one, operation in _pairs([hashes.count(member) for member in members]):
         said = line(f"@{one.name} has one more", [spoken(one.text, operation)]).replace("more: ", "more ", 1)
         larger[smaller].setdefault(one, said)
-    families: list[Found] = []
+    families: list[FamilyDraft] = []
     taken: set[Member] = set()
     for smaller, others in sorted(larger.items(), key=lambda item: (-len(item[1]), item[0].at)):
         free = {one: said for one, said in others.items() if one not in taken}
         if smaller not in taken and free:
             taken |= {smaller, *free}
-            families.append(Found(sorted([smaller, *free], key=lambda one: one.at), list(free.values())))
+            families.append(FamilyDraft(sorted([smaller, *free], key=lambda one: one.at), list(free.values())))
     return families

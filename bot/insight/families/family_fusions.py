@@ -9,7 +9,7 @@ from collections.abc import Hashable, Sequence
 
 from bot.insight.facts.tokens import Operation, Text
 from bot.insight.families.family_graph import children, is_named, is_scalar
-from bot.insight.families.family_groups import Found, Member, grouped
+from bot.insight.families.family_groups import FamilyDraft, Member, grouped
 from bot.insight.families.family_views import line, shapes_of
 
 NAMES_SHOWN = 6
@@ -78,7 +78,7 @@ def _lines(group: Sequence[Member]) -> list[str]:
     return [line(name, [text]) for text, name in names.items()] if len(said) > 1 else []
 
 
-def different_fusions(members: Sequence[Member]) -> list[Found]:
+def different_fusions(members: Sequence[Member]) -> list[FamilyDraft]:
     """Families of one root; the same neighbours everywhere are no such family."""
     groups = grouped(members, _root_key)
-    return [Found(group, lines) for group in groups if (lines := _lines(group))]
+    return [FamilyDraft(group, lines) for group in groups if (lines := _lines(group))]

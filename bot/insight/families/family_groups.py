@@ -18,7 +18,7 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FamilyDraft:
     """One family: its members in the program's order, and a line for each thing that keeps them apart.
 
     Its kind is set by who asked the finder for it.

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from bot.insight.facts.tokens import Operation, Text
 from bot.insight.families.family_graph import element_of, is_structured, maps_of, unordered
-from bot.insight.families.family_groups import Found, Member, grouped
+from bot.insight.families.family_groups import FamilyDraft, Member, grouped
 from bot.insight.families.family_views import CONSTANTS, cached, line
 
 _MASK = (1 << 61) - 1
@@ -79,17 +79,17 @@ class _Colours:
         return (*sorted(colours), 0, *sorted(arguments)), arguments
 
 
-def operand_orders(members: Sequence[Member]) -> list[Found]:
+def operand_orders(members: Sequence[Member]) -> list[FamilyDraft]:
     """Families of equal colours; colours are computed only where the operations alone already agree."""
     colours = _Colours()
     alike = grouped(members, lambda member: tuple(sorted(map(colours.form, member.text.operations))))
-    families: list[Found] = []
+    families: list[FamilyDraft] = []
     for group in alike:
         settled = {member: colours.settled(member.text) for member in group}
         keys = {member: key for member, (key, _) in settled.items()}
         for same in grouped(group, keys.__getitem__):
             lines = [_difference(one, same[0], settled[one][1], settled[same[0]][1]) for one in same[1:]]
-            families += [Found(same, [text for text in lines if text])] if any(lines) else []
+            families += [FamilyDraft(same, [text for text in lines if text])] if any(lines) else []
     return families
 
 

@@ -95,11 +95,6 @@ def key(text: Text, view: View, constant: View) -> Key:
     return tuple(row)
 
 
-def structure(text: Text, shapes: View = without_shapes, constant: View = structural_constant) -> Key:
-    """The executable without static shapes, offsets and values of constants; views may be cached ones."""
-    return key(text, shapes, constant)
-
-
 def same(texts: Sequence[Text]) -> Callable[[View, View], bool]:
     """Whether the executables are equal under a view of lines and one of constants."""
     return lambda view, constant: len({key(text, view, constant) for text in texts}) == 1

@@ -11,7 +11,7 @@ from packaging.version import Version
 from bot.compiler.tools.offered import between, newest
 from bot.core.rules.spec import MOVING, Places, release_of
 from bot.errors import UsageError
-from bot.measurement.naming import in_order, named_file
+from bot.measurement.naming import exists, in_order, named_file
 from bot.system.processes import Cancel
 
 _HINT = "write both ends, the older one first: 3.8.0..3.13.0"
@@ -33,12 +33,12 @@ def asked_for(texts: Sequence[str], places: Places, cancel: Cancel, say: Callabl
 
 
 def _words(text: str) -> list[str]:
-    return [text] if _exists(text) else [word.strip() for word in text.split(",") if word.strip()]
+    return [text] if exists(text) else [word.strip() for word in text.split(",") if word.strip()]
 
 
 def _specs(word: str, places: Places, cancel: Cancel) -> Iterator[str]:
     first, dots, last = word.partition("..")
-    if dots and any(map(_is_end, (first, last))) and not _exists(word):
+    if dots and any(map(_is_end, (first, last))) and not exists(word):
         if not (_is_end(first) and _is_end(last)):
             raise UsageError("is no range of releases", where=f"{_WHERE} {word}", hint=_HINT)
         old, new = (newest(end, places, cancel) if end in MOVING else release_of(end) or end for end in (first, last))
@@ -50,13 +50,6 @@ def _specs(word: str, places: Places, cancel: Cancel) -> Iterator[str]:
         yield from snapshots
     else:
         yield named_file(word)
-
-
-def _exists(text: str) -> bool:
-    try:
-        return Path(text).exists()
-    except (OSError, ValueError):  # too long, a null character
-        return False
 
 
 def _is_end(text: str) -> bool:

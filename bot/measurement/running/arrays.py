@@ -87,11 +87,7 @@ def _ask(request: Any, kind: type[_Answer], parent: Path, cancel: Cancel) -> _An
         try:
             return decoded(text, kind, _WHERE)
         except InputError as error:
-            return here(_error(text) or error.line)
-
-
-def _error(text: bytes) -> str:
-    try:
-        return decoded(text, _Failed, _WHERE).error
-    except InputError:
-        return ""
+            try:
+                return here(decoded(text, _Failed, _WHERE).error or error.line)
+            except InputError:
+                return here(error.line)
