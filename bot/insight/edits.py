@@ -75,12 +75,12 @@ def _changes(base: Program, head: Program, sections: Sections) -> tuple[dict[str
     named = tuple(sections)
     # A place that a dispatch has is called what the cells' components call it.
     names = {**name_places(every, named).components, **name_places(launched, named).components}
-    operations, components = [known_counts(program.operations) or {} for program in (base, head)], []
-    for program in (base, head):
-        components.append(Counter[str]())
+    by_component = [Counter[str](), Counter[str]()]
+    for program, counts in zip((base, head), by_component, strict=True):
         for place, count in program.places.items():
-            components[-1][names.get(place, UNATTRIBUTED)] += count
-    return _change(*operations), _change(*components)
+            counts[names.get(place, UNATTRIBUTED)] += count
+    operations = _change(known_counts(base.operations) or {}, known_counts(head.operations) or {})
+    return operations, _change(*by_component)
 
 
 def _change(base: Mapping[str, int], head: Mapping[str, int]) -> dict[str, int]:

@@ -33,7 +33,7 @@ def overview(base: Snapshot, head: Snapshot, pairs: Sequence[tuple[str, str]]) -
     """
     fusion = [fusion_counts(side) for side in (base, head)]
     folding = [{cell.key: fold_counts(cell) for cell in side.cells} for side in (base, head)]
-    models, keys = (sorted(left.keys() | right.keys()) for left, right in (fusion, folding))
+    models, keys = sorted(fusion[0].keys() | fusion[1].keys()), sorted(folding[0].keys() | folding[1].keys())
     folded = (Folding(key, *(side.get(key) for side in folding)) for key in keys)
     return Overview(
         fusion=tuple(Fusion(model, *(side.get(model) for side in fusion)) for model in models),

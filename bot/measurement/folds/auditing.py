@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
 from pathlib import Path
 
 from bot.compiler.caches.cell_cache import CellCache
-from bot.compiler.compiling import Kit
 from bot.compiler.folding import FOLD_WORKER, Group
 from bot.compiler.schedule import Task, run_all
 from bot.compiler.tools.bindings import Bindings
-from bot.compiler.tools.importing import Importer
-from bot.compiler.tools.probe import known_measuring_options
 from bot.compiler.tools.ptxas import Assembler
 from bot.compiler.tools.ptxas import installed as assembler_here
 from bot.config.configuration import Config
@@ -29,7 +26,7 @@ from bot.measurement.folds.checking import Bench, affordable, bench_of, differin
 from bot.measurement.folds.counting import model_of
 from bot.measurement.folds.telling import Ran, cell_told, news_of, rejected
 from bot.measurement.prepare import Request, Show, measured, prepare, repository_at
-from bot.measurement.run import IR_WORKER, SidePlan
+from bot.measurement.run import IR_WORKER, SidePlan, open_kit
 from bot.measurement.running.runtime import MISSING, Runtime, installed, machine
 from bot.system.files import is_writable, temporary_directory
 from bot.system.processes import Cancel, Meter
@@ -72,18 +69,13 @@ def audited(request: Request, config: Config, options: FoldOptions, show: Show, 
 @contextmanager
 def _tools(plan: SidePlan, request: Request, config: Config, cancel: Cancel) -> Iterator[FoldTools]:
     toolchain, timeout = plan.toolchain, config.timeout_seconds
-    reading = Bindings(IR_WORKER, toolchain.bindings, toolchain.no_bindings, cancel)
-    folding = Bindings(FOLD_WORKER, toolchain.bindings, toolchain.no_bindings, cancel)
-    with temporary_directory("fold-") as scratch:
-        try:
-            options = known_measuring_options(toolchain, scratch, cancel)
-            kit = Kit("head", toolchain, options, reading, scratch, timeout, cancel, Meter())
-            importer = Importer(toolchain, scratch, timeout, cancel)
-            cache = CellCache(request.cache, is_writable(request.cache.absolute()))
-            yield FoldTools(kit, folding, importer, cache, Assembler(cancel, timeout, assembler_here()), scratch)
-        finally:
-            reading.close()
-            folding.close()
+    with (
+        temporary_directory("fold-") as scratch,
+        closing(Bindings(FOLD_WORKER, toolchain.bindings, toolchain.no_bindings, cancel)) as folding,
+        open_kit("head", toolchain, IR_WORKER, scratch, timeout, cancel, Meter()) as (kit, importer),
+    ):
+        cache = CellCache(request.cache, is_writable(request.cache.absolute()))
+        yield FoldTools(kit, folding, importer, cache, Assembler(cancel, timeout, assembler_here()), scratch)
 
 
 def _all(

@@ -12,9 +12,7 @@ from msgspec.structs import replace
 
 from bot.compiler.compiling import Kit, Source, artifact_of, module_of
 from bot.compiler.folding import FOLD_WORKER, flow_of
-from bot.compiler.tools.bindings import Bindings
 from bot.compiler.tools.importing import Importer
-from bot.compiler.tools.probe import known_measuring_options
 from bot.config.configuration import Config
 from bot.core.backends import backend_of
 from bot.core.folds.fold_values import Price
@@ -26,6 +24,7 @@ from bot.core.values.snapshot import Failure
 from bot.errors import CompilerUnavailable, MalformedBinary
 from bot.measurement.lab.planning import VariantPlan
 from bot.measurement.prepare import Request, Show
+from bot.measurement.run import open_kit
 from bot.measurement.running.runner import Runner
 from bot.measurement.running.runtime import MISSING, Runtime, installed, machine, of_release
 from bot.readers.interfaces import interface
@@ -110,7 +109,6 @@ class _Row:
 @dataclass
 class _Tools:
     kit: Kit
-    folding: Bindings
     importer: Importer
     runtime: Runtime
 
@@ -159,14 +157,14 @@ class _Bench:
         if failed := flow_of(tools.kit, first.argv, Source(first.cell.model, source), flow):
             return failed.first_line
         try:
-            answer = tools.folding.ask("interface", flow=str(flow))
+            answer = tools.kit.bindings.ask("interface", flow=str(flow))
             signature = interface(answer) if answer is not None else None
         except MalformedBinary as error:
             return str(error)
         finally:
             flow.unlink(missing_ok=True)
         if signature is None:
-            return tools.folding.reason or "this compiler has no MLIR bindings"
+            return tools.kit.bindings.reason or "this compiler has no MLIR bindings"
         runner = Runner(
             tools.runtime,
             signature,
@@ -227,10 +225,6 @@ def _open(
     with temporary_directory("lab-") as scratch, ExitStack() as stack:
         tools = {}
         for digest, toolchain in {plan.toolchain.info.digest: plan.toolchain for plan in plans}.items():
-            folding = Bindings(FOLD_WORKER, toolchain.bindings, toolchain.no_bindings, cancel)
-            stack.callback(folding.close)
-            options = known_measuring_options(toolchain, scratch, cancel)
-            kit = Kit("lab", toolchain, options, folding, scratch, timeout_seconds, cancel, Meter())
-            importer = Importer(toolchain, scratch, timeout_seconds, cancel)
-            tools[digest] = _Tools(kit, folding, importer, runtimes[digest])
+            opened = open_kit("lab", toolchain, FOLD_WORKER, scratch, timeout_seconds, cancel, Meter())
+            tools[digest] = _Tools(*stack.enter_context(opened), runtimes[digest])
         yield _Bench(tools, scratch, cancel)
