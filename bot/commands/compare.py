@@ -112,8 +112,7 @@ def _found(request: Request, side: str, config: Config, path: Path | None) -> tu
 def pinned(config: Config, path: Path | None, side: str) -> Sought:
     """A side's compiler as a configuration names it; the SPEC is empty where it does not.
 
-    Args:
-        path: of the configuration; None for the packaged one.
+    `path`: of the configuration; None for the packaged one.
     """
     if config.compiler.requirements is not None:
         here = path.parent if path else Path()

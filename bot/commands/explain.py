@@ -25,12 +25,8 @@ _NAMES_TOLD = 8
 def explain(path: Path, model: str, target: str, dispatch: str | None, console: Console) -> None:
     """Tell what the report says of one cell, or of one of its dispatches.
 
-    Args:
-        model, target, dispatch: names, short names of targets, or globs and beginnings of one name.
-
-    Raises:
-        InputError: the file is no report.
-        UsageError: a name is not in it, or several are meant.
+    `model`, `target`, `dispatch`: names, short names of targets, or globs and beginnings of one name.
+    Raises InputError where the file is no report; UsageError where a name is not in it, or several are meant.
     """
     cell = _told(_load(path), model, target)
     if dispatch is None:

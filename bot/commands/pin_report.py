@@ -30,11 +30,8 @@ _OPTIONS = {"base": "--from", "head": "--to"}
 def pin_report(request: Request, most: Steps, show: Show, cancel: Cancel) -> Verdict:
     """Compare two releases, and those between as far as they are wanted; writes the six files and `pin.md`.
 
-    Args:
-        most: how many releases between are measured; None for all, 0 for the two ends alone.
-
-    Raises:
-        UsageError: steps are wanted, and a side is no release.
+    `most`: how many releases between are measured; None for all, 0 for the two ends alone.
+    Raises UsageError where steps are wanted, and a side is no release.
     """
     if most != 0:  # found out before the two ends are measured: without releases there are no steps
         for side, option in _OPTIONS.items():

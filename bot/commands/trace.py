@@ -37,12 +37,9 @@ class TraceShow(Show, Protocol):
 def trace(request: Request, dispatch: str, show: TraceShow, cancel: Cancel) -> Traced:
     """Measure one cell on both sides where it is not known yet, and trace one of its dispatches.
 
-    Args:
-        dispatch: its name on either side, as it is shown, its beginning, or a glob.
-
-    Raises:
-        UsageError: several cells or dispatches are meant, or none.
-        NoVerdict: a side could not be compiled, or traced.
+    `dispatch`: its name on either side, as it is shown, its beginning, or a glob.
+    Raises UsageError where several cells or dispatches are meant, or none; NoVerdict where a side could not be
+    compiled, or traced.
     """
     both = both_sides(request, show, cancel)
     keys = sorted({cell.key for side in both.sides.values() for cell in side.cells})

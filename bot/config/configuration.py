@@ -421,8 +421,7 @@ def top_above(folder: Path) -> Path:
 def chosen_config(given: Path | None, say: Callable[[str], None]) -> Path | None:
     """The configuration that was named, else the one that is found here, which is told; None for the packaged one.
 
-    Raises:
-        ConfigError: what was named is not there.
+    Raises ConfigError where what was named is not there.
     """
     if given is None:
         nearest = find_config(Path.cwd())
@@ -443,9 +442,8 @@ def load_config(path: Path | None = None, *, models: bool = True) -> Config:
     by entry, and `compiler` is never taken from there: its pins are an example's, and nobody asked to compare those.
     Raises ConfigError: one line that names file, line and key.
 
-    Args:
-        models: False where the rules are wanted without the models, which need not be there; they are then (), and the
-            goldens of a suite that is not there limit nothing.
+    `models`: False where the rules are wanted without the models, which need not be there; they are then (), and the
+    goldens of a suite that is not there limit nothing.
     """
     default, packaged = read_configuration(configs_dir() / "default.yml")
     file, own = (default, packaged) if path is None else read_configuration(path)

@@ -119,12 +119,10 @@ _Rule = Callable[[RunContext, Value], RunContext]
 def run_context(environ: Mapping[str, str], payload: Mapping[str, Any]) -> RunContext:
     """What this run is for: the environment of GitHub Actions and the event's payload as one value.
 
-    Args:
-        environ: the default variables that GitHub documents for Actions.
-        payload: as GitHub documents it under webhook events and payloads.
-
-    Raises:
-        InputError: a variable or key that the event must have is missing or not what it should be; `where` names it.
+    `environ`: the default variables that GitHub documents for Actions; `payload`: as GitHub documents it under webhook
+    events and payloads.
+    Raises InputError where a variable or key that the event must have is missing or not what it should be; `where`
+    names it.
     """
     event = environ.get("GITHUB_EVENT_NAME", "")
     if not event:

@@ -149,8 +149,7 @@ def experiments_schema() -> dict[str, Any]:
 def load_experiments(path: Path | None = None) -> dict[str, Experiment]:
     """All experiments of a file, by name in its order; of the packaged one where there is none.
 
-    Raises:
-        ConfigError: one line that names file, line and key.
+    Raises ConfigError: one line that names file, line and key.
     """
     file, entries = read_ours(path or configs_dir() / "experiments.yml", ExperimentsFile, "file of experiments")
     default, packaged = read_configuration(configs_dir() / "default.yml")

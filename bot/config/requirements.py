@@ -40,8 +40,7 @@ def pinned_compiler(path: Path) -> str:
 def sought_compiler(path: Path, top: Path | None = None) -> Sought:
     """The same, and where the file says that its wheels are.
 
-    Args:
-        top: what no included file and no directory of wheels may leave; None: they may be anywhere.
+    `top`: what no included file and no directory of wheels may leave; None: they may be anywhere.
     """
     files = _Read(top)
     files.follow(path)

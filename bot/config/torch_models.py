@@ -147,9 +147,8 @@ def suite_modules(
 ) -> tuple[SuiteModule, ...]:
     """The modules of all suites of a configuration, sorted by name; raises ConfigError naming file, and line or key.
 
-    Args:
-        taken: names of the targets that the configuration has.
-        must_exist: whether a suite that is not there is an error, and not just none.
+    `taken`: names of the targets that the configuration has; `must_exist`: whether a suite that is not there is an
+    error, and not just none.
     """
     modules: dict[str, SuiteModule] = {}
     for index, entry in enumerate(entries):
@@ -286,8 +285,7 @@ PREFIX = "suite-"
 def suite_target(flags: Sequence[str], taken: Collection[str]) -> Target:
     """The target that these flags are all of; ValueError with one line for the user where they name none, or several.
 
-    Args:
-        taken: names of other targets.
+    `taken`: names of other targets.
     """
     given: dict[str, list[str]] = {}
     for flag in flags:
@@ -361,8 +359,7 @@ def _object(text: str) -> dict[str, object]:
 def patch(path: str, old: str, new: str) -> str:
     """The change of one file as `git apply` takes it; empty where there is none.
 
-    Args:
-        path: from the top of the repository.
+    `path`: from the top of the repository.
     """
     if old == new:
         return ""

@@ -154,8 +154,7 @@ _CONSTRUCT: dict[str, Callable[[yaml.SafeLoader, Any], Any]] = {
 def _refusal(text: str, value: str | int | float | bool | None) -> tuple[str, str] | None:
     """What is wrong with an unquoted word, and how to fix it; None where everybody reads it alike.
 
-    Args:
-        value: what YAML 1.1 reads.
+    `value`: what YAML 1.1 reads.
     """
     if isinstance(value, bool) and text not in _SWITCHES:
         word = str(value).lower()
@@ -239,8 +238,7 @@ def parse_yaml(path: Path, text: str) -> YamlFile:
 def with_values(path: Path, text: str, values: Mapping[KeyPath, str]) -> tuple[str, dict[KeyPath, ConfigError]]:
     """The text with other plain values at these keys, and why at some of them it is as it was.
 
-    Args:
-        path: of the file, for what is said.
+    `path`: of the file, for what is said.
     """
     file, (_, root) = parse_yaml(path, text), composed(path, text)
     wanted, edits, refused = deepcopy(file.data), list[tuple[int, int, str]](), dict[KeyPath, ConfigError]()

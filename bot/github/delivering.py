@@ -128,8 +128,7 @@ def deliver(report: Report, services: Services, to: Destination, extra: Sequence
 
     Returns the exit code: 5 where there is no verdict, 1 where it is fail and the configuration lets that fail the job.
 
-    Args:
-        extra: acceptances that the comment does not remember yet.
+    `extra`: acceptances that the comment does not remember yet.
     """
     problems: list[NetworkError] = []
     hub = services.hub if to.pull is not None and not services.context.read_only else None
@@ -189,8 +188,7 @@ def deliver_broken(error: BotError, services: Services, to: Destination) -> None
 def failure_delivered(services: Services, to: Callable[[], Sequence[Destination]], words: str = "") -> Iterator[None]:
     """Whatever breaks within, an error of ours too, is told where the report was to go, and raised.
 
-    Args:
-        words: put before what broke.
+    `words`: put before what broke.
     """
     try:
         yield

@@ -227,9 +227,8 @@ def _checked(
     The commits must be a merge that GitHub itself made of this pull request's head; the base is a stored snapshot where
     there is one, since the run that measured the artifact was the pull request's own.
 
-    Args:
-        sha: the commit of the base branch that the head was merged onto.
-        sides: base and head, as the artifact has them.
+    `sha`: the commit of the base branch that the head was merged onto; `sides`: base and head, as the artifact has
+    them.
     """
     base, head = sides
     partly = base.source.sha != sha and base.compiler.digest != head.compiler.digest
@@ -317,9 +316,8 @@ def _trusted_base(
 def _stored(services: Services, config: Config, sha: str, claimed: Snapshot, partly: bool) -> Snapshot | None:
     """The stored snapshot of a commit with the compiler, flags, targets and models of another.
 
-    Args:
-        partly: whether those cells of it are enough whose models have the texts that the other says. They are planned
-            as the other was: what it leaves out is not measured.
+    `partly`: whether those cells of it are enough whose models have the texts that the other says. They are planned as
+    the other was: what it leaves out is not measured.
     """
 
     def facts(one: Snapshot) -> tuple[object, ...]:

@@ -32,11 +32,8 @@ def pull(hub: Hub, pull_number: int) -> PullRequest:
 def open_pulls_with_head(hub: Hub, head_repository: str, head_branch: str, head_sha: str) -> list[PullRequest]:
     """The open pull requests whose branch is this one and is at this commit; smallest number first.
 
-    Args:
-        head_repository: `owner/name` of the branch's repository, a fork perhaps.
-
-    Raises:
-        NetworkError: they cannot be read.
+    `head_repository`: `owner/name` of the branch's repository, a fork perhaps.
+    Raises NetworkError where they cannot be read.
     """
     owner = head_repository.partition("/")[0]
     with explain(f"look for the pull request of {head_sha[:12]}", "pull-requests: read"):
@@ -50,8 +47,7 @@ def open_pulls_with_head(hub: Hub, head_repository: str, head_branch: str, head_
 def open_pulls_at(hub: Hub, head_sha: str, base_ref: str) -> list[int]:
     """The numbers of all open pull requests that are at this commit and go to this branch, whoever opened them.
 
-    Raises:
-        NetworkError: they cannot be read.
+    Raises NetworkError where they cannot be read.
     """
     with explain(f"look for the pull requests of {head_sha[:12]}", "pull-requests: read"):
         pulls = [_whole(one) for one in hub.repo.get_pulls(state="open", base=base_ref)]
@@ -75,8 +71,7 @@ def head_repository_of(one: PullRequest) -> str:
 def base_changed_at(hub: Hub, pull_number: int) -> datetime | None:
     """When the pull request was last given another base branch; None where it has the one it was opened with.
 
-    Raises:
-        NetworkError: its events cannot be read.
+    Raises NetworkError where its events cannot be read.
     """
     with explain(f"read the events of #{pull_number}", "pull-requests: read"):
         events = hub.issue(pull_number).get_events()
@@ -97,8 +92,7 @@ def may_write(hub: Hub, login: str) -> bool:
 def labelling(hub: Hub, number: int, label: str) -> IssueEvent | None:
     """The newest setting of a label that is set now; None where it is not. Names of labels know no case.
 
-    Raises:
-        NetworkError: the labels or events cannot be read.
+    Raises NetworkError where the labels or events cannot be read.
     """
     wanted = label.casefold()
     with explain(f"read who labelled #{number}", "issues: read"):
@@ -119,11 +113,8 @@ def rerun(hub: Hub, run_id: int) -> None:
 def newest_run(hub: Hub, head_sha: str, workflow_file: str | None) -> int | None:
     """The newest run for a commit, of one workflow or (None) of any; None where there is none.
 
-    Args:
-        workflow_file: `code-size.yml`, without its folder.
-
-    Raises:
-        NetworkError: the runs cannot be read.
+    `workflow_file`: `code-size.yml`, without its folder.
+    Raises NetworkError where the runs cannot be read.
     """
     with explain(f"look for the runs of {head_sha[:12]}", "actions: read"):
         runs = hub.repo.get_workflow_runs(head_sha=head_sha)
@@ -134,11 +125,8 @@ def newest_run(hub: Hub, head_sha: str, workflow_file: str | None) -> int | None
 def unfinished_push(hub: Hub, sha: str, workflow_file: str) -> tuple[int, str] | None:
     """The newest run of a workflow for the push of that commit which has not ended, and its status; None for none.
 
-    Args:
-        workflow_file: `code-size.yml`, without its folder.
-
-    Raises:
-        NetworkError: the runs cannot be read.
+    `workflow_file`: `code-size.yml`, without its folder.
+    Raises NetworkError where the runs cannot be read.
     """
     with explain(f"look for the runs of {sha[:12]}", "actions: read"):
         runs = [one for one in hub.repo.get_workflow_runs(head_sha=sha, event="push") if _file(one) == workflow_file]
@@ -212,8 +200,7 @@ def _artifact(one: Artifact) -> ArtifactInfo:
 def is_ancestor(hub: Hub, older: str, newer_ref: str) -> bool:
     """True where `newer_ref` is at or after `older`; False too where GitHub does not know one of them.
 
-    Raises:
-        NetworkError: GitHub does not say.
+    Raises NetworkError where GitHub does not say.
     """
     with explain(f"compare {older[:12]} with {newer_ref}", "contents: read"):
         try:

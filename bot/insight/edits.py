@@ -26,8 +26,7 @@ _Cells = Mapping[str, Cell]
 def model_edits(base: Snapshot, head: Snapshot, sections: Sections = ()) -> tuple[ModelEdit, ...]:
     """The models whose text is known not to be the same on both sides, with those that one side alone has; sorted.
 
-    Args:
-        sections: as the configuration names the parts of models.
+    `sections`: as the configuration names the parts of models.
     """
     one_compiler = base.compiler.digest == head.compiler.digest != ""
     texts, told = (_texts(base), _texts(head)), (_told(base), _told(head))

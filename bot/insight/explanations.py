@@ -62,8 +62,7 @@ def headlined(explanation: Explanation, delta: CellDelta, only_model: bool = Fal
 
     One that moved no byte keeps the cause of the first phase that differs.
 
-    Args:
-        only_model: nothing but the model's text differs between the sides: what is no code is its consequence.
+    `only_model`: nothing but the model's text differs between the sides: what is no code is its consequence.
     """
     if delta.base is None or delta.head is None or not (delta.base.measured and delta.head.measured):
         return explanation

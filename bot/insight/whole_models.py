@@ -28,8 +28,7 @@ _Values = dict[str, dict[str, "int | None"]]
 def overview(base: Snapshot, head: Snapshot, pairs: Sequence[tuple[str, str]]) -> Overview:
     """What there is to say of whole models; sorted. What neither side knows is left out.
 
-    Args:
-        pairs: models as (static, dynamic).
+    `pairs`: models as (static, dynamic).
     """
     fusion = [fusion_counts(side) for side in (base, head)]
     folding = [{cell.key: fold_counts(cell) for cell in side.cells} for side in (base, head)]

@@ -91,8 +91,7 @@ def cell_of(
 ) -> Cell:
     """The row of one cell, whatever happened to it.
 
-    Args:
-        assembler: what makes machine code of PTX text; without one, that is not measured.
+    `assembler`: what makes machine code of PTX text; without one, that is not measured.
     """
     if isinstance(result, Failure):
         status = "timeout" if result.stage == "timeout" else "failed"

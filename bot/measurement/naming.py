@@ -26,9 +26,8 @@ def named_file(spec: str) -> str:
     Of several wheels the compiler's counts, and of several of these the one for this machine. Any other SPEC is
     returned as it is.
 
-    Raises:
-        UsageError: a glob matches nothing, or several things that could be meant.
-        CompilerUnavailable: of several wheels of the compiler none is for this machine, or more than one is.
+    Raises UsageError where a glob matches nothing, or several things that could be meant; CompilerUnavailable: of
+    several wheels of the compiler none is for this machine, or more than one is.
     """
     is_glob = set("*?[") & set(spec) and release_of(spec) is None and not exists(spec)
     path = _matched(spec) if is_glob else spec

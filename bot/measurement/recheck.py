@@ -128,8 +128,7 @@ class _Budget:
         What an earlier run repeated is not compiled again, but counts all the same: the same comparison always
         rests on the same compiles.
 
-        Args:
-            times: how often a cell was compiled before it is repeated.
+        `times`: how often a cell was compiled before it is repeated.
         """
         chosen = set()
         for key in keys:

@@ -33,9 +33,8 @@ def suite_cells(
 ) -> tuple[PlannedCell, ...]:
     """A cell for each module; models behind an address are not fetched yet.
 
-    Args:
-        flags: of this run alone: what a configuration has for its own cells would make other figures of a suite's.
-        load: reads a model that is here.
+    `flags`: of this run alone: what a configuration has for its own cells would make other figures of a suite's;
+    `load`: reads a model that is here.
     """
     return tuple(PlannedCell(_model(module, load), module.target, tuple(flags)) for module in modules)
 

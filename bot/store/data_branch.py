@@ -257,8 +257,7 @@ class Scratch:
     def fetch(self, branch: str, history: bool = False) -> str | None:
         """SHA of the branch's tip, None where there is no such branch; raises NetworkError.
 
-        Args:
-            history: fetch all commits (still no files), under a name of its own.
+        `history`: fetch all commits (still no files), under a name of its own.
         """
         ref, depth = (HISTORY, _ALL) if history else (TIP, "--depth=1")
         refspec = f"+refs/heads/{branch}:{ref}"

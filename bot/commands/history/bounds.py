@@ -55,8 +55,7 @@ def bound_of(
 ) -> tuple[Bound, str]:
     """What is bad, as a bound and in words; raises UsageError where GOOD is not good by it, or BAD not bad.
 
-    Args:
-        ends: all values of GOOD, and of BAD.
+    `ends`: all values of GOOD, and of BAD.
     """
     good, bad = ends
     limit, words = _limit(options, metric, good, bad)

@@ -42,8 +42,7 @@ class Row:
 def row_of(good: str, bad: str, among: Sequence[str], places: Places, cancel: Cancel) -> Row:
     """The candidates between two SPECs; raises UsageError where nobody says which there are.
 
-    Args:
-        among: those between, in their order: SPECs, globs, directories of wheels or snapshots; () to find them out.
+    `among`: those between, in their order: SPECs, globs, directories of wheels or snapshots; () to find them out.
     """
     good, bad = (newest(spec, places, cancel) if spec in MOVING else spec for spec in (good, bad))
     if _same(good, bad):

@@ -55,9 +55,7 @@ class Spread:
 def calibrate(request: Request, runs: int, show: Show, cancel: Cancel) -> list[str]:
     """Compile the selected cells (else the cheapest few) `runs` times; the lines to print.
 
-    Raises:
-        UsageError: fewer than two runs.
-        InputError: no cell could be compiled in every run.
+    Raises UsageError for fewer than two runs, InputError where no cell could be compiled in every run.
     """
     if runs < LEAST_RUNS:
         raise UsageError(f"{runs} run shows no difference", where="--runs", hint=f"at least {LEAST_RUNS}")

@@ -152,8 +152,7 @@ class Choice:
 def choices(groups: Groups, tried: Sequence[Attempt]) -> list[Choice]:
     """Groups that compile, those that share an executable together, with what the attempts say of them.
 
-    Args:
-        tried: the first with nothing folded.
+    `tried`: the first with nothing folded.
     """
     sizes = [_sizes(one.cell) for one in tried]
     result = []
@@ -174,8 +173,7 @@ def gaining(choices: Sequence[Choice], attempt: Try, elements: Mapping[str, int]
     What clearly does is taken at once, if all of it does; each of the others is compiled beside what is kept by then,
     and where it does not gain as a whole, its small and its large executables apart.
 
-    Args:
-        elements: executable → how many its largest tensor has.
+    `elements`: executable → how many its largest tensor has.
     """
     clear = [one for one in choices if one.is_clear]
     best, without = attempt([group for one in clear for group in one.ways[0][1]]), {}

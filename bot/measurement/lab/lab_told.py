@@ -40,8 +40,7 @@ def unsupported(plan: VariantPlan) -> list[LabCell]:
 def cell_told(variant: str, cell: Cell, module: str = "") -> LabCell:
     """A measured cell, or a failed one.
 
-    Args:
-        module: the model that was made for it, relative to the directory of `lab.json`.
+    `module`: the model that was made for it, relative to the directory of `lab.json`.
     """
     before = cell.program.linalg_ops_before if cell.program else None
     added = {BEFORE_FUSION.id: before} if cell.measured else {}
@@ -65,9 +64,8 @@ def cell_told(variant: str, cell: Cell, module: str = "") -> LabCell:
 def folded_told(variant: str, audit: FoldAudit, others: Mapping[tuple[str, str], str]) -> list[LabCell]:
     """The cells of a folded variant.
 
-    Args:
-        others: model and target of cells whose outputs and time were held against another program than the reference's,
-            which is none of the experiment's questions → what is said of that.
+    `others`: model and target of cells whose outputs and time were held against another program than the reference's,
+    which is none of the experiment's questions → what is said of that.
     """
     regions = {model.model: model.regions for model in audit.models}
     return [_folded(variant, cell, regions, others.get((cell.model, cell.target), "")) for cell in audit.cells]

@@ -28,9 +28,7 @@ from bot.system.processes import Cancel
 def experimented(experiment: Experiment, request: Request, config: Config, show: Show, cancel: Cancel) -> Lab:
     """Measure all variants; `request.specs["head"]` names the compiler of those that name none.
 
-    Raises:
-        UsageError: nothing is left to measure.
-        CompilerUnavailable: a compiler could not be had.
+    Raises UsageError where nothing is left to measure; CompilerUnavailable where a compiler could not be had.
     """
     about = scope_of(experiment, request, config, repository_at(request.config, cancel))
     plans = [

@@ -49,8 +49,7 @@ def timed(
 
     Nothing else runs beside it, as it takes times.
 
-    Args:
-        against: target → the variant that the others are compared with there.
+    `against`: target → the variant that the others are compared with there.
     """
     runtime = installed()
     if runtime is None:

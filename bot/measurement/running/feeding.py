@@ -196,9 +196,8 @@ def _described(tensor: Tensor, seed: str, role: str, below: int | None) -> dict[
 def _parameter_files(parameters: Sequence[Parameter], *, is_wide: bool) -> dict[str, _File] | str:
     """Scope → its file; or the reason why one cannot be made.
 
-    Args:
-        is_wide: give integers that may be anything all values, and the biases of a quantised program, whose other
-            integers stay small, values as large as the sums that they are added to.
+    `is_wide`: give integers that may be anything all values, and the biases of a quantised program, whose other
+    integers stay small, values as large as the sums that they are added to.
     """
     scopes: dict[str, dict[str, tuple[Tensor, int | None]]] = {}
     for each in parameters:

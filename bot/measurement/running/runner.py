@@ -155,8 +155,7 @@ class Runner:
         A pair is two processes, one after the other, of which the first is now this artifact and then that; the first
         pair of all only warms up.
 
-        Args:
-            pairs: at least FEWEST_PAIRS, or ValueError.
+        `pairs`: at least FEWEST_PAIRS, or ValueError.
         """
         if pairs < FEWEST_PAIRS:
             raise ValueError(f"{pairs} pairs, of at least {FEWEST_PAIRS}")
