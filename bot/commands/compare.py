@@ -51,11 +51,6 @@ class _Side:
     path: Path | None
     config: Config
 
-    @property
-    def spec(self) -> str:
-        """What names its compiler or snapshot."""
-        return self.sought.spec
-
 
 def compare(request: Request, show: Show, cancel: Cancel) -> Verdict:
     """Measure both sides where they are not known yet, compare, judge, and write the report."""
@@ -83,7 +78,9 @@ def both_sides(request: Request, show: Show, cancel: Cancel) -> BothSides:
     }
     require_writable(request.out)
     _require_compilers(request, requested)
-    known = {side: load_snapshot(Path(one.spec)) for side, one in requested.items() if is_snapshot(one.spec)}
+    known = {
+        side: load_snapshot(Path(one.sought.spec)) for side, one in requested.items() if is_snapshot(one.sought.spec)
+    }
     plans = [_plan(side, one, request, show, cancel) for side, one in requested.items() if side not in known]
     rules = replace(requested["base"].config, timeout_seconds=requested["head"].config.timeout_seconds)
     sides = measured(plans, known, request, rules, show, cancel)
@@ -128,13 +125,13 @@ def _tries(request: Request) -> bool:
 
 
 def _require_compilers(request: Request, requested: Mapping[str, _Side]) -> None:
-    missing = [side for side, one in requested.items() if not one.spec]
+    missing = [side for side, one in requested.items() if not one.sought.spec]
     if missing:
         sides, options = " and ".join(missing), " and ".join(f"--{side} SPEC" for side in missing)
         wanted = ("--compiler SPEC", "--compiler") if _tries(request) else (options, f"--{missing[0]}")
         hint = f"give {wanted[0]}, such as {wanted[1]} 3.13.0, or a --config that names compiler.{missing[0]}"
         raise UsageError(f"no compiler for the {sides} side", hint=hint)
-    head = requested["head"].spec
+    head = requested["head"].sought.spec
     if is_snapshot(head) and (request.tried or "head" in request.configs):
         what = "was measured before, so that no flags or configuration can be tried on it"
         raise UsageError(what, where=head, hint="name a compiler for the head side")

@@ -37,12 +37,10 @@ class _Value:
 
     @property
     def is_news(self) -> bool:
-        """True where the golden says something else."""
         return self.number is not None and self.number != self.golden.value
 
     @property
     def named(self) -> str:
-        """Where it stands."""
         return f"{self.golden.shown}: {self.golden.key}"
 
 

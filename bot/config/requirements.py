@@ -114,7 +114,6 @@ class _Options(argparse.ArgumentParser):
         self.add_argument("--no-index", action="store_true")
 
     def error(self, message: str) -> NoReturn:
-        """Raise ValueError."""
         raise ValueError(message)
 
 

@@ -120,7 +120,6 @@ class _Collector:
         return [planned for ((first, planned), *_) in self._wanted.values() if first == label]
 
     def announce(self) -> None:
-        """Tell the progress how much there is to do."""
         missing = [wanted[0][1] for wanted in self._wanted.values()]
         known = (cell for cells in self.cells.values() for cell in cells.values())
         cached = sum(bool(cell.command) for cell in known)

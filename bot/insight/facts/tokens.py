@@ -177,7 +177,6 @@ class _Building:
     open: list[int] = field(default_factory=list)
 
     def add(self, template: Template, names: tuple[str, ...]) -> None:
-        """Take the next line."""
         if template.block_types is not None:
             if not self.open or len(names) != len(template.block_types):
                 raise Unreadable("a block outside of a region")

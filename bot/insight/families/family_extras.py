@@ -46,7 +46,6 @@ class _Hashes:
         return digest
 
     def count(self, member: Member) -> _Counted:
-        """Hash every computing operation."""
         units: dict[int, int] = {}
         for at, operation in enumerate(member.text.operations):
             if is_scalar(operation) or is_named(operation):

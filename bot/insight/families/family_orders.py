@@ -25,11 +25,9 @@ class _Colours:
         self.unordered = cached(unordered)
 
     def number(self, text: str) -> int:
-        """A number for a text."""
         return self._numbers.setdefault(text, len(self._numbers) + 1)
 
     def form(self, operation: Operation) -> int:
-        """Of an operation without order."""
         return self.number(self.unordered(operation.template) + self.unordered(operation.tail))
 
     def forwards(self, text: Text, used: dict[str, int]) -> tuple[list[int], dict[str, int]]:

@@ -100,7 +100,6 @@ class _Row:
 
     @property
     def argv(self) -> tuple[str, ...]:
-        """The flags of its artifact."""
         lifted = (LIFTED_LIMIT_FLAG,) if self.cell.status == "over-stack-limit" else ()
         return (*self.planned.argv, *lifted)
 
@@ -112,7 +111,6 @@ class _Tools:
     runtime: Runtime
 
     def source(self, row: _Row) -> Path | str:
-        """The model's file, or why there is none."""
         path = self.importer.source(row.planned.model)
         return path.first_line if isinstance(path, Failure) else path
 
@@ -127,7 +125,6 @@ class _Bench:
     made: int = 0
 
     def all(self, rows: Sequence[_Row], reference: VariantPlan) -> Iterator[LabCell]:
-        """The cells of one model on one target, with what running gave."""
         if len(rows) < 2:
             return
         measured = [row for row in rows if row.cell.measured]
