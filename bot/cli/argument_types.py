@@ -3,7 +3,19 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
+
+_Value = TypeVar("_Value")
+
+
+def _parsed(parse: Callable[[str], _Value], text: str) -> _Value:
+    """Argparse tells the words of its own error alone."""
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def shard(text: str) -> tuple[int, int]:
@@ -32,40 +44,28 @@ def limit(text: str) -> int:
     """A size with its unit, in bytes."""
     from bot.config.units import parse_size  # only those who give a limit wait for it
 
-    try:
-        return parse_size(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+    return _parsed(parse_size, text)
 
 
 def share(text: str) -> float:
     """A percentage, as a share of one."""
     from bot.config.units import parse_share  # likewise
 
-    try:
-        return parse_share(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+    return _parsed(parse_share, text)
 
 
 def steps(text: str) -> int | None:
     """How many releases between two are looked at; None for all."""
     from bot.config.units import parse_steps  # likewise
 
-    try:
-        return parse_steps(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+    return _parsed(parse_steps, text)
 
 
 def flags(text: str) -> tuple[str, ...]:
     """Compiler flags, quoted as in a shell."""
     from bot.config.targets import parse_flags  # likewise
 
-    try:
-        return parse_flags(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+    return _parsed(parse_flags, text)
 
 
 def spec(text: str) -> str:

@@ -188,8 +188,8 @@ def completion(parser: argparse.ArgumentParser) -> None:
 
 
 def init(parser: argparse.ArgumentParser) -> None:
-    found = "Finds its models (.mlir and .mlirbc), the file that pins its compiler, and its default branch."
-    parser.description = f"{parser.description}. {found}"
+    description = "Finds its models (.mlir and .mlirbc), the file that pins its compiler, and its default branch."
+    parser.description = f"{parser.description}. {description}"
     where = "a directory of the repository (default: the current one)"
     parser.add_argument("--directory", type=directory, default=Path(), metavar="DIR", help=where)
     action = "what the workflows use: OWNER/REPO@COMMIT of this action (default: to be filled in)"

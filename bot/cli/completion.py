@@ -21,7 +21,6 @@ def script(shell: str) -> str:
 
 
 def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
-    """All options and arguments, those of commands included."""
     for action in parser._actions:
         yield action
         if isinstance(action, argparse._SubParsersAction):

@@ -33,8 +33,8 @@ class Check:
 
 
 def _python() -> Check:
-    found = ".".join(map(str, sys.version_info[:3]))
-    return Check("Python", found, "" if sys.version_info >= (3, 10) else "use Python 3.10 or newer")
+    version = ".".join(map(str, sys.version_info[:3]))
+    return Check("Python", version, "" if sys.version_info >= (3, 10) else "use Python 3.10 or newer")
 
 
 def _git(cancel: Cancel) -> Check:
@@ -64,9 +64,9 @@ def _ptxas() -> Check:
 
 
 def _runtime() -> Check:
-    found = runtime.installed()
+    installed = runtime.installed()
     need = f"not installed; only running artifacts needs it: {runtime.HOW_TO_GET_IT}"
-    return Check("runtime (run)", found.version if found else need)
+    return Check("runtime (run)", installed.version if installed else need)
 
 
 def _index(cancel: Cancel) -> Check:
@@ -83,8 +83,8 @@ def _links() -> Check:
         config = load_config(_here()).compiler.find_links
     except BotError:  # told in a line of its own
         config = ()
-    told = [without_secrets(link) for link in (*os.environ.get("PIP_FIND_LINKS", "").split(), *config)]
-    return Check("find-links", ", ".join(told) or "none: nightly releases need compiler.find_links or PIP_FIND_LINKS")
+    links = [without_secrets(link) for link in (*os.environ.get("PIP_FIND_LINKS", "").split(), *config)]
+    return Check("find-links", ", ".join(links) or "none: nightly releases need compiler.find_links or PIP_FIND_LINKS")
 
 
 def _loaded(what: str, path: Path | None, hint: str) -> Check:
@@ -93,8 +93,8 @@ def _loaded(what: str, path: Path | None, hint: str) -> Check:
     except BotError as error:
         return Check(what, error.line, hint)
     suites = f", {plural(len(config.suites), 'module')} of suites" if config.suites else ""
-    found = f"{plural(len(config.models), 'model')}, {plural(len(config.targets), 'target')}{suites}"
-    return Check(what, f"{path}: {found}" if path else found)
+    summary = f"{plural(len(config.models), 'model')}, {plural(len(config.targets), 'target')}{suites}"
+    return Check(what, f"{path}: {summary}" if path else summary)
 
 
 def _here() -> Path | None:

@@ -16,7 +16,7 @@ from bot.commands.compare import compare
 from bot.commands.fold import fold
 from bot.commands.goldens import goldens
 from bot.commands.history.bisect import bisect
-from bot.commands.history.bounds import Asked, require_one
+from bot.commands.history.bounds import BisectOptions, require_one
 from bot.commands.history.history import HistoryOptions, history
 from bot.commands.history.ratchet import ratchet
 from bot.commands.history.replay import replay
@@ -119,7 +119,7 @@ def _bisect(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -
     arguments.model, arguments.target = [arguments.model], [arguments.target]
     good, bad = (end if arguments.stored else named_file(end) for end in (arguments.good, arguments.bad))
     how = (arguments.limit, arguments.change, tuple(arguments.among), arguments.stored)
-    told = bisect(Asked(arguments.metric, good, bad, *how), _request(arguments, {}, show), show, cancel)
+    told = bisect(BisectOptions(arguments.metric, good, bad, *how), _request(arguments, {}, show), show, cancel)
     print(for_log(canonical(told).decode() if arguments.format == "json" else "\n".join(bisect_lines(told))))
     require_one(told)
 
@@ -190,8 +190,8 @@ def _trace(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) ->
 
 
 def _plan(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> None:
-    found = plan_shards(_request(arguments, {}, show), arguments.shards, arguments.costs, cancel)
-    print(canonical(found).decode())
+    plan = plan_shards(_request(arguments, {}, show), arguments.shards, arguments.costs, cancel)
+    print(canonical(plan).decode())
 
 
 def _listed(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> None:
@@ -224,8 +224,8 @@ def _doctor(arguments: argparse.Namespace, _show: TerminalShow, cancel: Cancel) 
 def _action(arguments: argparse.Namespace, show: TerminalShow, cancel: Cancel) -> int:
     from bot.github.action import act  # the GitHub half costs a third of a second to import
 
-    asked = "auto" if arguments.command == "action" else arguments.command
-    return act(os.environ, asked, show, cancel)
+    mode = "auto" if arguments.command == "action" else arguments.command
+    return act(os.environ, mode, show, cancel)
 
 
 HANDLERS: dict[str, Callable[[argparse.Namespace, TerminalShow, Cancel], int | None]] = {

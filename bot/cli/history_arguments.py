@@ -17,8 +17,6 @@ from bot.cli.shared_options import (
     add_work,
 )
 
-_LAST = 100
-
 
 def history(parser: argparse.ArgumentParser) -> None:
     parser.description = (
@@ -37,7 +35,7 @@ def history(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--store", type=spec, nargs="?", const="configured", metavar="PLACE", help=about)
     about = "with --store: only the last N that were stored (default: %(default)s)"
-    parser.add_argument("--last", type=positive, default=_LAST, metavar="N", help=about)
+    parser.add_argument("--last", type=positive, default=100, metavar="N", help=about)
     add_flags(parser, "for every cell")
     add_format(parser, "what history.json has, and nothing else,")
     add_out(parser, "the three files")

@@ -50,9 +50,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         where, hint = str(error.filename or ""), "free some space, or check the permissions"
         return _complain(OutputError(error.strerror or str(error), where=where, hint=hint))
     except Exception as error:
-        told = InternalError.of(error)
-        told.__cause__ = error
-        return _complain(told)
+        shown = InternalError.of(error)
+        shown.__cause__ = error
+        return _complain(shown)
 
 
 def _complain(error: BotError) -> int:

@@ -11,7 +11,6 @@ _CHOICES = re.compile(r"invalid choice: '(?P<given>[^']*)' \(choose from (?P<kno
 
 
 def _nearest(word: str, known: Iterable[str]) -> str:
-    """The word that was probably meant; empty where none is near."""
     from difflib import get_close_matches  # only those who misspell wait for it
 
     return next(iter(get_close_matches(word, list(known), n=1)), "")
@@ -24,12 +23,12 @@ class Parser(argparse.ArgumentParser):
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[argparse.Namespace, list[str]]:
         """Refuse an option that nearly is one of this parser's; whatever else is unknown is argparse's to refuse."""
-        found, unknown = super().parse_known_args(args, namespace)
+        parsed, unknown = super().parse_known_args(args, namespace)
         options = (word.partition("=")[0] for word in unknown if word.startswith("--"))
         for option in options:
             if near := _nearest(option, (name for name in self._option_string_actions if name.startswith("--"))):
                 self.error(f"unrecognized arguments: {option} (did you mean {near}?)")
-        return found, unknown
+        return parsed, unknown
 
     def error(self, message: str) -> NoReturn:
         """End with the usage, the message and code 2."""

@@ -51,17 +51,12 @@ class _Side:
     path: Path | None
     config: Config
 
-    @property
-    def spec(self) -> str:
-        """What names its compiler or snapshot."""
-        return self.sought.spec
-
 
 def compare(request: Request, show: Show, cancel: Cancel) -> Verdict:
     """Measure both sides where they are not known yet, compare, judge, and write the report."""
-    found = both_sides(request, show, cancel)
-    found = replace(found, sides=traced(found.plans, found.sides, found.rules, request, show, cancel))
-    return publish(request, found.rules, found.sides["base"], found.sides["head"], found.baseline, show, cancel)
+    both = both_sides(request, show, cancel)
+    both = replace(both, sides=traced(both.plans, both.sides, both.rules, request, show, cancel))
+    return publish(request, both.rules, both.sides["base"], both.sides["head"], both.baseline, show, cancel)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +71,20 @@ class BothSides:
 
 def both_sides(request: Request, show: Show, cancel: Cancel) -> BothSides:
     """Measure both sides where they are not known yet; raises where nobody names their compilers."""
-    asked = _sides(request)
+    read = cache(load_config)
+    paths = {side: request.configs.get(side, request.config) for side in SIDES}
+    requested = {
+        side: _Side(*_found(request, side, read(path), path), path, read(path)) for side, path in paths.items()
+    }
     require_writable(request.out)
-    _require_compilers(request, asked)
-    known = {side: load_snapshot(Path(one.spec)) for side, one in asked.items() if is_snapshot(one.spec)}
-    plans = [_plan(side, one, request, show, cancel) for side, one in asked.items() if side not in known]
-    rules = replace(asked["base"].config, timeout_seconds=asked["head"].config.timeout_seconds)
+    _require_compilers(request, requested)
+    known = {
+        side: load_snapshot(Path(one.sought.spec)) for side, one in requested.items() if is_snapshot(one.sought.spec)
+    }
+    plans = [_plan(side, one, request, show, cancel) for side, one in requested.items() if side not in known]
+    rules = replace(requested["base"].config, timeout_seconds=requested["head"].config.timeout_seconds)
     sides = measured(plans, known, request, rules, show, cancel)
-    return BothSides(rules, sides, Baseline(asked["base"].rule, sides["base"].source.sha), tuple(plans))
+    return BothSides(rules, sides, Baseline(requested["base"].rule, sides["base"].source.sha), tuple(plans))
 
 
 def _plan(side: str, one: _Side, request: Request, show: Show, cancel: Cancel) -> SidePlan:
@@ -93,14 +94,7 @@ def _plan(side: str, one: _Side, request: Request, show: Show, cancel: Cancel) -
     return prepare(side, one.sought, request, one.config, repository_at(one.path, cancel), show, cancel)
 
 
-def _sides(request: Request) -> dict[str, _Side]:
-    read = cache(load_config)
-    paths = {side: request.configs.get(side, request.config) for side in SIDES}
-    return {side: _Side(*_found(request, side, read(path), path), path, read(path)) for side, path in paths.items()}
-
-
 def _found(request: Request, side: str, config: Config, path: Path | None) -> tuple[Sought, str]:
-    """A side's SPEC and how it was found: as an option says, else as its configuration does."""
     tries = _tries(request)
     other = request.specs.get("head" if side == "base" else "base", "")
     lends = ("head", "base") if tries and not is_snapshot(other) else ()
@@ -115,8 +109,7 @@ def _found(request: Request, side: str, config: Config, path: Path | None) -> tu
 def pinned(config: Config, path: Path | None, side: str) -> Sought:
     """A side's compiler as a configuration names it; the SPEC is empty where it does not.
 
-    Args:
-        path: of the configuration; None for the packaged one.
+    `path`: of the configuration; None for the packaged one.
     """
     if config.compiler.requirements is not None:
         here = path.parent if path else Path()
@@ -131,14 +124,14 @@ def _tries(request: Request) -> bool:
     return bool(request.tried or request.configs)
 
 
-def _require_compilers(request: Request, asked: Mapping[str, _Side]) -> None:
-    missing = [side for side, one in asked.items() if not one.spec]
+def _require_compilers(request: Request, requested: Mapping[str, _Side]) -> None:
+    missing = [side for side, one in requested.items() if not one.sought.spec]
     if missing:
         sides, options = " and ".join(missing), " and ".join(f"--{side} SPEC" for side in missing)
         wanted = ("--compiler SPEC", "--compiler") if _tries(request) else (options, f"--{missing[0]}")
         hint = f"give {wanted[0]}, such as {wanted[1]} 3.13.0, or a --config that names compiler.{missing[0]}"
         raise UsageError(f"no compiler for the {sides} side", hint=hint)
-    head = asked["head"].spec
+    head = requested["head"].sought.spec
     if is_snapshot(head) and (request.tried or "head" in request.configs):
         what = "was measured before, so that no flags or configuration can be tried on it"
         raise UsageError(what, where=head, hint="name a compiler for the head side")

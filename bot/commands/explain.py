@@ -25,26 +25,21 @@ _NAMES_TOLD = 8
 def explain(path: Path, model: str, target: str, dispatch: str | None, console: Console) -> None:
     """Tell what the report says of one cell, or of one of its dispatches.
 
-    Args:
-        model, target, dispatch: names, short names of targets, or globs and beginnings of one name.
-
-    Raises:
-        InputError: the file is no report.
-        UsageError: a name is not in it, or several are meant.
+    `model`, `target`, `dispatch`: names, short names of targets, or globs and beginnings of one name.
+    Raises InputError where the file is no report; UsageError where a name is not in it, or several are meant.
     """
-    told = _told(_load(path), model, target)
+    cell = _told(_load(path), model, target)
     if dispatch is None:
-        print_cell(told, console)
+        print_cell(cell, console)
         return
-    deltas = told.explanation.dispatches if told.explanation else ()
+    deltas = cell.explanation.dispatches if cell.explanation else ()
     name = _chosen("dispatch", dispatch, [name for delta in deltas for name in _names(delta)])
     for delta in deltas:
         if name in _names(delta):
-            print_dispatch(told, delta, console)
+            print_dispatch(cell, delta, console)
 
 
 def _names(delta: DispatchDelta) -> tuple[str, ...]:
-    """What the dispatch is called: by the head, and by the base where that is another name."""
     return tuple(dict.fromkeys(side.name for side in (delta.head, delta.base) if side))
 
 
@@ -65,6 +60,19 @@ def _told(report: ReportRow, model: str, target: str) -> Told:
     key = CellKey(model, _chosen("target", target, [key.target for key in cells if key.model == model], short))
     cell = cells[key]
     failures = {"base": cell.failure.base, "head": cell.failure.head}
+    explanation = Explanation(
+        cell.cause,
+        cell.first,
+        cell.why,
+        tuple(map(_delta, cell.dispatches)),
+        unchanged=cell.unchanged or 0,
+        rebased=cell.rebased or 0,
+        short_digests=cell.short_digests,
+        first_compiles=cell.first_compiles,
+        components=cell.components,
+        waterfall=cell.waterfall,
+        parts=cell.parts,
+    )
     return Told(
         key,
         cell.state,
@@ -75,7 +83,9 @@ def _told(report: ReportRow, model: str, target: str) -> Told:
         {"base": report.base.compiler.version, "head": report.head.compiler.version},
         tuple(_findings(report, key, backends.get(key.target, ""))),
         tuple(_metrics(cell)),
-        _explanation(cell),
+        explanation
+        if explanation.cause or explanation.why or explanation.dispatches or explanation.components
+        else None,
         cell.families,
         tuple((root.cause, root.what, root.bytes.net) for root in report.root_causes if key in root.cells),
         backends.get(key.target, ""),
@@ -84,30 +94,26 @@ def _told(report: ReportRow, model: str, target: str) -> Told:
 
 
 def _words(both: Words) -> dict[str, str]:
-    """A text for each side; empty where there is none."""
     return {"base": both.base or "", "head": both.head or ""}
 
 
 def _chosen(what: str, wanted: str, names: Sequence[str], short: Mapping[str, str] | None = None) -> str:
     """The one name that is meant: by itself, by a glob, by its short name, or by how it begins."""
     known = list(dict.fromkeys(names))
-    found = matching(known, wanted, short) or _beginning(known, wanted, short or {})
-    if len(found) > 1:
-        raise UsageError(f"{wanted!r} matches several: {_some(found)}", where=f"--{what}", hint="name one of them")
-    if not found:
+    matches = matching(known, wanted, short) or _beginning(known, wanted, short or {})
+    if len(matches) > 1:
+        some = ", ".join(matches[:_NAMES_TOLD]) + (", …" if len(matches) > _NAMES_TOLD else "")
+        raise UsageError(f"{wanted!r} matches several: {some}", where=f"--{what}", hint="name one of them")
+    if not matches:
         hint = near_or_known(wanted, known, short)
         raise UsageError(f"no {what} of the report is {wanted!r}", where=f"--{what}", hint=hint)
-    return found[0]
+    return matches[0]
 
 
 def _beginning(known: Sequence[str], wanted: str, short: Mapping[str, str]) -> list[str]:
     """The names that begin so; `dispatch_1` is none of `dispatch_10_matmul` where there is a `dispatch_1_matmul`."""
     begin = [name for name in known if name.startswith(wanted) or short.get(name, name).startswith(wanted)]
     return [name for name in begin if name.startswith(f"{wanted}_")] or begin
-
-
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:_NAMES_TOLD]) + (", …" if len(names) > _NAMES_TOLD else "")
 
 
 def _findings(report: ReportRow, key: CellKey, backend: str) -> Iterable[tuple[str, str]]:
@@ -129,27 +135,9 @@ def _metrics(cell: ReportCell) -> Iterable[MetricDelta]:
         yield MetricDelta(id_, both.base, both.head, (seen.base, seen.head) if seen else None)
 
 
-def _explanation(cell: ReportCell) -> Explanation | None:
-    """None where the report says nothing of why."""
-    made = Explanation(
-        cell.cause,
-        cell.first,
-        cell.why,
-        tuple(map(_delta, cell.dispatches)),
-        unchanged=cell.unchanged or 0,
-        rebased=cell.rebased or 0,
-        short_digests=cell.short_digests,
-        first_compiles=cell.first_compiles,
-        components=cell.components,
-        waterfall=cell.waterfall,
-        parts=cell.parts,
-    )
-    return made if made.cause or made.why or made.dispatches or made.components else None
-
-
 def _delta(row: DispatchRow) -> DispatchDelta:
     counts = row.operations or {}
     operations = dict(sorted(counts.items(), key=lambda one: (-abs(one[1]), one[0])))
     passed = PassChange(row.passed, operations, others=None) if row.passed else None
-    told = row.base, row.head, row.matched, row.cause, row.component, row.note, row.diff
-    return DispatchDelta(*told, passed=passed, untraced=row.untraced or "")
+    facts = row.base, row.head, row.matched, row.cause, row.component, row.note, row.diff
+    return DispatchDelta(*facts, passed=passed, untraced=row.untraced or "")

@@ -11,13 +11,11 @@ from bot.config.configuration import Config, load_config
 from bot.core.folds.fold_options import FoldOptions
 from bot.core.folds.fold_values import FoldAudit
 from bot.errors import NoVerdict, UsageError
-from bot.measurement.folds.asking import asked
+from bot.measurement.folds.asking import audit_request
 from bot.measurement.folds.auditing import audited
 from bot.measurement.prepare import Request, Show, require_writable
 from bot.show.fold import write_folds
 from bot.system.processes import Cancel
-
-_HINT_CHARACTERS = 200
 
 
 class FoldShow(Show, Protocol):
@@ -46,7 +44,12 @@ def fold(request: Request, options: FoldOptions, show: FoldShow, cancel: Cancel)
         options = config.fold
     audit = audited(request, config, options, show, cancel)
     show.folded(audit, write_folds(audit, config.templates, request.out))
-    _require_measured(audit, request.out)
+    if all(cell.artifact_bytes.before is None for cell in audit.cells):
+        first, count = audit.cells[0], len(audit.cells)
+        what = f"{first.model} on {first.target} was not" if count == 1 else f"none of {count} cells was"
+        reason = next((cell.note for cell in audit.cells if cell.note), "")
+        where = str(request.out / "fold.json")
+        raise NoVerdict(f"nothing to fold: {what} measured", where=where, hint=reason[:200])
     return audit
 
 
@@ -58,14 +61,4 @@ def with_compiler(request: Request, config: Config, show: Show) -> tuple[Request
     if not sought.spec:
         hint = "give --compiler SPEC, such as --compiler 3.13.0, or a --config that names compiler.head"
         raise UsageError("no compiler is named", hint=hint)
-    return asked(request, config, sought, show.say)
-
-
-def _require_measured(audit: FoldAudit, out: Path) -> None:
-    """Without a single artifact there is nothing that the audit says."""
-    if any(cell.artifact_bytes.before is not None for cell in audit.cells):
-        return
-    count = len(audit.cells)
-    what = f"{audit.cells[0].model} on {audit.cells[0].target} was not" if count == 1 else f"none of {count} cells was"
-    reason = next((cell.note for cell in audit.cells if cell.note), "")
-    raise NoVerdict(f"nothing to fold: {what} measured", where=str(out / "fold.json"), hint=reason[:_HINT_CHARACTERS])
+    return audit_request(request, config, sought, show.say)

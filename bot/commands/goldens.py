@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bot.compiler.tools.probe import flags_of
-from bot.config.configuration import Config, load_config
+from bot.config.configuration import load_config
 from bot.config.torch_models import METRIC_OF, Golden, SuiteModule, edited, patch, read_exactly
 from bot.core.values.explanation import Explanation
 from bot.core.values.planned import Model, PlannedCell
@@ -37,12 +37,10 @@ class _Value:
 
     @property
     def is_news(self) -> bool:
-        """True where the golden says something else."""
         return self.number is not None and self.number != self.golden.value
 
     @property
     def named(self) -> str:
-        """Where it stands."""
         return f"{self.golden.shown}: {self.golden.key}"
 
 
@@ -53,25 +51,23 @@ def goldens(request: Request, show: Show, cancel: Cancel) -> str:
     if not held:
         hint = "name a suite with compstat files: suites: [{torch_models: FOLDER}]"
         raise ConfigError("has no goldens", where=str(request.config or "the packaged configuration"), hint=hint)
-    sides = _measured(request, replace(config, models=(), suites=held), show, cancel)
+    known = {side: load_snapshot(Path(spec)) for side, spec in request.specs.items() if is_snapshot(spec)}
+    repository, alone = repository_at(request.config, cancel), replace(config, models=(), suites=held)
+    plans = [
+        prepare(side, spec, request, alone, repository, show, cancel)
+        for side, spec in request.specs.items()
+        if side not in known
+    ]
+    sides = measured(plans, known, request, alone, show, cancel)
     values = [value for module in held for value in _values(module, sides["head"])]
     if not any(value.number is not None for value in values):
         reason = next((f"{value.named}: {value.reason}" for value in values), "no golden is selected")
         raise NoVerdict("no golden was measured", hint=clean(reason, _WHY_CHARACTERS))
-    top = repository_at(request.config, cancel).top or (request.config or Path()).resolve().parent
-    return "".join((*_told(values, sides, _explained(config, sides)), *_patches(values, top.resolve())))
-
-
-def _measured(request: Request, config: Config, show: Show, cancel: Cancel) -> Mapping[str, Snapshot]:
-    """The sides that were asked for: those that are no snapshots are measured."""
-    known = {side: load_snapshot(Path(spec)) for side, spec in request.specs.items() if is_snapshot(spec)}
-    repository = repository_at(request.config, cancel)
-    plans = [
-        prepare(side, spec, request, config, repository, show, cancel)
-        for side, spec in request.specs.items()
-        if side not in known
-    ]
-    return measured(plans, known, request, config, show, cancel)
+    causes: Mapping[CellKey, Explanation] = {}
+    if "base" in sides:
+        causes = reported(config, sides["base"], sides["head"], Baseline("--base", None)).explanations
+    top = repository.top or (request.config or Path()).resolve().parent
+    return "".join((*_told(values, sides, causes), *_patches(values, top.resolve())))
 
 
 def _values(module: SuiteModule, head: Snapshot) -> list[_Value]:
@@ -97,16 +93,9 @@ def _number(module: SuiteModule, golden: Golden, cell: Cell | None) -> tuple[int
     return max(number for number in numbers if number is not None), ""
 
 
-def _explained(config: Config, sides: Mapping[str, Snapshot]) -> Mapping[CellKey, Explanation]:
-    if "base" not in sides:
-        return {}
-    return reported(config, sides["base"], sides["head"], Baseline("--base", None)).explanations
-
-
 def _told(
     values: Sequence[_Value], sides: Mapping[str, Snapshot], explanations: Mapping[CellKey, Explanation]
 ) -> list[str]:
-    """The lines above the patch."""
     base, version = sides.get("base"), sides["head"].compiler.version
     news = [value for value in values if value.is_news]
     said = [f"Goldens as measured with IREE {version}" if news else f"All goldens are as measured with IREE {version}"]
@@ -129,20 +118,19 @@ def _why(value: _Value, base: Snapshot | None, explanations: Mapping[CellKey, Ex
         return "; not measured on base"
     if before == value.number:
         return f"; {before} on base too, so this golden was out of date"
-    found = explanations.get(key)
-    return f"; {before} on base: {found.why if found and found.why else 'the cause is not known'}"
+    explanation = explanations.get(key)
+    return f"; {before} on base: {explanation.why if explanation and explanation.why else 'the cause is not known'}"
 
 
 def _patches(values: Sequence[_Value], top: Path) -> list[str]:
-    """One for each file, in the order of their paths."""
     changes: dict[Path, dict[str, int]] = {}
     for value in values:
         if value.is_news and value.number is not None:
             changes.setdefault(value.golden.file, {})[value.golden.key] = value.number
-    found = []
+    patches = []
     for file in sorted(changes):
         whole = file.resolve()
         path = whole.relative_to(top) if whole.is_relative_to(top) else Path(file)
         old = read_exactly(file)
-        found.append(patch(path.as_posix(), old, edited(old, changes[file], str(file))))
-    return found
+        patches.append(patch(path.as_posix(), old, edited(old, changes[file], str(file))))
+    return patches

@@ -41,10 +41,10 @@ def lab(name: str, experiments: Path | None, request: Request, *, run: bool, sho
     require_writable(request.out)
     if not all(variant.compiler for variant in experiment.variants):
         request, config = with_compiler(request, config, show)
-    made = experimented(replace(experiment, run=experiment.run and run), request, config, show, cancel)
-    show.experimented(made, write_lab(made, config.templates, request.out))
-    require_measured(made, request.out)
-    return made
+    result = experimented(replace(experiment, run=experiment.run and run), request, config, show, cancel)
+    show.experimented(result, write_lab(result, config.templates, request.out))
+    require_measured(result, request.out)
+    return result
 
 
 def told_experiments(path: Path | None) -> list[str]:

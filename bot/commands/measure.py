@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bot.config.configuration import load_config
-from bot.core.values.snapshot import Snapshot
 from bot.errors import NoVerdict, OutputError
 from bot.measurement.prepare import Request, Show, measured, prepare, repository_at, require_writable, say_failed
 from bot.reporting.writing import write_snapshot
@@ -26,14 +25,9 @@ def measure(request: Request, show: Show, cancel: Cancel) -> None:
     write_snapshot(request.out, snapshots["head"])
     show.say(f"wrote {request.out}")
     say_failed(snapshots["head"], show)
-    if request.shard[1] == 1:
-        _require_measured(snapshots["head"], str(request.out))
-
-
-def _require_measured(snapshot: Snapshot, where: str) -> None:
-    cells = snapshot.cells
-    if any(cell.measured for cell in cells):
-        return
-    what = f"none of {len(cells)} cells was measured" if len(cells) != 1 else f"{cells[0].key} was not measured"
-    failures = [cell.failure.first_line for cell in cells if cell.failure and cell.failure.first_line]
-    raise NoVerdict(f"nothing compiled: {what}", where=where, hint=failures[0][:200] if failures else "")
+    cells = snapshots["head"].cells
+    if request.shard[1] == 1 and not any(cell.measured for cell in cells):
+        what = f"none of {len(cells)} cells was measured" if len(cells) != 1 else f"{cells[0].key} was not measured"
+        failures = [cell.failure.first_line for cell in cells if cell.failure and cell.failure.first_line]
+        hint = failures[0][:200] if failures else ""
+        raise NoVerdict(f"nothing compiled: {what}", where=str(request.out), hint=hint)

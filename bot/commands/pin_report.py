@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from bot.commands.compare import BothSides, both_sides
@@ -10,7 +9,6 @@ from bot.compiler.caches.cell_cache import TextStore
 from bot.compiler.tools.offered import offered
 from bot.config.configuration import load_config
 from bot.core.rules.spec import MOVING, PROJECT, Places, Sought, release_in, release_of
-from bot.core.values.snapshot import Snapshot
 from bot.core.values.verdict import Verdict
 from bot.core.values.whole_report import Report
 from bot.errors import UsageError
@@ -32,57 +30,45 @@ _OPTIONS = {"base": "--from", "head": "--to"}
 def pin_report(request: Request, most: Steps, show: Show, cancel: Cancel) -> Verdict:
     """Compare two releases, and those between as far as they are wanted; writes the six files and `pin.md`.
 
-    Args:
-        most: how many releases between are measured; None for all, 0 for the two ends alone.
-
-    Raises:
-        UsageError: steps are wanted, and a side is no release.
+    `most`: how many releases between are measured; None for all, 0 for the two ends alone.
+    Raises UsageError where steps are wanted, and a side is no release.
     """
-    if most != 0:
-        _require_steps(request, cancel)
-    found = both_sides(request, show, cancel)
+    if most != 0:  # found out before the two ends are measured: without releases there are no steps
+        for side, option in _OPTIONS.items():
+            spec = request.specs[side]
+            if spec not in MOVING and not is_snapshot(spec) and not release_of(spec):
+                raise _no_release(option)
+        offered(Places(load_config(request.config, models=False).compiler.find_links), cancel)
+    both = both_sides(request, show, cancel)
     texts = TextStore(request.cache).load
-    sides = traced(found.plans, found.sides, found.rules, request, show, cancel)
-    made = replace(reported(found.rules, sides["base"], sides["head"], found.baseline, texts), pin=True)
+    sides = traced(both.plans, both.sides, both.rules, request, show, cancel)
+    report = replace(reported(both.rules, sides["base"], sides["head"], both.baseline, texts), pin=True)
     if most == 0:
         show.say("releases between the two were not looked at: --steps all measures them")
     else:
-        made = _with_steps(made, found, request, most, show, cancel)
-    made = looked_up(made, request, found.rules, cancel)
-    files = write_report(made, found.rules.templates, request.out)
-    write_atomically(request.out / "pin.md", render_pin(made, found.rules.templates).encode())
-    show.report(made, [*files, request.out / "pin.md"])
-    require_verdict(made, request.out)
-    return made.verdict
-
-
-def _require_steps(request: Request, cancel: Cancel) -> None:
-    """Find out before the two ends are measured that there can be no steps: no releases, or no list of them."""
-    for side, option in _OPTIONS.items():
-        spec = request.specs[side]
-        if spec not in MOVING and not is_snapshot(spec) and not release_of(spec):
-            raise _no_release(option)
-    offered(Places(load_config(request.config, models=False).compiler.find_links), cancel)
+        report = _with_steps(report, both, request, most, show, cancel)
+    report = looked_up(report, request, both.rules, cancel)
+    files = write_report(report, both.rules.templates, request.out)
+    write_atomically(request.out / "pin.md", render_pin(report, both.rules.templates).encode())
+    show.report(report, [*files, request.out / "pin.md"])
+    require_verdict(report, request.out)
+    return report.verdict
 
 
 def _no_release(option: str) -> UsageError:
     return UsageError("is no release, so that there are none between", where=option, hint="leave out --steps")
 
 
-def _with_steps(made: Report, found: BothSides, request: Request, most: Steps, show: Show, cancel: Cancel) -> Report:
+def _with_steps(report: Report, both: BothSides, request: Request, most: Steps, show: Show, cancel: Cancel) -> Report:
     config = load_config(request.config)
     places, repository = Places(config.compiler.find_links), repository_at(request.config, cancel)
-    _require_releases(found.sides)
+    for side, option in _OPTIONS.items():
+        if release_in(both.sides[side].compiler.spec) is None:
+            raise _no_release(option)
 
     def plan(release: str) -> SidePlan:
         sought = Sought(f"{PROJECT}=={release}")
         return prepare("head", sought, request, config, repository, show, cancel)
 
-    way, offered = way_between(found.sides, most, places, plan, request, found.rules, show, cancel)
-    return stepped(made, way, offered, found.rules, TextStore(request.cache).load)
-
-
-def _require_releases(sides: Mapping[str, Snapshot]) -> None:
-    for side, option in _OPTIONS.items():
-        if release_in(sides[side].compiler.spec) is None:
-            raise _no_release(option)
+    way, offered = way_between(both.sides, most, places, plan, request, both.rules, show, cancel)
+    return stepped(report, way, offered, both.rules, TextStore(request.cache).load)

@@ -15,17 +15,11 @@ from bot.system.processes import Cancel
 
 
 def publish(
-    request: Request,
-    config: Config,
-    base: Snapshot,
-    head: Snapshot,
-    baseline: Baseline,
-    show: Show,
-    cancel: Cancel,
+    request: Request, config: Config, base: Snapshot, head: Snapshot, baseline: Baseline, show: Show, cancel: Cancel
 ) -> Verdict:
     """Write the report of two sides to `request.out`, show it and return its verdict; raises where it has none."""
-    made = reported(config, base, head, baseline, TextStore(request.cache).load)
-    made = looked_up(made, request, config, cancel)
-    show.report(made, write_report(made, config.templates, request.out))
-    require_verdict(made, request.out)
-    return made.verdict
+    report = reported(config, base, head, baseline, TextStore(request.cache).load)
+    report = looked_up(report, request, config, cancel)
+    show.report(report, write_report(report, config.templates, request.out))
+    require_verdict(report, request.out)
+    return report.verdict

@@ -37,12 +37,9 @@ class TraceShow(Show, Protocol):
 def trace(request: Request, dispatch: str, show: TraceShow, cancel: Cancel) -> Traced:
     """Measure one cell on both sides where it is not known yet, and trace one of its dispatches.
 
-    Args:
-        dispatch: its name on either side, as it is shown, its beginning, or a glob.
-
-    Raises:
-        UsageError: several cells or dispatches are meant, or none.
-        NoVerdict: a side could not be compiled, or traced.
+    `dispatch`: its name on either side, as it is shown, its beginning, or a glob.
+    Raises UsageError where several cells or dispatches are meant, or none; NoVerdict where a side could not be
+    compiled, or traced.
     """
     both = both_sides(request, show, cancel)
     keys = sorted({cell.key for side in both.sides.values() for cell in side.cells})
@@ -55,8 +52,8 @@ def trace(request: Request, dispatch: str, show: TraceShow, cancel: Cancel) -> T
             why = cell.failure.first_line if cell.failure else cell.status
             raise NoVerdict(f"was not compiled: {why}", where=f"{keys[0]}, {name}")
     deltas = diff(both.sides["base"], both.sides["head"])
-    told = explanations(both.sides["base"], both.sides["head"], deltas, both.rules.sections)
-    changed = told[keys[0]].dispatches if keys[0] in told else ()
+    causes = explanations(both.sides["base"], both.sides["head"], deltas, both.rules.sections)
+    changed = causes[keys[0]].dispatches if keys[0] in causes else ()
     delta = _chosen(dispatch, cells, changed)
     with workshop(request, both.rules, show, cancel) as shop:
         sides = with_traces(both.plans, both.sides, [(keys[0], delta)], shop)

@@ -14,10 +14,8 @@ from bot.core.values.context import ActionInputs
 from bot.errors import UsageError
 
 COMMANDS = ("auto", "review", "post", "baseline", "plan", "measure", "pages")
-_MAX_PULL_REQUEST = (1 << 31) - 1
 _MAX_SHARDS = 256
 """GitHub makes at most 256 jobs of a matrix (its usage limits)."""
-_MAX_JOBS = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +151,7 @@ INPUTS: tuple[ActionInput, ...] = (
     ActionInput(
         "pull-request",
         "Number of the pull request that a manual run reports to; empty: job summary only",
-        _count(_MAX_PULL_REQUEST),
+        _count((1 << 31) - 1),
     ),
     ActionInput("shards", "For plan: over how many runners to spread the cells", _count(_MAX_SHARDS)),
     ActionInput("shard", "For measure: which part of the plan, as I/N", _shard),
@@ -184,7 +182,7 @@ INPUTS: tuple[ActionInput, ...] = (
         "empty: where the configuration has fold",
         _flag,
     ),
-    ActionInput("jobs", "Compiles side by side; empty: one per core", _count(_MAX_JOBS)),
+    ActionInput("jobs", "Compiles side by side; empty: one per core", _count(1024)),
     ActionInput(
         "cache",
         "Directory of the cell and compiler cache, for actions/cache; empty: one that is gone after the run",

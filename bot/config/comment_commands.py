@@ -13,13 +13,7 @@ PREFIX = "/code-size"
 MAX_REASON = 300
 """Characters of a reason; it is shown in a comment, in a table."""
 _MAX_LINE = 2000
-_MAX_ARGUMENT = 200
 
-_LINE_END = re.compile(r"\r\n|\r|\n")
-_ARGUMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/=+-]*")
-_COMMIT = re.compile(r"[0-9a-fA-F]{40}(?:[0-9a-fA-F]{24})?")
-_SHORTENED = re.compile(r"[0-9a-fA-F]{4,39}")
-_OF_PULL = re.compile(r"(?:^|/)pull/", re.IGNORECASE)
 # Keyboards of telephones write these where a quotation mark was typed.
 _CURLY = re.compile(r"[\u201c\u201e\u2018](.*)[\u201d\u201c\u2019]")
 
@@ -44,7 +38,7 @@ def parse_command(body: str) -> Command | None:
     Only the first line counts. What cannot be carried out becomes `help` with the problem, which never repeats the
     comment's text: it may come from anyone.
     """
-    line = _LINE_END.split(body, maxsplit=1)[0]
+    line = re.split(r"\r\n|\r|\n", body, maxsplit=1)[0]
     prefix, _, rest = line.replace("\t", " ").partition(" ")
     if prefix != PREFIX:
         return None
@@ -78,25 +72,21 @@ def _two_sides(text: str) -> tuple[str, ...]:
     if len(words) != 2:
         raise _Problem("compare takes two arguments, BASE and HEAD")
     for side, word in zip(("BASE", "HEAD"), words, strict=True):
-        _check_side(side, word)
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._/=+-]*", word) or ".." in word or len(word) > 200:
+            raise _Problem(f"{side} is neither a release nor a branch or tag of this repository")
+        if re.fullmatch(r"[0-9a-fA-F]{40}(?:[0-9a-fA-F]{24})?", word):
+            # GitHub serves the commits of forks from the repository they were forked from.
+            raise _Problem(f"{side} is a commit, which may be a fork's: name a release, a branch or a tag")
+        if re.fullmatch(r"[0-9a-fA-F]{4,39}", word):
+            raise _Problem(
+                f"{side} looks like a shortened commit, and anybody can make another one that begins the same: name a "
+                "release, a branch or a tag (refs/heads/NAME or refs/tags/NAME where it looks like this); a run that "
+                "is started by hand takes a whole commit, as `git rev-parse` prints it"
+            )
+        if re.search(r"(?:^|/)pull/", word, flags=re.IGNORECASE):
+            # Refs of pull requests hold the code of forks, and this run's token may write.
+            raise _Problem(f"{side} is a ref of a pull request, which is not measured with a token that may write")
     return tuple(words)
-
-
-def _check_side(side: str, word: str) -> None:
-    if not _ARGUMENT.fullmatch(word) or ".." in word or len(word) > _MAX_ARGUMENT:
-        raise _Problem(f"{side} is neither a release nor a branch or tag of this repository")
-    if _COMMIT.fullmatch(word):
-        # GitHub serves the commits of forks from the repository they were forked from.
-        raise _Problem(f"{side} is a commit, which may be a fork's: name a release, a branch or a tag")
-    if _SHORTENED.fullmatch(word):
-        raise _Problem(
-            f"{side} looks like a shortened commit, and anybody can make another one that begins the same: name a "
-            "release, a branch or a tag (refs/heads/NAME or refs/tags/NAME where it looks like this); a run that is "
-            "started by hand takes a whole commit, as `git rev-parse` prints it"
-        )
-    if _OF_PULL.search(word):
-        # Refs of pull requests hold the code of forks, and this run's token may write.
-        raise _Problem(f"{side} is a ref of a pull request, which is not measured with a token that may write")
 
 
 def _reason(text: str) -> tuple[str, ...]:

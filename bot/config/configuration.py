@@ -29,10 +29,10 @@ from bot.config.schema import (
     read_as,
 )
 from bot.config.targets import Targets, packaged_targets, parse_targets
-from bot.config.thresholds import RuleKeys, parse_rules
+from bot.config.thresholds import RuleKeys, parse_rules, parsed
 from bot.config.torch_models import SuiteKeys, SuiteModule, require_own_names, suite_modules
 from bot.config.units import parse_ratio, parse_share
-from bot.config.yaml_file import KeyPath, YamlFile, read_yaml
+from bot.config.yaml_file import YamlFile, read_yaml
 from bot.core.codec.kinds import mistaken
 from bot.core.folds.fold_options import FoldOptions
 from bot.core.metrics import INEXACT
@@ -421,8 +421,7 @@ def top_above(folder: Path) -> Path:
 def chosen_config(given: Path | None, say: Callable[[str], None]) -> Path | None:
     """The configuration that was named, else the one that is found here, which is told; None for the packaged one.
 
-    Raises:
-        ConfigError: what was named is not there.
+    Raises ConfigError where what was named is not there.
     """
     if given is None:
         nearest = find_config(Path.cwd())
@@ -443,16 +442,18 @@ def load_config(path: Path | None = None, *, models: bool = True) -> Config:
     by entry, and `compiler` is never taken from there: its pins are an example's, and nobody asked to compare those.
     Raises ConfigError: one line that names file, line and key.
 
-    Args:
-        models: False where the rules are wanted without the models, which need not be there; they are then (), and the
-            goldens of a suite that is not there limit nothing.
+    `models`: False where the rules are wanted without the models, which need not be there; they are then (), and the
+    goldens of a suite that is not there limit nothing.
     """
     default, packaged = read_configuration(configs_dir() / "default.yml")
     file, own = (default, packaged) if path is None else read_configuration(path)
     targets = packaged_targets(default, packaged.targets)
     chosen = parse_targets(file, own.targets or tuple(targets), targets)
     suites = suite_modules(file, own.suites, {*targets, *(target.name for target in chosen)}, must_exist=models)
-    noise = _noise(file, own)
+    for id_ in own.noise:
+        if id_ not in INEXACT:
+            raise file.error(("noise", id_), f"no metric that varies is called {id_!r}", did_you_mean(id_, INEXACT))
+    noise = {id_: parsed(file, ("noise", id_), parse_ratio, written) for id_, written in own.noise.items()}
     judged = (file, own) if own.thresholds else (default, packaged)
     rules = parse_rules(judged[0], judged[1].thresholds)
     _check_noise(judged[0], rules, noise)
@@ -550,23 +551,9 @@ def _repeats(plain: Mapping[str, Sequence[str]]) -> Repeats:
     return tuple((model, target) for model, targets in plain.items() for target in targets)
 
 
-def _parsed(file: YamlFile, at: KeyPath, parse: Callable[[str], _T], written: str) -> _T:
-    try:
-        return parse(written)
-    except ValueError as error:
-        raise file.error(at, str(error)) from error
-
-
 def _fold(file: YamlFile, entry: FoldKeys) -> FoldOptions:
-    slowdown = _parsed(file, ("fold", "max_slowdown"), parse_share, entry.max_slowdown) if entry.max_slowdown else None
+    slowdown = parsed(file, ("fold", "max_slowdown"), parse_share, entry.max_slowdown) if entry.max_slowdown else None
     return FoldOptions(slowdown)
-
-
-def _noise(file: YamlFile, own: Configuration) -> dict[str, Ratio]:
-    for id_ in own.noise:
-        if id_ not in INEXACT:
-            raise file.error(("noise", id_), f"no metric that varies is called {id_!r}", did_you_mean(id_, INEXACT))
-    return {id_: _parsed(file, ("noise", id_), parse_ratio, written) for id_, written in own.noise.items()}
 
 
 def _check_noise(file: YamlFile, rules: Sequence[Rule], noise: Mapping[str, Ratio]) -> None:

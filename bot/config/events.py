@@ -35,7 +35,6 @@ _KINDS: dict[Kind, tuple[str, re.Pattern[str]]] = {
     "moment": ("a moment in UTC", re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)),
     "text": ("text", re.compile(r".*", re.DOTALL)),
 }
-_LARGEST_ID = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +83,7 @@ class Value:
         """A positive integer as GitHub counts things; InputError otherwise."""
         if self.raw is None:
             raise self._error("is missing")
-        if not isinstance(self.raw, int) or isinstance(self.raw, bool) or not 0 < self.raw <= _LARGEST_ID:
+        if not isinstance(self.raw, int) or isinstance(self.raw, bool) or not 0 < self.raw < 1 << 63:
             raise self._error("is not a positive integer")
         return self.raw
 
@@ -109,13 +108,10 @@ class Value:
 
 _DEPENDABOT = "dependabot[bot]"
 _HEADS = "refs/heads/"
-_REVIEWED = ("opened", "synchronize", "reopened", "ready_for_review")
-_LABELS = ("labeled", "unlabeled")
 _POSTED = ("success", "failure", "timed_out", "cancelled", "startup_failure")
 """How a run ends of which its pull request hears: one that left no report, too, or nobody knows why there is none."""
 # `owner/name/.github/workflows/FILE@REF`: the file is not the last part, as the ref has slashes too.
 _WORKFLOW = re.compile(r"[^@]*/\.github/workflows/([\w.+-]+)@.*", re.ASCII)
-_UNTRUSTED_TARGET = "pull_request_target would run with the secrets of the base repository: use pull_request"
 
 _Rule = Callable[[RunContext, Value], RunContext]
 
@@ -123,17 +119,31 @@ _Rule = Callable[[RunContext, Value], RunContext]
 def run_context(environ: Mapping[str, str], payload: Mapping[str, Any]) -> RunContext:
     """What this run is for: the environment of GitHub Actions and the event's payload as one value.
 
-    Args:
-        environ: the default variables that GitHub documents for Actions.
-        payload: as GitHub documents it under webhook events and payloads.
-
-    Raises:
-        InputError: a variable or key that the event must have is missing or not what it should be; `where` names it.
+    `environ`: the default variables that GitHub documents for Actions; `payload`: as GitHub documents it under webhook
+    events and payloads.
+    Raises InputError where a variable or key that the event must have is missing or not what it should be; `where`
+    names it.
     """
     event = environ.get("GITHUB_EVENT_NAME", "")
     if not event:
         return RunContext("nothing", "not a run of GitHub Actions")
-    context = _surroundings(event, environ)
+    env = Value(environ, "environment")
+    workflow = _WORKFLOW.fullmatch(environ.get("GITHUB_WORKFLOW_REF", ""))
+    attempt = env.at("GITHUB_RUN_ATTEMPT")
+    known = RunContext(
+        "nothing",
+        "",
+        event=event,
+        repository=env.at("GITHUB_REPOSITORY").read("repository"),
+        run_id=env.at("GITHUB_RUN_ID").number(),
+        run_attempt=attempt.number() if attempt.raw else 1,
+        workflow=workflow[1] if workflow else "",
+        sha=env.at("GITHUB_SHA").read("sha"),
+        ref=env.at("GITHUB_REF").read_or_empty("ref"),
+        actor=env.at("GITHUB_ACTOR").read_or_empty("login"),
+    )
+    api, server = (env.at(f"GITHUB_{one}_URL").read_or_empty("url").rstrip("/") for one in ("API", "SERVER"))
+    context = replace(known, api_url=api or known.api_url, server_url=server or known.server_url)
     rule = _RULES.get(event)
     if rule is None:
         return _nothing(context, f"nothing is done on {event}")
@@ -159,27 +169,6 @@ def read_event(environ: Mapping[str, str]) -> Mapping[str, Any]:
     if not isinstance(payload, dict):
         raise InputError("is no JSON object", where=f"event payload {name}")
     return payload
-
-
-def _surroundings(event: str, environ: Mapping[str, str]) -> RunContext:
-    """What the environment alone says, with no story yet."""
-    env = Value(environ, "environment")
-    workflow = _WORKFLOW.fullmatch(environ.get("GITHUB_WORKFLOW_REF", ""))
-    attempt = env.at("GITHUB_RUN_ATTEMPT")
-    known = RunContext(
-        "nothing",
-        "",
-        event=event,
-        repository=env.at("GITHUB_REPOSITORY").read("repository"),
-        run_id=env.at("GITHUB_RUN_ID").number(),
-        run_attempt=attempt.number() if attempt.raw else 1,
-        workflow=workflow[1] if workflow else "",
-        sha=env.at("GITHUB_SHA").read("sha"),
-        ref=env.at("GITHUB_REF").read_or_empty("ref"),
-        actor=env.at("GITHUB_ACTOR").read_or_empty("login"),
-    )
-    api, server = (env.at(f"GITHUB_{one}_URL").read_or_empty("url").rstrip("/") for one in ("API", "SERVER"))
-    return replace(known, api_url=api or known.api_url, server_url=server or known.server_url)
 
 
 def _nothing(context: RunContext, why: str) -> RunContext:
@@ -216,13 +205,13 @@ def _pull_request(context: RunContext, payload: Value) -> RunContext:
     foreign = not _same(pull.head_repository, context.repository) or _by_dependabot(context, payload)
     context = replace(context, pull=pull, read_only=foreign)
     action = payload.at("action").read("word")
-    if action in _LABELS:
+    if action in ("labeled", "unlabeled"):
         label = payload.at("label", "name").read("text")
         if label != APPROVAL_LABEL:
             return _nothing(context, f"pull request {action}, with another label than {APPROVAL_LABEL}")
         why = f"pull request {action}: {APPROVAL_LABEL}"
         return replace(context, story="review", why=why, labelled=label if action == "labeled" else "")
-    if action in _REVIEWED:
+    if action in ("opened", "synchronize", "reopened", "ready_for_review"):
         return replace(context, story="review", why=f"pull request {action}")
     if action != "edited":
         return _nothing(context, f"nothing is done on a pull request that was {action}")
@@ -318,7 +307,9 @@ def _issue_comment(context: RunContext, payload: Value) -> RunContext:
 
 _RULES: dict[str, _Rule] = {
     "pull_request": _pull_request,
-    "pull_request_target": lambda context, _payload: _nothing(context, _UNTRUSTED_TARGET),
+    "pull_request_target": lambda context, _payload: _nothing(
+        context, "pull_request_target would run with the secrets of the base repository: use pull_request"
+    ),
     "push": _push,
     "schedule": _schedule,
     "workflow_dispatch": _workflow_dispatch,

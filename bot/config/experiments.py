@@ -149,8 +149,7 @@ def experiments_schema() -> dict[str, Any]:
 def load_experiments(path: Path | None = None) -> dict[str, Experiment]:
     """All experiments of a file, by name in its order; of the packaged one where there is none.
 
-    Raises:
-        ConfigError: one line that names file, line and key.
+    Raises ConfigError: one line that names file, line and key.
     """
     file, entries = read_ours(path or configs_dir() / "experiments.yml", ExperimentsFile, "file of experiments")
     default, packaged = read_configuration(configs_dir() / "default.yml")
@@ -174,7 +173,20 @@ def _experiment(name: str, file: YamlFile, entry: ExperimentKeys, packaged: Mapp
             raise file.error(("columns", index), f"no metric is called {column!r}", near_or_known(column, COLUMNS))
     own = isinstance(entry.targets, Mapping)
     variants = tuple(_variant(file, one, variant) for one, variant in entry.variants.items())
-    _require_alike(file, variants)
+    named = [variant for variant in variants if variant.files]
+    if named and len(named) != len(variants):
+        bare = next(variant.name for variant in variants if not variant.files)
+        raise file.error(("variants", bare), "has no models, and other variants have", "give it models, too")
+    if named and "models" in file.data:
+        raise file.error(("models",), "cannot stand beside models of the variants", "keep one of them")
+    placed = [variant for variant in variants if variant.at is not None]
+    if bool(placed) != ("axis" in file.data) or (placed and len(placed) != len(variants)):
+        hint = "give the experiment an axis, and every variant its place"
+        where = ("axis",) if "axis" in file.data else ("variants", (placed or variants)[0].name)
+        raise file.error(where, "an axis needs the place ('at') of every variant, and a place needs an axis", hint)
+    if variants[0].folded:
+        what = "the first variant is what the others are compared with, and cannot be folded"
+        raise file.error(("variants", variants[0].name, "folded"), what, "put another one first")
     return Experiment(
         name=name,
         question=entry.question,
@@ -206,21 +218,3 @@ def _variant(file: YamlFile, name: str, entry: VariantKeys) -> Variant:
         targets=None if entry.targets is UNSET else entry.targets,
         at=None if entry.at is UNSET else entry.at,
     )
-
-
-def _require_alike(file: YamlFile, variants: tuple[Variant, ...]) -> None:
-    """Rows are those of all variants or of none, and so are places on an axis."""
-    named = [variant for variant in variants if variant.files]
-    if named and len(named) != len(variants):
-        bare = next(variant.name for variant in variants if not variant.files)
-        raise file.error(("variants", bare), "has no models, and other variants have", "give it models, too")
-    if named and "models" in file.data:
-        raise file.error(("models",), "cannot stand beside models of the variants", "keep one of them")
-    placed = [variant for variant in variants if variant.at is not None]
-    if bool(placed) != ("axis" in file.data) or (placed and len(placed) != len(variants)):
-        hint = "give the experiment an axis, and every variant its place"
-        where = ("axis",) if "axis" in file.data else ("variants", (placed or variants)[0].name)
-        raise file.error(where, "an axis needs the place ('at') of every variant, and a place needs an axis", hint)
-    if variants[0].folded:
-        what = "the first variant is what the others are compared with, and cannot be folded"
-        raise file.error(("variants", variants[0].name, "folded"), what, "put another one first")

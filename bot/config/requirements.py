@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import re
 import shlex
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
@@ -41,12 +40,14 @@ def pinned_compiler(path: Path) -> str:
 def sought_compiler(path: Path, top: Path | None = None) -> Sought:
     """The same, and where the file says that its wheels are.
 
-    Args:
-        top: what no included file and no directory of wheels may leave; None: they may be anywhere.
+    `top`: what no included file and no directory of wheels may leave; None: they may be anywhere.
     """
     files = _Read(top)
     files.follow(path)
-    pins = _that_count(files.pins)
+    # Of several those whose marker is true here; a bare name asks for nothing that another line does not.
+    true_here = [one for one in files.pins if _is_for_here(one[1])] if len(files.pins) > 1 else list(files.pins)
+    pinning = [one for one in true_here if not _is_bare(one[1])]
+    pins = pinning or true_here[:1] or list(files.pins[:1])
     if len(pins) != 1:
         what = f"pins no {PROJECT}" if not pins else f"pins {PROJECT} more than once"
         raise ConfigError(what, where=str(path), hint=f"write one line: {PROJECT}==X.Y.Z")
@@ -85,13 +86,6 @@ def _requirements(path: Path) -> list[tuple[int, str]]:
     return [(number, text.strip()) for number, text in numbered if text.strip()]
 
 
-def _that_count(pins: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Of several the ones whose marker is true here; a bare name asks for nothing that another line does not."""
-    true_here = [one for one in pins if _is_for_here(one[1])] if len(pins) > 1 else list(pins)
-    pinning = [one for one in true_here if not _is_bare(one[1])]
-    return pinning or true_here[:1] or list(pins[:1])
-
-
 def _is_for_here(text: str) -> bool:
     try:
         marker = Requirement(text).marker
@@ -120,7 +114,6 @@ class _Options(argparse.ArgumentParser):
         self.add_argument("--no-index", action="store_true")
 
     def error(self, message: str) -> NoReturn:
-        """Raise ValueError."""
         raise ValueError(message)
 
 
@@ -166,19 +159,16 @@ class _Read:
         if options.indexes:
             self.notes.append(f"{where}: the index is not used: it is that of the machine which runs the bot")
         for link in options.find_links:
-            self._link(path, where, link)
+            place = link if is_address(link) else str(path.parent / link)
+            why = refused_link(place)
+            if not is_address(link):
+                why = "is no directory" if not Path(place).is_dir() else self._outside(Path(place))
+            if why:
+                self.notes.append(f"{where}: the place of wheels is not used: it {why}")
+            else:
+                self.links.append(place)
         for name in options.files:
             self._include(path, where, name)
-
-    def _link(self, path: Path, where: str, link: str) -> None:
-        place = link if is_address(link) else str(path.parent / link)
-        why = refused_link(place)
-        if not is_address(link):
-            why = "is no directory" if not Path(place).is_dir() else self._outside(Path(place))
-        if why:
-            self.notes.append(f"{where}: the place of wheels is not used: it {why}")
-        else:
-            self.links.append(place)
 
     def _include(self, path: Path, where: str, name: str) -> None:
         file = path.parent / name

@@ -204,7 +204,6 @@ def _below(schema: Plain, step: str | int) -> Plain | None:
 
 
 def _problem(said: str, value: Any, schema: Plain) -> tuple[str, str]:
-    """What and how to fix it."""
     for regex, wording in _WORDING.items():
         if match := re.match(regex, said, re.DOTALL):
             return wording(match, value, schema)
@@ -258,7 +257,15 @@ def _beyond_types(top: Plain, schema: Plain, value: Any, at: KeyPath) -> Iterato
     """What the library does not look at, or does not place, in the order of the file."""
     schema = _branch(top, schema, value)
     if isinstance(value, dict):
-        yield from _wrong_keys(schema, value, at)
+        for key, beside in schema.get("dependentSchemas", {}).items():
+            for other in beside["properties"]:
+                if key in value and other in value:
+                    yield (*at, other), f"cannot stand beside {key!r}", "keep one of them"
+        if len(value) < (least := schema.get("minProperties", 0)):
+            yield at, *(_EMPTY if not value else (f"has one entry, must have at least {least}", ""))
+        needed = [name for one in schema.get("anyOf", ()) for name in one["required"]]
+        if needed and not value.keys() & needed:
+            yield at, f"the key {needed[0]!r} is missing", ""
     there = set[bytes]()
     for step, item in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
         part = _below(schema, step)
@@ -269,15 +276,3 @@ def _beyond_types(top: Plain, schema: Plain, value: Any, at: KeyPath) -> Iterato
         else:
             there |= {text} if schema.get("uniqueItems") else set()
             yield from _beyond_types(top, part, item, (*at, step))
-
-
-def _wrong_keys(schema: Plain, value: Mapping[str, Any], at: KeyPath) -> Iterator[Problem]:
-    for key, beside in schema.get("dependentSchemas", {}).items():
-        for other in beside["properties"]:
-            if key in value and other in value:
-                yield (*at, other), f"cannot stand beside {key!r}", "keep one of them"
-    if len(value) < (least := schema.get("minProperties", 0)):
-        yield at, *(_EMPTY if not value else (f"has one entry, must have at least {least}", ""))
-    needed = [name for one in schema.get("anyOf", ()) for name in one["required"]]
-    if needed and not value.keys() & needed:
-        yield at, f"the key {needed[0]!r} is missing", ""

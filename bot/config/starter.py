@@ -94,7 +94,6 @@ def _models(top: Path, names: Iterable[str]) -> tuple[tuple[str, ...], dict[str,
 
 
 def _unfit(top: Path, name: str) -> str:
-    """Why a file is no model for a beginning; empty where it is one."""
     path = top / name
     if not name.isprintable():
         return "its name has characters that do not print"

@@ -85,9 +85,8 @@ def parse_targets(
 ) -> tuple[Target, ...]:
     """The targets that stand under `targets` of a file, in its order: packaged ones by name, or a mapping.
 
-    Raises:
-        ConfigError: no packaged one has that name; a target extends none that there is, or itself; or its backend is
-            nearly one of IREE's.
+    Raises ConfigError: no packaged one has that name; a target extends none that there is, or itself; or its backend is
+    nearly one of IREE's.
     """
     if isinstance(entries, Mapping):
         _refuse_misspelled(file, entries, {target.backend for target in packaged.values()})

@@ -17,9 +17,9 @@ from bot.config.units import parse_amount, parse_ratio
 from bot.config.yaml_file import KeyPath, YamlFile
 from bot.core.metrics import METRIC_BY_ID, METRIC_IDS, Unit
 from bot.core.rules.coverage import Coverage, is_catch_all, metrics_of
-from bot.core.rules.policy import Amount, LevelSpec, Ratio, Rule, any_match
+from bot.core.rules.policy import Amount, LevelSpec, Rule, any_match
 
-_T = TypeVar("_T", Amount, Ratio)
+_T = TypeVar("_T")
 
 
 AmountText = Annotated[
@@ -96,7 +96,19 @@ class RuleKeys(Keys, frozen=True, kw_only=True):
 def parse_rules(file: YamlFile, entries: tuple[RuleKeys, ...]) -> tuple[Rule, ...]:
     """The rules that stand under `thresholds` of a file, in order; raises ConfigError naming file, line and key."""
     rules = tuple(_rule(file, index, entry) for index, entry in enumerate(entries))
-    _check_order(file, rules)
+    coverage = Coverage(rules)
+    for index, rule in enumerate(rules):
+        takers = coverage.takers(index)
+        spared = index == len(rules) - 1 and is_catch_all(rule) and not any(map(is_catch_all, rules[:index]))
+        if takers is None or spared:
+            continue
+        names = " and ".join(f"{taker.name!r} (line {taker.line})" for taker in takers)
+        what = f"{rule.name!r} can never be reached: {names} above it match all that it could"
+        raise file.error(("thresholds", index), what, "put the special rule above the general one")
+    if not is_catch_all(rules[-1]):
+        what = f"the last rule, {rules[-1].name!r}, is no catch-all"
+        hint = 'end with {metrics: ["*"]} and no models or targets'
+        raise file.error(("thresholds", len(rules) - 1), what, hint)
     return rules
 
 
@@ -123,17 +135,18 @@ def _level(file: YamlFile, at: KeyPath, written: LevelText | UnsetType, rule: Ru
         return None
     if not isinstance(written, LevelKeys):
         if str(written).endswith("%"):
-            return LevelSpec(relative=_parsed(file, at, parse_ratio, written))
+            return LevelSpec(relative=parsed(file, at, parse_ratio, written))
         return LevelSpec(absolute=_amount(file, at, written, rule))
     relative = written.relative
     return LevelSpec(
         absolute=_amount(file, (*at, "absolute"), written.absolute, rule),
-        relative=_parsed(file, (*at, "relative"), parse_ratio, relative) if relative else None,
+        relative=parsed(file, (*at, "relative"), parse_ratio, relative) if relative else None,
         limit=_amount(file, (*at, "limit"), written.limit, rule),
     )
 
 
-def _parsed(file: YamlFile, at: KeyPath, parse: Callable[[Any], _T], written: Any) -> _T:
+def parsed(file: YamlFile, at: KeyPath, parse: Callable[[Any], _T], written: Any) -> _T:
+    """What a text means; ConfigError with its place where `parse` raises ValueError."""
     try:
         return parse(written)
     except ValueError as error:
@@ -143,7 +156,7 @@ def _parsed(file: YamlFile, at: KeyPath, parse: Callable[[Any], _T], written: An
 def _amount(file: YamlFile, at: KeyPath, written: AmountText | UnsetType, rule: Rule) -> Amount | None:
     if written is UNSET:
         return None
-    amount = _parsed(file, at, parse_amount, written)
+    amount = parsed(file, at, parse_amount, written)
     for id_ in metrics_of(rule):
         try:
             amount.steps(METRIC_BY_ID[id_].unit)
@@ -169,19 +182,3 @@ def _check_levels(file: YamlFile, at: KeyPath, rule: Rule) -> None:
             if low is not None and high is not None and low > high:
                 what = f"its {name} level is looser than that of 'fail': it would fail before it warns"
                 raise file.error((*at, "warn"), what, "let 'warn' be the smaller one")
-
-
-def _check_order(file: YamlFile, rules: tuple[Rule, ...]) -> None:
-    coverage = Coverage(rules)
-    for index, rule in enumerate(rules):
-        takers = coverage.takers(index)
-        spared = index == len(rules) - 1 and is_catch_all(rule) and not any(map(is_catch_all, rules[:index]))
-        if takers is None or spared:
-            continue
-        names = " and ".join(f"{taker.name!r} (line {taker.line})" for taker in takers)
-        what = f"{rule.name!r} can never be reached: {names} above it match all that it could"
-        raise file.error(("thresholds", index), what, "put the special rule above the general one")
-    if not is_catch_all(rules[-1]):
-        what = f"the last rule, {rules[-1].name!r}, is no catch-all"
-        hint = 'end with {metrics: ["*"]} and no models or targets'
-        raise file.error(("thresholds", len(rules) - 1), what, hint)

@@ -147,9 +147,8 @@ def suite_modules(
 ) -> tuple[SuiteModule, ...]:
     """The modules of all suites of a configuration, sorted by name; raises ConfigError naming file, and line or key.
 
-    Args:
-        taken: names of the targets that the configuration has.
-        must_exist: whether a suite that is not there is an error, and not just none.
+    `taken`: names of the targets that the configuration has; `must_exist`: whether a suite that is not there is an
+    error, and not just none.
     """
     modules: dict[str, SuiteModule] = {}
     for index, entry in enumerate(entries):
@@ -209,22 +208,19 @@ def _module(top: Path, path: Path, taken: Collection[str]) -> tuple[str | Path, 
     if not isinstance(flags, list) or not all(isinstance(flag, str) and _FLAG.fullmatch(flag) for flag in flags):
         raise ConfigError("is no list of flags, each beginning with --", where=f"{path}: compiler_flags")
     try:
-        return _mlir(top, path, data.get("mlir")), suite_target(flags, taken)
+        written = data.get("mlir")
+        where, hint = f"{path}: mlir", "give an https URL, or a path from the suite's folder"
+        if not isinstance(written, str) or not written:
+            raise ConfigError("is missing, or no text", where=where, hint=hint)
+        scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]*)://", written)
+        if scheme and scheme[1].lower() != "https":
+            raise ConfigError(f"is an address of {scheme[1]}, and models are fetched over https only", where=where)
+        name = urlsplit(written).path if scheme else written
+        if not name.endswith(_MODEL_SUFFIXES):
+            raise ConfigError(f"names no model ({', '.join(_MODEL_SUFFIXES)})", where=where, hint=hint)
+        return (written if scheme else top / written), suite_target(flags, taken)
     except ValueError as error:
         raise ConfigError(str(error), where=f"{path}: compiler_flags") from None
-
-
-def _mlir(top: Path, path: Path, written: Any) -> str | Path:
-    where, hint = f"{path}: mlir", "give an https URL, or a path from the suite's folder"
-    if not isinstance(written, str) or not written:
-        raise ConfigError("is missing, or no text", where=where, hint=hint)
-    scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]*)://", written)
-    if scheme and scheme[1].lower() != "https":
-        raise ConfigError(f"is an address of {scheme[1]}, and models are fetched over https only", where=where)
-    name = urlsplit(written).path if scheme else written
-    if not name.endswith(_MODEL_SUFFIXES):
-        raise ConfigError(f"names no model ({', '.join(_MODEL_SUFFIXES)})", where=where, hint=hint)
-    return written if scheme else top / written
 
 
 def _goldens(top: Path, modules: Collection[str], paths: Iterable[Path]) -> dict[str, tuple[Golden, ...]]:
@@ -256,7 +252,6 @@ def _values(top: Path, path: Path, data: Mapping[str, Any], text: str) -> Iterat
 
 
 def _read(path: Path) -> tuple[dict[str, Any], str]:
-    """One file's object, and its text."""
     try:
         with path.open("rb") as stream:
             raw = stream.read(MOST_BYTES + 1)
@@ -290,8 +285,7 @@ PREFIX = "suite-"
 def suite_target(flags: Sequence[str], taken: Collection[str]) -> Target:
     """The target that these flags are all of; ValueError with one line for the user where they name none, or several.
 
-    Args:
-        taken: names of other targets.
+    `taken`: names of other targets.
     """
     given: dict[str, list[str]] = {}
     for flag in flags:
@@ -324,7 +318,6 @@ def _backend(given: dict[str, list[str]]) -> str:
 
 
 def _chip(backend: str, values: dict[str, str]) -> list[str]:
-    """What else tells targets of a backend apart; empty where nothing does."""
     if backend == "llvm-cpu":
         architecture = values.get(_CPU_TRIPLE, "").partition("-")[0]
         host = "host" if values.get(_CPU_FEATURES) == "host" else ""
@@ -366,8 +359,7 @@ def _object(text: str) -> dict[str, object]:
 def patch(path: str, old: str, new: str) -> str:
     """The change of one file as `git apply` takes it; empty where there is none.
 
-    Args:
-        path: from the top of the repository.
+    `path`: from the top of the repository.
     """
     if old == new:
         return ""

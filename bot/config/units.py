@@ -56,9 +56,7 @@ def parse_amount(written: str | int) -> Amount:
 def in_style(text: str, value: int) -> str:
     """An amount written as another one is, with its unit where that is exact: 90,112 like `96KiB` is `88KiB`.
 
-    Args:
-        text: an amount that `parse_amount` takes.
-        value: in bytes or milliseconds where that has a unit.
+    `text`: an amount that `parse_amount` takes; `value`: in bytes or milliseconds where that has a unit.
     """
     unit = _split(text)[1]
     dimension, scale = _UNITS[unit]

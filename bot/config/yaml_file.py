@@ -119,12 +119,6 @@ class _StrictLoader(yaml.SafeLoader):
         return node
 
 
-def _error_line(text: str, error: yaml.MarkedYAMLError) -> int:
-    last_line = text.rstrip().count("\n") + 1
-    marks = [mark.line + 1 for mark in (error.problem_mark, error.context_mark) if mark]
-    return next((line for line in marks if line <= last_line), last_line)
-
-
 def composed(path: Path, text: str) -> tuple[_StrictLoader, yaml.Node]:
     """The nodes of a text, which know where they stand in it; raises ConfigError for what is not accepted."""
     try:
@@ -140,7 +134,11 @@ def composed(path: Path, text: str) -> tuple[_StrictLoader, yaml.Node]:
         line = text.count("\n", 0, error.position) + 1
         raise _error(path, line, f"the character U+{ord(text[error.position]):04X} is not allowed") from error
     except yaml.MarkedYAMLError as error:
-        raise _error(path, _error_line(text, error), f"is not YAML: {error.problem}") from error
+        last_line = text.rstrip().count("\n") + 1
+        marks = [mark.line + 1 for mark in (error.problem_mark, error.context_mark) if mark]
+        raise _error(
+            path, next((line for line in marks if line <= last_line), last_line), f"is not YAML: {error.problem}"
+        ) from error
     return loader, node
 
 
@@ -156,8 +154,7 @@ _CONSTRUCT: dict[str, Callable[[yaml.SafeLoader, Any], Any]] = {
 def _refusal(text: str, value: str | int | float | bool | None) -> tuple[str, str] | None:
     """What is wrong with an unquoted word, and how to fix it; None where everybody reads it alike.
 
-    Args:
-        value: what YAML 1.1 reads.
+    `value`: what YAML 1.1 reads.
     """
     if isinstance(value, bool) and text not in _SWITCHES:
         word = str(value).lower()
@@ -178,8 +175,6 @@ def _no_decimal(text: str, value: int | float, version: str) -> tuple[str, str]:
 
 
 class _Walk:
-    """Turns nodes into plain values and notes the line of each."""
-
     def __init__(self, path: Path, loader: _StrictLoader) -> None:
         self.path, self.loader = path, loader
         self.lines: dict[KeyPath, int] = {}
@@ -243,8 +238,7 @@ def parse_yaml(path: Path, text: str) -> YamlFile:
 def with_values(path: Path, text: str, values: Mapping[KeyPath, str]) -> tuple[str, dict[KeyPath, ConfigError]]:
     """The text with other plain values at these keys, and why at some of them it is as it was.
 
-    Args:
-        path: of the file, for what is said.
+    `path`: of the file, for what is said.
     """
     file, (_, root) = parse_yaml(path, text), composed(path, text)
     wanted, edits, refused = deepcopy(file.data), list[tuple[int, int, str]](), dict[KeyPath, ConfigError]()

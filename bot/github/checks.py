@@ -87,7 +87,6 @@ def results(hub: Hub, head_sha: str, name: str) -> dict[int, Conclusion]:
 
 
 def _checks(hub: Hub, head_sha: str, name: str) -> PaginatedList[WrittenCheck]:
-    """All of this name on a commit, as GitHub has them."""
     return hub.repo.get_commit(head_sha).get_check_runs(check_name=name, filter="all")
 
 

@@ -37,8 +37,6 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class _Wish:
-    """What `publish` was asked for."""
-
     hub: Hub
     number: int
     marker: str

@@ -128,8 +128,7 @@ def deliver(report: Report, services: Services, to: Destination, extra: Sequence
 
     Returns the exit code: 5 where there is no verdict, 1 where it is fail and the configuration lets that fail the job.
 
-    Args:
-        extra: acceptances that the comment does not remember yet.
+    `extra`: acceptances that the comment does not remember yet.
     """
     problems: list[NetworkError] = []
     hub = services.hub if to.pull is not None and not services.context.read_only else None
@@ -138,7 +137,18 @@ def deliver(report: Report, services: Services, to: Destination, extra: Sequence
     final = _final(report, services, to, replace(memory, acceptances=_joined(memory.acceptances, extra)))
     services.show.report(final, write_report(final, to.config.templates, services.out))
     check = check_run(final, config_path=to.config_name, model_paths=model_paths(final), base_ref=to.base_ref)
-    _tell_actions(final, services, to, check)
+    if services.summary:
+        write_summary(services.summary, render_summary(final, to.config.templates))
+    counts = Counter(delta.state for delta in final.deltas)
+    outputs = {
+        "verdict": final.verdict.status,
+        "findings": str(len(final.verdict.news)),
+        "report-path": services.report_path,
+    }
+    set_outputs(services, outputs | {state: str(counts[state]) for state in STATES})
+    if services.outputs and services.context.read_only:
+        for annotation in check.annotations[:10]:
+            print(annotation_command(annotation))
     if hub:
         create = wants_comment(final, memory.previous, to.config.comment == "always" or not to.head_sha)
         body = (services.out / "comment.md").read_text(encoding="utf-8")
@@ -178,8 +188,7 @@ def deliver_broken(error: BotError, services: Services, to: Destination) -> None
 def failure_delivered(services: Services, to: Callable[[], Sequence[Destination]], words: str = "") -> Iterator[None]:
     """Whatever breaks within, an error of ours too, is told where the report was to go, and raised.
 
-    Args:
-        words: put before what broke.
+    `words`: put before what broke.
     """
     try:
         yield
@@ -305,22 +314,6 @@ def _worst_other(
     worst: list[Conclusion | None] = ["failure", *([] if services.context.story == "review" else [None]), "neutral"]
     ranked = [(number, conclusion) for conclusion in worst for number in others if known.get(number) == conclusion]
     return next((one for one in ranked if check.conclusion == "success" or one[1] != "neutral"), None)
-
-
-def _tell_actions(final: Report, services: Services, to: Destination, check: CheckRun) -> None:
-    """Summary, outputs and, where no check run can be made, annotations in the log."""
-    if services.summary:
-        write_summary(services.summary, render_summary(final, to.config.templates))
-    counts = Counter(delta.state for delta in final.deltas)
-    outputs = {
-        "verdict": final.verdict.status,
-        "findings": str(len(final.verdict.news)),
-        "report-path": services.report_path,
-    }
-    set_outputs(services, outputs | {state: str(counts[state]) for state in STATES})
-    if services.outputs and services.context.read_only:
-        for annotation in check.annotations[:10]:
-            print(annotation_command(annotation))
 
 
 def set_outputs(services: Services, values: Mapping[str, str]) -> None:

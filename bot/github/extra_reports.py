@@ -23,7 +23,7 @@ from bot.github.delivering import as_bot_error
 from bot.github.opening import Opened, config_named, dispatched_head, named_from_top, opened, require_configuration
 from bot.github.runner import write_summary
 from bot.github.services import Services, store_of
-from bot.measurement.folds.asking import asked
+from bot.measurement.folds.asking import audit_request
 from bot.measurement.folds.auditing import audited
 from bot.measurement.lab.measuring import experimented, require_measured
 from bot.measurement.prepare import Request, require_writable
@@ -54,7 +54,7 @@ def lab(services: Services) -> int:
             experiment = chosen_experiment(name, path, where="input lab")
             request, config = _own_request(services, head), head.config
             if not all(variant.compiler for variant in experiment.variants):
-                request, config = asked(request, config, head.sought, services.show.say)
+                request, config = audit_request(request, config, head.sought, services.show.say)
             result = experimented(experiment, request, config, services.show, services.cancel)
             written = write_lab(result, config.templates, services.out)
         if services.summary:
@@ -65,7 +65,6 @@ def lab(services: Services) -> int:
 
 
 def _own_request(services: Services, head: Opened) -> Request:
-    """The selectors of the inputs, about the head's own configuration."""
     return replace(services.request, config=head.tree / head.config_name if head.config_name else None)
 
 
@@ -81,7 +80,13 @@ def folds(services: Services, head: Opened) -> None:
     if options is None or services.context.event not in FOLD_EVENTS or (head.wanted.snapshot and not wanted):
         return
     try:
-        section = _fold_section(services, head, options)
+        if head.wanted.snapshot:
+            raise UsageError("folding needs a compiler, and this is a snapshot", where="input head")
+        with named_from_top(head.tree):
+            request, config = audit_request(_own_request(services, head), head.config, head.sought, services.show.say)
+            audit = audited(request, config, options, services.show, services.cancel)
+            written = write_folds(audit, config.templates, services.out)
+        section = written[-1].read_text(encoding="utf-8")
     except Interrupted:
         raise
     except Exception as error:
@@ -95,16 +100,6 @@ def folds(services: Services, head: Opened) -> None:
         whole = f"{path.read_text(encoding='utf-8').rstrip()}\n\n{section}".encode()
         if len(whole) <= SUMMARY_LIMIT_BYTES:
             write_atomically(path, whole)
-
-
-def _fold_section(services: Services, head: Opened, options: FoldOptions) -> str:
-    if head.wanted.snapshot:
-        raise UsageError("folding needs a compiler, and this is a snapshot", where="input head")
-    with named_from_top(head.tree):
-        request, config = asked(_own_request(services, head), head.config, head.sought, services.show.say)
-        audit = audited(request, config, options, services.show, services.cancel)
-        written = write_folds(audit, config.templates, services.out)
-    return written[-1].read_text(encoding="utf-8")
 
 
 def pages(services: Services) -> None:

@@ -76,24 +76,21 @@ class Opened:
         if self.wanted.spec:
             return Sought(self.wanted.spec)
         try:
-            return self._pinned()
+            choice = self.config.compiler
+            if choice.requirements is not None:
+                path = requirements_file(choice.requirements, self.tree, (self.tree / self.config_name).parent)
+                _require_inside(self.tree, [path])
+                pin = sought_compiler(path, self.tree)
+                return replace(pin, notes=tuple(note.replace(f"{self.tree}/", "") for note in pin.notes))
+            if spec := choice.head or choice.base:
+                return Sought(spec)
+            there = "pin it there: compiler: {requirements: FILE} or {head: SPEC}; or " if self.config_name else ""
+            where = self.config_name or "the packaged configuration"
+            raise UsageError("no compiler is named", where=where, hint=f"{there}give the inputs base and head")
         except ConfigError:
             if self.borrows is None:
                 raise
             return self.borrows.sought
-
-    def _pinned(self) -> Sought:
-        choice = self.config.compiler
-        if choice.requirements is not None:
-            path = requirements_file(choice.requirements, self.tree, (self.tree / self.config_name).parent)
-            _require_inside(self.tree, [path])
-            pin = sought_compiler(path, self.tree)
-            return replace(pin, notes=tuple(note.replace(f"{self.tree}/", "") for note in pin.notes))
-        if spec := choice.head or choice.base:
-            return Sought(spec)
-        there = "pin it there: compiler: {requirements: FILE} or {head: SPEC}; or " if self.config_name else ""
-        where = self.config_name or "the packaged configuration"
-        raise UsageError("no compiler is named", where=where, hint=f"{there}give the inputs base and head")
 
     @property
     def places(self) -> Places:
@@ -166,8 +163,7 @@ def _of_dispatch(services: Services) -> tuple[Wanted, Wanted]:
 def _named(services: Services, text: str, side: str, own: Wanted) -> Wanted | None:
     """A side that a person named: a snapshot, a release, a file or glob, else a git ref (`ref:` insists on that).
 
-    Args:
-        own: the side as the event has it; a compiler that is named takes its models and configuration.
+    `own`: the side as the event has it; a compiler that is named takes its models and configuration.
     """
     if not text:
         return None
@@ -301,8 +297,7 @@ def judging_rules(services: Services) -> tuple[Config, str]:
 def config_named(given: str, top: Path) -> str:
     """The configuration's path below `top`; empty where there is none, or the packaged one is asked for.
 
-    Args:
-        given: the input config; empty: the usual names are looked for.
+    `given`: the input config; empty: the usual names are looked for.
     """
     if given:
         return given if (top / given).is_file() else ""
@@ -312,13 +307,8 @@ def config_named(given: str, top: Path) -> str:
 def require_configuration(given: str, top: Path, cancel: Cancel, *, is_named: bool) -> None:
     """Refuse a head without configuration, unless the packaged one is what is asked for.
 
-    Args:
-        given: the input config.
-        is_named: True where the input head says what the head is.
-
-    Raises:
-        NotConfigured: there is none, with one that fits.
-        ConfigError: there is one, under another name.
+    `given`: the input config; `is_named`: True where the input head says what the head is.
+    Raises NotConfigured where there is none, with one that fits; ConfigError where there is one, under another name.
     """
     if given == str(PACKAGED) or (is_named and not given):
         return

@@ -7,7 +7,7 @@ command: what a person with write access asked for in a `/code-size` comment.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -197,7 +197,6 @@ def _accept(order: _Order) -> int | None:
 
 
 def _state(order: _Order) -> CommentState | None:
-    """What the report's comment remembers."""
     comments = find(order.hub, order.pull.number, marker(order.config.report_id))
     return decode(comments[0].body or "") if comments else None
 
@@ -228,9 +227,8 @@ def _checked(
     The commits must be a merge that GitHub itself made of this pull request's head; the base is a stored snapshot where
     there is one, since the run that measured the artifact was the pull request's own.
 
-    Args:
-        sha: the commit of the base branch that the head was merged onto.
-        sides: base and head, as the artifact has them.
+    `sha`: the commit of the base branch that the head was merged onto; `sides`: base and head, as the artifact has
+    them.
     """
     base, head = sides
     partly = base.source.sha != sha and base.compiler.digest != head.compiler.digest
@@ -279,17 +277,15 @@ def _snapshots(hub: Hub, run_id: int, config: Config) -> tuple[Snapshot, Snapsho
     if matching[-1].size_bytes > _ARTIFACT_LIMIT_BYTES:
         raise InputError("is too large to be a report", where=f"artifact {name}", hint="see the run's log")
     files = read_zip(download(hub, matching[-1].id, _ARTIFACT_LIMIT_BYTES), names=_FILES)
-    base, head = (_snapshot(files, side) for side in ("base.json", "head.json"))
-    return base, head
-
-
-def _snapshot(files: Mapping[str, bytes], name: str) -> Snapshot:
-    if name not in files:
-        raise InputError("is missing in the artifact", where=name, hint="see the run's log")
-    try:
-        return from_json(files[name].decode(), f"artifact {name}")
-    except UnicodeDecodeError:
-        raise InputError("is not UTF-8", where=f"artifact {name}") from None
+    sides = []
+    for file in ("base.json", "head.json"):
+        if file not in files:
+            raise InputError("is missing in the artifact", where=file, hint="see the run's log")
+        try:
+            sides.append(from_json(files[file].decode(), f"artifact {file}"))
+        except UnicodeDecodeError:
+            raise InputError("is not UTF-8", where=f"artifact {file}") from None
+    return sides[0], sides[1]
 
 
 def _trusted_base(
@@ -320,9 +316,8 @@ def _trusted_base(
 def _stored(services: Services, config: Config, sha: str, claimed: Snapshot, partly: bool) -> Snapshot | None:
     """The stored snapshot of a commit with the compiler, flags, targets and models of another.
 
-    Args:
-        partly: whether those cells of it are enough whose models have the texts that the other says. They are planned
-            as the other was: what it leaves out is not measured.
+    `partly`: whether those cells of it are enough whose models have the texts that the other says. They are planned as
+    the other was: what it leaves out is not measured.
     """
 
     def facts(one: Snapshot) -> tuple[object, ...]:

@@ -18,10 +18,8 @@ from github.WorkflowRun import WorkflowRun
 from bot.core.values.publication import ArtifactInfo
 from bot.system.hub import PAGE_ITEMS, Hub, explain, required
 
-_WRITERS = frozenset({"admin", "maintain", "write"})
 _BASE_CHANGES = frozenset({"base_ref_changed", "automatic_base_change_succeeded"})
 """By a person, and by GitHub when the base branch was merged and deleted ("Issue event types")."""
-_DESCENDS = frozenset({"ahead", "identical"})
 _MOST_ARTIFACTS = 30 * PAGE_ITEMS
 
 
@@ -34,11 +32,8 @@ def pull(hub: Hub, pull_number: int) -> PullRequest:
 def open_pulls_with_head(hub: Hub, head_repository: str, head_branch: str, head_sha: str) -> list[PullRequest]:
     """The open pull requests whose branch is this one and is at this commit; smallest number first.
 
-    Args:
-        head_repository: `owner/name` of the branch's repository, a fork perhaps.
-
-    Raises:
-        NetworkError: they cannot be read.
+    `head_repository`: `owner/name` of the branch's repository, a fork perhaps.
+    Raises NetworkError where they cannot be read.
     """
     owner = head_repository.partition("/")[0]
     with explain(f"look for the pull request of {head_sha[:12]}", "pull-requests: read"):
@@ -52,8 +47,7 @@ def open_pulls_with_head(hub: Hub, head_repository: str, head_branch: str, head_
 def open_pulls_at(hub: Hub, head_sha: str, base_ref: str) -> list[int]:
     """The numbers of all open pull requests that are at this commit and go to this branch, whoever opened them.
 
-    Raises:
-        NetworkError: they cannot be read.
+    Raises NetworkError where they cannot be read.
     """
     with explain(f"look for the pull requests of {head_sha[:12]}", "pull-requests: read"):
         pulls = [_whole(one) for one in hub.repo.get_pulls(state="open", base=base_ref)]
@@ -77,8 +71,7 @@ def head_repository_of(one: PullRequest) -> str:
 def base_changed_at(hub: Hub, pull_number: int) -> datetime | None:
     """When the pull request was last given another base branch; None where it has the one it was opened with.
 
-    Raises:
-        NetworkError: its events cannot be read.
+    Raises NetworkError where its events cannot be read.
     """
     with explain(f"read the events of #{pull_number}", "pull-requests: read"):
         events = hub.issue(pull_number).get_events()
@@ -89,7 +82,7 @@ def may_write(hub: Hub, login: str) -> bool:
     """True where the user may push to the repository; False for strangers; raises NetworkError."""
     with explain(f"ask whether {login} may write", "metadata: read"):
         try:
-            return hub.repo.get_collaborator_permission(login) in _WRITERS
+            return hub.repo.get_collaborator_permission(login) in ("admin", "maintain", "write")
         except GithubException as refused:
             if refused.status != 404:
                 raise
@@ -99,8 +92,7 @@ def may_write(hub: Hub, login: str) -> bool:
 def labelling(hub: Hub, number: int, label: str) -> IssueEvent | None:
     """The newest setting of a label that is set now; None where it is not. Names of labels know no case.
 
-    Raises:
-        NetworkError: the labels or events cannot be read.
+    Raises NetworkError where the labels or events cannot be read.
     """
     wanted = label.casefold()
     with explain(f"read who labelled #{number}", "issues: read"):
@@ -121,11 +113,8 @@ def rerun(hub: Hub, run_id: int) -> None:
 def newest_run(hub: Hub, head_sha: str, workflow_file: str | None) -> int | None:
     """The newest run for a commit, of one workflow or (None) of any; None where there is none.
 
-    Args:
-        workflow_file: `code-size.yml`, without its folder.
-
-    Raises:
-        NetworkError: the runs cannot be read.
+    `workflow_file`: `code-size.yml`, without its folder.
+    Raises NetworkError where the runs cannot be read.
     """
     with explain(f"look for the runs of {head_sha[:12]}", "actions: read"):
         runs = hub.repo.get_workflow_runs(head_sha=head_sha)
@@ -136,11 +125,8 @@ def newest_run(hub: Hub, head_sha: str, workflow_file: str | None) -> int | None
 def unfinished_push(hub: Hub, sha: str, workflow_file: str) -> tuple[int, str] | None:
     """The newest run of a workflow for the push of that commit which has not ended, and its status; None for none.
 
-    Args:
-        workflow_file: `code-size.yml`, without its folder.
-
-    Raises:
-        NetworkError: the runs cannot be read.
+    `workflow_file`: `code-size.yml`, without its folder.
+    Raises NetworkError where the runs cannot be read.
     """
     with explain(f"look for the runs of {sha[:12]}", "actions: read"):
         runs = [one for one in hub.repo.get_workflow_runs(head_sha=sha, event="push") if _file(one) == workflow_file]
@@ -148,7 +134,6 @@ def unfinished_push(hub: Hub, sha: str, workflow_file: str) -> tuple[int, str] |
 
 
 def _file(run: WorkflowRun) -> str:
-    """The name of its workflow's file; the path can carry `@ref`."""
     return run.path.partition("@")[0].rpartition("/")[2]
 
 
@@ -215,14 +200,13 @@ def _artifact(one: Artifact) -> ArtifactInfo:
 def is_ancestor(hub: Hub, older: str, newer_ref: str) -> bool:
     """True where `newer_ref` is at or after `older`; False too where GitHub does not know one of them.
 
-    Raises:
-        NetworkError: GitHub does not say.
+    Raises NetworkError where GitHub does not say.
     """
     with explain(f"compare {older[:12]} with {newer_ref}", "contents: read"):
         try:
             # Page 2 leaves out the files, which only page 1 has, PyGithub's, and which can be megabytes.
             place = f"compare/{quote(older, safe='')}...{quote(newer_ref, safe='/')}"
-            return hub.call("GET", place, page=2, per_page=1)["status"] in _DESCENDS
+            return hub.call("GET", place, page=2, per_page=1)["status"] in ("ahead", "identical")
         except GithubException as refused:
             if refused.status != 404:
                 raise

@@ -39,7 +39,7 @@ from bot.reporting.making import adopting, reported
 from bot.reporting.steps import stepped
 from bot.reporting.writing import write_snapshot
 from bot.store.artifact_store import ArtifactStore, artifact_name, file_name
-from bot.store.entries import Store, pack
+from bot.store.entries import pack
 from bot.system.files import write_atomically
 
 
@@ -68,23 +68,19 @@ def baseline(services: Services) -> int:
             older = f"{plural(known.distance, 'commit')} older" if known.distance else "of that very commit"
             services.show.say(f"nothing to measure: {known.entry.sha[:10]} ({older}) gives the same")
         else:
-            _store(services, head, plan, store, entry)
+            snapshot = _whole(services, head, plan)
+            shared = services.request, services.show, services.cancel
+            snapshot = with_largest_traced(plan, snapshot, head.config.baseline.traces, head.config, *shared)
+            write_snapshot(services.out / "head.json", snapshot)
+            if isinstance(store, ArtifactStore):
+                path = services.out / "baseline" / file_name(entry)
+                write_atomically(path, pack(snapshot))
+                services.show.say(f"wrote {path}")
+                set_outputs(services, {"baseline-artifact": artifact_name(entry)})
+            else:
+                services.show.say("stored" if store.save(entry, snapshot) else "was stored already")
         folds(services, head)
         return 0
-
-
-def _store(services: Services, head: Opened, plan: SidePlan, store: Store, entry: Entry) -> None:
-    snapshot = _whole(services, head, plan)
-    shared = services.request, services.show, services.cancel
-    snapshot = with_largest_traced(plan, snapshot, head.config.baseline.traces, head.config, *shared)
-    write_snapshot(services.out / "head.json", snapshot)
-    if isinstance(store, ArtifactStore):
-        path = services.out / "baseline" / file_name(entry)
-        write_atomically(path, pack(snapshot))
-        services.show.say(f"wrote {path}")
-        set_outputs(services, {"baseline-artifact": artifact_name(entry)})
-    else:
-        services.show.say("stored" if store.save(entry, snapshot) else "was stored already")
 
 
 def part(services: Services) -> None:
@@ -129,7 +125,6 @@ def _shard(text: str) -> tuple[int, int]:
 
 
 def _compared(services: Services, base: Opened, head: Opened, rules: Config) -> Report:
-    """Both sides measured or found, and held against the rules."""
     given = head.wanted.snapshot
     with_head = load_snapshot(given) if given else _joined(services, head)
     plans = [] if with_head else [head.plan("head", services)]
@@ -279,7 +274,6 @@ def _whole(services: Services, head: Opened, plan: SidePlan) -> Snapshot:
 
 
 def _joined(services: Services, head: Opened) -> Snapshot | None:
-    """The head as a matrix of runners measured it; None where it was not."""
     if not services.inputs.parts:
         return None
     top, patterns = services.git.directory, services.inputs.parts
@@ -292,7 +286,6 @@ def _joined(services: Services, head: Opened) -> Snapshot | None:
 
 
 def _lost(services: Services, head: Opened, merged: Snapshot) -> list[str]:
-    """One line for each shard of the plan of which no cell arrived."""
     if not services.inputs.plan:
         return []
     text, where = services.inputs.plan, "input plan"

@@ -31,9 +31,7 @@ def write_outputs(path: Path, values: Mapping[str, str]) -> None:
 
     Whatever a value holds, it ends no earlier than meant: the delimiter is random and not part of it.
 
-    Raises:
-        OutputError: the file cannot be written.
-        ValueError: a key that is not a plain name.
+    Raises OutputError where the file cannot be written; ValueError for a key that is not a plain name.
     """
     if bad := [key for key in values if not _KEY.fullmatch(key)]:
         raise ValueError(f"not names of outputs: {bad}")
@@ -49,8 +47,7 @@ def write_outputs(path: Path, values: Mapping[str, str]) -> None:
 def write_summary(path: Path, text: str) -> bool:
     """Appends Markdown to the file `$GITHUB_STEP_SUMMARY`; False where it is too long and only a pointer was written.
 
-    Raises:
-        OutputError: the file cannot be written.
+    Raises OutputError where the file cannot be written.
     """
     try:
         there_bytes = path.stat().st_size if path.exists() else 0

@@ -39,11 +39,11 @@ def attribute(cell: Cell, names: Mapping[str, str]) -> dict[str, Amounts]:
 @per_object
 def places_of(program: Program | None, names: Mapping[str, str]) -> dict[str, Sequence[str]]:
     """Entry point → the component of each of its sites, in the program's order."""
-    found: dict[str, list[str]] = {}
+    places: dict[str, list[str]] = {}
     for site in program.sites if program else ():
         place = names.get(site.component, UNATTRIBUTED) if site.component else UNATTRIBUTED
-        found.setdefault(site.entry_point, []).append(place)
-    return dict(found)
+        places.setdefault(site.entry_point, []).append(place)
+    return dict(places)
 
 
 class _Spots:
@@ -79,8 +79,6 @@ def _counted(dispatch: Dispatch, spots: _Spots) -> _Spots:
 
 
 class _Parts:
-    """Adds up the amounts of one cell, dispatch by dispatch."""
-
     def __init__(self) -> None:
         self.sites: dict[str, int] = {}
         self.code: dict[str, int] = {}

@@ -28,7 +28,6 @@ MAX_LEVELS = 3
 _DEEPEST = 32
 """Levels of a name that are told apart."""
 _NUMBER = re.compile(r"[0-9]+")
-_ENTRY = re.compile(r"jit\([^()]*\)")
 _TRANSFORM = re.compile(r"[A-Za-z_]+\((.*)\)")
 
 _Levels = tuple[str, ...]
@@ -58,7 +57,7 @@ def split(path: str) -> tuple[str, ...]:
     if "/" not in first:
         return tuple(filter(None, first.split(".", _DEEPEST)))
     levels = first.split("/", _DEEPEST)
-    if len(levels) > 1 and _ENTRY.fullmatch(levels[0]):
+    if len(levels) > 1 and re.fullmatch(r"jit\([^()]*\)", levels[0]):
         del levels[0]
     return tuple(filter(None, map(_unwrapped, levels)))
 
@@ -68,8 +67,8 @@ def _first(path: str) -> str:
 
 
 def _unwrapped(level: str) -> str:
-    while found := _TRANSFORM.fullmatch(level):
-        level = found[1]
+    while transform := _TRANSFORM.fullmatch(level):
+        level = transform[1]
     return level
 
 
@@ -85,7 +84,7 @@ def grouped(paths: Iterable[_Levels]) -> dict[_Levels, _Levels]:
         alike: dict[tuple[_Levels, str], set[str]] = {}
         for levels, parent in deep.items():
             alike.setdefault((parent, _shape(levels[depth])), set()).add(levels[depth])
-        varying = {key: _varying(found) for key, found in alike.items()}
+        varying = {key: _varying(alike_places) for key, alike_places in alike.items()}
         for levels, parent in deep.items():
             level = levels[depth]
             names[levels] = (*parent, _starred(level, varying[parent, _shape(level)]))
@@ -138,8 +137,8 @@ def name_places(places: frozenset[str], sections: tuple[tuple[str, str], ...] = 
     """
     slashed = any("/" in place for place in places)  # then a name without one is an operation's: `tfl.quantize`
     levels = {place: split(place) if "/" in place or not slashed else (_first(place),) for place in sorted(places)}
-    names = grouped(dict.fromkeys(found for found in levels.values() if found))
-    full = {place: ".".join(names[found]) for place, found in levels.items() if found}
+    names = grouped(dict.fromkeys(named for named in levels.values() if named))
+    full = {place: ".".join(names[named]) for place, named in levels.items() if named}
     by_section = {place: section for place in full if (section := _section(place, sections)) is not None}
     rest = {place: names[levels[place]] for place in full if place not in by_section}
     return Naming({**by_section, **_cut(rest)}, full)
@@ -157,9 +156,9 @@ def _section(place: str, sections: Sections) -> str | None:
 
 def _cut(names: Mapping[str, _Levels]) -> dict[str, str]:
     for depth in range(MAX_LEVELS, 0, -1):
-        found = {place: ".".join(_top(name, depth)) for place, name in names.items()}
-        if depth == 1 or len(set(found.values())) <= MAX_COMPONENTS:
-            return found
+        shortened = {place: ".".join(_top(name, depth)) for place, name in names.items()}
+        if depth == 1 or len(set(shortened.values())) <= MAX_COMPONENTS:
+            return shortened
     return {}
 
 

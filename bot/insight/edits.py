@@ -7,7 +7,7 @@ those of one target, the same command on both sides where there is one, as flags
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from bot.core.codec.counts import known_counts
 from bot.core.values.explanation import UNATTRIBUTED
@@ -26,8 +26,7 @@ _Cells = Mapping[str, Cell]
 def model_edits(base: Snapshot, head: Snapshot, sections: Sections = ()) -> tuple[ModelEdit, ...]:
     """The models whose text is known not to be the same on both sides, with those that one side alone has; sorted.
 
-    Args:
-        sections: as the configuration names the parts of models.
+    `sections`: as the configuration names the parts of models.
     """
     one_compiler = base.compiler.digest == head.compiler.digest != ""
     texts, told = (_texts(base), _texts(head)), (_told(base), _told(head))
@@ -44,27 +43,24 @@ def model_edits(base: Snapshot, head: Snapshot, sections: Sections = ()) -> tupl
 
 
 def _texts(side: Snapshot) -> dict[str, str]:
-    """Model → digest of its text, of all that the side has."""
     return {**{cell.key.model: _UNKNOWN for cell in side.cells}, **side.models}
 
 
 def _told(side: Snapshot) -> dict[str, dict[str, Cell]]:
     """Model → target → cell, those that say what the model consists of."""
-    found: dict[str, dict[str, Cell]] = {}
+    cells: dict[str, dict[str, Cell]] = {}
     for cell in side.cells:
         if cell.program is not None and known_counts(cell.program.operations) is not None:
-            found.setdefault(cell.key.model, {})[cell.key.target] = cell
-    return found
+            cells.setdefault(cell.key.model, {})[cell.key.target] = cell
+    return cells
 
 
 def _alone(base: _Cells, head: _Cells) -> tuple[Program, Program] | None:
-    """The program of the model on the side that has it, where that is known."""
     left, right = (next((cell.program for cell in side.values()), None) for side in (base, head))
     return (left or _NOTHING, right or _NOTHING) if left or right else None
 
 
 def _together(base: _Cells, head: _Cells) -> tuple[Program, Program] | None:
-    """The programs of one target."""
     common = sorted(
         base.keys() & head.keys(), key=lambda target: (base[target].command != head[target].command, target)
     )
@@ -73,26 +69,19 @@ def _together(base: _Cells, head: _Cells) -> tuple[Program, Program] | None:
 
 
 def _changes(base: Program, head: Program, sections: Sections) -> tuple[dict[str, int], dict[str, int]]:
-    operations: list[Mapping[str, int]] = [known_counts(program.operations) or {} for program in (base, head)]
-    names = _names((base, head), tuple(sections))
-    return _change(*operations), _change(*(_by_component(program, names) for program in (base, head)))
-
-
-def _names(programs: Sequence[Program], sections: tuple[tuple[str, str], ...]) -> dict[str, str]:
-    """Place → component: what the cells' components call it, where a dispatch has that place."""
-    launched = frozenset(site.component for program in programs for site in program.sites if site.component)
-    every = launched.union(*(program.places for program in programs)) - {""}
-    return {**name_places(every, sections).components, **name_places(launched, sections).components}
-
-
-def _by_component(program: Program, names: Mapping[str, str]) -> Counter[str]:
-    found = Counter[str]()
-    for place, count in program.places.items():
-        found[names.get(place, UNATTRIBUTED)] += count
-    return found
+    launched = frozenset(site.component for program in (base, head) for site in program.sites if site.component)
+    every = launched.union(base.places, head.places) - {""}
+    named = tuple(sections)
+    # A place that a dispatch has is called what the cells' components call it.
+    names = {**name_places(every, named).components, **name_places(launched, named).components}
+    by_component = [Counter[str](), Counter[str]()]
+    for program, counts in zip((base, head), by_component, strict=True):
+        for place, count in program.places.items():
+            counts[names.get(place, UNATTRIBUTED)] += count
+    operations = _change(known_counts(base.operations) or {}, known_counts(head.operations) or {})
+    return operations, _change(*by_component)
 
 
 def _change(base: Mapping[str, int], head: Mapping[str, int]) -> dict[str, int]:
-    """Name → head − base, where that is not 0; sorted."""
     both = sorted(base.keys() | head.keys())
     return {name: change for name in both if (change := head.get(name, 0) - base.get(name, 0))}

@@ -1,12 +1,13 @@
-"""Owns the explanation of every changed cell: dispatches and components, waterfall, and the headline that it gives.
+"""The explanation of every changed cell: dispatches and components, waterfall, and the headline that it gives.
 
 The headline is the cause of most of the cell's bytes, and one sentence that is true of this cell.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from msgspec import structs
 
@@ -19,7 +20,6 @@ from bot.insight.components import Sections, component_of, components, naming, t
 from bot.insight.facts.precision import Texts, no_texts
 from bot.insight.roots.waterfall import headline, largest, rest_parts, waterfall
 
-_UNCHANGED = frozenset({"same", "unmeasured"})
 _NAMED_PARTS = 3
 
 
@@ -32,17 +32,20 @@ def explanations(
     """
     same = base.models.keys() - changed_models(base, head)
     one_compiler = base.compiler.digest == head.compiler.digest
-    found = {}
-    for delta in _changed(deltas):
-        told = _story(delta, delta.key.model in same, sections, texts)
-        found[delta.key] = headlined(told, delta, one_compiler and _only_model(delta, same))
-    return found
-
-
-def _only_model(delta: CellDelta, same_models: Collection[str]) -> bool:
-    """True where the same command compiled a model whose text changed."""
-    base, head = delta.base, delta.head
-    return delta.key.model not in same_models and bool(base and head and base.command == head.command)
+    result = {}
+    for delta in deltas:
+        has_words = _measured(delta) or broken(delta.base, delta.head) is not None
+        if not has_words or delta.state in ("same", "unmeasured") or not delta.explainable:
+            continue
+        names = naming(delta, sections).components
+        same_model, base_cell, head_cell = delta.key.model in same, delta.base, delta.head
+        explanation = explain(delta, same_model, texts, partial(component_of, names=names))
+        if _measured(delta):
+            parts, levels = components(delta, sections), tree(delta, sections)
+            explanation = replace(explanation, components=parts, tree=levels, first_compiles=delta.unstable)
+        same_command = bool(base_cell and head_cell and base_cell.command == head_cell.command)
+        result[delta.key] = headlined(explanation, delta, one_compiler and not same_model and same_command)
+    return result
 
 
 def changed_models(base: Snapshot, head: Snapshot) -> frozenset[str]:
@@ -50,48 +53,32 @@ def changed_models(base: Snapshot, head: Snapshot) -> frozenset[str]:
     return frozenset(m for m in {*base.models, *head.models} if base.models.get(m) != head.models.get(m))
 
 
-def _changed(deltas: Sequence[CellDelta]) -> Iterator[CellDelta]:
-    for delta in deltas:
-        told = _measured(delta) or broken(delta.base, delta.head) is not None
-        if told and delta.state not in _UNCHANGED and delta.explainable:
-            yield delta
-
-
 def _measured(delta: CellDelta) -> bool:
     return delta.base is not None and delta.head is not None and delta.base.measured and delta.head.measured
 
 
-def _story(delta: CellDelta, same_model: bool, sections: Sections, texts: Texts) -> Explanation:
-    names = naming(delta, sections).components
-    told = explain(delta, same_model, texts, lambda dispatch, cell: component_of(dispatch, cell, names))
-    if not _measured(delta):
-        return told
-    found, levels = components(delta, sections), tree(delta, sections)
-    return replace(told, components=found, tree=levels, first_compiles=delta.unstable)
-
-
-def headlined(told: Explanation, delta: CellDelta, only_model: bool = False) -> Explanation:
+def headlined(explanation: Explanation, delta: CellDelta, only_model: bool = False) -> Explanation:
     """The explanation with its waterfall, and the cause that the waterfall gives.
 
     One that moved no byte keeps the cause of the first phase that differs.
 
-    Args:
-        only_model: nothing but the model's text differs between the sides: what is no code is its consequence.
+    `only_model`: nothing but the model's text differs between the sides: what is no code is its consequence.
     """
     if delta.base is None or delta.head is None or not (delta.base.measured and delta.head.measured):
-        return told
-    parts = rest_parts(delta.base, delta.head, told.dispatches, told.renamed_bytes)
+        return explanation
+    parts = rest_parts(delta.base, delta.head, explanation.dispatches, explanation.renamed_bytes)
     if only_model:
         parts = tuple(structs.replace(part, cause="input") for part in parts)
-    falls = waterfall(told.dispatches, parts)
-    fallen = replace(told, waterfall=falls, parts=parts)
+    falls = waterfall(explanation.dispatches, parts)
+    fallen = replace(explanation, waterfall=falls, parts=parts)
     cause = headline(falls)
     if cause is None:
         return fallen
     if cause == UNKNOWN:
         unknown = f"{_amounts(falls, (UNKNOWN,))} could not be told apart"
-        return replace(fallen, cause=None, why=told.why if told.cause is None else unknown)
-    return replace(fallen, cause=cause, why=_why(cause, fallen))
+        return replace(fallen, cause=None, why=explanation.why if explanation.cause is None else unknown)
+    is_first = cause == explanation.cause and cause not in ("container", "host", "packaging")
+    return replace(fallen, cause=cause, why=explanation.why if is_first else _SENTENCES[cause](cause, fallen))
 
 
 def signed_bytes(size_bytes: int) -> str:
@@ -99,37 +86,31 @@ def signed_bytes(size_bytes: int) -> str:
     return f"{size_bytes:+,} B"
 
 
-def _why(cause: str, told: Explanation) -> str:
-    """The sentence of the first phase that differs where that is the cause, else what the cell's own deltas say."""
-    if cause == told.cause and cause not in _OF_PARTS:
-        return told.why
-    return _SENTENCES[cause](cause, told)
-
-
 def _amounts(falls: Mapping[str, int], causes: Sequence[str]) -> str:
     return ", ".join(f"{cause.replace('-', ' ')} {signed_bytes(falls[cause])}" for cause in causes)
 
 
-def _mixed(_: str, told: Explanation) -> str:
-    falls = told.waterfall
+def _mixed(_: str, explanation: Explanation) -> str:
+    falls = explanation.waterfall
     return f"no cause has half of the change: {_amounts(falls, largest(falls)[:2])}"
 
 
 def _counted(words: str) -> Callable[[str, Explanation], str]:
-    def sentence(cause: str, told: Explanation) -> str:
-        count = sum(delta.cause == cause for delta in told.dispatches)
-        return f"{count} of {len(told.dispatches) + told.unchanged + told.rebased} dispatches {words}"
+    def sentence(cause: str, explanation: Explanation) -> str:
+        count = sum(delta.cause == cause for delta in explanation.dispatches)
+        return (
+            f"{count} of {len(explanation.dispatches) + explanation.unchanged + explanation.rebased} dispatches {words}"
+        )
 
     return sentence
 
 
-def _of_parts(cause: str, told: Explanation) -> str:
-    found = [part for part in told.parts if part.cause == cause]
-    more = f", and {len(found) - _NAMED_PARTS} more" if len(found) > _NAMED_PARTS else ""
-    return ", ".join(f"{part.what} {signed_bytes(part.change_bytes)}" for part in found[:_NAMED_PARTS]) + more
+def _of_parts(cause: str, explanation: Explanation) -> str:
+    parts = [part for part in explanation.parts if part.cause == cause]
+    more = f", and {len(parts) - _NAMED_PARTS} more" if len(parts) > _NAMED_PARTS else ""
+    return ", ".join(f"{part.what} {signed_bytes(part.change_bytes)}" for part in parts[:_NAMED_PARTS]) + more
 
 
-_OF_PARTS = frozenset({"container", "host", "packaging"})
 _SENTENCES: Mapping[str, Callable[[str, Explanation], str]] = {
     "input": _counted("are of a program that differs from its input on"),
     "fusion": _counted("are regions that are formed differently"),

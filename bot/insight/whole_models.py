@@ -14,7 +14,7 @@ Pairs: static and dynamic versions of one model, side by side: what it costs not
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from bot.core.values.model_counts import PAIR_METRICS, FoldCounts, Folding, Fusion, FusionCounts, Overview, Pair
 from bot.core.values.program import Family
@@ -28,41 +28,35 @@ _Values = dict[str, dict[str, "int | None"]]
 def overview(base: Snapshot, head: Snapshot, pairs: Sequence[tuple[str, str]]) -> Overview:
     """What there is to say of whole models; sorted. What neither side knows is left out.
 
-    Args:
-        pairs: models as (static, dynamic).
+    `pairs`: models as (static, dynamic).
     """
+    fusion = [fusion_counts(side) for side in (base, head)]
+    folding = [{cell.key: fold_counts(cell) for cell in side.cells} for side in (base, head)]
+    models, keys = sorted(fusion[0].keys() | fusion[1].keys()), sorted(folding[0].keys() | folding[1].keys())
+    folded = (Folding(key, *(side.get(key) for side in folding)) for key in keys)
     return Overview(
-        fusion=tuple(_fusion(base, head)),
-        folding=tuple(_folding(base, head)),
+        fusion=tuple(Fusion(model, *(side.get(model) for side in fusion)) for model in models),
+        folding=tuple(one for one in folded if one.base or one.head),
         pairs=measured_pairs(base, head, pairs),
     )
 
 
-def _fusion(base: Snapshot, head: Snapshot) -> Iterator[Fusion]:
-    left, right = fusion_counts(base), fusion_counts(head)
-    for model in sorted(left.keys() | right.keys()):
-        yield Fusion(model, left.get(model), right.get(model))
-
-
-def _folding(base: Snapshot, head: Snapshot) -> Iterator[Folding]:
-    left, right = ({cell.key: fold_counts(cell) for cell in side.cells} for side in (base, head))
-    for key in sorted(left.keys() | right.keys()):
-        found = Folding(key, left.get(key), right.get(key))
-        if found.base or found.head:
-            yield found
-
-
 def fusion_counts(snapshot: Snapshot) -> dict[str, FusionCounts]:
     """Model → its counts, by the first of its cells that has them all; without the models where none has."""
-    found: dict[str, FusionCounts] = {}
+    counts_by_name: dict[str, FusionCounts] = {}
     for cell in snapshot.cells:
-        if cell.measured and cell.key.model not in found and (counts := _counts(cell)) is not None:
-            found[cell.key.model] = counts
-    return found
+        if cell.measured and cell.key.model not in counts_by_name and (counts := _counts(cell)) is not None:
+            counts_by_name[cell.key.model] = counts
+    return counts_by_name
 
 
 def _counts(cell: Cell) -> FusionCounts | None:
-    program, compute_bound = cell.program, _compute_bound(cell)
+    # entry point → is it compute-bound; None where executables share a name and disagree
+    bounds: dict[str, bool | None] = {}
+    for row in cell.dispatches:
+        bound = row.kind in COMPUTE_BOUND
+        bounds[row.name] = bound if bounds.get(row.name, bound) is bound else None
+    program, compute_bound = cell.program, bounds
     if program is None:
         return None
     steady = [site.entry_point for site in program.sites if not site.initializer]
@@ -77,15 +71,6 @@ def _counts(cell: Cell) -> FusionCounts | None:
         initializer_sites=len(program.sites) - len(steady),
         **{name: cell.value(name) for name in ("executables", "fills", "copies")},
     )
-
-
-def _compute_bound(cell: Cell) -> dict[str, bool | None]:
-    """Entry point → is it compute-bound; None where executables share a name and disagree."""
-    found: dict[str, bool | None] = {}
-    for row in cell.dispatches:
-        bound = row.kind in COMPUTE_BOUND
-        found[row.name] = bound if found.get(row.name, bound) is bound else None
-    return found
 
 
 def fold_counts(cell: Cell) -> FoldCounts | None:
@@ -118,7 +103,6 @@ def _bytes(rows: Sequence[Dispatch]) -> int | None:
 
 
 def _sum(sizes: Sequence[int | None]) -> int | None:
-    """None where one of them is not known."""
     known = [size for size in sizes if size is not None]
     return sum(known) if len(known) == len(sizes) else None
 
@@ -138,8 +122,8 @@ def measured_pairs(base: Snapshot, head: Snapshot, named: Sequence[tuple[str, st
     sides = [{cell.key: cell for cell in side.cells if cell.measured} for side in (base, head)]
     targets = sorted({key.target for side in sides for key in side})
     candidates = ((static, dynamic, target) for static, dynamic in sorted(set(named)) for target in targets)
-    found = (Pair(*names, *(_values(side, *names) for side in sides)) for names in candidates)
-    return tuple(pair for pair in found if len(pair.base) == 2 or len(pair.head) == 2)
+    result = (Pair(*names, *(_values(side, *names) for side in sides)) for names in candidates)
+    return tuple(pair for pair in result if len(pair.base) == 2 or len(pair.head) == 2)
 
 
 def _values(cells: Mapping[CellKey, Cell], static: str, dynamic: str, target: str) -> _Values:

@@ -16,7 +16,7 @@ def machine_code(
     from bot.readers.formats.artifact import ptx_modules  # as in `bot.measurement.cell`
 
     try:
-        found = assembler.assembled(ptx_modules(artifact))
+        assembled = assembler.assembled(ptx_modules(artifact))
     except MalformedBinary as error:
         return None, error.line
-    return (None, found) if isinstance(found, str) else (found, "")
+    return (None, assembled) if isinstance(assembled, str) else (assembled, "")

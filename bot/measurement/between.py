@@ -29,32 +29,6 @@ def spread(names: Sequence[str], most: Steps) -> tuple[str, ...]:
     return tuple(names[(number + 1) * (len(names) + 1) // (most + 1) - 1] for number in range(most))
 
 
-def _measure_between(
-    names: Sequence[str],
-    base: Snapshot,
-    plan: Callable[[str], SidePlan],
-    request: Request,
-    rules: Config,
-    show: Show,
-    cancel: Cancel,
-) -> list[tuple[str, Snapshot]]:
-    """The snapshots of these releases, each doubted against the one before; one that cannot be had is left out.
-
-    Args:
-        plan: a release → the side, ready to be measured, as `head`.
-    """
-    found: list[tuple[str, Snapshot]] = []
-    for name in names:
-        before = found[-1][1] if found else base
-        try:
-            ready = plan(name)
-        except (CompilerUnavailable, UsageError) as error:  # gone from the page, or without an option of the flags
-            show.say(f"left out: {error.line}")
-            continue
-        found.append((name, measured([ready], {"base": before}, request, rules, show, cancel)["head"]))
-    return found
-
-
 Release = tuple[str, Snapshot]
 Way = list[tuple[Release, Release]]
 """Each step from base to head: a release and the next that is looked at, with what was traced of what moved."""
@@ -82,7 +56,15 @@ def way_between(
     offered = between(first, last, places, cancel)
     names = spread(offered, most)
     show.say(f"{plural(len(offered), 'release')} between {first} and {last}, {len(names)} measured")
-    middle = _measure_between(names, sides["base"], plan, request, rules, show, cancel)
+    middle: list[tuple[str, Snapshot]] = []
+    for name in names:
+        before = middle[-1][1] if middle else sides["base"]  # each is doubted against the one before
+        try:
+            ready = plan(name)
+        except (CompilerUnavailable, UsageError) as error:  # gone from the page, or without an option of the flags
+            show.say(f"left out: {error.line}")
+            continue
+        middle.append((name, measured([ready], {"base": before}, request, rules, show, cancel)["head"]))
     way = [(first, sides["base"]), *middle, (last, sides["head"])]
     if not middle:
         return [(way[0], way[1])], offered

@@ -38,14 +38,16 @@ def limited(cache: Path, limit_bytes: int, say: Callable[[str], None]) -> Iterat
         if why := without_room(cache):
             say(f"the cache {cache} has no room ({why}): the run went on without it")
     try:
-        gone, left = evict(cache, limit_bytes, since_ns)
+        gone, held_bytes = evict(cache, limit_bytes, since_ns)
     except OSError as error:
         say(f"the cache could not be reduced to its limit: {error.filename}: {error.strerror}")
         return
     if gone:
         say(f"the cache was above its limit of {human(limit_bytes)}: removed {removed_words(gone)}")
-    if left > limit_bytes:
-        say(f"the cache holds {human(left)}, above its limit of {human(limit_bytes)}: all of it was used just now")
+    if held_bytes > limit_bytes:
+        say(
+            f"the cache holds {human(held_bytes)}, above its limit of {human(limit_bytes)}: all of it was used just now"
+        )
 
 
 def removed_words(gone: list[Entry]) -> str:

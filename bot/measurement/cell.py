@@ -26,7 +26,6 @@ _Fact = TypeVar("_Fact")
 
 
 def _read(answer: str | None, reader: Callable[[str], _Fact]) -> tuple[_Fact | None, str | None]:
-    """The IR worker's answer as a value, or the reason why there is none."""
     if answer is None:
         return None, "the compiler left no IR to read"
     try:
@@ -36,7 +35,7 @@ def _read(answer: str | None, reader: Callable[[str], _Fact]) -> tuple[_Fact | N
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ReadProgram:
     """What the IR worker says of a program; `reason` where it says nothing."""
 
     facts: ProgramFacts | None = None
@@ -46,29 +45,24 @@ class Told:
 
 
 @lru_cache(maxsize=16)
-def told(answer: str | None, texts: TextStore | None = None) -> Told:
+def read_program(answer: str | None, texts: TextStore | None = None) -> ReadProgram:
     """The worker's answer, read once for all cells that give the same; its IR is kept for those who want to see it."""
     facts, reason = _read(answer, program_facts)
     if facts is None:
-        return Told(reason=reason)
+        return ReadProgram(reason=reason)
     program, families = describe(facts)
     if texts is not None:
         for digest, text in (*shown_texts(facts, program).items(), kept_program(program)):
             texts.keep(digest, text)
-    return Told(facts, program, families)
+    return ReadProgram(facts, program, families)
 
 
-def products_of(compiled: Compiled, backend: str, program: Told, assembler: Assembler | None = None) -> Products:
+def products_of(compiled: Compiled, backend: str, program: ReadProgram, assembler: Assembler | None = None) -> Products:
     """What a compile left behind, for the readers."""
     assembled, not_assembled = machine_code(compiled.artifact, backend, assembler)
     allocas, no_allocas = _read(compiled.allocas, alloca_bytes)
     chosen, no_strategies = _read(compiled.strategies, strategies)
-    unread = {
-        "program": program.reason,
-        "allocas": no_allocas,
-        "strategies": no_strategies,
-        "assembled": not_assembled,
-    }
+    unread = {"program": program.reason, "allocas": no_allocas, "strategies": no_strategies, "assembled": not_assembled}
     return Products(
         artifact=compiled.artifact,
         backend=backend,
@@ -93,15 +87,11 @@ def hindered_cell(planned: PlannedCell) -> Cell:
 
 
 def cell_of(
-    planned: PlannedCell,
-    result: Compiled | Failure,
-    texts: TextStore | None = None,
-    assembler: Assembler | None = None,
+    planned: PlannedCell, result: Compiled | Failure, texts: TextStore | None = None, assembler: Assembler | None = None
 ) -> Cell:
     """The row of one cell, whatever happened to it.
 
-    Args:
-        assembler: what makes machine code of PTX text; without one, that is not measured.
+    `assembler`: what makes machine code of PTX text; without one, that is not measured.
     """
     if isinstance(result, Failure):
         status = "timeout" if result.stage == "timeout" else "failed"
@@ -109,7 +99,7 @@ def cell_of(
         return Cell(planned.key, status, failure=result, command=command)
     from bot.readers.assemble import measure  # the formats' libraries: a report of known snapshots needs none of them
 
-    program = told(result.program, texts)
+    program = read_program(result.program, texts)
     products = products_of(result, planned.target.backend, program, assembler)
     measurement = measure(products)
     local = {name: reason for name, reason in products.reasons.items() if is_local(reason)}

@@ -1,4 +1,4 @@
-"""Owns which file is meant by the SPEC of a side that is a glob, or a directory with a snapshot in it."""
+"""Which file is meant by the SPEC of a side that is a glob, or a directory with a snapshot in it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from bot.render.text.filters import plural
 
 SNAPSHOT = "snapshot.json"
 """The name under which a directory's snapshot is looked for."""
-_WILDCARDS = frozenset("*?[")
 _WHEELS = "iree_base_compiler-*.whl"
 _HINT = "name one wheel of iree-base-compiler, one snapshot.json, or a directory that holds one"
 
@@ -27,17 +26,16 @@ def named_file(spec: str) -> str:
     Of several wheels the compiler's counts, and of several of these the one for this machine. Any other SPEC is
     returned as it is.
 
-    Raises:
-        UsageError: a glob matches nothing, or several things that could be meant.
-        CompilerUnavailable: of several wheels of the compiler none is for this machine, or more than one is.
+    Raises UsageError where a glob matches nothing, or several things that could be meant; CompilerUnavailable: of
+    several wheels of the compiler none is for this machine, or more than one is.
     """
-    is_glob = _WILDCARDS & set(spec) and release_of(spec) is None and not _exists(spec)
-    found = _matched(spec) if is_glob else spec
-    if not _exists(found) or not (Path(found) / SNAPSHOT).is_file():
-        return found
-    if any(Path(found).glob(_WHEELS)):
-        raise UsageError(f"holds a {SNAPSHOT} and a wheel of the compiler", where=found, hint="name one of them")
-    return str(Path(found) / SNAPSHOT)
+    is_glob = set("*?[") & set(spec) and release_of(spec) is None and not exists(spec)
+    path = _matched(spec) if is_glob else spec
+    if not exists(path) or not (Path(path) / SNAPSHOT).is_file():
+        return path
+    if any(Path(path).glob(_WHEELS)):
+        raise UsageError(f"holds a {SNAPSHOT} and a wheel of the compiler", where=path, hint="name one of them")
+    return str(Path(path) / SNAPSHOT)
 
 
 def in_order(paths: Iterable[Path]) -> list[Path]:
@@ -56,7 +54,8 @@ def _numbers(path: Path) -> list[tuple[int, str]]:
     return [(int(part), "") if at % 2 else (-1, part) for at, part in enumerate(parts)]
 
 
-def _exists(spec: str) -> bool:
+def exists(spec: str) -> bool:
+    """Whether a text is the path of something; no text is too odd for that."""
     try:
         return Path(spec).exists()
     except (OSError, ValueError):  # too long, a null character
@@ -64,15 +63,15 @@ def _exists(spec: str) -> bool:
 
 
 def _matched(pattern: str) -> str:
-    found = [Path(name) for name in sorted(glob.glob(pattern, recursive=True))]
-    wheels = [path for path in found if path.match(_WHEELS)]
+    paths = [Path(name) for name in sorted(glob.glob(pattern, recursive=True))]
+    wheels = [path for path in paths if path.match(_WHEELS)]
     if len(wheels) > 1:
         return str(only_fitting(wheels, Path(pattern)))
-    meant = wheels or [path for path in found if path.suffix != ".whl"]
+    meant = wheels or [path for path in paths if path.suffix != ".whl"]
     if len(meant) == 1:
         return str(meant[0])
     names = ", ".join(map(str, meant[:4])) + (" …" if len(meant) > 4 else "")
     if meant:
         raise UsageError(f"matches {len(meant)} paths: {names}", where=pattern, hint=_HINT)
-    what = f"matches {plural(len(found), 'wheel')}, and none of the compiler" if found else "matches no file"
+    what = f"matches {plural(len(paths), 'wheel')}, and none of the compiler" if paths else "matches no file"
     raise UsageError(what, where=pattern, hint=_HINT)

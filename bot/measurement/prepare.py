@@ -117,10 +117,9 @@ def planned(request: Request, config: Config, repository: Repository) -> Planned
 def _selected(
     models: tuple[Model, ...], targets: tuple[Target, ...], suite: tuple[PlannedCell, ...], request: Request
 ) -> tuple[tuple[Model, ...], tuple[Target, ...], tuple[PlannedCell, ...]]:
-    """What the request's selectors leave of a configuration's models, targets and suites."""
     every = (*models, *(cell.model for cell in suite)), (*targets, *_targets_of(suite))
-    left = select(*every, model_globs=request.models, target_globs=request.targets)
-    names = [{one.name for one in kept} for kept in left]
+    chosen = select(*every, model_globs=request.models, target_globs=request.targets)
+    names = [{one.name for one in some} for some in chosen]
     models = tuple(model for model in models if model.name in names[0])
     targets = tuple(target for target in targets if target.name in names[1])
     suite = tuple(cell for cell in suite if cell.key.model in names[0] and cell.key.target in names[1])
@@ -191,10 +190,12 @@ def fetched(spec: str | Sought, request: Request, config: Config, show: Show, ca
     for note in sought.notes:
         show.say(note)
     name, places = request.releases.get(sought.spec, sought.spec), sought.places + Places(config.compiler.find_links)
-    found = resolve(name, request.cache, cancel, show.say, places, config.timeout_seconds)
+    toolchain = resolve(name, request.cache, cancel, show.say, places, config.timeout_seconds)
     if name == sought.spec:
-        return found
-    return replace(found, info=msgspec.structs.replace(found.info, spec=f"{sought.spec}{RESOLVED}{found.info.spec}"))
+        return toolchain
+    return replace(
+        toolchain, info=msgspec.structs.replace(toolchain.info, spec=f"{sought.spec}{RESOLVED}{toolchain.info.spec}")
+    )
 
 
 def measured(

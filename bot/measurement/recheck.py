@@ -52,7 +52,15 @@ def suspects(base: Snapshot, head: Snapshot, rules: Config) -> tuple[CellKey, ..
     changed = [delta for delta in deltas if delta.state == "changed"]
     changed.sort(key=lambda delta: (-abs(delta.metrics["artifact_bytes"].change or 0), delta.key))
     measured = {cell.key for cell in head.cells}
-    keys = [*_urgent(_alarms(deltas, rules)), *(delta.key for delta in changed)]
+    # states first; then the largest of each metric and kind, the second largest of each, and so on
+    alarms = _alarms(deltas, rules)
+    ranks: dict[tuple[str | None, str], int] = {}
+    ranked = []
+    for place, finding in enumerate(alarms):
+        kind = (finding.metric, finding.kind)
+        ranks[kind] = ranks.get(kind, -1) + 1
+        ranked.append((0 if finding.metric is None else 1 + ranks[kind], place, finding.key))
+    keys = [*[key for _, _, key in sorted(ranked)], *(delta.key for delta in changed)]
     return tuple(key for key in dict.fromkeys(keys) if key in measured)
 
 
@@ -60,40 +68,29 @@ def _alarms(deltas: Sequence[CellDelta], rules: Config) -> Sequence[Finding]:
     return judge(deltas, rules.thresholds, rules.states, rules.noise).news
 
 
-def _urgent(alarms: Sequence[Finding]) -> list[CellKey]:
-    """States first; then the largest of each metric and kind, the second largest of each, and so on."""
-    ranks: dict[tuple[str | None, str], int] = {}
-    ranked = []
-    for place, finding in enumerate(alarms):
-        kind = (finding.metric, finding.kind)
-        ranks[kind] = ranks.get(kind, -1) + 1
-        ranked.append((0 if finding.metric is None else 1 + ranks[kind], place, finding.key))
-    return [key for _, _, key in sorted(ranked)]
-
-
 def recheck(plans: Sequence[SidePlan], sides: Sides, rules: Config, workshop: Workshop) -> dict[str, Snapshot]:
     """The sides, the planned ones with their doubtful cells compiled again (see the module's text)."""
-    found = repeat_unsteady(plans, sides, rules, workshop)
-    if not {"base", "head"} <= found.keys():
-        return found
-    room, unsteady = _Room(plans, found), _unsteady(found, rules)
+    result = repeat_unsteady(plans, sides, rules, workshop)
+    if not {"base", "head"} <= result.keys():
+        return result
+    budget, unsteady = _Budget(plans, result), _unsteady(result, rules)
     for number, layout in enumerate(_LAYOUTS):
-        keys = suspects(found["base"], found["head"], rules)
+        keys = suspects(result["base"], result["head"], rules)
         if number > 0:
-            alarming = {finding.key for finding in _alarms(diff(found["base"], found["head"]), rules)}
+            alarming = {finding.key for finding in _alarms(diff(result["base"], result["head"]), rules)}
             keys = tuple(key for key in keys if key in alarming)
-        if chosen := room.admit((key for key in keys if key not in unsteady), number + 1):
-            found = _repeated(plans, found, chosen, layout, workshop, number + 1)
-    return repeat_unsteady(plans, found, rules, workshop)
+        if chosen := budget.admit((key for key in keys if key not in unsteady), number + 1):
+            result = _repeated(plans, result, chosen, layout, workshop, number + 1)
+    return repeat_unsteady(plans, result, rules, workshop)
 
 
 def repeat_unsteady(plans: Sequence[SidePlan], sides: Sides, rules: Config, workshop: Workshop) -> dict[str, Snapshot]:
     """The sides, of any labels, with each cell that does not repeat itself compiled TIMES times where it is planned."""
-    found = dict(sides)
-    keys = _unsteady(found, rules)
+    result = dict(sides)
+    keys = _unsteady(result, rules)
     for times in range(1, TIMES):
-        found = _repeated(plans, found, keys, times, workshop, times)
-    return found
+        result = _repeated(plans, result, keys, times, workshop, times)
+    return result
 
 
 def _unsteady(sides: Sides, rules: Config) -> frozenset[CellKey]:
@@ -108,7 +105,7 @@ def _unsteady(sides: Sides, rules: Config) -> frozenset[CellKey]:
     return frozenset(keys - {cell.key for cell in every if cell.status == "timeout"})
 
 
-class _Room:
+class _Budget:
     """What may still be compiled again, in milliseconds of CPU time."""
 
     def __init__(self, plans: Sequence[SidePlan], sides: Sides) -> None:
@@ -121,7 +118,6 @@ class _Room:
         self._left, self._few = LARGEST_SHARE * sum(map(self._spends, every)), FEW
 
     def _spends(self, pair: tuple[PlannedCell, Cell]) -> float:
-        """What compiling a cell takes; of one that failed what others of its size took."""
         planned, known = pair
         cost_ms = _cost_ms(known)
         return planned.cost * self._rate if cost_ms is None else cost_ms
@@ -129,11 +125,10 @@ class _Room:
     def admit(self, keys: Iterable[CellKey], times: int) -> frozenset[CellKey]:
         """Those of the cells that can be repeated for what is left.
 
-        What an earlier run repeated is not compiled again, but takes its room all the same: the same comparison always
+        What an earlier run repeated is not compiled again, but counts all the same: the same comparison always
         rests on the same compiles.
 
-        Args:
-            times: how often a cell was compiled before it is repeated.
+        `times`: how often a cell was compiled before it is repeated.
         """
         chosen = set()
         for key in keys:
@@ -165,7 +160,7 @@ def _repeated(
     plans: Sequence[SidePlan], sides: Sides, keys: frozenset[CellKey], layout: int, workshop: Workshop, times: int
 ) -> dict[str, Snapshot]:
     """Compile these cells again, unless it was more than `times`, and put together what each gave."""
-    found = dict(sides)
+    result = dict(sides)
     for plan in plans:
         pairs = [(cell, known) for cell, known in _planned([plan], sides, keys) if known.compiles <= times]
         if not pairs:
@@ -174,9 +169,9 @@ def _repeated(
         merged = {cell.key: _merged(known, runs[cell.key]) for cell, known in pairs}
         for cell, _ in pairs:
             workshop.cache.store(cell_key(plan.toolchain.info.digest, cell), merged[cell.key])
-        side = found[plan.label]
-        found[plan.label] = replace(side, cells=tuple(merged.get(cell.key, cell) for cell in side.cells))
-    return found
+        side = result[plan.label]
+        result[plan.label] = replace(side, cells=tuple(merged.get(cell.key, cell) for cell in side.cells))
+    return result
 
 
 def _compiled(plan: SidePlan, cells: Sequence[PlannedCell], layout: int, workshop: Workshop) -> dict[CellKey, Cell]:

@@ -120,7 +120,6 @@ class _Collector:
         return [planned for ((first, planned), *_) in self._wanted.values() if first == label]
 
     def announce(self) -> None:
-        """Tell the progress how much there is to do."""
         missing = [wanted[0][1] for wanted in self._wanted.values()]
         known = (cell for cells in self.cells.values() for cell in cells.values())
         cached = sum(bool(cell.command) for cell in known)
@@ -138,39 +137,39 @@ class _Collector:
 
 
 @contextmanager
+def open_kit(
+    label: str, toolchain: Toolchain, worker: Path, scratch: Path, timeout_seconds: float, cancel: Cancel, meter: Meter
+) -> Iterator[tuple[Kit, Importer]]:
+    """What compiles with one compiler, and what imports its models; the process that reads IR ends with the context."""
+    bindings = Bindings(worker, toolchain.bindings, toolchain.no_bindings, cancel)
+    try:
+        options = known_measuring_options(toolchain, scratch, cancel)
+        kit = Kit(label, toolchain, options, bindings, scratch, timeout_seconds, cancel, meter)
+        yield kit, Importer(toolchain, scratch, timeout_seconds, cancel)
+    finally:
+        bindings.close()
+
+
+@contextmanager
 def open_side(plan: SidePlan, workshop: Workshop, scratch: Path, meter: Meter, finish: Finish) -> Iterator[Tasks]:
     """What compiles cells of one side by their printed commands, at a layout of memory, as tasks for `run_all`.
 
     `finish` gets each result, in the thread that made it; the side's IR reader ends with the context.
     """
-    bindings = Bindings(IR_WORKER, plan.toolchain.bindings, plan.toolchain.no_bindings, workshop.cancel)
-    options = known_measuring_options(plan.toolchain, scratch, workshop.cancel)
-    importer = Importer(plan.toolchain, scratch, workshop.timeout_seconds, workshop.cancel)
-    kit = Kit(
-        label=plan.label,
-        toolchain=plan.toolchain,
-        options=options,
-        bindings=bindings,
-        scratch=scratch,
-        timeout_seconds=workshop.timeout_seconds,
-        cancel=workshop.cancel,
-        meter=meter,
-    )
+    how = plan.label, plan.toolchain, IR_WORKER, scratch, workshop.timeout_seconds, workshop.cancel, meter
+    with open_kit(*how) as (kit, importer):
 
-    def compile_cell(cell: PlannedCell, layout: int) -> None:
-        source = importer.source(cell.model)
-        if isinstance(source, Failure):
-            finish(cell, source)
-        else:
-            finish(cell, compile_directly(kit, cell.argv, Source(cell.model.name, source), layout=layout))
+        def compile_cell(cell: PlannedCell, layout: int) -> None:
+            source = importer.source(cell.model)
+            if isinstance(source, Failure):
+                finish(cell, source)
+            else:
+                finish(cell, compile_directly(kit, cell.argv, Source(cell.model.name, source), layout=layout))
 
-    def tasks(cells: Sequence[PlannedCell], layout: int = 0) -> list[Task]:
-        return [Task(cell.cost, f"{plan.label} {cell.key}", partial(compile_cell, cell, layout)) for cell in cells]
+        def tasks(cells: Sequence[PlannedCell], layout: int = 0) -> list[Task]:
+            return [Task(cell.cost, f"{plan.label} {cell.key}", partial(compile_cell, cell, layout)) for cell in cells]
 
-    try:
         yield tasks
-    finally:
-        bindings.close()
 
 
 def measure_sides(plans: Sequence[SidePlan], workshop: Workshop) -> dict[str, Snapshot]:
@@ -211,7 +210,12 @@ def check_flags(
     """
     unknown = unknown_option(toolchain, cells, cancel)
     if unknown is not None:
-        raise _unknown_option(side, toolchain, unknown, user_flags)
+        mine = any(flag.partition("=")[0] == unknown for flag in user_flags)
+        raise UsageError(
+            f"the {side} compiler ({toolchain.info.spec}, {toolchain.info.version}) does not know the option {unknown}",
+            where="flags" if mine else "every cell",
+            hint="remove it, or compare releases that both know it" if mine else "compare newer releases",
+        )
 
 
 def unknown_option(toolchain: Toolchain, cells: Sequence[PlannedCell], cancel: Cancel) -> str | None:
@@ -222,12 +226,3 @@ def unknown_option(toolchain: Toolchain, cells: Sequence[PlannedCell], cancel: C
         if unknown is not None:
             return unknown
     return None
-
-
-def _unknown_option(side: str, toolchain: Toolchain, unknown: str, user_flags: Sequence[str]) -> UsageError:
-    mine = any(flag.partition("=")[0] == unknown for flag in user_flags)
-    return UsageError(
-        f"the {side} compiler ({toolchain.info.spec}, {toolchain.info.version}) does not know the option {unknown}",
-        where="flags" if mine else "every cell",
-        hint="remove it, or compare releases that both know it" if mine else "compare newer releases",
-    )

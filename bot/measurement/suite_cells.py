@@ -33,9 +33,8 @@ def suite_cells(
 ) -> tuple[PlannedCell, ...]:
     """A cell for each module; models behind an address are not fetched yet.
 
-    Args:
-        flags: of this run alone: what a configuration has for its own cells would make other figures of a suite's.
-        load: reads a model that is here.
+    `flags`: of this run alone: what a configuration has for its own cells would make other figures of a suite's;
+    `load`: reads a model that is here.
     """
     return tuple(PlannedCell(_model(module, load), module.target, tuple(flags)) for module in modules)
 
@@ -55,11 +54,12 @@ def with_models(
 ) -> tuple[PlannedCell, ...]:
     """The cells with their models at hand, or with why they are not."""
     by_name = {module.name: module for module in modules}
-
-    def found(cell: PlannedCell) -> PlannedCell:
-        return replace(cell, model=_fetched(cell.model, by_name[cell.model.name], cache / FOLDER, say, cancel))
-
-    return tuple(found(cell) if cell.model.url else cell for cell in cells)
+    return tuple(
+        replace(cell, model=_fetched(cell.model, by_name[cell.model.name], cache / FOLDER, say, cancel))
+        if cell.model.url
+        else cell
+        for cell in cells
+    )
 
 
 def _fetched(model: Model, module: SuiteModule, folder: Path, say: Callable[[str], None], cancel: Cancel) -> Model:
@@ -84,7 +84,10 @@ def _known(url: str, expected: str, folder: Path) -> Path | None:
         digest = path.stem
         with path.open("rb") as file:
             pieces_of = iter(lambda: file.read(_READ_BYTES), b"")
-            is_whole = _digest(pieces_of) == digest
+            sha256 = hashlib.sha256()
+            for piece in pieces_of:
+                sha256.update(piece)
+            is_whole = sha256.hexdigest() == digest
     except (OSError, ValueError):
         return None
     if not is_whole or (expected and expected != digest):
@@ -92,13 +95,6 @@ def _known(url: str, expected: str, folder: Path) -> Path | None:
     touch(path)
     touch(note)
     return path
-
-
-def _digest(data: Iterable[bytes]) -> str:
-    sha256 = hashlib.sha256()
-    for piece in data:
-        sha256.update(piece)
-    return sha256.hexdigest()
 
 
 def _fetch(url: str, module: SuiteModule, folder: Path, say: Callable[[str], None], cancel: Cancel) -> Path:
@@ -119,14 +115,11 @@ def _fetch(url: str, module: SuiteModule, folder: Path, say: Callable[[str], Non
             raise InputError(f"has the SHA-256 {digest}, and {module.sha256} is expected", where=shown(url), hint=hint)
         if not (place / FOLDER).stat().st_size:
             raise InputError("is empty", where=shown(url), hint="a model holds at least one function")
-        path = folder / f"{digest}{_suffix(url)}"
+        is_bytecode = url.partition("?")[0].endswith(".mlirbc")
+        path = folder / f"{digest}{'.mlirbc' if is_bytecode else '.mlir'}"
         os.replace(place / FOLDER, path)
     write_atomically(_note(url, folder), f"{path.name}\n".encode())
     return path
-
-
-def _suffix(url: str) -> str:
-    return ".mlirbc" if url.partition("?")[0].endswith(".mlirbc") else ".mlir"
 
 
 def only(cells: Iterable[PlannedCell]) -> Mapping[str, str]:

@@ -52,7 +52,6 @@ class ArtifactStore:
 
     @property
     def _ids(self) -> dict[Entry, list[int]]:
-        """Entry → its artifacts, the newest first."""
         if self._known is None:
             self._known = {}
             for artifact in sorted(self._artifacts.listed(), key=lambda one: -one.id):
@@ -77,17 +76,14 @@ class ArtifactStore:
         problem = InputError("is not stored", where=artifact_name(entry))
         for artifact_id in self._ids.get(entry, ()):
             try:
-                return self._read(entry, artifact_id)
+                name = file_name(entry)
+                files = read_zip(self._artifacts.download(artifact_id, _LIMIT_BYTES), names=(name,))
+                if name not in files:
+                    raise InputError("the archive is empty", where=artifact_name(entry))
+                return unpack(files[name], name)
             except InputError as error:
                 problem = error
         raise problem
-
-    def _read(self, entry: Entry, artifact_id: int) -> Snapshot:
-        name = file_name(entry)
-        files = read_zip(self._artifacts.download(artifact_id, _LIMIT_BYTES), names=(name,))
-        if name not in files:
-            raise InputError("the archive is empty", where=artifact_name(entry))
-        return unpack(files[name], name)
 
     def save(self, entry: Entry, _snapshot: Snapshot) -> bool:
         """Raises UsageError: only the workflow itself can upload."""

@@ -27,7 +27,6 @@ from bot.system.processes import Outcome
 ATTEMPTS = 30
 TIP, HISTORY = "refs/code-size/tip", "refs/code-size/history"
 _ALL = "--depth=2147483647"  # git's own "infinite": works where `--unshallow` refuses, in a repository that has it all
-_DENIED = ("403", "Permission to", "Write access to repository not granted")
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.2, 8.0
 AUTHOR = ("github-actions[bot]", "41898282+github-actions[bot]@users.noreply.github.com")
 README = f"""# Code size baselines
@@ -105,7 +104,16 @@ class DataBranch:
             raise self._foreign("is the default branch")
         tip = self._scratch.fetch(self._branch)
         if tip is None:
-            self._require_free()
+            parts = self._branch.split("/")
+            above = [f"refs/heads/{'/'.join(parts[:count])}" for count in range(1, len(parts))]
+            outcome = self._scratch.call("ls-remote", "--heads", "origin", *above, f"refs/heads/{self._branch}/*")
+            if not outcome.ok:
+                raise _refused(outcome.output, f"branch {self._branch} could not be looked for")
+            if other := re.search(r"\trefs/heads/(\S+)", outcome.output):
+                what = f"branch {self._branch} cannot be made, as there is a branch {other[1]}"
+                raise ConfigError(
+                    what, where="baseline: branch", hint="name one that is neither above nor below another"
+                )
         elif set(self._names(tip)) - {"README.md"} != {FOLDER}:
             raise self._foreign("holds something else than baselines")
         return tip
@@ -148,21 +156,11 @@ class DataBranch:
                 return False
             if self._pushed(self._commit(entry, path, blob)):
                 return True
-            self._sleep(_pause_seconds(attempt))
+            longest = min(_LONGEST_PAUSE_SECONDS, _FIRST_PAUSE_SECONDS * 1.5**attempt)
+            self._sleep(longest * random.uniform(0.2, 1))  # noqa: S311 - keeps two writers apart
         raise NetworkError(
             f"branch {self._branch} could not be pushed: others came first {ATTEMPTS} times", hint="run the job again"
         )
-
-    def _require_free(self) -> None:
-        """Git keeps branches as paths: none can stand below another, which a refused push says as if it lost a race."""
-        parts = self._branch.split("/")
-        above = [f"refs/heads/{'/'.join(parts[:count])}" for count in range(1, len(parts))]
-        outcome = self._scratch.call("ls-remote", "--heads", "origin", *above, f"refs/heads/{self._branch}/*")
-        if not outcome.ok:
-            raise _refused(outcome.output, f"branch {self._branch} could not be looked for")
-        if other := re.search(r"\trefs/heads/(\S+)", outcome.output):
-            what = f"branch {self._branch} cannot be made, as there is a branch {other[1]}"
-            raise ConfigError(what, where="baseline: branch", hint="name one that is neither above nor below another")
 
     def _identity(self) -> Mapping[str, str]:
         name, address = AUTHOR
@@ -192,14 +190,8 @@ class DataBranch:
         raise _refused(outcome.output, f"branch {self._branch} could not be pushed")
 
 
-def _pause_seconds(attempt: int) -> float:
-    longest = min(_LONGEST_PAUSE_SECONDS, _FIRST_PAUSE_SECONDS * 1.5**attempt)
-    return longest * random.uniform(0.2, 1)  # noqa: S311 - keeps two writers apart
-
-
 def _refused(output: str, what: str) -> NetworkError:
-    """The error of a remote that did not do `what`, in one line."""
-    if any(mark in output for mark in _DENIED):
+    if any(mark in output for mark in ("403", "Permission to", "Write access to repository not granted")):
         return NetworkError(f"{what}: the token may not write", hint="give the job permissions: contents: write")
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     said = [line for line in lines if line.startswith(("fatal:", "error:", "remote:", "!"))]
@@ -265,8 +257,7 @@ class Scratch:
     def fetch(self, branch: str, history: bool = False) -> str | None:
         """SHA of the branch's tip, None where there is no such branch; raises NetworkError.
 
-        Args:
-            history: fetch all commits (still no files), under a name of its own.
+        `history`: fetch all commits (still no files), under a name of its own.
         """
         ref, depth = (HISTORY, _ALL) if history else (TIP, "--depth=1")
         refspec = f"+refs/heads/{branch}:{ref}"

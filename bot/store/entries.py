@@ -110,27 +110,23 @@ def unpack(data: bytes, where: str) -> Snapshot:
     Raises InputError naming `where` for bytes that are torn, foreign or unpack to over 64 MiB.
     """
     try:
-        return from_columns(_unpacked(data, where), where)
+        unpacker = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_MEMORY_LIMIT_BYTES)
+        text = bytearray()
+        while not unpacker.eof:
+            if unpacker.needs_input and (text or not data):
+                raise InputError("is no xz file, or was cut off", where=where)
+            piece = unpacker.decompress(data, _STEP_BYTES)
+            data = b""
+            text += piece
+            if len(text) > UNPACKED_LIMIT_BYTES:
+                raise InputError(f"unpacks to more than {UNPACKED_LIMIT_BYTES >> 20} MiB", where=where)
+        if unpacker.unused_data:
+            raise InputError("has bytes after its end", where=where)
+        return from_columns(bytes(text), where)
     except (lzma.LZMAError, EOFError, MemoryError) as error:
         raise InputError(f"is no xz file, or was cut off: {error}", where=where) from None
     except UnicodeDecodeError:
         raise InputError("is no text", where=where) from None
-
-
-def _unpacked(data: bytes, where: str) -> bytes:
-    unpacker = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_MEMORY_LIMIT_BYTES)
-    text = bytearray()
-    while not unpacker.eof:
-        if unpacker.needs_input and (text or not data):
-            raise InputError("is no xz file, or was cut off", where=where)
-        piece = unpacker.decompress(data, _STEP_BYTES)
-        data = b""
-        text += piece
-        if len(text) > UNPACKED_LIMIT_BYTES:
-            raise InputError(f"unpacks to more than {UNPACKED_LIMIT_BYTES >> 20} MiB", where=where)
-    if unpacker.unused_data:
-        raise InputError("has bytes after its end", where=where)
-    return bytes(text)
 
 
 class Columns(Record, frozen=True):

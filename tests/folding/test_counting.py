@@ -9,7 +9,7 @@ import pytest
 from bot.core.folds.fold_values import BeforeAfter, FoldCell
 from bot.core.values.planned import Model, PlannedCell, Target
 from bot.core.values.snapshot import Cell, CellKey
-from bot.measurement.folds.cell_audit import Audited, Shop
+from bot.measurement.folds.cell_audit import Audited, FoldTools
 from bot.measurement.folds.counting import model_of
 
 BYTES = BeforeAfter(9_000, 5_000)
@@ -32,6 +32,6 @@ def cell(target: str, after: int | None, equal: bool | None, model: str = "m") -
 def test_the_fewest_executables_of_cells_whose_outputs_do_not_differ(cells: list[FoldCell], folded: int | None) -> None:
     planned = PlannedCell(Model("m", "", "", "", 0), Target("a", "vmvx"))
     measured = Cell(CellKey("m", "a"), "ok", {"dispatch_regions": 64, "executables": 30})
-    found = model_of(cast(Shop, None), [Audited(measured, planned, failure="no bindings")], cells)
+    found = model_of(cast(FoldTools, None), [Audited(measured, planned, failure="no bindings")], cells)
     assert (found.model, found.regions, found.today, found.folded) == ("m", 64, 30, folded)
     assert (found.not_inlined, found.shapes_erased, found.constants_erased, found.both_erased) == (None,) * 4

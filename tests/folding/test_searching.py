@@ -18,7 +18,7 @@ from bot.core.values.planned import Model, PlannedCell, Target
 from bot.core.values.snapshot import Cell, CellKey, Dispatch, Failure
 from bot.measurement.folds.attempts import Attempt
 from bot.measurement.folds.checking import together
-from bot.measurement.folds.searching import Kept, kind_of, permitted, search
+from bot.measurement.folds.searching import Searched, kind_of, permitted, search
 
 PLANNED = PlannedCell(Model("m", "", "", "", 0), Target("t", "llvm-cpu"))
 HOST_BYTES = 5_000
@@ -89,7 +89,7 @@ def world(code: Mapping[str, int], folded: Mapping[Group, int] | None = None, **
     return World(code, found_of(list(code), **levels), folded or {})
 
 
-def told(kept: Kept) -> dict[Group, tuple[str, str]]:
+def told(kept: Searched) -> dict[Group, tuple[str, str]]:
     assert len({one.members for one in kept.left}) == len(kept.left)
     return {one.members: (one.kind, one.why) for one in kept.left}
 

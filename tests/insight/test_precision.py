@@ -24,7 +24,7 @@ from bot.core.values.snapshot import Cell
 from bot.insight.causes.explaining import explain
 from bot.insight.causes.matching import index_both
 from bot.insight.facts.precision import Texts, alike, kept_program, no_texts, uncut
-from bot.measurement.cell import told as cells_told
+from bot.measurement.cell import read_program
 from bot.render.view.story import rest
 from bot.store.entries import pack, unpack
 
@@ -272,7 +272,7 @@ def test_what_measuring_keeps_is_enough_for_that(tmp_path: Path) -> None:
     """From the IR worker's real answer, through files of the cache, to the digests that the baseline had lost."""
     answer = (FIXTURES / "ir" / "named.answers.json").read_text(encoding="utf-8")
     store = TextStore(tmp_path)
-    measured = cells_told(json.dumps(json.loads(answer)["program"]), store).program
+    measured = read_program(json.dumps(json.loads(answer)["program"]), store).program
     assert measured is not None and measured.sources
     short = stored(replace(made(Row("s")), program=measured)).program
     assert short is not None and short.sources != measured.sources

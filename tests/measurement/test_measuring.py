@@ -36,7 +36,7 @@ from bot.core.rules.delta import diff
 from bot.core.values.planned import LIFTED, LIFTED_LIMIT_FLAG, PlannedCell, Target, plan
 from bot.core.values.snapshot import Cell, CellKey, CompilerInfo, Failure, Snapshot, SourceInfo
 from bot.errors import OutputError, UsageError
-from bot.measurement.cell import cell_of, products_of, told
+from bot.measurement.cell import cell_of, products_of, read_program
 from bot.measurement.run import SidePlan, Workshop, check_flags, measure_sides
 from bot.system.processes import Cancel
 
@@ -423,10 +423,10 @@ def test_numbers_that_no_snapshot_can_have_do_not_spoil_it(tmp_path: Path) -> No
 
 def test_answers_of_the_ir_worker_that_are_no_answers() -> None:
     for text in ("{", "null", "[]", "{}", '{"error": "bad IR"}', "[" * 100_000):
-        products = products_of(Compiled(b"", (), None, None, text, text, 1, 1), "llvm-cpu", told(text))
+        products = products_of(Compiled(b"", (), None, None, text, text, 1, 1), "llvm-cpu", read_program(text))
         assert products.program is None and products.allocas is None
         assert products.reasons["program"] and products.reasons["allocas"]
-    assert "bad IR" in str(told('{"error": "bad IR"}').reason)
+    assert "bad IR" in str(read_program('{"error": "bad IR"}').reason)
 
 
 def test_the_ir_reader_of_a_side_is_ended_with_it(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import random
 import pytest
 
 from bot.core.folds.fold_values import Price
-from bot.measurement.running.pricing import FEWEST_PAIRS, microseconds, priced, within
+from bot.measurement.running.pricing import FEWEST_PAIRS, microseconds, price_of, within
 
 
 def covered(count: int, low: int) -> float:
@@ -19,7 +19,7 @@ def covered(count: int, low: int) -> float:
 @pytest.mark.parametrize("count", range(FEWEST_PAIRS, 60))
 def test_the_interval_is_the_narrowest_that_holds_the_median_in_19_of_20(count: int) -> None:
     ratios = [1 + number / 100 for number in range(count)]
-    price = priced([(1000.0, 1000 * ratio) for ratio in random.Random(count).sample(ratios, count)])
+    price = price_of([(1000.0, 1000 * ratio) for ratio in random.Random(count).sample(ratios, count)])
     low, high = ratios.index(price.low), ratios.index(price.high)
     assert low + high == count - 1
     assert covered(count, low) >= 0.95 > covered(count, low + 1)
@@ -27,23 +27,23 @@ def test_the_interval_is_the_narrowest_that_holds_the_median_in_19_of_20(count: 
 
 def test_published_ranks() -> None:
     """Of 20 the 6th and the 15th: the example of every table of the sign test."""
-    price = priced([(1.0, float(number)) for number in range(1, 21)])
+    price = price_of([(1.0, float(number)) for number in range(1, 21)])
     assert (price.low, price.ratio, price.high) == (6.0, 10.5, 15.0)
 
 
 def test_fewer_pairs_than_say_anything_are_refused() -> None:
     assert covered(5, 0) < 0.95 <= covered(6, 0)
     with pytest.raises(ValueError, match="5 pairs, of at least 6"):
-        priced([(1.0, 1.0)] * 5)
+        price_of([(1.0, 1.0)] * 5)
 
 
 def test_an_outlier_moves_nothing() -> None:
     steady = [(100.0, 102.0)] * 19
-    assert priced([*steady, (100.0, 9000.0)]) == priced([*steady, (100.0, 102.0)])
+    assert price_of([*steady, (100.0, 9000.0)]) == price_of([*steady, (100.0, 102.0)])
 
 
 def test_what_slows_both_of_a_pair_is_no_price() -> None:
-    price = priced([(100.0 * load, 110.0 * load) for load in (1, 2, 3, 5, 8, 13)])
+    price = price_of([(100.0 * load, 110.0 * load) for load in (1, 2, 3, 5, 8, 13)])
     assert price.ratio == price.low == price.high == pytest.approx(1.1)
     assert (price.before_us, price.after_us, price.pairs) == (400, 440, 6)
 

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bot.commands.history.bounds import Asked, bound_of, end_values, metric_of
+from bot.commands.history.bounds import BisectOptions, bound_of, end_values, metric_of
 from bot.commands.history.candidates import row_of
 from bot.commands.history.findings import Hunted, found_step
 from bot.commands.history.stored_line import stored_line
@@ -60,48 +60,41 @@ class _Candidates:
     backward: bool
 
 
-def bisect(asked: Asked, request: Request, show: Show, cancel: Cancel) -> Bisection:
+def bisect(options: BisectOptions, request: Request, show: Show, cancel: Cancel) -> Bisection:
     """Find the first bad candidate; the report of its step and `bisect.json` go to `request.out`.
 
     Raises:
         UsageError: the ends are the same, swapped, or of no row; or not one cell is selected.
         NoVerdict: an end has no value.
     """
-    metric = metric_of(asked.metric)
+    metric = metric_of(options.metric)
     require_writable(request.out)
-    config = load_config(request.config, models=not asked.stored)
+    config = load_config(request.config, models=not options.stored)
     with ExitStack() as stack:
-        opened = _stored if asked.stored else _specs
-        row = opened(asked, request, config, stack, show, cancel)
+        opened = _stored if options.stored else _specs
+        row = opened(options, request, config, stack, show, cancel)
         key = _only_cell({cell.key for end in row.ends for cell in end.cells})
         hunt = _Hunt(metric, key, row, show)
-        bound, rule = bound_of(asked, metric, hunt.end_values(), config)
+        bound, rule = bound_of(options, metric, hunt.end_values(), config)
         hunted = hunt.followed(bound, rule)
-        return found_step(
-            replace(hunted, sides=_traced(hunted, request, config, show, cancel)), request, config, cancel
-        )
-
-
-def _traced(hunted: Hunted, request: Request, config: Config, show: Show, cancel: Cancel) -> tuple[Snapshot, Snapshot]:
-    """The last good and the first bad one, with the passes over what moved, as far as their compilers are here."""
-    sides = dict(zip(SIDES, hunted.sides, strict=True))
-    places = dict(zip(SIDES, (hunted.found.good, hunted.found.bad), strict=True))
-    specs = {side: hunted.specs[place] for side, place in places.items()} if hunted.specs else {}
-    repository = repository_at(request.config, cancel)
-    plans = [
-        prepare(side, spec, request, config, repository, show, cancel)
-        for side, spec in specs.items()
-        if not is_snapshot(spec)
-    ]
-    sides = traced(plans, sides, config, request, show, cancel)
-    return sides["base"], sides["head"]
+        sides = dict(zip(SIDES, hunted.sides, strict=True))
+        places = dict(zip(SIDES, (hunted.found.good, hunted.found.bad), strict=True))
+        specs = {side: hunted.specs[place] for side, place in places.items()} if hunted.specs else {}
+        repository = repository_at(request.config, cancel)
+        plans = [
+            prepare(side, spec, request, config, repository, show, cancel)
+            for side, spec in specs.items()
+            if not is_snapshot(spec)
+        ]
+        sides = traced(plans, sides, config, request, show, cancel)
+        return found_step(replace(hunted, sides=(sides["base"], sides["head"])), request, config, cancel)
 
 
 def _specs(
-    asked: Asked, request: Request, config: Config, _stack: ExitStack, show: Show, cancel: Cancel
+    options: BisectOptions, request: Request, config: Config, _stack: ExitStack, show: Show, cancel: Cancel
 ) -> _Candidates:
     """Compilers and snapshots that SPECs name; both ends are measured at once."""
-    row = row_of(asked.good, asked.bad, asked.among, Places(config.compiler.find_links), cancel)
+    row = row_of(options.good, options.bad, options.among, Places(config.compiler.find_links), cancel)
     repository, specs = repository_at(request.config, cancel), row.specs
     known = {side: load_snapshot(Path(spec)) for side, spec in _ends(specs).items() if is_snapshot(spec)}
     if len(known) < len(_ends(specs)):
@@ -128,13 +121,12 @@ def _ends(specs: tuple[str, ...]) -> dict[str, str]:
 
 
 def _stored(
-    asked: Asked, request: Request, config: Config, stack: ExitStack, show: Show, cancel: Cancel
+    options: BisectOptions, request: Request, config: Config, stack: ExitStack, show: Show, cancel: Cancel
 ) -> _Candidates:
-    """Stored baselines, which are read alone."""
     top = repository_at(request.config, cancel).top
     if top is None:
         raise UsageError("is in no git repository", where="--stored", hint="run it in the repository of the baselines")
-    line = stack.enter_context(stored_line(config, top, asked.good, asked.bad, cancel))
+    line = stack.enter_context(stored_line(config, top, options.good, options.bad, cancel))
     show.say(f"{len(line.names)} stored commits from {line.names[0]} to {line.names[-1]}")
     ends = selected({"base": line.load(0), "head": line.load(len(line.names) - 1)}, request)
     return _Candidates(line.names, (ends["base"], ends["head"]), line.load, (), line.backward)
@@ -149,8 +141,6 @@ def _only_cell(keys: Collection[CellKey]) -> CellKey:
 
 
 class _Hunt:
-    """The looks at candidates so far."""
-
     def __init__(self, metric: Metric, key: CellKey, row: _Candidates, show: Show) -> None:
         self._metric, self._key, self._row, self._show = metric, key, row, show
         self._last = len(row.names) - 1
@@ -173,7 +163,7 @@ class _Hunt:
         """Look at both ends and at what the search asks for, a line of news each."""
         self._judged(0, bound)
         self._judged(self._last, bound)
-        found = search(self._last + 1, lambda place: self._judged(place, bound))
+        result = search(self._last + 1, lambda place: self._judged(place, bound))
         return Hunted(
             metric=self._metric,
             key=self._key,
@@ -183,8 +173,8 @@ class _Hunt:
             specs=self._row.specs,
             backward=self._row.backward,
             looks=self._looks,
-            found=found,
-            sides=(self._snapshots[found.good], self._snapshots[found.bad]),
+            found=result,
+            sides=(self._snapshots[result.good], self._snapshots[result.bad]),
             ends=self._row.ends,
         )
 

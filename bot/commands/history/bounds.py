@@ -16,7 +16,7 @@ from bot.render.text.filters import amount
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class BisectOptions:
     """What is looked for.
 
     Attributes:
@@ -51,15 +51,14 @@ def end_values(place: str, name: str, found: tuple[tuple[int, ...], str]) -> tup
 
 
 def bound_of(
-    asked: Asked, metric: Metric, ends: tuple[Sequence[int], Sequence[int]], config: Config
+    options: BisectOptions, metric: Metric, ends: tuple[Sequence[int], Sequence[int]], config: Config
 ) -> tuple[Bound, str]:
     """What is bad, as a bound and in words; raises UsageError where GOOD is not good by it, or BAD not bad.
 
-    Args:
-        ends: all values of GOOD, and of BAD.
+    `ends`: all values of GOOD, and of BAD.
     """
     good, bad = ends
-    limit, words = _limit(asked, metric, good, bad)
+    limit, words = _limit(options, metric, good, bad)
     bound = Bound(limit, _band(metric, config))
     judged = bound.judged(good), bound.judged(bad)
     said = f"GOOD has {values_text(good, metric)}, BAD {values_text(bad, metric)}"
@@ -73,14 +72,13 @@ def bound_of(
     return bound, words
 
 
-def _limit(asked: Asked, metric: Metric, good: Sequence[int], bad: Sequence[int]) -> tuple[int, str]:
-    """The largest value that is good, and what is bad in words."""
-    if asked.limit is not None:
-        limit = _steps("--limit", asked.limit, metric)
+def _limit(options: BisectOptions, metric: Metric, good: Sequence[int], bad: Sequence[int]) -> tuple[int, str]:
+    if options.limit is not None:
+        limit = _steps("--limit", options.limit, metric)
         return limit, f"more than {amount(limit, metric.unit)}"
-    if asked.change is not None:
-        grown = max(good) + _growth(asked.change, metric, max(good))
-        return grown, f"more than {amount(grown, metric.unit)}, GOOD and {asked.change}"
+    if options.change is not None:
+        grown = max(good) + _growth(options.change, metric, max(good))
+        return grown, f"more than {amount(grown, metric.unit)}, GOOD and {options.change}"
     half = half_way(max(good), min(bad))
     return half, f"more than {amount(half, metric.unit)}, half way from GOOD to BAD"
 
@@ -115,8 +113,10 @@ def values_text(values: Sequence[int], metric: Metric) -> str:
     return " or ".join(amount(value, metric.unit) for value in values)
 
 
-def require_one(told: Bisection) -> None:
+def require_one(bisection: Bisection) -> None:
     """Raise NoVerdict, once all is told, where more than one may be the first bad one."""
-    if told.could_be:
-        what = f"{len(told.could_be)} candidates may be the first bad one"
-        raise NoVerdict(what, where=f"{told.could_be[0]} to {told.could_be[-1]}", hint="the others have no clear value")
+    if bisection.could_be:
+        what = f"{len(bisection.could_be)} candidates may be the first bad one"
+        raise NoVerdict(
+            what, where=f"{bisection.could_be[0]} to {bisection.could_be[-1]}", hint="the others have no clear value"
+        )

@@ -42,8 +42,7 @@ class Row:
 def row_of(good: str, bad: str, among: Sequence[str], places: Places, cancel: Cancel) -> Row:
     """The candidates between two SPECs; raises UsageError where nobody says which there are.
 
-    Args:
-        among: those between, in their order: SPECs, globs, directories of wheels or snapshots; () to find them out.
+    `among`: those between, in their order: SPECs, globs, directories of wheels or snapshots; () to find them out.
     """
     good, bad = (newest(spec, places, cancel) if spec in MOVING else spec for spec in (good, bad))
     if _same(good, bad):
@@ -105,11 +104,11 @@ def expanded(place: str) -> list[str]:
     """The SPECs that a word of the command line stands for, in their order; raises UsageError for none."""
     path = Path(place)
     if path.is_dir():
-        found = _fitting(in_order(path.glob(_WHEELS)))
-        found = found or [str(one) for one in in_order(path.glob("*.json"))]
-        if not found:
+        paths = _fitting(in_order(path.glob(_WHEELS)))
+        paths = paths or [str(one) for one in in_order(path.glob("*.json"))]
+        if not paths:
             raise UsageError(f"holds no {_WHEELS} and no snapshot", where=place, hint=_AMONG)
-        return found
+        return paths
     if release_of(place) or path.exists():
         return [str(path) if path.exists() else place]
     matched = in_order(map(Path, glob.glob(str(path), recursive=True)))
@@ -124,11 +123,11 @@ def _fitting(wheels: Sequence[Path]) -> list[str]:
     for wheel in wheels:
         if (version := _version(str(wheel))) is not None:
             same.setdefault((wheel.parent, version), []).append(wheel)
-    found = []
+    fitting = []
     for (directory, _), each in same.items():
         try:
-            found.append(str(only_fitting(each, directory)))
+            fitting.append(str(only_fitting(each, directory)))
         except CompilerUnavailable:  # of another platform
             continue
-    versions = _ordering(found)
-    return sorted(found, key=versions.__getitem__) if versions else found
+    versions = _ordering(fitting)
+    return sorted(fitting, key=versions.__getitem__) if versions else fitting

@@ -66,21 +66,20 @@ def history(request: Request, options: HistoryOptions, show: HistoryShow, cancel
         raise UsageError("name releases or a store, one of the two", hint=hint)
     config = load_config(request.config, models=not options.store)
     require_writable(request.out)
-    found = _found(request, options, config, show, cancel)
-    told = told_history(found, config, TextStore(request.cache).load)
-    show.history(told, write_history(told, config.templates, request.out))
-    _require_points(told, request.out / "history.json")
-    return told
+    releases = _releases(request, options, config, show, cancel)
+    answer = told_history(releases, config, TextStore(request.cache).load)
+    show.history(answer, write_history(answer, config.templates, request.out))
+    if not any(point.measured for point in answer.points):
+        reasons = (*(point.reason for point in answer.points), *(release.reason for release in answer.releases))
+        raise NoVerdict(
+            "nothing was measured", where=str(request.out / "history.json"), hint=next(filter(None, reasons), "")[:200]
+        )
+    return answer
 
 
-def _require_points(told: History, where: Path) -> None:
-    """Without a single artifact there is nothing that the history says."""
-    if not any(point.measured for point in told.points):
-        reasons = (*(point.reason for point in told.points), *(release.reason for release in told.releases))
-        raise NoVerdict("nothing was measured", where=str(where), hint=next(filter(None, reasons), "")[:200])
-
-
-def _found(request: Request, options: HistoryOptions, config: Config, show: Show, cancel: Cancel) -> tuple[Found, ...]:
+def _releases(
+    request: Request, options: HistoryOptions, config: Config, show: Show, cancel: Cancel
+) -> tuple[Found, ...]:
     if options.store:
         git = Git(request.config.resolve().parent if request.config else Path.cwd(), cancel)
         with opened_store(_chosen(options.store, config.baseline), git, "--store") as store:
@@ -91,7 +90,6 @@ def _found(request: Request, options: HistoryOptions, config: Config, show: Show
 
 
 def _chosen(where: str, configured: BaselineChoice) -> BaselineChoice:
-    """The store that `--store` asks for."""
     if where == CONFIGURED:
         return configured
     if where == "data-branch":

@@ -7,11 +7,9 @@ apply` skips what stands before a patch, so that the same text is a commit messa
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
-from bot.compiler.repository import Repository
 from bot.compiler.tools.probe import flags_of
 from bot.config.configuration import Configuration, load_config
 from bot.config.schema import read_as
@@ -34,15 +32,6 @@ _REPORT, _SNAPSHOTS = "report.json", ("head.json", "snapshot.json")
 """What a compare writes, and the names under which a directory has a snapshot."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Edited:
-    """The text of the configuration with tighter limits, and a line for each change."""
-
-    text: str
-    changes: tuple[str, ...]
-    kept: tuple[str, ...]
-
-
 def ratchet(request: Request, measured: Path, headroom: str, cancel: Cancel) -> str:
     """The lines and the patch.
 
@@ -60,10 +49,30 @@ def ratchet(request: Request, measured: Path, headroom: str, cancel: Cancel) -> 
         raise ConfigError("has no thresholds of its own", where=str(request.config), hint="write some with limits")
     repository = repository_at(request.config, cancel)
     cells = planned(request, config, repository).cells
-    evidence = _evidence(load_snapshot(_snapshot_in(measured)), cells, frozenset(config.noise))
+    snapshot = load_snapshot(_snapshot_in(measured))
+    there = {cell.key: cell for cell in snapshot.cells}
+    alive = [cell for cell in cells if not cell.target.unsupported]
+    doubts = {cell.key: _doubt(cell, there[cell.key], snapshot) for cell in alive if cell.key in there}
+    doubtful = {key: why for key, why in doubts.items() if why}
+    evidence = Evidence(snapshot, frozenset(cell.key for cell in alive), doubtful, frozenset(config.noise))
     rules = [rule for rule in config.thresholds if not rule.beside]
-    found = _edited(file, tuple(ratcheted(rules, evidence, _headroom(headroom))))
-    return "".join(_told(found, evidence.snapshot, _patch(request.config, found.text, repository)))
+    outcomes = tuple(ratcheted(rules, evidence, _headroom(headroom)))
+    unchanged = [f"{one.rule.name} (line {one.rule.line}): {one.why}" for one in outcomes if isinstance(one, Kept)]
+    tighter = {_place(file, one): one for one in outcomes if isinstance(one, Tighter)}
+    new = {place: in_style(one.old.text, one.limit) for place, one in tighter.items()}
+    text, refused = with_values(file.path, read_exactly(file.path), new)
+    proposed = parse_yaml(file.path, text)
+    parse_rules(proposed, read_as(proposed, Configuration).thresholds)  # what is proposed has to be taken
+    unchanged += [f"{tighter[at].rule.name} (line {tighter[at].rule.line}): {why.what}" for at, why in refused.items()]
+    changes = []
+    for place, one in tighter.items():
+        if place not in refused:
+            most = f"the largest is {one.metric} of {one.key}, {amount(one.value, METRIC_BY_ID[one.metric].unit)}"
+            changes.append(f"{one.rule.name}: {one.old.text} -> {new[place]}; {most}")
+    top, whole = (repository.top or request.config.parent).resolve(), request.config.resolve()
+    path = whole.relative_to(top) if whole.is_relative_to(top) else request.config
+    diff = patch(path.as_posix(), read_exactly(request.config), text)
+    return "".join(_told(changes, unchanged, snapshot.compiler.version, diff))
 
 
 def _snapshot_in(path: Path) -> Path:
@@ -80,14 +89,6 @@ def _headroom(text: str) -> Fraction:
         raise UsageError(str(error), where="--headroom") from None
 
 
-def _evidence(snapshot: Snapshot, cells: Sequence[PlannedCell], noise: frozenset[str]) -> Evidence:
-    there = {cell.key: cell for cell in snapshot.cells}
-    alive = [cell for cell in cells if not cell.target.unsupported]
-    doubts = {cell.key: _doubt(cell, there[cell.key], snapshot) for cell in alive if cell.key in there}
-    doubtful = {key: why for key, why in doubts.items() if why}
-    return Evidence(snapshot, frozenset(cell.key for cell in alive), doubtful, noise)
-
-
 def _doubt(planned: PlannedCell, cell: Cell, snapshot: Snapshot) -> str:
     """Why a cell's measurement is not of the configuration as it is now; empty where it is."""
     if planned.model.digest and snapshot.models.get(planned.key.model) != planned.model.digest:
@@ -98,41 +99,19 @@ def _doubt(planned: PlannedCell, cell: Cell, snapshot: Snapshot) -> str:
     return ""
 
 
-def _edited(file: YamlFile, found: Sequence[Tighter | Kept]) -> _Edited:
-    kept = [f"{one.rule.name} (line {one.rule.line}): {one.why}" for one in found if isinstance(one, Kept)]
-    tighter = {_place(file, one): one for one in found if isinstance(one, Tighter)}
-    new = {place: in_style(one.old.text, one.limit) for place, one in tighter.items()}
-    text, refused = with_values(file.path, read_exactly(file.path), new)
-    proposed = parse_yaml(file.path, text)
-    parse_rules(proposed, read_as(proposed, Configuration).thresholds)  # what is proposed has to be taken
-    kept += [f"{tighter[at].rule.name} (line {tighter[at].rule.line}): {why.what}" for at, why in refused.items()]
-    changes = []
-    for place, one in tighter.items():
-        if place not in refused:
-            most = f"the largest is {one.metric} of {one.key}, {amount(one.value, METRIC_BY_ID[one.metric].unit)}"
-            changes.append(f"{one.rule.name}: {one.old.text} -> {new[place]}; {most}")
-    return _Edited(text, tuple(changes), tuple(kept))
-
-
 def _place(file: YamlFile, one: Tighter) -> KeyPath:
     rule = file.data["thresholds"][one.place]
     own = one.level == "fail" and "limit" in rule
     return ("thresholds", one.place, "limit") if own else ("thresholds", one.place, one.level, "limit")
 
 
-def _patch(config: Path, text: str, repository: Repository) -> str:
-    top, whole = (repository.top or config.parent).resolve(), config.resolve()
-    path = whole.relative_to(top) if whole.is_relative_to(top) else config
-    return patch(path.as_posix(), read_exactly(config), text)
-
-
-def _told(found: _Edited, snapshot: Snapshot, changed: str) -> Iterator[str]:
-    subject = "Limits as tight as measured" if found.changes else "No limit can be tighter than it is, as measured"
-    lines = [f"{subject} with IREE {snapshot.compiler.version}"]
-    if found.changes:
-        lines += ["", *found.changes]
-    if found.kept:
-        lines += ["", "Left as they are:", *found.kept]
+def _told(changes: Sequence[str], unchanged: Sequence[str], version: str, diff: str) -> Iterator[str]:
+    subject = "Limits as tight as measured" if changes else "No limit can be tighter than it is, as measured"
+    lines = [f"{subject} with IREE {version}"]
+    if changes:
+        lines += ["", *changes]
+    if unchanged:
+        lines += ["", "Left as they are:", *unchanged]
     yield from (f"{clean(line, _LINE_CHARACTERS)}\n" for line in lines)
-    if changed:
-        yield f"\n{changed}"
+    if diff:
+        yield f"\n{diff}"

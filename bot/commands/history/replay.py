@@ -19,7 +19,6 @@ from bot.render.terminal.replay_text import replay_lines
 from bot.system.files import whole_or_nothing
 
 UNSEEN = "a history has statuses and metrics alone: other bytes of the same size and edited models are not seen"
-_LEAST_SIDES = 2
 _Side = tuple[str, Snapshot | None]
 
 
@@ -78,5 +77,5 @@ def _snapshots(files: Sequence[Path]) -> Iterator[_Side]:
 
 
 def _require_two(names: Sequence[str], where: str) -> None:
-    if len(names) < _LEAST_SIDES:
+    if len(names) < 2:
         raise UsageError(f"holds {len(names)} of the two that a step has", where=where, hint="name more snapshots")

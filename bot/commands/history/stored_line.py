@@ -84,8 +84,8 @@ def stored_line(config: Config, top: Path, good: str, bad: str, cancel: Cancel) 
             if sha not in at:
                 hint = "name commits of the default branch whose run has stored one"
                 raise UsageError("no baseline is stored for this commit", where=ref, hint=hint)
-        found = [at[sha] for sha in line if sha in at]
-        entries = tuple(each[0] if len(each) == 1 else store.in_order(each)[-1] for each in found)
+        places = [at[sha] for sha in line if sha in at]
+        entries = tuple(each[0] if len(each) == 1 else store.in_order(each)[-1] for each in places)
         yield StoredLine(store, entries, backward)
 
 

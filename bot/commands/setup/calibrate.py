@@ -33,7 +33,6 @@ FEW = 4
 """So many cells are compiled where none were selected."""
 LEAST_RUNS = 2
 LEAST_PERCENT = 1
-_HEADERS = ("model", "target", "min ms", "median ms", "max ms", "spread")
 
 Runs = Mapping[CellKey, Sequence[Cell]]
 
@@ -56,9 +55,7 @@ class Spread:
 def calibrate(request: Request, runs: int, show: Show, cancel: Cancel) -> list[str]:
     """Compile the selected cells (else the cheapest few) `runs` times; the lines to print.
 
-    Raises:
-        UsageError: fewer than two runs.
-        InputError: no cell could be compiled in every run.
+    Raises UsageError for fewer than two runs, InputError where no cell could be compiled in every run.
     """
     if runs < LEAST_RUNS:
         raise UsageError(f"{runs} run shows no difference", where="--runs", hint=f"at least {LEAST_RUNS}")
@@ -69,8 +66,8 @@ def calibrate(request: Request, runs: int, show: Show, cancel: Cancel) -> list[s
     with show.progress() as progress:
         cache = CellCache(request.cache)
         workshop = Workshop(cache, request.jobs, config.timeout_seconds, cancel, progress)
-        found = repeated(side, cells, runs, workshop)
-    return list(_said(found, show))
+        result = repeated(side, cells, runs, workshop)
+    return list(_said(result, show))
 
 
 def chosen(cells: Sequence[PlannedCell], *, everything: bool) -> tuple[PlannedCell, ...]:
@@ -88,11 +85,15 @@ def chosen(cells: Sequence[PlannedCell], *, everything: bool) -> tuple[PlannedCe
 
 def repeated(side: SidePlan, cells: Sequence[PlannedCell], runs: int, workshop: Workshop) -> Runs:
     """Every cell, compiled plainly so many times; nothing is read from the cache or kept in it."""
-    found: dict[CellKey, list[Cell]] = {cell.key: [] for cell in cells}
+    cells_by_key: dict[CellKey, list[Cell]] = {cell.key: [] for cell in cells}
 
     def finish(planned: PlannedCell, result: Compiled | Failure) -> None:
-        cell = _cell(planned.key, result)
-        found[planned.key].append(cell)
+        if isinstance(result, Failure):
+            cell = Cell(planned.key, "failed", failure=result)
+        else:  # what the kernel counted, and nothing of what was made
+            counted = {"compile_cpu_ms": result.cpu_ms, "compile_peak_rss_kib": result.peak_rss_kib}
+            cell = Cell(planned.key, "ok", metrics=counted)
+        cells_by_key[planned.key].append(cell)
         workshop.progress.measured(side.label, cell, planned.cost)
 
     workshop.progress.plan(len(cells) * runs, 0, sum(cell.cost for cell in cells) * runs)
@@ -101,53 +102,41 @@ def repeated(side: SidePlan, cells: Sequence[PlannedCell], runs: int, workshop: 
         for _ in range(runs):
             run_all(tasks(cells), workshop.jobs, workshop.cancel.set, workshop.progress)
     workshop.progress.spent(meter.cpu_ms, workshop.jobs)
-    return found
+    return cells_by_key
 
 
-def _cell(key: CellKey, result: Compiled | Failure) -> Cell:
-    """What the kernel counted, and nothing of what was made."""
-    if isinstance(result, Failure):
-        return Cell(key, "failed", failure=result)
-    counted = {"compile_cpu_ms": result.cpu_ms, "compile_peak_rss_kib": result.peak_rss_kib}
-    return Cell(key, "ok", metrics=counted)
-
-
-def spreads(found: Runs, metric_id: str) -> tuple[Spread, ...]:
+def spreads(runs: Runs, metric_id: str) -> tuple[Spread, ...]:
     """The spread of one metric in every cell where each run knows it; sorted by cell."""
-    values = {key: [cell.value(metric_id) or 0 for cell in cells] for key, cells in found.items()}
+    values = {key: [cell.value(metric_id) or 0 for cell in cells] for key, cells in runs.items()}
     known = {key: each for key, each in values.items() if each and min(each) > 0}
     return tuple(Spread(key, min(known[key]), median_low(known[key]), max(known[key])) for key in sorted(known))
 
 
-def band_percent(found: Sequence[Spread]) -> int:
+def band_percent(spreads: Sequence[Spread]) -> int:
     """The noise band over these cells (at least one), in whole percent."""
-    return max(LEAST_PERCENT, ceil(100 * max(spread.share for spread in found)))
+    return max(LEAST_PERCENT, ceil(100 * max(spread.share for spread in spreads)))
 
 
-def _said(found: Runs, show: Show) -> Iterator[str]:
+def _said(runs: Runs, show: Show) -> Iterator[str]:
     """The table and the configuration; what is missing there is said as news."""
-    for key in sorted(found):
-        if (failure := next((cell.failure for cell in found[key] if not cell.measured), None)) is not None:
+    for key in sorted(runs):
+        if (failure := next((cell.failure for cell in runs[key] if not cell.measured), None)) is not None:
             show.say(f"{clean(str(key))} could not be compiled: {clean(failure.message, 200)}")
-    by_metric = {id_: spreads(found, id_) for id_ in INEXACT}
+    by_metric = {id_: spreads(runs, id_) for id_ in INEXACT}
     bands = {id_: band_percent(each) for id_, each in by_metric.items() if each}
     if not bands:
         raise InputError("no cell could be compiled in every run", hint="choose others with --model and --target")
     for id_ in (id_ for id_ in INEXACT if id_ not in bands):
         show.say(f"{id_} is left out: the kernel did not report it for every run of any cell")
-    yield from _table(by_metric["compile_cpu_ms"])
-    yield ""
-    yield f"noise: {{{', '.join(f'{id_}: {percent}%' for id_, percent in bands.items())}}}"
-
-
-def _table(rows: Sequence[Spread]) -> Iterator[str]:
-    """The cells in columns, numbers to the right."""
-    lines = [_HEADERS, *(_row(row) for row in rows)]
+    headers = ("model", "target", "min ms", "median ms", "max ms", "spread")
+    lines = [headers, *map(_row, by_metric["compile_cpu_ms"])]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line in lines:
         names = (text.ljust(width) for text, width in zip(line[:2], widths[:2], strict=True))
         numbers = (text.rjust(width) for text, width in zip(line[2:], widths[2:], strict=True))
         yield "  ".join((*names, *numbers))
+    yield ""
+    yield f"noise: {{{', '.join(f'{id_}: {percent}%' for id_, percent in bands.items())}}}"
 
 
 def _row(spread: Spread) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,31 +65,27 @@ def init(directory: Path, action: str, force: bool, cancel: Cancel) -> Started:
     top = repository_of(directory, cancel).top
     git = Git(top, cancel) if top else None
     root = top or directory.resolve()
-    found, branch = discover(root, git), (git and git.default_branch()) or "main"
-    texts = _texts(root, found, branch, action)
-    _require_new(root, texts, force)
+    offer, branch = discover(root, git), (git and git.default_branch()) or "main"
+    texts = _texts(root, offer, branch, action)
+    there = [name for name in texts if os.path.lexists(root / name)]
+    if there and not force:
+        raise UsageError("already there", where=", ".join(there), hint="--force writes over it, and keeps no copy")
     for name, text in texts.items():
         write_atomically(root / name, text.encode())
     name = next(iter(texts))
     load_config(root / name)  # what is written has to be taken
     return Started(
         tuple(Path(os.path.relpath(root / name)) for name in texts),
-        tuple(_notes(root, found, branch, in_git=git is not None)),
+        tuple(_notes(root, offer, branch, in_git=git is not None)),
         tuple(_steps(name, branch, action, in_git=git is not None)),
     )
 
 
-def _texts(root: Path, found: Offer, branch: str, action: str) -> dict[str, str]:
+def _texts(root: Path, offer: Offer, branch: str, action: str) -> dict[str, str]:
     """File → what is to be in it; the configuration first. One that is there already keeps its place."""
     name = next((name for name in CONFIG_NAMES if os.path.lexists(root / name)), CONFIG_NAMES[-1])
     workflows = {f".github/workflows/{file}": workflow(file, branch, action) for file in WORKFLOWS}
-    return {name: configuration(root, name, found), **workflows}
-
-
-def _require_new(root: Path, texts: Mapping[str, str], force: bool) -> None:
-    there = [name for name in texts if os.path.lexists(root / name)]
-    if there and not force:
-        raise UsageError("already there", where=", ".join(there), hint="--force writes over it, and keeps no copy")
+    return {name: configuration(root, name, offer), **workflows}
 
 
 def workflow(file: str, branch: str, action: str) -> str:
@@ -110,10 +106,10 @@ def _remark(action: str, unpinned: str) -> str:
     return "" if _COMMIT.search(action) else unpinned
 
 
-def _notes(root: Path, found: Offer, branch: str, *, in_git: bool) -> Iterator[str]:
+def _notes(root: Path, offer: Offer, branch: str, *, in_git: bool) -> Iterator[str]:
     if not in_git:
         yield f"{root} is in no git repository: all files below it were looked through"
-    yield from offer_lines(found)
+    yield from offer_lines(offer)
     yield f"default branch: {branch}" if in_git else f"default branch: taken to be {branch}"
 
 

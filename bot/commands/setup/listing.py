@@ -12,7 +12,6 @@ import msgspec
 from bot.config.configuration import configs_dir, load_config
 from bot.core.record import Count, Record
 from bot.core.selecting import short_names
-from bot.core.values.planned import Model
 from bot.measurement.prepare import Request, planned, repository_at
 from bot.render.text.escape import clean
 from bot.render.text.filters import human
@@ -92,7 +91,10 @@ def listed(request: Request, cancel: Cancel) -> Listing:
     by_model, by_target = Counter(key.model for key in compiled), Counter(key.target for key in compiled)
     named = {target.name: target.backend for target in (*config.targets, *chosen.targets)}
     short = short_names(named, named)
-    models = (ModelRow(m.name, _file(m), m.size_bytes if m.digest else None, by_model[m.name]) for m in chosen.models)
+    packaged = configs_dir().resolve()
+    files = {m.name: PACKAGED if Path(m.path).is_relative_to(packaged) else m.shown for m in chosen.models}
+    sizes = {m.name: m.size_bytes if m.digest else None for m in chosen.models}
+    models = (ModelRow(m.name, files[m.name], sizes[m.name], by_model[m.name]) for m in chosen.models)
     targets = (
         TargetRow(
             name=t.name,
@@ -110,22 +112,15 @@ def listed(request: Request, cancel: Cancel) -> Listing:
     return Listing(Models(name, tuple(models)), Targets(name, tuple(targets)))
 
 
-def _size(size_bytes: int | None) -> str:
-    return "not fetched" if size_bytes is None else human(size_bytes)
-
-
-def _file(model: Model) -> str:
-    return PACKAGED if Path(model.path).is_relative_to(configs_dir().resolve()) else model.shown
-
-
-def table(told: Models | Targets) -> str:
+def table(given: Models | Targets) -> str:
     """The list in columns; of a target's flags and why it is unsupported, what there is."""
     lines: Sequence[tuple[str, ...]]
-    if isinstance(told, Models):
-        rows = [(m.name, f"{m.cells:,}", _size(m.size_bytes), m.file) for m in told.models]
+    if isinstance(given, Models):
+        sizes = ["not fetched" if m.size_bytes is None else human(m.size_bytes) for m in given.models]
+        rows = [(m.name, f"{m.cells:,}", size, m.file) for m, size in zip(given.models, sizes, strict=True)]
         lines = [("model", "cells", "size", "from"), *rows]
     else:
-        lines = _target_lines(told.targets)
+        lines = _target_lines(given.targets)
     return "\n".join(_aligned([tuple(map(clean, line)) for line in lines]))
 
 
@@ -143,7 +138,6 @@ def _target_lines(targets: Sequence[TargetRow]) -> Sequence[tuple[str, ...]]:
 
 
 def _aligned(lines: Sequence[tuple[str, ...]]) -> Iterator[str]:
-    """In columns two blanks apart, counts and sizes to the right."""
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     numbers = {at for at, header in enumerate(lines[0]) if header in ("cells", "size")}
     for line in lines:

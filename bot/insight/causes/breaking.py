@@ -1,4 +1,4 @@
-"""Owns why head has no artifact of a cell: what the compiler's own words say, and nothing beyond them.
+"""Why head has no artifact of a cell: what the compiler's own words say, and nothing beyond them.
 
 Phase, dispatch and component are said only where the diagnostics tell them: by words that one phase alone uses, by an
 operation of a dialect that only the input has, by a name. A place in a file of the model's framework stays one.
@@ -53,9 +53,9 @@ def broken(base: Cell | None, head: Cell | None) -> Explanation | None:
 
 def phase_of(failure: Failure) -> str | None:
     """The phase that the words belong to; None where they do not tell."""
-    found = [phase for words, phase in _WORDS if words in failure.message]
+    phases = [phase for words, phase in _WORDS if words in failure.message]
     dialects = set(_OPERATION.findall(failure.message))
-    return found[0] if found else "input" if dialects & _IN_INPUT else None
+    return phases[0] if phases else "input" if dialects & _IN_INPUT else None
 
 
 def _told(failure: Failure, base: Cell | None) -> str:
@@ -66,10 +66,9 @@ def _told(failure: Failure, base: Cell | None) -> str:
 
 
 def _words(failure: Failure) -> Iterator[str]:
-    """What the compiler complains of, line by line, without the places."""
     for line in failure.message.splitlines():
-        found = _ERROR.match(line) or _BARE.match(line)
-        yield found["words"] if found else line
+        error = _ERROR.match(line) or _BARE.match(line)
+        yield error["words"] if error else line
 
 
 def _quoted(words: str) -> str:
@@ -93,15 +92,15 @@ def _dispatch(failure: Failure, base: Cell | None) -> str:
 
     Nothing is said of base where there is more than one.
     """
-    found = _DISPATCH.search(failure.message)
+    dispatch = _DISPATCH.search(failure.message)
     sites = base.program.sites if base is not None and base.program else ()
-    if found is None:
+    if dispatch is None:
         place = _place(failure)
         names = {site.entry_point for site in sites if place and site.component == place}
         return f", on base the place of {names.pop()}" if len(names) == 1 else ""
-    places = {site.component for site in sites if site.entry_point == found[0]} - {None}
+    places = {site.component for site in sites if site.entry_point == dispatch[0]} - {None}
     known = f", which on base is in {places.pop()}" if len(places) == 1 else ""
-    return f" in {found[0]}{known}"
+    return f" in {dispatch[0]}{known}"
 
 
 def _differing(one: Failure, other: Failure) -> str | None:

@@ -1,4 +1,4 @@
-"""Owns the smallest differing piece of a changed dispatch: unified diffs of IR and of configurations, capped."""
+"""The smallest differing piece of a changed dispatch: unified diffs of IR and of configurations, capped."""
 
 from __future__ import annotations
 
@@ -38,21 +38,20 @@ def _diff(base: Sequence[str], head: Sequence[str], limit_lines: int) -> tuple[s
 
 
 def _clean(line: str) -> str:
-    """No control characters, no endless lines."""
     clipped = line if len(line) <= LINE_CHARACTERS else line[: LINE_CHARACTERS - 1] + "…"
     return clipped if clipped.isprintable() else "".join(c if c.isprintable() else " " for c in clipped)
 
 
 def pieces(strategy: str) -> list[str]:
     """The parts of a configuration: split at `|` and at commas outside of brackets."""
-    found, depth = [""], 0
+    result, depth = [""], 0
     for character in strategy:
         depth += (character in "[({") - (character in "])}")
         if character == "|" or (character == "," and depth <= 0):
-            found.append("")
+            result.append("")
         else:
-            found[-1] += character
-    return [piece.strip() for piece in found if piece.strip()]
+            result[-1] += character
+    return [piece.strip() for piece in result if piece.strip()]
 
 
 @lru_cache(maxsize=4096)
@@ -79,14 +78,14 @@ def strategy_note(base: str, head: str) -> str:
 
 def _named(strategy: str) -> dict[str, str]:
     """Name → value of the parts; what has no name goes by its number, the pipeline's is the first."""
-    found: dict[str, str] = {}
+    named: dict[str, str] = {}
     for piece in pieces(strategy):
         name, equals, value = piece.partition(" = ")
         if equals and name.isidentifier():
-            found[name] = value
+            named[name] = value
         else:
-            found[f"#{sum(key.startswith('#') for key in found)}"] = piece
-    return found
+            named[f"#{sum(key.startswith('#') for key in named)}"] = piece
+    return named
 
 
 def _change(name: str, base: str | None, head: str | None) -> str:

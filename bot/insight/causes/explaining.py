@@ -1,4 +1,4 @@
-"""Owns the explanation of a changed cell: its matched dispatches that are not the same, with cause, note and diff."""
+"""The explanation of a changed cell: its matched dispatches that are not the same, with cause, note and diff."""
 
 from __future__ import annotations
 
@@ -19,14 +19,7 @@ from bot.core.values.trace import operation_words
 from bot.insight.causes.breaking import broken
 from bot.insight.causes.differences import dispatch_diff, strategy_note
 from bot.insight.causes.matching import Match, Side, index_both, match_sides, sources_of
-from bot.insight.causes.phases import (
-    SAME_CODE,
-    SHORT_IR,
-    Cause,
-    as_told,
-    cause_of,
-    dispatch_cause,
-)
+from bot.insight.causes.phases import SAME_CODE, SHORT_IR, Cause, as_told, cause_of, dispatch_cause
 from bot.insight.causes.regions import Compared, compare
 from bot.insight.causes.siblings import apart, elsewhere_named, of_one_region
 from bot.insight.facts.bound import bound_otherwise, rebound
@@ -53,37 +46,34 @@ def explain(
     """
     base, head = delta.base, delta.head
     if base is None or head is None or not base.measured or not head.measured:
-        return broken(base, head) or Explanation(None, None, _one_sided(base, head))
+        missing = [name for name, cell in (("base", base), ("head", head)) if cell is None or not cell.measured]
+        why = f"nothing was measured on {' and '.join(missing)} to compare with"
+        return broken(base, head) or Explanation(None, None, why)
     sides = index_both(_uncut(base, texts), _uncut(head, texts))
     matches = match_sides(*sides)
     compared = compare(*sides, matches, same_model)
     cause = cause_of(compared)
-    differing = [found for found in matches if not _same(found, compared)]
-    changed = [found for found in differing if not _rebased(found, compared)]
-    changed.sort(key=lambda found: -abs(_code_change(found)))
+    differing = [match for match in matches if not _same(match, compared)]
+    changed = [match for match in differing if not _rebased(match, compared)]
+    changed.sort(key=lambda match: -abs(_code_change(match)))
     story = _Story(compared, cause, texts, component_of, _siblings(compared))
-    dispatches = tuple(_delta(rank, found, story) for rank, found in enumerate(changed))
+    dispatches = tuple(_delta(rank, match, story) for rank, match in enumerate(changed))
     unchanged, rebased = len(matches) - len(differing), len(differing) - len(changed)
     short = compared.short_code or compared.short_ir
-    told = Explanation(cause.cause, cause.phase, cause.why, dispatches, unchanged, rebased, short_digests=short)
-    return replace(told, renamed_bytes=sum(map(named_bytes, matches)) - sum(map(named_bytes, changed)))
+    explanation = Explanation(cause.cause, cause.phase, cause.why, dispatches, unchanged, rebased, short_digests=short)
+    return replace(explanation, renamed_bytes=sum(map(named_bytes, matches)) - sum(map(named_bytes, changed)))
 
 
 def _uncut(cell: Cell, texts: Texts) -> Cell:
     return cell if cell.program is None else replace(cell, program=uncut(cell.program, texts))
 
 
-def _one_sided(base: Cell | None, head: Cell | None) -> str:
-    missing = [name for name, cell in (("base", base), ("head", head)) if cell is None or not cell.measured]
-    return f"nothing was measured on {' and '.join(missing)} to compare with"
-
-
-def _same(found: Match, compared: Compared) -> bool:
+def _same(match: Match, compared: Compared) -> bool:
     """Nothing that was read of the entry point differs: of known code its numbers decide, else its source too.
 
     A short digest of code needs more beside it: a size that was read, the structure of the IR and the configuration.
     """
-    base, head = found.base, found.head
+    base, head = match.base, match.head
     if base is None or head is None or base.sites != head.sites or not same_numbers(base, head):
         return False
     differs = code_differs(base, head)
@@ -94,17 +84,17 @@ def _same(found: Match, compared: Compared) -> bool:
     return (left and what(left)) == (right and what(right)) and not strategy_differs(base, head)
 
 
-def _rebased(found: Match, compared: Compared) -> bool:
+def _rebased(match: Match, compared: Compared) -> bool:
     """Another place in memory is all that differs: a shift, not a change."""
-    base, head = found.base, found.head
+    base, head = match.base, match.head
     if base is None or head is None or base.sites != head.sites or not same_numbers(base, head):
         return False
     return rebound(compared, base, head) and not strategy_differs(base, head)
 
 
-def _code_change(found: Match) -> int:
-    base = found.base.code_bytes if found.base else None
-    head = found.head.code_bytes if found.head else None
+def _code_change(match: Match) -> int:
+    base = match.base.code_bytes if match.base else None
+    head = match.head.code_bytes if match.head else None
     return (head or 0) - (base or 0)
 
 
@@ -121,27 +111,27 @@ class _Story(NamedTuple):
 def _siblings(compared: Compared) -> dict[str, tuple[Source, Source]]:
     if compared.left is None:
         return {}
-    found: dict[str, tuple[Source, Source]] = {}
+    siblings: dict[str, tuple[Source, Source]] = {}
     for row, other in compared.pairs:
         left, right = compared.base.source(row), compared.head.source(other)
         if left and right and left.structure == right.structure:
-            found.setdefault(left.structure, (left, right))
-    return found
+            siblings.setdefault(left.structure, (left, right))
+    return siblings
 
 
-def _delta(rank: int, found: Match, story: _Story) -> DispatchDelta:
-    row, side = _shown(found, story.compared)
-    cause = dispatch_cause(found, story.compared, story.cause)
-    notes = _LONE_NOTES if found.base is None or found.head is None else _PAIR_NOTES
-    passed, untraced = _pass(found, story.compared, cause) if cause in _TRACED else (None, "")
+def _delta(rank: int, match: Match, story: _Story) -> DispatchDelta:
+    row, side = _shown(match, story.compared)
+    cause = dispatch_cause(match, story.compared, story.cause)
+    notes = _LONE_NOTES if match.base is None or match.head is None else _PAIR_NOTES
+    passed, untraced = _pass(match, story.compared, cause) if cause in _TRACED else (None, "")
     return DispatchDelta(
-        found.base,
-        found.head,
-        found.passed,
+        match.base,
+        match.head,
+        match.passed,
         cause,
         story.component_of(row, side.cell),
-        intern(notes.get(cause or "", _unknown)(found, story)) if rank < MOST_NOTES else "",  # many say the same
-        _difference(found, cause, story) if rank < MOST_DIFFS else (),
+        intern(notes.get(cause or "", _unknown)(match, story)) if rank < MOST_NOTES else "",  # many say the same
+        _difference(match, cause, story) if rank < MOST_DIFFS else (),
         passed,
         untraced,
     )
@@ -151,11 +141,11 @@ _TRACED = frozenset({"strategy", "codegen"})
 """Causes of dispatches that are the same when the target's own passes begin."""
 
 
-def _pass(found: Match, compared: Compared, cause: str | None) -> tuple[PassChange | None, str]:
+def _pass(match: Match, compared: Compared, cause: str | None) -> tuple[PassChange | None, str]:
     """The pass that parts the two, or why none can be named; of another configuration that which does most with it."""
     traces = [
         side.cell.traces.get(row.name) if row else None
-        for side, row in ((compared.base, found.base), (compared.head, found.head))
+        for side, row in ((compared.base, match.base), (compared.head, match.head))
     ]
     apart = parting(*traces)
     place = apart.named(cause)
@@ -168,19 +158,18 @@ def _pass(found: Match, compared: Compared, cause: str | None) -> tuple[PassChan
     return PassChange(row.name, named, more, len(operations) - len(named), row.class_name), ""
 
 
-def _shown(found: Match, compared: Compared) -> tuple[Dispatch, Side]:
-    """The head's entry point, the base's where it is gone."""
-    if found.head is not None:
-        return found.head, compared.head
-    if found.base is None:
+def _shown(match: Match, compared: Compared) -> tuple[Dispatch, Side]:
+    if match.head is not None:
+        return match.head, compared.head
+    if match.base is None:
         raise ValueError("a match has at least one side")
-    return found.base, compared.base
+    return match.base, compared.base
 
 
-def _difference(found: Match, cause: str | None, story: _Story) -> tuple[str, ...]:
+def _difference(match: Match, cause: str | None, story: _Story) -> tuple[str, ...]:
     compared = story.compared
-    left = compared.base.source(found.base) if found.base else None
-    right = compared.head.source(found.head) if found.head else None
+    left = compared.base.source(match.base) if match.base else None
+    right = compared.head.source(match.head) if match.head else None
     known = left or right
     sibling = story.siblings.get(known.structure) if known else None
     pair = (_whole(compared.base, left), _whole(compared.head, right))
@@ -188,9 +177,9 @@ def _difference(found: Match, cause: str | None, story: _Story) -> tuple[str, ..
         pair = (_whole(compared.head, sibling[1]), pair[1])  # two of head that were one on base
     elif sibling and cause == "dedup-won" and left:
         pair = (pair[0], _whole(compared.base, sibling[0]))
-    elif _same_source(found, compared):
+    elif _same_source(match, compared):
         pair = (None, None)
-    return dispatch_diff(found, pair, story.texts)
+    return dispatch_diff(match, pair, story.texts)
 
 
 def _whole(side: Side, source: Source | None) -> str | None:
@@ -203,43 +192,42 @@ def _whole(side: Side, source: Source | None) -> str | None:
 Note = Callable[[Match, _Story], str]
 
 
-def _unknown(found: Match, story: _Story) -> str:
-    """Why there is no cause."""
-    base, head = found.base, found.head
-    if base is None or head is None or not _same_source(found, story.compared):
+def _unknown(match: Match, story: _Story) -> str:
+    base, head = match.base, match.head
+    if base is None or head is None or not _same_source(match, story.compared):
         return story.cause.why if story.cause.cause is None else "its IR was not read on both sides"
     differs = code_differs(base, head)
     if differs is None:
         return "its code could not be compared"
-    return unconfigured(base, head) if differs else _sites(found, story)
+    return unconfigured(base, head) if differs else _sites(match, story)
 
 
-def _same_source(found: Match, compared: Compared) -> bool:
-    left = compared.base.source(found.base) if found.base else None
-    right = compared.head.source(found.head) if found.head else None
+def _same_source(match: Match, compared: Compared) -> bool:
+    left = compared.base.source(match.base) if match.base else None
+    right = compared.head.source(match.head) if match.head else None
     return left is not None and right is not None and left.source == right.source
 
 
-def _strategies(found: Match, _: _Story) -> str:
-    base, head = found.base, found.head
+def _strategies(match: Match, _: _Story) -> str:
+    base, head = match.base, match.head
     if base is None or head is None or base.strategy is None or head.strategy is None:
         return ""
     return strategy_note(base.strategy, head.strategy)
 
 
-def _sites(found: Match, _: _Story) -> str:
-    base, head = (row.sites if row else None for row in (found.base, found.head))
+def _sites(match: Match, _: _Story) -> str:
+    base, head = (row.sites if row else None for row in (match.base, match.head))
     shown = ["?" if sites is None else str(sites) for sites in (base, head)]
     return "" if base == head else f"{shown[0]} → {shown[1]} dispatch sites"
 
 
-def _folding(found: Match, story: _Story) -> str:
-    source, added = _lone(found, story.compared)
+def _folding(match: Match, story: _Story) -> str:
+    source, added = _lone(match, story.compared)
     return as_told(story.compared, of_one_region(story.compared, source, added)) + _apart(source, added, story)
 
 
-def _lone_region(found: Match, story: _Story) -> str:
-    source, added = _lone(found, story.compared)
+def _lone_region(match: Match, story: _Story) -> str:
+    source, added = _lone(match, story.compared)
     elsewhere = elsewhere_named(story.compared, source, added)
     if not elsewhere:
         return "the other side has no region of this IR"
@@ -247,9 +235,9 @@ def _lone_region(found: Match, story: _Story) -> str:
     return as_told(story.compared, words) + _apart(source, added, story)
 
 
-def _lone(found: Match, compared: Compared) -> tuple[Source | None, bool]:
-    row, side = _shown(found, compared)
-    return side.source(row), found.head is not None
+def _lone(match: Match, compared: Compared) -> tuple[Source | None, bool]:
+    row, side = _shown(match, compared)
+    return side.source(row), match.head is not None
 
 
 def _apart(source: Source | None, added: bool, story: _Story) -> str:
@@ -268,19 +256,19 @@ _FORMED = {
 }
 
 
-def _formed(found: Match, story: _Story) -> str:
-    if not _same_source(found, story.compared):
-        return _FORMED.get(found.passed, "")
-    return _sites(found, story) or _coded(found, story)
+def _formed(match: Match, story: _Story) -> str:
+    if not _same_source(match, story.compared):
+        return _FORMED.get(match.passed, "")
+    return _sites(match, story) or _coded(match, story)
 
 
-def _coded(found: Match, story: _Story) -> str:
-    base, head = found.base, found.head
+def _coded(match: Match, story: _Story) -> str:
+    base, head = match.base, match.head
     words = "the same configuration, different code"
     bound = bound_otherwise(story.compared, base, head) if base is not None and head is not None else ""
     if bound:
         return as_told(story.compared, f"{words}, {bound}")
-    passed, untraced = _pass(found, story.compared, "codegen")
+    passed, untraced = _pass(match, story.compared, "codegen")
     if passed is not None:
         return f"{words}: {passed.name}: {operation_words(passed.operations, _NAMED, passed.others)}"
     return f"{words}; {untraced}" if untraced else words

@@ -1,4 +1,4 @@
-"""Owns the matching of two sides' entry points: passes from strict to loose, each one key function with its reason.
+"""The matching of two sides' entry points: passes from strict to loose, each one key function with its reason.
 
 Nobody's ordinal is a key: one added dispatch shifts the numbers in `main_dispatch_N` of all that follow it.
 
@@ -213,18 +213,18 @@ def match_sides(base: Side, head: Side) -> tuple[Match, ...]:
     In the head's order, then what is removed in the base's.
     """
     rows, others = base.cell.dispatches, head.cell.dispatches
-    found: dict[int, tuple[int, str]] = {}
+    partners: dict[int, tuple[int, str]] = {}
     left, right = list(range(len(rows))), list(range(len(others)))
     for step in PASSES:
         if not left or not right:
             break
         pairs = _pairs(step.key, _TIE_BREAKS, (base, left), (head, right))
-        found.update((b, (a, step.named(head))) for a, b in pairs)
+        partners.update((b, (a, step.named(head))) for a, b in pairs)
         taken = {a for a, _ in pairs}
         left = [a for a in left if a not in taken]
-        right = [b for b in right if b not in found]
+        right = [b for b in right if b not in partners]
     paired = [
-        Match(rows[found[b][0]], row, found[b][1]) if b in found else Match(None, row, ADDED)
+        Match(rows[partners[b][0]], row, partners[b][1]) if b in partners else Match(None, row, ADDED)
         for b, row in enumerate(others)
     ]
     return (*paired, *(Match(rows[a], None, REMOVED) for a in left))

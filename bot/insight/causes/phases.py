@@ -1,4 +1,4 @@
-"""Owns the cause of a change: the first phase of the compiler in which two sides differ, asked in the phases' order.
+"""The cause of a change: the first phase of the compiler in which two sides differ, asked in the phases' order.
 
 Never a guess: where the facts of an earlier phase were not read on a side, there is no cause, but the reason. What
 rests on short digests being equal, as a stored baseline has them, says so.
@@ -68,7 +68,6 @@ def as_told(compared: Compared, why: str) -> str:
 
 
 def _phase_differs(compared: Compared, phase: str) -> bool | None:
-    """None where the phase was not read on a side."""
     programs = (compared.base.program, compared.head.program)
     left, right = (program.phases.get(phase) if program else None for program in programs)
     return None if left is None or right is None else left != right
@@ -120,10 +119,10 @@ def _spelled(left: Census, right: Census, gone: Counter[str], come: Counter[str]
 
 
 def _by_kind(census: Census, sites: Counter[str]) -> Counter[str]:
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for structure, count in sites.items():
-        found[census.kinds.get(structure, "")] += count
-    return found
+        counts[census.kinds.get(structure, "")] += count
+    return counts
 
 
 def _counted(kinds: Counter[str]) -> str:
@@ -185,7 +184,6 @@ def _configured(compared: Compared, pairs: Sequence[tuple[Dispatch, Dispatch]]) 
 
 
 def _code_of(pairs: Sequence[tuple[Dispatch, Dispatch]], same_code: str) -> str:
-    """What to add of their code: nothing where all of it is other code."""
     known = Counter(code_differs(*pair) for pair in pairs)
     if known[True] == len(pairs):
         return ""
@@ -219,12 +217,12 @@ def _packaging(compared: Compared) -> Cause | None:
         return Cause(None, None, f"the code of {unknown} of {len(pairs)} dispatches could not be compared")
     early = next((phase for phase in HASHED_PHASES if _phase_differs(compared, phase)), None)
     host = f"; the program around them differs from {early.replace('-', ' ')} on" if early else ""
-    told = (
+    sentence = (
         "has the same size, up to names, and short digest, its layout differs"
         if compared.short_code
         else "is the same, its layout is not"
     )
-    return Cause("packaging", "layout", f"the code of every dispatch {told}{host}")
+    return Cause("packaging", "layout", f"the code of every dispatch {sentence}{host}")
 
 
 Question = Callable[[Compared], "Cause | None"]
@@ -244,9 +242,9 @@ QUESTIONS: tuple[Question, ...] = (
 """In the compiler's order; each gives the cause, the reason why there is none, or None to go on."""
 
 
-def dispatch_cause(found: Match, compared: Compared, cell: Cause) -> str | None:
+def dispatch_cause(match: Match, compared: Compared, cell: Cause) -> str | None:
     """The cause of one match that is not the same on both sides; None where it cannot be known."""
-    base, head = found.base, found.head
+    base, head = match.base, match.head
     if compared.base.cell.program is None or compared.head.cell.program is None:
         return None
     if base is None or head is None:
@@ -261,7 +259,14 @@ def dispatch_cause(found: Match, compared: Compared, cell: Cause) -> str | None:
     moved = bound_otherwise(compared, base, head) == OTHER_OFFSETS
     if moved and cell.cause in _REGIONAL and not strategy_differs(base, head):
         return cell.cause  # other regions around it are why its buffers are elsewhere; new assumptions are not
-    return _back_end_cause(base, head, cell)
+    code, strategy = code_differs(base, head), strategy_differs(base, head)
+    if code is False and same_numbers(base, head):
+        return cell.cause if cell.cause in _REGIONAL else None
+    if strategy:
+        return "strategy"
+    if code:
+        return None if strategy is None else "codegen"
+    return "packaging" if code is False else None
 
 
 def _regional(moved: int | None, cell: Cause) -> str | None:
@@ -271,14 +276,3 @@ def _regional(moved: int | None, cell: Cause) -> str | None:
     if cell.cause == "input":
         return "input"
     return "fusion" if not moved else "dedup-lost" if moved > 0 else "dedup-won"
-
-
-def _back_end_cause(base: Dispatch, head: Dispatch, cell: Cause) -> str | None:
-    code, strategy = code_differs(base, head), strategy_differs(base, head)
-    if code is False and same_numbers(base, head):
-        return cell.cause if cell.cause in _REGIONAL else None
-    if strategy:
-        return "strategy"
-    if code:
-        return None if strategy is None else "codegen"
-    return "packaging" if code is False else None

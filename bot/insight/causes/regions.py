@@ -1,4 +1,4 @@
-"""Owns the counts of two sides' regions, and the words for what formed differently: which merged, which one split.
+"""The counts of two sides' regions, and the words for what formed differently: which merged, which one split.
 
 Found by arithmetic: a region's `operations` is a sum of hashes, so a merged region has the sum of its parts'.
 Recomputed or rewritten operations break the sum; then nothing is said. Nor where the sites do not add up: k parts that
@@ -103,17 +103,17 @@ def _said(program: Program) -> Program:
 
 def _census(side: Side, program: Program) -> Census:
     executables = {row.name: row.executable for row in side.cell.dispatches}
-    found = [side.sources.get(executables.get(site.entry_point, "")) for site in program.sites]
+    known = [side.sources.get(executables.get(site.entry_point, "")) for site in program.sites]
     kinds = ((side.source(row), row.kind) for row in side.cell.dispatches)
     members: dict[str, list[str]] = {}
     for source in program.sources:
         members.setdefault(source.structure, []).append(source.executable)
     return Census(
-        Counter(source.structure for source in found if source),
-        Counter(source.source for source in found if source),
+        Counter(source.structure for source in known if source),
+        Counter(source.source for source in known if source),
         {structure: tuple(names) for structure, names in members.items()},
         {source.structure: kind for source, kind in kinds if source},
-        sum(source is None for source in found),
+        sum(source is None for source in known),
     )
 
 
@@ -136,13 +136,13 @@ def regions(side: Side) -> list[Region]:
     """All dispatch sites whose executable's IR is known, in the program's order."""
     program = side.program
     rows = {row.name: row for row in side.cell.dispatches}
-    found = []
+    result = []
     for place, site in enumerate(program.sites if program else ()):
         row = rows.get(site.entry_point)
         source = side.source(row) if row else None
         if row and source:
-            found.append(Region(place, source.structure, source.operations, row.kind, site.component))
-    return found
+            result.append(Region(place, source.structure, source.operations, row.kind, site.component))
+    return result
 
 
 def merges(base: Side, head: Side) -> tuple[str, ...]:
@@ -195,7 +195,8 @@ def _joined(
             used.update(part.place for part in chosen)
             parts_left.subtract(part.structure for part in chosen)
             wholes_left[whole.operations] -= 1
-            yield _Joined(tuple(part.kind for part in chosen), whole.kind, _common(chosen))
+            places = {part.component for part in chosen}
+            yield _Joined(tuple(part.kind for part in chosen), whole.kind, places.pop() if len(places) == 1 else None)
 
 
 def _summing(
@@ -213,11 +214,6 @@ def _summing(
             if Counter(part.structure for part in chosen) <= parts_left:
                 return chosen
     return ()
-
-
-def _common(chosen: tuple[Region, ...]) -> str | None:
-    places = {part.component for part in chosen}
-    return places.pop() if len(places) == 1 else None
 
 
 def _lines(joined: Iterable[_Joined], form: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Owns what is said of an executable that one side lacks, where that side has others of the same structure."""
+"""What is said of an executable that one side lacks, where that side has others of the same structure."""
 
 from __future__ import annotations
 

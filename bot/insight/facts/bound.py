@@ -1,4 +1,4 @@
-"""Owns what a difference in the buffers that a program binds is called: never more than the digests prove."""
+"""What a difference in the buffers that a program binds is called: never more than the digests prove."""
 
 from __future__ import annotations
 
@@ -39,5 +39,5 @@ def bound_otherwise(compared: Compared, base: Dispatch, head: Dispatch) -> str:
 
 def all_bound_otherwise(compared: Compared, pairs: Iterable[tuple[Dispatch, Dispatch]]) -> str:
     """The words that are true of all pairs; empty where one of them is bound as before."""
-    told = {bound_otherwise(compared, *pair) for pair in pairs}
-    return "" if "" in told else told.pop() if len(told) == 1 else OTHERWISE_BOUND
+    answers = {bound_otherwise(compared, *pair) for pair in pairs}
+    return "" if "" in answers else answers.pop() if len(answers) == 1 else OTHERWISE_BOUND

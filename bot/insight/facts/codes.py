@@ -1,4 +1,4 @@
-"""Owns whether two entry points have the same code and configuration, and what of their sizes only spells names.
+"""Whether two entry points have the same code and configuration, and what of their sizes only spells names.
 
 The digest of code is up to names, its size is not: PTX and Metal source have the kernel's name in the text, which is a
 character longer from the tenth dispatch on. So where whole digests agree the code is the same, whatever its size.
@@ -45,9 +45,9 @@ def same_numbers(base: Dispatch, head: Dispatch) -> bool:
     return left == right or (sized and left[1:] == right[1:] and code_differs(base, head) is False)
 
 
-def named_bytes(found: Match | DispatchDelta) -> int:
+def named_bytes(match: Match | DispatchDelta) -> int:
     """Code that is head's more only because its names are longer: 0 where the code is not known to be the same."""
-    base, head = found.base, found.head
+    base, head = match.base, match.head
     if base is None or head is None or base.code_bytes is None or head.code_bytes is None:
         return 0
     return 0 if code_differs(base, head) is not False else head.code_bytes - base.code_bytes

@@ -1,4 +1,4 @@
-"""Owns what a snapshot keeps of one model's IR: the digests of its executables, and their families."""
+"""What a snapshot keeps of one model's IR: the digests of its executables, and their families."""
 
 from __future__ import annotations
 
@@ -41,34 +41,33 @@ def describe(facts: ProgramFacts) -> tuple[Program, tuple[Family, ...]]:
 
 def _bound(facts: ProgramFacts) -> dict[str, str]:
     """Executable → digest over its entry points with their buffers."""
-    found: dict[str, list[str]] = {}
+    digests: dict[str, list[str]] = {}
     for entry in facts.entry_points:
-        found.setdefault(entry.executable, []).append(entry.bound)
-    return {executable: _digest_of(texts) for executable, texts in found.items() if all(texts)}
+        digests.setdefault(entry.executable, []).append(entry.bound)
+    return {executable: _digest_of(texts) for executable, texts in digests.items() if all(texts)}
 
 
 def _bound_parts(facts: ProgramFacts) -> dict[str, tuple[str, ...]]:
     """Executable → the same for each part of what is bound, where all its entry points have them."""
-    found: dict[str, list[tuple[str, ...]]] = {}
+    parts: dict[str, list[tuple[str, ...]]] = {}
     for entry in facts.entry_points:
-        found.setdefault(entry.executable, []).append(entry.bound_parts)
+        parts.setdefault(entry.executable, []).append(entry.bound_parts)
     return {
         executable: tuple(map(_digest_of, zip(*rows, strict=True)))
-        for executable, rows in found.items()
+        for executable, rows in parts.items()
         if len(set(map(len, rows))) == 1
     }
 
 
 def shown_texts(facts: ProgramFacts, program: Program) -> dict[str, str]:
     """Source digest → the executable's IR for people; the first one where several are equal."""
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for text, source in zip(facts.sources, program.sources, strict=True):
-        found.setdefault(source.source, text.shown)
-    return found
+        texts.setdefault(source.source, text.shown)
+    return texts
 
 
 def _digest_of(parts: Iterable[str]) -> str:
-    """The whole digest of the parts, a line each."""
     return written(_sha256("\n".join(parts)))
 
 
@@ -94,17 +93,6 @@ def _numbered(name: str, numbers: dict[str, int]) -> str:
     return f"{number}#{part}" if part else str(number)
 
 
-def _operations(text: Text) -> int:
-    """Sum of 64-bit hashes of the scalar operations (with their type) and of the named ones.
-
-    The low half of each is the beginning of its SHA-256, so that the low half of the sum is what baselines always had.
-    """
-    said = [f"{one.name} {element_of(one)}" for one in text.operations if is_scalar(one)]
-    said += [one.name for one in text.operations if is_named(one)]
-    hashes = (_sha256(word) for word in said)
-    return sum(int.from_bytes(each[4:8] + each[:4], "big") for each in hashes) % SUM_MODULUS
-
-
 def fingerprint(text: SourceText, reader: Reader | None = None) -> Source:
     """The digests of an executable.
 
@@ -115,4 +103,13 @@ def fingerprint(text: SourceText, reader: Reader | None = None) -> Source:
         only = _digest_of([text.generic])
         return Source(text.executable, only, only, 0)
     row = key(read, without_shapes, structural_constant)
-    return Source(text.executable, _digest_of(_normalised(read)), _digest_of(map(str, row)), _operations(read))
+    # The low half of each hash is the beginning of its SHA-256: the low half of the sum is what baselines always had.
+    said = [f"{one.name} {element_of(one)}" for one in read.operations if is_scalar(one)]
+    said += [one.name for one in read.operations if is_named(one)]
+    hashes = (_sha256(word) for word in said)
+    return Source(
+        text.executable,
+        _digest_of(_normalised(read)),
+        _digest_of(map(str, row)),
+        sum(int.from_bytes(each[4:8] + each[:4], "big") for each in hashes) % SUM_MODULUS,
+    )

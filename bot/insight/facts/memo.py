@@ -18,14 +18,14 @@ def per_object(function: Callable[..., _Result]) -> Callable[..., _Result]:
 
     Callers must not change what they get, nor the arguments afterwards.
     """
-    kept: dict[tuple[int, ...], tuple[tuple[Any, ...], _Result]] = {}
+    results: dict[tuple[int, ...], tuple[tuple[Any, ...], _Result]] = {}
 
     def remembered(*args: Any) -> _Result:
         key = tuple(map(id, args))
-        if key not in kept:
-            if len(kept) >= KEPT:
-                del kept[next(iter(kept))]
-            kept[key] = args, function(*args)  # with its arguments: as long as they live, nothing else has their ids
-        return kept[key][1]
+        if key not in results:
+            if len(results) >= KEPT:
+                del results[next(iter(results))]
+            results[key] = args, function(*args)  # with its arguments: as long as they live, nothing else has their ids
+        return results[key][1]
 
     return remembered

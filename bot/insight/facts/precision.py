@@ -1,4 +1,4 @@
-"""Owns how exactly two programs can be compared: by whole digests, or by the first characters that both have.
+"""How exactly two programs can be compared: by whole digests, or by the first characters that both have.
 
 A program from a stored baseline has short ones, and the whole name that it had before they were cut. So it has whole
 ones again where the other side's program has that name, or where the program was kept under it with the IR texts.
@@ -38,10 +38,10 @@ def uncut(program: Program, texts: Texts) -> Program:
     """The program with whole digests, where they are at hand: what is kept must be what the program's name says."""
     text = texts(program.whole) if is_short(program) and is_whole(program.whole) else None
     try:
-        found = None if text is None else decoded(text, Program, "kept program")
+        kept = None if text is None else decoded(text, Program, "kept program")
     except (ValueError, InputError):
         return program
-    return program if found is None or not _is_cut_of(program, found) else found
+    return program if kept is None or not _is_cut_of(program, kept) else kept
 
 
 def _is_cut_of(short: Program, whole: Program) -> bool:

@@ -142,7 +142,15 @@ def _rest(text: str) -> tuple[tuple[tuple[str, str], ...], str]:
     return attributes, text
 
 
-def _operation(text: str) -> Template:
+def _template(text: str) -> Template:
+    if text.startswith("^"):
+        types = split(text[text.find("(") + 1 : text.rfind(")")]) if "(" in text else ()
+        return Template(text, block_types=tuple(part.partition(": ")[2] for part in types))
+    if text == "}, {":
+        return Template(text, opens=True, closes=True)
+    if text.startswith("})"):
+        attributes, rest = _rest(text[2:])
+        return Template(text, "", 0, attributes, *_types(rest), closes=True)
     head, quote, _ = text.partition('"')
     pack = _PACK.match(head)
     results = int(pack.group(1)) if pack else head.count("%")
@@ -157,20 +165,7 @@ def _operation(text: str) -> Template:
     return Template(text, name, results, attributes, operands, types)
 
 
-def _template(text: str) -> Template:
-    if text.startswith("^"):
-        types = split(text[text.find("(") + 1 : text.rfind(")")]) if "(" in text else ()
-        return Template(text, block_types=tuple(part.partition(": ")[2] for part in types))
-    if text == "}, {":
-        return Template(text, opens=True, closes=True)
-    if text.startswith("})"):
-        attributes, rest = _rest(text[2:])
-        return Template(text, "", 0, attributes, *_types(rest), closes=True)
-    return _operation(text)
-
-
 def _results(template: Template, names: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Names that a line defines, and the ones that it uses."""
     if _PACK.match(template.text) and names:
         return tuple(f"{names[0]}#{index}" for index in range(template.results)), names[1:]
     return names[: template.results], names[template.results :]
@@ -178,13 +173,10 @@ def _results(template: Template, names: tuple[str, ...]) -> tuple[tuple[str, ...
 
 @dataclass(slots=True)
 class _Building:
-    """The operations read so far, and which of them are open."""
-
     operations: list[Operation] = field(default_factory=list)
     open: list[int] = field(default_factory=list)
 
     def add(self, template: Template, names: tuple[str, ...]) -> None:
-        """Take the next line."""
         if template.block_types is not None:
             if not self.open or len(names) != len(template.block_types):
                 raise Unreadable("a block outside of a region")
@@ -211,10 +203,10 @@ class Reader:
 
     def template(self, text: str) -> Template:
         """The parts of a line without names; raises `Unreadable`."""
-        found = self._templates.get(text)
-        if found is None:
-            found = self._templates[text] = _template(text)
-        return found
+        template = self._templates.get(text)
+        if template is None:
+            template = self._templates[text] = _template(text)
+        return template
 
     def read(self, text: str) -> Text | None:
         """The operations of one executable; None where the text is not understood, whatever it is."""

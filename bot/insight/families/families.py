@@ -20,39 +20,32 @@ from bot.insight.facts.tokens import Reader
 from bot.insight.families import family_views as views
 from bot.insight.families.family_extras import extra_operations
 from bot.insight.families.family_fusions import different_fusions
-from bot.insight.families.family_groups import Found, Member, grouped
+from bot.insight.families.family_groups import FamilyDraft, Member, grouped
 from bot.insight.families.family_lines import constant_lines, offset_lines, shape_lines, told
 from bot.insight.families.family_orders import operand_orders
 
-_Finder = Callable[[Sequence[Member]], list[Found]]
+_Finder = Callable[[Sequence[Member]], list[FamilyDraft]]
 
 OF_ONE_STRUCTURE = frozenset({"constants", "offsets", "static-shapes"})
 LOOSER = frozenset({"extra-operation", "different-fusion"})
 """Kinds that say less of a member than that it has the structure of another executable."""
 
 
-def _constants(members: Sequence[Member]) -> list[Found]:
-    view, constant = views.exactly, views.cached(views.kind_of_constant)
-    groups = grouped(members, lambda member: views.key(member.text, view, constant))
-    return [Found(group, lines) for group in groups if (lines := constant_lines(group))]
+def _equal_under(view: views.View, constant: views.View, lines_of: Callable[[Sequence[Member]], list[str]]) -> _Finder:
+    """Finds members that are equal under a view of lines and one of constants, and differ in what `lines_of` tells."""
 
+    def find(members: Sequence[Member]) -> list[FamilyDraft]:
+        line_view, constant_view = views.cached(view), views.cached(constant)
+        groups = grouped(members, lambda member: views.key(member.text, line_view, constant_view))
+        return [FamilyDraft(group, lines) for group in groups if (lines := lines_of(group))]
 
-def _offsets(members: Sequence[Member]) -> list[Found]:
-    view = views.cached(views.without_offsets)
-    groups = grouped(members, lambda member: views.key(member.text, view, views.exactly))
-    return [Found(group, lines) for group in groups if (lines := offset_lines(group))]
-
-
-def _static_shapes(members: Sequence[Member]) -> list[Found]:
-    view, constant = views.cached(views.without_shapes), views.cached(views.constant_of_any_shape)
-    groups = grouped(members, lambda member: views.key(member.text, view, constant))
-    return [Found(group, lines) for group in groups if (lines := shape_lines(group))]
+    return find
 
 
 _FINDERS: dict[str, _Finder] = {
-    "constants": _constants,
-    "static-shapes": _static_shapes,
-    "offsets": _offsets,
+    "constants": _equal_under(views.exactly, views.kind_of_constant, constant_lines),
+    "static-shapes": _equal_under(views.without_shapes, views.constant_of_any_shape, shape_lines),
+    "offsets": _equal_under(views.without_offsets, views.exactly, offset_lines),
     "operand-order": operand_orders,
     "extra-operation": extra_operations,
     "different-fusion": different_fusions,
@@ -66,55 +59,52 @@ def families(texts: Sequence[SourceText], reader: Reader | None = None) -> tuple
     reader = reader or Reader()
     read = [(text.executable, reader.read(text.generic)) for text in texts]
     members = [Member(at, name, text) for at, (name, text) in enumerate(read) if text is not None]
-    found = _joined(members, list(_found(members)), _FINDERS)
-    ranked = sorted(found, key=lambda one: (FAMILY_KINDS.index(one.kind), -len(one.members), one.members[0].at))
+    result = list(_found(members))
+    view, constant = views.cached(views.without_shapes), views.cached(views.structural_constant)
+    structures = grouped(members, lambda member: views.key(member.text, view, constant))
+    others = [one for one in result if one.kind not in OF_ONE_STRUCTURE]
+    taken = {member for one in others for member in one.members}
+    wanted = {member for group in structures if not taken.issuperset(group) for member in group}
+    loose = [_spared(one, _FINDERS[one.kind], wanted) for one in others]
+    joined = _with_structures(structures, loose, {tuple(one.members): one for one in result})
+    ranked = sorted(joined, key=lambda one: (FAMILY_KINDS.index(one.kind), -len(one.members), one.members[0].at))
     return tuple(Family(one.kind, tuple(each.name for each in one.members), views.capped(one.lines)) for one in ranked)
 
 
-def _found(left: Sequence[Member]) -> Iterator[Found]:
+def _found(remaining: Sequence[Member]) -> Iterator[FamilyDraft]:
     for kind in _ORDER:
-        here = _FINDERS[kind](left)
+        here = _FINDERS[kind](remaining)
         taken = {member.at for one in here for member in one.members}
-        left = [member for member in left if member.at not in taken]
+        remaining = [member for member in remaining if member.at not in taken]
         yield from (replace(one, kind=kind) for one in here)
 
 
-def _joined(members: Sequence[Member], found: Sequence[Found], finders: Mapping[str, _Finder]) -> list[Found]:
-    """The families of `found`, joined where a structure goes through them; nobody who was in one is left out."""
-    view, constant = views.cached(views.without_shapes), views.cached(views.structural_constant)
-    structures = grouped(members, lambda member: views.structure(member.text, view, constant))
-    others = [one for one in found if one.kind not in OF_ONE_STRUCTURE]
-    wanted = _wanted(structures, others)
-    loose = [_spared(one, finders[one.kind], wanted) for one in others]
-    return _with_structures(structures, loose, {tuple(one.members): one for one in found})
-
-
 def _with_structures(
-    structures: Sequence[Sequence[Member]], loose: list[Found], known: Mapping[tuple[Member, ...], Found]
-) -> list[Found]:
+    structures: Sequence[Sequence[Member]], loose: list[FamilyDraft], known: Mapping[tuple[Member, ...], FamilyDraft]
+) -> list[FamilyDraft]:
     """Those of one structure, and the looser ones; the only one of a structure that is left goes where the others are.
 
     `known` are the families of the finders, which stay as they are where nobody joins them.
     """
     homes = {member: at for at, one in enumerate(loose) for member in one.members}
-    made: list[Found] = []
+    result: list[FamilyDraft] = []
     for group in structures:
         free = [member for member in group if member not in homes]
         if len(free) > 1:
-            made.append(known.get(tuple(free)) or _of_structure(free))
+            result.append(known.get(tuple(free)) or _of_structure(free))
         elif free:
             partner = next(member for member in group if member in homes)
-            loose[homes[partner]] = _with(loose[homes[partner]], free[0], partner)
-    return made + loose
+            family = loose[homes[partner]]
+            one = free[0]
+            members = sorted([*family.members, one], key=lambda member: member.at)
+            kind, lines = told([partner, one])
+            other = "" if tuple(lines) == IDENTICAL else f" with other {kind.replace('-', ' ')}"
+            likeness = views.line(f"@{one.name}", [f"as @{partner.name}{other}"])
+            loose[homes[partner]] = replace(family, members=members, lines=[*family.lines, likeness])
+    return result + loose
 
 
-def _wanted(structures: Sequence[Sequence[Member]], loose: Sequence[Found]) -> set[Member]:
-    """Members of looser families that have the structure of an executable outside of those."""
-    taken = {member for one in loose for member in one.members}
-    return {member for group in structures if not taken.issuperset(group) for member in group}
-
-
-def _spared(one: Found, finder: _Finder, wanted: set[Member]) -> Found:
+def _spared(one: FamilyDraft, finder: _Finder, wanted: set[Member]) -> FamilyDraft:
     """The family without the members that others want, if the rest of it is still one; else as it is."""
     staying = [member for member in one.members if member not in wanted]
     if one.kind not in LOOSER or len(staying) == len(one.members):
@@ -124,14 +114,6 @@ def _spared(one: Found, finder: _Finder, wanted: set[Member]) -> Found:
     return replace(again[0], kind=one.kind) if whole else one
 
 
-def _of_structure(group: Sequence[Member]) -> Found:
+def _of_structure(group: Sequence[Member]) -> FamilyDraft:
     kind, lines = told(group)
-    return Found(group, lines, kind)
-
-
-def _with(family: Found, one: Member, partner: Member) -> Found:
-    members = sorted([*family.members, one], key=lambda member: member.at)
-    kind, lines = told([partner, one])
-    other = "" if tuple(lines) == IDENTICAL else f" with other {kind.replace('-', ' ')}"
-    likeness = views.line(f"@{one.name}", [f"as @{partner.name}{other}"])
-    return replace(family, members=members, lines=[*family.lines, likeness])
+    return FamilyDraft(group, lines, kind)

@@ -14,7 +14,7 @@ from itertools import islice
 
 from bot.insight.facts.tokens import Operation
 from bot.insight.families.family_graph import Edge, children, edges, is_named, is_scalar, spoken
-from bot.insight.families.family_groups import Found, Member
+from bot.insight.families.family_groups import FamilyDraft, Member
 from bot.insight.families.family_views import line
 
 _MASK = (1 << 64) - 1
@@ -34,39 +34,29 @@ class _Counted:
 
 
 class _Hashes:
-    """64-bit hashes of lines, each computed once."""
-
     def __init__(self) -> None:
         self._known: dict[str, int] = {}
 
     def of(self, text: str) -> int:
         """The same for the same text, whatever the process."""
-        found = self._known.get(text)
-        if found is None:
-            found = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")
-            self._known[text] = found
-        return found
+        digest = self._known.get(text)
+        if digest is None:
+            digest = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")
+            self._known[text] = digest
+        return digest
 
     def count(self, member: Member) -> _Counted:
-        """Hash every computing operation."""
         units: dict[int, int] = {}
         for at, operation in enumerate(member.text.operations):
             if is_scalar(operation) or is_named(operation):
                 units[at] = self.of(operation.template.text)
         total = sum(units.values()) & _MASK
-        return _Counted(member, {**units, **self._regions(member, units)}, total)
-
-    @staticmethod
-    def _regions(member: Member, units: dict[int, int]) -> dict[int, int]:
-        """Whole structured operations, with their bodies."""
         top = [at for at, one in enumerate(member.text.operations) if one.parent == 0 and one.block_arguments]
         whole = {at: units.get(at, 0) + sum(units.get(inner, 0) for inner in children(member.text, at)) for at in top}
-        return {at: total & _MASK for at, total in whole.items() if total}
+        return _Counted(member, {**units, **{at: total & _MASK for at, total in whole.items() if total}}, total)
 
 
 class _Edges:
-    """Edges of executables, collected when first asked for."""
-
     def __init__(self) -> None:
         self._known: dict[int, list[tuple[Edge, int, int]]] = {}
 
@@ -88,7 +78,6 @@ class _Edges:
 
 
 def _is_plumbing(lost: Counter[Edge]) -> bool:
-    """Only what brings one more input along."""
     return all(edge[1].split("[")[0].endswith(_PLUMBING) for edge in lost)
 
 
@@ -109,18 +98,18 @@ def _pairs(counted: Sequence[_Counted]) -> Iterator[tuple[Member, Member, Operat
                 yield smaller, one.member, one.member.text.operations[at]
 
 
-def extra_operations(members: Sequence[Member]) -> list[Found]:
+def extra_operations(members: Sequence[Member]) -> list[FamilyDraft]:
     """Families of one executable and all those that have one operation more."""
     hashes = _Hashes()
     larger: defaultdict[Member, dict[Member, str]] = defaultdict(dict)
     for smaller, one, operation in _pairs([hashes.count(member) for member in members]):
         said = line(f"@{one.name} has one more", [spoken(one.text, operation)]).replace("more: ", "more ", 1)
         larger[smaller].setdefault(one, said)
-    found: list[Found] = []
+    families: list[FamilyDraft] = []
     taken: set[Member] = set()
     for smaller, others in sorted(larger.items(), key=lambda item: (-len(item[1]), item[0].at)):
         free = {one: said for one, said in others.items() if one not in taken}
         if smaller not in taken and free:
             taken |= {smaller, *free}
-            found.append(Found(sorted([smaller, *free], key=lambda one: one.at), list(free.values())))
-    return found
+            families.append(FamilyDraft(sorted([smaller, *free], key=lambda one: one.at), list(free.values())))
+    return families

@@ -9,7 +9,7 @@ from collections.abc import Hashable, Sequence
 
 from bot.insight.facts.tokens import Operation, Text
 from bot.insight.families.family_graph import children, is_named, is_scalar
-from bot.insight.families.family_groups import Found, Member, grouped
+from bot.insight.families.family_groups import FamilyDraft, Member, grouped
 from bot.insight.families.family_views import line, shapes_of
 
 NAMES_SHOWN = 6
@@ -52,7 +52,6 @@ def _root_key(member: Member) -> Hashable | None:
 
 
 def _neighbours(member: Member) -> Counter[str]:
-    """What an executable computes beside its root."""
     at = root(member.text) or 0
     own = {at, *children(member.text, at)} if at else set()
     operations = enumerate(member.text.operations)
@@ -60,7 +59,6 @@ def _neighbours(member: Member) -> Counter[str]:
 
 
 def _said(operations: Counter[str]) -> str:
-    """The most frequent first, then by name."""
     names = sorted(operations.items(), key=lambda item: (-item[1], item[0]))
     parts = [f"{count} {name}" if count > 1 else name for name, count in names[:NAMES_SHOWN]]
     parts += [f"… ({operations.total()} operations)"] if len(names) > NAMES_SHOWN else []
@@ -80,7 +78,7 @@ def _lines(group: Sequence[Member]) -> list[str]:
     return [line(name, [text]) for text, name in names.items()] if len(said) > 1 else []
 
 
-def different_fusions(members: Sequence[Member]) -> list[Found]:
+def different_fusions(members: Sequence[Member]) -> list[FamilyDraft]:
     """Families of one root; the same neighbours everywhere are no such family."""
     groups = grouped(members, _root_key)
-    return [Found(group, lines) for group in groups if (lines := _lines(group))]
+    return [FamilyDraft(group, lines) for group in groups if (lines := _lines(group))]

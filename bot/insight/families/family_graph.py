@@ -47,26 +47,26 @@ def maps_of(operation: Operation) -> tuple[str, ...]:
 
 def unordered(template: Template) -> str:
     """A line without anything that depends on the order of operands."""
-    kept = sorted(f"{key}={value}" for key, value in template.attributes if key not in _ORDERED)
-    return f"{template.name}{kept}{sorted(template.operand_types)}{template.result_types}"
+    attributes = sorted(f"{key}={value}" for key, value in template.attributes if key not in _ORDERED)
+    return f"{template.name}{attributes}{sorted(template.operand_types)}{template.result_types}"
 
 
 def container(operation: Operation) -> str:
     """An operation without its operands: a structured one may have an input more."""
-    kept = [f"{key}={value}" for key, value in operation.template.attributes if key not in _ORDERED]
+    attributes = [f"{key}={value}" for key, value in operation.template.attributes if key not in _ORDERED]
     types = () if operation.block_arguments else operation.tail.operand_types
-    return f"{operation.name}{kept}{types}{operation.tail.result_types}"
+    return f"{operation.name}{attributes}{types}{operation.tail.result_types}"
 
 
 def children(text: Text, index: int) -> list[int]:
     """Indices of all operations inside the one at `index`."""
-    inside, found = {index}, []
+    inside, members = {index}, []
     for at in range(index + 1, len(text.operations)):
         if text.operations[at].parent not in inside:
             break
         inside.add(at)
-        found.append(at)
-    return found
+        members.append(at)
+    return members
 
 
 Edge = tuple[str, str, str]

@@ -18,7 +18,7 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FamilyDraft:
     """One family: its members in the program's order, and a line for each thing that keeps them apart.
 
     Its kind is set by who asked the finder for it.
@@ -33,6 +33,6 @@ def grouped(members: Sequence[Member], key: Callable[[Member], Hashable | None])
     """Groups of two and more with equal keys; a member whose key is None is in none."""
     groups: dict[Hashable, list[Member]] = {}
     for member in members:
-        if (found := key(member)) is not None:
-            groups.setdefault(found, []).append(member)
+        if (group_key := key(member)) is not None:
+            groups.setdefault(group_key, []).append(member)
     return [group for group in groups.values() if len(group) > 1]

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from itertools import chain, compress, zip_longest
 
 from bot.core.values.program import IDENTICAL
-from bot.insight.facts.tokens import Operation, Text
+from bot.insight.facts.tokens import Operation
 from bot.insight.families import family_views as views
 from bot.insight.families.family_groups import Member
 
@@ -37,21 +37,29 @@ def constant_lines(group: Sequence[Member], index: bool = True) -> list[str]:
     columns = _transposed([[views.whole_value_of(constant) for _, _, constant in row] for row in uses])
     if not columns:
         return []
-    kept = [index or constant.result_types != _INDEX for _, _, constant in uses[0]]
-    labels = _labels_of_constants(group[0].text)
-    return views.differing(list(compress(labels, kept)), list(compress(columns, kept)))
+    is_shown = [index or constant.result_types != _INDEX for _, _, constant in uses[0]]
+    text = group[0].text
+    users: defaultdict[str, list[Operation]] = defaultdict(list)
+    for operation in text.operations:
+        for name in operation.operands:
+            users[name].append(operation)
+    labels: list[str] = []
+    for user, position, constant in views.constant_uses(text):
+        type_ = constant.result_types[0] if constant.result_types else "?"
+        role = _role(users, user, position)
+        labels.append(f"{role} ({user.name}, {type_})" if role else f"{type_} constant of {user.name}")
+    return views.differing(list(compress(labels, is_shown)), list(compress(columns, is_shown)))
 
 
 def offset_lines(group: Sequence[Member], name: str = "static_") -> list[str]:
     """Static arrays whose name begins like that."""
     arrays = [views.arrays_of(member.text) for member in group]
-    kept = [[entry for entry in row if entry[0].startswith(name)] for row in arrays]
-    columns = _transposed([[values for _, values in row] for row in kept])
-    return views.differing([label for label, _ in kept[0]], columns) if columns else []
+    rows_of_name = [[entry for entry in row if entry[0].startswith(name)] for row in arrays]
+    columns = _transposed([[values for _, values in row] for row in rows_of_name])
+    return views.differing([label for label, _ in rows_of_name[0]], columns) if columns else []
 
 
 def _shape_rows(member: Member) -> list[tuple[str, str]]:
-    """Label and value of every argument's shape, every result's shape and every index, in the order of the text."""
     operations = member.text.operations
     arguments = [type_ for _, type_ in operations[0].block_arguments]
     rows = [(f"argument {at}", shape) for at, type_ in enumerate(arguments) for shape in views.shapes_of([type_])]
@@ -76,7 +84,6 @@ def _dimension_lines(group: Sequence[Member]) -> list[str]:
 
 
 def _other_lines(group: Sequence[Member]) -> list[str]:
-    """Operations whose attributes or types differ, where nothing better is known."""
     rows = [[line for line, _ in member.text.lines if line.name not in views.CONSTANTS] for member in group]
     columns = _transposed([[line.text for line in row] for row in rows])
     counts = [(line.name or "a block", len(set(column))) for line, column in zip(rows[0], columns, strict=False)]
@@ -100,14 +107,6 @@ def told(group: Sequence[Member]) -> tuple[str, list[str]]:
 def _in_turns(*kinds: Sequence[str]) -> list[str]:
     """One line of each, the second of each, …: only the first few lines are shown."""
     return [line for line in chain.from_iterable(zip_longest(*kinds)) if line]
-
-
-def _users(text: Text) -> Users:
-    users: defaultdict[str, list[Operation]] = defaultdict(list)
-    for operation in text.operations:
-        for name in operation.operands:
-            users[name].append(operation)
-    return users
 
 
 def _reaches(users: Users, operation: Operation, goals: frozenset[str]) -> bool:
@@ -134,14 +133,3 @@ def _role(users: Users, user: Operation, position: int) -> str | None:
         return "rounding"
     narrow = user.tail.result_types == ("i32",) and _reaches(users, user, _NARROW | {"arith.muli"})
     return "zero point" if user.name in _SUMS and narrow else None
-
-
-def _labels_of_constants(text: Text) -> list[str]:
-    """A label for each use of a constant, in the order of `constant_uses`: `shift (arith.shrsi, i64)`."""
-    users = _users(text)
-    labels: list[str] = []
-    for user, position, constant in views.constant_uses(text):
-        type_ = constant.result_types[0] if constant.result_types else "?"
-        role = _role(users, user, position)
-        labels.append(f"{role} ({user.name}, {type_})" if role else f"{type_} constant of {user.name}")
-    return labels

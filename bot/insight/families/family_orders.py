@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from bot.insight.facts.tokens import Operation, Text
 from bot.insight.families.family_graph import element_of, is_structured, maps_of, unordered
-from bot.insight.families.family_groups import Found, Member, grouped
+from bot.insight.families.family_groups import FamilyDraft, Member, grouped
 from bot.insight.families.family_views import CONSTANTS, cached, line
 
 _MASK = (1 << 61) - 1
@@ -25,11 +25,9 @@ class _Colours:
         self.unordered = cached(unordered)
 
     def number(self, text: str) -> int:
-        """A number for a text."""
         return self._numbers.setdefault(text, len(self._numbers) + 1)
 
     def form(self, operation: Operation) -> int:
-        """Of an operation without order."""
         return self.number(self.unordered(operation.template) + self.unordered(operation.tail))
 
     def forwards(self, text: Text, used: dict[str, int]) -> tuple[list[int], dict[str, int]]:
@@ -37,7 +35,8 @@ class _Colours:
         values: dict[str, int] = {}
         colours: list[int] = []
         for operation in text.operations:
-            edges = self._edges(operation, values)
+            maps = maps_of(operation)
+            edges = [hash((values.get(name, 0), self.number(maps[at]))) for at, name in enumerate(operation.operands)]
             constant = operation.name in CONSTANTS
             start = self.number(operation.template.text) if constant else self.form(operation)
             colour = hash((start, *sorted(edges)))
@@ -49,10 +48,6 @@ class _Colours:
                 around = text.operations[operation.parent]
                 values.update({name: hash((values[name], colour)) for name in around.results})
         return colours, values
-
-    def _edges(self, operation: Operation, values: dict[str, int]) -> list[int]:
-        maps = maps_of(operation)
-        return [hash((values.get(name, 0), self.number(maps[at]))) for at, name in enumerate(operation.operands)]
 
     def _enter(self, operation: Operation, edges: list[int], values: dict[str, int], used: dict[str, int]) -> None:
         """Block arguments: of a structured operation they are its operands, of the function they have no order."""
@@ -82,28 +77,34 @@ class _Colours:
         return (*sorted(colours), 0, *sorted(arguments)), arguments
 
 
-def operand_orders(members: Sequence[Member]) -> list[Found]:
+def operand_orders(members: Sequence[Member]) -> list[FamilyDraft]:
     """Families of equal colours; colours are computed only where the operations alone already agree."""
     colours = _Colours()
     alike = grouped(members, lambda member: tuple(sorted(map(colours.form, member.text.operations))))
-    found: list[Found] = []
+    families: list[FamilyDraft] = []
     for group in alike:
         settled = {member: colours.settled(member.text) for member in group}
         keys = {member: key for member, (key, _) in settled.items()}
         for same in grouped(group, keys.__getitem__):
             lines = [_difference(one, same[0], settled[one][1], settled[same[0]][1]) for one in same[1:]]
-            found += [Found(same, [text for text in lines if text])] if any(lines) else []
-    return found
+            families += [FamilyDraft(same, [text for text in lines if text])] if any(lines) else []
+    return families
 
 
 def _difference(one: Member, first: Member, arguments: list[int], expected: list[int]) -> str:
-    """One line on what is in another order in `one`; "" where nothing is."""
     moved = [at for at, (mine, other) in enumerate(zip(arguments, expected, strict=True)) if mine != other]
     if len(moved) == 2:
         return line(f"@{one.name}", [f"arguments {moved[0]} and {moved[1]} exchanged"])
     if moved:
         return line(f"@{one.name}", ["arguments in another order: " + " ".join(map(str, moved))])
-    return _inner_difference(one, first)
+    pairs = zip(_numbered(one.text), _numbered(first.text), one.text.operations, first.text.operations, strict=True)
+    for mine, other, operation, counterpart in pairs:
+        if mine == other:
+            continue
+        if operation.name != counterpart.name:
+            return line(f"@{one.name}", ["operations in another order"])
+        return line(f"@{one.name}", [f"operands of {operation.name} ({element_of(operation)}) in another order"])
+    return ""
 
 
 def _numbered(text: Text) -> list[tuple[str, tuple[object, ...]]]:
@@ -114,14 +115,3 @@ def _numbered(text: Text) -> list[tuple[str, tuple[object, ...]]]:
         for name in (*operation.results, *(name for name, _ in operation.block_arguments)):
             numbers[name] = operation.template.text if operation.name in CONSTANTS else len(numbers)
     return rows
-
-
-def _inner_difference(one: Member, first: Member) -> str:
-    pairs = zip(_numbered(one.text), _numbered(first.text), one.text.operations, first.text.operations, strict=True)
-    for mine, other, operation, expected in pairs:
-        if mine == other:
-            continue
-        if operation.name != expected.name:
-            return line(f"@{one.name}", ["operations in another order"])
-        return line(f"@{one.name}", [f"operands of {operation.name} ({element_of(operation)}) in another order"])
-    return ""

@@ -95,11 +95,6 @@ def key(text: Text, view: View, constant: View) -> Key:
     return tuple(row)
 
 
-def structure(text: Text, shapes: View = without_shapes, constant: View = structural_constant) -> Key:
-    """The executable without static shapes, offsets and values of constants; views may be cached ones."""
-    return key(text, shapes, constant)
-
-
 def same(texts: Sequence[Text]) -> Callable[[View, View], bool]:
     """Whether the executables are equal under a view of lines and one of constants."""
     return lambda view, constant: len({key(text, view, constant) for text in texts}) == 1
@@ -107,7 +102,7 @@ def same(texts: Sequence[Text]) -> Callable[[View, View], bool]:
 
 def constant_uses(text: Text) -> list[tuple[Operation, int, Template]]:
     """Every use of a constant in the order of the text: the user, which operand, the constant."""
-    found: list[tuple[Operation, int, Template]] = []
+    uses: list[tuple[Operation, int, Template]] = []
     constants: dict[str, Template] = {}
     for operation in text.operations:
         for name in operation.results:
@@ -116,8 +111,8 @@ def constant_uses(text: Text) -> list[tuple[Operation, int, Template]]:
             constants[operation.results[0]] = operation.template
         for position, name in enumerate(operation.operands):
             if name in constants:
-                found.append((operation, position, constants[name]))
-    return found
+                uses.append((operation, position, constants[name]))
+    return uses
 
 
 def whole_value_of(constant: Template) -> str:

@@ -1,4 +1,4 @@
-"""Owns the knobs of a configuration: what the compiler chose, name by name, and what of it differs between two."""
+"""The knobs of a configuration: what the compiler chose, name by name, and what of it differs between two."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns what a root cause says: words that are true of every delta in it, with the numbers of all of them."""
+"""What a root cause says: words that are true of every delta in it, with the numbers of all of them."""
 
 from __future__ import annotations
 
@@ -16,9 +16,7 @@ _NAMED = 3
 def described(cause: str, what: Any, traits: Counter[Any]) -> str:
     """What changed in all of a cluster's deltas.
 
-    Args:
-        what: they were clustered by, within their cause.
-        traits: what else is told of them → how many of them have it.
+    `what`: they were clustered by, within their cause; `traits`: what else is told of them → how many of them have it.
     """
     return _WORDS[cause](what, traits)
 

@@ -1,4 +1,4 @@
-"""Owns the waterfall of a cell: the change of its artifact by cause, to the byte.
+"""The waterfall of a cell: the change of its artifact by cause, to the byte.
 
 Code counts under the cause of its dispatch, what else is in executables as `container`, the program around them as
 `host`, and what the artifact adds of its own as `packaging`. What cannot be told apart is `unknown`.
@@ -20,12 +20,7 @@ TAKEN = "the rest of executables that one side alone has, counted with their dis
 UNSPLIT = EXECUTABLES + "all"
 _CAUSE_OF_PART = {VM: "host", CONSTANTS: "host", TABLES: "packaging"}
 _UNKNOWN_CODE = "code of dispatches whose size is not known"
-_METRIC_PARTS = {
-    VM: "vm_bytes",
-    CONSTANTS: "rodata_bytes",
-    TABLES: "unattributed_bytes",
-    UNSPLIT: "executable_bytes",
-}
+_METRIC_PARTS = {VM: "vm_bytes", CONSTANTS: "rodata_bytes", TABLES: "unattributed_bytes", UNSPLIT: "executable_bytes"}
 
 
 def moved_bytes(delta: DispatchDelta) -> int | None:
@@ -50,10 +45,10 @@ def _whole_bytes(row: Dispatch | None) -> int | None:
 
 def code_parts(dispatches: Sequence[DispatchDelta]) -> dict[str, int]:
     """Cause, or `unknown`, → bytes of the dispatches that changed."""
-    found: Counter[str] = Counter()
+    parts: Counter[str] = Counter()
     for delta in dispatches:
-        found[delta.cause or UNKNOWN] += moved_bytes(delta) or 0
-    return dict(found)
+        parts[delta.cause or UNKNOWN] += moved_bytes(delta) or 0
+    return dict(parts)
 
 
 def rest_parts(
@@ -63,30 +58,26 @@ def rest_parts(
 
     `renamed_bytes`: by how much the same code is longer because its kernels have longer names.
     """
-    changes = _changes(base, head)
-    known = all(row.code_bytes is not None for cell in (base, head) for row in cell.dispatches)
-    renamed_bytes += sum(map(named_bytes, dispatches))
-    code_bytes = sum(code_parts(dispatches).values())
-    found = list(_outside_dispatches(changes, dispatches, code_bytes, renamed_bytes, known))
-    found += [
-        PartDelta(_CAUSE_OF_PART.get(part, "container"), part_words(part), size)
-        for part, size in changes.items()
-        if part not in CODE and part != UNSPLIT
-    ]
-    rest = (head.value("artifact_bytes") or 0) - (base.value("artifact_bytes") or 0)
-    rest -= sum(part.change_bytes for part in found) + code_bytes
-    found.append(PartDelta(UNKNOWN, "parts of the artifact that could not be told apart", rest))
-    return tuple(sorted((p for p in found if p.change_bytes), key=lambda p: (-abs(p.change_bytes), p.what)))
-
-
-def _changes(base: Cell, head: Cell) -> Counter[str]:
-    """Part → change in bytes; empty where a side's parts are not known. Both sides are split alike."""
+    # part → change in bytes; empty where a side's parts are not known. Both sides are split alike
     left, right = dict(base.parts), dict(head.parts)
     if not left or not right:
         left, right = _coarse(base), _coarse(head)
     found = Counter(right)
     found.subtract(left)
-    return found if left and right else Counter()
+    changes = found if left and right else Counter()
+    known = all(row.code_bytes is not None for cell in (base, head) for row in cell.dispatches)
+    renamed_bytes += sum(map(named_bytes, dispatches))
+    code_bytes = sum(code_parts(dispatches).values())
+    parts = list(_outside_dispatches(changes, dispatches, code_bytes, renamed_bytes, known))
+    parts += [
+        PartDelta(_CAUSE_OF_PART.get(part, "container"), part_words(part), size)
+        for part, size in changes.items()
+        if part not in CODE and part != UNSPLIT
+    ]
+    rest = (head.value("artifact_bytes") or 0) - (base.value("artifact_bytes") or 0)
+    rest -= sum(part.change_bytes for part in parts) + code_bytes
+    parts.append(PartDelta(UNKNOWN, "parts of the artifact that could not be told apart", rest))
+    return tuple(sorted((p for p in parts if p.change_bytes), key=lambda p: (-abs(p.change_bytes), p.what)))
 
 
 def _coarse(cell: Cell) -> dict[str, int]:
@@ -122,10 +113,10 @@ def _container_bytes(delta: DispatchDelta) -> int:
 
 def waterfall(dispatches: Sequence[DispatchDelta], parts: Sequence[PartDelta]) -> dict[str, int]:
     """Cause, or `unknown`, → bytes, in the order of the phases; without those of 0."""
-    found = Counter(code_parts(dispatches))
+    amounts = Counter(code_parts(dispatches))
     for part in parts:
-        found[part.cause] += part.change_bytes
-    return {cause: found[cause] for cause in (*CAUSES, UNKNOWN) if found[cause]}
+        amounts[part.cause] += part.change_bytes
+    return {cause: amounts[cause] for cause in (*CAUSES, UNKNOWN) if amounts[cause]}
 
 
 def largest(falls: Mapping[str, int]) -> tuple[str, ...]:

@@ -10,7 +10,9 @@ from bot.core.rules.spec import Sought
 from bot.measurement.prepare import Request
 
 
-def asked(request: Request, config: Config, sought: Sought, say: Callable[[str], None]) -> tuple[Request, Config]:
+def audit_request(
+    request: Request, config: Config, sought: Sought, say: Callable[[str], None]
+) -> tuple[Request, Config]:
     """The request with the compiler as its head; the configuration with the places where that is looked for."""
     for note in sought.notes:
         say(note)

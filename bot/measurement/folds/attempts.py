@@ -62,22 +62,23 @@ class Attempts:
 
     def at(self, groups: Sequence[Group]) -> Attempt:
         """The attempt with these groups, in any order."""
-        asked = tuple(sorted(groups))
-        if asked not in self._known:
-            self._known[asked] = self._made(asked)
-        return self._known[asked]
+        key = tuple(sorted(groups))
+        if key not in self._known:
+            self._known[key] = self._made(key)
+        return self._known[key]
 
     def _made(self, groups: tuple[Group, ...]) -> Attempt:
         program = self.flow.with_name(f"{self.flow.stem}.{len(self._known)}.mlir")
         try:
-            found = rewritten(self.folding, self.flow, groups, program)
+            result = rewritten(self.folding, self.flow, groups, program)
         except MalformedBinary as error:
             planned = self._planned(self.flow)
             return Attempt(groups, Cell(planned.key, "failed", failure=Failure("read", str(error))), self.flow, planned)
         planned = self._planned(program)
-        measured = _allowed(self._measured(planned))
+        cell = self._measured(planned)
+        measured = cell if cell.status != "over-stack-limit" else Cell(cell.key, "failed", failure=cell.failure)
         program.unlink()  # there are many of them, and few are needed again
-        return Attempt(groups, measured, program, planned, found.folded, found.left)
+        return Attempt(groups, measured, program, planned, result.folded, result.left)
 
     def program(self, attempt: Attempt) -> Path:
         """The text of an attempt; raises MalformedBinary where it cannot be had again."""
@@ -101,8 +102,3 @@ class Attempts:
         cell = cell_of(planned, result, None, self.assembler)
         self.cache.store(key, cell)
         return cell
-
-
-def _allowed(cell: Cell) -> Cell:
-    """One that the stack limit refuses, where the model itself is within it, is none that compiles."""
-    return cell if cell.status != "over-stack-limit" else Cell(cell.key, "failed", failure=cell.failure)

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
 from pathlib import Path
 
 from bot.compiler.caches.cell_cache import CellCache
-from bot.compiler.compiling import Kit
 from bot.compiler.folding import FOLD_WORKER, Group
 from bot.compiler.schedule import Task, run_all
 from bot.compiler.tools.bindings import Bindings
-from bot.compiler.tools.importing import Importer
-from bot.compiler.tools.probe import known_measuring_options
 from bot.compiler.tools.ptxas import Assembler
 from bot.compiler.tools.ptxas import installed as assembler_here
 from bot.config.configuration import Config
@@ -24,12 +21,12 @@ from bot.core.folds.fold_options import FoldOptions
 from bot.core.folds.fold_values import FOLD_SCHEMA, FoldAudit, Price
 from bot.core.values.planned import PlannedCell
 from bot.core.values.snapshot import Cell, CellKey
-from bot.measurement.folds.cell_audit import Audited, Shop, again, audit
+from bot.measurement.folds.cell_audit import Audited, FoldTools, again, audit
 from bot.measurement.folds.checking import Bench, affordable, bench_of, differing, without
 from bot.measurement.folds.counting import model_of
 from bot.measurement.folds.telling import Ran, cell_told, news_of, rejected
 from bot.measurement.prepare import Request, Show, measured, prepare, repository_at
-from bot.measurement.run import IR_WORKER, SidePlan
+from bot.measurement.run import IR_WORKER, SidePlan, open_kit
 from bot.measurement.running.runtime import MISSING, Runtime, installed, machine
 from bot.system.files import is_writable, temporary_directory
 from bot.system.processes import Cancel, Meter
@@ -45,17 +42,19 @@ def audited(request: Request, config: Config, options: FoldOptions, show: Show, 
     plan = prepare("head", request.specs["head"], request, config, repository, show, cancel)
     side = measured([plan], {}, request, config, show, cancel)["head"]
     runtime = installed() if options.run else None
-    with _shop(plan, request, config, cancel) as shop:
+    with _tools(plan, request, config, cancel) as tools:
         planned = {cell.key: cell for cell in plan.cells}
-        found = _all(shop, [(planned[cell.key], cell) for cell in side.cells], request, show, cancel)
+        audits = _all(tools, [(planned[cell.key], cell) for cell in side.cells], request, show, cancel)
         reason = MISSING if options.run else NOT_ASKED
-        ran = dict.fromkeys(found, Ran(None, reason, None, reason))
+        ran = dict.fromkeys(audits, Ran(None, reason, None, reason))
         if runtime is not None:
-            checks = _Checks(shop, found, runtime, options, show, cancel)
+            checks = _Checks(tools, audits, runtime, options, show, cancel)
             checks.all()
-            found, ran = checks.found, checks.ran
-        cells = [cell_told(one, ran[key], request.out) for key, one in found.items()]
-        models = [model_of(shop, list(of), cells) for _, of in groupby(found.values(), lambda one: one.cell.key.model)]
+            audits, ran = checks.found, checks.ran
+        cells = [cell_told(one, ran[key], request.out) for key, one in audits.items()]
+        models = [
+            model_of(tools, list(of), cells) for _, of in groupby(audits.values(), lambda one: one.cell.key.model)
+        ]
     return FoldAudit(
         FOLD_SCHEMA,
         compiler=plan.toolchain.info,
@@ -68,45 +67,38 @@ def audited(request: Request, config: Config, options: FoldOptions, show: Show, 
 
 
 @contextmanager
-def _shop(plan: SidePlan, request: Request, config: Config, cancel: Cancel) -> Iterator[Shop]:
-    """What is needed; the processes that it starts, and its files, end with the context."""
+def _tools(plan: SidePlan, request: Request, config: Config, cancel: Cancel) -> Iterator[FoldTools]:
     toolchain, timeout = plan.toolchain, config.timeout_seconds
-    reading = Bindings(IR_WORKER, toolchain.bindings, toolchain.no_bindings, cancel)
-    folding = Bindings(FOLD_WORKER, toolchain.bindings, toolchain.no_bindings, cancel)
-    with temporary_directory("fold-") as scratch:
-        try:
-            options = known_measuring_options(toolchain, scratch, cancel)
-            kit = Kit("head", toolchain, options, reading, scratch, timeout, cancel, Meter())
-            importer = Importer(toolchain, scratch, timeout, cancel)
-            cache = CellCache(request.cache, is_writable(request.cache.absolute()))
-            yield Shop(kit, folding, importer, cache, Assembler(cancel, timeout, assembler_here()), scratch)
-        finally:
-            reading.close()
-            folding.close()
+    with (
+        temporary_directory("fold-") as scratch,
+        closing(Bindings(FOLD_WORKER, toolchain.bindings, toolchain.no_bindings, cancel)) as folding,
+        open_kit("head", toolchain, IR_WORKER, scratch, timeout, cancel, Meter()) as (kit, importer),
+    ):
+        cache = CellCache(request.cache, is_writable(request.cache.absolute()))
+        yield FoldTools(kit, folding, importer, cache, Assembler(cancel, timeout, assembler_here()), scratch)
 
 
 def _all(
-    shop: Shop, cells: Sequence[tuple[PlannedCell, Cell]], request: Request, show: Show, cancel: Cancel
+    tools: FoldTools, cells: Sequence[tuple[PlannedCell, Cell]], request: Request, show: Show, cancel: Cancel
 ) -> dict[CellKey, Audited]:
-    """Every cell's audit, several at a time; sorted."""
-    found: dict[CellKey, Audited] = {}
+    audits: dict[CellKey, Audited] = {}
 
     def run(planned: PlannedCell, cell: Cell) -> None:
-        one = audit(shop, planned, cell)
-        found[cell.key] = one
+        one = audit(tools, planned, cell)
+        audits[cell.key] = one
         show.say(news_of(one))
 
     tasks = [Task(planned.cost, f"fold {cell.key}", partial(run, planned, cell)) for planned, cell in cells]
     with show.progress() as progress:
         run_all(tasks, request.jobs, cancel.set, progress)
-    return {key: found[key] for key in sorted(found)}
+    return {key: audits[key] for key in sorted(audits)}
 
 
 @dataclass
 class _Checks:
     """All cells, as checking leaves them; nothing else runs beside it, as it takes times."""
 
-    shop: Shop
+    tools: FoldTools
     found: dict[CellKey, Audited]
     runtime: Runtime
     options: FoldOptions
@@ -123,17 +115,29 @@ class _Checks:
                 self._equal(keys, benches)
                 for key, bench in benches.items():
                     if isinstance(bench, Bench) and self.ran[key].equal:
-                        self._priced(key, bench)
+                        # take the time; where a slowdown is the limit, keep the groups within it
+                        one, limit = self.found[key], self.options.max_slowdown
+                        assert one.kept is not None  # noqa: S101 - a bench is of what was folded
+                        self.show.say(f"{key}: is timed before and after folding")
+                        if limit is None:
+                            price = bench.price(one.kept)
+                        else:
+                            kept, left, price = affordable(bench, one, limit)
+                            self.found[key] = without(one, kept, left)
+                            if kept is not one.kept:
+                                self.ran[key] = self._compared(self.found[key], bench)[0]
+                        told = self.ran[key]
+                        known = price if isinstance(price, Price) else None
+                        self.ran[key] = replace(told, price=known, price_note="" if known else str(price))
                 shutil.rmtree(data / model, ignore_errors=True)
 
     def _bench(self, key: CellKey, data: Path) -> Bench | str:
         one = self.found[key]
         if one.kept is None or not one.kept.groups:
             return one.failure or NOTHING_FOLDED
-        return bench_of(self.shop, one, self.runtime, data, self.cancel)
+        return bench_of(self.tools, one, self.runtime, data, self.cancel)
 
     def _equal(self, keys: Sequence[CellKey], benches: Mapping[CellKey, Bench | str]) -> None:
-        """Compare outputs until no group is left that changes them on any target."""
         banned: dict[Group, str] = {}
         while True:
             worse = {}
@@ -157,19 +161,3 @@ class _Checks:
         for group, why in bad.items():
             self.show.say(f"{one.cell.key}: {group[0]} and {len(group) - 1} more give other outputs as one: {why}")
         return Ran(told.equal, told.equal_note, None, "outputs are not known to be equal"), bad
-
-    def _priced(self, key: CellKey, bench: Bench) -> None:
-        """Take the time; where a slowdown is the limit, keep the groups within it."""
-        one, limit = self.found[key], self.options.max_slowdown
-        assert one.kept is not None  # noqa: S101 - a bench is of what was folded
-        self.show.say(f"{key}: is timed before and after folding")
-        if limit is None:
-            price = bench.price(one.kept)
-        else:
-            kept, left, price = affordable(bench, one, limit)
-            self.found[key] = without(one, kept, left)
-            if kept is not one.kept:
-                self.ran[key] = self._compared(self.found[key], bench)[0]
-        told = self.ran[key]
-        known = price if isinstance(price, Price) else None
-        self.ran[key] = replace(told, price=known, price_note="" if known else str(price))

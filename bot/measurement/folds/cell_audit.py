@@ -26,12 +26,10 @@ NOT_FOLDED = {
     "extra-operation": "executables that do something more are not folded",
     "different-fusion": "executables of other operations are not folded",
 }
-_OF_TWO_PROGRAMS = "its executables have other names in the program that is folded"
-_IN_ATTRIBUTES = "they differ in more than constants, offsets and static dimensions, such as an attribute"
 
 
 @dataclass(frozen=True, slots=True)
-class Shop:
+class FoldTools:
     """What an audit works with, for all cells of a side."""
 
     kit: Kit
@@ -64,39 +62,38 @@ class Audited:
     left: tuple[LeftFamily, ...] = ()
 
 
-def audit(shop: Shop, planned: PlannedCell, cell: Cell, banned: Collection[Group] = ()) -> Audited:
+def audit(tools: FoldTools, planned: PlannedCell, cell: Cell) -> Audited:
     """Fold what is worth it of one cell."""
     if cell.status == "over-stack-limit":
         planned = replace(planned, user_flags=(*planned.user_flags, LIFTED_LIMIT_FLAG))
     if not cell.measured:
         return Audited(cell, planned, failure=reason(cell.failure.message) if cell.failure else cell.status)
-    source = shop.importer.source(planned.model)
+    source = tools.importer.source(planned.model)
     if isinstance(source, Failure):
         return Audited(cell, planned, failure=source.first_line)
-    flow = shop.scratch / f"{planned.model.name}.{planned.target.name}.mlir"
-    failed = flow_of(shop.kit, planned.argv, Source(planned.model.name, source), flow)
+    flow = tools.scratch / f"{planned.model.name}.{planned.target.name}.mlir"
+    failed = flow_of(tools.kit, planned.argv, Source(planned.model.name, source), flow)
     if failed is not None:
         return Audited(cell, planned, source, reason(failed.message))
     try:
-        found = groups_of(shop.folding, flow)
+        groups = groups_of(tools.folding, flow)
     except MalformedBinary as error:
         return Audited(cell, planned, source, str(error))
-    attempts = Attempts(planned, flow, shop.kit, shop.folding, shop.cache, shop.assembler)
-    return again(Audited(cell, planned, source, attempts=attempts, groups=found), banned)
+    attempts = Attempts(planned, flow, tools.kit, tools.folding, tools.cache, tools.assembler)
+    return again(Audited(cell, planned, source, attempts=attempts, groups=groups), ())
 
 
 def again(one: Audited, banned: Collection[Group]) -> Audited:
     """The same cell, searched without some groups."""
     if one.attempts is None or one.groups is None:
         return one
-    kept = search(one.groups, one.attempts.at, banned)
-    if not kept.attempt.cell.measured:
-        return replace(one, kept=None, failure=f"resumed with nothing folded: {reason_of(kept.attempt)}")
-    return replace(one, kept=kept.attempt, left=(*kept.left, *_told_families(one.cell, one.groups)))
+    result = search(one.groups, one.attempts.at, banned)
+    if not result.attempt.cell.measured:
+        return replace(one, kept=None, failure=f"resumed with nothing folded: {reason_of(result.attempt)}")
+    return replace(one, kept=result.attempt, left=(*result.left, *_told_families(one.cell, one.groups)))
 
 
 def _told_families(cell: Cell, found: Groups) -> list[LeftFamily]:
-    """Families that the report tells of which none could be folded, and why."""
     grouped = {name for groups in found.groups.values() for group in groups for name in group}
     return [
         LeftFamily(family.kind, family.members, _why(family.kind, family.members, found))
@@ -105,10 +102,12 @@ def _told_families(cell: Cell, found: Groups) -> list[LeftFamily]:
     ]
 
 
-def _why(kind: str, members: tuple[str, ...], found: Groups) -> str:
-    unfit = next((name for name in members if name in found.unfit), None)
+def _why(kind: str, members: tuple[str, ...], groups: Groups) -> str:
+    unfit = next((name for name in members if name in groups.unfit), None)
     if unfit is not None:
-        return found.unfit[unfit]
-    if not all(name in found.entries for name in members):
-        return _OF_TWO_PROGRAMS
-    return NOT_FOLDED.get(kind, _IN_ATTRIBUTES)
+        return groups.unfit[unfit]
+    if not all(name in groups.entries for name in members):
+        return "its executables have other names in the program that is folded"
+    return NOT_FOLDED.get(
+        kind, "they differ in more than constants, offsets and static dimensions, such as an attribute"
+    )

@@ -11,7 +11,7 @@ from bot.compiler.folding import Group, Groups
 from bot.core.folds.fold_values import FOLD_KINDS, LeftFamily, Price
 from bot.errors import MalformedBinary
 from bot.measurement.folds.attempts import Attempt, Attempts
-from bot.measurement.folds.cell_audit import Audited, Shop
+from bot.measurement.folds.cell_audit import Audited, FoldTools
 from bot.measurement.folds.searching import halves, is_smaller, kind_of
 from bot.measurement.running.comparing import NOTHING, Equality
 from bot.measurement.running.pricing import within
@@ -28,7 +28,7 @@ RUN_SECONDS = 120
 class Bench:
     """What runs the artifacts of one cell."""
 
-    shop: Shop
+    tools: FoldTools
     attempts: Attempts
     runtime: Runtime
     data: Path
@@ -41,7 +41,7 @@ class Bench:
         out = attempt.program.with_suffix(".vmfb")
         if not out.is_file():
             source = Source(attempt.planned.model.name, self.attempts.program(attempt))
-            if failed := artifact_of(self.shop.kit, attempt.planned.argv, source, out):
+            if failed := artifact_of(self.tools.kit, attempt.planned.argv, source, out):
                 return failed.first_line
         return out
 
@@ -50,32 +50,32 @@ class Bench:
         after = self.artifact(attempt)
         if isinstance(after, str):
             return Equality(None, after)
-        told = self.runner.outputs_equal(self.before, after)
-        if told.equal is not None or not told.equal_note.startswith(NOTHING):
-            return told
+        equality = self.runner.outputs_equal(self.before, after)
+        if equality.equal is not None or not equality.equal_note.startswith(NOTHING):
+            return equality
         probed = self._probed(attempt)
-        return probed if isinstance(probed, Equality) else told
+        return probed if isinstance(probed, Equality) else equality
 
     def _probed(self, attempt: Attempt) -> Equality | str:
         """The same of the results of all dispatches, which both programs give beside their own; or why not."""
         texts = self.attempts.flow, self.attempts.program(attempt)
-        artifacts, told = [], None
+        artifacts, signature = [], None
         for text in texts:
             probed = text.with_suffix(".probed.mlir")
             try:
-                probes(self.shop.folding.ask("probe", flow=str(text), probed=str(probed)) or "")
-                told = told or interface(self.shop.folding.ask("interface", flow=str(probed)) or "")
+                probes(self.tools.folding.ask("probe", flow=str(text), probed=str(probed)) or "")
+                signature = signature or interface(self.tools.folding.ask("interface", flow=str(probed)) or "")
             except MalformedBinary as error:
                 return str(error)
             artifact = probed.with_suffix(".vmfb")
             source = Source(attempt.planned.model.name, probed)
-            if failed := artifact_of(self.shop.kit, attempt.planned.argv, source, artifact):
+            if failed := artifact_of(self.tools.kit, attempt.planned.argv, source, artifact):
                 return failed.first_line
             artifacts.append(artifact)
-        if told is None:
+        if signature is None:
             return "nothing was probed"
-        found = runner_of(self.shop, self.runtime, told, self.data, self.cancel).outputs_equal(*artifacts)
-        return found._replace(equal_note=f"results of all dispatches: {found.equal_note}")
+        equality = runner_of(self.tools, self.runtime, signature, self.data, self.cancel).outputs_equal(*artifacts)
+        return equality._replace(equal_note=f"results of all dispatches: {equality.equal_note}")
 
     def price(self, attempt: Attempt) -> Price | str:
         """What an attempt costs in run time."""
@@ -83,39 +83,39 @@ class Bench:
         return after if isinstance(after, str) else self.runner.price(self.before, after)
 
 
-def runner_of(shop: Shop, runtime: Runtime, told: Interface, data: Path, cancel: Cancel) -> Runner:
+def runner_of(tools: FoldTools, runtime: Runtime, signature: Interface, data: Path, cancel: Cancel) -> Runner:
     """What runs programs of this interface."""
 
     def compiled(artifact: Path, text: str) -> Path | str:
-        return module_of(shop.kit, artifact, text)
+        return module_of(tools.kit, artifact, text)
 
-    return Runner(runtime, told, data, cancel, timeout_seconds=RUN_SECONDS, compiled=compiled)
+    return Runner(runtime, signature, data, cancel, timeout_seconds=RUN_SECONDS, compiled=compiled)
 
 
-def bench_of(shop: Shop, one: Audited, runtime: Runtime, data: Path, cancel: Cancel) -> Bench | str:
+def bench_of(tools: FoldTools, one: Audited, runtime: Runtime, data: Path, cancel: Cancel) -> Bench | str:
     """What runs this cell here, or why nothing does."""
     if one.attempts is None or one.source is None:
         return one.failure
-    answer = shop.folding.ask("interface", flow=str(one.attempts.flow))
+    answer = tools.folding.ask("interface", flow=str(one.attempts.flow))
     if answer is None:
-        return shop.folding.reason or "this compiler has no MLIR bindings"
+        return tools.folding.reason or "this compiler has no MLIR bindings"
     try:
-        runner = runner_of(shop, runtime, interface(answer), data, cancel)
+        runner = runner_of(tools, runtime, interface(answer), data, cancel)
     except MalformedBinary as error:
         return str(error)
     if runner.reason is not None:
         return runner.reason
     before = one.attempts.flow.with_suffix(".before.vmfb")
-    failed = artifact_of(shop.kit, one.planned.argv, Source(one.planned.model.name, one.source), before)
-    return failed.first_line if failed else Bench(shop, one.attempts, runtime, data, cancel, runner, before)
+    failed = artifact_of(tools.kit, one.planned.argv, Source(one.planned.model.name, one.source), before)
+    return failed.first_line if failed else Bench(tools, one.attempts, runtime, data, cancel, runner, before)
 
 
 def differing(bench: Bench, one: Audited, groups: Sequence[Group]) -> dict[Group, str]:
     """Which groups, each folded alone, give other outputs, and how; all of them where only together they do."""
     if one.attempts is None:
         return {}
-    found = {group: bench.equal(one.attempts.at([group])) for group in groups}
-    alone = {group: told.equal_note for group, told in found.items() if told.equal is False}
+    equalities = {group: bench.equal(one.attempts.at([group])) for group in groups}
+    alone = {group: equality.equal_note for group, equality in equalities.items() if equality.equal is False}
     return alone or dict.fromkeys(groups, "not alone, but together with the others")
 
 
@@ -129,14 +129,14 @@ def affordable(
     if isinstance(price, str) or within(price, max_slowdown):
         return one.kept, (), price
     cheap: list[Cheap] = []
-    left: list[LeftFamily] = []
+    refused: list[LeftFamily] = []
     for group in one.kept.groups:
         parts, why = _affordable_parts(bench, one.attempts, group, one.groups.elements, max_slowdown)
         cheap += parts
         if dear := tuple(name for name in group if not any(name in part for _, part in parts)):
-            left.append(_left(one.groups, dear, why))
-    kept, dropped, price = together(cheap, one.attempts.at, bench.price, max_slowdown)
-    return kept, (*left, *(_left(one.groups, group, _DEAR_TOGETHER) for group in dropped)), price
+            refused.append(_left(one.groups, dear, why))
+    best, dropped, price = together(cheap, one.attempts.at, bench.price, max_slowdown)
+    return best, (*refused, *(_left(one.groups, group, _DEAR_TOGETHER) for group in dropped)), price
 
 
 Cheap = tuple[float, Group]
@@ -151,35 +151,34 @@ def together(
     max_slowdown: float,
 ) -> tuple[Attempt, list[Group], Price | str]:
     """As many of the groups as are worth their price together, the dearest dropped first; those, and the price."""
-    left = sorted(cheap)
+    cheapest = sorted(cheap)
     dropped: list[Group] = []
-    while left:
-        kept = attempt([group for _, group in left])
-        told = price(kept)
-        if not isinstance(told, str) and within(told, max_slowdown):
-            return kept, dropped, told
-        dropped.append(left.pop()[1])
+    while cheapest:
+        folded = attempt([group for _, group in cheapest])
+        folded_price = price(folded)
+        if not isinstance(folded_price, str) and within(folded_price, max_slowdown):
+            return folded, dropped, folded_price
+        dropped.append(cheapest.pop()[1])
     return attempt(()), dropped, "nothing is left that is worth its price"
 
 
-def _left(found: Groups, group: Group, why: str) -> LeftFamily:
-    return LeftFamily(kind_of(found, group) or FOLD_KINDS[-1], group, why)
+def _left(groups: Groups, group: Group, why: str) -> LeftFamily:
+    return LeftFamily(kind_of(groups, group) or FOLD_KINDS[-1], group, why)
 
 
 def _affordable_parts(
     bench: Bench, attempts: Attempts, group: Group, elements: Mapping[str, int], max_slowdown: float
 ) -> tuple[list[Cheap], str]:
-    """The group, or the half of it by size that is worth its price; and what is said of the rest."""
-    told = bench.price(attempts.at([group]))
-    if not isinstance(told, str) and within(told, max_slowdown):
-        return [(told.ratio, group)], ""
-    found: list[Cheap] = []
+    whole_price = bench.price(attempts.at([group]))
+    if not isinstance(whole_price, str) and within(whole_price, max_slowdown):
+        return [(whole_price.ratio, group)], ""
+    parts: list[Cheap] = []
     for half in halves(group, elements):
         alone, apart = attempts.at([half]), attempts.at(())
         price = bench.price(alone) if is_smaller(alone, apart) else ""
         if not isinstance(price, str) and within(price, max_slowdown):
-            found.append((price.ratio, half))
-    return found, _too_dear(told, max_slowdown)
+            parts.append((price.ratio, half))
+    return parts, _too_dear(whole_price, max_slowdown)
 
 
 def _too_dear(price: Price | str, max_slowdown: float) -> str:

@@ -8,17 +8,17 @@ from bot.compiler.compiling import Source
 from bot.compiler.folding import Groups, flow_of, groups_of
 from bot.core.folds.fold_values import FoldCell, FoldModel
 from bot.errors import MalformedBinary
-from bot.measurement.folds.cell_audit import Audited, Shop
+from bot.measurement.folds.cell_audit import Audited, FoldTools
 
 NOTHING_INLINED = "--iree-flow-inline-constants-max-byte-length=0"
 """The compiler inlines no constant into a dispatch, so that more of them are equal."""
 
 
-def model_of(shop: Shop, audits: Sequence[Audited], cells: Sequence[FoldCell]) -> FoldModel:
+def model_of(tools: FoldTools, audits: Sequence[Audited], cells: Sequence[FoldCell]) -> FoldModel:
     """The counts of one model, by the first of its cells whose program could be read."""
     name = audits[0].cell.key.model
     one = next((each for each in audits if each.groups is not None), audits[0])
-    today, apart = one.groups, _not_inlined(shop, one)
+    today, apart = one.groups, _not_inlined(tools, one)
     folded = [cell.executables.after for cell in cells if cell.model == name and cell.equal is not False]
     measured = one.cell.measured
     return FoldModel(
@@ -33,20 +33,20 @@ def model_of(shop: Shop, audits: Sequence[Audited], cells: Sequence[FoldCell]) -
     )
 
 
-def count(found: Groups | None) -> int | None:
+def count(groups: Groups | None) -> int | None:
     """How many executables a program has."""
-    return len(found.entries) + len(found.unfit) if found else None
+    return len(groups.entries) + len(groups.unfit) if groups else None
 
 
-def _not_inlined(shop: Shop, one: Audited) -> Groups | None:
+def _not_inlined(tools: FoldTools, one: Audited) -> Groups | None:
     """The same model's program where no constant is inlined; None where it cannot be had."""
     if one.groups is None or one.source is None:
         return None
-    flow = shop.scratch / f"{one.cell.key.model}.not-inlined.mlir"
+    flow = tools.scratch / f"{one.cell.key.model}.not-inlined.mlir"
     argv = (*one.planned.argv, NOTHING_INLINED)
     try:
-        if flow_of(shop.kit, argv, Source(one.planned.model.name, one.source), flow) is not None:
+        if flow_of(tools.kit, argv, Source(one.planned.model.name, one.source), flow) is not None:
             return None
-        return groups_of(shop.folding, flow)
+        return groups_of(tools.folding, flow)
     except MalformedBinary:
         return None

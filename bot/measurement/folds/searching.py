@@ -1,4 +1,4 @@
-"""Owns which groups of a program are worth folding: what compiles, and of that what makes the artifact smaller.
+"""Which groups of a program are worth folding: what compiles, and of that what makes the artifact smaller.
 
 What is exact is only the artifact of the groups that are kept in the end; the sizes of dispatches decide what to try.
 """
@@ -21,7 +21,7 @@ _MOST_HALVES = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class Searched:
     """What is left of a search.
 
     Attributes:
@@ -33,63 +33,72 @@ class Kept:
     left: tuple[LeftFamily, ...]
 
 
-def search(found: Groups, attempt: Try, banned: Collection[Group] = ()) -> Kept:
+def search(groups: Groups, attempt: Try, banned: Collection[Group] = ()) -> Searched:
     """The groups that make the artifact smaller, of those that compile; `attempt` compiles and measures."""
     tried: list[Attempt] = [attempt(NOTHING)]
-    left: list[LeftFamily] = []
+    unfolded: list[LeftFamily] = []
     for level in FOLD_KINDS:
-        asked = permitted(found.groups[level], banned)
-        if asked and not any(sorted(asked) == sorted(one.groups) for one in tried):
-            working, failed = compiling(asked, attempt)
-            left += [LeftFamily(level, group, why) for group, why in failed.items()]
+        allowed = permitted(groups.groups[level], banned)
+        if allowed and not any(sorted(allowed) == sorted(one.groups) for one in tried):
+            working, failed = compiling(allowed, attempt)
+            unfolded += [LeftFamily(level, group, why) for group, why in failed.items()]
             tried.append(working)
-    kept, without = gaining(choices(found, tried), attempt, found.elements)
-    left += [LeftFamily(kind_of(found, group) or FOLD_KINDS[-1], group, why) for group, why in without.items()]
-    folded = {name for group in kept.groups for name in group}
-    told = {one.members: one for one in reversed(left) if not folded.issuperset(one.members)}
-    told.update(_outdone(found, banned, folded.union(*told)))
-    return Kept(kept, tuple(reversed(told.values())))
+    best, without = gaining(choices(groups, tried), attempt, groups.elements)
+    unfolded += [LeftFamily(kind_of(groups, group) or FOLD_KINDS[-1], group, why) for group, why in without.items()]
+    folded = {name for group in best.groups for name in group}
+    families = {one.members: one for one in reversed(unfolded) if not folded.issuperset(one.members)}
+    families.update(_outdone(groups, banned, folded.union(*families)))
+    return Searched(best, tuple(reversed(families.values())))
 
 
-def _outdone(found: Groups, banned: Collection[Group], spoken: Collection[str]) -> dict[Group, LeftFamily]:
+def _outdone(groups: Groups, banned: Collection[Group], spoken: Collection[str]) -> dict[Group, LeftFamily]:
     """Groups of which nothing is folded and nothing else is said."""
     return {
-        group: LeftFamily(kind_of(found, group) or level, group, "another way to fold what it is a part of saves more")
+        group: LeftFamily(kind_of(groups, group) or level, group, "another way to fold what it is a part of saves more")
         for level in FOLD_KINDS
-        for group in permitted(found.groups[level], banned)
+        for group in permitted(groups.groups[level], banned)
         if set(group).isdisjoint(spoken)
     }
 
 
-def kind_of(found: Groups, group: Group) -> str | None:
+def kind_of(groups: Groups, group: Group) -> str | None:
     """The strictest level at which these executables, which may be a part of a group, are one; None where at none."""
     for level in FOLD_KINDS:
-        if any(set(group) <= set(whole) for whole in found.groups[level]):
+        if any(set(group) <= set(whole) for whole in groups.groups[level]):
             return level
     return None
 
 
 def permitted(groups: Sequence[Group], banned: Collection[Group]) -> list[Group]:
     """The groups without the executables of banned ones that they hold, as far as two and more are left."""
-    found = []
+    result = []
     for group in groups:
         bad = {name for one in banned if set(one) <= set(group) for name in one}
         rest = tuple(name for name in group if name not in bad)
         if len(rest) > 1:
-            found.append(rest)
-    return found
+            result.append(rest)
+    return result
 
 
 def compiling(groups: Sequence[Group], attempt: Try) -> tuple[Attempt, dict[Group, str]]:
     """The attempt with as many of the groups as compile together, and why the others do not."""
     tried = attempt(groups)
     if tried.cell.measured:
-        left = {one.members: one.why for one in tried.left}
-        return (attempt([group for group in groups if group not in left]) if left else tried), left
+        refused = {one.members: one.why for one in tried.left}
+        return (attempt([group for group in groups if group not in refused]) if refused else tried), refused
     why = reason_of(tried)
     if len(groups) == 1:
-        return _halved(groups[0], attempt, why)
-    culprits = _named(groups, tried)
+        # the two halves of a group that fails; none of it where they are too small, or fail as well
+        group = groups[0]
+        if len(group) < _MOST_HALVES:
+            return attempt(NOTHING), {group: why}
+        halves = [group[: len(group) // 2], group[len(group) // 2 :]]
+        working, failed = compiling(halves, attempt) if attempt(halves[:1]).cell.measured else (attempt(NOTHING), {})
+        return working, failed or ({} if working.groups else {group: why})
+    # groups whose first member the compiler's message names; none where it names all
+    message = tried.cell.failure.message if tried.cell.failure else ""
+    named = [group for group in groups if f"{group[0]}_" in message]
+    culprits = named if len(named) < len(groups) else []
     first = [group for group in groups if group not in culprits] if culprits else list(groups[: len(groups) // 2])
     second = [group for group in groups if group not in first]
     parts = [compiling(part, attempt) for part in (first, second) if part]
@@ -110,22 +119,6 @@ def reason_of(failed: Attempt) -> str:
     """Why it does not compile, without the place: cells of one reason are told together."""
     failure = failed.cell.failure
     return reason(failure.message) if failure else failed.cell.status
-
-
-def _halved(group: Group, attempt: Try, why: str) -> tuple[Attempt, dict[Group, str]]:
-    """The two halves of a group that fails; none of it where they are too small, or fail as well."""
-    if len(group) < _MOST_HALVES:
-        return attempt(NOTHING), {group: why}
-    halves = [group[: len(group) // 2], group[len(group) // 2 :]]
-    working, failed = compiling(halves, attempt) if attempt(halves[:1]).cell.measured else (attempt(NOTHING), {})
-    return working, failed or ({} if working.groups else {group: why})
-
-
-def _named(groups: Sequence[Group], tried: Attempt) -> list[Group]:
-    """Groups whose first member the compiler's message names; none where it names all."""
-    message = tried.cell.failure.message if tried.cell.failure else ""
-    named = [group for group in groups if f"{group[0]}_" in message]
-    return named if len(named) < len(groups) else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,70 +149,62 @@ class Choice:
         return "folding it saves no code"
 
 
-def choices(found: Groups, tried: Sequence[Attempt]) -> list[Choice]:
+def choices(groups: Groups, tried: Sequence[Attempt]) -> list[Choice]:
     """Groups that compile, those that share an executable together, with what the attempts say of them.
 
-    Args:
-        tried: the first with nothing folded.
+    `tried`: the first with nothing folded.
     """
     sizes = [_sizes(one.cell) for one in tried]
-    made = []
+    result = []
     for names in _joined([group for one in tried for group in one.groups]):
-        members = tuple(name for name in found.entries if name in names)
-        entries = [found.entries[name] for name in members]
+        members = tuple(name for name in groups.entries if name in names)
+        entries = [groups.entries[name] for name in members]
         amounts = [_amount(size, entries) for size in sizes]
         inside = [tuple(group for group in one.groups if set(group) <= set(members)) for one in tried]
         ways = dict.fromkeys(zip(amounts[1:], inside[1:], strict=True))
         ordered = sorted((way for way in ways if way[1]), key=lambda way: (way[0] is None, way[0] or 0))
-        made.append(Choice(members, amounts[0], tuple(ordered)))
-    return made
+        result.append(Choice(members, amounts[0], tuple(ordered)))
+    return result
 
 
-def gaining(found: Sequence[Choice], attempt: Try, elements: Mapping[str, int]) -> tuple[Attempt, dict[Group, str]]:
+def gaining(choices: Sequence[Choice], attempt: Try, elements: Mapping[str, int]) -> tuple[Attempt, dict[Group, str]]:
     """The attempt with the ways that make the artifact smaller, and what the others give.
 
     What clearly does is taken at once, if all of it does; each of the others is compiled beside what is kept by then,
     and where it does not gain as a whole, its small and its large executables apart.
 
-    Args:
-        elements: executable → how many its largest tensor has.
+    `elements`: executable → how many its largest tensor has.
     """
-    clear = [one for one in found if one.is_clear]
-    kept, without = attempt([group for one in clear for group in one.ways[0][1]]), {}
-    doubtful = [one for one in found if one not in clear]
-    if not is_smaller(kept, plain := attempt(NOTHING)):
-        kept, doubtful = plain, list(found)
+    clear = [one for one in choices if one.is_clear]
+    best, without = attempt([group for one in clear for group in one.ways[0][1]]), {}
+    doubtful = [one for one in choices if one not in clear]
+    if not is_smaller(best, plain := attempt(NOTHING)):
+        best, doubtful = plain, list(choices)
     for one in sorted(doubtful, key=lambda one: (one.apart_bytes is None, -(one.apart_bytes or 0), one.members)):
-        better = one.hopeless or _better(one, kept, attempt)
+        better = one.hopeless or _better(one, best, attempt)
         if isinstance(better, str):
-            better = _by_size(one, kept, attempt, elements) or better
+            result = best
+            for half in halves(one.members, elements):
+                with_it = attempt([*result.groups, half])
+                if is_smaller(with_it, result):
+                    result = with_it
+            better = (result if result is not best else None) or better
         if isinstance(better, str):
             without[one.members] = better
         else:
-            kept = better
-    return kept, without
+            best = better
+    return best, without
 
 
-def _better(one: Choice, kept: Attempt, attempt: Try) -> Attempt | str:
-    """The first way that makes the artifact smaller than it is, or what the best of them gives."""
-    tried = [attempt([*kept.groups, *groups]) for _, groups in one.ways]
+def _better(one: Choice, best: Attempt, attempt: Try) -> Attempt | str:
+    tried = [attempt([*best.groups, *groups]) for _, groups in one.ways]
     sizes = [(with_it.artifact_bytes, at) for at, with_it in enumerate(tried) if with_it.artifact_bytes is not None]
-    if not sizes or kept.artifact_bytes is None:
+    if not sizes or best.artifact_bytes is None:
         return "it does not compile beside the others"
     size, at = min(sizes)
-    if size < kept.artifact_bytes:
+    if size < best.artifact_bytes:
         return tried[at]
     return "the artifact gets no smaller with it"
-
-
-def _by_size(one: Choice, kept: Attempt, attempt: Try, elements: Mapping[str, int]) -> Attempt | None:
-    """The same with those halves of the executables that make the artifact smaller; None where neither does."""
-    found = kept
-    for half in halves(one.members, elements):
-        with_it = attempt([*found.groups, half])
-        if is_smaller(with_it, found):
-            found = with_it
-    return found if found is not kept else None
 
 
 def is_smaller(one: Attempt, other: Attempt) -> bool:
@@ -239,11 +224,11 @@ def halves(group: Group, elements: Mapping[str, int]) -> list[Group]:
 
 def _joined(groups: Sequence[Group]) -> list[set[str]]:
     """The groups, those that share an executable as one: levels are one inside of the other, halves are not."""
-    found: list[set[str]] = []
+    result: list[set[str]] = []
     for group in groups:
-        touching = [one for one in found if not one.isdisjoint(group)]
-        found = [one for one in found if one not in touching] + [set(group).union(*touching)]
-    return found
+        touching = [one for one in result if not one.isdisjoint(group)]
+        result = [one for one in result if one not in touching] + [set(group).union(*touching)]
+    return result
 
 
 def _sizes(cell: Cell) -> dict[str, int | None]:
@@ -256,9 +241,9 @@ def _sizes(cell: Cell) -> dict[str, int | None]:
 
 def _amount(sizes: Mapping[str, int | None], entries: Sequence[str]) -> int | None:
     """Bytes of those entry points that are left; None where one is not known, or none is found."""
-    found = [sizes[name] for name in map(_spelled, entries) if name in sizes]
-    known = [size for size in found if size is not None]
-    return sum(known) if found and len(known) == len(found) else None
+    amounts = [sizes[name] for name in map(_spelled, entries) if name in sizes]
+    known = [size for size in amounts if size is not None]
+    return sum(known) if amounts and len(known) == len(amounts) else None
 
 
 def _spelled(name: str) -> str:

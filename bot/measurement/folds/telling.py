@@ -32,10 +32,10 @@ class Ran:
 
 def cell_told(one: Audited, ran: Ran, out: Path) -> FoldCell:
     """What is told of one cell."""
-    cell, kept = one.cell, one.kept
+    cell, attempt = one.cell, one.kept
     counts = fold_counts(cell)
-    is_folded = kept is not None and bool(kept.groups)
-    told = FoldCell(
+    is_folded = attempt is not None and bool(attempt.groups)
+    row = FoldCell(
         model=cell.key.model,
         target=cell.key.target,
         state=_state(one),
@@ -52,13 +52,13 @@ def cell_told(one: Audited, ran: Ran, out: Path) -> FoldCell:
         price_note=ran.price_note,
         note=one.failure,
     )
-    if kept is None or one.attempts is None or not is_folded:
-        return told
+    if attempt is None or one.attempts is None or not is_folded:
+        return row
     module = f"{FOLDER}/{cell.key.model}.{cell.key.target}.mlir"
     make_directory(out / FOLDER)
-    shutil.copyfile(one.attempts.program(kept), out / module)
-    planned = replace(kept.planned, model=replace(kept.planned.model, shown=module))
-    return structs.replace(told, command=planned.command(), module=module)
+    shutil.copyfile(one.attempts.program(attempt), out / module)
+    planned = replace(attempt.planned, model=replace(attempt.planned.model, shown=module))
+    return structs.replace(row, command=planned.command(), module=module)
 
 
 def _state(one: Audited) -> str:
@@ -90,8 +90,8 @@ def rejected(one: Audited, banned: Mapping[Group, str]) -> tuple[LeftFamily, ...
     """Groups of a cell that are not folded as they change outputs, here or on another target."""
     if one.groups is None:
         return ()
-    found = [(kind_of(one.groups, group), group, why) for group, why in banned.items()]
-    return tuple(LeftFamily(kind, group, why) for kind, group, why in found if kind is not None)
+    rows = [(kind_of(one.groups, group), group, why) for group, why in banned.items()]
+    return tuple(LeftFamily(kind, group, why) for kind, group, why in rows if kind is not None)
 
 
 def news_of(one: Audited) -> str:
@@ -101,6 +101,6 @@ def news_of(one: Audited) -> str:
     if not one.kept.groups:
         return f"{one.cell.key}: nothing to fold"
     counts, sizes = _both(one, "executables"), _both(one, "artifact_bytes")
-    told = [f"{pair.before:,} → {pair.after:,} {unit}" for pair, unit in ((counts, "executables"), (sizes, "B"))
+    changes = [f"{pair.before:,} → {pair.after:,} {unit}" for pair, unit in ((counts, "executables"), (sizes, "B"))
             if pair.before is not None and pair.after is not None]  # fmt: skip
-    return f"{one.cell.key}: {', '.join(told)}"
+    return f"{one.cell.key}: {', '.join(changes)}"

@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from packaging.version import InvalidVersion, Version
 
 from bot.compiler.caches.cell_cache import CellCache, TextStore
-from bot.compiler.repository import Repository
 from bot.compiler.tools.probe import known_measuring_options
 from bot.config.configuration import Config
 from bot.core.history.repeats import Found, once
 from bot.core.rules.spec import release_in, release_of
 from bot.core.values.snapshot import CompilerInfo, Snapshot
 from bot.errors import CompilerUnavailable, UsageError
-from bot.measurement.prepare import (
-    Request,
-    Show,
-    is_snapshot,
-    load_snapshot,
-    planned,
-    prepare,
-    repository_at,
-    selected,
-)
+from bot.measurement.prepare import Request, Show, is_snapshot, load_snapshot, planned, prepare, repository_at, selected
 from bot.measurement.recheck import recheck, repeat_unsteady
 from bot.measurement.run import SidePlan, Workshop, measure_sides
 from bot.system.files import is_writable, temporary_directory
@@ -46,10 +36,19 @@ def found_releases(
     known = selected(known, request, must_match=len(known) == len(set(specs)))
     plans, missing = _plans([spec for spec in specs if spec not in known], request, config, show, cancel)
     measured = _measured(plans, known, request, config, show, cancel)
-    found = once(_found(spec, measured, missing, plans) for spec in specs)
+    releases = once(_found(spec, measured, missing, plans) for spec in specs)
     if len(missing) == len(set(specs)):
-        raise CompilerUnavailable("not one release can be had", where=found[0].spec, hint=found[0].reason)
-    return _in_order(found, show.say)
+        raise CompilerUnavailable("not one release can be had", where=releases[0].spec, hint=releases[0].reason)
+    # by version; as they were asked for where one tells none
+    versions = [_version(one.snapshot.compiler) if one.snapshot else _parsed(one.name) for one in releases]
+    if None in versions:
+        without = releases[versions.index(None)].name
+        show.say(f"{without} tells no version that can be ordered: releases are in the order in which they were named")
+        return releases
+    ordered = sorted(
+        zip(versions, range(len(releases)), releases, strict=True), key=lambda one: (one[0] or _ZERO, one[1])
+    )
+    return tuple(one for _, _, one in ordered)
 
 
 def _plans(
@@ -63,18 +62,14 @@ def _plans(
     plans, missing = dict[str, SidePlan](), dict[str, str]()
     for spec in dict.fromkeys(specs):
         try:
-            plans[spec] = _plan(spec, request, config, repository, show, cancel)
+            plan = prepare(release_of(spec) or Path(spec).name, spec, request, config, repository, show, cancel)
+            with temporary_directory("run-") as scratch:
+                known_measuring_options(plan.toolchain, scratch, cancel)  # one that cannot start would end all
+            plans[spec] = replace(plan, label=spec)
         except (CompilerUnavailable, UsageError) as error:  # gone from the page, or without an option of the flags
             missing[spec] = error.line
             show.say(f"left out: {error.line}")
     return plans, missing
-
-
-def _plan(spec: str, request: Request, config: Config, repository: Repository, show: Show, cancel: Cancel) -> SidePlan:
-    plan = prepare(release_of(spec) or Path(spec).name, spec, request, config, repository, show, cancel)
-    with temporary_directory("run-") as scratch:
-        known_measuring_options(plan.toolchain, scratch, cancel)  # one that cannot start would end all
-    return replace(plan, label=spec)
 
 
 def _measured(
@@ -87,14 +82,14 @@ def _measured(
         keeps = is_writable(request.cache.absolute())
         cache, texts = CellCache(request.cache, keeps), TextStore(request.cache, keeps)
         workshop = Workshop(cache, request.jobs, config.timeout_seconds, cancel, progress, texts)
-        found = {**known, **measure_sides(list(plans.values()), workshop)}
+        snapshots = {**known, **measure_sides(list(plans.values()), workshop)}
         before: Snapshot | None = None
-        for spec in sorted(found, key=lambda spec: _version(found[spec].compiler) or Version("0")):
+        for spec in sorted(snapshots, key=lambda spec: _version(snapshots[spec].compiler) or Version("0")):
             if spec in plans and before is not None:
-                plan, sides = replace(plans[spec], label="head"), {"base": before, "head": found[spec]}
-                found[spec] = recheck([plan], sides, config, workshop)["head"]
-            before = found[spec]
-        return repeat_unsteady(list(plans.values()), found, config, workshop)
+                plan, sides = replace(plans[spec], label="head"), {"base": before, "head": snapshots[spec]}
+                snapshots[spec] = recheck([plan], sides, config, workshop)["head"]
+            before = snapshots[spec]
+        return repeat_unsteady(list(plans.values()), snapshots, config, workshop)
 
 
 def _found(spec: str, measured: dict[str, Snapshot], missing: dict[str, str], plans: dict[str, SidePlan]) -> Found:
@@ -104,17 +99,6 @@ def _found(spec: str, measured: dict[str, Snapshot], missing: dict[str, str], pl
         return Found(release_of(spec) or Path(spec).name, shown, None, missing[spec])
     name = release_in(snapshot.compiler.spec) or snapshot.compiler.spec or snapshot.compiler.version or shown
     return Found(name, shown, snapshot)
-
-
-def _in_order(found: tuple[Found, ...], say: Callable[[str], None]) -> tuple[Found, ...]:
-    """By version; as they were asked for where one tells none."""
-    versions = [_version(one.snapshot.compiler) if one.snapshot else _parsed(one.name) for one in found]
-    if None in versions:
-        without = found[versions.index(None)].name
-        say(f"{without} tells no version that can be ordered: releases are in the order in which they were named")
-        return found
-    ordered = sorted(zip(versions, range(len(found)), found, strict=True), key=lambda one: (one[0] or _ZERO, one[1]))
-    return tuple(one for _, _, one in ordered)
 
 
 _ZERO = Version("0")

@@ -27,9 +27,9 @@ def found_baselines(
     if not entries:
         hint = "the first push to the default branch stores one; is `report_id` that of the configuration?"
         raise UsageError(f"no baseline of report {report_id!r} is stored", where="--store", hint=hint)
-    found = named_apart([_found(store, entry) for entry in _in_order(store, entries, line, say)[-last:]])
-    chosen = selected({one.name: one.snapshot for one in found if one.snapshot}, request)
-    return tuple(replace(one, snapshot=chosen.get(one.name)) for one in found)
+    baselines = named_apart([_found(store, entry) for entry in _in_order(store, entries, line, say)[-last:]])
+    chosen = selected({one.name: one.snapshot for one in baselines if one.snapshot}, request)
+    return tuple(replace(one, snapshot=chosen.get(one.name)) for one in baselines)
 
 
 def _in_order(

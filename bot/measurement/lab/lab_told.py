@@ -12,8 +12,6 @@ from bot.core.values.snapshot import Cell
 from bot.measurement.lab.planning import VariantPlan
 
 _FAILURE_CHARACTERS = 500
-_OF_FOLDED = "is not measured of a folded program"
-_STATUS = {"unsupported": "unsupported", FAILED: "failed"}
 
 
 def variant_told(plan: VariantPlan) -> LabVariant:
@@ -42,8 +40,7 @@ def unsupported(plan: VariantPlan) -> list[LabCell]:
 def cell_told(variant: str, cell: Cell, module: str = "") -> LabCell:
     """A measured cell, or a failed one.
 
-    Args:
-        module: the model that was made for it, relative to the directory of `lab.json`.
+    `module`: the model that was made for it, relative to the directory of `lab.json`.
     """
     before = cell.program.linalg_ops_before if cell.program else None
     added = {BEFORE_FUSION.id: before} if cell.measured else {}
@@ -67,32 +64,31 @@ def cell_told(variant: str, cell: Cell, module: str = "") -> LabCell:
 def folded_told(variant: str, audit: FoldAudit, others: Mapping[tuple[str, str], str]) -> list[LabCell]:
     """The cells of a folded variant.
 
-    Args:
-        others: model and target of cells whose outputs and time were held against another program than the reference's,
-            which is none of the experiment's questions → what is said of that.
+    `others`: model and target of cells whose outputs and time were held against another program than the reference's,
+    which is none of the experiment's questions → what is said of that.
     """
     regions = {model.model: model.regions for model in audit.models}
     return [_folded(variant, cell, regions, others.get((cell.model, cell.target), "")) for cell in audit.cells]
 
 
 def _folded(variant: str, cell: FoldCell, regions: Mapping[str, int | None], why: str) -> LabCell:
-    status = _STATUS.get(cell.state, "ok")
+    status = {"unsupported": "unsupported", FAILED: "failed"}.get(cell.state, "ok")
     after = {
         "executables": cell.executables.after,
         "artifact_bytes": cell.artifact_bytes.after,
         "executable_bytes": cell.executable_bytes.after,
         "dispatch_regions": regions.get(cell.model),
     }
-    told = LabCell(cell.model, cell.target, variant, status, failure=cell.note[:_FAILURE_CHARACTERS])
+    lab_cell = LabCell(cell.model, cell.target, variant, status, failure=cell.note[:_FAILURE_CHARACTERS])
     if status != "ok":
-        return told
+        return lab_cell
     return LabCell(
         model=cell.model,
         target=cell.target,
         variant=variant,
         status=status,
         metrics=after,
-        reasons={name: _OF_FOLDED for name, value in after.items() if value is None},
+        reasons={name: "is not measured of a folded program" for name, value in after.items() if value is None},
         failure="" if cell.state == "folded" else "nothing to fold",
         command=cell.command,
         equal=None if why else cell.equal,

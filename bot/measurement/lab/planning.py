@@ -23,7 +23,7 @@ from bot.system.processes import Cancel
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Scope:
     """What an experiment is about.
 
     Attributes:
@@ -57,7 +57,7 @@ class VariantPlan:
     flags: tuple[str, ...] = ()
 
 
-def asked(experiment: Experiment, request: Request, config: Config, repository: Repository) -> Asked:
+def scope_of(experiment: Experiment, request: Request, config: Config, repository: Repository) -> Scope:
     """The models and targets that experiment, configuration and request agree on; raises UsageError for none."""
     targets = experiment.own_targets or _named(config.targets, experiment.targets)
     rows = {row for variant in experiment.variants for row in variant.files}
@@ -73,7 +73,7 @@ def asked(experiment: Experiment, request: Request, config: Config, repository: 
         hint = f"the configuration has none of its {what}: define one of your own in a file of experiments"
         raise UsageError(f"{experiment.name} has nothing to measure", where="lab", hint=hint)
     models, targets = select(models, targets, model_globs=request.models, target_globs=request.targets)
-    return Asked(experiment, request, config, repository, models, targets)
+    return Scope(experiment, request, config, repository, models, targets)
 
 
 def _named(targets: Sequence[Target], globs: Sequence[str]) -> tuple[Target, ...]:
@@ -82,7 +82,7 @@ def _named(targets: Sequence[Target], globs: Sequence[str]) -> tuple[Target, ...
     return tuple(target for target in targets if target.name in wanted)
 
 
-def planned_variant(about: Asked, variant: Variant, spec: str, show: Show, cancel: Cancel) -> VariantPlan:
+def planned_variant(about: Scope, variant: Variant, spec: str, show: Show, cancel: Cancel) -> VariantPlan:
     """One variant with its compiler; raises CompilerUnavailable."""
     toolchain = fetched(spec, about.request, about.config, show, cancel)
     flags = (*about.config.flags, *about.request.flags, *variant.flags)
@@ -97,7 +97,7 @@ def planned_variant(about: Asked, variant: Variant, spec: str, show: Show, cance
     return VariantPlan(variant, toolchain, cells, side, reason, flags)
 
 
-def variant_models(about: Asked, variant: Variant) -> tuple[Model, ...]:
+def variant_models(about: Scope, variant: Variant) -> tuple[Model, ...]:
     """The models of a variant, each under the name of its row."""
     if not variant.files:
         return about.models
@@ -110,10 +110,10 @@ def variant_targets(targets: Sequence[Target], wanted: Mapping[str, tuple[str, .
     """The targets that have a variant, with the flags that only they have."""
     if wanted is None:
         return tuple(targets)
-    found = []
+    result = []
     for target in targets:
         own = [flags for glob, flags in wanted.items() if fnmatchcase(target.name, glob)]
         if own:
             flags = merged(target.flags, [flag for some in own for flag in some])
-            found.append(replace(target, flags=flags))
-    return tuple(found)
+            result.append(replace(target, flags=flags))
+    return tuple(result)

@@ -17,7 +17,6 @@ from bot.system.processes import Cancel
 
 FOLDER = "shaped"
 """Of the constrained models, beside `lab.json`: the printed commands read them there."""
-_OF_MLIR = "only models of MLIR are constrained: import it first"
 
 
 def shaped(
@@ -27,18 +26,18 @@ def shaped(
     make_directory(out / FOLDER / variant)
     bindings = shaping(toolchain, cancel)
     try:
-        made = []
+        result = []
         for model in models:
             shown = f"{FOLDER}/{variant}/{model.name}.mlir"
             path = (out / shown).absolute()
             if model.path.endswith(".onnx"):
-                made.append(replace(model, missing=_OF_MLIR))
+                result.append(replace(model, missing="only models of MLIR are constrained: import it first"))
                 continue
-            told = constrained(bindings, Path(model.path), constraint, path)
-            made.append(
-                replace(model, missing=told.first_line) if isinstance(told, Failure) else _at(model, path, shown)
+            failure = constrained(bindings, Path(model.path), constraint, path)
+            result.append(
+                replace(model, missing=failure.first_line) if isinstance(failure, Failure) else _at(model, path, shown)
             )
-        return tuple(made)
+        return tuple(result)
     finally:
         bindings.close()
 

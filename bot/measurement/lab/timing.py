@@ -12,9 +12,7 @@ from msgspec.structs import replace
 
 from bot.compiler.compiling import Kit, Source, artifact_of, module_of
 from bot.compiler.folding import FOLD_WORKER, flow_of
-from bot.compiler.tools.bindings import Bindings
 from bot.compiler.tools.importing import Importer
-from bot.compiler.tools.probe import known_measuring_options
 from bot.config.configuration import Config
 from bot.core.backends import backend_of
 from bot.core.folds.fold_values import Price
@@ -26,6 +24,7 @@ from bot.core.values.snapshot import Failure
 from bot.errors import CompilerUnavailable, MalformedBinary
 from bot.measurement.lab.planning import VariantPlan
 from bot.measurement.prepare import Request, Show
+from bot.measurement.run import open_kit
 from bot.measurement.running.runner import Runner
 from bot.measurement.running.runtime import MISSING, Runtime, installed, machine, of_release
 from bot.readers.interfaces import interface
@@ -33,7 +32,6 @@ from bot.system.files import temporary_directory
 from bot.system.processes import Cancel, Meter
 
 RUN_SECONDS = 120
-_OF_FOLDED = "instructions of a folded program are not counted"
 
 Cells = list[LabCell]
 
@@ -51,41 +49,32 @@ def timed(
 
     Nothing else runs beside it, as it takes times.
 
-    Args:
-        against: target → the variant that the others are compared with there.
+    `against`: target → the variant that the others are compared with there.
     """
     runtime = installed()
     if runtime is None:
         return [_without(cell, MISSING) if cell.measured else cell for cell in cells], ""
-    found = {cell.key: cell for cell in cells}
-    releases = _releases(plans, runtime, request, config, show, cancel)
+    result = {cell.key: cell for cell in cells}
+    releases = {}
+    for info in {plan.toolchain.info.digest: plan.toolchain.info for plan in plans}.values():
+        releases[info.digest] = runtime
+        if release := release_in(info.spec):
+            try:
+                places = Places(config.compiler.find_links)
+                releases[info.digest] = of_release(release, request.cache, cancel, show.say, places)
+            except CompilerUnavailable as error:
+                show.say(f"artifacts of {release} are run by {runtime.name}: {error.line}")
     with _open(plans, releases, config.timeout_seconds, cancel) as bench:
         for model, target in sorted({(cell.model, cell.target) for cell in cells}):
-            rows = [_Row(plan, found[key]) for plan in plans if (key := (model, target, plan.variant.name)) in found]
+            rows = [_Row(plan, result[key]) for plan in plans if (key := (model, target, plan.variant.name)) in result]
             if target not in against:
                 continue
             show.say(f"{model} on {target} is run")
             for cell in bench.all(rows, against[target]):
-                found[cell.key] = cell
-    ran = any(cell.price or cell.equal is not None or cell.instructions is not None for cell in found.values())
+                result[cell.key] = cell
+    ran = any(cell.price or cell.equal is not None or cell.instructions is not None for cell in result.values())
     others = sorted({one.name for one in releases.values()} - {runtime.name})
-    return list(found.values()), ", ".join((machine(runtime), *others)) if ran else ""
-
-
-def _releases(
-    plans: Sequence[VariantPlan], here: Runtime, request: Request, config: Config, show: Show, cancel: Cancel
-) -> dict[str, Runtime]:
-    """Compiler → the runtime of its own release, else the one that is installed here."""
-    found = {}
-    for info in {plan.toolchain.info.digest: plan.toolchain.info for plan in plans}.values():
-        found[info.digest] = here
-        if release := release_in(info.spec):
-            try:
-                places = Places(config.compiler.find_links)
-                found[info.digest] = of_release(release, request.cache, cancel, show.say, places)
-            except CompilerUnavailable as error:
-                show.say(f"artifacts of {release} are run by {here.name}: {error.line}")
-    return found
+    return list(result.values()), ", ".join((machine(runtime), *others)) if ran else ""
 
 
 def _without(cell: LabCell, why: str) -> LabCell:
@@ -100,47 +89,34 @@ def _without(cell: LabCell, why: str) -> LabCell:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """One variant's cell, and what made it."""
-
     plan: VariantPlan
     cell: LabCell
 
     @property
     def planned(self) -> PlannedCell:
         """What is compiled, with the stack limit lifted where that was needed."""
-        [found] = [one for one in self.plan.cells if _key(one) == self.cell.key[:2]]
-        return found
+        [planned] = [one for one in self.plan.cells if (one.key.model, one.key.target) == self.cell.key[:2]]
+        return planned
 
     @property
     def argv(self) -> tuple[str, ...]:
-        """The flags of its artifact."""
         lifted = (LIFTED_LIMIT_FLAG,) if self.cell.status == "over-stack-limit" else ()
         return (*self.planned.argv, *lifted)
 
 
-def _key(planned: PlannedCell) -> tuple[str, str]:
-    return planned.key.model, planned.key.target
-
-
 @dataclass
 class _Tools:
-    """What one compiler's artifacts are made with."""
-
     kit: Kit
-    folding: Bindings
     importer: Importer
     runtime: Runtime
 
     def source(self, row: _Row) -> Path | str:
-        """The model's file, or why there is none."""
         path = self.importer.source(row.planned.model)
         return path.first_line if isinstance(path, Failure) else path
 
 
 @dataclass
 class _Bench:
-    """What runs the cells of one experiment."""
-
     tools: dict[str, _Tools]
     scratch: Path
     cancel: Cancel
@@ -149,17 +125,16 @@ class _Bench:
     made: int = 0
 
     def all(self, rows: Sequence[_Row], reference: VariantPlan) -> Iterator[LabCell]:
-        """The cells of one model on one target, with what running gave."""
         if len(rows) < 2:
             return
         measured = [row for row in rows if row.cell.measured]
         first = next((row for row in measured if row.plan is reference and not row.plan.variant.folded), None)
         data = self.scratch / "data"
-        told = self._runner(first, data) if first else f"{reference.variant.name} has no unfolded artifact here"
-        if first is None or isinstance(told, str):
-            yield from (_without(row.cell, str(told)) for row in measured)
+        prepared = self._runner(first, data) if first else f"{reference.variant.name} has no unfolded artifact here"
+        if first is None or isinstance(prepared, str):
+            yield from (_without(row.cell, str(prepared)) for row in measured)
             return
-        runner, before = told
+        runner, before = prepared
         measured.remove(first)
         yield _counted(first.cell, runner.instructions(before, before))
         for row in measured:
@@ -178,17 +153,17 @@ class _Bench:
         if failed := flow_of(tools.kit, first.argv, Source(first.cell.model, source), flow):
             return failed.first_line
         try:
-            answer = tools.folding.ask("interface", flow=str(flow))
-            told = interface(answer) if answer is not None else None
+            answer = tools.kit.bindings.ask("interface", flow=str(flow))
+            signature = interface(answer) if answer is not None else None
         except MalformedBinary as error:
             return str(error)
         finally:
             flow.unlink(missing_ok=True)
-        if told is None:
-            return tools.folding.reason or "this compiler has no MLIR bindings"
+        if signature is None:
+            return tools.kit.bindings.reason or "this compiler has no MLIR bindings"
         runner = Runner(
             tools.runtime,
-            told,
+            signature,
             data,
             self.cancel,
             timeout_seconds=RUN_SECONDS,
@@ -215,7 +190,7 @@ class _Bench:
     def _ran(self, first: _Row, row: _Row, runner: Runner, before: Path) -> LabCell:
         cell = row.cell
         if row.plan.variant.folded:
-            return _without(cell, _OF_FOLDED)
+            return _without(cell, "instructions of a folded program are not counted")
         if row.planned.model.digest != first.planned.model.digest:
             name = first.plan.variant.name
             return _without(cell, f"another program than {name}'s: its inputs are its own")
@@ -227,10 +202,10 @@ class _Bench:
         equal = runner.outputs_equal(before, after)
         price = runner.price(before, after)
         known = price if isinstance(price, Price) else None
-        told = replace(
+        compared = replace(
             cell, equal=equal.equal, equal_note=equal.equal_note, price=known, price_note="" if known else str(price)
         )
-        return _counted(told, runner.instructions(before, after))
+        return _counted(compared, runner.instructions(before, after))
 
 
 def _counted(cell: LabCell, count: int | str) -> LabCell:
@@ -243,14 +218,9 @@ def _counted(cell: LabCell, count: int | str) -> LabCell:
 def _open(
     plans: Sequence[VariantPlan], runtimes: dict[str, Runtime], timeout_seconds: float, cancel: Cancel
 ) -> Iterator[_Bench]:
-    """What is needed; the processes that it starts, and its files, end with the context."""
     with temporary_directory("lab-") as scratch, ExitStack() as stack:
         tools = {}
         for digest, toolchain in {plan.toolchain.info.digest: plan.toolchain for plan in plans}.items():
-            folding = Bindings(FOLD_WORKER, toolchain.bindings, toolchain.no_bindings, cancel)
-            stack.callback(folding.close)
-            options = known_measuring_options(toolchain, scratch, cancel)
-            kit = Kit("lab", toolchain, options, folding, scratch, timeout_seconds, cancel, Meter())
-            importer = Importer(toolchain, scratch, timeout_seconds, cancel)
-            tools[digest] = _Tools(kit, folding, importer, runtimes[digest])
+            opened = open_kit("lab", toolchain, FOLD_WORKER, scratch, timeout_seconds, cancel, Meter())
+            tools[digest] = _Tools(*stack.enter_context(opened), runtimes[digest])
         yield _Bench(tools, scratch, cancel)

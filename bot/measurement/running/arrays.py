@@ -14,9 +14,7 @@ from bot.errors import InputError
 from bot.system.files import temporary_directory
 from bot.system.processes import Cancel, run
 
-_SCRIPT = Path(__file__).with_name("array_worker.py")
 _WHERE = "arrays"
-_SECONDS = 1800
 _Answer = TypeVar("_Answer", bound=Record)
 
 
@@ -79,8 +77,8 @@ def _ask(request: Any, kind: type[_Answer], parent: Path, cancel: Cancel) -> _An
     with temporary_directory("arrays-", parent) as directory:
         question, answer = directory / "question.json", directory / "answer.json"
         question.write_bytes(canonical(request))
-        argv = [sys.executable, "-E", str(_SCRIPT)]
-        ended = run(argv, cancel=cancel, stdin=question, stdout=answer, timeout_seconds=_SECONDS)
+        argv = [sys.executable, "-E", str(Path(__file__).with_name("array_worker.py"))]
+        ended = run(argv, cancel=cancel, stdin=question, stdout=answer, timeout_seconds=1800)
         if not ended.ok:
             how = "did not end" if ended.timed_out else f"was ended by {ended.signal}" if ended.signal else "failed"
             last = ended.output.strip().rpartition("\n")[2][:200]
@@ -89,11 +87,7 @@ def _ask(request: Any, kind: type[_Answer], parent: Path, cancel: Cancel) -> _An
         try:
             return decoded(text, kind, _WHERE)
         except InputError as error:
-            return here(_error(text) or error.line)
-
-
-def _error(text: bytes) -> str:
-    try:
-        return decoded(text, _Failed, _WHERE).error
-    except InputError:
-        return ""
+            try:
+                return here(decoded(text, _Failed, _WHERE).error or error.line)
+            except InputError:
+                return here(error.line)

@@ -50,7 +50,6 @@ def judged(outputs: Sequence[Output], elements: Sequence[str], inputs: str, call
 
 
 def _mute(output: Output) -> str:
-    """Why equal outputs prove nothing; empty where they do."""
     if not any(draw.finite for draw in output.draws):
         return "no value is finite" if any(draw.values for draw in output.draws) else "there are no values"
     if output.constant:
@@ -59,7 +58,6 @@ def _mute(output: Output) -> str:
 
 
 def _unequal(draw: Draw, element: str) -> str:
-    """How this output differs on one input by more than is allowed; empty where it does not."""
     if draw.before_bytes != draw.after_bytes:
         return f"has {draw.after_bytes:,} bytes instead of {draw.before_bytes:,}"
     allowed = _ALLOWED.get(element)

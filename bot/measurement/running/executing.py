@@ -16,12 +16,8 @@ from bot.system.processes import Cancel, Outcome, run
 DEVICE = "local-sync"
 """The one that computes in the thread that calls it: what else the machine does decides less."""
 _SAID_CHARACTERS = 200
-_SPOT = re.compile(r"\A\S+:\d+: ")
 _DIRECTORIES = re.compile(r"(?<![\w.])/(?:[^\s/:'\"]+/)+")
-_NOT_ITS_FAULT = {
-    "SIGILL": ": this processor lacks an instruction",
-    "SIGKILL": ": memory ran out, most likely",
-}
+_NOT_ITS_FAULT = {"SIGILL": ": this processor lacks an instruction", "SIGKILL": ": memory ran out, most likely"}
 """Signals that tell more of the machine than of what ran on it."""
 _RAN_OUT = re.compile(r"RESOURCE_EXHAUSTED|out of memory|bad_alloc|Cannot allocate memory|No space left", re.IGNORECASE)
 
@@ -85,7 +81,6 @@ def twice(module: str, function: Function) -> str:
 
 
 def _passed(text: str) -> str:
-    """What the VM passes for a type."""
     tensor = parsed(text)
     if tensor is None or not tensor.is_scalar:
         return f"!vm.ref<{text if text.startswith('!') else '!hal.buffer_view'}>"
@@ -123,7 +118,6 @@ def started(
 
 
 def _first_words(output: str) -> str:
-    """What the runtime says first that is no mere progress, without its source file and directories, cut."""
     lines = [line.strip() for line in output.splitlines() if line.strip() and not line.startswith("EXEC ")]
-    said = _DIRECTORIES.sub("", _SPOT.sub("", lines[0])) if lines else "it gave no reason"
+    said = _DIRECTORIES.sub("", re.sub(r"\A\S+:\d+: ", "", lines[0])) if lines else "it gave no reason"
     return said if len(said) <= _SAID_CHARACTERS else f"{said[: _SAID_CHARACTERS - 1]}…"

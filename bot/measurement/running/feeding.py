@@ -98,23 +98,23 @@ def feed(
         dynamic: for dimensions that are not fixed; None where all are.
         draws: how many random inputs; one where the function takes none.
     """
-    kept = [_parameter_files(interface.parameters, is_wide=is_wide) for is_wide in (False, True)]
-    narrow, wide = kept
+    parameter_files = [_parameter_files(interface.parameters, is_wide=is_wide) for is_wide in (False, True)]
+    narrow, wide = parameter_files
     if isinstance(narrow, str) or isinstance(wide, str):
         return str(narrow)
     runs = [(draw, narrow) for draw in range(draws if function.arguments else 1)]
     runs[1:1] = [(len(runs) | 1, wide)] if wide != narrow else []
-    told = [(of_run, _arguments(function, draw, dynamic)) for draw, of_run in runs]
+    data = [(of_run, _arguments(function, draw, dynamic)) for draw, of_run in runs]
     files = {
-        file.name: file for of_run, given in told for file in (*of_run.values(), *(one.file for one in given)) if file
+        file.name: file for of_run, given in data for file in (*of_run.values(), *(one.file for one in given)) if file
     }
     if reason := _written(files, directory, cancel):
         return reason
     results = [parsed(text) for text in function.results]
     return Feed(
         directory,
-        draws=tuple((f"--function={function.name}", *_flags(*one)) for one in told),
-        drawn=tuple(_drawn(*one) for one in told),
+        draws=tuple((f"--function={function.name}", *_flags(*one)) for one in data),
+        drawn=tuple(_drawn(*one) for one in data),
         has_inputs=bool(function.arguments),
         results=tuple(each.element if each else "" for each in results),
         dynamic=dynamic,
@@ -129,22 +129,19 @@ class _Given(NamedTuple):
     said: str
 
 
-def _flags(kept: dict[str, _File], given: Sequence[_Given]) -> Iterator[str]:
-    """Parameters and arguments of one run."""
-    for scope, each in kept.items():
+def _flags(parameters: dict[str, _File], given: Sequence[_Given]) -> Iterator[str]:
+    for scope, each in parameters.items():
         yield f"--parameters={f'{scope}=' if scope else ''}{each.name}"
     for one in given:
         yield f"--input={one.flag}@{one.file.name}" if one.file else f"--input={one.flag}"
 
 
-def _drawn(kept: dict[str, _File], given: Sequence[_Given]) -> str:
-    """What one run is given, each kind once."""
-    tensors = (_words(tensor) for file in kept.values() for tensor in file.tensors)
+def _drawn(parameters: dict[str, _File], given: Sequence[_Given]) -> str:
+    tensors = (_words(tensor) for file in parameters.values() for tensor in file.tensors)
     return ", ".join(filter(None, dict.fromkeys([*(one.said for one in given), *tensors])))
 
 
 def _words(tensor: dict[str, Any]) -> str:
-    """What is drawn for a tensor."""
     element, role, below = tensor["element"], tensor["role"], tensor["below"]
     if role == "bias":
         return f"{element} of about 131,072"
@@ -185,7 +182,6 @@ def _below(tensor: Tensor, extent: int | None, draw: int) -> int | None:
 
 
 def _scalar(tensor: Tensor, described: dict[str, Any]) -> str:
-    """A number as the command line has it."""
     rng = random.Random(described["seed"])  # noqa: S311 (numbers that a seed repeats)
     if tensor.is_float:
         return f"{rng.gauss(0, 0.25) * (2 ** rng.uniform(-8, 8) if described['role'] == 'wide' else 1):.6f}"
@@ -200,9 +196,8 @@ def _described(tensor: Tensor, seed: str, role: str, below: int | None) -> dict[
 def _parameter_files(parameters: Sequence[Parameter], *, is_wide: bool) -> dict[str, _File] | str:
     """Scope → its file; or the reason why one cannot be made.
 
-    Args:
-        is_wide: give integers that may be anything all values, and the biases of a quantised program, whose other
-            integers stay small, values as large as the sums that they are added to.
+    `is_wide`: give integers that may be anything all values, and the biases of a quantised program, whose other
+    integers stay small, values as large as the sums that they are added to.
     """
     scopes: dict[str, dict[str, tuple[Tensor, int | None]]] = {}
     for each in parameters:
@@ -237,7 +232,6 @@ def _parameter_file(scope: str, tensors: dict[str, tuple[Tensor, int | None]], h
 
 
 def _written(files: Mapping[str, _File], directory: Path, cancel: Cancel) -> str | None:
-    """Write those that are not there; the reason where that cannot be."""
     try:
         make_directory(directory)
         missing = {name: each for name, each in files.items() if not (directory / name).is_file()}

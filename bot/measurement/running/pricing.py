@@ -43,7 +43,7 @@ def microseconds(report: bytes) -> float | str:
     return benchmarks[0].cpu_time * _MICROSECONDS[benchmarks[0].time_unit]
 
 
-def priced(pairs: Sequence[tuple[float, float]]) -> Price:
+def price_of(pairs: Sequence[tuple[float, float]]) -> Price:
     """The price of (before, after) times in microseconds; of at least FEWEST_PAIRS pairs, or ValueError."""
     if len(pairs) < FEWEST_PAIRS:
         raise ValueError(f"{len(pairs)} pairs, of at least {FEWEST_PAIRS}")

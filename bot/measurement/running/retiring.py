@@ -17,9 +17,7 @@ from bot.system.files import temporary_directory
 from bot.system.processes import Cancel, run
 
 PERF = "perf"
-_EVENT = "instructions:u"
 _FEW, _MORE = 1, 5
-_SAID_CHARACTERS = 120
 
 
 def retired(runtime: Runtime, artifact: Path, fed: Feed, cancel: Cancel, timeout_seconds: float) -> int | str:
@@ -48,22 +46,22 @@ def _refusal(cancel: Cancel) -> str:
 
 def _counted(argv: list[str], cwd: Path, cancel: Cancel, timeout_seconds: float) -> int | str:
     with temporary_directory("perf-") as directory:
-        told, heard = directory / "counts.csv", directory / "output.txt"
-        command = [PERF, "stat", "-x,", "-e", _EVENT, "-o", str(told), "--", *argv]
+        counts, heard = directory / "counts.csv", directory / "output.txt"
+        command = [PERF, "stat", "-x,", "-e", "instructions:u", "-o", str(counts), "--", *argv]
         try:
             outcome = run(command, cancel=cancel, cwd=cwd, stdout=heard, timeout_seconds=timeout_seconds)
         except OSError:
             return here("perf, which counts instructions, is not installed")
-        if not outcome.ok or not told.is_file():
-            said = " ".join(outcome.output.split())[:_SAID_CHARACTERS]
+        if not outcome.ok or not counts.is_file():
+            said = " ".join(outcome.output.split())[:120]
             return here(f"instructions are not counted: {said or 'perf failed'}")
-        return count_of(told.read_text(encoding="utf-8", errors="replace"))
+        return count_of(counts.read_text(encoding="utf-8", errors="replace"))
 
 
 def count_of(report: str) -> int | str:
     """The count in what `perf stat -x,` writes: value, unit, event, and more; or why there is none."""
     rows = [line.split(",") for line in report.splitlines() if line and not line.startswith("#")]
-    found = [row[0].strip() for row in rows if len(row) > 2 and row[2].startswith("instructions")]
-    if len(found) == 1 and found[0].isdecimal():
-        return int(found[0])
-    return here(f"instructions are not counted: the kernel says {found[0][:40] if found else 'nothing'}")
+    counts = [row[0].strip() for row in rows if len(row) > 2 and row[2].startswith("instructions")]
+    if len(counts) == 1 and counts[0].isdecimal():
+        return int(counts[0])
+    return here(f"instructions are not counted: the kernel says {counts[0][:40] if counts else 'nothing'}")

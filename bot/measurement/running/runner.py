@@ -18,7 +18,7 @@ from bot.measurement.running.arrays import compare
 from bot.measurement.running.comparing import Equality, judged
 from bot.measurement.running.executing import Stopped, calling, execute, started, twice
 from bot.measurement.running.feeding import Feed, called, feed
-from bot.measurement.running.pricing import FEWEST_PAIRS, microseconds, priced
+from bot.measurement.running.pricing import FEWEST_PAIRS, microseconds, price_of
 from bot.measurement.running.retiring import retired
 from bot.measurement.running.runtime import Runtime, refusal
 from bot.readers.interfaces import Interface
@@ -131,7 +131,6 @@ class Runner:
         return replace(fed, draws=tuple(draws), results=fed.results * 2, calls=2)
 
     def _compare(self, before: Path, after: Path, *feeds: Feed) -> Equality:
-        """The outputs of both, each called as its feed says."""
         fed = feeds[0]
         with temporary_directory("outputs-", self._directory) as outputs:
             runs: dict[int, list[tuple[str, str]]] = {}
@@ -141,11 +140,11 @@ class Runner:
                     return ran
                 if ran is not None:
                     runs[draw] = ran
-            asked = [
+            requests = [
                 {"element": element, "draws": [run[number] for run in runs.values()]}
                 for number, element in enumerate(fed.results)
             ]
-            compared = compare(asked, outputs, self._cancel)
+            compared = compare(requests, outputs, self._cancel)
         if isinstance(compared, str):
             return Equality(None, compared)
         return judged(compared, fed.results, _inputs(fed, runs), fed.calls)
@@ -156,8 +155,7 @@ class Runner:
         A pair is two processes, one after the other, of which the first is now this artifact and then that; the first
         pair of all only warms up.
 
-        Args:
-            pairs: at least FEWEST_PAIRS, or ValueError.
+        `pairs`: at least FEWEST_PAIRS, or ValueError.
         """
         if pairs < FEWEST_PAIRS:
             raise ValueError(f"{pairs} pairs, of at least {FEWEST_PAIRS}")
@@ -173,7 +171,7 @@ class Runner:
             if isinstance(pair, str):
                 return pair
             times.append(pair)
-        return priced(times[1:])
+        return price_of(times[1:])
 
     def instructions(self, before: Path, artifact: Path) -> int | str:
         """Instructions of one run of an artifact, on what the artifact before runs on; or why they are not counted."""
@@ -183,7 +181,6 @@ class Runner:
         return retired(self._runtimes.get(artifact, self._runtime), artifact, fed, self._cancel, self._timeout_seconds)
 
     def _unless_long(self, most: int, fewest: int) -> Iterator[int]:
-        """Count up to `most`, or only to `fewest` where that takes long."""
         start = time.monotonic()
         for number in range(most):
             if number >= fewest and time.monotonic() - start > self._long_seconds:
@@ -191,7 +188,6 @@ class Runner:
             yield number
 
     def _feed(self, before: Path) -> Feed | str:
-        """What the artifact before runs on, found out once for each."""
         if before not in self._feeds:
             self._feeds[before] = self._found(before)
         return self._feeds[before]

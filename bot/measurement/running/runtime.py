@@ -26,8 +26,6 @@ _NATIVE = f"iree/_runtime_libs/{_PROGRAM}"
 """The program itself; the package's other one of this name is a script that takes a second to start it."""
 _MACHINES = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "arm_64", "arm64": "arm_64", "riscv64": "riscv_64"}
 """What this machine may call itself → what the compiler calls it in the name of a format."""
-_MODEL_NAME = re.compile(r"^model name\s*:\s*(\S.*?)\s*$", re.MULTILINE)
-_SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +88,7 @@ def machine(runtime: Runtime) -> str:
         said = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:
         said = ""
-    named = _MODEL_NAME.search(said)
+    named = re.search(r"^model name\s*:\s*(\S.*?)\s*$", said, flags=re.MULTILINE)
     processor = named[1] if named else platform.processor() or platform.machine()
     return f"{processor}, {cores()} cores, {runtime.name}"
 
@@ -118,9 +116,8 @@ def refusal(targets: Sequence[CompiledFor], runtime: Runtime, cancel: Cancel) ->
 
 
 def _lacking(runtime: Runtime, cancel: Cancel) -> frozenset[str]:
-    """Features that the runtime knows of and this processor does not have; none where it does not say."""
     try:
-        outcome = run([runtime.cpuinfo], cancel=cancel, timeout_seconds=_SECONDS)
+        outcome = run([runtime.cpuinfo], cancel=cancel, timeout_seconds=60)
     except OSError:
         return frozenset()
     rows = [line.split() for line in outcome.output.splitlines()] if outcome.ok else []
