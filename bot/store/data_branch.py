@@ -104,6 +104,7 @@ class DataBranch:
             raise self._foreign("is the default branch")
         tip = self._scratch.fetch(self._branch)
         if tip is None:
+            # Git keeps branches as paths: none can stand below another, which a push would say as if it lost a race.
             parts = self._branch.split("/")
             above = [f"refs/heads/{'/'.join(parts[:count])}" for count in range(1, len(parts))]
             outcome = self._scratch.call("ls-remote", "--heads", "origin", *above, f"refs/heads/{self._branch}/*")

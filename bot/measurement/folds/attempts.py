@@ -76,6 +76,7 @@ class Attempts:
             return Attempt(groups, Cell(planned.key, "failed", failure=Failure("read", str(error))), self.flow, planned)
         planned = self._planned(program)
         cell = self._measured(planned)
+        # One that the stack limit refuses, where the model itself is within it, is none that compiles.
         measured = cell if cell.status != "over-stack-limit" else Cell(cell.key, "failed", failure=cell.failure)
         program.unlink()  # there are many of them, and few are needed again
         return Attempt(groups, measured, program, planned, result.folded, result.left)
