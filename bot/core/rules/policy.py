@@ -264,10 +264,12 @@ def _exceeded(delta: CellDelta, metric: MetricDelta, rule: Rule, band: Fraction)
             known = base is not None and head <= base
             actual = _amount(head, unit)
             yield Finding(*said, "limit", spec.limit.text, actual, *values, allowed=limit, known=known)
+        if base is None or not spec.change_text:
+            continue
         # What either of the two amounts allows, and the noise band.
         share = max(spec.relative.value if spec.relative else Fraction(0), band)
-        allowed = max(0, spec.absolute.steps(unit) if spec.absolute else 0, int(share * (base or 0)))
-        if spec.change_text and base is not None and head - base > allowed:
+        allowed = max(0, spec.absolute.steps(unit) if spec.absolute else 0, int(share * base))
+        if head - base > allowed:
             yield Finding(*said, "change", spec.change_text, change_text(metric), *values, allowed=allowed)
 
 

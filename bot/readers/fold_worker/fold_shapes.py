@@ -91,9 +91,9 @@ class Shapes:
     def _workload(self, first: Any, values: Sequence[Any]) -> list[Any]:
         """The values, those of dimensions as the workload that the number of workgroups is counted from."""
         shapes = [at for at, one in enumerate(self._varying) if one.is_shape]
-        values_used, count = list(values), self._count()
+        operands, count = list(values), self._count()
         if not shapes:
-            return values_used
+            return operands
         block = count.operation.block
         index, location = self._ir.IndexType.get(), count.location
         known = len(list(block.arguments))
@@ -103,10 +103,10 @@ class Shapes:
         with self._ir.InsertionPoint(first):
             for number, at in enumerate(shapes):
                 ordinal = {"ordinal": self._ir.IntegerAttr.get(index, known + number)}
-                values_used[at] = self._ir.Operation.create(
+                operands[at] = self._ir.Operation.create(
                     _ORDINAL, results=[index], operands=[values[at]], attributes=ordinal, loc=location
                 ).results[0]
-        return values_used
+        return operands
 
     def _gather(self, values: Sequence[Any], moved: Mapping[Any, Any]) -> None:
         """What takes the place of each dimension and entry."""
@@ -176,7 +176,7 @@ class Shapes:
         names = [one if isinstance(one, str) else one.name for one in op.attributes]
         attributes = {**{name: op.attributes[name] for name in names}, **changed}
         types = [result.type for result in op.results]
-        remade = self._ir.Operation.create(
+        replacement = self._ir.Operation.create(
             op.name,
             results=types,
             operands=list(operands),
@@ -184,10 +184,10 @@ class Shapes:
             regions=len(list(op.regions)),
             loc=op.location,
         )
-        for old, new in zip(op.regions, remade.regions, strict=True):
+        for old, new in zip(op.regions, replacement.regions, strict=True):
             for block in list(old.blocks):
                 block.append_to(new)
-        for before, after in zip(op.results, remade.results, strict=True):
+        for before, after in zip(op.results, replacement.results, strict=True):
             if before in self._dims:
                 self._dims[after], self._sizes[after] = self._dims[before], self._sizes[before]
             before.replace_all_uses_with(after)

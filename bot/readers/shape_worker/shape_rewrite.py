@@ -104,7 +104,7 @@ class Rewriter:
 
 
 def _put_between(value: Any, last: Any, results: Sequence[Any]) -> None:
-    """All that used the value uses the last one, but for what the last one is results from."""
+    """All that used the value uses the last one, but for what the last one is made from."""
     value.replace_all_uses_with(last)
     for result in results:
         operands = result.owner.operands
