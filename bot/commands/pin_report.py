@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from bot.commands.compare import BothSides, both_sides
+from bot.commands.publishing import suspected
 from bot.compiler.caches.cell_cache import TextStore
 from bot.compiler.tools.offered import offered
 from bot.config.configuration import load_config
@@ -19,7 +20,6 @@ from bot.measurement.prepare import Request, Show, is_snapshot, prepare, reposit
 from bot.measurement.run import SidePlan
 from bot.measurement.tracing.moved_dispatches import traced
 from bot.render.markdown.comment import render_pin
-from bot.reporting.compiler_source import looked_up
 from bot.reporting.making import reported, require_verdict
 from bot.reporting.steps import stepped
 from bot.reporting.writing import write_report
@@ -48,7 +48,7 @@ def pin_report(request: Request, most: Steps, show: Show, cancel: Cancel) -> Ver
         show.say("releases between the two were not looked at: --steps all measures them")
     else:
         made = _with_steps(made, found, request, most, show, cancel)
-    made = looked_up(made, request, found.rules, cancel)
+    made = suspected(made, request, found.rules, cancel)
     files = write_report(made, found.rules.templates, request.out)
     write_atomically(request.out / "pin.md", render_pin(made, found.rules.templates).encode())
     show.report(made, [*files, request.out / "pin.md"])

@@ -133,8 +133,9 @@ Run = Callable[..., dict[str, Any]]
 def test_a_clone_names_the_commits_that_speak_of_what_changed(report: Run, history: Revisions, clone: Clone) -> None:
     told = report(history, "--source", str(clone.directory))["roots"]
     own, knob, llvm = told["iree-llvmcpu-lowering"], told["unroll"], told["InstCombinePass"]
-    (only,) = own["suspects"]
+    only, idle = own["suspects"]
     assert (only["title"], only["date"]) == ("Fold gathers (#2)", "2026-05-04")
+    assert idle["title"].startswith("[NFC]"), "what has no function is last"
     assert only["why"] == "its message has delinearize"
     assert only["url"] == f"https://github.com/iree-org/iree/commit/{only['commit']}"
     assert own["looked_up"] == {"commits": 4, "files": [LOWERING], "note": "", "this_pull_request": False}

@@ -16,7 +16,6 @@ from bot.core.codec.report_rows import (
     FindingRow,
     FoldingRow,
     FoldRow,
-    LookedUpRow,
     Numbers,
     OverviewRow,
     Phases,
@@ -143,7 +142,7 @@ def _budget(budget: Budget) -> BudgetRow:
 
 
 def _root_cause(root: RootCause) -> RootRow:
-    example, known = root.example, root.suspicion
+    example = root.example
     rest: dict[str, Any] = {name: getattr(example, name) for name in ExampleRow.__struct_fields__[2:]}
     return RootRow(
         root.cause,
@@ -161,8 +160,8 @@ def _root_cause(root: RootCause) -> RootRow:
         operations=root.passed.operations if root.passed else {},
         traced=TracedRow(*root.traced),
         seen=UNSET if root.seen is None else root.seen,
-        suspects=known.suspects if known else UNSET,
-        looked_up=LookedUpRow(known.files, known.commits, known.note, known.is_pull) if known else UNSET,
+        suspects=root.suspects if root.looked_up else UNSET,
+        looked_up=root.looked_up or UNSET,
     )
 
 
