@@ -46,8 +46,8 @@ def clone_source(directory: Path, repository: str, cancel: Cancel) -> Source:
         return {path: kind.split(" ")[2] for kind, _, path in entries if path}
 
     def commits(path: str, base: str, head: str) -> Sequence[Commit]:
-        log = text(base, "log", *_PLAIN, f"--format=%H%x00%cs%x00%B{_END}", f"{base}...{head}", "--", path)
-        return [Commit(*entry.strip().split("\0", 2)) for entry in log.split(_END) if entry.strip()]
+        log = text(base, "log", *_PLAIN, f"--format=%H%x00%cs%x00%s%x00%B{_END}", f"{base}...{head}", "--", path)
+        return [Commit(*entry.strip().split("\0", 3)) for entry in log.split(_END) if entry.strip()]
 
     def diff(sha: str) -> str:
         return text(sha, "show", *_PLAIN, "--format=", "--unified=0", sha)[:_MOST_DIFF_CHARACTERS]
@@ -96,8 +96,10 @@ def github_source(api_url: str, server_url: str, token: str, repository: str, ca
         return ask(dict[str, str], tree, f"git/trees/{revision}", recursive=1)
 
     def listed(answer: Any) -> list[Commit]:
-        rows = [(one["sha"], one["commit"]["committer"]["date"], one["commit"]["message"]) for one in answer]
-        return [Commit(*map(str, row)) for row in rows]
+        rows = [
+            (str(one["sha"]), str(one["commit"]["committer"]["date"]), str(one["commit"]["message"])) for one in answer
+        ]
+        return [Commit(sha, date, message.partition("\n")[0], message) for sha, date, message in rows]
 
     def commits(path: str, base: str, head: str) -> Sequence[Commit]:
         """GitHub lists what a revision has, so that what both have is taken away."""

@@ -163,8 +163,11 @@ def test_no_text_of_a_commit_rings_at_another_repository(report: Run, clone: Clo
 @pytest.mark.parametrize(
     ("revisions", "why"),
     [
-        (("", "b" * 40), "the base compiler does not say its revision"),
-        (("a" * 40, "1234567-dirty"), "the head compiler was built from '1234567-dirty', which is no commit"),
+        (("", "b" * 40), "the base compiler names no commit that it was built from (its revision: '')"),
+        (
+            ("a" * 40, "1234567-dirty"),
+            "the head compiler names no commit that it was built from (its revision: '1234567-dirty')",
+        ),
         (("a" * 40, "b" * 40), "the clone iree: has no commit bbbbbbbbbb"),
     ],
 )

@@ -40,6 +40,7 @@ _KINDS = {name: name for name in ("reduction", "softmax", "attention", "elementw
 _KINDS |= {"matmul": "matmul|gemm|contraction", "conv": "conv", "pack": "(?<!un)pack"}
 """Part of a dispatch's name → what commits call it."""
 _IDLE = re.compile(r"\bNFCI?\b|clang-format|\breformat|^(?:\[[^\]]*\] *)*(?:rename|typo|format)\b", re.IGNORECASE)
+_SHA = re.compile("[0-9a-f]{40}")
 _FIX = re.compile(r"(?:\[[^\]]*\] *)*fix\b.*(?:crash|assert|fail|overflow)", re.IGNORECASE | re.DOTALL)
 _AGAIN = re.compile(r'^(revert|reapply|reland|roll ?back)\b[^"]*"(.*)"', re.IGNORECASE)
 _BLOCK = re.compile(r"((?:^-(?!-- ).*\n)+)((?:^\+(?!\+\+ ).*\n?)+)", re.MULTILINE)
@@ -51,16 +52,12 @@ Answer = tuple[LookedUp | None, tuple[Suspect, ...]]
 
 
 class Commit(NamedTuple):
-    """One commit; the date is `2026-07-14`, and more of it where the source knows that."""
+    """One commit; the message begins with the title, the date with `2026-07-14`."""
 
     sha: str
     date: str
+    title: str
     message: str
-
-    @property
-    def title(self) -> str:
-        """The first line."""
-        return self.message.partition("\n")[0]
 
 
 class Source(NamedTuple):
@@ -206,8 +203,13 @@ def looked_up(
     answers: list[Answer] = [(LookedUp(files, this_pull_request=True) if files else None, ()) for files in own]
     if not clues or (base == head and base):
         return answers, ""
-    if unknown := _unknown(revisions):
-        return answers, unknown
+    unknown = [side for side, one in zip(("base", "head"), revisions, strict=True) if not _SHA.fullmatch(one)]
+    if unknown:
+        revision = base if unknown[0] == "base" else head
+        return (
+            answers,
+            f"the {unknown[0]} compiler names no commit that it was built from (its revision: {revision[:60]!r})",
+        )
     listed, diffs, why = dict[str, Sequence[Commit]](), dict[str, str](), ""
     known = dict[int, tuple[tuple[str, ...], dict[str, Commit], str]]()
     try:
@@ -236,28 +238,14 @@ def looked_up(
     return answers, why
 
 
-def _unknown(revisions: tuple[str, str]) -> str:
-    """Which compiler was built from nobody knows what; empty where both say a commit."""
-    for side, revision in zip(("base", "head"), revisions, strict=True):
-        if not re.fullmatch("[0-9a-f]{40}", revision):
-            said = f"was built from {revision[:60]!r}, which is no commit" if revision else "does not say its revision"
-            return f"the {side} compiler {said}"
-    return ""
-
-
 def _without_file(clue: Clue, source: Source, paths: Mapping[str, str], base: str) -> str:
     """What is said of a pass that is not of the compiler's own repository, or not named as its file."""
-    if clue.passed is None:
-        return "no file is known that chooses this configuration"
-    if clue.passed.class_name and clue.passed.name.startswith("iree-"):
-        return f"no file is named after {clue.passed.class_name}"
-    left, right = source.paths(base).get(LLVM), paths.get(LLVM)
-    if not left or not right:
-        return "a pass of LLVM, whose revision is not known"
-    if left == right:
-        return f"a pass of LLVM, whose revision is the same on both sides ({left[:10]})"
-    count = source.llvm_commits(left, right)
-    return f"a pass of LLVM, {left[:10]} → {right[:10]}{'' if count is None else f', {count:,} commits'}"
+    if clue.passed is None or (clue.passed.class_name and clue.passed.name.startswith("iree-")):
+        return f"no file is known that has {clue.passed.class_name if clue.passed else 'the choice of this knob'}"
+    left, right = source.paths(base).get(LLVM, ""), paths.get(LLVM, "")
+    count = 0 if left == right else source.llvm_commits(left, right) if left and right else None
+    between = "" if count is None else f", {count:,} commits"
+    return f"a pass of LLVM, {left[:10] or 'unknown'} → {right[:10] or 'unknown'}{between}"
 
 
 def _suspects(clue: Clue, commits: Sequence[Commit], diffs: Mapping[str, str], address: str) -> tuple[Suspect, ...]:
@@ -268,20 +256,15 @@ def _suspects(clue: Clue, commits: Sequence[Commit], diffs: Mapping[str, str], a
         while again := _AGAIN.match(subject):
             subject = again[2]
         groups.setdefault(re.sub(r"\s*\(#\d+\)", "", subject).strip().casefold(), []).append(commit)
-    scored = [(_is_idle(group), clue.score(group, diffs), group) for group in groups.values() if not _is_undone(group)]
+    ranked = [(_is_idle(group), *clue.score(group, diffs), group) for group in groups.values()]
     suspects = list[Suspect]()
-    for _, (_, why, is_own), (newest, *older) in sorted(scored, key=lambda one: (one[0], -one[1][0])):
-        if is_own and len(suspects) < _MOST_SUSPECTS:
+    for *_, why, is_own, (newest, *older) in sorted(ranked, key=lambda one: (one[0], -one[1])):
+        is_undone = older and re.match("revert|roll", newest.title, re.IGNORECASE)
+        if is_own and not is_undone and len(suspects) < _MOST_SUSPECTS:
             others = f"; together with {', '.join(one.sha[:10] for one in older)}" if older else ""
             url = f"{address}/commit/{newest.sha}" if address else ""
             suspects.append(Suspect(newest.sha, newest.title, newest.date[:10], url, f"{why}{others}"))
     return tuple(suspects)
-
-
-def _is_undone(group: Sequence[Commit]) -> bool:
-    """Whether the newest of those that belong together takes them back."""
-    newest = _AGAIN.match(group[0].title)
-    return len(group) > 1 and newest is not None and newest[1].casefold().startswith(("revert", "roll"))
 
 
 def _is_idle(group: Sequence[Commit]) -> bool:
