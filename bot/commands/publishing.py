@@ -41,10 +41,7 @@ def suspected(report: Report, request: Request, config: Config, cancel: Cancel) 
 
 
 def source_of(request: Request, config: Config, cancel: Cancel) -> Source | None:
-    """Where the request says that commits of the compiler are looked up; None where it does not say so.
-
-    Raises InputError where the directory that it names is no clone. GitHub is asked with the environment's token.
-    """
+    """Where the request says that commits of the compiler are looked up, on GitHub with the environment's token."""
     repository, environ = config.compiler.repository, os.environ
     if request.source is not None:
         return clone_source(request.source, repository, cancel)

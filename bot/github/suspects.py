@@ -16,13 +16,13 @@ def suspected(report: Report, services: Services, config: Config, base: str, hea
     """The report with suspects, where both sides have another compiler and GitHub is at hand.
 
     Args:
-        base, head: the commits of this repository that are compared: in the compiler's own, what differs between the
-            two is what the pull request changes. Empty where there is none.
+        base, head: the commits of this repository that a pull request is compared by: in the compiler's own, what
+            differs between the two is what it changes. Empty where there is none.
     """
     context, repository, touched = services.context, config.compiler.repository, list[str]()
     if not repository or services.hub is None or report.base.compiler.digest in ("", report.head.compiler.digest):
         return report
-    if context.pull and base and head and repository.casefold() == context.repository.casefold():
+    if base and head and repository.casefold() == context.repository.casefold():
         try:
             touched = services.git.touched(base, head)
         except Interrupted:

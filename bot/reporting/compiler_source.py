@@ -31,10 +31,8 @@ _T = TypeVar("_T")
 
 
 def clone_source(directory: Path, repository: str, cancel: Cancel) -> Source:
-    """A clone, which is only read; the network is not asked. Raises InputError where it is none."""
+    """A clone, which is only read; the network is not asked."""
     git, llvm = Git(directory, cancel), Git(directory / LLVM, cancel)
-    if not git("rev-parse", "--git-dir").ok:
-        raise InputError("is no clone of git", where=f"--source {directory}", hint="name a clone of the compiler")
 
     def text(revision: str, *arguments: str) -> str:
         if not git("cat-file", "-e", f"{revision}^{{commit}}", environment=_ALONE).ok:
