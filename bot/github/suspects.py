@@ -30,5 +30,5 @@ def suspected(report: Report, services: Services, config: Config, base: str, hea
         except BotError as error:
             note = f"what this pull request changes of the compiler is not known: {error.line}"
             report = replace(report, notes=(*report.notes, note))
-    hosts, token = (context.api_url, context.server_url), services.inputs.github_token
-    return with_suspects(report, github_source(*hosts, token, repository, services.request.cache), touched)
+    asked_as = (context.api_url, context.server_url, services.inputs.github_token)
+    return with_suspects(report, github_source(*asked_as, repository, services.request.cache), touched)

@@ -47,14 +47,13 @@ def clone_source(directory: Path, repository: str, cancel: Cancel) -> Source:
         log = text(base, "log", *_PLAIN, f"--format=%H%x00%cs%x00%s%x00%B{_END}", f"{base}...{head}", "--", path)
         return [Commit(*entry.strip().split("\0", 3)) for entry in log.split(_END) if entry.strip()]
 
-    def diff(sha: str) -> str:
-        return text(sha, "show", *_PLAIN, "--format=", "--unified=0", sha)[:_MOST_DIFF_CHARACTERS]
-
     def llvm_commits(base: str, head: str) -> int | None:
         counted = llvm("rev-list", "--count", f"{base}..{head}", environment=_ALONE)
         return int(counted.output) if counted.ok and (llvm.directory / ".git").exists() else None
 
-    return Source(f"https://github.com/{repository}" if repository else "", paths, commits, diff, llvm_commits)
+    show = ("show", *_PLAIN, "--format=", "--unified=0")
+    address = f"https://github.com/{repository}" if repository else ""
+    return Source(address, paths, commits, lambda sha: text(sha, *show, sha)[:_MOST_DIFF_CHARACTERS], llvm_commits)
 
 
 def github_source(api_url: str, server_url: str, token: str, repository: str, cache: Path) -> Source:
@@ -85,13 +84,10 @@ def github_source(api_url: str, server_url: str, token: str, repository: str, ca
         add(cache, file, canonical(known))
         return known
 
-    def paths(revision: str) -> Mapping[str, str]:
-        def tree(answer: Any) -> dict[str, str]:
-            if answer["truncated"]:
-                raise InputError(f"has too many files at {revision[:10]}", where=repository)
-            return {str(entry["path"]): str(entry["sha"]) for entry in answer["tree"]}
-
-        return ask(dict[str, str], tree, f"git/trees/{revision}", recursive=1)
+    def tree(answer: Any) -> dict[str, str]:
+        if answer["truncated"]:
+            raise InputError(f"has too many files at {answer['sha'][:10]}", where=repository)
+        return {str(entry["path"]): str(entry["sha"]) for entry in answer["tree"]}
 
     def listed(answer: Any) -> list[Commit]:
         rows = [
@@ -109,11 +105,8 @@ def github_source(api_url: str, server_url: str, token: str, repository: str, ca
             raise InputError(f"more than {_PAGE} commits touched {path}", where=repository)
         return sorted((one for one in apart if one.date > since), key=lambda one: (one.date, one.sha), reverse=True)
 
-    def diff(sha: str) -> str:
-        def patches(answer: Any) -> str:
-            return "\n".join(str(file.get("patch", "")) for file in answer["files"])[:_MOST_DIFF_CHARACTERS]
-
-        return ask(str, patches, f"commits/{sha}", per_page=_PAGE)
+    def patches(answer: Any) -> str:
+        return "\n".join(str(file.get("patch", "")) for file in answer["files"])[:_MOST_DIFF_CHARACTERS]
 
     def llvm_commits(base: str, head: str) -> int | None:
         """LLVM's own repository knows the commits of its forks; the first page would have diffs."""
@@ -122,4 +115,10 @@ def github_source(api_url: str, server_url: str, token: str, repository: str, ca
             return ask(int, lambda answer: int(answer["total_commits"]), path, per_page=1, page=2)
         return None
 
-    return Source(f"{server_url}/{repository}", paths, commits, diff, llvm_commits)
+    return Source(
+        f"{server_url}/{repository}",
+        lambda revision: ask(dict[str, str], tree, f"git/trees/{revision}", recursive=1),
+        commits,
+        lambda sha: ask(str, patches, f"commits/{sha}", per_page=_PAGE),
+        llvm_commits,
+    )

@@ -131,14 +131,13 @@ def suspect_words(known: LookedUp | None, suspects: Sequence[Suspect]) -> Phrase
     """Which commits may have done it, never which did; titles are a stranger's text."""
     if known is None:
         return ()
-    files = joined([(code(clip(file.rpartition("/")[2], NAME_LIMIT)),) for file in known.files], ", ")
+    files = joined([(code(clip(file.rpartition("/")[2], NAME_LIMIT)),) for file in known.files[:1]], "")
+    files = phrase(files, f" and {plural(len(known.files) - 1, 'file')} more") if known.files[1:] else files
     parts = [phrase("this pull request changes ", files)] if known.this_pull_request else []
     if suspects:
         named = [(code(one.commit[:10], one.url),) for one in suspects]
-        of = f"; one of {known.commits} commits to " if known.commits != 1 else "; the only commit to "
-        title = code(clip(clean(suspects[0].title), _TITLE))
-        about = f" of {suspects[0].date} ({clean(suspects[0].why, _WHAT)})"
-        parts.append(phrase("suspect: ", named[0], " ", title, about, of, files))
+        of = f", one of {known.commits} commits to " if known.commits != 1 else ", the only commit to "
+        parts.append(phrase("suspect: ", named[0], " ", code(clip(clean(suspects[0].title), _TITLE)), of, files))
         parts += [phrase("then ", joined(named[1:], ", "))] if named[1:] else []
     elif known.commits is not None:
         touched = f"{plural(known.commits, 'commit')} touched " if known.commits else "no commit touched "

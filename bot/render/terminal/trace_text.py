@@ -42,7 +42,7 @@ def print_trace(traced: Traced, console: Console) -> None:
     if traced.looked_up:
         console.print(text_of(suspect_words(traced.looked_up, traced.suspects)), soft_wrap=True)
         for one in traced.suspects:
-            console.print(Text(clean(f"  {one.date} {one.url or one.commit} {one.title}")), soft_wrap=True)
+            console.print(Text(clean(f"  {one.date} {one.url or one.commit} {one.title} ({one.why})")), soft_wrap=True)
     for name, side in traced.traces.items():
         if side.same_code is not None:
             is_same = "the code that is in the artifact" if side.same_code else "other code than is in the artifact"
