@@ -65,7 +65,7 @@ def test_a_clone_names_the_commits_that_speak_of_what_changed(report: Run, histo
     assert idle["title"].startswith("[NFC]"), "what has no function is last"
     assert only["why"] == "its message has delinearize"
     assert only["url"] == f"https://github.com/iree-org/iree/commit/{only['commit']}"
-    assert own["looked_up"] == {"commits": 4, "files": [LOWERING], "note": "", "this_pull_request": False}
+    assert own["looked_up"] == {"commits": 4, "files": [LOWERING], "note": "", "this_pull_request": []}
     assert [one["title"] for one in knob["suspects"]] == ["Tune defaults (#6)"]
     assert knob["suspects"][0]["why"].endswith("unroll 1 → 8")
     assert (llvm["suspects"], llvm["looked_up"]["note"]) == ([], f"a pass of LLVM, {'a' * 10} → {'b' * 10}")

@@ -48,7 +48,9 @@ def test_that_the_pull_request_changes_the_file_is_said_first(stage: Stage) -> N
     ran, head = posted(stage)
     assert not ran.error
     own, knob = roots(ran)["iree-llvmcpu-lowering"], roots(ran)["unroll"]
-    assert own["looked_up"]["this_pull_request"] and [one["commit"] for one in own["suspects"]] == [head]
+    assert own["looked_up"]["this_pull_request"] == own["looked_up"]["files"] and [
+        one["commit"] for one in own["suspects"]
+    ] == [head]
     assert not knob["looked_up"]["this_pull_request"] and knob["looked_up"]["commits"] == 0
     (line,) = [line for line in stage.body.splitlines() if "suspect: " in line]
     said = line.partition("<sub>this pull request changes `LLVMCPULowering.cpp`; suspect: ")[2]

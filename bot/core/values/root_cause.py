@@ -65,13 +65,13 @@ class LookedUp(Record, frozen=True):
         files: where the pass, or the choice of the configuration, is implemented; empty where that is not known.
         commits: how many touched them between the two compilers; None where that is not known.
         note: what there is to say beside these, or in place of them.
-        this_pull_request: True where the pull request itself changes one of the files.
+        this_pull_request: those of the files that the pull request itself changes.
     """
 
     files: tuple[str, ...]
     commits: Count | None = None
     note: str = ""
-    this_pull_request: bool = False
+    this_pull_request: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -200,7 +200,7 @@ def looked_up(
     """What is known of each clue, and why no more is; nothing where both compilers are of one revision."""
     base, head = revisions
     own = [clue.files(touched) for clue in clues]
-    answers: list[Answer] = [(LookedUp(files, this_pull_request=True) if files else None, ()) for files in own]
+    answers: list[Answer] = [(LookedUp(files, this_pull_request=files) if files else None, ()) for files in own]
     if not clues or (base == head and base):
         return answers, ""
     unknown = [side for side, one in zip(("base", "head"), revisions, strict=True) if not _SHA.fullmatch(one)]
@@ -233,7 +233,7 @@ def looked_up(
     for place, (files, commits_of, note) in known.items():
         if unread := len(commits_of.keys() - diffs.keys()):
             note = f"{unread} of these commits known by their messages alone"
-        answer = LookedUp(files, len(commits_of) if files else None, note, bool(own[place]))
+        answer = LookedUp(files, len(commits_of) if files else None, note, own[place])
         answers[place] = answer, _suspects(clues[place], [*commits_of.values()], diffs, source.address)
     return answers, why
 

@@ -131,9 +131,8 @@ def suspect_words(known: LookedUp | None, suspects: Sequence[Suspect]) -> Phrase
     """Which commits may have done it, never which did; titles are a stranger's text."""
     if known is None:
         return ()
-    files = joined([(code(clip(file.rpartition("/")[2], NAME_LIMIT)),) for file in known.files[:1]], "")
-    files = phrase(files, f" and {plural(len(known.files) - 1, 'file')} more") if known.files[1:] else files
-    parts = [phrase("this pull request changes ", files)] if known.this_pull_request else []
+    files, own = _files(known.files), _files(known.this_pull_request)
+    parts = [phrase("this pull request changes ", own)] if own else []
     if suspects:
         named = [(code(one.commit[:10], one.url),) for one in suspects]
         of = f", one of {known.commits} commits to " if known.commits != 1 else ", the only commit to "
@@ -144,6 +143,12 @@ def suspect_words(known: LookedUp | None, suspects: Sequence[Suspect]) -> Phrase
         unsaid = ", and none speaks of it" if known.commits and not known.note else ""
         parts.append(phrase(touched, files, f" between the two{unsaid}"))
     return joined([*parts, *([phrase(clean(known.note))] if known.note else [])], "; ")
+
+
+def _files(paths: Sequence[str]) -> Phrase:
+    """The name of the first, and how many more there are."""
+    more = f" and {plural(len(paths) - 1, 'file')} more" if paths[1:] else ""
+    return phrase(code(clip(paths[0].rpartition("/")[2], NAME_LIMIT)), more) if paths else ()
 
 
 def _seen(steps: Sequence[str]) -> str:
