@@ -85,3 +85,11 @@ def path(text: str) -> Path:
 def directory(text: str) -> Path:
     """A directory; `~` is the user's own."""
     return path(text).expanduser()
+
+
+def clone(text: str) -> Path:
+    """A clone of a git repository, with files or without."""
+    place = directory(text)
+    if not (place / ".git").exists() and not (place / "HEAD").is_file():
+        raise argparse.ArgumentTypeError(f"{text!r} is no clone of git")
+    return place

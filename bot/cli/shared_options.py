@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from bot.cli.argument_types import directory, flags, limit, path, positive
+from bot.cli.argument_types import clone, directory, flags, limit, path, positive
 from bot.system.defaults import cores, default_cache, default_limit
 
 CACHE_HELP = "cells and compilers (default: %(default)s)"
@@ -75,4 +75,4 @@ def add_suspects(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--suspects", action="store_true", help=about)
     about = "the same in a clone of the compiler's repository, without the network"
-    parser.add_argument("--source", type=directory, metavar="DIR", help=about)
+    parser.add_argument("--source", type=clone, metavar="DIR", help=about)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bot.commands.compare import BothSides, both_sides
+from bot.commands.publishing import suspected
 from bot.compiler.caches.cell_cache import TextStore
 from bot.compiler.tools.offered import offered
 from bot.config.configuration import load_config
@@ -17,7 +18,6 @@ from bot.measurement.prepare import Request, Show, is_snapshot, prepare, reposit
 from bot.measurement.run import SidePlan
 from bot.measurement.tracing.moved_dispatches import traced
 from bot.render.markdown.comment import render_pin
-from bot.reporting.compiler_source import looked_up
 from bot.reporting.making import reported, require_verdict
 from bot.reporting.steps import stepped
 from bot.reporting.writing import write_report
@@ -47,7 +47,7 @@ def pin_report(request: Request, most: Steps, show: Show, cancel: Cancel) -> Ver
         show.say("releases between the two were not looked at: --steps all measures them")
     else:
         report = _with_steps(report, both, request, most, show, cancel)
-    report = looked_up(report, request, both.rules, cancel)
+    report = suspected(report, request, both.rules, cancel)
     files = write_report(report, both.rules.templates, request.out)
     write_atomically(request.out / "pin.md", render_pin(report, both.rules.templates).encode())
     show.report(report, [*files, request.out / "pin.md"])

@@ -7,21 +7,20 @@ from dataclasses import replace
 from typing import Protocol
 
 from bot.commands.compare import both_sides
+from bot.commands.publishing import source_of
 from bot.core.rules.delta import diff
 from bot.core.rules.parting import parting, texts_around
 from bot.core.selecting import matching, near_or_known
 from bot.core.values.explanation import DispatchDelta, PassChange
-from bot.core.values.root_cause import Suspicion
 from bot.core.values.snapshot import Cell, Snapshot
 from bot.core.values.tracing import Traced
 from bot.errors import NoVerdict, UsageError
 from bot.insight.explanations import explanations
 from bot.insight.roots.knobs import PIPELINE, turned
-from bot.insight.roots.suspects import UNFINISHED, Clue, Source, suspicions_of
+from bot.insight.roots.suspects import UNFINISHED, Answer, Clue, Source, looked_up
 from bot.measurement.prepare import Request, Show, workshop
 from bot.measurement.tracing.moved_dispatches import with_traces
 from bot.measurement.tracing.one_dispatch import trace_commands
-from bot.reporting.compiler_source import source_of
 from bot.system.processes import Cancel
 
 _SHOWN = 8
@@ -71,30 +70,30 @@ def trace(request: Request, dispatch: str, show: TraceShow, cancel: Cancel) -> T
         around=() if place is None else texts_around(apart, place, traces.get("base"), traces.get("head")),
     )
     if source := source_of(request, both.rules, cancel):
-        traced = replace(traced, suspicion=_suspicion(traced, delta, both.sides, source, show))
+        (known, suspects), why = _looked_up(traced, delta, both.sides, source)
+        traced = replace(traced, looked_up=known, suspects=suspects)
+        if why:
+            show.say(f"{UNFINISHED}{why}")
     show.traced(traced)
     if not traced.parting.rows:
         raise NoVerdict(f"was not traced: {traced.parting.why}", where=f"{delta.name} of {keys[0]}")
     return traced
 
 
-def _suspicion(
-    traced: Traced, delta: DispatchDelta, sides: Mapping[str, Snapshot], source: Source, show: Show
-) -> Suspicion | None:
+def _looked_up(
+    traced: Traced, delta: DispatchDelta, sides: Mapping[str, Snapshot], source: Source
+) -> tuple[Answer, str]:
     """Who touched what chose the configuration, where that is another one, else the pass that parts the sides."""
     base, head = (row.strategy or "" if row else "" for row in (delta.base, delta.head))
     knobs = sorted(turned(base, head).items(), key=lambda one: one[0] != PIPELINE) if delta.cause == "strategy" else []
-    row = traced.parting.row
+    row, target = traced.parting.row, traced.key.target
     if not knobs and row is None:
-        return None
+        return (None, ()), ""
     passed = PassChange(row.name, traced.parting.operations, class_name=row.class_name) if row and not knobs else None
-    key, revisions = traced.key, (sides["base"].compiler.revision, sides["head"].compiler.revision)
-    knob = " ".join(knobs[0]) if knobs else ""
-    clue = Clue(passed, knob, [key.target], [sides["head"].targets.get(key.target, "")], delta.name)
-    (known,), why = suspicions_of([clue], revisions, source)
-    if why:
-        show.say(f"{UNFINISHED}{why}")
-    return known
+    knob, backend = " ".join(knobs[0]) if knobs else "", sides["head"].targets.get(target, "")
+    revisions = sides["base"].compiler.revision, sides["head"].compiler.revision
+    (answer,), why = looked_up([Clue(passed, knob, [target], [backend], delta.name)], revisions, source)
+    return answer, why
 
 
 def _chosen(wanted: str, cells: Mapping[str, Cell], changed: Sequence[DispatchDelta]) -> DispatchDelta:

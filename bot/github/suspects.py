@@ -12,25 +12,23 @@ from bot.insight.roots.suspects import with_suspects
 from bot.reporting.compiler_source import github_source
 
 
-def suspected(made: Report, services: Services, config: Config, base: str, head: str) -> Report:
+def suspected(report: Report, services: Services, config: Config, base: str, head: str) -> Report:
     """The report with suspects, where both sides have another compiler and GitHub is at hand.
 
     Args:
-        base, head: the commits of this repository that are compared: in the compiler's own, what differs between the
-            two is what the pull request changes. Empty where there is none.
+        base, head: the commits of this repository that a pull request is compared by: in the compiler's own, what
+            differs between the two is what it changes. Empty where there is none.
     """
-    context, repository = services.context, config.compiler.repository
-    if not repository or services.hub is None or made.base.compiler.digest in ("", made.head.compiler.digest):
-        return made
-    touched, notes = list[str](), tuple[str, ...]()
-    if context.pull and base and head and repository.casefold() == context.repository.casefold():
+    context, repository, touched = services.context, config.compiler.repository, list[str]()
+    if not repository or services.hub is None or report.base.compiler.digest in ("", report.head.compiler.digest):
+        return report
+    if base and head and repository.casefold() == context.repository.casefold():
         try:
             touched = services.git.touched(base, head)
         except Interrupted:
             raise
         except BotError as error:
-            notes = (f"what this pull request changes of the compiler is not known: {error.line}",)
-    token, cache = services.inputs.github_token, services.request.cache
-    source = github_source(context.api_url, context.server_url, token, repository, cache)
-    made = with_suspects(made, source, touched)
-    return made if not notes else replace(made, notes=(*made.notes, *notes))
+            note = f"what this pull request changes of the compiler is not known: {error.line}"
+            report = replace(report, notes=(*report.notes, note))
+    asked_as = (context.api_url, context.server_url, services.inputs.github_token)
+    return with_suspects(report, github_source(*asked_as, repository, services.request.cache), touched)

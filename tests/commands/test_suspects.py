@@ -3,62 +3,19 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import matched_cells
 import pytest
+from compiler_history import LOWERING, Clone, explained
 from fake_github import FakeGitHub
-from matched_cells import Row
-from replacing import replace
-from report_factory import snapshot, with_metrics
 from series import write
 
 from bot.cli.main import main
-from bot.core.values.snapshot import Cell, CellKey
-from bot.core.values.trace import LLVM, DispatchTrace, PassStep
 
-LOWERING = "compiler/src/iree/compiler/Codegen/LLVMCPU/LLVMCPULowering.cpp"
-CHOICE = "compiler/src/iree/compiler/Codegen/LLVMCPU/KernelDispatch.cpp"
-TEST = "compiler/src/iree/compiler/Codegen/LLVMCPU/test/select.mlir"
 HOSTILE = "Lower affine.delinearize_index @octocat <b>`x` ([#12](https://evil.example)) iree-org/iree#1 " + "long " * 60
 Revisions = tuple[str, str]
-
-
-class Clone:
-    """A small history with the compiler's layout."""
-
-    def __init__(self, directory: Path) -> None:
-        self.directory, self._days = directory, 0
-        self.git("init", "--quiet", "--initial-branch=main", str(directory))
-
-    def git(self, *arguments: str) -> str:
-        date = f"2026-05-{self._days + 1:02}T12:00:00Z"
-        names = {"GIT_AUTHOR_NAME": "A", "GIT_AUTHOR_EMAIL": "a@b.c", "GIT_COMMITTER_NAME": "A"}
-        dates = {"GIT_COMMITTER_EMAIL": "a@b.c", "GIT_AUTHOR_DATE": date, "GIT_COMMITTER_DATE": date}
-        where = ["-C", str(self.directory)] if self.directory.exists() else []
-        done = subprocess.run(
-            ["git", *where, *arguments],
-            env={"PATH": "/usr/bin:/bin", **names, **dates},
-            capture_output=True,
-            check=True,
-        )
-        return done.stdout.decode().strip()
-
-    def commit(self, message: str, llvm: str = "", **files: str) -> str:
-        """The new commit; `files`: LOWERING and so on → their text."""
-        self._days += 1
-        for name, text in files.items():
-            path = self.directory / {"lowering": LOWERING, "choice": CHOICE, "test": TEST}[name]
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
-        self.git("add", "--all")
-        if llvm:
-            self.git("update-index", "--add", "--cacheinfo", f"160000,{llvm * 40},third_party/llvm-project")
-        self.git("commit", "--quiet", "--allow-empty", "--message", message)
-        return self.git("rev-parse", "HEAD")
 
 
 @pytest.fixture
@@ -84,40 +41,10 @@ def report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable
     """Runs `report` over a cell whose three dispatches changed by a pass, by a pass of LLVM's, and by a knob."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GITHUB_TOKEN", "")
-    old, new = "Tiling | unroll = [1, 4]", "Tiling | unroll = [8, 4]"
 
     def run(revisions: Revisions, *options: str, config: str = "default", code: int = 0) -> dict[str, Any]:
-        passes = {
-            "0": ("iree-llvmcpu-lowering", "LLVMCPULoweringPass", "affine.delinearize_index", "mlir"),
-            "1": ("InstCombinePass", "InstCombinePass", "call", LLVM),
-        }
-        for side, revision, more in zip(("base", "head"), revisions, (0, 30), strict=True):
-            rows = [Row(name, code=name + side, code_bytes=1_000 + more * 10, strategy=old) for name in "pq"]
-            strategy = old if side == "base" else new
-            rows.append(Row("r", code=f"r{side}", code_bytes=1_000 + more, strategy=strategy))
-            made = matched_cells.made(*rows)
-            traces = {
-                row.name: DispatchTrace(
-                    (
-                        PassStep("cse", "CSEPass", "mlir", {"arith.addi": 50}),
-                        PassStep(name, class_name, level, {operation: 40 + more, "ret": 1}),
-                    )
-                )
-                for row in made.dispatches
-                for key, (name, class_name, operation, level) in passes.items()
-                if f"dispatch_{key}_" in row.name
-            }
-
-            def edit(_key: CellKey, found: Cell, made: Cell = made, traces: Any = traces) -> Cell:
-                size = sum(row.code_bytes or 0 for row in made.dispatches)
-                rest = dict.fromkeys(("vm_bytes", "rodata_bytes", "unattributed_bytes"), 0)
-                found = with_metrics(found, artifact_bytes=size, executable_bytes=size, **rest)
-                parts = {"executables/text": size}
-                return replace(found, dispatches=made.dispatches, parts=parts, program=made.program, traces=traces)
-
-            whole = snapshot("3.13.0", edit, ("m",), {"llvm-cpu-x86_64": "llvm-cpu"})
-            compiler = replace(whole.compiler, revision=revision, digest=("1" if side == "base" else "2") * 64)
-            write(tmp_path / f"{side}.json", replace(whole, compiler=compiler))
+        for side, revision in zip(("base", "head"), revisions, strict=True):
+            write(tmp_path / f"{side}.json", explained(side, revision))
         files = ["--base", "base.json", "--head", "head.json", "--cache", "cache"]
         assert main(["report", *files, "--config", config, *options]) in (code, 1)
         told: dict[str, Any] = json.loads(Path("out/report.json").read_text())
@@ -133,11 +60,12 @@ Run = Callable[..., dict[str, Any]]
 def test_a_clone_names_the_commits_that_speak_of_what_changed(report: Run, history: Revisions, clone: Clone) -> None:
     told = report(history, "--source", str(clone.directory))["roots"]
     own, knob, llvm = told["iree-llvmcpu-lowering"], told["unroll"], told["InstCombinePass"]
-    (only,) = own["suspects"]
+    only, idle = own["suspects"]
     assert (only["title"], only["date"]) == ("Fold gathers (#2)", "2026-05-04")
+    assert idle["title"].startswith("[NFC]"), "what has no function is last"
     assert only["why"] == "its message has delinearize"
     assert only["url"] == f"https://github.com/iree-org/iree/commit/{only['commit']}"
-    assert own["looked_up"] == {"commits": 4, "files": [LOWERING], "note": "", "this_pull_request": False}
+    assert own["looked_up"] == {"commits": 4, "files": [LOWERING], "note": "", "this_pull_request": []}
     assert [one["title"] for one in knob["suspects"]] == ["Tune defaults (#6)"]
     assert knob["suspects"][0]["why"].endswith("unroll 1 → 8")
     assert (llvm["suspects"], llvm["looked_up"]["note"]) == ([], f"a pass of LLVM, {'a' * 10} → {'b' * 10}")
@@ -153,7 +81,7 @@ def test_no_text_of_a_commit_rings_at_another_repository(report: Run, clone: Clo
     line = line.partition("suspect: ")[2]
     assert f"[`{head[:10]}`](<https://redirect.github.com/iree-org/iree/commit/{head}>)" in line
     assert "//github.com" not in line
-    title = line.partition(">) ")[2].partition(" of 2026")[0]
+    title = line.partition(">) ")[2].partition(", the only commit")[0]
     assert title.startswith("``") and title.endswith("``") and len(title) < 120, "code, clipped"
     page = Path("out/report.html").read_text()
     assert "&lt;b&gt;" in page and "<b>`x`" not in page
@@ -162,8 +90,11 @@ def test_no_text_of_a_commit_rings_at_another_repository(report: Run, clone: Clo
 @pytest.mark.parametrize(
     ("revisions", "why"),
     [
-        (("", "b" * 40), "the base compiler does not say its revision"),
-        (("a" * 40, "1234567-dirty"), "the head compiler was built from '1234567-dirty', which is no commit"),
+        (("", "b" * 40), "the base compiler names no commit that it was built from (its revision: '')"),
+        (
+            ("a" * 40, "1234567-dirty"),
+            "the head compiler names no commit that it was built from (its revision: '1234567-dirty')",
+        ),
         (("a" * 40, "b" * 40), "the clone iree: has no commit bbbbbbbbbb"),
     ],
 )
@@ -216,3 +147,53 @@ def test_what_github_refuses_costs_one_line(
     (note,) = (note for note in told["notes"] if "commits of the compiler" in note)
     assert why in note
     assert len([one for one in hub.traffic if "/commits" in one["path"]]) == 1
+
+
+def test_a_bisection_says_which_suspects_lie_in_its_step(
+    clone: Clone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    start = clone.commit("Start", lowering="int a;\n")
+    early = clone.commit("Speak of affine.delinearize_index", lowering="int b;\n")
+    late = clone.commit("Make affine.delinearize_index cheap", lowering="int c;\n")
+    row = zip(("3.2.0", "3.3.0", "3.4.0", "3.5.0"), ("base", "base", "head", "head"), strict=True)
+    for (version, side), revision in zip(row, (start, early, late, late), strict=True):
+        write(tmp_path / "nightly" / f"{version}.json", explained(side, revision, version))
+    ends = ["nightly/3.2.0.json", "nightly/3.5.0.json", "--among", "nightly", "--cache", "cache", "--config", "default"]
+    assert main(["bisect", *ends, "--model", "m", "--target", "x86_64", "--source", "iree", "--format", "json"]) == 0
+    notes = [note for note in json.loads(capsys.readouterr().out)["notes"] if "suspect" in note]
+    where = "between nightly/3.3.0.json and nightly/3.4.0.json"
+    assert notes == [
+        f"suspect {late[:10]} (Make affine.delinearize_index cheap) is confirmed to lie {where}",
+        f"suspect {early[:10]} (Speak of affine.delinearize_index) is cleared: it does not lie {where}",
+    ]
+
+
+def test_a_traced_dispatch_has_the_suspects_of_its_pass_or_of_its_knob(
+    report: Run, history: Revisions, hub: FakeGitHub, capsys: pytest.CaptureFixture[str]
+) -> None:
+    roots = report(history, "--source", "iree", config="own.yml")["roots"]
+    sides = ["--base", "base.json", "--head", "head.json", "--model", "m", "--target", "x86_64", "--config", "own.yml"]
+    for dispatch, root in (("dispatch_0", "iree-llvmcpu-lowering"), ("dispatch_2", "unroll")):
+        for where in (["--source", "iree"], ["--suspects"]):
+            capsys.readouterr()
+            main(["trace", *sides, "--cache", "cache", "--dispatch", dispatch, *where, "--format", "json"])
+            told = json.loads(capsys.readouterr().out)
+            assert told["suspects"][0] == roots[root]["suspects"][0] | {"url": told["suspects"][0]["url"]}
+            assert told["looked_up"] == roots[root]["looked_up"]
+    main(["trace", *sides, "--cache", "cache", "--dispatch", "dispatch_0", "--source", "iree"])
+    first = roots["iree-llvmcpu-lowering"]["suspects"][0]
+    assert f"suspect: {first['commit'][:10]} Fold gathers (#2), one of 4 commits" in capsys.readouterr().out
+    assert hub.traffic
+
+
+@pytest.mark.parametrize("place", ["empty", "absent"])
+def test_a_directory_that_is_no_clone_is_one_line(
+    tmp_path: Path, place: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before anything is measured."""
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(SystemExit) as ended:
+        main(["compare", "--base", "3.11.0", "--head", "3.13.0", "--source", str(tmp_path / place)])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.splitlines()[-1].endswith(f"--source: '{tmp_path / place}' is no clone of git")

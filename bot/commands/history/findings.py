@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from msgspec import structs
 
+from bot.commands.publishing import source_of
 from bot.compiler.caches.cell_cache import TextStore
 from bot.config.configuration import Config
 from bot.core.codec.json_text import canonical
@@ -17,13 +18,12 @@ from bot.core.metrics import Metric
 from bot.core.values.planned import narrowed
 from bot.core.values.snapshot import CellKey, Snapshot
 from bot.core.values.whole_report import Baseline, Report
-from bot.errors import BotError
-from bot.insight.roots.suspects import UNFINISHED, Clue, Source, suspicions_of, with_suspects
+from bot.errors import BotError, Interrupted
+from bot.insight.roots.suspects import UNFINISHED, Source, with_suspects
 from bot.measurement.prepare import Request, is_snapshot
 from bot.render.terminal.bisect_text import moved_words
 from bot.render.text.escape import clip
 from bot.render.text.filters import plural
-from bot.reporting.compiler_source import source_of
 from bot.reporting.making import reported
 from bot.reporting.writing import write_report
 from bot.system.files import write_atomically
@@ -124,25 +124,26 @@ def _notes(hunted: Hunted, looks: tuple[Look, ...]) -> Iterator[str]:
 
 def _suspects(hunted: Hunted, made: Report, source: Source) -> Iterator[str]:
     """Which suspects of the whole way from GOOD to BAD lie in the step that was found, and which do not."""
-    ends = _in_time(hunted, hunted.ends)
-    backends = {**made.base.targets, **made.head.targets}
-    clues = [one for root in made.root_causes if (one := Clue.of(root, backends))][:_CAUSES]
-    known, why = suspicions_of(clues, (ends[0].compiler.revision, ends[1].compiler.revision), source)
-    step = (made.base.compiler.revision, made.head.compiler.revision)
-    inside, seen = set[str](), set[str]()
+    older, newer = (side.compiler.revision for side in _in_time(hunted, hunted.ends))
+    step = made.base.compiler.revision, made.head.compiler.revision
+    whole = with_suspects(replace(made, notes=()), source, revisions=(older, newer))
     where = f"between {hunted.names[hunted.found.good]} and {hunted.names[hunted.found.bad]}"
+    files = {
+        one.commit: (one.title, known.files)
+        for root in whole.root_causes
+        if (known := root.looked_up)
+        for one in root.suspects
+    }
     try:
-        for suspicion in filter(None, known):
-            inside |= {commit.sha for file in suspicion.files for commit in source.commits(file, *step)}
-            for suspect in suspicion.suspects:
-                answer = "is confirmed to lie" if suspect.commit in inside else "is cleared: it does not lie"
-                if suspect.commit not in seen:
-                    yield f"suspect {suspect.commit[:10]} ({clip(suspect.title, _TITLE)}) {answer} {where}"
-                seen.add(suspect.commit)
+        for sha, (title, touched) in files.items():
+            inside = {one.sha for file in touched for one in source.commits(file, *step)}
+            answer = "is confirmed to lie" if sha in inside else "is cleared: it does not lie"
+            yield f"suspect {sha[:10]} ({clip(title, _TITLE)}) {answer} {where}"
+    except Interrupted:
+        raise
     except BotError as error:
-        why = why or error.line
-    if why:
-        yield f"{UNFINISHED}{why}"
+        yield f"{UNFINISHED}{error.line}"
+    yield from whole.notes
 
 
 def _commands(hunted: Hunted, request: Request) -> Iterator[str]:

@@ -16,7 +16,6 @@ from bot.core.codec.report_rows import (
     FindingRow,
     FoldingRow,
     FoldRow,
-    LookedUpRow,
     Numbers,
     OverviewRow,
     Phases,
@@ -158,7 +157,6 @@ def _finding(finding: Finding) -> FindingRow:
 
 
 def _root_cause(root: RootCause) -> RootRow:
-    known = root.suspicion
     return RootRow(
         root.cause,
         root.what,
@@ -175,8 +173,8 @@ def _root_cause(root: RootCause) -> RootRow:
         operations=root.passed.operations if root.passed else {},
         traced=TracedRow(*root.traced),
         seen=UNSET if root.seen is None else root.seen,
-        suspects=known.suspects if known else UNSET,
-        looked_up=LookedUpRow(known.files, known.commits, known.note, known.is_pull) if known else UNSET,
+        suspects=root.suspects if root.looked_up else UNSET,
+        looked_up=root.looked_up or UNSET,
     )
 
 

@@ -10,7 +10,7 @@ from bot.core.record import Amount, Count, Record
 from bot.core.values.explanation import ComponentDelta, PartDelta
 from bot.core.values.model_counts import Fusion, ModelEdit, Pair
 from bot.core.values.program import Argument, Family
-from bot.core.values.root_cause import Suspect
+from bot.core.values.root_cause import LookedUp, Suspect
 from bot.core.values.snapshot import CellKey, CompilerInfo, Dispatch, Failure, SourceInfo
 from bot.core.values.verdict import Accepted
 from bot.core.values.whole_report import Baseline
@@ -179,15 +179,6 @@ class TracedRow(Record, frozen=True):
     bytes: Count
 
 
-class LookedUpRow(Record, frozen=True):
-    """Where suspects were looked for: the files, and how many commits touched them; `note` is what else there is."""
-
-    files: tuple[str, ...]
-    commits: Count | None
-    note: str = ""
-    this_pull_request: bool = False
-
-
 class RootRow(Record, frozen=True):
     """One root cause."""
 
@@ -207,7 +198,7 @@ class RootRow(Record, frozen=True):
     traced: TracedRow = TracedRow(0, 0)
     seen: tuple[str, ...] | UnsetType = UNSET
     suspects: tuple[Suspect, ...] | UnsetType = UNSET
-    looked_up: LookedUpRow | UnsetType = UNSET
+    looked_up: LookedUp | UnsetType = UNSET
 
 
 class StepRow(Record, frozen=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from bot.core.record import Record
+from bot.core.record import Count, Record
 from bot.core.spread import Value
 from bot.core.values.explanation import PassChange
 from bot.core.values.snapshot import CellKey
@@ -44,12 +44,11 @@ class Example:
 
 
 class Suspect(Record, frozen=True):
-    """A commit between the two compilers that touched what a root cause names; nothing here proves that it is the one.
+    """A commit between the two compilers that touched what a root cause names; nothing proves that it is the one.
 
     Attributes:
-        date: of its commit, `2026-07-14`.
         url: its page on GitHub; empty where the clone does not say where it is from.
-        why: which words of the root cause its message and its diff have, and which commits revert it.
+        why: which words of the root cause its message and its diff have, and which commits belong to it.
     """
 
     commit: str
@@ -59,23 +58,20 @@ class Suspect(Record, frozen=True):
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Suspicion:
-    """What the compiler's repository says of a root cause.
+class LookedUp(Record, frozen=True):
+    """Where suspects were looked for.
 
     Attributes:
         files: where the pass, or the choice of the configuration, is implemented; empty where that is not known.
-        commits: how many commits touched them between the two compilers; None where that is not known.
-        suspects: at most three of them, the likeliest first.
+        commits: how many touched them between the two compilers; None where that is not known.
         note: what there is to say beside these, or in place of them.
-        is_pull: True where the pull request itself changes one of the files.
+        this_pull_request: those of the files that the pull request itself changes.
     """
 
-    files: tuple[str, ...] = ()
-    commits: int | None = None
-    suspects: tuple[Suspect, ...] = ()
+    files: tuple[str, ...]
+    commits: Count | None = None
     note: str = ""
-    is_pull: bool = False
+    this_pull_request: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +89,8 @@ class RootCause:
         passed: the pass that parts its largest traced dispatch; None where none was traced.
         traced: how many of its dispatches have such a pass, and the amounts of their changes in bytes.
         seen: the steps between the two compilers whose own report has just this root cause; None: none was looked at.
-        suspicion: None where nobody asked the compiler's repository, or this root cause names nothing to ask for.
+        looked_up: None where nobody asked the compiler's repository, or this root cause names nothing to ask for.
+        suspects: at most three commits that may have done it, the likeliest first.
     """
 
     cause: str | None
@@ -111,7 +108,8 @@ class RootCause:
     passed: PassChange | None = None
     traced: tuple[int, int] = (0, 0)
     seen: tuple[str, ...] | None = None
-    suspicion: Suspicion | None = None
+    looked_up: LookedUp | None = None
+    suspects: tuple[Suspect, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from bot.core.values.root_cause import Suspicion
+from bot.core.values.root_cause import LookedUp, Suspect
 from bot.core.values.snapshot import CellKey, Dispatch
 from bot.core.values.trace import DispatchTrace, IrAround, Parting
 
@@ -20,7 +20,7 @@ class Traced:
         compilers, rows, traces, commands: side → its compiler's version, the dispatch, its trace, and the two commands
             that print all of it.
         around: the IR around the pass that is named, on base and on head; none where no pass is.
-        suspicion: which commits may have done it; None where nobody asked.
+        looked_up, suspects: which commits may have done it, as in a root cause.
     """
 
     key: CellKey
@@ -30,4 +30,5 @@ class Traced:
     commands: Mapping[str, tuple[str, str]]
     parting: Parting
     around: tuple[IrAround, ...] = ()
-    suspicion: Suspicion | None = None
+    looked_up: LookedUp | None = None
+    suspects: tuple[Suspect, ...] = ()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import accumulate, islice
 
 from bot.core.values.explanation import UNATTRIBUTED
-from bot.core.values.root_cause import Example, RootCause, Suspicion
+from bot.core.values.root_cause import Example, LookedUp, RootCause, Suspect
 from bot.core.values.snapshot import CellKey
 from bot.render.text.escape import clean, clip
 from bot.render.text.filters import UNKNOWN, amount, plural, sides, signed
@@ -44,7 +44,7 @@ def roots(facts: Facts, limits: Limits) -> Listing[Line]:
     found = facts.report.root_causes
     holding = len(found) if limits.every else leading(facts)
     lines = (
-        Line(_root_said(facts, root), _root_detail(facts, root, limits), suspicion_words(root.suspicion))
+        Line(_root_said(facts, root), _root_detail(facts, root, limits), suspect_words(root.looked_up, root.suspects))
         for root in found
     )
     return listing(islice(lines, min(limits.causes, holding)), len(found), "root cause")
@@ -127,27 +127,28 @@ def _by_pass(root: RootCause) -> Phrase:
     return phrase(", after ", (code(clean(root.passed.name)),), f" {clean(root.passed.words(_NAMES))}")
 
 
-def suspicion_words(known: Suspicion | None) -> Phrase:
+def suspect_words(known: LookedUp | None, suspects: Sequence[Suspect]) -> Phrase:
     """Which commits may have done it, never which did; titles are a stranger's text."""
     if known is None:
         return ()
-    files = joined([(code(clip(file.rpartition("/")[2], NAME_LIMIT)),) for file in known.files], ", ")
-    parts = [phrase("this pull request changes ", files)] if known.is_pull else []
-    if known.suspects:
-        first, *others = known.suspects
-        count = known.commits or 0
-        of = f"; one of {plural(count, 'commit')} to " if count > 1 else "; the only commit to "
-        told = phrase("suspect: ", code(first.commit[:10], first.url), " ", code(clip(clean(first.title), _TITLE)))
-        told = phrase(told, f" of {first.date} ({clean(first.why, _WHAT)})", of, files)
-        named = [(code(one.commit[:10], one.url),) for one in others]
-        parts.append(phrase(told, "; then ", joined(named, ", ")) if named else told)
+    files, own = _files(known.files), _files(known.this_pull_request)
+    parts = [phrase("this pull request changes ", own)] if own else []
+    if suspects:
+        named = [(code(one.commit[:10], one.url),) for one in suspects]
+        of = f", one of {known.commits} commits to " if known.commits != 1 else ", the only commit to "
+        parts.append(phrase("suspect: ", named[0], " ", code(clip(clean(suspects[0].title), _TITLE)), of, files))
+        parts += [phrase("then ", joined(named[1:], ", "))] if named[1:] else []
     elif known.commits is not None:
         touched = f"{plural(known.commits, 'commit')} touched " if known.commits else "no commit touched "
         unsaid = ", and none speaks of it" if known.commits and not known.note else ""
         parts.append(phrase(touched, files, f" between the two{unsaid}"))
-    if known.note:
-        parts.append(phrase(clean(known.note)))
-    return joined(parts, "; ")
+    return joined([*parts, *([phrase(clean(known.note))] if known.note else [])], "; ")
+
+
+def _files(paths: Sequence[str]) -> Phrase:
+    """The name of the first, and how many more there are."""
+    more = f" and {plural(len(paths) - 1, 'file')} more" if paths[1:] else ""
+    return phrase(code(clip(paths[0].rpartition("/")[2], NAME_LIMIT)), more) if paths else ()
 
 
 def _seen(steps: Sequence[str]) -> str:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
-from bot.core.values.root_cause import Suspicion
 from bot.core.values.trace import IrAround, TraceRow, operation_words
 from bot.core.values.tracing import TRACE_SCHEMA, Traced
-from bot.render.reasons.why_lines import suspicion_words
+from bot.render.reasons.why_lines import suspect_words
 from bot.render.terminal.drawing import text_of
 from bot.render.text.escape import clean
 from bot.render.view.ir_around import around_texts
@@ -40,8 +39,10 @@ def print_trace(traced: Traced, console: Console) -> None:
     for title, text in around_texts(traced.around):
         console.print(Text(f"\n{title}", "bold"), soft_wrap=True)
         console.print(Text(text), soft_wrap=True)
-    for line in _suspicion_lines(traced.suspicion):
-        console.print(line, soft_wrap=True)
+    if traced.looked_up:
+        console.print(text_of(suspect_words(traced.looked_up, traced.suspects)), soft_wrap=True)
+        for one in traced.suspects:
+            console.print(Text(clean(f"  {one.date} {one.url or one.commit} {one.title} ({one.why})")), soft_wrap=True)
     for name, side in traced.traces.items():
         if side.same_code is not None:
             is_same = "the code that is in the artifact" if side.same_code else "other code than is in the artifact"
@@ -50,12 +51,6 @@ def print_trace(traced: Traced, console: Console) -> None:
         console.print(f"shown by, {name}:")
         for command in commands:
             console.print(Text(f"  {clean(command, 4_000)}"), soft_wrap=True)
-
-
-def _suspicion_lines(known: Suspicion | None) -> Iterator[Text]:
-    if known:
-        yield text_of(suspicion_words(known))
-        yield from (Text(clean(f"  {one.date} {one.url or one.commit} {one.title}")) for one in known.suspects)
 
 
 def _line(width: int, name: str, base: str, head: str, share: str, what: str) -> Text:
@@ -92,14 +87,7 @@ def trace_json(traced: Traced) -> Mapping[str, Any]:
         "why": traced.parting.why,
         "commands": traced.commands,
         "around": {name: _around(one) for name, one in zip(("base", "head"), traced.around, strict=False)},
-        **(_looked_up(traced.suspicion) if traced.suspicion else {}),
-    }
-
-
-def _looked_up(known: Suspicion) -> Mapping[str, Any]:
-    return {
-        "suspects": known.suspects,
-        "looked_up": {"files": known.files, "commits": known.commits, "note": known.note},
+        **({"suspects": traced.suspects, "looked_up": traced.looked_up} if traced.looked_up else {}),
     }
 
 

@@ -38,11 +38,12 @@ def list_commits(state: State, request: Request) -> Reply:
 
 
 def get_one(state: State, request: Request, ref: str) -> Reply:
-    if state.clone is None or state.commit_of(ref) is not None:
-        return get_commit(state, request, ref)
+    known = get_commit(state, request, ref).body if state.clone is None or state.commit_of(ref) is not None else None
+    if state.clone is None:
+        return Reply(200, known)
     patch = _git(state.clone, "show", "--format=", ref).partition("@@")
     file = skeleton("diff-entry", filename="a", status="modified", patch=f"@@{patch[2]}")
-    return Reply(200, _commit(state, state.clone, ref) | {"files": [file]})
+    return Reply(200, (known or _commit(state, state.clone, ref)) | {"files": [file]})
 
 
 def _commit(state: State, clone: Path, sha: str) -> dict[str, Any]:

@@ -1,0 +1,76 @@
+"""The compiler's own repository: what a pull request changes is said first, and a refusal is a line of the report."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from action_stage import Ran
+from compiler_history import Clone, explained
+from posting_stage import NUMBER, RUN, Stage, sides
+
+from bot.core.values.snapshot import SourceInfo
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    with Stage.opened(tmp_path) as stage:
+        stage.configure("compiler: {repository: octo/repo}\n")
+        yield stage
+
+
+def posted(stage: Stage) -> tuple[Ran, str]:
+    """The report of a pull request that changes a pass, of the compilers of its base and its merge; and its head."""
+    clone = Clone(stage.workspace)
+    base = clone.commit("Start", lowering="int a;\n", choice="c0\n")
+    head = clone.commit("Make affine.delinearize_index cheap", lowering="int b;\n")
+    clone.git("checkout", "--quiet", "--detach", base)
+    clone.git("merge", "--quiet", "--no-ff", "--message", "Merge", head)
+    merge = clone.git("rev-parse", "HEAD")
+    stage.hub.add_commit(base)
+    stage.hub.set_branch("main", base)
+    stage.hub.add_pull(NUMBER, head, base_sha=base, merge_sha=merge, head_repo="mallory/repo")
+    stage.hub.set_history(stage.workspace)
+    data = sides(*(explained(side, sha, source=SourceInfo(sha)) for side, sha in (("base", base), ("head", merge))))
+    stage.hub.add_artifact(RUN, "code-size-default", data, head_sha=head, same_repository=False)
+    return stage.post(head=head), head
+
+
+def roots(ran: Ran) -> dict[str, Any]:
+    told = json.loads((ran.out / "report.json").read_text())
+    return {root["what"].partition(" ")[0].rstrip(":"): root for root in told["root_causes"]}
+
+
+def test_that_the_pull_request_changes_the_file_is_said_first(stage: Stage) -> None:
+    ran, head = posted(stage)
+    assert not ran.error
+    own, knob = roots(ran)["iree-llvmcpu-lowering"], roots(ran)["unroll"]
+    assert own["looked_up"]["this_pull_request"] == own["looked_up"]["files"] and [
+        one["commit"] for one in own["suspects"]
+    ] == [head]
+    assert not knob["looked_up"]["this_pull_request"] and knob["looked_up"]["commits"] == 0
+    (line,) = [line for line in stage.body.splitlines() if "suspect: " in line]
+    said = line.partition("<sub>this pull request changes `LLVMCPULowering.cpp`; suspect: ")[2]
+    assert said.startswith(f"[`{head[:10]}`](<https://"), line
+
+
+@pytest.mark.parametrize(
+    ("headers", "why"),
+    [
+        ({}, "403"),
+        ({"X-RateLimit-Remaining": "0", "Retry-After": "3600"}, "GitHub limits the rate of requests"),
+    ],
+)
+def test_a_refusal_is_one_line_and_the_pull_request_s_own_file_is_said_still(
+    stage: Stage, headers: dict[str, str], why: str
+) -> None:
+    stage.hub.fail_next("GET", "/git/trees", 403, headers=headers, times=9)
+    ran, _ = posted(stage)
+    assert not ran.error and stage.conclusions
+    (line,) = [line for line in stage.body.splitlines() if line.startswith("<sub>Note: commits of the compiler")]
+    assert why in line
+    assert stage.body.count("this pull request changes `LLVMCPULowering.cpp`") == 1
+    assert len([one for one in stage.hub.traffic if "/git/trees" in one["path"]]) == 1
