@@ -21,7 +21,7 @@ ALIKE = "they differ in more than constants, offsets and static dimensions"
 BROKEN_WORKER = """
 import sys
 sys.path.insert(0, {folder!r})
-import fold_rewrite, fold_shapes, fold_worker, ir_worker
+import fold_worker, fold_rewrite, fold_shapes, ir_worker
 {patch}
 sys.exit(ir_worker.main(sys.argv[1], fold_worker.Folder))
 """

@@ -144,10 +144,10 @@ class Shapes:
                 if self._new_entries(op, whose):
                     return True
             elif _value_of(op, whose) in self._dims:
-                result = op.results[0]
+                if op.name != _TIE or op.results[0] not in self._dims:
+                    return True
                 # A tie may have been made just now, with operands for all dynamic dimensions of its result.
-                is_tied = op.name == _TIE and result in self._dims
-                return not is_tied or str(result.type).count("?") != len(op.operands) - 1
+                return str(op.results[0].type).count("?") != len(op.operands) - 1
         return False
 
     def _new_entries(self, op: Any, array: str) -> dict[int, Any]:
