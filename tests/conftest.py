@@ -12,9 +12,9 @@ import pytest
 from hypothesis import settings
 from ir_child import Child, find_compiler_root
 
-from bot.compiler.tools.toolchain import resolve
-from bot.measurement.running.runtime import Runtime, installed
-from bot.system.defaults import default_cache
+from bot.compiler.toolchain import resolve
+from bot.running.runner import Runtime, installed
+from bot.system.files import default_cache
 from bot.system.processes import Cancel
 
 # The same examples in every run, so that a red test is red for everyone.

@@ -13,7 +13,7 @@ from typing import Any
 from evidence_work import PAIR, Work
 from model_edits import EDITS, Edit
 
-from bot.core.values.planned import SIDES
+from bot.core.planned import SIDES
 
 WANTED = 10
 """Flags that change something; of the others only that they change nothing is told."""

@@ -29,14 +29,14 @@ from replacing import replace
 from rich.console import Console
 from rich.table import Table
 
-from bot.commands.measure import measure
-from bot.compiler.tools.toolchain import resolve
-from bot.core.codec.snapshot_json import from_json
-from bot.core.values.snapshot import CellKey, Snapshot
-from bot.core.values.whole_report import Report
-from bot.measurement.prepare import Request
+from bot.cli.measure import measure
+from bot.compiler.toolchain import resolve
+from bot.core.report import Report
+from bot.core.snapshot import CellKey, Snapshot
+from bot.core.snapshot_json import from_json
 from bot.render.terminal.progress import MeasureProgress
-from bot.system.defaults import default_cache
+from bot.study.prepare import Request
+from bot.system.files import default_cache
 from bot.system.processes import Cancel
 
 COMPILER = "3.13.0"

@@ -6,8 +6,8 @@ import time
 
 from family_texts import synthetic
 
-from bot.core.values.reading import ProgramFacts
-from bot.insight.facts.describing import describe
+from bot.core.reading import ProgramFacts
+from bot.explain.describing import describe
 
 EXECUTABLES = 10_000
 LIMIT_SECONDS = 30.0

@@ -10,8 +10,8 @@ from evidence_page import table, written
 from places import ROOT
 from replacing import replace
 
-from bot.core.codec.fold_json import fold_of
-from bot.core.folds.fold_values import FoldAudit, FoldCell, FoldModel
+from bot.core.fold import FoldAudit, FoldCell, FoldModel
+from bot.core.study_json import fold_of
 
 PART = "fold"
 UNKNOWN = "n/a"

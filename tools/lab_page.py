@@ -14,10 +14,9 @@ from evidence_page import begin, table, written
 from places import ROOT
 
 from bot.config.experiments import load_experiments
-from bot.core.codec.lab_json import lab_of
-from bot.core.lab.lab_sums import Fit, Sums, fits, sums
-from bot.core.lab.lab_values import Lab
+from bot.core.lab import Fit, Lab, Sums, fits, sums
 from bot.core.spread import certain, difference, ends
+from bot.core.study_json import lab_of
 from bot.render.text.environment import md_words
 from bot.render.text.filters import plural
 from bot.render.text.phrase import Phrase

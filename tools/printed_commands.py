@@ -17,9 +17,9 @@ from evidence_work import PAIR, Section, Work, alone, home_of
 from places import ROOT
 
 from bot.compiler.diagnostics import failure, without_places
-from bot.core.codec.snapshot_json import from_json
-from bot.core.values.planned import SIDES
-from bot.core.values.snapshot import Cell, Snapshot
+from bot.core.planned import SIDES
+from bot.core.snapshot import Cell, Snapshot
+from bot.core.snapshot_json import from_json
 from bot.system.processes import Outcome
 
 SMALL = ("tests/fixtures/binaries/dense.mlir", "tests/fixtures/e2e/models/embedding_norm.mlir")

@@ -16,10 +16,9 @@ from pathlib import Path
 
 from replacing import replace
 
-from bot.core.codec.digests import written
-from bot.core.codec.snapshot_json import from_lines, lines, rows_of
 from bot.core.parts import TABLES
-from bot.core.values.snapshot import Cell, CellKey, Dispatch, Snapshot
+from bot.core.snapshot import Cell, CellKey, Dispatch, Snapshot
+from bot.core.snapshot_json import from_lines, lines, rows_of, written
 
 CELLS = 5000
 TIMES, MIB = 5, 250

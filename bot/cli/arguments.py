@@ -9,9 +9,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from bot.cli.argument_types import directory, limit, path, positive, shard, share, spec, steps
 from bot.cli.history_arguments import replay
-from bot.cli.shared_options import (
+from bot.cli.options import (
     CACHE_HELP,
     SHORT_NAMES,
     add_config,
@@ -22,9 +21,17 @@ from bot.cli.shared_options import (
     add_selectors,
     add_suspects,
     add_work,
+    directory,
+    limit,
     limit_told,
+    path,
+    positive,
+    shard,
+    share,
+    spec,
+    steps,
 )
-from bot.system.defaults import default_cache
+from bot.system.files import default_cache
 
 SIDES = ("base", "head")
 

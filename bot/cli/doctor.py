@@ -9,15 +9,14 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from bot.compiler.tools.ptxas import HOW_TO_GET_IT, installed
-from bot.compiler.tools.wheels import newest_release
+from bot.compiler.ptxas import HOW_TO_GET_IT, installed
+from bot.compiler.toolchain import newest_release
 from bot.config.configuration import CONFIG_NAMES, load_config
-from bot.core.rules.spec import PROJECT, without_secrets
+from bot.core.spec import PROJECT, without_secrets
 from bot.errors import BotError
-from bot.measurement.running import runtime
 from bot.render.text.filters import plural
-from bot.system.defaults import cores
-from bot.system.files import write_atomically
+from bot.running import runner as runtime
+from bot.system.files import cores, write_atomically
 from bot.system.processes import Cancel, run
 
 _NEEDED_FREE_BYTES = 2 << 30

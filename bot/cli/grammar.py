@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from bot import __version__
 from bot.cli import arguments, history_arguments, lab_arguments
-from bot.cli.parsing import Parser
+from bot.cli.options import Parser
 
 EXAMPLES = """examples:
   code-size-bot compare --base 3.11.0 --head 3.13.0

@@ -10,39 +10,35 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
+from bot.cli.bisect import BisectOptions, bisect, require_one
+from bot.cli.cache import prune
+from bot.cli.cache import show as shown_cache
+from bot.cli.calibrate import calibrate, replay
+from bot.cli.compare import compare
 from bot.cli.doctor import examine
+from bot.cli.fold import fold
+from bot.cli.goldens import goldens
+from bot.cli.history import HistoryOptions, history
+from bot.cli.init import init
+from bot.cli.lab import lab, told_experiments
+from bot.cli.listing import listed, table
+from bot.cli.measure import measure, merge, plan_shards
+from bot.cli.pin_report import pin_report
+from bot.cli.ratchet import ratchet
+from bot.cli.report import report
 from bot.cli.showing import TerminalShow, for_log
-from bot.commands.compare import compare
-from bot.commands.fold import fold
-from bot.commands.goldens import goldens
-from bot.commands.history.bisect import bisect
-from bot.commands.history.bounds import BisectOptions, require_one
-from bot.commands.history.history import HistoryOptions, history
-from bot.commands.history.ratchet import ratchet
-from bot.commands.history.replay import replay
-from bot.commands.lab import lab, told_experiments
-from bot.commands.measure import measure
-from bot.commands.pin_report import pin_report
-from bot.commands.report import report
-from bot.commands.setup.cache import prune
-from bot.commands.setup.cache import show as shown_cache
-from bot.commands.setup.calibrate import calibrate
-from bot.commands.setup.init import init
-from bot.commands.setup.listing import listed, table
-from bot.commands.shards.merge import merge
-from bot.commands.shards.plan import plan_shards
-from bot.commands.trace import trace
+from bot.cli.trace import trace
 from bot.config.configuration import chosen_config
-from bot.core.codec.json_text import canonical
-from bot.core.folds.fold_options import FoldOptions
-from bot.core.rules.sharding import agreed
-from bot.core.values.verdict import Verdict
+from bot.core.fold import FoldOptions
+from bot.core.json_text import canonical
+from bot.core.policy import Verdict
+from bot.core.sharding import agreed
 from bot.errors import InputError, UsageError
 from bot.github.secrecy import hide_secrets
-from bot.measurement.cache_limit import limit_of_environment, limited
-from bot.measurement.naming import named_file
-from bot.measurement.prepare import Request, require_writable
 from bot.render.terminal.bisect_text import bisect_lines
+from bot.study.between import named_file
+from bot.study.cache_limit import limit_of_environment, limited
+from bot.study.prepare import Request, require_writable
 from bot.system.files import sweep_temporary, write_atomically
 from bot.system.processes import Cancel, require_none_left
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import argparse
 
-from bot.cli.argument_types import count, path, positive, spec
-from bot.cli.shared_options import (
+from bot.cli.options import (
     SHORT_NAMES,
     add_config,
     add_flags,
@@ -15,6 +14,10 @@ from bot.cli.shared_options import (
     add_selectors,
     add_suspects,
     add_work,
+    count,
+    path,
+    positive,
+    spec,
 )
 
 

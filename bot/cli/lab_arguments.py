@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from bot.cli.argument_types import path, spec
-from bot.cli.shared_options import add_flags, add_out, add_selectors
+from bot.cli.options import add_flags, add_out, add_selectors, path, spec
 
 
 def lab(parser: argparse.ArgumentParser) -> None:

@@ -11,18 +11,17 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bot.commands.explain import explain
-from bot.commands.setup.init import Started
-from bot.core.codec.history_json import history_lines
-from bot.core.codec.json_text import canonical
-from bot.core.codec.report_json import report_lines
-from bot.core.folds.fold_values import FoldAudit
-from bot.core.history.history_values import History
-from bot.core.lab.lab_values import Lab
-from bot.core.values.tracing import Traced
-from bot.core.values.whole_report import Report
+from bot.cli.explain import explain
+from bot.cli.init import Started
+from bot.core.fold import FoldAudit
+from bot.core.history import History
+from bot.core.json_text import canonical
+from bot.core.lab import Lab
+from bot.core.parting import Traced
+from bot.core.report import Report
+from bot.core.report_json import report_lines
+from bot.core.study_json import history_lines
 from bot.github.runner import log_safe
-from bot.measurement.run import Progress
 from bot.render.terminal.progress import MeasureProgress
 from bot.render.terminal.report_text import print_report
 from bot.render.terminal.trace_text import print_trace, trace_json
@@ -32,6 +31,7 @@ from bot.show.fold import fold_blocks
 from bot.show.history import history_blocks
 from bot.show.lab import lab_blocks
 from bot.show.renderers import print_blocks
+from bot.study.run import Progress
 
 
 def for_log(text: str) -> str:

@@ -12,18 +12,17 @@ from pathlib import Path
 
 from msgspec import structs
 
+from bot.compiler.bindings import Bindings
 from bot.compiler.diagnostics import Undumped, failure, stack_figure_bytes, without_places
 from bot.compiler.machine import not_started, require_room, require_started
-from bot.compiler.tools.bindings import Bindings
-from bot.compiler.tools.probe import UNTHREADED
-from bot.compiler.tools.toolchain import Toolchain
+from bot.compiler.probe import UNTHREADED
+from bot.compiler.toolchain import Toolchain
 from bot.core.backends import BACKENDS
-from bot.core.rules.lasting import is_local
-from bot.core.values.planned import LIFTED, LIFTED_LIMIT_FLAG
-from bot.core.values.snapshot import Failure
+from bot.core.planned import LIFTED, LIFTED_LIMIT_FLAG
+from bot.core.policy import is_local
+from bot.core.snapshot import Failure
 from bot.errors import InputError
-from bot.system.files import MOST_READ_BYTES, read_bounded, require_bounded, temporary_directory
-from bot.system.output import whole_lines
+from bot.system.files import MOST_READ_BYTES, read_bounded, require_bounded, temporary_directory, whole_lines
 from bot.system.processes import Cancel, Meter, Outcome, run
 
 _ARTIFACT = "out.vmfb"
@@ -254,7 +253,7 @@ def compile_directly(kit: Kit, argv: Sequence[str], source: Source, *, layout: i
     Where that fails, too, its failure stands, unless it says nothing of the compiler and the model.
 
     Args:
-        layout: of the compiler's memory, as in `bot.system.addresses`.
+        layout: of the compiler's memory, as in `bot.system.downloads`.
     """
     first = _compile_once(kit, argv, source, layout)
     if not isinstance(first, Failure) or not is_stack_refusal(first):

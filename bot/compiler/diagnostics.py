@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from bot.compiler.machine import blamed
-from bot.core.values.snapshot import Failure
+from bot.core.snapshot import Failure
 from bot.system.processes import Outcome
 
 MOST_LINES = 12

@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from bot.core.rules.lasting import RAN_OUT, here
+from bot.core.policy import RAN_OUT, here
 from bot.errors import CompilerUnavailable
 from bot.system.files import no_room
 from bot.system.processes import Outcome

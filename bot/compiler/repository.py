@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from bot.core.values.snapshot import SourceInfo
+from bot.core.snapshot import SourceInfo
 from bot.errors import InputError
 from bot.system.git import Git
 from bot.system.processes import Cancel

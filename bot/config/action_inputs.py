@@ -9,8 +9,8 @@ from typing import Any
 
 from bot.config.targets import parse_flags
 from bot.config.units import parse_steps
-from bot.core.rules.delta import STATES
-from bot.core.values.context import ActionInputs
+from bot.core.context import ActionInputs
+from bot.core.delta import STATES
 from bot.errors import UsageError
 
 COMMANDS = ("auto", "review", "post", "baseline", "plan", "measure", "pages")

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bot.core.values.context import Command
+from bot.core.context import Command
 
 PREFIX = "/code-size"
 MAX_REASON = 300

@@ -33,15 +33,12 @@ from bot.config.thresholds import RuleKeys, parse_rules, parsed
 from bot.config.torch_models import SuiteKeys, SuiteModule, require_own_names, suite_modules
 from bot.config.units import parse_ratio, parse_share
 from bot.config.yaml_file import YamlFile, read_yaml
-from bot.core.codec.kinds import mistaken
-from bot.core.folds.fold_options import FoldOptions
+from bot.core.fold import FoldOptions
+from bot.core.json_text import mistaken
 from bot.core.metrics import INEXACT
-from bot.core.rules.coverage import Coverage, metrics_of
-from bot.core.rules.globs import covers
-from bot.core.rules.policy import DEFAULT_STATES, Ratio, Rule
-from bot.core.rules.spec import is_address, refused_link
-from bot.core.values.planned import Target
-from bot.core.values.verdict import Status
+from bot.core.planned import Target, covers
+from bot.core.policy import DEFAULT_STATES, Coverage, Ratio, Rule, Status, metrics_of
+from bot.core.spec import is_address, refused_link
 from bot.errors import ConfigError
 from bot.system.files import whole_or_nothing
 

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from bot.config.comment_commands import parse_command
-from bot.core.codec.nesting import parse_json
-from bot.core.rules.acceptance import APPROVAL_LABEL
-from bot.core.values.context import CommandRequest, Pull, RunContext, WorkflowRun
+from bot.core.acceptance import APPROVAL_LABEL
+from bot.core.context import CommandRequest, Pull, RunContext, WorkflowRun
+from bot.core.json_text import parse_json
 from bot.errors import InputError
 
 Kind = Literal["sha", "repository", "ref", "login", "word", "url", "moment", "text"]

@@ -25,9 +25,8 @@ from bot.config.schema import (
 from bot.config.targets import Targets, packaged_targets, parse_targets
 from bot.config.yaml_file import YamlFile
 from bot.core.constraint import Divisible, Range, Static
-from bot.core.lab.experiment import COLUMN_BY_ID, FOLDED_AWAY, Experiment, Variant
-from bot.core.selecting import near_or_known
-from bot.core.values.planned import Target
+from bot.core.lab import COLUMN_BY_ID, FOLDED_AWAY, Experiment, Variant
+from bot.core.planned import Target, near_or_known
 from bot.errors import UsageError
 
 COLUMNS = (*COLUMN_BY_ID, FOLDED_AWAY)

@@ -15,16 +15,7 @@ from typing import NoReturn
 
 from packaging.requirements import InvalidRequirement, Requirement
 
-from bot.core.rules.spec import (
-    PROJECT,
-    Places,
-    Sought,
-    is_address,
-    is_compiler,
-    refused_link,
-    release_of,
-    requirement_of,
-)
+from bot.core.spec import PROJECT, Places, Sought, is_address, is_compiler, refused_link, release_of, requirement_of
 from bot.errors import ConfigError
 
 _TOML_STRING = re.compile(r"\"((?:[^\"\\]|\\.)*)\"|'([^']*)'|#.*")

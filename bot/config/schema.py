@@ -17,8 +17,8 @@ from typing import Annotated, Any, ClassVar, TypeVar
 import msgspec
 
 from bot.config.yaml_file import KeyPath, YamlFile
-from bot.core.codec.json_text import canonical
-from bot.core.selecting import near_or_known, nearest
+from bot.core.json_text import canonical
+from bot.core.planned import near_or_known, nearest
 
 _T = TypeVar("_T")
 Plain = Mapping[str, Any]

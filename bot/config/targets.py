@@ -15,8 +15,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from bot.config.schema import FLAG, Flags, Keys, Plain, Text, did_you_mean, examples, except_beside, pattern
 from bot.config.yaml_file import YamlFile
 from bot.core.backends import BACKEND_BY_NAME
-from bot.core.selecting import near_or_known
-from bot.core.values.planned import Target
+from bot.core.planned import Target, near_or_known
 
 LONGEST_CHAIN = 16
 """How many targets may be derived one from the other, so that no file makes much out of little."""

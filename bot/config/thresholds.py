@@ -16,8 +16,7 @@ from bot.config.schema import Globs, Keys, Percentage, Plain, did_you_mean, dist
 from bot.config.units import parse_amount, parse_ratio
 from bot.config.yaml_file import KeyPath, YamlFile
 from bot.core.metrics import METRIC_BY_ID, METRIC_IDS, Unit
-from bot.core.rules.coverage import Coverage, is_catch_all, metrics_of
-from bot.core.rules.policy import Amount, LevelSpec, Rule, any_match
+from bot.core.policy import Amount, Coverage, LevelSpec, Rule, any_match, is_catch_all, metrics_of
 
 _T = TypeVar("_T")
 

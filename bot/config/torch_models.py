@@ -29,10 +29,10 @@ from bot.config.schema import Globs, Keys, Text, examples, pattern
 from bot.config.units import parse_size
 from bot.config.yaml_file import YamlFile
 from bot.core.backends import BACKENDS, backend_of
-from bot.core.codec.nesting import parse_json
+from bot.core.json_text import parse_json
+from bot.core.planned import Target
+from bot.core.policy import Amount, LevelSpec, Rule, any_match
 from bot.core.record import is_count
-from bot.core.rules.policy import Amount, LevelSpec, Rule, any_match
-from bot.core.values.planned import Target
 from bot.errors import ConfigError
 
 METRIC_OF = {"golden_dispatch_count": "dispatch_sites", "golden_binary_size": "artifact_bytes"}

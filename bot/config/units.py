@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from bot.core.rules.policy import Amount, Dimension, Ratio
+    from bot.core.policy import Amount, Dimension, Ratio
 
 _UNITS: dict[str, tuple[Dimension, int]] = {
     "": ("own", 1),
@@ -47,7 +47,7 @@ def parse_amount(written: str | int) -> Amount:
 
     Raises ValueError (one line for the user) for anything else, an unknown unit, or a fraction of a byte.
     """
-    from bot.core.rules.policy import Amount
+    from bot.core.policy import Amount
 
     text = str(written)
     return Amount(*_whole(text), text)
@@ -90,7 +90,7 @@ def _neighbours(value: Fraction, dimension: Dimension) -> str:
 
 def parse_ratio(written: str) -> Ratio:
     """A percentage such as `1.5%`; raises ValueError (one line for the user) for anything else."""
-    from bot.core.rules.policy import Ratio
+    from bot.core.policy import Ratio
 
     number, unit = _split(written)
     if unit != "%":

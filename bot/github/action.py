@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 
 from bot.config.action_inputs import INPUTS, read_inputs
 from bot.config.events import read_event, run_context
-from bot.core.codec.json_text import canonical
-from bot.core.values.context import ActionInputs, RunContext
+from bot.core.context import ActionInputs, RunContext
+from bot.core.json_text import canonical
 from bot.errors import BotError, InternalError, UsageError
 from bot.github.delivering import failure_in_summary
 from bot.github.extra_reports import FOLD_EVENTS, lab, pages
@@ -15,8 +15,8 @@ from bot.github.posting import command, post
 from bot.github.reviewing import baseline, part, review, shards
 from bot.github.runner import write_outputs
 from bot.github.services import Services, open_services
-from bot.measurement.cache_limit import limit_of_environment, limited
-from bot.measurement.prepare import Show
+from bot.study.cache_limit import limit_of_environment, limited
+from bot.study.prepare import Show
 from bot.system.processes import Cancel
 
 

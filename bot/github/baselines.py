@@ -12,14 +12,13 @@ from typing import TypeVar
 
 from msgspec import structs
 
-from bot.compiler.tools.probe import flags_of
-from bot.compiler.tools.release_flags import for_release
+from bot.compiler.probe import flags_of, for_release
 from bot.config.configuration import Config
-from bot.core.rules.baseline import Choice, Entry, between, choose
-from bot.core.rules.sharding import Costs, known_costs
-from bot.core.values.planned import LIFTED_LIMIT_FLAG, PlannedCell
-from bot.core.values.snapshot import Cell, Snapshot
-from bot.core.values.whole_report import Baseline
+from bot.core.baseline import Choice, Entry, between, choose
+from bot.core.planned import LIFTED_LIMIT_FLAG, PlannedCell
+from bot.core.report import Baseline
+from bot.core.sharding import Costs, known_costs
+from bot.core.snapshot import Cell, Snapshot
 from bot.errors import BotError, InputError, Interrupted, NetworkError
 from bot.github.opening import Opened
 from bot.github.repository import unfinished_push

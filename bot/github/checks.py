@@ -14,7 +14,7 @@ from typing import Any, get_args
 from github.CheckRun import CheckRun as WrittenCheck
 from github.PaginatedList import PaginatedList
 
-from bot.core.values.publication import Annotation, CheckRun, Conclusion
+from bot.core.publication import Annotation, CheckRun, Conclusion
 from bot.system.hub import Hub, explain, in_doubt, required
 
 # "REST API endpoints for check runs": output object and its annotations objects.

@@ -10,13 +10,11 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from bot.config.configuration import Config
-from bot.core.rules.acceptance import APPROVAL_LABEL, Acceptance, Seen, accept, seen
-from bot.core.rules.delta import STATES
-from bot.core.rules.quiet import alarms, resolves, wants_comment
-from bot.core.values.comment_state import decode, encode
-from bot.core.values.publication import CheckRun, CommentState, Conclusion
-from bot.core.values.verdict import Verdict
-from bot.core.values.whole_report import Report
+from bot.core.acceptance import APPROVAL_LABEL, Acceptance, Seen, accept, seen
+from bot.core.delta import STATES
+from bot.core.policy import Verdict
+from bot.core.publication import CheckRun, CommentState, Conclusion, alarms, decode, encode, resolves, wants_comment
+from bot.core.report import Report
 from bot.errors import BotError, InputError, InternalError, Interrupted, NetworkError
 from bot.github.checks import publish_check, results
 from bot.github.comments import find, publish
@@ -27,8 +25,8 @@ from bot.github.services import Services
 from bot.render.markdown.check import broken_check, check_run, model_paths, overruled_check
 from bot.render.markdown.comment import marker, render_broken
 from bot.render.markdown.summary import render_summary
-from bot.reporting.making import no_verdict
 from bot.reporting.writing import write_report
+from bot.study.comparison import no_verdict
 from bot.system.hub import Hub
 
 _LOOKS = 3

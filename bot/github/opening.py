@@ -14,16 +14,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from bot.compiler.repository import Repository, repository_of
-from bot.compiler.tools.offered import newest
+from bot.compiler.toolchain import newest
 from bot.config.configuration import CONFIG_NAMES, PACKAGED, Config, config_in, is_packaged, load_config
 from bot.config.requirements import requirements_file, sought_compiler
 from bot.config.starter import discover, offer_lines, shown_starter
-from bot.core.rules.spec import MOVING, PROJECT, Places, Sought, is_address, release_of
+from bot.core.spec import MOVING, PROJECT, Places, Sought, is_address, release_of
 from bot.errors import BotError, ConfigError, InputError, Interrupted, NotConfigured, UsageError
 from bot.github.services import Services
-from bot.measurement.naming import named_file
-from bot.measurement.prepare import Planned, Request, is_snapshot, planned, prepare
-from bot.measurement.run import SidePlan
+from bot.study.between import named_file
+from bot.study.prepare import Planned, Request, is_snapshot, planned, prepare
+from bot.study.run import SidePlan
 from bot.system.git import Git
 from bot.system.processes import Cancel
 

@@ -15,13 +15,12 @@ from github.PullRequest import PullRequest
 
 from bot.config.comment_commands import HELP
 from bot.config.configuration import Config
-from bot.core.codec.snapshot_json import from_json
-from bot.core.rules.acceptance import Acceptance
-from bot.core.values.comment_state import decode
-from bot.core.values.context import CommandRequest, WorkflowRun
-from bot.core.values.publication import CommentState
-from bot.core.values.snapshot import Snapshot
-from bot.core.values.whole_report import Adoption, Baseline, Report
+from bot.core.acceptance import Acceptance
+from bot.core.context import CommandRequest, WorkflowRun
+from bot.core.publication import CommentState, decode
+from bot.core.report import Adoption, Baseline, Report
+from bot.core.snapshot import Snapshot
+from bot.core.snapshot_json import from_json
 from bot.errors import BotError, InputError, Interrupted, NetworkError, UsageError
 from bot.github.baselines import gap_note, stored_at, with_gap
 from bot.github.checks import results
@@ -47,8 +46,8 @@ from bot.github.suspects import suspected
 from bot.render.markdown.check import check_name
 from bot.render.markdown.comment import marker
 from bot.render.text.escape import md_code
-from bot.reporting.making import adopting, reported
 from bot.store.unzip import read_zip
+from bot.study.comparison import adopting, reported
 from bot.system.hub import Hub
 
 _FILES = ("base.json", "head.json", "report.json", "comment.md", "summary.md", "report.html")

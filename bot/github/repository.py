@@ -15,7 +15,7 @@ from github.PaginatedList import PaginatedList
 from github.PullRequest import PullRequest
 from github.WorkflowRun import WorkflowRun
 
-from bot.core.values.publication import ArtifactInfo
+from bot.core.publication import ArtifactInfo
 from bot.system.hub import PAGE_ITEMS, Hub, explain, required
 
 _BASE_CHANGES = frozenset({"base_ref_changed", "automatic_base_change_succeeded"})

@@ -11,15 +11,14 @@ import glob
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from bot.compiler.caches.cell_cache import TextStore
+from bot.compiler.cell_cache import TextStore
 from bot.config.configuration import Config
-from bot.core.codec.json_text import decoded
-from bot.core.rules.baseline import Choice, Entry
-from bot.core.rules.merging import merge_snapshots
-from bot.core.rules.sharding import Matrix, assigned, matrix
-from bot.core.rules.spec import release_in
-from bot.core.values.snapshot import CompilerInfo, Snapshot, SourceInfo
-from bot.core.values.whole_report import Adoption, Baseline, Report
+from bot.core.baseline import Choice, Entry
+from bot.core.json_text import decoded
+from bot.core.report import Adoption, Baseline, Report
+from bot.core.sharding import Matrix, assigned, matrix, merge_snapshots
+from bot.core.snapshot import CompilerInfo, Snapshot, SourceInfo
+from bot.core.spec import release_in
 from bot.errors import BotError, InputError, Interrupted, UsageError
 from bot.github.baselines import awaited, nearest, nearest_costs, standing_for
 from bot.github.delivering import Destination, deliver, failure_delivered, set_outputs
@@ -27,19 +26,18 @@ from bot.github.extra_reports import folds
 from bot.github.opening import Opened, Wanted, judging_rules, named_compiler, opened, wanted_sides
 from bot.github.services import Services, store_of
 from bot.github.suspects import suspected
-from bot.measurement.between import way_between
-from bot.measurement.prepare import load_snapshot, measured, plan_digest, require_writable, say_failed
-from bot.measurement.recheck import suspects
-from bot.measurement.run import SidePlan
-from bot.measurement.tracing.moved_dispatches import traced, with_largest_traced
 from bot.render.text.filters import plural
 from bot.render.view.changes import changes
 from bot.render.view.facts import build_facts
-from bot.reporting.making import adopting, reported
-from bot.reporting.steps import stepped
 from bot.reporting.writing import write_snapshot
 from bot.store.artifact_store import ArtifactStore, artifact_name, file_name
 from bot.store.entries import pack
+from bot.study.between import way_between
+from bot.study.comparison import adopting, reported, stepped
+from bot.study.prepare import load_snapshot, measured, plan_digest, require_writable, say_failed
+from bot.study.recheck import suspects
+from bot.study.run import SidePlan
+from bot.study.tracing import traced, with_largest_traced
 from bot.system.files import write_atomically
 
 

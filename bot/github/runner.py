@@ -11,7 +11,7 @@ import secrets
 from collections.abc import Mapping
 from pathlib import Path
 
-from bot.core.values.publication import Annotation
+from bot.core.publication import Annotation
 from bot.errors import OutputError
 
 MAX_SUMMARY_BYTES = 1024 * 1024

@@ -8,19 +8,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bot.config.configuration import Config
-from bot.core.rules.sharding import agreed
-from bot.core.values.context import ActionInputs, RunContext
+from bot.core.context import ActionInputs, RunContext
+from bot.core.sharding import agreed
 from bot.errors import UsageError
 from bot.github.repository import RepositoryArtifacts
-from bot.measurement.prepare import Request, Show
 from bot.store.artifact_store import ArtifactStore
 from bot.store.data_branch import DataBranch
 from bot.store.directory import DirectoryStore
 from bot.store.entries import Store
-from bot.system.defaults import cores, default_cache
-from bot.system.files import write_atomically
-from bot.system.git import Git
-from bot.system.git_auth import credentials
+from bot.study.prepare import Request, Show
+from bot.system.files import cores, default_cache, write_atomically
+from bot.system.git import Git, credentials
 from bot.system.hub import Hub, connect
 from bot.system.processes import Cancel
 

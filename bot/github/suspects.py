@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bot.config.configuration import Config
-from bot.core.values.whole_report import Report
+from bot.core.report import Report
 from bot.errors import BotError, Interrupted
+from bot.explain.suspects import github_source, with_suspects
 from bot.github.services import Services
-from bot.insight.roots.suspects import with_suspects
-from bot.reporting.compiler_source import github_source
 
 
 def suspected(report: Report, services: Services, config: Config, base: str, head: str) -> Report:

@@ -13,7 +13,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 
-from bot.core.values.trace import LLVM, MACHINE, MLIR, SHOWN_LINES, SOUGHT, DispatchTrace, IrAround, IrLines, PassStep
+from bot.core.trace import LLVM, MACHINE, MLIR, SHOWN_LINES, SOUGHT, DispatchTrace, IrAround, IrLines, PassStep
 
 LONGEST_LINE_BYTES = 1 << 16
 """Of a line, what is read: a constant of a million elements is one."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from bot.core.codec.json_text import decoded
+from bot.core.json_text import decoded
 from bot.core.record import Count
 from bot.errors import InputError, MalformedBinary
 

@@ -11,11 +11,10 @@ from dataclasses import replace
 
 from msgspec import structs
 
-from bot.compiler.tools.probe import flags_of
+from bot.compiler.probe import flags_of
 from bot.config.configuration import Config
-from bot.core.history.gaps import neighbours
-from bot.core.history.history_totals import totals_of
-from bot.core.history.history_values import (
+from bot.core.delta import CellDelta, MetricDelta, distinct, seen_values
+from bot.core.history import (
     HISTORY_SCHEMA,
     TRACKED,
     UNMEASURED,
@@ -25,19 +24,19 @@ from bot.core.history.history_values import (
     Point,
     Release,
     StepCause,
+    neighbours,
+    totals_of,
 )
-from bot.core.history.repeats import Found
 from bot.core.metrics import METRIC_BY_ID
-from bot.core.rules.delta import CellDelta, MetricDelta
-from bot.core.rules.outcomes import distinct, seen_values
+from bot.core.planned import LIFTED_LIMIT_FLAG
+from bot.core.replaying import Found
+from bot.core.report import Baseline, Report
+from bot.core.snapshot import Cell, CellKey, Snapshot
 from bot.core.spread import difference, lowest, range_of
-from bot.core.values.planned import LIFTED_LIMIT_FLAG
-from bot.core.values.snapshot import Cell, CellKey, Snapshot
-from bot.core.values.whole_report import Baseline, Report
-from bot.insight.facts.precision import Texts, no_texts
+from bot.explain.texts import Texts, no_texts
 from bot.render.view.facts import build_facts
 from bot.render.view.totals import everything
-from bot.reporting.making import reported
+from bot.study.comparison import reported
 
 _CAUSES = 10
 _ABSENT = "not in this snapshot"

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bot.config.configuration import Config
-from bot.core.codec.report_json import report_lines
-from bot.core.history.repeats import named_apart, of_commit
-from bot.core.values.snapshot import Snapshot
-from bot.core.values.whole_report import Baseline
+from bot.core.replaying import named_apart, of_commit
+from bot.core.report import Baseline
+from bot.core.report_json import report_lines
+from bot.core.snapshot import Snapshot
 from bot.render.html.page import html_pieces
 from bot.render.html.site_page import site_page
 from bot.reporting.history_telling import told_history
-from bot.reporting.making import reported
 from bot.show.history import write_history
+from bot.study.comparison import reported
 from bot.system.files import write_atomically
 
 _SHOWN_DIGITS = 10

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from bot.core.codec.report_json import report_lines
-from bot.core.codec.snapshot_json import lines, rows_of
-from bot.core.values.snapshot import Snapshot
-from bot.core.values.whole_report import Report
+from bot.core.report import Report
+from bot.core.report_json import report_lines
+from bot.core.snapshot import Snapshot
+from bot.core.snapshot_json import lines, rows_of
 from bot.render.html.page import html_pieces
 from bot.render.markdown.comment import render_comment
 from bot.render.markdown.summary import render_summary

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from bot.core.codec.fold_json import fold_lines
-from bot.core.folds.fold_values import FAILED, BeforeAfter, FoldAudit, FoldCell, FoldedFamily, FoldModel, LeftFamily
-from bot.core.values.snapshot import CellKey
+from bot.core.fold import FAILED, BeforeAfter, FoldAudit, FoldCell, FoldedFamily, FoldModel, LeftFamily
+from bot.core.snapshot import CellKey
+from bot.core.study_json import fold_lines
 from bot.render.text.escape import clean, clip, md_text
 from bot.render.text.filters import UNKNOWN, amount, plural, relative, sides, signed
 from bot.render.text.phrase import Phrase, code, joined, phrase, strong

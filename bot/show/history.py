@@ -9,15 +9,24 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from bot.core.codec.history_json import history_lines
-from bot.core.codec.json_text import canonical
-from bot.core.history.first_moves import NumberMoves, OneMove, number_moves, rows_of
-from bot.core.history.history_totals import measured_releases
-from bot.core.history.history_values import TRACKED, History, HistoryStep, HistoryTotal, Point
+from bot.core.history import (
+    TRACKED,
+    History,
+    HistoryStep,
+    HistoryTotal,
+    NumberMoves,
+    OneMove,
+    Point,
+    measured_releases,
+    number_moves,
+    rows_of,
+)
+from bot.core.json_text import canonical
 from bot.core.metrics import METRIC_BY_ID
-from bot.core.selecting import short_names
+from bot.core.planned import short_names
+from bot.core.snapshot import CellKey
 from bot.core.spread import Spread, Value
-from bot.core.values.snapshot import CellKey
+from bot.core.study_json import history_lines
 from bot.render.html.scripts import data_element
 from bot.render.text.escape import clean, clip
 from bot.render.text.filters import MINUS, UNKNOWN, amount, change, percent, plural, relative, sides, signed

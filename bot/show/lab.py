@@ -8,13 +8,26 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import compress
 from pathlib import Path
 
-from bot.core.codec.lab_json import lab_lines
 from bot.core.constraint import Divisible, Range, Static
-from bot.core.folds.fold_values import Price
-from bot.core.lab.experiment import COLUMN_BY_ID, FOLDED_AWAY
-from bot.core.lab.lab_sums import Fit, Mean, Sums, fits, is_largest, share_away, sums
-from bot.core.lab.lab_values import SAME, Lab, LabCell, LabVariant, references
+from bot.core.fold import Price
+from bot.core.lab import (
+    COLUMN_BY_ID,
+    FOLDED_AWAY,
+    SAME,
+    Fit,
+    Lab,
+    LabCell,
+    LabVariant,
+    Mean,
+    Sums,
+    fits,
+    is_largest,
+    references,
+    share_away,
+    sums,
+)
 from bot.core.spread import Value, certain, difference, ends, lowest
+from bot.core.study_json import lab_lines
 from bot.render.text.escape import clean, clip
 from bot.render.text.filters import MINUS, UNKNOWN, amount, plural, relative
 from bot.render.text.phrase import Phrase, code, joined, phrase, strong

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from bot.core.rules.baseline import Entry
-from bot.core.values.publication import ArtifactInfo
-from bot.core.values.snapshot import Snapshot
+from bot.core.baseline import Entry
+from bot.core.publication import ArtifactInfo
+from bot.core.snapshot import Snapshot
 from bot.errors import InputError, UsageError
 from bot.store.entries import checked_report_id, entry_of, path_of, unpack
 from bot.store.unzip import read_zip

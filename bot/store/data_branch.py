@@ -17,8 +17,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
-from bot.core.rules.baseline import Entry
-from bot.core.values.snapshot import Snapshot
+from bot.core.baseline import Entry
+from bot.core.snapshot import Snapshot
 from bot.errors import ConfigError, InputError, NetworkError
 from bot.store.entries import FOLDER, UNPACKED_LIMIT_BYTES, entry_of, is_whole, pack, path_of, unpack
 from bot.system.git import Git

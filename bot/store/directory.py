@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from bot.core.rules.baseline import Entry
-from bot.core.values.snapshot import Snapshot
+from bot.core.baseline import Entry
+from bot.core.snapshot import Snapshot
 from bot.errors import InputError
 from bot.store.entries import FOLDER, UNPACKED_LIMIT_BYTES, entry_of, is_whole, pack, path_of, unpack
 

@@ -11,10 +11,11 @@ import contextlib
 import errno
 import fcntl
 import os
+import select
 import shutil
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from stat import S_ISREG
@@ -171,3 +172,73 @@ def whole_or_nothing(path: Path) -> bytes:
         return path.read_bytes() if path.is_file() and path.stat().st_size <= 64 << 20 else b""
     except OSError:
         return b""
+
+
+# What is kept of a child's output: its head, as a diagnostic may be 100 MB long.
+
+
+LIMIT_BYTES = 64 * 1024
+_SMALL_BYTES, _FILLING_SECONDS = 1 << 14, 0.001
+"""After so small a piece the pipe is left to fill for so long."""
+Keeping = Callable[[bytes], bytes]
+"""Chunk after chunk of the output → what to keep of it; an empty chunk is its end."""
+
+
+def whole_lines(output: str) -> str:
+    """Without the last line where the limit cut it off: its beginning alone would be other words."""
+    if len(output.encode()) < LIMIT_BYTES:
+        return output
+    return output.rpartition("\n")[0] or output
+
+
+class Head:
+    """What is kept of a pipe: the head of what `keeping` leaves of it."""
+
+    def __init__(self, fd: int, keeping: Keeping) -> None:
+        self.fd = fd
+        self._keeping = keeping
+        self.kept = bytearray()
+
+    def drain(self) -> bool:
+        """Read what is there; False at the end of the stream."""
+        chunk = os.read(self.fd, 1 << 16)
+        if chunk:
+            self._keep(chunk)
+            if len(chunk) < _SMALL_BYTES:  # a compiler that prints its IR writes word by word
+                time.sleep(_FILLING_SECONDS)
+        return bool(chunk)
+
+    def drain_rest(self) -> None:
+        """What is still in the pipe after the child's end; a stray grandchild cannot keep us here."""
+        for _ in range(1024):
+            if not select.select([self.fd], [], [], 0)[0] or not self.drain():
+                break
+        self._keep(b"")
+
+    def _keep(self, chunk: bytes) -> None:
+        self.kept += self._keeping(chunk)[: LIMIT_BYTES - len(self.kept)]
+
+
+# Defaults: how many processors are used, where the cache is and how large it may be.
+
+
+def default_cache() -> Path:
+    """Where cells and compilers are kept: CODE_SIZE_CACHE, else below the user's cache directory."""
+    home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(os.environ.get("CODE_SIZE_CACHE") or f"{home}/code-size-bot").expanduser()
+
+
+def default_limit() -> str:
+    """How large the cache may be, as it is written: CODE_SIZE_CACHE_LIMIT, else 5 GiB."""
+    return os.environ.get("CODE_SIZE_CACHE_LIMIT") or "5GiB"
+
+
+def private_hosts() -> frozenset[str]:
+    """Hosts of one's own network that models may be fetched from: CODE_SIZE_PRIVATE_HOSTS, with commas between them."""
+    named = os.environ.get("CODE_SIZE_PRIVATE_HOSTS", "").split(",")
+    return frozenset(host.strip().lower() for host in named if host.strip())
+
+
+def cores() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -29,7 +29,7 @@ from urllib3 import BaseHTTPResponse
 from urllib3.connectionpool import ConnectionPool
 from urllib3.exceptions import ConnectTimeoutError, HTTPError, MaxRetryError, ProtocolError, ResponseError
 
-from bot.core.codec.nesting import parse_json
+from bot.core.json_text import parse_json
 from bot.errors import NetworkError
 
 ACTIONS_LOGIN = "github-actions[bot]"

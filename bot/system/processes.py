@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import IO, cast
 
 from bot.errors import Interrupted
-from bot.system.addresses import fixed_addresses, placed
+from bot.system.downloads import fixed_addresses, placed
+from bot.system.files import Head, Keeping
 from bot.system.guard import SCRIPT, Ended, Guard
-from bot.system.output import Head, Keeping
 
 _KEPT_VARIABLES = ("PATH", "HOME", "LD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE")
 _SIGNALS = {one.value: one.name for one in signal.Signals}
@@ -43,7 +43,7 @@ class Outcome:
         exit_code: None where a signal ended it.
         signal: the signal's name, None where it exited.
         timed_out: True where the time limit ended it.
-        output: the head of standard output and error together, at most `bot.system.output.LIMIT_BYTES`; of standard
+        output: the head of standard output and error together, at most `bot.system.files.LIMIT_BYTES`; of standard
             error alone where standard output went to a file.
         cpu_ms: user plus system time, of the child and those it waited for.
         peak_rss_kib: peak resident set, likewise; None where it is not above this process's own, which Linux hands down
@@ -155,7 +155,7 @@ def run(
 
     Args:
         stdout: a file for the whole of standard output; `output` then holds the head of standard error alone.
-        layout: of a compiler's memory, as in `bot.system.addresses`; None: as the system likes.
+        layout: of a compiler's memory, as in `bot.system.downloads`; None: as the system likes.
         inherited: file descriptors that the child gets under the same numbers.
         keeping: chunk after chunk of its output → what to keep of it, before the head is cut; an empty one ends it.
     """

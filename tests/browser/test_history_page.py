@@ -11,7 +11,7 @@ import pytest
 from browser import chromium, opened, violations
 from playwright.sync_api import Browser, Page
 
-from bot.core.history.history_values import History
+from bot.core.history import History
 from bot.show.history import history_page
 
 Written = Callable[[History], Path]

@@ -11,8 +11,8 @@ from browser import chromium, opened, violations
 from playwright.sync_api import Browser
 from replacing import replace
 
-from bot.core.values.snapshot import Cell, CellKey
-from bot.core.values.whole_report import Report
+from bot.core.report import Report
+from bot.core.snapshot import Cell, CellKey
 from bot.render.html.page import render_html
 from bot.render.text.escape import clip, visible
 from bot.render.text.page_addresses import cell_address, dispatch_address

@@ -10,7 +10,7 @@ import pytest
 from browser import chromium, opened, violations
 from playwright.sync_api import Browser
 
-from bot.core.lab.lab_values import Lab
+from bot.core.lab import Lab
 from bot.show.lab import write_lab
 
 

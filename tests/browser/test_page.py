@@ -14,11 +14,11 @@ from replacing import replace
 from trace_factory import looked_at, traced
 
 from bot.config.configuration import load_config
-from bot.core.values.snapshot import CellKey
-from bot.core.values.whole_report import Baseline, Report
+from bot.core.report import Baseline, Report
+from bot.core.snapshot import CellKey
 from bot.render.html.page import render_html
 from bot.render.text.page_addresses import cell_address, dispatch_address
-from bot.reporting.making import reported
+from bot.study.comparison import reported
 
 REPORT = everyday.report("two_releases")
 CELLS, LARGEST_BYTES = 200, 5_000_000

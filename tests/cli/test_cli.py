@@ -17,9 +17,9 @@ from strategies import plain_snapshot
 
 from bot import __version__
 from bot.cli.main import main
-from bot.core.codec.snapshot_json import from_json
-from bot.core.values.planned import COMMON_FLAGS
-from bot.core.values.snapshot import Failure, Snapshot
+from bot.core.planned import COMMON_FLAGS
+from bot.core.snapshot import Failure, Snapshot
+from bot.core.snapshot_json import from_json
 
 COMMANDS = (
     "compare",
@@ -461,10 +461,10 @@ def test_a_fault_of_the_program_ends_with_5_and_one_line(bench: Bench, monkeypat
     def fall(*_arguments: object) -> None:
         raise KeyError("of our own making")
 
-    monkeypatch.setattr("bot.reporting.making.judge", fall)
+    monkeypatch.setattr("bot.study.comparison.judge", fall)
     arguments = ("report", "--config", "default", "--base", "base.json", "--head", "base.json")
     found = bench.run(*arguments)
-    assert found.code == 5 and found.line.startswith("bot.reporting.making:")
+    assert found.code == 5 and found.line.startswith("bot.study.comparison:")
     assert "a fault of the program, not of what it was given: KeyError: 'of our own making'" in found.line
     assert "CODE_SIZE_TRACEBACK=1" in found.line
     monkeypatch.setenv("CODE_SIZE_TRACEBACK", "1")

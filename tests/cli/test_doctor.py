@@ -122,7 +122,7 @@ def test_a_machine_without_ptxas_is_sound_and_told_how_to_get_it(
 def test_a_machine_without_a_runtime_is_sound_and_told_how_to_get_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bot.measurement.running.runtime.installed", lambda: None)
+    monkeypatch.setattr("bot.running.runner.installed", lambda: None)
     examine(tmp_path / "cache", Cancel())
     mark, found = rows(capsys.readouterr().out)["runtime (run)"]
     assert mark == "ok" and found.endswith("pip install 'code-size-bot[run]'")

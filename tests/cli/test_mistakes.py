@@ -12,9 +12,9 @@ from json_texts import report_to_json, to_json
 from strategies import plain_snapshot
 
 from bot.cli.main import main
-from bot.compiler.tools.toolchain import SPEC_HINT
-from bot.core.codec.fold_json import fold_lines
-from bot.core.codec.kinds import kind_of
+from bot.compiler.toolchain import SPEC_HINT
+from bot.core.json_text import kind_of
+from bot.core.study_json import fold_lines
 
 SNAPSHOT = to_json(plain_snapshot(("a", "vmvx", "ok")))
 FILES = {

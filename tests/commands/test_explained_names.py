@@ -8,8 +8,8 @@ import pytest
 import report_factory as make
 
 from bot.cli.main import main
-from bot.core.codec.report_json import report_lines
-from bot.core.values.snapshot import CellKey
+from bot.core.report_json import report_lines
+from bot.core.snapshot import CellKey
 from bot.render.text.escape import clip
 
 REPORT = make.explained_small()

@@ -15,11 +15,10 @@ from report_factory import HOSTILE
 
 from bot.cli.main import main
 from bot.config.configuration import Config
-from bot.core.codec.fold_json import fold_of
-from bot.core.folds.fold_options import FoldOptions
-from bot.core.folds.fold_values import FoldAudit
-from bot.measurement.prepare import Request
+from bot.core.fold import FoldAudit, FoldOptions
+from bot.core.study_json import fold_of
 from bot.show.fold import render_folds
+from bot.study.prepare import Request
 
 CONFIG = "schema: code-size-config/1\ncompiler: {head: 3.13.0}\nmodels: ['suite/*.mlir']\ntargets: [vmvx, cuda]\n"
 
@@ -45,7 +44,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Asked]:
     (tmp_path / "suite/small.mlir").write_text("module {}\n")
     (tmp_path / "c.yml").write_text(CONFIG)
     before, found = signal.getsignal(signal.SIGTERM), Asked(make.small())
-    monkeypatch.setattr("bot.commands.fold.audited", found)
+    monkeypatch.setattr("bot.cli.fold.audited", found)
     yield found
     signal.signal(signal.SIGTERM, before)
 

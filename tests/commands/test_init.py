@@ -14,8 +14,8 @@ import yaml
 from places import ROOT
 from test_repository import git
 
+from bot.cli.init import PLACEHOLDER, WORKFLOWS, workflow
 from bot.cli.main import main
-from bot.commands.setup.init import PLACEHOLDER, WORKFLOWS, workflow
 from bot.config.configuration import Config, configs_dir, load_config
 from bot.config.requirements import pinned_compiler
 

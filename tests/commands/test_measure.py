@@ -9,8 +9,8 @@ import pytest
 from fake_compiler import TEMPLATES, install, install_native, write_model
 
 from bot.cli.main import main
-from bot.core.codec.snapshot_json import from_json
-from bot.core.values.planned import LIFTED_LIMIT_FLAG
+from bot.core.planned import LIFTED_LIMIT_FLAG
+from bot.core.snapshot_json import from_json
 
 CONFIG = "schema: code-size-config/1\nmodels: ['*.mlir']\ntargets: [vmvx, rocm]\n"
 Measured = Callable[..., tuple[int, list[str]]]

@@ -12,7 +12,7 @@ from fake_wheels import entries, wheel_name, write_wheel
 from links_page import no_other_source
 
 from bot.cli.main import main
-from bot.measurement.between import spread
+from bot.study.between import spread
 
 pytestmark = pytest.mark.slow
 

@@ -16,7 +16,7 @@ from series import write
 from trace_factory import trace
 
 from bot.cli.main import main
-from bot.core.values.snapshot import Cell, CellKey
+from bot.core.snapshot import Cell, CellKey
 
 Report = Callable[[Cell, Cell], tuple[dict[str, Any], str]]
 

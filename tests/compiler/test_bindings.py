@@ -1,4 +1,4 @@
-"""bot.compiler.tools.bindings: a real child answers line by line; what goes wrong costs one answer, not the run."""
+"""bot.compiler.bindings: a real child answers line by line; what goes wrong costs one answer, not the run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from fake_compiler import is_alive, wait_until
 
-from bot.compiler.tools.bindings import Bindings
+from bot.compiler.bindings import Bindings
 from bot.errors import Interrupted
 from bot.system.processes import Cancel
 

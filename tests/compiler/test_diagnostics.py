@@ -27,7 +27,7 @@ from bot.compiler.diagnostics import (
     without_places,
 )
 from bot.compiler.machine import memory_kib
-from bot.core.values.snapshot import Failure
+from bot.core.snapshot import Failure
 from bot.system.processes import Cancel, Outcome, run
 
 HERE = FIXTURES / "diagnostics"

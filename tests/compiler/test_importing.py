@@ -1,4 +1,4 @@
-"""bot.compiler.tools.importing: MLIR as it is, ONNX imported once, and what is said where that fails."""
+"""bot.compiler.bindings: MLIR as it is, ONNX imported once, and what is said where that fails."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import pytest
 from fake_compiler import install
 from replacing import replace
 
-from bot.compiler.tools.importing import Importer
-from bot.core.rules.lasting import is_local
-from bot.core.values.planned import Model
-from bot.core.values.snapshot import Failure
+from bot.compiler.bindings import Importer
+from bot.core.planned import Model
+from bot.core.policy import is_local
+from bot.core.snapshot import Failure
 from bot.system.processes import Cancel
 
 GOOD = """

@@ -1,4 +1,4 @@
-"""bot.compiler.tools.ptxas: the real assembler, and ones that refuse, hang, die or are not there."""
+"""bot.compiler.ptxas: the real assembler, and ones that refuse, hang, die or are not there."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import needs
 import pytest
 from places import FIXTURES
 
-from bot.compiler.tools import ptxas as module
-from bot.compiler.tools.ptxas import MISSING, Assembler, Ptxas, assembler_of, installed
-from bot.core.rules.lasting import is_local
-from bot.core.values.reading import PtxModule
+from bot.compiler import ptxas as module
+from bot.compiler.ptxas import MISSING, Assembler, Ptxas, assembler_of, installed
+from bot.core.policy import is_local
+from bot.core.reading import PtxModule
 from bot.errors import Interrupted
-from bot.readers.formats.cubin import read_assembled
+from bot.readers.cubin import read_assembled
 from bot.system.processes import Cancel
 
 PTX = PtxModule("sm_80", (FIXTURES / "binaries" / "dense.cuda.ptx").read_bytes().rstrip(b"\0"))

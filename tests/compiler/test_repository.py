@@ -9,7 +9,7 @@ import pytest
 from places import ROOT
 
 from bot.compiler.repository import Repository, repository_of
-from bot.core.values.snapshot import SourceInfo
+from bot.core.snapshot import SourceInfo
 from bot.system.processes import Cancel
 
 AUTHOR = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org", "-c", "commit.gpgsign=false")

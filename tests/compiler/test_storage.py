@@ -1,4 +1,4 @@
-"""bot.compiler.caches.storage and bot.commands.setup.cache: what leaves the cache, what stays, what people are told."""
+"""bot.compiler.storage and bot.cli.cache: what leaves the cache, what stays, what people are told."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 from fake_compiler import wait_until
 
-from bot.commands.setup.cache import prune, show
-from bot.compiler.caches.cell_cache import CellCache, TextStore, digest_of
-from bot.compiler.caches.storage import COMPLETE, entries, evict, hold
+from bot.cli.cache import prune, show
+from bot.compiler.cell_cache import CellCache, TextStore, digest_of
+from bot.compiler.storage import COMPLETE, entries, evict, hold
 from bot.config.units import parse_size
-from bot.core.values.snapshot import Cell, CellKey
+from bot.core.snapshot import Cell, CellKey
 from bot.errors import UsageError
-from bot.measurement.cache_limit import limit_of_environment, limited
+from bot.study.cache_limit import limit_of_environment, limited
 
 LONG_AGO = 10**9
 CELL = Cell(CellKey("bert", "vmvx"), "ok", metrics={"artifact_bytes": 1})
@@ -111,7 +111,7 @@ def test_what_is_no_cache_stays(tmp_path: Path) -> None:
 HOLDER = """
 import sys
 from pathlib import Path
-from bot.compiler.caches.storage import hold
+from bot.compiler.storage import hold
 print(hold(Path(sys.argv[1])), flush=True)
 sys.stdin.read()
 """
@@ -148,7 +148,7 @@ def test_many_runs_evict_at_once(tmp_path: Path) -> None:
     for number in range(40):
         file(tmp_path, f"cells/{number % 4}/{number}", number + 1)
         compiler(tmp_path, f"c{number}", number + 1)
-    code = "import sys; from pathlib import Path; from bot.compiler.caches.storage import evict"
+    code = "import sys; from pathlib import Path; from bot.compiler.storage import evict"
     code += "; evict(Path(sys.argv[1]), 5000)"
     runs = [subprocess.Popen([sys.executable, "-c", code, str(tmp_path)]) for _ in range(4)]
     assert [run.wait() for run in runs] == [0] * 4

@@ -1,4 +1,4 @@
-"""bot.compiler.tools.toolchain: every kind of SPEC, what is refused, and which compilers are the same one."""
+"""bot.compiler.toolchain: every kind of SPEC, what is refused, and which compilers are the same one."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ from fake_wheels import DIST_INFO, LIBRARIES, LIBRARY, entries, wheel_name, writ
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.compiler.tools.identity import compiler_digest
-from bot.compiler.tools.toolchain import Toolchain, resolve
-from bot.compiler.tools.wheels import release_home
+from bot.compiler.toolchain import Toolchain, compiler_digest, release_home, resolve
 from bot.errors import CompilerUnavailable
 from bot.system.processes import Cancel
 

@@ -1,4 +1,4 @@
-"""bot.compiler.tools.wheels: unpacking, hostile archives, and fetching from a folder of wheels."""
+"""bot.compiler.toolchain: unpacking, hostile archives, and fetching from a folder of wheels."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fake_compiler import FakeCompiler, install
 from fake_wheels import HERE, LIBRARIES, entries, wheel_name, write_wheel
 from small_disk import small_disk
 
-from bot.compiler.tools.wheels import fetch_release, only_fitting, release_home, unpack
+from bot.compiler.toolchain import fetch_release, only_fitting, release_home, unpack
 from bot.errors import BotError, CompilerUnavailable, OutputError
 from bot.system.processes import Cancel
 

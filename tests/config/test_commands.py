@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bot.config.comment_commands import HELP, MAX_REASON, parse_command
-from bot.core.values.context import Command
+from bot.core.context import Command
 
 
 @pytest.mark.parametrize(

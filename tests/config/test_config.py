@@ -12,9 +12,8 @@ from growth import steps
 from replacing import replace
 
 from bot.config.configuration import BaselineChoice, CompilerChoice, Config, configs_dir, load_config, read_manifest
-from bot.core.rules.coverage import is_catch_all
-from bot.core.rules.policy import DEFAULT_STATES, Amount, LevelSpec, Ratio, Rule
-from bot.core.values.planned import Target
+from bot.core.planned import Target
+from bot.core.policy import DEFAULT_STATES, Amount, LevelSpec, Ratio, Rule, is_catch_all
 from bot.errors import ConfigError
 
 SCHEMA = "schema: code-size-config/1\n"

@@ -10,7 +10,7 @@ import pytest
 from places import FIXTURES
 
 from bot.config.requirements import asks_for_compiler, sought_compiler
-from bot.core.rules.spec import Places, Sought
+from bot.core.spec import Places, Sought
 from bot.errors import ConfigError
 
 PIN = "iree-base-compiler==3.13.0"

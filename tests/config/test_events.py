@@ -16,7 +16,7 @@ from places import FIXTURES
 from replacing import replace
 
 from bot.config.events import read_event, run_context
-from bot.core.values.context import Command, CommandRequest, Pull, RunContext, Story, WorkflowRun
+from bot.core.context import Command, CommandRequest, Pull, RunContext, Story, WorkflowRun
 from bot.errors import InputError
 
 FOLDER = FIXTURES / "events"

@@ -1,4 +1,4 @@
-"""Models in bot.measurement.prepare: files as values, and one line for a file that cannot be a model."""
+"""Models in bot.study.prepare: files as values, and one line for a file that cannot be a model."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from bot.config.configuration import configs_dir, load_config
-from bot.core.values.planned import Model
+from bot.core.planned import Model
 from bot.errors import InputError
-from bot.measurement.prepare import load_models
+from bot.study.prepare import load_models
 
 
 @pytest.fixture

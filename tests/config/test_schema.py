@@ -14,8 +14,8 @@ from jsonschema import Draft202012Validator
 
 from bot.config.configuration import Config, Configuration, configs_dir, configuration_schema, read_configuration
 from bot.config.experiments import experiments_schema
-from bot.core.rules.delta import STATES
-from bot.core.rules.policy import DEFAULT_STATES
+from bot.core.delta import STATES
+from bot.core.policy import DEFAULT_STATES
 from bot.errors import ConfigError
 
 CONFIGURATION = configuration_schema()

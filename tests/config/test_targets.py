@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from bot.config.configuration import load_config
 from bot.config.targets import LONGEST_CHAIN, merged
-from bot.core.values.planned import Target
+from bot.core.planned import Target
 from bot.errors import ConfigError
 
 HEADER = "schema: code-size-config/1\ntargets:\n"

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from json_texts import report_to_json
 from replacing import replace
 
-from bot.core.rules.acceptance import Acceptance, Seen, accept, seen
-from bot.core.values.snapshot import CellKey
-from bot.core.values.verdict import Accepted, Budget, Finding, Verdict
-from bot.core.values.whole_report import Baseline, Report
+from bot.core.acceptance import Acceptance, Seen, accept, seen
+from bot.core.policy import Accepted, Budget, Finding, Verdict
+from bot.core.report import Baseline, Report
+from bot.core.snapshot import CellKey
 
 CELL = CellKey("bert", "vmvx")
 GROWTH = Finding(CELL, "fail", "artifact_bytes", "code size", "change", "4KiB", "+9,000 B", 1_000, 10_000, 12)

@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from replacing import replace
 
-from bot.core.rules.acceptance import Acceptance, Seen
-from bot.core.values.comment_state import LINE_LIMIT, decode, encode
-from bot.core.values.publication import CommentState
+from bot.core.acceptance import Acceptance, Seen
+from bot.core.publication import LINE_LIMIT, CommentState, decode, encode
 
 MARKER = "<!-- code-size-bot:default -->"
 SEEN = Seen("bert", "vmvx", "artifact_bytes", "change", 10_000, "")

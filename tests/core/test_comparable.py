@@ -1,15 +1,14 @@
-"""bot.core.comparable: what two sides made in different ways is not held against each other."""
+"""bot.core.snapshot: what two sides made in different ways is not held against each other."""
 
 from __future__ import annotations
 
 from replacing import replace
 from strategies import plain_snapshot
 
-from bot.core.comparable import ASSEMBLED, FIRST, TOO_OLD, comparable, other_version
+from bot.core.delta import diff
 from bot.core.metrics import METRIC_IDS
-from bot.core.rules.delta import diff
-from bot.core.rules.policy import LevelSpec, Ratio, Rule, judge
-from bot.core.values.snapshot import Cell, Dispatch, Outcome, Snapshot
+from bot.core.policy import LevelSpec, Ratio, Rule, judge
+from bot.core.snapshot import ASSEMBLED, FIRST, TOO_OLD, Cell, Dispatch, Outcome, Snapshot, comparable, other_version
 
 MADE = {"registers_max": 32, "spill_bytes": 0, "sass_bytes": 900}
 OLD = {"artifact_bytes": 1000, "executables": 2}

@@ -1,4 +1,4 @@
-"""bot.core.rules.coverage: what is called covered is covered, and the usual ways to hide a rule are seen."""
+"""bot.core.policy: what is called covered is covered, and the usual ways to hide a rule are seen."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bot.core.metrics import METRIC_IDS
-from bot.core.rules.coverage import Coverage, is_catch_all, metrics_of
-from bot.core.rules.globs import GlobIndex, covers
-from bot.core.rules.policy import Rule
-from bot.core.values.snapshot import CellKey
+from bot.core.planned import GlobIndex, covers
+from bot.core.policy import Coverage, Rule, is_catch_all, metrics_of
+from bot.core.snapshot import CellKey
 
 GLOBS = st.text("ab*?[]!", min_size=1, max_size=5)
 

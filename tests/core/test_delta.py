@@ -1,4 +1,4 @@
-"""bot.core.rules.delta: the table of states, and the arithmetic that a reader trusts at a glance."""
+"""bot.core.delta: the table of states, and the arithmetic that a reader trusts at a glance."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from hypothesis import given
 from replacing import replace
 from strategies import plain_snapshot, snapshots, values
 
-from bot.core.comparable import comparable
+from bot.core.delta import STATES, CellDelta, MetricDelta, diff, exact_changes
 from bot.core.metrics import METRIC_IDS
-from bot.core.rules.delta import STATES, CellDelta, MetricDelta, diff, exact_changes
-from bot.core.values.snapshot import STATUSES, Cell, CellKey, Dispatch, Failure, Outcome, Snapshot
+from bot.core.snapshot import STATUSES, Cell, CellKey, Dispatch, Failure, Outcome, Snapshot, comparable
 
 KEY = CellKey("bert", "vmvx")
 COLUMNS = (*STATUSES, "absent", "lost")

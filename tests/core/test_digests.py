@@ -13,14 +13,23 @@ from matched_cells import KEY, Row, made, whole
 from measured import measured
 from replacing import replace
 
-from bot.compiler.caches.cell_cache import TextStore
-from bot.core.codec.digests import cut_program, differ, is_whole, name_of, short_code, short_program, written
-from bot.core.codec.snapshot_json import from_json, key_of
-from bot.core.rules.baseline import kept
-from bot.core.values.program import Program
-from bot.core.values.reading import ProgramFacts, SourceText
-from bot.core.values.snapshot import Cell
-from bot.insight.facts.describing import describe, shown_texts
+from bot.compiler.cell_cache import TextStore
+from bot.core.baseline import kept
+from bot.core.program import Program
+from bot.core.reading import ProgramFacts, SourceText
+from bot.core.snapshot import Cell
+from bot.core.snapshot_json import (
+    cut_program,
+    differ,
+    from_json,
+    is_whole,
+    key_of,
+    name_of,
+    short_code,
+    short_program,
+    written,
+)
+from bot.explain.describing import describe, shown_texts
 
 LARGE = measured()
 

@@ -10,8 +10,8 @@ from fold_strategies import audits
 from hypothesis import given
 from replacing import replace
 
-from bot.core.codec.fold_json import AUDIT_AGAIN, fold_lines, fold_of
-from bot.core.folds.fold_values import FOLD_SCHEMA, FoldAudit
+from bot.core.fold import FOLD_SCHEMA, FoldAudit
+from bot.core.study_json import AUDIT_AGAIN, fold_lines, fold_of
 from bot.errors import InputError
 
 

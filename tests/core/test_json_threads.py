@@ -9,7 +9,7 @@ from places import ROOT
 
 SCRIPT = """
 import sys, threading, msgspec
-from bot.core.codec.json_text import converted, decoded
+from bot.core.json_text import converted, decoded
 
 sys.setswitchinterval(1e-6)
 wrong = []

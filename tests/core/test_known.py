@@ -12,10 +12,9 @@ from replacing import replace
 from strategies import snapshots
 from test_policy import amount, delta, noisy, percent, rule
 
-from bot.core.rules.delta import CellDelta, diff
-from bot.core.rules.policy import DEFAULT_STATES, Amount, LevelSpec, excess, judge
-from bot.core.values.snapshot import Cell, CellKey, Failure, Snapshot
-from bot.core.values.verdict import Status, Verdict
+from bot.core.delta import CellDelta, diff
+from bot.core.policy import DEFAULT_STATES, Amount, LevelSpec, Status, Verdict, excess, judge
+from bot.core.snapshot import Cell, CellKey, Failure, Snapshot
 
 LIMIT = rule(fail=LevelSpec(limit=amount(100)))
 

@@ -1,4 +1,4 @@
-"""bot.core.rules.merging: shards give the unsharded snapshot byte for byte, and what is not of one run is refused."""
+"""bot.core.sharding: shards give the unsharded snapshot byte for byte, and what is not of one run is refused."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from json_texts import to_json
 from replacing import replace
 from strategies import plain_snapshot, planned_models, planned_targets, snapshots
 
-from bot.core.rules.merging import merge_snapshots, nothing_in_common, unmeasured_models
-from bot.core.rules.sharding import shard
-from bot.core.values.planned import Model, PlannedCell, Target, plan
-from bot.core.values.snapshot import Cell, CompilerInfo, Failure, Snapshot, SourceInfo
+from bot.core.planned import Model, PlannedCell, Target, plan
+from bot.core.sharding import merge_snapshots, nothing_in_common, shard, unmeasured_models
+from bot.core.snapshot import Cell, CompilerInfo, Failure, Snapshot, SourceInfo
 from bot.errors import InputError
 
 RUN = plain_snapshot(

@@ -9,7 +9,7 @@ import pytest
 from bot.config.configuration import load_config
 from bot.core.metrics import ARTIFACT_PARTS, METRIC_BY_ID, METRIC_IDS, METRICS, Metric, Unit
 from bot.core.parts import code_words, metric_words
-from bot.core.rules.policy import any_match
+from bot.core.policy import any_match
 
 UNIT_OF_SUFFIX = {"bytes": "bytes", "ms": "ms", "kib": "KiB"}
 

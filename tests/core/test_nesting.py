@@ -1,4 +1,4 @@
-"""bot.core.codec.nesting: what is nested too deep is refused by a scan, and no parser is asked."""
+"""bot.core.json_text: what is nested too deep is refused by a scan, and no parser is asked."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from growth import LINEAR, cpu_growth, steps
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from bot.core.codec import nesting
-from bot.core.codec.nesting import MAX_DEPTH, parse_json, refuse_deep
+from bot.core import json_text as nesting
+from bot.core.json_text import MAX_DEPTH, parse_json, refuse_deep
 
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers(-(1 << 60), 1 << 60) | st.text('[]{}"\\,:a\n\u20ac', max_size=8),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from trace_factory import Counts, trace
 
-from bot.core.rules.parting import parting
-from bot.core.values.trace import LLVM, MACHINE, DispatchTrace
+from bot.core.parting import parting
+from bot.core.trace import LLVM, MACHINE, DispatchTrace
 
 
 def named(base: DispatchTrace | None, head: DispatchTrace | None) -> tuple[str, Counts]:

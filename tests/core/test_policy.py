@@ -1,4 +1,4 @@
-"""bot.core.rules.policy: the rules of the verdict, one test per sentence of the module's prose, and properties."""
+"""bot.core.policy: the rules of the verdict, one test per sentence of the module's prose, and properties."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 from replacing import replace
 
 from bot.config.configuration import load_config
+from bot.core.delta import CellDelta, MetricDelta, diff
 from bot.core.metrics import METRIC_IDS, METRICS
-from bot.core.rules.delta import CellDelta, MetricDelta, diff
-from bot.core.rules.policy import DEFAULT_STATES, Amount, LevelSpec, Ratio, Rule, change_text, judge
-from bot.core.values.snapshot import Cell, CellKey, CompilerInfo, Failure, Snapshot, SourceInfo
-from bot.core.values.verdict import Finding, Status, Verdict
+from bot.core.policy import DEFAULT_STATES, Amount, Finding, LevelSpec, Ratio, Rule, Status, Verdict, change_text, judge
+from bot.core.snapshot import Cell, CellKey, CompilerInfo, Failure, Snapshot, SourceInfo
 
 KEY = CellKey("bert", "llvm-cpu-x86_64")
 PACKAGED = load_config()

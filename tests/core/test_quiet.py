@@ -8,13 +8,11 @@ import pytest
 import report_factory as make
 from replacing import replace
 
-from bot.core.rules.acceptance import Acceptance, accept, seen
-from bot.core.rules.policy import judge
-from bot.core.rules.quiet import is_standing, resolves, wants_comment
-from bot.core.values.publication import CommentState
-from bot.core.values.snapshot import Cell, CellKey, Outcome, Snapshot
-from bot.core.values.verdict import Verdict
-from bot.core.values.whole_report import Report
+from bot.core.acceptance import Acceptance, accept, seen
+from bot.core.policy import Verdict, judge
+from bot.core.publication import CommentState, is_standing, resolves, wants_comment
+from bot.core.report import Report
+from bot.core.snapshot import Cell, CellKey, Outcome, Snapshot
 
 CALM, ALARMED = CommentState("a" * 40, 1), CommentState("a" * 40, 1, True)
 ONE = CellKey("bert", "vmvx")

@@ -1,4 +1,4 @@
-"""bot.core.values.reading: parts and the unattributed rest sum to the whole, or there is no value."""
+"""bot.core.reading: parts and the unattributed rest sum to the whole, or there is no value."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.core.values.reading import ArtifactReading, ExecutableFacts, ProgramFacts, Reading
+from bot.core.reading import ArtifactReading, ExecutableFacts, ProgramFacts, Reading
 
 sizes = st.integers(0, 1 << 40)
 

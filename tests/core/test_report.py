@@ -1,4 +1,4 @@
-"""bot.core.values.whole_report: `report.json` has the contract's fields, and every cell of both sides."""
+"""bot.core.report: `report.json` has the contract's fields, and every cell of both sides."""
 
 from __future__ import annotations
 
@@ -13,14 +13,12 @@ from json_texts import report_to_json
 from replacing import replace
 from strategies import plain_snapshot, snapshots
 
+from bot.core.baseline import between
+from bot.core.delta import STATES, diff
 from bot.core.metrics import METRIC_IDS
-from bot.core.rules.baseline import between
-from bot.core.rules.delta import STATES, diff
-from bot.core.rules.policy import Amount, LevelSpec, Ratio, Rule, judge
-from bot.core.values.model_counts import ModelEdit
-from bot.core.values.snapshot import Snapshot
-from bot.core.values.verdict import Verdict
-from bot.core.values.whole_report import REPORT_SCHEMA, Baseline, Between, Report
+from bot.core.policy import Amount, LevelSpec, Ratio, Rule, Verdict, judge
+from bot.core.report import REPORT_SCHEMA, Baseline, Between, Report
+from bot.core.snapshot import ModelEdit, Snapshot
 
 BASE = plain_snapshot(("a", "vmvx", "ok"), ("b", "vmvx", "ok"), ("c", "vmvx", "failed"))
 HEAD = plain_snapshot(("a", "vmvx", "ok"), ("b", "vmvx", "over-stack-limit"), ("d", "vmvx", "ok"))

@@ -1,10 +1,10 @@
-"""bot.core.selecting: what selectors take, short names, and the names that are near."""
+"""bot.core.planned: what selectors take, short names, and the names that are near."""
 
 from __future__ import annotations
 
 import pytest
 
-from bot.core.selecting import kept, matching, near_or_known, nearest, require_matches, short_names
+from bot.core.planned import kept, matching, near_or_known, nearest, require_matches, short_names
 from bot.errors import UsageError
 
 BACKENDS = {

@@ -1,4 +1,4 @@
-"""bot.core.rules.sharding: shards by last known cost, and a matrix that every runner reads alike."""
+"""bot.core.sharding: shards by last known cost, and a matrix that every runner reads alike."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.core.codec.json_text import canonical
-from bot.core.rules.sharding import agreed, assigned, deal, expected, known_costs, matrix, shard
-from bot.core.values.planned import Model, Target, plan
-from bot.core.values.snapshot import Cell, CellKey
+from bot.core.json_text import canonical
+from bot.core.planned import Model, Target, plan
+from bot.core.sharding import agreed, assigned, deal, expected, known_costs, matrix, shard
+from bot.core.snapshot import Cell, CellKey
 from bot.errors import InputError
 
 TARGETS = (Target("cpu", "llvm-cpu"), Target("vmvx", "vmvx"), Target("rocm", "rocm"))

@@ -1,4 +1,4 @@
-"""bot.core.values.snapshot: cells are sorted and unique, and a value that is not there is None."""
+"""bot.core.snapshot: cells are sorted and unique, and a value that is not there is None."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from hypothesis import given
 from replacing import replace
 from strategies import plain_snapshot, snapshots
 
-from bot.core.values.snapshot import STATUSES, Cell, CellKey, Snapshot
+from bot.core.snapshot import STATUSES, Cell, CellKey, Snapshot
 
 KEY = CellKey("bert", "vmvx")
 

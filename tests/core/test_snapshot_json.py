@@ -1,4 +1,4 @@
-"""bot.core.codec.snapshot_json: canonical on the way out; on the way in strict, and one InputError for the rest."""
+"""bot.core.snapshot_json: canonical on the way out; on the way in strict, and one InputError for the rest."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from json_texts import to_json
 from replacing import replace
 from strategies import LARGEST, plain_snapshot, snapshots
 
-from bot.core.codec.json_text import canonical, decoded
-from bot.core.codec.snapshot_json import CellRow, Programs, SnapshotRow, cell_of, from_json, from_lines, row_of
-from bot.core.values.planned import Target, plan
-from bot.core.values.program import Argument, Family, Program, Site, Source
-from bot.core.values.snapshot import Cell, CellKey, CompilerInfo, Dispatch, Snapshot
+from bot.core.json_text import canonical, decoded
+from bot.core.planned import Target, plan
+from bot.core.program import Argument, Family, Program, Site, Source
+from bot.core.snapshot import Cell, CellKey, CompilerInfo, Dispatch, Snapshot
+from bot.core.snapshot_json import CellRow, Programs, SnapshotRow, cell_of, from_json, from_lines, row_of
 from bot.errors import InputError
-from bot.measurement.prepare import load_models
+from bot.study.prepare import load_models
 
 PROGRAM = Program(
     phases={"input": "1" * 16},

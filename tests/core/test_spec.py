@@ -1,4 +1,4 @@
-"""bot.core.rules.spec: one grammar for releases, wherever they are named."""
+"""bot.core.spec: one grammar for releases, wherever they are named."""
 
 from __future__ import annotations
 
@@ -7,14 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from packaging.version import Version
 
-from bot.core.rules.spec import (
-    Places,
-    is_compiler,
-    refused_link,
-    release_of,
-    requirement_of,
-    without_secrets,
-)
+from bot.core.spec import Places, is_compiler, refused_link, release_of, requirement_of, without_secrets
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from bot.core.rules.delta import diff
-from bot.core.rules.policy import Amount, LevelSpec, Rule, judge
-from bot.core.values.snapshot import Cell, CellKey, CompilerInfo, Snapshot, SourceInfo
-from bot.core.values.verdict import Verdict
+from bot.core.delta import diff
+from bot.core.policy import Amount, LevelSpec, Rule, Verdict, judge
+from bot.core.snapshot import Cell, CellKey, CompilerInfo, Snapshot, SourceInfo
 
 KEY = CellKey("m", "t")
 GOLDEN = Rule(

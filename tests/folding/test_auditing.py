@@ -1,4 +1,4 @@
-"""bot.measurement.folds.auditing, from a configuration to an audit, with a real compiler and a real runtime."""
+"""bot.study.fold_audit, from a configuration to an audit, with a real compiler and a real runtime."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from places import ROOT
 
 from bot.cli.main import main
 from bot.compiler.compiling import Compiled, Kit, Source, compile_directly
-from bot.compiler.folding import FOLD_WORKER, Group
-from bot.compiler.tools.toolchain import resolve
-from bot.core.codec.fold_json import fold_of
-from bot.core.folds.fold_values import FoldAudit, FoldCell, Price
-from bot.core.values.snapshot import Failure
-from bot.measurement.folds.attempts import Attempt
-from bot.measurement.folds.auditing import NOT_ASKED, NOTHING_FOLDED
-from bot.measurement.folds.checking import Bench
-from bot.measurement.running.comparing import Equality
-from bot.system.defaults import default_cache
+from bot.compiler.rewriting import FOLD_WORKER, Group
+from bot.compiler.toolchain import resolve
+from bot.core.fold import FoldAudit, FoldCell, Price
+from bot.core.snapshot import Failure
+from bot.core.study_json import fold_of
+from bot.running.comparing import Equality
+from bot.study.fold_audit import NOT_ASKED, NOTHING_FOLDED
+from bot.study.fold_checking import Bench
+from bot.study.fold_search import Attempt
+from bot.system.files import default_cache
 from bot.system.processes import Cancel
 
 pytestmark = [pytest.mark.compiler, pytest.mark.usefixtures("runtime")]
@@ -165,7 +165,7 @@ def test_a_rewriting_that_changes_outputs_is_found_out_and_folded_nowhere(
 ) -> None:
     script = tmp_path / "wrong.py"
     script.write_text(WRONG_WORKER.format(folder=str(FOLD_WORKER.parent)))
-    monkeypatch.setattr("bot.measurement.folds.auditing.FOLD_WORKER", script)
+    monkeypatch.setattr("bot.study.fold_audit.FOLD_WORKER", script)
     found = folded(home, "wrong", "--model", "layers")
     for cell in found.cells:
         assert cell.state == "nothing-to-fold" and cell.artifact_bytes.change == 0 and cell.folded == ()
@@ -232,7 +232,7 @@ def test_a_cell_that_does_not_compile_is_failed_and_the_others_are_audited(home:
 def test_where_nothing_folded_does_not_resume_either_the_cell_is_failed_with_the_reason(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bot.measurement.folds.attempts.RESUME", "--no-such-option")
+    monkeypatch.setattr("bot.study.fold_search.RESUME", "--no-such-option")
     for cell in folded(home, "no-resume", "--model", "layers", "--target", "vmvx").cells:
         assert (cell.state, cell.folded, cell.left, cell.resumed_bytes) == ("failed", (), (), None)
         why = "this compiler does not know the option --no-such-option"
@@ -272,7 +272,7 @@ def test_what_the_stack_limit_refuses_is_not_folded(home: Path, monkeypatch: pyt
         message = "error: 'func.func' op exceeded stack allocation limit of 32768 bytes for function. Got 40000 bytes"
         return replace(found, refusal=Failure("stack-limit", message, 1, None, 40_000))
 
-    monkeypatch.setattr("bot.measurement.folds.attempts.compile_directly", refused)
+    monkeypatch.setattr("bot.study.fold_search.compile_directly", refused)
     cell = folded(home, "within", config="within.yml").cells[0]
     assert (cell.state, cell.folded, cell.command) == ("nothing-to-fold", (), "")
     assert any("exceeded stack allocation limit" in one.why for one in cell.left)

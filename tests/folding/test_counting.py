@@ -1,4 +1,4 @@
-"""bot.measurement.folds.counting: how far a model is folded, by cells whose folded artifact can be trusted."""
+"""bot.study.fold_audit: how far a model is folded, by cells whose folded artifact can be trusted."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import cast
 
 import pytest
 
-from bot.core.folds.fold_values import BeforeAfter, FoldCell
-from bot.core.values.planned import Model, PlannedCell, Target
-from bot.core.values.snapshot import Cell, CellKey
-from bot.measurement.folds.cell_audit import Audited, FoldTools
-from bot.measurement.folds.counting import model_of
+from bot.core.fold import BeforeAfter, FoldCell
+from bot.core.planned import Model, PlannedCell, Target
+from bot.core.snapshot import Cell, CellKey
+from bot.study.fold_audit import model_of
+from bot.study.fold_checking import Audited, FoldTools
 
 BYTES = BeforeAfter(9_000, 5_000)
 

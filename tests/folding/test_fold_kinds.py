@@ -12,9 +12,9 @@ from flow_texts import program
 from fold_programs import FOLDABLE
 from fold_stage import RUN, FoldStage, stage
 
-from bot.compiler.folding import Groups
-from bot.core.folds.fold_values import FOLD_KINDS
-from bot.measurement.running.runtime import Runtime
+from bot.compiler.rewriting import Groups
+from bot.core.fold import FOLD_KINDS
+from bot.running.runner import Runtime
 
 pytestmark = pytest.mark.compiler
 

@@ -10,8 +10,8 @@ from flow_regions import adding, generic, padding, reducing, slicing
 from flow_texts import Region, program
 from fold_stage import FoldStage, stage
 
-from bot.compiler.folding import FOLD_WORKER, Group
-from bot.compiler.tools.bindings import Bindings
+from bot.compiler.bindings import Bindings
+from bot.compiler.rewriting import FOLD_WORKER, Group
 from bot.errors import MalformedBinary
 
 pytestmark = pytest.mark.compiler

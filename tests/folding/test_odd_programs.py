@@ -1,4 +1,4 @@
-"""bot.compiler.folding on programs and workers that are odd or none: the very bytes, or one clear line."""
+"""bot.compiler.rewriting on programs and workers that are odd or none: the very bytes, or one clear line."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from flow_texts import program
 from fold_stage import FoldStage, stage
 from places import ROOT
 
-from bot.compiler.folding import Rewritten, groups_of, missing_resource, rewritten
-from bot.compiler.tools.bindings import Bindings
-from bot.core.folds.fold_values import FOLD_KINDS
+from bot.compiler.bindings import Bindings
+from bot.compiler.rewriting import Rewritten, groups_of, missing_resource, rewritten
+from bot.core.fold import FOLD_KINDS
 from bot.errors import MalformedBinary
 from bot.system.processes import Cancel
 

@@ -10,9 +10,9 @@ import pytest
 from fold_programs import barrier, mapped
 from test_auditing import WRONG_WORKER, folded, home, write
 
-from bot.compiler.folding import FOLD_WORKER
-from bot.core.folds.fold_values import FoldCell
-from bot.measurement.folds.checking import Bench
+from bot.compiler.rewriting import FOLD_WORKER
+from bot.core.fold import FoldCell
+from bot.study.fold_checking import Bench
 
 __all__ = ["home"]
 pytestmark = [pytest.mark.compiler, pytest.mark.usefixtures("runtime")]
@@ -101,7 +101,7 @@ def wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A rewriting that mixes up the constants of the executables that it makes one."""
     script = tmp_path / "wrong.py"
     script.write_text(WRONG_WORKER.format(folder=str(FOLD_WORKER.parent)))
-    monkeypatch.setattr("bot.measurement.folds.auditing.FOLD_WORKER", script)
+    monkeypatch.setattr("bot.study.fold_audit.FOLD_WORKER", script)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""bot.measurement.folds.searching: what is kept of the groups of a program, with a compiler that is made up."""
+"""bot.study.fold_search: what is kept of the groups of a program, with a compiler that is made up."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from replacing import replace
 
-from bot.compiler.folding import Classes, FoldedGroup, Group, Groups, LeftGroup
-from bot.core.folds.fold_values import FOLD_KINDS, Price
-from bot.core.values.planned import Model, PlannedCell, Target
-from bot.core.values.snapshot import Cell, CellKey, Dispatch, Failure
-from bot.measurement.folds.attempts import Attempt
-from bot.measurement.folds.checking import together
-from bot.measurement.folds.searching import Searched, kind_of, permitted, search
+from bot.compiler.rewriting import Classes, FoldedGroup, Group, Groups, LeftGroup
+from bot.core.fold import FOLD_KINDS, Price
+from bot.core.planned import Model, PlannedCell, Target
+from bot.core.snapshot import Cell, CellKey, Dispatch, Failure
+from bot.study.fold_checking import together
+from bot.study.fold_search import Attempt, Searched, kind_of, permitted, search
 
 PLANNED = PlannedCell(Model("m", "", "", "", 0), Target("t", "llvm-cpu"))
 HOST_BYTES = 5_000

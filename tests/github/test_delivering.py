@@ -16,16 +16,15 @@ from replacing import replace
 
 from bot.config.action_inputs import OUTPUTS
 from bot.config.configuration import load_config
-from bot.core.rules.acceptance import APPROVAL_LABEL, Seen
-from bot.core.rules.delta import STATES
-from bot.core.values.comment_state import encode
-from bot.core.values.publication import CommentState
-from bot.core.values.snapshot import Failure, Snapshot
-from bot.core.values.whole_report import Baseline
+from bot.core.acceptance import APPROVAL_LABEL, Seen
+from bot.core.delta import STATES
+from bot.core.publication import CommentState, encode
+from bot.core.report import Baseline
+from bot.core.snapshot import Failure, Snapshot
 from bot.errors import ConfigError, InputError
 from bot.github.delivering import Destination, deliver, deliver_broken
 from bot.github.services import Services
-from bot.reporting.making import reported
+from bot.study.comparison import reported
 
 SAME, GROWN, MORE = 100_000, 2_000_000, 3_000_000
 SIX = {"base.json", "head.json", "report.json", "comment.md", "summary.md", "report.html"}

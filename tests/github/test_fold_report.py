@@ -13,11 +13,10 @@ from action_stage import MODEL, Ran, Stage
 from fake_github import FakeGitHub
 
 from bot.config.configuration import Config
-from bot.core.codec.fold_json import fold_of
-from bot.core.folds.fold_options import FoldOptions
-from bot.core.folds.fold_values import FoldAudit
+from bot.core.fold import FoldAudit, FoldOptions
+from bot.core.study_json import fold_of
 from bot.errors import BotError, InputError, Interrupted
-from bot.measurement.prepare import Request
+from bot.study.prepare import Request
 
 pytestmark = pytest.mark.slow
 

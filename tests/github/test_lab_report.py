@@ -12,11 +12,10 @@ from action_stage import MODEL, Stage
 from fake_github import FakeGitHub
 
 from bot.config.configuration import Config
-from bot.core.codec.lab_json import lab_of
-from bot.core.lab.experiment import Experiment
-from bot.core.lab.lab_values import Lab
+from bot.core.lab import Experiment, Lab
+from bot.core.study_json import lab_of
 from bot.errors import InputError
-from bot.measurement.prepare import Request
+from bot.study.prepare import Request
 
 OWN = """\
 schema: code-size-experiments/1

@@ -11,7 +11,7 @@ from fake_github import FakeGitHub
 from fake_wheels import entries, wheel_name, write_wheel
 from github_runner import git
 
-from bot.compiler.tools import wheels
+from bot.compiler import toolchain as wheels
 
 pytestmark = pytest.mark.slow
 

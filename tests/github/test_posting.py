@@ -18,8 +18,8 @@ from posting_stage import BASE, FOREIGN, HEAD, MARKER, MERGE, NUMBER, OLDER, RUN
 from replacing import replace
 from strategies import snapshots
 
-from bot.core.rules.baseline import Entry
-from bot.core.values.snapshot import CompilerInfo, Dispatch, Snapshot, SourceInfo
+from bot.core.baseline import Entry
+from bot.core.snapshot import CompilerInfo, Dispatch, Snapshot, SourceInfo
 from bot.store.entries import pack, path_of
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.core.values.publication import Annotation
+from bot.core.publication import Annotation
 from bot.errors import OutputError
 from bot.github.runner import (
     MAX_SUMMARY_BYTES,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from publishing import HEAD, World, opened
 
-from bot.core.values.publication import Annotation, CheckRun
+from bot.core.publication import Annotation, CheckRun
 from bot.github.checks import publish_check
 
 DETAILS = "https://github.com/octo/repo/actions/runs/7"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from publishing import HEAD, World, opened
 
-from bot.core.values.publication import ArtifactInfo
+from bot.core.publication import ArtifactInfo
 from bot.github.repository import (
     artifacts,
     dispatch,

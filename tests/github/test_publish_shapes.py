@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from publishing import HEAD, OURS, World, opened
 
-from bot.core.values.publication import Annotation, CheckRun
+from bot.core.publication import Annotation, CheckRun
 from bot.errors import NetworkError
 from bot.github import comments, repository
 from bot.github.checks import publish_check

@@ -14,8 +14,8 @@ from fake_github import FakeGitHub
 from github_runner import git
 from replacing import replace
 
-from bot.core.codec.snapshot_json import from_json
-from bot.core.rules.baseline import Entry, kept
+from bot.core.baseline import Entry, kept
+from bot.core.snapshot_json import from_json
 from bot.store.entries import path_of, unpack
 
 

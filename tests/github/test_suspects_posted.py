@@ -12,7 +12,7 @@ from action_stage import Ran
 from compiler_history import Clone, explained
 from posting_stage import NUMBER, RUN, Stage, sides
 
-from bot.core.values.snapshot import SourceInfo
+from bot.core.snapshot import SourceInfo
 
 
 @pytest.fixture

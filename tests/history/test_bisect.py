@@ -15,7 +15,7 @@ from github_runner import git
 from series import CELL, KEY, Value, side, write_series
 
 from bot.cli.main import main
-from bot.core.rules.baseline import Entry
+from bot.core.baseline import Entry
 from bot.store.data_branch import DataBranch
 from bot.store.directory import DirectoryStore
 from bot.system.files import write_atomically

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from replacing import replace
 from report_factory import MODELS, TARGETS, cell, failed, with_metrics
 
-from bot.core.history.bisecting import Bound, Found, Judged, Look, elsewhere, half_way, search, values_of
-from bot.core.values.snapshot import CellKey, Outcome
+from bot.core.bisecting import Bound, Found, Judged, Look, elsewhere, half_way, search, values_of
+from bot.core.snapshot import CellKey, Outcome
 
 KEY = CellKey(MODELS[0], "vmvx")
 CELL = cell(KEY, TARGETS["vmvx"])

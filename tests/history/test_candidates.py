@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from fake_wheels import wheel_name
 
-from bot.commands.history.candidates import expanded, row_of
-from bot.core.rules.spec import Places
+from bot.cli.bisect import expanded, row_of
+from bot.core.spec import Places
 from bot.errors import UsageError
 from bot.system.processes import Cancel
 

@@ -19,9 +19,9 @@ from series import write
 from test_repository import git
 
 from bot.cli.main import main
-from bot.core.codec.history_json import history_of
-from bot.core.codec.snapshot_json import lines, rows_of
-from bot.core.rules.baseline import Entry
+from bot.core.baseline import Entry
+from bot.core.snapshot_json import lines, rows_of
+from bot.core.study_json import history_of
 from bot.store.data_branch import DataBranch
 from bot.store.directory import DirectoryStore
 from bot.system.files import write_atomically

@@ -9,11 +9,11 @@ from history_factory import BERT, BERT_CUDA, MOBILENET
 from replacing import replace
 
 from bot.config.configuration import load_config
-from bot.core.history.first_moves import number_moves, rows_of
-from bot.core.history.repeats import Found
-from bot.core.rules.policy import Ratio
-from bot.core.values.planned import LIFTED_LIMIT_FLAG
-from bot.core.values.snapshot import Outcome, Snapshot
+from bot.core.history import number_moves, rows_of
+from bot.core.planned import LIFTED_LIMIT_FLAG
+from bot.core.policy import Ratio
+from bot.core.replaying import Found
+from bot.core.snapshot import Outcome, Snapshot
 from bot.reporting.history_telling import told_history
 
 

@@ -12,7 +12,7 @@ from golden_files import check_golden
 from rich.console import Console
 from test_comment import assert_harmless
 
-from bot.core.history.history_values import History
+from bot.core.history import History
 from bot.errors import TemplateError
 from bot.show.blocks import TERMINAL
 from bot.show.history import HISTORY_LIMIT_BYTES, history_blocks, render_history

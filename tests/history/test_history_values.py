@@ -12,14 +12,12 @@ from hypothesis import strategies as st
 from replacing import replace
 from report_factory import snapshot
 
-from bot.core.codec.history_json import history_lines, history_of
-from bot.core.codec.json_text import decoded
-from bot.core.history.first_moves import number_moves, rows_of
-from bot.core.history.history_totals import totals_of
-from bot.core.history.history_values import TRACKED, History, Point, Release
-from bot.core.history.repeats import Found, named_apart, once
+from bot.core.history import TRACKED, History, Point, Release, number_moves, rows_of, totals_of
+from bot.core.json_text import decoded
 from bot.core.metrics import METRIC_BY_ID
-from bot.core.values.snapshot import Cell, CellKey, Snapshot
+from bot.core.replaying import Found, named_apart, once
+from bot.core.snapshot import Cell, CellKey, Snapshot
+from bot.core.study_json import history_lines, history_of
 from bot.errors import InputError
 
 
@@ -216,7 +214,7 @@ def test_a_point_is_a_line() -> None:
 
 
 def test_a_snapshot_is_told_from_a_history() -> None:
-    from bot.core.codec.snapshot_json import from_json
+    from bot.core.snapshot_json import from_json
 
     with pytest.raises(InputError, match="is a history, a snapshot is wanted"):
         from_json(text(make.eventful()).decode())

@@ -19,11 +19,11 @@ from bot.cli.main import main
 from bot.config.configuration import load_config
 from bot.config.units import in_style, parse_amount
 from bot.config.yaml_file import KeyPath, with_values
-from bot.core.history.ratcheting import Evidence, Kept, Tighter, ratcheted
-from bot.core.rules.policy import Amount, LevelSpec, Rule
-from bot.core.values.planned import PlannedCell
-from bot.core.values.snapshot import Cell, CellKey, Outcome, Snapshot
-from bot.measurement.prepare import Request, planned, repository_at
+from bot.core.planned import PlannedCell
+from bot.core.policy import Amount, LevelSpec, Rule
+from bot.core.ratcheting import Evidence, Kept, Tighter, ratcheted
+from bot.core.snapshot import Cell, CellKey, Outcome, Snapshot
+from bot.study.prepare import Request, planned, repository_at
 from bot.system.processes import Cancel
 
 Ratchet = Callable[..., tuple[int, str, str]]

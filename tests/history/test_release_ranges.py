@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from bot.compiler.caches.cell_cache import cell_key
-from bot.compiler.tools.release_flags import for_release
+from bot.compiler.cell_cache import cell_key
+from bot.compiler.probe import for_release
 from bot.config.configuration import load_config
-from bot.core.values.planned import Model, PlannedCell, Target
-from bot.core.values.snapshot import CompilerInfo
+from bot.core.planned import Model, PlannedCell, Target
+from bot.core.snapshot import CompilerInfo
 from bot.errors import ConfigError
 
 HEADER = "schema: code-size-config/1\ntargets:\n"

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from places import ROOT
 
 from bot.config.action_inputs import COMMANDS, INPUTS, OUTPUTS, read_inputs
-from bot.core.rules.delta import STATES
-from bot.core.values.context import ActionInputs
+from bot.core.context import ActionInputs
+from bot.core.delta import STATES
 from bot.errors import UsageError
 
 ACTION: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))

@@ -16,8 +16,8 @@ from fake_wheels import entries, wheel_name, write_wheel
 from places import ROOT
 
 from bot.cli.grammar import COMMANDS
-from bot.compiler.tools.toolchain import NATIVE_BINARY, resolve
-from bot.system.defaults import default_cache
+from bot.compiler.toolchain import NATIVE_BINARY, resolve
+from bot.system.files import default_cache
 from bot.system.processes import Cancel
 
 RUN_ELSEWHERE = {

@@ -18,9 +18,9 @@ from bot.config.action_inputs import INPUTS
 from bot.config.configuration import configuration_schema, load_config
 from bot.config.experiments import load_experiments
 from bot.core.backends import BACKEND_BY_NAME
+from bot.core.delta import STATES
+from bot.core.explanation import CAUSES
 from bot.core.metrics import METRIC_IDS
-from bot.core.rules.delta import STATES
-from bot.core.values.explanation import CAUSES
 
 README = ROOT / "README.md"
 DOCS = ROOT / "docs"
@@ -31,7 +31,7 @@ QUESTIONS = (
 )
 README_LINES = 150
 ALL_PAGES = pytest.mark.parametrize("page", PAGES, ids=name_of)
-FOLDERS = "bot|configs|tests|docs|core|readers|inputs|insight|render"
+FOLDERS = "bot|configs|tests|docs|core|readers|config|explain|study|show|render"
 BLOCKS = [block for page in PAGES for block in blocks(page)]
 
 
@@ -62,7 +62,7 @@ def test_the_floor_plan_is_that_of_the_test() -> None:
 def test_every_module_and_file_that_is_named_is_there(page: Path) -> None:
     for path in re.findall(rf"`((?:{FOLDERS})/[\w./-]+)`", text(page)):
         assert (ROOT / path).exists() or (ROOT / "bot" / path).exists(), path
-    for module in re.findall(r"`((?:core|measurement|compiler|insight|readers|system)\.[\w.]+)`", text(page)):
+    for module in re.findall(r"`((?:core|study|compiler|explain|readers|system)\.[\w.]+)`", text(page)):
         assert f"bot.{module}" in SOURCES, module
 
 

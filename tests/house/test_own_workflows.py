@@ -10,7 +10,7 @@ import pytest
 import yaml
 from places import ROOT
 
-from bot.commands.setup.init import WORKFLOWS, workflow
+from bot.cli.init import WORKFLOWS, workflow
 from bot.config.configuration import configs_dir, load_config
 
 FOLDER = ROOT / ".github" / "workflows"

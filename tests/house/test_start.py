@@ -13,7 +13,7 @@ from places import ROOT
 from bot.cli.grammar import COMMANDS
 from bot.cli.handlers import HANDLERS
 
-LIGHT = ("bot.cli.", "bot.system.defaults")
+LIGHT = ("bot.cli.", "bot.system.files")
 """What reads the words of a command line, and where things are by default."""
 SIZES = {"bot.config", "bot.config.units"}
 """Only who gives a size waits for what reads sizes."""
@@ -80,7 +80,7 @@ def test_the_walls_of_this_test_would_fall_for_a_command(tmp_path: Path) -> None
 
 def test_what_asks_nothing_of_github_imports_no_client_of_it(tmp_path: Path) -> None:
     _, imported, _ = started(tmp_path, "targets", "--config", "default")
-    assert "bot.commands.report" in imported and "github" not in imported
+    assert "bot.cli.report" in imported and "github" not in imported
 
 
 def test_every_command_of_the_grammar_has_a_handler() -> None:

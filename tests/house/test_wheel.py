@@ -20,7 +20,7 @@ from places import ROOT
 from test_end_to_end import BASE, CONTRACT_FILES, HEAD, own_cache
 
 from bot import __version__
-from bot.commands.setup.init import WORKFLOWS
+from bot.cli.init import WORKFLOWS
 
 SOURCES = ("bot", "configs", "templates", "tests", "tools", "pyproject.toml", "README.md", "LICENSE")
 """Of the checkout; tests and tools are there to be left out."""

@@ -12,7 +12,7 @@ import yaml
 from places import ROOT
 
 from bot.config.configuration import CompilerChoice, load_config
-from bot.core.rules.policy import any_match
+from bot.core.policy import any_match
 
 WORKFLOWS = sorted((ROOT / "configs" / "workflows").glob("*.yml"))
 ACTION = ROOT / "action.yml"

@@ -9,9 +9,9 @@ from matched_cells import KEY, Row, made
 from places import FIXTURES
 
 from bot.compiler.diagnostics import trim
-from bot.core.values.explanation import PHASES, Explanation
-from bot.core.values.snapshot import Cell, Failure
-from bot.insight.causes.breaking import broken, phase_of
+from bot.core.explanation import PHASES, Explanation
+from bot.core.snapshot import Cell, Failure
+from bot.explain.causes import broken, phase_of
 
 SAID = FIXTURES / "diagnostics"
 DISTRIBUTE = "torch/nn/modules/normalization.py:228:0: error: 'func.func' op failed to distribute"

@@ -10,14 +10,12 @@ from hypothesis import strategies as st
 from matched_cells import PHASES, Row, cells, made, ordinal, whole, without_program
 from replacing import replace
 
-from bot.core.values.explanation import CAUSES
-from bot.core.values.explanation import PHASES as ALL_PHASES
-from bot.core.values.program import BOUND_PARTS, Family
-from bot.core.values.snapshot import Cell
-from bot.insight.causes.matching import index_both, match_sides
-from bot.insight.causes.phases import Cause, cause_of, dispatch_cause
-from bot.insight.causes.regions import compare
-from bot.insight.causes.siblings import keeps_apart
+from bot.core.explanation import CAUSES
+from bot.core.explanation import PHASES as ALL_PHASES
+from bot.core.program import BOUND_PARTS, Family
+from bot.core.snapshot import Cell
+from bot.explain.matching import index_both, match_sides
+from bot.explain.phases import Cause, cause_of, compare, dispatch_cause, keeps_apart
 
 OTHER_INPUT = {"input": whole("j"), "global-optimization": whole("h")}
 OTHER_OPTIMIZATION = {"input": whole("i"), "global-optimization": whole("h")}

@@ -8,12 +8,12 @@ import pytest
 from reader_checks import fixture
 from replacing import replace
 
-from bot.core.values.reading import EntryPoint, Reader
-from bot.core.values.snapshot import Dispatch
-from bot.insight.causes.matching import Match
-from bot.insight.facts.codes import code_differs, named_bytes, same_numbers
-from bot.readers.formats.msl import MslReader
-from bot.readers.formats.ptx import PtxReader
+from bot.core.reading import EntryPoint, Reader
+from bot.core.snapshot import Dispatch
+from bot.explain.matching import Match
+from bot.explain.phases import code_differs, named_bytes, same_numbers
+from bot.readers.msl import MslReader
+from bot.readers.ptx import PtxReader
 
 
 def _row(entry: EntryPoint) -> Dispatch:

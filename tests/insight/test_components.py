@@ -1,4 +1,4 @@
-"""bot.insight.components: names as the real models have them, and parts that sum to the whole."""
+"""bot.explain.components: names as the real models have them, and parts that sum to the whole."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from replacing import replace
 
-from bot.core.rules.delta import CellDelta
-from bot.core.values.explanation import UNATTRIBUTED, Amounts, ComponentDelta
-from bot.core.values.program import Program, Site
-from bot.core.values.snapshot import Cell, CellKey, Dispatch
-from bot.insight.attribution import AMOUNTS, attribute
-from bot.insight.components import (
+from bot.core.delta import CellDelta
+from bot.core.explanation import UNATTRIBUTED, Amounts, ComponentDelta
+from bot.core.program import Program, Site
+from bot.core.snapshot import Cell, CellKey, Dispatch
+from bot.explain.components import (
+    AMOUNTS,
+    attribute,
     component_of,
     components,
     grouped,

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.core.values.snapshot import Dispatch
-from bot.insight.causes.differences import (
+from bot.core.snapshot import Dispatch
+from bot.explain.matching import Match
+from bot.explain.phases import (
     LINE_CHARACTERS,
     LINES,
     dispatch_diff,
@@ -17,7 +18,6 @@ from bot.insight.causes.differences import (
     strategy_note,
     unified,
 )
-from bot.insight.causes.matching import Match
 
 BASE = "CPUDoubleTilingExpert | workgroup = [64, 64, 0], vector = [8, 32, 1] | 1 subgroup"
 HEAD = "CPUDoubleTilingExpert | workgroup = [64, 64, 0], vector = [4, 32, 1] | 1 subgroup"

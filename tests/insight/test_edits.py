@@ -9,12 +9,11 @@ from hypothesis import given
 from replacing import replace
 from strategies import snapshots
 
-from bot.core.codec.counts import counts_text
-from bot.core.rules.baseline import kept
-from bot.core.values.model_counts import ModelEdit
-from bot.core.values.program import Program, Site
-from bot.core.values.snapshot import Cell, CellKey, CompilerInfo, Snapshot, SourceInfo
-from bot.insight.edits import model_edits
+from bot.core.baseline import kept
+from bot.core.json_text import counts_text
+from bot.core.program import Program, Site
+from bot.core.snapshot import Cell, CellKey, CompilerInfo, ModelEdit, Snapshot, SourceInfo
+from bot.explain.edits import model_edits
 from bot.store.entries import pack, unpack
 
 COMPILER = CompilerInfo("3.13.0", "", "c" * 64)

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from matched_cells import KEY, PHASES, Row, cells, made, whole, without_program
 from replacing import replace
 
-from bot.core.rules.delta import CellDelta
-from bot.core.values.explanation import UNATTRIBUTED, DispatchDelta, Explanation
-from bot.core.values.program import Family
-from bot.core.values.snapshot import Cell, Dispatch
-from bot.insight.causes.explaining import MOST_DIFFS, MOST_NOTES, explain
+from bot.core.delta import CellDelta
+from bot.core.explanation import UNATTRIBUTED, DispatchDelta, Explanation
+from bot.core.program import Family
+from bot.core.snapshot import Cell, Dispatch
+from bot.explain.causes import MOST_DIFFS, MOST_NOTES, explain
 
 TEXTS = {whole(f"{letter}{number}"): f"func\n  op {letter}{number}\n" for letter in "pqsk" for number in range(9)}
 FOLDED = Row("p1", "p", places=("e.0", "e.1", "e.2"), code="p1")

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from places import FIXTURES
 
-from bot.core.values.program import FAMILY_KINDS, IDENTICAL, Family
-from bot.core.values.reading import SourceText
-from bot.insight.facts.tokens import Reader
-from bot.insight.families.families import families
+from bot.core.program import FAMILY_KINDS, IDENTICAL, Family
+from bot.core.reading import SourceText
+from bot.explain.families.families import families
+from bot.explain.texts import Reader
 
 HERE = FIXTURES / "families"
 MODELS = ("constants", "static_shapes", "offsets", "operand_order", "extra_operation", "different_fusion")

@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_families import binary, function, only, recorded, whole_model
 
-from bot.core.rules.baseline import kept
-from bot.core.values.program import FAMILY_KINDS, IDENTICAL, Family
-from bot.core.values.reading import SourceText
-from bot.core.values.snapshot import Cell, CellKey, CompilerInfo, Snapshot, SourceInfo
-from bot.insight.facts.tokens import Reader
-from bot.insight.families.families import OF_ONE_STRUCTURE, families
-from bot.insight.families.family_groups import Member
+from bot.core.baseline import kept
+from bot.core.program import FAMILY_KINDS, IDENTICAL, Family
+from bot.core.reading import SourceText
+from bot.core.snapshot import Cell, CellKey, CompilerInfo, Snapshot, SourceInfo
+from bot.explain.families.families import OF_ONE_STRUCTURE, families
+from bot.explain.families.family_groups import Member
+from bot.explain.texts import Reader
 
 WHOLE = ("mobilenet_v1_int8", "mobilebert_l6_int8")
 MATMUL = """"func.func"() <{{function_type = () -> (), sym_name = "@"}}> ({{

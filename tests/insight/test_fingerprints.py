@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from replacing import replace
 from test_families import MODELS, binary, function, recorded, whole_model
 
-from bot.core.codec.digests import cut_program, is_whole
-from bot.core.values.program import Program, Site, Source
-from bot.core.values.reading import ExecutableFacts, ProgramFacts, SourceText
-from bot.insight.facts.describing import describe, fingerprint, shown_texts
+from bot.core.program import Program, Site, Source
+from bot.core.reading import ExecutableFacts, ProgramFacts, SourceText
+from bot.core.snapshot_json import cut_program, is_whole
+from bot.explain.describing import describe, fingerprint, shown_texts
 
 ALL = [text for name in MODELS for text in recorded(name)]
 

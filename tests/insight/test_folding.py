@@ -1,4 +1,4 @@
-"""bot.insight.whole_models: what deduplication left behind, counted."""
+"""bot.explain.whole_models: what deduplication left behind, counted."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from replacing import replace
 
-from bot.core.values.model_counts import FoldCounts
-from bot.core.values.program import Family
-from bot.core.values.snapshot import Cell, CellKey, Dispatch
-from bot.insight.whole_models import executable_bytes, fold_counts
+from bot.core.program import Family
+from bot.core.snapshot import Cell, CellKey, Dispatch, FoldCounts
+from bot.explain.whole_models import executable_bytes, fold_counts
 
 CELL = Cell(
     CellKey("m", "vmvx"),

@@ -1,4 +1,4 @@
-"""bot.insight.whole_models: the split of a program's sites, with known answers, and what makes it unknown."""
+"""bot.explain.whole_models: the split of a program's sites, with known answers, and what makes it unknown."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from replacing import replace
 
-from bot.core.values.model_counts import FusionCounts
-from bot.core.values.program import Program, Site
-from bot.core.values.snapshot import Cell, CellKey, CompilerInfo, Dispatch, Snapshot, SourceInfo
-from bot.insight.whole_models import COMPUTE_BOUND, fusion_counts
+from bot.core.program import Program, Site
+from bot.core.snapshot import Cell, CellKey, CompilerInfo, Dispatch, FusionCounts, Snapshot, SourceInfo
+from bot.explain.whole_models import COMPUTE_BOUND, fusion_counts
 from bot.readers.ir_worker import ir_kinds
 
 ROWS = (

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from matched_cells import Row, cells, made, match, ordinal, without_program
 from replacing import replace
 
-from bot.core.values.snapshot import Cell, Dispatch
-from bot.insight.causes.matching import ADDED, PASSES, REMOVED, Match, describe, index_both
+from bot.core.snapshot import Cell, Dispatch
+from bot.explain.matching import ADDED, PASSES, REMOVED, Match, describe, index_both
 
 
 def _numbers(found: tuple[Match, ...]) -> list[tuple[str | None, str | None, str]]:

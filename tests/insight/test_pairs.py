@@ -6,10 +6,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from replacing import replace
 
-from bot.core.values.model_counts import PAIR_METRICS, Folding, Fusion, Pair
-from bot.core.values.program import Program, Site
-from bot.core.values.snapshot import Cell, CellKey, CompilerInfo, Dispatch, Snapshot, SourceInfo
-from bot.insight.whole_models import measured_pairs, overview
+from bot.core.program import Program, Site
+from bot.core.snapshot import (
+    PAIR_METRICS,
+    Cell,
+    CellKey,
+    CompilerInfo,
+    Dispatch,
+    Folding,
+    Fusion,
+    Pair,
+    Snapshot,
+    SourceInfo,
+)
+from bot.explain.whole_models import measured_pairs, overview
 
 BERT = ("bert_s128", "bert_dyn")
 

@@ -15,18 +15,18 @@ from places import FIXTURES
 from replacing import replace
 from strategies import plain_snapshot
 
-from bot.compiler.caches.cell_cache import TextStore
-from bot.core.codec.digests import name_of
-from bot.core.rules.delta import CellDelta
-from bot.core.values.explanation import Explanation
-from bot.core.values.program import Program, Source
-from bot.core.values.snapshot import Cell
-from bot.insight.causes.explaining import explain
-from bot.insight.causes.matching import index_both
-from bot.insight.facts.precision import Texts, alike, kept_program, no_texts, uncut
-from bot.measurement.cell import read_program
+from bot.compiler.cell_cache import TextStore
+from bot.core.delta import CellDelta
+from bot.core.explanation import Explanation
+from bot.core.program import Program, Source
+from bot.core.snapshot import Cell
+from bot.core.snapshot_json import name_of
+from bot.explain.causes import explain
+from bot.explain.matching import index_both
+from bot.explain.texts import Texts, alike, kept_program, no_texts, uncut
 from bot.render.view.story import rest
 from bot.store.entries import pack, unpack
+from bot.study.cell import read_program
 
 STRANGE = Row("strange", kind="pack", code="strange")
 """One that only head has: programs that differ are not recognised by their names."""

@@ -7,9 +7,9 @@ from growth import LINEAR, cpu_growth
 from hypothesis import given
 from matched_cells import Row, cells, made, whole
 
-from bot.core.values.snapshot import Cell
-from bot.insight.causes.matching import index_both, match_sides
-from bot.insight.causes.regions import MOST_PARTS, WINDOW_SITES, compare, members_of, merges, regions
+from bot.core.snapshot import Cell
+from bot.explain.matching import index_both, match_sides
+from bot.explain.phases import MOST_PARTS, WINDOW_SITES, compare, members_of, merges, regions
 
 MATMUL, RELU, ADD, NORM = 11, 2**53 - 3, 500, 7_000
 

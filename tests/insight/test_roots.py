@@ -8,12 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from replacing import replace
 
-from bot.core.rules.delta import CellDelta
-from bot.core.values.explanation import UNATTRIBUTED, DispatchDelta, Explanation, PartDelta, PassChange
-from bot.core.values.root_cause import RootCause
-from bot.core.values.snapshot import Cell, CellKey, Dispatch
-from bot.insight.roots.clusters import root_causes
-from bot.insight.roots.knobs import knobs, turned
+from bot.core.delta import CellDelta
+from bot.core.explanation import UNATTRIBUTED, DispatchDelta, Explanation, PartDelta, PassChange, RootCause
+from bot.core.snapshot import Cell, CellKey, Dispatch
+from bot.explain.root_causes import knobs, root_causes, turned
 
 KEYS = [CellKey(model, target) for model in ("bert", "mobilenet") for target in ("cpu", "gpu")]
 BASE = "DoubleTilingExpert {enable_loop_peeling} | distribution = [64, 64], vector_common_parallel = [1, 4]"

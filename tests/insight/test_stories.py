@@ -9,10 +9,10 @@ from matched_cells import Row, cells, made, whole
 from replacing import replace
 from strategies import plain_snapshot
 
-from bot.core.rules.delta import diff
-from bot.core.values.explanation import UNATTRIBUTED, Explanation
-from bot.core.values.snapshot import Cell, CellKey, Failure, Outcome, Snapshot
-from bot.insight.explanations import explanations
+from bot.core.delta import diff
+from bot.core.explanation import UNATTRIBUTED, Explanation
+from bot.core.snapshot import Cell, CellKey, Failure, Outcome, Snapshot
+from bot.explain.explanations import explanations
 
 ROWS = (
     Row("s", code="s", places=("net.layer.0.dense", "net.layer.1.dense")),

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from replacing import replace
 
+from bot.core.delta import CellDelta
+from bot.core.explanation import CAUSES, MIXED, UNKNOWN, DispatchDelta, Explanation
 from bot.core.parts import part_words
-from bot.core.rules.delta import CellDelta
-from bot.core.values.explanation import CAUSES, MIXED, UNKNOWN, DispatchDelta, Explanation
-from bot.core.values.snapshot import Cell, CellKey, Dispatch
-from bot.insight.explanations import headlined, signed_bytes
-from bot.insight.roots.waterfall import headline, largest, moved_bytes, rest_parts, waterfall
+from bot.core.snapshot import Cell, CellKey, Dispatch
+from bot.explain.explanations import headlined, signed_bytes
+from bot.explain.waterfall import headline, largest, moved_bytes, rest_parts, waterfall
 
 KEY = CellKey("bert", "vulkan-spirv")
 PARTS = ("vm", "constants", "tables", "executables/text", "executables/types", "executables/tables")

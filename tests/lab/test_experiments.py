@@ -9,7 +9,7 @@ import pytest
 from bot.config.configuration import load_config
 from bot.config.experiments import COLUMNS, chosen_experiment, load_experiments
 from bot.core.metrics import METRIC_IDS
-from bot.core.values.planned import Target
+from bot.core.planned import Target
 from bot.errors import ConfigError, UsageError
 
 OF_THE_ISSUE = {

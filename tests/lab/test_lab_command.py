@@ -10,8 +10,8 @@ import pytest
 from fake_compiler import TEMPLATES, FakeCompiler, install, install_native, write_model
 
 from bot.cli.main import main
-from bot.core.codec.lab_json import lab_of
-from bot.core.lab.lab_values import Lab
+from bot.core.lab import Lab
+from bot.core.study_json import lab_of
 
 CONFIG = "schema: code-size-config/1\nmodels: ['*.mlir']\ntargets: [vmvx, rocm]\nflags: [--common]\n"
 EXPERIMENTS = """\

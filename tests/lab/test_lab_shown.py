@@ -16,9 +16,8 @@ from rich.cells import cell_len
 from rich.console import Console
 from test_comment import assert_harmless
 
-from bot.core.folds.fold_values import Price
-from bot.core.lab.lab_sums import fits, sums
-from bot.core.lab.lab_values import Lab
+from bot.core.fold import Price
+from bot.core.lab import Lab, fits, sums
 from bot.errors import TemplateError
 from bot.show.blocks import TERMINAL
 from bot.show.lab import LAB_LIMIT_BYTES, bar, lab_blocks, pictures, render_lab, write_lab

@@ -10,10 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from replacing import replace
 
-from bot.core.codec.fold_json import fold_of
-from bot.core.codec.lab_json import lab_lines, lab_of
-from bot.core.lab.lab_sums import fits, share_away, sums
-from bot.core.lab.lab_values import Lab
+from bot.core.lab import Lab, fits, share_away, sums
+from bot.core.study_json import fold_of, lab_lines, lab_of
 from bot.errors import InputError
 
 

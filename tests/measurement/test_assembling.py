@@ -1,4 +1,4 @@
-"""bot.measurement.assembling: a cell of cuda with an assembler, without one, and with one that refuses."""
+"""bot.study.cell: a cell of cuda with an assembler, without one, and with one that refuses."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ import pytest
 from places import FIXTURES, ROOT
 
 from bot.compiler.compiling import Compiled
-from bot.compiler.tools.ptxas import MISSING, Assembler, Ptxas, installed
-from bot.core.comparable import ASSEMBLED
-from bot.core.rules.lasting import lasts
-from bot.core.values.planned import PlannedCell, Target, plan
-from bot.core.values.snapshot import Cell
-from bot.measurement.cell import cell_of
-from bot.measurement.prepare import load_models
+from bot.compiler.ptxas import MISSING, Assembler, Ptxas, installed
+from bot.core.planned import PlannedCell, Target, plan
+from bot.core.policy import lasts
+from bot.core.snapshot import ASSEMBLED, Cell
+from bot.study.cell import cell_of
+from bot.study.prepare import load_models
 from bot.system.processes import Cancel
 
 DENSE = (FIXTURES / "binaries" / "dense.cuda.vmfb").read_bytes()

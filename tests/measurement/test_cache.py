@@ -1,4 +1,4 @@
-"""bot.compiler.caches.cell_cache: what a key depends on, and that nothing damaged is ever taken for a measurement."""
+"""bot.compiler.cell_cache: what a key depends on, and that nothing damaged is ever taken for a measurement."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from hypothesis import strategies as st
 from places import ROOT
 from replacing import replace
 
-from bot.compiler.caches import cell_cache as cache_module
-from bot.compiler.caches.cell_cache import CellCache, TextStore, cell_key, digest_of, measured_by
-from bot.compiler.tools import importing
-from bot.core.codec.json_text import canonical
-from bot.core.codec.snapshot_json import Programs, row_of
+from bot.compiler import bindings as importing
+from bot.compiler import cell_cache as cache_module
+from bot.compiler.cell_cache import CellCache, TextStore, cell_key, digest_of, measured_by
+from bot.core import policy as lasting
+from bot.core.json_text import canonical
 from bot.core.metrics import METRIC_IDS
-from bot.core.rules import lasting
-from bot.core.rules.lasting import here
-from bot.core.values.snapshot import Cell, CellKey, Dispatch, Failure
-from bot.measurement.run import IR_WORKER
+from bot.core.policy import here
+from bot.core.snapshot import Cell, CellKey, Dispatch, Failure
+from bot.core.snapshot_json import Programs, row_of
+from bot.study.run import IR_WORKER
 
 KEY = digest_of("a key")
 CELL = Cell(
@@ -95,7 +95,7 @@ def test_a_key_is_what_a_measurement_depends_on(tmp_path: Path, monkeypatch: pyt
 def test_a_cell_is_measured_anew_by_other_code(tmp_path: Path) -> None:
     """The printed digest is of a copy of the program in which one line of a reader differs."""
     shutil.copytree(ROOT / "bot", tmp_path / "bot", ignore=shutil.ignore_patterns("__pycache__"))
-    command = [sys.executable, "-c", "from bot.compiler.caches.cell_cache import measured_by; print(measured_by())"]
+    command = [sys.executable, "-c", "from bot.compiler.cell_cache import measured_by; print(measured_by())"]
     digests = []
     for reader in ("", "\n# other\n"):
         with (tmp_path / "bot/readers/statistics.py").open("a", encoding="utf-8") as file:
@@ -159,7 +159,7 @@ def test_a_model_that_is_imported_is_kept_under_what_imports_it(tmp_path: Path) 
     [mlir] = cells_of(tmp_path, ["m"], [X86])
     onnx = replace(mlir, model=replace(mlir.model, path="m.onnx"))
     keys = {cell_key("digest", mlir), cell_key("digest", onnx)}
-    with patch("bot.compiler.tools.importing.version", lambda _: "0.0.1"):
+    with patch("bot.compiler.bindings.version", lambda _: "0.0.1"):
         importing.importer_version.cache_clear()
         keys |= {cell_key("digest", mlir), cell_key("digest", onnx)}
     importing.importer_version.cache_clear()

@@ -1,4 +1,4 @@
-"""bot.commands.setup.calibrate: which cells are compiled again, what their spread is, and the lines that come of it."""
+"""bot.cli.calibrate: which cells are compiled again, what their spread is, and the lines that come of it."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ import pytest
 import yaml
 from fake_compiler import ROCM, TEMPLATES, VMVX, X86, FakeCompiler, cells_of, install, install_native, write_model
 
+from bot.cli.calibrate import FEW, Spread, band_percent, calibrate, chosen, repeated, spreads
 from bot.cli.main import main
-from bot.commands.setup.calibrate import FEW, Spread, band_percent, calibrate, chosen, repeated, spreads
-from bot.compiler.caches.cell_cache import CellCache, cell_key
+from bot.compiler.cell_cache import CellCache, cell_key
 from bot.config.units import parse_ratio
-from bot.core.values.planned import Model, Target, plan
-from bot.core.values.snapshot import Cell, CellKey, Failure, SourceInfo
-from bot.core.values.whole_report import Report
+from bot.core.planned import Model, Target, plan
+from bot.core.report import Report
+from bot.core.snapshot import Cell, CellKey, Failure, SourceInfo
 from bot.errors import InputError, UsageError
-from bot.measurement.prepare import Request
-from bot.measurement.run import Progress, SidePlan, Workshop
+from bot.study.prepare import Request
+from bot.study.run import Progress, SidePlan, Workshop
 from bot.system.processes import Cancel
 
 CONFIG = "schema: code-size-config/1\nmodels: ['suite/*.mlir']\ntargets: [vmvx, llvm-cpu-x86_64]\n"

@@ -28,16 +28,16 @@ from json_texts import to_json
 from reader_checks import fixture
 from replacing import replace
 
-from bot.compiler.caches.cell_cache import CellCache
+from bot.compiler.cell_cache import CellCache
 from bot.compiler.compiling import Compiled
-from bot.core.codec.snapshot_json import from_json
+from bot.core.delta import diff
 from bot.core.metrics import METRIC_IDS
-from bot.core.rules.delta import diff
-from bot.core.values.planned import LIFTED, LIFTED_LIMIT_FLAG, PlannedCell, Target, plan
-from bot.core.values.snapshot import Cell, CellKey, CompilerInfo, Failure, Snapshot, SourceInfo
+from bot.core.planned import LIFTED, LIFTED_LIMIT_FLAG, PlannedCell, Target, plan
+from bot.core.snapshot import Cell, CellKey, CompilerInfo, Failure, Snapshot, SourceInfo
+from bot.core.snapshot_json import from_json
 from bot.errors import OutputError, UsageError
-from bot.measurement.cell import cell_of, products_of, read_program
-from bot.measurement.run import SidePlan, Workshop, check_flags, measure_sides
+from bot.study.cell import cell_of, products_of, read_program
+from bot.study.run import SidePlan, Workshop, check_flags, measure_sides
 from bot.system.processes import Cancel
 
 SOURCE = SourceInfo("12" * 20, "main", False)

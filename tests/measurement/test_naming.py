@@ -1,4 +1,4 @@
-"""bot.measurement.naming: globs and directories that name a side."""
+"""bot.study.between: globs and directories that name a side."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from fake_wheels import wheel_name
 
 from bot.errors import BotError, CompilerUnavailable, UsageError
-from bot.measurement.naming import named_file
+from bot.study.between import named_file
 
 RUNTIME = "iree_base_runtime-3.13.0-py3-none-any.whl"
 

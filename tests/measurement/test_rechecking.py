@@ -16,16 +16,16 @@ from replacing import replace
 from rich.console import Console
 from test_measuring import SOURCE, Heard
 
-from bot.compiler.caches.cell_cache import CellCache
+from bot.compiler.cell_cache import CellCache
 from bot.config.configuration import Config, load_config
-from bot.core.codec.snapshot_json import from_json
-from bot.core.rules.delta import diff
-from bot.core.rules.policy import LevelSpec, Ratio, Rule, judge
-from bot.core.values.planned import PlannedCell, Target
-from bot.core.values.snapshot import Cell, CellKey, CompilerInfo, Failure, Snapshot, SourceInfo
-from bot.measurement.recheck import FEW, TIMES, recheck, suspects
-from bot.measurement.run import SidePlan, Workshop, measure_sides
+from bot.core.delta import diff
+from bot.core.planned import PlannedCell, Target
+from bot.core.policy import LevelSpec, Ratio, Rule, judge
+from bot.core.snapshot import Cell, CellKey, CompilerInfo, Failure, Snapshot, SourceInfo
+from bot.core.snapshot_json import from_json
 from bot.render.terminal.progress import MeasureProgress
+from bot.study.recheck import FEW, TIMES, recheck, suspects
+from bot.study.run import SidePlan, Workshop, measure_sides
 from bot.system.processes import Cancel
 
 pytestmark = pytest.mark.slow

@@ -14,12 +14,12 @@ from https_site import Page, Site, serving
 from torch_models import configuration, module
 
 from bot.cli.main import main
-from bot.core.codec.snapshot_json import from_json
-from bot.core.rules.delta import diff
-from bot.core.rules.lasting import lasts
-from bot.core.rules.merging import unmeasured_models
-from bot.core.values.planned import COMMON_FLAGS
-from bot.core.values.snapshot import Cell, CellKey, Snapshot
+from bot.core.delta import diff
+from bot.core.planned import COMMON_FLAGS
+from bot.core.policy import lasts
+from bot.core.sharding import unmeasured_models
+from bot.core.snapshot import Cell, CellKey, Snapshot
+from bot.core.snapshot_json import from_json
 
 FLAGS = ("--iree-hal-target-backends=vmvx", "--iree-opt-level=O2")
 Measured = Callable[..., tuple[int, Snapshot, str]]

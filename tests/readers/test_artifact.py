@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from reader_checks import BINARIES, check_flips, check_golden, check_truncations, fixture, outcome
 
 from bot.errors import MalformedBinary
-from bot.readers.formats.artifact import read_artifact
-from bot.readers.formats.vm_bytecode import parse_module
+from bot.readers.artifact import parse_module, read_artifact
 
 ARTIFACTS = sorted(path.name for path in BINARIES.glob("*.vmfb"))
 SMALLEST = "dense.vmvx.vmfb"

@@ -12,10 +12,10 @@ from places import FIXTURES
 from replacing import replace
 
 from bot.core.metrics import ARTIFACT_PARTS, METRIC_IDS
-from bot.core.values.reading import ArtifactReading, EntryPoint, Measurement, Products, Reading
+from bot.core.reading import ArtifactReading, EntryPoint, Measurement, Products, Reading
 from bot.readers.assemble import measure
+from bot.readers.dispatches import OF_CODE_OBJECTS, OF_MACHINE_CODE, ONLY_AMD, ONLY_NVIDIA
 from bot.readers.ir_facts import alloca_bytes, program_facts
-from bot.readers.registers import OF_CODE_OBJECTS, OF_MACHINE_CODE, ONLY_AMD, ONLY_NVIDIA
 
 HERE = FIXTURES / "ir"
 ANSWERS = json.loads((HERE / "tiny.answers.json").read_text())

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.errors import MalformedBinary
-from bot.readers.formats.blocks import blocks, header_pattern, outside, without_comments
+from bot.readers.blocks import blocks, header_pattern, outside, without_comments
 
 HEADER = header_pattern(rb"(?P<kind>fn|type)\s+(?P<name>\w+)")
 

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reader_checks import BINARIES, check_flips, check_golden, fixture, outcome
 
-from bot.core.values.reading import Assembled
+from bot.core.reading import Assembled
 from bot.errors import MalformedBinary
-from bot.readers.formats.artifact import ptx_modules
-from bot.readers.formats.cubin import CubinReader, MachineCode, read_assembled
-from bot.readers.formats.ptx import device_of
-from bot.readers.registers import NO_ENTRY, kernels, of_code_objects, of_machine_code
+from bot.readers.artifact import ptx_modules
+from bot.readers.cubin import CubinReader, MachineCode, read_assembled
+from bot.readers.dispatches import NO_ENTRY, kernels, of_code_objects, of_machine_code
+from bot.readers.ptx import device_of
 
 NAME = "dense.cuda.cubin"
 SAID = (BINARIES / "dense.cuda.ptxas.txt").read_text()

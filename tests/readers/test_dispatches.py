@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from bot.core.values.reading import EntryPoint, ExecutableFacts, ProgramFacts
-from bot.core.values.snapshot import Dispatch
-from bot.readers.code.object_code import FunctionCode
-from bot.readers.dispatches import Sources, merge_dispatches
-from bot.readers.stack_usage import Frame
+from bot.core.reading import EntryPoint, ExecutableFacts, ProgramFacts
+from bot.core.snapshot import Dispatch
+from bot.readers.dispatches import Frame, Sources, merge_dispatches
+from bot.readers.object_code import FunctionCode
 
 
 def program(*names: str) -> ProgramFacts:

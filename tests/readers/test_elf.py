@@ -15,7 +15,7 @@ from reader_checks import BINARIES, check_flips, check_golden, check_truncations
 from replacing import replace
 
 from bot.errors import MalformedBinary
-from bot.readers.formats.elf import ElfReader, contents, functions, parse_elf, symbols
+from bot.readers.elf import ElfReader, contents, functions, parse_elf, symbols
 
 OBJECTS = ("dense.llvm-cpu-x86_64.o", "dense.llvm-cpu-aarch64.o", "dense.llvm-cpu-riscv64.o")
 LIBRARIES = tuple(name.replace(".o", ".so") for name in OBJECTS)

@@ -10,11 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reader_checks import check_flips, check_truncations, fixture, outcome
 
-from bot.core.values.reading import Reading
+from bot.core.reading import Reading
 from bot.errors import MalformedBinary
-from bot.readers.formats.artifact import read_executable
-from bot.readers.formats.executable import ExecutableReader
-from bot.readers.formats.vm_bytecode import parse_module
+from bot.readers.artifact import parse_module, read_executable
+from bot.readers.executable import ExecutableReader
 
 READ = ExecutableReader().read
 NAMES = ["main_dispatch_0_matmul_48x96x40_f32", "main_dispatch_1_reduction_48x96_f32"]

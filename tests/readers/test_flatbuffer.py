@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.errors import MalformedBinary
-from bot.readers.formats import executable, vm_bytecode
-from bot.readers.formats.flatbuffer import MAX_TABLES, UINT32, UINT64, has_identifier, root_table
+from bot.readers import artifact as vm_bytecode
+from bot.readers import executable
+from bot.readers.flatbuffer import MAX_TABLES, UINT32, UINT64, has_identifier, root_table
 
 ROOT, CHILD = "number text children absent payload", "value"
 

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reader_checks import BINARIES, check_flips, check_golden, check_truncations, fixture, outcome
 
-from bot.core.values.reading import Reading
+from bot.core.reading import Reading
 from bot.errors import MalformedBinary
-from bot.readers.formats.elf import STT_OBJECT, ElfReader, defined, functions, parse_elf
-from bot.readers.formats.hsaco import FIELDS, MAX_METADATA_BYTES, HsacoReader
+from bot.readers.elf import STT_OBJECT, ElfReader, defined, functions, parse_elf
+from bot.readers.hsaco import FIELDS, MAX_METADATA_BYTES, HsacoReader
 
 NAME = "dense.rocm.hsaco"
 READ = HsacoReader().read

@@ -9,7 +9,7 @@ import pytest
 from ir_child import Child
 
 from bot.errors import MalformedBinary
-from bot.readers.interfaces import Interface, Tensor, interface, parsed, probes
+from bot.readers.ir_facts import Interface, Tensor, interface, parsed, probes
 
 DEVICE = """
   util.global private @__device_0 = #hal.device.target<"local", [#hal.executable.target<"llvm-cpu",

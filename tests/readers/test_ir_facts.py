@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 from places import FIXTURES
 
-from bot.core.values.program import Argument, Site
+from bot.core.program import Argument, Site
 from bot.errors import MalformedBinary
 from bot.readers import ir_facts
 

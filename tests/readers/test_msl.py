@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from reader_checks import check_flips, check_golden, check_truncations, fixture, outcome
 
 from bot.errors import MalformedBinary
-from bot.readers.formats.msl import MslReader
+from bot.readers.msl import MslReader
 
 READ = MslReader().read
 MATMUL, REDUCTION = "dense.metal-spirv.0.metal", "dense.metal-spirv.1.metal"

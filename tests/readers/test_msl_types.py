@@ -7,7 +7,7 @@ from growth import LINEAR, cpu_growth
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.readers.formats.msl import TypeSizes
+from bot.readers.msl import TypeSizes
 
 
 def sizes() -> TypeSizes:

@@ -12,8 +12,8 @@ from elf_files import tiny_object
 from reader_checks import BINARIES, fixture
 
 from bot.errors import MalformedBinary
-from bot.readers.code.object_code import FunctionCode, function_codes
-from bot.readers.formats.elf import STT_OBJECT, ElfReader, Section, defined, functions, parse_elf
+from bot.readers.elf import STT_OBJECT, ElfReader, Section, defined, functions, parse_elf
+from bot.readers.object_code import FunctionCode, function_codes
 
 OBJECTS = ("dense.llvm-cpu-x86_64.o", "dense.llvm-cpu-aarch64.o", "dense.llvm-cpu-riscv64.o")
 MATMUL, REDUCTION = "main_dispatch_0_matmul_48x96x40_f32", "main_dispatch_1_reduction_48x96_f32"

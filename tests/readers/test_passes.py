@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from bot.core.values.trace import LLVM, MACHINE, MLIR, DispatchTrace, IrAround
+from bot.core.trace import LLVM, MACHINE, MLIR, DispatchTrace, IrAround
 from bot.readers.passes import AroundReader, PassReader
 
 FUNCTION = """func.func @f(%arg0: memref<4xf32>) {

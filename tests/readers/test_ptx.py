@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reader_checks import check_flips, check_golden, check_truncations, fixture, outcome
 
-from bot.core.values.reading import EntryPoint
+from bot.core.reading import EntryPoint
 from bot.errors import MalformedBinary
-from bot.readers.formats.ptx import PtxReader, read_ptx
+from bot.readers.ptx import PtxReader, read_ptx
 
 READ = PtxReader().read
 SHARED, LOCAL = "dense.cuda.ptx", "pointwise.cuda.ptx"

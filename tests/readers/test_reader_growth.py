@@ -27,12 +27,12 @@ from growth import LINEAR, cpu_growth
 from reader_checks import BINARIES
 
 from bot.errors import MalformedBinary
-from bot.readers.code.object_code import function_codes
-from bot.readers.formats.elf import ElfReader
-from bot.readers.formats.hsaco import EM_AMDGPU, HsacoReader
-from bot.readers.formats.msl import MAGIC, MslReader
-from bot.readers.formats.ptx import PtxReader
-from bot.readers.formats.vm_bytecode import VmBytecodeReader
+from bot.readers.artifact import VmBytecodeReader
+from bot.readers.elf import ElfReader
+from bot.readers.hsaco import EM_AMDGPU, HsacoReader
+from bot.readers.msl import MAGIC, MslReader
+from bot.readers.object_code import function_codes
+from bot.readers.ptx import PtxReader
 
 NAMES = b"\0kernel\0kernel.kd\0constant\0"
 KERNEL, DESCRIPTOR, CONSTANT = (NAMES.index(each) + 1 for each in (b"\0kernel\0", b"\0kernel.kd", b"\0constant"))

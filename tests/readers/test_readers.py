@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reader_checks import fixture, outcome
 
-from bot.core.values.reading import Reader
+from bot.core.reading import Reader
 from bot.errors import MalformedBinary
-from bot.readers.formats.artifact import EMBEDDED, READERS, is_executable, read_executable
+from bot.readers.artifact import EMBEDDED, READERS, is_executable, read_executable
 
 FORMATS = {
     "dense.llvm-cpu-x86_64.o": "elf",

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from reader_checks import check_flips, check_golden, check_truncations, fixture, outcome
 
 from bot.errors import MalformedBinary
-from bot.readers.formats.spirv import SpirvReader
+from bot.readers.spirv import SpirvReader
 
 READ = SpirvReader().read
 MATMUL, REDUCTION = "dense.vulkan-spirv.0.spv", "dense.vulkan-spirv.1.spv"

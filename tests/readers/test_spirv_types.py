@@ -7,7 +7,7 @@ from array import array
 import pytest
 
 from bot.errors import MalformedBinary
-from bot.readers.formats.spirv_types import TypeTable
+from bot.readers.spirv import TypeTable
 
 BOOL, INT, FLOAT, VECTOR, MATRIX, ARRAY, STRUCT, POINTER = 20, 21, 22, 23, 24, 28, 30, 32
 CONSTANT, SPEC_CONSTANT, MEMBER_DECORATE = 43, 50, 72

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from reader_checks import check_flips, check_golden, check_truncations, fixture, outcome
 
 from bot.errors import MalformedBinary
-from bot.readers.formats.vm_bytecode import VmBytecodeReader, parse_module
+from bot.readers.artifact import VmBytecodeReader, parse_module
 
 NAME = "dense.vmvx.module"
 READ = VmBytecodeReader().read

@@ -12,17 +12,17 @@ from test_comment import RUN, assert_harmless
 from test_terminal import printed
 
 from bot.config.configuration import load_config
-from bot.core.rules.delta import diff
-from bot.core.rules.policy import judge
-from bot.core.rules.quiet import wants_comment
-from bot.core.values.snapshot import Cell, CellKey, CompilerInfo, Snapshot, SourceInfo
-from bot.core.values.whole_report import Adoption, Baseline, Report
+from bot.core.delta import diff
+from bot.core.policy import judge
+from bot.core.publication import wants_comment
+from bot.core.report import Adoption, Baseline, Report
+from bot.core.snapshot import Cell, CellKey, CompilerInfo, Snapshot, SourceInfo
 from bot.render.html.page import render_html
 from bot.render.markdown.check import check_run
 from bot.render.markdown.comment import COMMENT_LIMIT, render_comment
 from bot.render.markdown.summary import render_summary
 from bot.render.text.fitting import length
-from bot.reporting.making import adopting
+from bot.study.comparison import adopting
 
 RULES = load_config(None, models=False)
 MODELS = ("bert_l4_f32_s128", "mobilenet_v1_f32_224", "mobilenet_v1_int8_tosa", "vit_l4_f32_224")

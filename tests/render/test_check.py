@@ -9,11 +9,10 @@ from hypothesis import strategies as st
 from replacing import replace
 from test_comment import RUN, accepted, assert_harmless, pulled
 
-from bot.core.rules.policy import judge
-from bot.core.values.publication import CheckRun
-from bot.core.values.snapshot import CellKey
-from bot.core.values.verdict import Verdict
-from bot.core.values.whole_report import Report
+from bot.core.policy import Verdict, judge
+from bot.core.publication import CheckRun
+from bot.core.report import Report
+from bot.core.snapshot import CellKey
 from bot.errors import BotError
 from bot.render.markdown.check import (
     ANNOTATIONS_LIMIT,

@@ -16,12 +16,11 @@ from replacing import replace
 from strategies import snapshots
 from test_escape import _LINKS
 
-from bot.core.rules.acceptance import Acceptance, accept, seen
-from bot.core.values.comment_state import decode, encode
-from bot.core.values.publication import CommentState
-from bot.core.values.snapshot import Snapshot, SourceInfo
-from bot.core.values.verdict import Verdict
-from bot.core.values.whole_report import Baseline, Report
+from bot.core.acceptance import Acceptance, accept, seen
+from bot.core.policy import Verdict
+from bot.core.publication import CommentState, decode, encode
+from bot.core.report import Baseline, Report
+from bot.core.snapshot import Snapshot, SourceInfo
 from bot.errors import BotError, InputError, TemplateError
 from bot.render.markdown.comment import COMMENT_LIMIT, TIERS, marker, render_broken, render_comment
 from bot.render.text.environment import templates_dir

@@ -13,9 +13,8 @@ from functools import lru_cache
 import everyday
 import pytest
 
-from bot.core.codec.report_json import report_lines, report_of
-from bot.core.codec.report_rows import FindingRow, ReportCell, ReportRow, RootRow
 from bot.core.metrics import METRICS
+from bot.core.report_json import FindingRow, ReportCell, ReportRow, RootRow, report_lines, report_of
 from bot.render.markdown.comment import render_comment
 
 CASES = tuple(everyday.CASES)

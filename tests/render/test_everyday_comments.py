@@ -10,7 +10,7 @@ import pytest
 from golden_files import check_golden
 from replacing import replace
 
-from bot.core.values.whole_report import Baseline
+from bot.core.report import Baseline
 from bot.render.html.page import render_html
 from bot.render.markdown.comment import COMMENT_LIMIT, render_comment
 

@@ -17,9 +17,9 @@ from replacing import replace
 from rich.cells import cell_len
 from rich.console import Console
 
+from bot.cli.explain import explain
 from bot.cli.main import main
-from bot.commands.explain import explain
-from bot.core.values.whole_report import Report
+from bot.core.report import Report
 from bot.errors import BotError, InputError, UsageError
 
 DISPATCH = "main_dispatch_1_matmul_128x768x768_f32"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bot.core.values.program import IDENTICAL, Family
+from bot.core.program import IDENTICAL, Family
 from bot.render.text.phrase import plain
 from bot.render.view.story import Room, family_line
 

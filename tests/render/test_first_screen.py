@@ -13,12 +13,12 @@ from replacing import replace
 from test_comment import PULLS, _leaves
 from test_terminal import printed
 
-from bot.core.rules.delta import diff
-from bot.core.rules.policy import Amount as Limit
-from bot.core.rules.policy import LevelSpec, Rule, judge
-from bot.core.values.root_cause import Example, RootCause, Tally
-from bot.core.values.snapshot import Cell, CellKey
-from bot.core.values.whole_report import Baseline, Between, Report, Touched
+from bot.core.delta import diff
+from bot.core.explanation import Example, RootCause, Tally
+from bot.core.policy import Amount as Limit
+from bot.core.policy import LevelSpec, Rule, judge
+from bot.core.report import Baseline, Between, Report, Touched
+from bot.core.snapshot import Cell, CellKey
 from bot.render.html.page import render_html
 from bot.render.markdown.comment import is_wide, render_comment
 from bot.render.markdown.summary import render_summary

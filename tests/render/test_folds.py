@@ -17,7 +17,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from test_comment import assert_harmless
 
-from bot.core.folds.fold_values import BeforeAfter, Bound, FoldAudit, FoldCell, FoldModel, LeftFamily, Price
+from bot.core.fold import BeforeAfter, Bound, FoldAudit, FoldCell, FoldModel, LeftFamily, Price
 from bot.errors import TemplateError
 from bot.show.blocks import TERMINAL
 from bot.show.fold import FOLD_LIMIT_BYTES, fold_blocks, render_folds

@@ -17,8 +17,8 @@ from page_texts import content
 from replacing import replace
 
 from bot.core.metrics import METRIC_BY_ID, METRICS
-from bot.core.values.snapshot import Cell, CellKey
-from bot.core.values.whole_report import Report
+from bot.core.report import Report
+from bot.core.snapshot import Cell, CellKey
 from bot.errors import TemplateError
 from bot.render.html.page import render_html
 from bot.render.html.scripts import sources

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.core.values.snapshot import CellKey
+from bot.core.snapshot import CellKey
 from bot.render.text.page_addresses import (
     cause_address,
     cell_address,

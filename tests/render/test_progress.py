@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from rich.console import Console
 
-from bot.core.values.snapshot import Cell, CellKey, Failure
+from bot.core.snapshot import Cell, CellKey, Failure
 from bot.render.terminal.progress import MeasureProgress
 
 GOOD = Cell(CellKey("bert", "vmvx"), "ok")

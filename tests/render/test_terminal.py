@@ -10,7 +10,7 @@ import report_factory as make
 from rich.cells import cell_len
 from rich.console import Console
 
-from bot.core.values.whole_report import Report
+from bot.core.report import Report
 from bot.render.terminal.report_text import print_report
 
 

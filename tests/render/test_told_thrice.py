@@ -15,14 +15,14 @@ from json_texts import report_to_json
 from page_texts import content
 from rich.console import Console
 
-from bot.commands.explain import explain
+from bot.cli.explain import explain
 from bot.config.configuration import load_config
-from bot.core.values.explanation import PartDelta
-from bot.core.values.snapshot import Cell, Outcome, Snapshot
-from bot.core.values.whole_report import Baseline, Report
+from bot.core.explanation import PartDelta
+from bot.core.report import Baseline, Report
+from bot.core.snapshot import Cell, Outcome, Snapshot
 from bot.render.html.page import render_html
 from bot.render.markdown.comment import render_comment
-from bot.reporting.making import reported
+from bot.study.comparison import reported
 
 FALLS = {"codegen": -120, "host": 900, "strategy": 32_772}
 PARTS = (PartDelta("host", "VM [bytecode]", 1_000), PartDelta("host", "constants", -100))

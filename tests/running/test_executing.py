@@ -1,12 +1,11 @@
-"""bot.measurement.running.executing: how a run that gives nothing is told."""
+"""bot.running.runner: how a run that gives nothing is told."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from bot.measurement.running.executing import Stopped, started
-from bot.measurement.running.feeding import Feed
-from bot.measurement.running.runtime import Runtime
+from bot.running.feeding import Feed
+from bot.running.runner import Runtime, Stopped, started
 from bot.system.processes import Cancel
 
 SAID = "iree/vm/module.c:12: INVALID_ARGUMENT; bytecode version mismatch; loading module at '/tmp/fold-x1/4.vmfb'; a/b"

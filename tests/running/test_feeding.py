@@ -1,4 +1,4 @@
-"""bot.measurement.running.feeding: random data as files, the same in every run, with room for them or not at all."""
+"""bot.running.feeding: random data as files, the same in every run, with room for them or not at all."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from small_disk import small_disk
 
-from bot.core.rules.lasting import is_local
-from bot.measurement.running import feeding
-from bot.measurement.running.feeding import Feed, called, feed
-from bot.readers.interfaces import Function, Interface, Parameter
+from bot.core.policy import is_local
+from bot.readers.ir_facts import Function, Interface, Parameter
+from bot.running import feeding
+from bot.running.feeding import Feed, called, feed
 from bot.system.processes import Cancel
 
 KINDS = {"f32": np.float32, "f16": np.float16, "f64": np.float64, "i8": np.int8, "ui8": np.uint8, "i16": np.int16,

@@ -1,4 +1,4 @@
-"""bot.measurement.running.retiring: counts of instructions, from what `perf` says; or why there are none."""
+"""bot.running.runner: counts of instructions, from what `perf` says; or why there are none."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from bot.measurement.running import retiring
-from bot.measurement.running.feeding import Feed
-from bot.measurement.running.retiring import count_of, retired
-from bot.measurement.running.runtime import Runtime
+from bot.running import runner as retiring
+from bot.running.feeding import Feed
+from bot.running.runner import Runtime, count_of, retired
 from bot.system.processes import Cancel
 
 STARTING, ONE_RUN = 5000, 700

@@ -1,4 +1,4 @@
-"""bot.measurement.running.runner: real artifacts, run by the real runtime; and a runtime that is none."""
+"""bot.running.runner: real artifacts, run by the real runtime; and a runtime that is none."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from ir_child import Child
 from replacing import replace
 from small_programs import SmallPrograms
 
-from bot.core.rules.lasting import is_local
+from bot.core.policy import is_local
 from bot.errors import Interrupted
-from bot.measurement.running import runtime as module
-from bot.measurement.running.runner import DYNAMIC_SIZES, TOO_LONG, Runner
-from bot.measurement.running.runtime import MISSING, Runtime, installed, machine
-from bot.readers.interfaces import CompiledFor, Function, Interface
+from bot.readers.ir_facts import CompiledFor, Function, Interface
+from bot.running import runner as module
+from bot.running.runner import DYNAMIC_SIZES, MISSING, TOO_LONG, Runner, Runtime, installed, machine
 from bot.system.processes import Cancel
 
 pytestmark = pytest.mark.compiler

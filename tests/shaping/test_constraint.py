@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bot.core.codec.json_text import canonical, converted, decoded
 from bot.core.constraint import Constraint, Divisible, Dynamic, Range, Static
+from bot.core.json_text import canonical, converted, decoded
 from bot.core.record import Record
 from bot.errors import InputError
 

@@ -12,11 +12,10 @@ from places import ROOT
 from product_model import PRODUCT
 from small_programs import SmallPrograms
 
-from bot.compiler.shaping import SHAPE_WORKER, constrained
-from bot.compiler.tools.bindings import Bindings
+from bot.compiler.bindings import Bindings
+from bot.compiler.rewriting import SHAPE_WORKER, constrained
 from bot.core.constraint import Constraint, Divisible, Range, Static
-from bot.measurement.running.runner import DYNAMIC_SIZES, Runner
-from bot.measurement.running.runtime import Runtime
+from bot.running.runner import DYNAMIC_SIZES, Runner, Runtime
 from bot.system.processes import Cancel
 
 pytestmark = pytest.mark.compiler

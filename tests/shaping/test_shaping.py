@@ -1,4 +1,4 @@
-"""bot.compiler.shaping on small models, with the bindings of real compilers; and on workers that are odd or none."""
+"""bot.compiler.rewriting on small models, with the bindings of real compilers; and on workers that are odd or none."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from small_programs import FLAGS
 
+from bot.compiler.bindings import Bindings
 from bot.compiler.compiling import Kit, Source, compile_to
-from bot.compiler.shaping import constrained, shaping
-from bot.compiler.tools.bindings import Bindings
-from bot.compiler.tools.toolchain import resolve
+from bot.compiler.rewriting import constrained, shaping
+from bot.compiler.toolchain import resolve
 from bot.core.constraint import Constraint, Divisible, Dynamic, Range, Static
-from bot.core.values.snapshot import Failure
-from bot.system.defaults import default_cache
+from bot.core.snapshot import Failure
+from bot.system.files import default_cache
 from bot.system.processes import Cancel, Meter
 
 TORCH = """

@@ -14,7 +14,7 @@ from measured import measured
 from replacing import replace
 from strategies import snapshots
 
-from bot.core.values.snapshot import Snapshot
+from bot.core.snapshot import Snapshot
 from bot.errors import InputError
 from bot.store import entries
 from bot.store.entries import from_columns, to_columns

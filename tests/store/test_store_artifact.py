@@ -12,7 +12,7 @@ import pytest
 from fake_github import FakeGitHub
 from report_factory import snapshot
 
-from bot.core.rules.baseline import Entry
+from bot.core.baseline import Entry
 from bot.errors import InputError, UsageError
 from bot.github.repository import RepositoryArtifacts
 from bot.store.artifact_store import ArtifactStore, artifact_name, file_name

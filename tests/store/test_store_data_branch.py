@@ -12,7 +12,7 @@ from replacing import replace
 from report_factory import snapshot
 from test_repository import git
 
-from bot.core.rules.baseline import Entry
+from bot.core.baseline import Entry
 from bot.errors import ConfigError, InputError, NetworkError
 from bot.store.data_branch import DataBranch, lost_a_race
 from bot.store.entries import path_of

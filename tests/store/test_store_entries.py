@@ -16,8 +16,8 @@ from measured import measured
 from report_factory import snapshot
 from strategies import snapshots
 
-from bot.core.rules.baseline import Entry, kept
-from bot.core.values.snapshot import Snapshot
+from bot.core.baseline import Entry, kept
+from bot.core.snapshot import Snapshot
 from bot.errors import InputError, OutputError, UsageError
 from bot.store.directory import DirectoryStore
 from bot.store.entries import entry_of, pack, path_of, unpack

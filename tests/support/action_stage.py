@@ -17,13 +17,13 @@ from fake_compiler import TEMPLATES, FakeCompiler, install, install_native
 from fake_github import FakeGitHub
 from github_runner import REPOSITORY, Origin, git, outputs
 
-from bot.core.codec.snapshot_json import from_json
-from bot.core.values.snapshot import Snapshot
-from bot.core.values.whole_report import Report
+from bot.core.report import Report
+from bot.core.snapshot import Snapshot
+from bot.core.snapshot_json import from_json
 from bot.errors import BotError
 from bot.github.action import act
-from bot.measurement.run import Progress
 from bot.store.directory import DirectoryStore
+from bot.study.run import Progress
 from bot.system.files import write_atomically
 from bot.system.processes import Cancel
 

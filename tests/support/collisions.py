@@ -6,11 +6,11 @@ from collections.abc import Callable
 from functools import cache
 from itertools import count
 
-from bot.core.codec.digests import CODE_CHARACTERS, SOURCE_CHARACTERS
-from bot.core.values.program import Source
-from bot.core.values.reading import SourceText
-from bot.insight.facts.describing import fingerprint
-from bot.readers.code.code_digest import code_digest
+from bot.core.program import Source
+from bot.core.reading import SourceText
+from bot.core.snapshot_json import CODE_CHARACTERS, SOURCE_CHARACTERS
+from bot.explain.describing import fingerprint
+from bot.readers.object_code import code_digest
 
 
 def source_of(text: str) -> Source:

@@ -11,8 +11,8 @@ from matched_cells import Row
 from replacing import replace
 from report_factory import snapshot, with_metrics
 
-from bot.core.values.snapshot import Cell, CellKey, Snapshot
-from bot.core.values.trace import LLVM, DispatchTrace, PassStep
+from bot.core.snapshot import Cell, CellKey, Snapshot
+from bot.core.trace import LLVM, DispatchTrace, PassStep
 
 LOWERING = "compiler/src/iree/compiler/Codegen/LLVMCPU/LLVMCPULowering.cpp"
 CHOICE = "compiler/src/iree/compiler/Codegen/LLVMCPU/KernelDispatch.cpp"

@@ -15,11 +15,11 @@ from places import FIXTURES
 from replacing import replace
 
 from bot.config.configuration import load_config
-from bot.core.codec.snapshot_json import from_json
-from bot.core.values.planned import SIDES
-from bot.core.values.snapshot import CellKey, Snapshot
-from bot.core.values.whole_report import Baseline, Report
-from bot.reporting.making import reported
+from bot.core.planned import SIDES
+from bot.core.report import Baseline, Report
+from bot.core.snapshot import CellKey, Snapshot
+from bot.core.snapshot_json import from_json
+from bot.study.comparison import reported
 
 HERE = FIXTURES / "everyday"
 COMMON = HERE / "nothing_changed" / "base.json.xz"

@@ -27,9 +27,9 @@ from typing import Any
 import pytest
 from places import FIXTURES, PROGRAMS
 
-from bot.compiler.tools.toolchain import Toolchain
-from bot.core.values.planned import LIFTED_LIMIT_FLAG, Model, PlannedCell, Target, plan
-from bot.core.values.snapshot import CompilerInfo
+from bot.compiler.toolchain import Toolchain
+from bot.core.planned import LIFTED_LIMIT_FLAG, Model, PlannedCell, Target, plan
+from bot.core.snapshot import CompilerInfo
 
 PROGRAM = PROGRAMS / "iree_compile.py"
 BINARIES = FIXTURES / "binaries"

@@ -7,7 +7,7 @@ import re
 
 from places import FIXTURES
 
-from bot.core.values.reading import SourceText
+from bot.core.reading import SourceText
 
 HERE = FIXTURES / "families"
 _CONSTANT = re.compile(r"(\"arith\.constant\"\(\) <\{value = )(-?[0-9]+)( : i(?:32|64)\})")

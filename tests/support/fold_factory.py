@@ -6,7 +6,7 @@ import random
 
 from report_factory import COMMON, HOSTILE, MODELS, TARGETS, digest
 
-from bot.core.folds.fold_values import (
+from bot.core.fold import (
     FOLD_SCHEMA,
     BeforeAfter,
     Bound,
@@ -17,7 +17,7 @@ from bot.core.folds.fold_values import (
     LeftFamily,
     Price,
 )
-from bot.core.values.snapshot import CompilerInfo
+from bot.core.snapshot import CompilerInfo
 
 UNKNOWN = BeforeAfter(None, None)
 QUANTISED = ("mobilebert_l6_int8_tosa", "mobilenet_v1_int8_tosa")

@@ -9,17 +9,16 @@ from pathlib import Path
 
 from small_programs import FLAGS
 
+from bot.compiler.bindings import Bindings
 from bot.compiler.compiling import Kit, Source, artifact_of
 from bot.compiler.diagnostics import without_places
-from bot.compiler.folding import FOLD_WORKER, RESUME, Group, Groups, Rewritten, flow_of, groups_of, rewritten
-from bot.compiler.tools.bindings import Bindings
-from bot.compiler.tools.toolchain import resolve
-from bot.core.values.planned import COMMON_FLAGS
-from bot.measurement.running.comparing import Equality
-from bot.measurement.running.runner import Runner
-from bot.measurement.running.runtime import Runtime
-from bot.readers.interfaces import interface
-from bot.system.defaults import default_cache
+from bot.compiler.rewriting import FOLD_WORKER, RESUME, Group, Groups, Rewritten, flow_of, groups_of, rewritten
+from bot.compiler.toolchain import resolve
+from bot.core.planned import COMMON_FLAGS
+from bot.readers.ir_facts import interface
+from bot.running.comparing import Equality
+from bot.running.runner import Runner, Runtime
+from bot.system.files import default_cache
 from bot.system.processes import Cancel, Meter
 
 RUN = ("here", "vmvx")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from strategies import LARGEST, compilers, names, text, values
 
-from bot.core.folds.fold_values import (
+from bot.core.fold import (
     FOLD_KINDS,
     FOLD_SCHEMA,
     BeforeAfter,
@@ -17,7 +17,7 @@ from bot.core.folds.fold_values import (
     LeftFamily,
     Price,
 )
-from bot.core.values.snapshot import CellKey
+from bot.core.snapshot import CellKey
 
 counts = st.integers(0, LARGEST)
 ratios = st.floats(0, 1e9, allow_nan=False)

@@ -16,14 +16,14 @@ from replacing import replace
 from report_factory import HOSTILE, digest, failed, grown, over, snapshot, with_metrics
 
 from bot.config.configuration import load_config
-from bot.core.history.history_values import History
-from bot.core.history.repeats import Found, named_apart, once
-from bot.core.rules.spec import release_in
-from bot.core.values.planned import narrowed
-from bot.core.values.snapshot import Cell, CellKey, CompilerInfo, Snapshot
-from bot.measurement.prepare import load_snapshot
+from bot.core.history import History
+from bot.core.planned import narrowed
+from bot.core.replaying import Found, named_apart, once
+from bot.core.snapshot import Cell, CellKey, CompilerInfo, Snapshot
+from bot.core.spec import release_in
 from bot.reporting.history_telling import told_history
 from bot.store.entries import pack, unpack
+from bot.study.prepare import load_snapshot
 
 FOLDER = FIXTURES / "history"
 RELEASES = ("3.8.0", "3.9.0", "3.10.0", "3.11.0", "3.12.0", "3.13.0")

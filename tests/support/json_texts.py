@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from bot.core.codec.report_json import report_lines
-from bot.core.codec.snapshot_json import lines, rows_of
-from bot.core.values.snapshot import Snapshot
-from bot.core.values.whole_report import Report
+from bot.core.report import Report
+from bot.core.report_json import report_lines
+from bot.core.snapshot import Snapshot
+from bot.core.snapshot_json import lines, rows_of
 
 
 def to_json(snapshot: Snapshot) -> str:

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from report_factory import COMMON, HOSTILE, MODELS, TARGETS, digest, metrics
 
-from bot.core.folds.fold_values import Price
-from bot.core.lab.lab_values import LAB_SCHEMA, SAME, Lab, LabCell, LabVariant
-from bot.core.values.snapshot import CompilerInfo, Metrics
+from bot.core.fold import Price
+from bot.core.lab import LAB_SCHEMA, SAME, Lab, LabCell, LabVariant
+from bot.core.snapshot import CompilerInfo, Metrics
 
 COMPILER = CompilerInfo("3.13.0rc20261016", "", digest("lab"), "3.13.0")
 WRITABLE = tuple(text for text in HOSTILE if text and text == text.encode("utf-8", "ignore").decode("utf-8"))

@@ -10,10 +10,10 @@ from typing import Any
 from hypothesis import strategies as st
 from replacing import replace
 
-from bot.core.codec.digests import WHOLE_CHARACTERS
-from bot.core.values.program import Family, Program, Site, Source
-from bot.core.values.snapshot import Cell, CellKey, Dispatch
-from bot.insight.causes.matching import Match, index_both, match_sides
+from bot.core.program import Family, Program, Site, Source
+from bot.core.snapshot import Cell, CellKey, Dispatch
+from bot.core.snapshot_json import WHOLE_CHARACTERS
+from bot.explain.matching import Match, index_both, match_sides
 
 
 def whole(word: str) -> str:

@@ -11,10 +11,10 @@ import random
 from replacing import replace
 from report_factory import TARGETS, digest, snapshot
 
-from bot.core.codec.counts import counts_text
-from bot.core.codec.digests import written
-from bot.core.values.program import FAMILY_KINDS, Argument, Family, Program, Site, Source
-from bot.core.values.snapshot import Cell, CellKey, Dispatch, Snapshot
+from bot.core.json_text import counts_text
+from bot.core.program import FAMILY_KINDS, Argument, Family, Program, Site, Source
+from bot.core.snapshot import Cell, CellKey, Dispatch, Snapshot
+from bot.core.snapshot_json import written
 
 DISPATCHES = 30
 _KINDS = ("matmul", "conv", "reduction", "elementwise", "transpose", "softmax", "pooling", "pack")

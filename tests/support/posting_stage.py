@@ -24,16 +24,15 @@ from strategies import plain_snapshot
 from bot.cli.showing import TerminalShow
 from bot.config.action_inputs import read_inputs
 from bot.config.events import run_context
-from bot.core.rules.baseline import Entry
-from bot.core.values.comment_state import decode
-from bot.core.values.publication import CommentState
-from bot.core.values.snapshot import Snapshot, SourceInfo
-from bot.core.values.whole_report import Report
+from bot.core.baseline import Entry
+from bot.core.publication import CommentState, decode
+from bot.core.report import Report
+from bot.core.snapshot import Snapshot, SourceInfo
 from bot.errors import BotError
 from bot.github.posting import command, post
 from bot.github.services import Services, open_services
-from bot.measurement.run import Progress
 from bot.store.directory import DirectoryStore
+from bot.study.run import Progress
 from bot.system.files import write_atomically
 from bot.system.hub import connect
 from bot.system.processes import Cancel

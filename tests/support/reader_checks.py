@@ -14,7 +14,7 @@ from typing import Any
 
 from places import FIXTURES
 
-from bot.core.values.reading import ArtifactReading, Reading
+from bot.core.reading import ArtifactReading, Reading
 from bot.errors import MalformedBinary
 
 BINARIES = FIXTURES / "binaries"

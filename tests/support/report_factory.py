@@ -10,16 +10,29 @@ from typing import Any
 
 from replacing import replace
 
+from bot.core.delta import CellDelta, diff
+from bot.core.explanation import Amounts, ComponentDelta, DispatchDelta, Explanation
 from bot.core.metrics import METRIC_IDS
-from bot.core.rules.delta import CellDelta, diff
-from bot.core.rules.policy import judge
-from bot.core.values.explanation import Amounts, ComponentDelta, DispatchDelta, Explanation
-from bot.core.values.model_counts import FoldCounts, Folding, Fusion, FusionCounts, Overview, Pair
-from bot.core.values.program import Argument, Family, Program
-from bot.core.values.snapshot import Cell, CellKey, CompilerInfo, Dispatch, Failure, Metrics, Snapshot, SourceInfo
-from bot.core.values.verdict import Finding, Level, Verdict, status_of
-from bot.core.values.whole_report import Baseline, Report
-from bot.insight.roots.clusters import root_causes
+from bot.core.policy import Finding, Level, Verdict, judge, status_of
+from bot.core.program import Argument, Family, Program
+from bot.core.report import Baseline, Report
+from bot.core.snapshot import (
+    Cell,
+    CellKey,
+    CompilerInfo,
+    Dispatch,
+    Failure,
+    FoldCounts,
+    Folding,
+    Fusion,
+    FusionCounts,
+    Metrics,
+    Overview,
+    Pair,
+    Snapshot,
+    SourceInfo,
+)
+from bot.explain.root_causes import root_causes
 
 MODELS = (
     "bert_l4_f32_dyn",

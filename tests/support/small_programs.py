@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ir_child import Child
 
-from bot.readers.interfaces import Interface, interface, probes
+from bot.readers.ir_facts import Interface, interface, probes
 
 FLAGS = {
     "vmvx": ("--iree-hal-target-backends=vmvx",),

@@ -7,9 +7,9 @@ from typing import Any
 from hypothesis import strategies as st
 
 from bot.core.metrics import METRIC_IDS
-from bot.core.values.planned import COMMON_FLAGS, Model, Target
-from bot.core.values.program import FAMILY_KINDS, HASHED_PHASES, Argument, Family, Program, Site, Source
-from bot.core.values.snapshot import (
+from bot.core.planned import COMMON_FLAGS, Model, Target
+from bot.core.program import FAMILY_KINDS, HASHED_PHASES, Argument, Family, Program, Site, Source
+from bot.core.snapshot import (
     MEASURED,
     STATUSES,
     Cell,

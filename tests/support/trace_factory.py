@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from msgspec import structs
 from replacing import replace
 
-from bot.core.rules.parting import parting
-from bot.core.values.snapshot import Snapshot
-from bot.core.values.trace import MACHINE, MLIR, DispatchTrace, IrLines, PassStep
+from bot.core.parting import parting
+from bot.core.snapshot import Snapshot
+from bot.core.trace import MACHINE, MLIR, DispatchTrace, IrLines, PassStep
 
 Counts = Mapping[str, int]
 

@@ -1,4 +1,4 @@
-"""bot.system.addresses: the same command finds its memory at the same addresses, or at others on purpose."""
+"""bot.system.downloads: the same command finds its memory at the same addresses, or at others on purpose."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.system.addresses import LAYOUTS, fixed_addresses, placed
+from bot.system.downloads import LAYOUTS, fixed_addresses, placed
 from bot.system.processes import Cancel, run
 
 MAPS = [sys.executable, "-IS", "-c", "print(open('/proc/self/maps').read())"]

@@ -16,8 +16,7 @@ from fake_compiler import wait_until
 from test_repository import git
 
 from bot.errors import InputError, Interrupted, NetworkError, UsageError
-from bot.system.git import Git
-from bot.system.git_auth import credentials
+from bot.system.git import Git, credentials
 from bot.system.processes import Cancel
 
 TOKEN = "ghs_0123456789abcdef"
@@ -252,7 +251,7 @@ _KILLED = """
 import sys
 from pathlib import Path
 from bot.system.git import Git
-from bot.system.git_auth import credentials
+from bot.system.git import credentials
 from bot.system.processes import Cancel
 Git(Path("."), Cancel(), credentials(sys.stdin.read(), "https://github.com"))("fetch")
 """

@@ -15,7 +15,7 @@ from fake_compiler import is_alive, wait_until
 
 from bot.errors import Interrupted
 from bot.system import processes as runner
-from bot.system.output import LIMIT_BYTES, whole_lines
+from bot.system.files import LIMIT_BYTES, whole_lines
 from bot.system.processes import Cancel, Meter, Outcome, Worker, run, scrubbed_environment
 
 PYTHON = (sys.executable, "-IS", "-c")

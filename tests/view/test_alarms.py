@@ -13,11 +13,10 @@ from replacing import replace
 from strategies import snapshots
 from test_view import ROOMY, view
 
-from bot.core.rules.policy import judge
-from bot.core.values.root_cause import RootCause
-from bot.core.values.snapshot import Cell, CellKey, Failure, Snapshot
-from bot.core.values.verdict import Accepted, Budget, Finding, Verdict
-from bot.core.values.whole_report import Report
+from bot.core.explanation import RootCause
+from bot.core.policy import Accepted, Budget, Finding, Verdict, judge
+from bot.core.report import Report
+from bot.core.snapshot import Cell, CellKey, Failure, Snapshot
 from bot.render.markdown.comment import TIERS
 from bot.render.text.phrase import plain
 from bot.render.view.alarms import Alarm, finding_words

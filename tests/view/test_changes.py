@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from replacing import replace
 
-from bot.core.values.planned import LIFTED_LIMIT_FLAG
-from bot.core.values.snapshot import Cell, CellKey, CompilerInfo, Snapshot
+from bot.core.planned import LIFTED_LIMIT_FLAG
+from bot.core.snapshot import Cell, CellKey, CompilerInfo, Snapshot
 from bot.render.text.phrase import plain
 from bot.render.view.changes import changes, compiler_name
 from bot.render.view.facts import build_facts

@@ -8,10 +8,10 @@ from replacing import replace
 from test_view import view
 
 from bot.config.configuration import configs_dir, load_config
-from bot.core.rules.delta import STATES
-from bot.core.values.snapshot import Cell, CellKey
-from bot.core.values.verdict import Accepted, Finding, Verdict
-from bot.core.values.whole_report import Report
+from bot.core.delta import STATES
+from bot.core.policy import Accepted, Finding, Verdict
+from bot.core.report import Report
+from bot.core.snapshot import Cell, CellKey
 from bot.render.markdown.comment import TIERS
 from bot.render.view.grid import GridCell
 

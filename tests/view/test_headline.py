@@ -10,11 +10,10 @@ from hypothesis import given
 from replacing import replace
 from strategies import snapshots
 
-from bot.core.rules.policy import judge
+from bot.core.policy import Accepted, Finding, Status, Verdict, judge
+from bot.core.report import Report
+from bot.core.snapshot import Cell, CellKey, Failure, Snapshot
 from bot.core.spread import difference
-from bot.core.values.snapshot import Cell, CellKey, Failure, Snapshot
-from bot.core.values.verdict import Accepted, Finding, Status, Verdict
-from bot.core.values.whole_report import Report
 from bot.render.text.filters import signed
 from bot.render.text.phrase import plain
 from bot.render.view.facts import build_facts

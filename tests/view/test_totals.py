@@ -8,10 +8,10 @@ from hypothesis import given
 from replacing import replace
 from strategies import snapshots
 
+from bot.core.policy import Accepted, Finding, Verdict
+from bot.core.report import Report
+from bot.core.snapshot import Cell, CellKey, Snapshot
 from bot.core.spread import difference, ends
-from bot.core.values.snapshot import Cell, CellKey, Snapshot
-from bot.core.values.verdict import Accepted, Finding, Verdict
-from bot.core.values.whole_report import Report
 from bot.render.markdown.comment import render_comment
 from bot.render.text.phrase import plain
 from bot.render.view.facts import build_facts

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from replacing import replace
 
-from bot.core.values.snapshot import Cell, CellKey
-from bot.core.values.whole_report import Report
+from bot.core.report import Report
+from bot.core.snapshot import Cell, CellKey
 from bot.render.markdown.comment import TIERS
 from bot.render.text.phrase import plain
 from bot.render.text.selection import Limits, fair, fair_in_order

@@ -22,13 +22,13 @@ import pytest
 from fake_compiler import wait_until
 from places import ROOT
 
-from bot.compiler.tools.toolchain import NATIVE_BINARY, resolve
-from bot.core.codec.snapshot_json import from_json, lines, rows_of
+from bot.compiler.toolchain import NATIVE_BINARY, resolve
 from bot.core.metrics import ARTIFACT_PARTS, METRIC_IDS
-from bot.core.values.planned import LIFTED_LIMIT_FLAG
-from bot.core.values.snapshot import Cell, Snapshot
-from bot.measurement.prepare import load_snapshot
-from bot.system.defaults import default_cache
+from bot.core.planned import LIFTED_LIMIT_FLAG
+from bot.core.snapshot import Cell, Snapshot
+from bot.core.snapshot_json import from_json, lines, rows_of
+from bot.study.prepare import load_snapshot
+from bot.system.files import default_cache
 from bot.system.processes import Cancel
 
 REPOSITORY = ROOT

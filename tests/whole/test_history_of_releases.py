@@ -13,10 +13,10 @@ import pytest
 from history_factory import MOBILENET, stored
 from places import ROOT
 
-from bot.compiler.tools.toolchain import resolve
-from bot.core.codec.history_json import history_of
-from bot.core.history.first_moves import number_moves, rows_of
-from bot.system.defaults import default_cache
+from bot.compiler.toolchain import resolve
+from bot.core.history import number_moves, rows_of
+from bot.core.study_json import history_of
+from bot.system.files import default_cache
 from bot.system.processes import Cancel
 
 RELEASES = ("3.11.0", "3.12.0", "3.13.0")

@@ -20,14 +20,14 @@ from strategies import plain_snapshot
 from test_escape import _LINKS, JOINER, nasty
 
 from bot.config.configuration import load_config
-from bot.core.rules.delta import STATES
-from bot.core.values.program import Argument, Family, Program, Site, Source
-from bot.core.values.snapshot import Cell, CompilerInfo, Dispatch, Snapshot, SourceInfo
-from bot.core.values.whole_report import Baseline
+from bot.core.delta import STATES
+from bot.core.program import Argument, Family, Program, Site, Source
+from bot.core.report import Baseline
+from bot.core.snapshot import Cell, CompilerInfo, Dispatch, Snapshot, SourceInfo
 from bot.github.delivering import Destination, deliver
 from bot.github.runner import log_safe
 from bot.github.services import Services
-from bot.reporting.making import reported
+from bot.study.comparison import reported
 
 RUNNER = (
     "::error::boom",

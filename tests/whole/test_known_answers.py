@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 from places import ROOT
 
-from bot.compiler.tools.toolchain import resolve
-from bot.core.codec.snapshot_json import from_json
-from bot.core.values.snapshot import Cell
-from bot.system.defaults import default_cache
+from bot.compiler.toolchain import resolve
+from bot.core.snapshot import Cell
+from bot.core.snapshot_json import from_json
+from bot.system.files import default_cache
 from bot.system.processes import Cancel
 
 REPOSITORY = ROOT

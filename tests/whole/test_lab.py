@@ -15,14 +15,13 @@ from places import ROOT
 from product_model import PRODUCT
 
 from bot.cli.main import main
-from bot.compiler.tools.toolchain import resolve
+from bot.compiler.toolchain import resolve
 from bot.config.experiments import load_experiments
-from bot.core.codec.lab_json import lab_of
-from bot.core.lab.lab_sums import fits
-from bot.core.lab.lab_values import Lab, LabCell
-from bot.measurement.running import retiring
-from bot.measurement.running.runtime import installed
-from bot.system.defaults import default_cache
+from bot.core.lab import Lab, LabCell, fits
+from bot.core.study_json import lab_of
+from bot.running import runner as retiring
+from bot.running.runner import installed
+from bot.system.files import default_cache
 from bot.system.processes import Cancel
 
 pytestmark = pytest.mark.compiler

@@ -20,11 +20,11 @@ import yaml
 from fake_github import FakeGitHub
 from github_runner import REPOSITORY, Origin, Payload, Run, Runner, git
 
-from bot.compiler.tools.toolchain import resolve
+from bot.compiler.toolchain import resolve
 from bot.config.configuration import configs_dir
-from bot.core.codec.snapshot_json import from_json
-from bot.core.values.snapshot import CellKey
-from bot.system.defaults import default_cache
+from bot.core.snapshot import CellKey
+from bot.core.snapshot_json import from_json
+from bot.system.files import default_cache
 from bot.system.processes import Cancel
 
 pytestmark = pytest.mark.compiler

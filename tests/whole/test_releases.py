@@ -18,11 +18,11 @@ import pytest
 from places import ROOT
 from test_artifact import external_sizes
 
-from bot.compiler.tools.toolchain import resolve
-from bot.core.codec.snapshot_json import from_json
-from bot.core.rules.delta import diff
-from bot.core.values.snapshot import Cell, Snapshot
-from bot.system.defaults import default_cache
+from bot.compiler.toolchain import resolve
+from bot.core.delta import diff
+from bot.core.snapshot import Cell, Snapshot
+from bot.core.snapshot_json import from_json
+from bot.system.files import default_cache
 from bot.system.processes import Cancel
 
 REPOSITORY = ROOT

@@ -14,10 +14,10 @@ from https_site import Page, Site, serving
 from torch_models import CPU, HIP, TINY, compstat, configuration, module, suite
 
 from bot.cli.main import main
-from bot.compiler.tools.toolchain import resolve
-from bot.core.codec.snapshot_json import from_json
-from bot.core.values.snapshot import Cell
-from bot.system.defaults import default_cache
+from bot.compiler.toolchain import resolve
+from bot.core.snapshot import Cell
+from bot.core.snapshot_json import from_json
+from bot.system.files import default_cache
 from bot.system.processes import Cancel
 
 BASE, HEAD = "3.12.0", "3.13.0"

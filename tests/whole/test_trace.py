@@ -14,17 +14,17 @@ from product_model import PRODUCT
 
 from bot.cli.main import main
 from bot.cli.showing import TerminalShow
-from bot.compiler.tools.toolchain import resolve
+from bot.compiler.toolchain import resolve
 from bot.config.configuration import load_config
-from bot.core.codec.report_json import report_of
-from bot.core.rules.parting import NOT_STORED, NOT_TRACED
-from bot.core.values.trace import DispatchTrace
-from bot.measurement.prepare import Request, measured, prepare, repository_at
-from bot.measurement.tracing.moved_dispatches import with_largest_traced
+from bot.core.parting import NOT_STORED, NOT_TRACED
+from bot.core.report_json import report_of
+from bot.core.trace import DispatchTrace
 from bot.readers.passes import PassReader
 from bot.reporting.writing import write_snapshot
 from bot.store.entries import pack, unpack
-from bot.system.defaults import default_cache
+from bot.study.prepare import Request, measured, prepare, repository_at
+from bot.study.tracing import with_largest_traced
+from bot.system.files import default_cache
 from bot.system.processes import Cancel
 
 pytestmark = pytest.mark.compiler

@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 from places import ROOT
 
-from bot.compiler.tools.toolchain import resolve
+from bot.compiler.toolchain import resolve
 from bot.config.configuration import configs_dir, load_config
-from bot.core.codec.snapshot_json import from_json
-from bot.core.values.planned import COMMON_FLAGS, Target
-from bot.core.values.snapshot import Cell, Snapshot
-from bot.system.defaults import default_cache
+from bot.core.planned import COMMON_FLAGS, Target
+from bot.core.snapshot import Cell, Snapshot
+from bot.core.snapshot_json import from_json
+from bot.system.files import default_cache
 from bot.system.processes import Cancel
 
 VERSION = "3.13.0"

@@ -26,7 +26,7 @@ _HOLDERS = ("util.global", "flow.tensor.constant")
 
 
 def interface(ir: Any, module: Any) -> dict[str, Any]:
-    """The fields of `bot.readers.interfaces.Interface`."""
+    """The fields of `bot.readers.ir_facts.Interface`."""
     with_body = (op for op in ir_kinds.collect(ir, module, ("util.func",)) if len(op.regions[0].blocks))
     functions = {op.attributes["sym_name"].value: _Function(ir, op) for op in with_body}
     called = {call.attributes["callee"].value for each in functions.values() for call in each.calls}

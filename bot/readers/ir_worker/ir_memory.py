@@ -63,7 +63,7 @@ class _Body:
 
 
 def schedule(ir: Any, tops: list[Any], constants: Mapping[Any, int | None]) -> dict[str, Any]:
-    """What `bot.core.values.reading.Schedule` has."""
+    """What `bot.core.reading.Schedule` has."""
     named = [top for top in tops if top.name in ("util.initializer", "util.func")]
     bodies = [_body(ir, top, constants) for top in named]
     names = Counter(op.name for top in named for op in ir_kinds.collect(ir, top, {*_COUNTED.values()}))

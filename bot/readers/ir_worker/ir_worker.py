@@ -30,7 +30,7 @@ and, from WHEEL_ROOT, `iree.compiler.ir`; nothing of the bot. One JSON object pe
 
 The files are those of `--dump-compilation-phases-to`: `1.input`, `4.global-optimization`, `5.dispatch-creation`,
 `6.flow`, `7.stream`, `9.executable-configurations`, `10.executable-targets`. The fields mean what they mean in
-`bot.core.values.reading` and `bot.core.values.program`, those of `interface` in `bot.readers.interfaces`.
+`bot.core.reading` and `bot.core.program`, those of `interface` in `bot.readers.ir_facts`.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ else:
 
 Answer = dict[str, Any]
 HERE = "on this machine: "
-"""`bot.core.rules.lasting.HERE`."""
+"""`bot.core.policy.HERE`."""
 _UNUSED_MODULES = ("numpy", "iree.compiler.dialects.linalg", "iree.compiler.dialects.llvm")
 
 

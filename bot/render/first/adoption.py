@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from bot.core.rules.outcomes import value_of
-from bot.core.rules.policy import LevelSpec, Rule
+from bot.core.delta import value_of
+from bot.core.policy import LevelSpec, Rule
+from bot.core.snapshot import Cell, CellKey
 from bot.core.spread import Value, total
-from bot.core.values.snapshot import Cell, CellKey
 from bot.render.text.escape import clip
 from bot.render.text.filters import amount, kib, plural
 from bot.render.text.phrase import Phrase, code, joined, phrase

@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from bot.core.backends import backend_of
+from bot.core.delta import STATES, CellDelta, MetricDelta
 from bot.core.metrics import METRIC_BY_ID, METRICS, Metric
-from bot.core.rules.delta import STATES, CellDelta, MetricDelta
+from bot.core.snapshot import Cell, CellKey
 from bot.core.spread import ends
-from bot.core.values.snapshot import Cell, CellKey
 from bot.render.html.cell_tables import Entries, MetricLine, Told, css_of, entries, told
 from bot.render.html.trace_cards import PASSES, TraceCard, Traced, largest_traced, trace_cards
 from bot.render.reasons.why_lines import example_address

@@ -6,11 +6,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
+from bot.core.delta import CellDelta
+from bot.core.explanation import ComponentDelta, DispatchDelta, Explanation
 from bot.core.parts import code_words
-from bot.core.rules.delta import CellDelta
-from bot.core.values.explanation import ComponentDelta, DispatchDelta, Explanation
-from bot.core.values.program import Argument
-from bot.core.values.snapshot import Cell, CellKey, Dispatch
+from bot.core.program import Argument
+from bot.core.snapshot import Cell, CellKey, Dispatch
 from bot.render.text.escape import clip
 from bot.render.text.filters import UNKNOWN, amount, change, sides, signed
 from bot.render.text.page_addresses import EntryPoint, component_address, dispatch_addresses, entry_points

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from bot.core.delta import STATES
 from bot.core.metrics import METRICS
-from bot.core.rules.delta import STATES
-from bot.core.values.whole_report import Report
+from bot.core.report import Report
 from bot.render.html.cell_cards import STATE_WORDS, cards
 from bot.render.html.skeleton import skeleton
 from bot.render.html.table_rows import addressed_rows, metric_rows, plain_rows, tree_rows

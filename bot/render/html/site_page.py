@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from bot.core.values.whole_report import Report
+from bot.core.report import Report
 from bot.render.html.skeleton import skeleton
 from bot.render.text.environment import draw, load
 from bot.render.text.filters import plural

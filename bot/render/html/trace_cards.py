@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from bot.core.rules.delta import CellDelta
-from bot.core.rules.parting import parting, texts_around
-from bot.core.values.explanation import Explanation
-from bot.core.values.snapshot import CellKey
-from bot.core.values.trace import IrAround, Parting, operation_words
+from bot.core.delta import CellDelta
+from bot.core.explanation import Explanation
+from bot.core.parting import parting, texts_around
+from bot.core.snapshot import CellKey
+from bot.core.trace import IrAround, Parting, operation_words
 from bot.render.html.cell_tables import Addressed, code_change
 from bot.render.text.escape import clean, clip
 from bot.render.text.filters import percent

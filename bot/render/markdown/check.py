@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from bot.core.values.publication import Annotation, AnnotationLevel, CheckRun, Conclusion
-from bot.core.values.verdict import Finding
-from bot.core.values.whole_report import Report
+from bot.core.policy import Finding
+from bot.core.publication import Annotation, AnnotationLevel, CheckRun, Conclusion
+from bot.core.report import Report
 from bot.errors import BotError, NotConfigured
 from bot.render.markdown.comment import TIERS, WHERE, draw_broken
 from bot.render.markdown.summary import TEMPLATE

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from bot.core.values.whole_report import Report
+from bot.core.report import Report
 from bot.errors import BotError, InputError, NotConfigured, TemplateError
 from bot.render.text.environment import draw, load
 from bot.render.text.escape import clean, clip

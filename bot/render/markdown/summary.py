@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bot.core.values.whole_report import Report
+from bot.core.report import Report
 from bot.render.text.fitting import Document, fitting
 from bot.render.text.selection import Limits
 

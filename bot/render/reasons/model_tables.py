@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from bot.core.metrics import METRIC_BY_ID
-from bot.core.values.model_counts import PAIR_METRICS, FoldCounts, Folding, Fusion, FusionCounts, Pair
+from bot.core.snapshot import PAIR_METRICS, FoldCounts, Folding, Fusion, FusionCounts, Pair
 from bot.render.text.escape import clip
 from bot.render.text.filters import UNKNOWN, relative, sides
 from bot.render.text.phrase import Phrase, code, phrase

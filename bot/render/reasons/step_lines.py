@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot.core.values.root_cause import Step
+from bot.core.explanation import Step
 from bot.render.text.escape import clean
 from bot.render.text.filters import change, plural, signed
 from bot.render.text.phrase import Phrase, joined, phrase, strong

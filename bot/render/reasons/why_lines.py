@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, islice
 
-from bot.core.values.explanation import UNATTRIBUTED
-from bot.core.values.root_cause import Example, LookedUp, RootCause, Suspect
-from bot.core.values.snapshot import CellKey
+from bot.core.explanation import UNATTRIBUTED, Example, LookedUp, RootCause, Suspect
+from bot.core.snapshot import CellKey
 from bot.render.text.escape import clean, clip
 from bot.render.text.filters import UNKNOWN, amount, plural, sides, signed
 from bot.render.text.page_addresses import cell_address, dispatch_address

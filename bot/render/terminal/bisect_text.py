@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bot.core.history.bisecting import Bisection, Look
+from bot.core.bisecting import Bisection, Look
 from bot.core.metrics import METRIC_BY_ID
 from bot.render.text.escape import clean
 from bot.render.text.filters import amount, change, plural, sides, signed

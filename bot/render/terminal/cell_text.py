@@ -10,13 +10,13 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from bot.core.delta import MetricDelta
+from bot.core.explanation import PASS_OPERATIONS, DispatchDelta, Explanation
 from bot.core.metrics import METRIC_BY_ID
+from bot.core.parting import NOT_TRACED
 from bot.core.parts import code_words, metric_words
-from bot.core.rules.delta import MetricDelta
-from bot.core.rules.parting import NOT_TRACED
-from bot.core.values.explanation import PASS_OPERATIONS, DispatchDelta, Explanation
-from bot.core.values.program import Family
-from bot.core.values.snapshot import CellKey
+from bot.core.program import Family
+from bot.core.snapshot import CellKey
 from bot.render.terminal.drawing import LEVELS, table_of, text_of
 from bot.render.text.escape import clean, clean_block
 from bot.render.text.filters import change, plural, sides, signed

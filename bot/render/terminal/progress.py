@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from bot.core.values.snapshot import Cell
+from bot.core.snapshot import Cell
 
 _LINE_EVERY_SECONDS = 20.0
 _MOST_NAMES = 2

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from bot.core.history.replaying import Least, RuleCount, Step
-from bot.core.values.verdict import Finding, VerdictStatus
+from bot.core.policy import Finding, VerdictStatus
+from bot.core.replaying import Least, RuleCount, Step
 from bot.render.text.escape import clean
 from bot.render.text.filters import amount, plural
 

@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from bot.core.values.whole_report import Report
+from bot.core.report import Report
 from bot.render.terminal.drawing import LEVELS, table_of, text_of
 from bot.render.text.escape import clean, clean_block
 from bot.render.text.filters import plural, relative, sides

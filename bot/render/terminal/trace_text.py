@@ -8,8 +8,8 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from bot.core.values.trace import IrAround, TraceRow, operation_words
-from bot.core.values.tracing import TRACE_SCHEMA, Traced
+from bot.core.parting import TRACE_SCHEMA, Traced
+from bot.core.trace import IrAround, TraceRow, operation_words
 from bot.render.reasons.why_lines import suspect_words
 from bot.render.terminal.drawing import text_of
 from bot.render.text.escape import clean

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from bot.core.values.whole_report import Report
+from bot.core.report import Report
 from bot.render.text.environment import draw, load
 from bot.render.text.selection import Limits
 from bot.render.view.facts import build_facts

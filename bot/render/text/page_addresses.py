@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from urllib.parse import quote
 
-from bot.core.values.snapshot import Cell, CellKey
+from bot.core.snapshot import Cell, CellKey
 
 _LONGEST, _KEPT, _DIGITS = 160, 80, 16
 EntryPoint = tuple[str, str]

@@ -7,13 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
+from bot.core.delta import CellDelta, outcome
 from bot.core.metrics import ARTIFACT_PARTS, METRIC_BY_ID
-from bot.core.rules.delta import CellDelta, outcome
-from bot.core.rules.policy import OPEN
+from bot.core.policy import OPEN, Accepted, Budget, Finding
+from bot.core.report import Report
+from bot.core.snapshot import CellKey
 from bot.core.spread import difference
-from bot.core.values.snapshot import CellKey
-from bot.core.values.verdict import Accepted, Budget, Finding
-from bot.core.values.whole_report import Report
 from bot.render.text.escape import clean, clip
 from bot.render.text.filters import amount, plural, relative, sides, signed
 from bot.render.text.page_addresses import cell_address

@@ -7,12 +7,11 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
-from bot.core.rules.delta import CellDelta
-from bot.core.rules.spec import RESOLVED, release_in
-from bot.core.values.explanation import UNATTRIBUTED
-from bot.core.values.model_counts import ModelEdit
-from bot.core.values.planned import LIFTED_LIMIT_FLAG
-from bot.core.values.snapshot import Cell, CellKey, CompilerInfo
+from bot.core.delta import CellDelta
+from bot.core.explanation import UNATTRIBUTED
+from bot.core.planned import LIFTED_LIMIT_FLAG
+from bot.core.snapshot import Cell, CellKey, CompilerInfo, ModelEdit
+from bot.core.spec import RESOLVED, release_in
 from bot.render.text.escape import clean, clip
 from bot.render.text.filters import plural, signed
 from bot.render.text.phrase import Phrase, code, joined, phrase

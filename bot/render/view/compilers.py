@@ -6,9 +6,9 @@ import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from bot.core.rules.spec import RESOLVED
-from bot.core.values.snapshot import CellKey, Snapshot
-from bot.core.values.whole_report import ONCE, Between, Report
+from bot.core.report import ONCE, Between, Report
+from bot.core.snapshot import CellKey, Snapshot
+from bot.core.spec import RESOLVED
 from bot.render.text.escape import clean, clip
 from bot.render.text.filters import plural
 from bot.render.text.phrase import Phrase, Span, code, joined, phrase

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from bot.core.delta import CellDelta, exact_changes, value_of
 from bot.core.metrics import METRIC_BY_ID, METRICS
-from bot.core.rules.delta import CellDelta, exact_changes
-from bot.core.rules.outcomes import value_of
 from bot.render.text.escape import clip
 from bot.render.text.filters import amount, plural
 from bot.render.text.phrase import Phrase, code, phrase

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from bot.core import selecting
+from bot.core import planned as selecting
+from bot.core.delta import STATES, CellDelta, outcome
 from bot.core.metrics import ARTIFACT_PARTS, Metric
 from bot.core.parts import metric_words
-from bot.core.rules.delta import STATES, CellDelta, outcome
-from bot.core.values.snapshot import Cell, CellKey
-from bot.core.values.verdict import Finding
-from bot.core.values.whole_report import Report
+from bot.core.policy import Finding
+from bot.core.report import Report
+from bot.core.snapshot import Cell, CellKey
 from bot.render.text.escape import clip
 from bot.render.text.filters import plural
 from bot.render.text.page_addresses import cell_address

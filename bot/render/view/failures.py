@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bot.core.rules.delta import CellDelta
-from bot.core.rules.lasting import RAN_OUT, is_local
-from bot.core.values.snapshot import Cell, CellKey
+from bot.core.delta import CellDelta
+from bot.core.policy import RAN_OUT, is_local
+from bot.core.snapshot import Cell, CellKey
 from bot.render.text.escape import clean_block, clip
 from bot.render.text.filters import amount, plural
 from bot.render.text.phrase import Phrase, code, phrase

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from bot.core.delta import CellDelta
 from bot.core.metrics import METRIC_BY_ID
-from bot.core.rules.delta import CellDelta
-from bot.core.values.snapshot import CellKey
+from bot.core.snapshot import CellKey
 from bot.render.text.escape import clip
 from bot.render.text.filters import grid_relative, relative
 from bot.render.text.page_addresses import cell_address

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from bot.core.rules.delta import CellDelta
+from bot.core.delta import CellDelta
 from bot.render.first.adoption import measured_words
 from bot.render.text.escape import clean, clip
 from bot.render.text.filters import change, plural

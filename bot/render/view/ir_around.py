@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from bot.core.values.trace import SHOWN_LINES, IrAround, IrLines
+from bot.core.trace import SHOWN_LINES, IrAround, IrLines
 from bot.render.text.escape import clean, clean_block, clip
 
 _COLUMNS, _NAMES = 200, 120

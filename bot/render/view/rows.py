@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from bot.core.metrics import METRIC_BY_ID, Metric
+from bot.core.policy import Finding
+from bot.core.snapshot import CellKey
 from bot.core.spread import Value
-from bot.core.values.snapshot import CellKey
-from bot.core.values.verdict import Finding
 from bot.render.text.escape import clip
 from bot.render.text.filters import superscript
 from bot.render.text.page_addresses import cell_address

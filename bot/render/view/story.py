@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+from bot.core.explanation import UNATTRIBUTED, ComponentDelta, DispatchDelta, Explanation
 from bot.core.metrics import METRICS
 from bot.core.parts import code_words
-from bot.core.values.explanation import UNATTRIBUTED, ComponentDelta, DispatchDelta, Explanation
-from bot.core.values.program import Family
+from bot.core.program import Family
 from bot.render.text.escape import clean, clip
 from bot.render.text.filters import amount, plural, sides, signed
 from bot.render.text.phrase import Phrase, code, joined, phrase, strong

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from bot.core.delta import CellDelta, MetricDelta
 from bot.core.metrics import METRIC_BY_ID
-from bot.core.rules.delta import CellDelta, MetricDelta
+from bot.core.policy import Finding
 from bot.core.spread import Value, certain, difference, total
-from bot.core.values.verdict import Finding
 from bot.render.text.escape import clean, clip
 from bot.render.text.filters import relative, signed
 from bot.render.text.phrase import Phrase, code, phrase

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from bot.core.values.verdict import Finding
-from bot.core.values.whole_report import ONCE, Report
+from bot.core.policy import Finding
+from bot.core.report import ONCE, Report
 from bot.render.first.adoption import AdoptionView, adoption
 from bot.render.reasons.model_tables import OVERVIEWS, pair_tables
 from bot.render.reasons.step_lines import step_lines

@@ -1,0 +1,194 @@
+"""Stored baselines along the first parents of a branch: which store is meant here, and its commits between two."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from msgspec.structs import replace
+
+from bot.compiler.cell_cache import TextStore
+from bot.config.configuration import BaselineChoice, Config, load_config
+from bot.core.baseline import Entry
+from bot.core.history import History
+from bot.core.replaying import Found
+from bot.core.snapshot import Snapshot
+from bot.core.spec import Places
+from bot.errors import NoVerdict, UsageError
+from bot.reporting.history_telling import told_history
+from bot.show.history import write_history
+from bot.store.data_branch import DataBranch
+from bot.store.directory import DirectoryStore
+from bot.store.entries import Store, by_commit
+from bot.study.history import asked_for, found_baselines, found_releases
+from bot.study.prepare import Request, Show, require_writable
+from bot.system.files import write_atomically
+from bot.system.git import Git
+from bot.system.processes import Cancel
+
+_SHOWN_DIGITS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class StoredLine:
+    """Commits with a stored baseline, from GOOD to BAD.
+
+    Attributes:
+        backward: True where GOOD is the newer end.
+    """
+
+    store: Store
+    entries: tuple[Entry, ...]
+    backward: bool
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The commits, shortened."""
+        return tuple(entry.sha[:_SHOWN_DIGITS] for entry in self.entries)
+
+    def load(self, place: int) -> Snapshot:
+        """The baseline at a place of the line; raises InputError, NetworkError."""
+        return self.store.load(self.entries[place])
+
+
+@contextmanager
+def opened_store(chosen: BaselineChoice, git: Git, option: str) -> Iterator[Store]:
+    """The store that is chosen; `auto` is the directory where it is there, else the data branch.
+
+    Raises UsageError, with the option that asks for it, where only a run on GitHub can read it.
+    """
+    if chosen.store == "artifact":
+        hint = "download them, and name the files or their directory instead"
+        raise UsageError("baselines that are workflow artifacts can only be read on GitHub", where=option, hint=hint)
+    directory = Path(chosen.directory)
+    if chosen.store == "directory" or (chosen.store == "auto" and directory.is_dir()):
+        yield DirectoryStore(directory, write_atomically)
+        return
+    with DataBranch(git, chosen.branch, default_branch=git.default_branch()) as store:
+        yield store
+
+
+def default_line(git: Git, most: int) -> tuple[str, ...]:
+    """The default branch's newest commit as origin has it, and at most so many first parents; empty without one."""
+    name = git.default_branch()
+    sha = (git.resolve(f"origin/{name}") or git.resolve(name)) if name else None
+    return (sha, *git.ancestors(sha, most)) if sha else ()
+
+
+@contextmanager
+def stored_line(config: Config, top: Path, good: str, bad: str, cancel: Cancel) -> Iterator[StoredLine]:
+    """The stored commits from GOOD to BAD, both refs of the repository at `top`.
+
+    Raises UsageError where a ref names no commit, has no baseline, or neither is a first-parent ancestor of the other.
+    """
+    git = Git(top, cancel)
+    ends = tuple(_commit(git, ref) for ref in (good, bad))
+    if ends[0] == ends[1]:
+        raise UsageError("GOOD and BAD are the same commit", where=bad, hint="name two between which the value moved")
+    line, backward = _way(git, ends[0], ends[1], config.baseline.ancestors)
+    with opened_store(config.baseline, git, "--stored") as store:
+        at = by_commit(store, config.report_id)
+        for ref, sha in zip((good, bad), ends, strict=True):
+            if sha not in at:
+                hint = "name commits of the default branch whose run has stored one"
+                raise UsageError("no baseline is stored for this commit", where=ref, hint=hint)
+        places = [at[sha] for sha in line if sha in at]
+        entries = tuple(each[0] if len(each) == 1 else store.in_order(each)[-1] for each in places)
+        yield StoredLine(store, entries, backward)
+
+
+def _commit(git: Git, ref: str) -> str:
+    sha = git.resolve(ref)
+    if sha is None:
+        raise UsageError("is no commit, branch or tag here", where=ref, hint="with --stored, name commits")
+    return sha
+
+
+def _way(git: Git, good: str, bad: str, most: int) -> tuple[list[str], bool]:
+    """The commits from good to bad, both with them, and whether good is the newer one."""
+    for newer, older in ((bad, good), (good, bad)):
+        line = [newer, *git.ancestors(newer, most)]
+        if older in line:
+            way = line[: line.index(older) + 1]
+            return (way, True) if newer == good else (way[::-1], False)
+    what = f"neither is a first parent of the other, within {most} commits"
+    raise UsageError(what, where=f"{good[:_SHOWN_DIGITS]} and {bad[:_SHOWN_DIGITS]}", hint="see baseline.ancestors")
+
+
+# `history`: what each release of the compiler, or each stored baseline, did to the code of the suite.
+
+
+CONFIGURED = "configured"
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryOptions:
+    """What the history is of: either is given, not both.
+
+    Attributes:
+        releases: as they were written: SPECs, ranges, lists.
+        store: where baselines are: `data-branch`, `directory`, a directory, or what the configuration says; empty
+            where releases are named.
+        last: of the stored baselines, how many.
+    """
+
+    releases: tuple[str, ...] = ()
+    store: str = ""
+    last: int = 1
+
+
+class HistoryShow(Show, Protocol):
+    """What the story tells, its outcome included."""
+
+    def history(self, history: History, files: Sequence[Path]) -> None:
+        """What a history found, and where it was written."""
+
+
+def history(request: Request, options: HistoryOptions, show: HistoryShow, cancel: Cancel) -> History:
+    """Measure what is missing, and write `history.json`, `history.md` and `history.html` to `request.out`.
+
+    A release that cannot be had is a gap with its reason, and the others go on.
+
+    Raises:
+        UsageError: releases and a store are named, or neither, or nothing is found.
+        CompilerUnavailable: not one release can be had.
+        NoVerdict: nothing was measured; the files are written all the same.
+    """
+    if bool(options.releases) == bool(options.store):
+        hint = "such as --releases 3.8.0..3.13.0, or --store for the stored baselines"
+        raise UsageError("name releases or a store, one of the two", hint=hint)
+    config = load_config(request.config, models=not options.store)
+    require_writable(request.out)
+    releases = _releases(request, options, config, show, cancel)
+    answer = told_history(releases, config, TextStore(request.cache).load)
+    show.history(answer, write_history(answer, config.templates, request.out))
+    if not any(point.measured for point in answer.points):
+        reasons = (*(point.reason for point in answer.points), *(release.reason for release in answer.releases))
+        raise NoVerdict(
+            "nothing was measured", where=str(request.out / "history.json"), hint=next(filter(None, reasons), "")[:200]
+        )
+    return answer
+
+
+def _releases(
+    request: Request, options: HistoryOptions, config: Config, show: Show, cancel: Cancel
+) -> tuple[Found, ...]:
+    if options.store:
+        git = Git(request.config.resolve().parent if request.config else Path.cwd(), cancel)
+        with opened_store(_chosen(options.store, config.baseline), git, "--store") as store:
+            line = default_line(git, config.baseline.ancestors)
+            return found_baselines(store, config.report_id, line, options.last, request, show.say)
+    specs = asked_for(options.releases, Places(config.compiler.find_links), cancel, show.say)
+    return found_releases(specs, request, config, show, cancel)
+
+
+def _chosen(where: str, configured: BaselineChoice) -> BaselineChoice:
+    if where == CONFIGURED:
+        return configured
+    if where == "data-branch":
+        return replace(configured, store="data-branch")
+    directory = configured.directory if where == "directory" else where
+    return replace(configured, store="directory", directory=directory)

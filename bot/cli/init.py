@@ -1,0 +1,139 @@
+"""`init`: a configuration and workflows for a repository, and what to do next."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from bot.compiler.repository import repository_of
+from bot.config.configuration import CONFIG_NAMES, configs_dir, load_config
+from bot.config.starter import Offer, configuration, discover, offer_lines
+from bot.core.acceptance import APPROVAL_LABEL
+from bot.errors import OutputError, UsageError
+from bot.system.files import write_atomically
+from bot.system.git import Git
+from bot.system.processes import Cancel
+
+WORKFLOWS = ("code-size.yml", "code-size-post.yml")
+"""Of the workflows ready to copy, those that are written: everything on one runner, and its trusted half."""
+PLACEHOLDER = "OWNER/REPO@v1"
+_ACTION = re.compile(r"(?!.*\.\.)(\./[\w./-]*|[A-Za-z0-9][\w-]*/[\w./-]+@[\w./-]+)", re.ASCII)
+_USES = re.compile(rf"uses: {re.escape(PLACEHOLDER)}( #.*)$", re.MULTILINE)
+_COMMIT = re.compile(r"@[0-9a-f]{40}$")
+_SHORTENED = re.compile(r"@[0-9a-f]{7,39}$", re.IGNORECASE)
+_NEEDS = re.compile(r"^# Needs: .*\n(?:# .*\n)*(?:#\n)?", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """What `init` has done.
+
+    Attributes:
+        written: the files, as paths that can be opened from here.
+        notes: what was found, and what was not taken; one line each.
+        steps: what is left for a person to do.
+    """
+
+    written: tuple[Path, ...]
+    notes: tuple[str, ...]
+    steps: tuple[str, ...]
+
+
+def init(directory: Path, action: str, force: bool, cancel: Cancel) -> Started:
+    """Write a configuration and workflows for the repository that holds `directory`.
+
+    Args:
+        action: what the workflows use, such as `acme/code-size-bot@COMMIT`; empty where it is not known yet.
+        force: write over what is there.
+
+    Raises:
+        UsageError: something is there already, or the action is none. Nothing was written then.
+        OutputError: a file cannot be written.
+    """
+    if action and not _ACTION.fullmatch(action):
+        hint = "write OWNER/REPO@COMMIT, or ./ for the repository's own"
+        raise UsageError(f"{action!r} is no action", where="--action", hint=hint)
+    if _SHORTENED.search(action):
+        what = f"{action!r} names a shortened commit, which GitHub does not look for"
+        raise UsageError(what, where="--action", hint="write all of its 40 digits")
+    if not directory.is_dir():
+        raise OutputError("is no directory", where=str(directory), hint="name the repository's directory")
+    top = repository_of(directory, cancel).top
+    git = Git(top, cancel) if top else None
+    root = top or directory.resolve()
+    offer, branch = discover(root, git), (git and git.default_branch()) or "main"
+    texts = _texts(root, offer, branch, action)
+    there = [name for name in texts if os.path.lexists(root / name)]
+    if there and not force:
+        raise UsageError("already there", where=", ".join(there), hint="--force writes over it, and keeps no copy")
+    for name, text in texts.items():
+        write_atomically(root / name, text.encode())
+    name = next(iter(texts))
+    load_config(root / name)  # what is written has to be taken
+    return Started(
+        tuple(Path(os.path.relpath(root / name)) for name in texts),
+        tuple(_notes(root, offer, branch, in_git=git is not None)),
+        tuple(_steps(name, branch, action, in_git=git is not None)),
+    )
+
+
+def _texts(root: Path, offer: Offer, branch: str, action: str) -> dict[str, str]:
+    """File → what is to be in it; the configuration first. One that is there already keeps its place."""
+    name = next((name for name in CONFIG_NAMES if os.path.lexists(root / name)), CONFIG_NAMES[-1])
+    workflows = {f".github/workflows/{file}": workflow(file, branch, action) for file in WORKFLOWS}
+    return {name: configuration(root, name, offer), **workflows}
+
+
+def workflow(file: str, branch: str, action: str) -> str:
+    """A workflow ready to copy, for this default branch and this action; what it needs is no longer said, but done."""
+    text = (configs_dir() / "workflows" / file).read_text(encoding="utf-8")
+    if branch != "main":
+        escaped = re.sub(r"([*+?!\[\]\\])", r"\\\1", branch)
+        text = text.replace("branches: [main]", f"branches: [{json.dumps(escaped, ensure_ascii=False)}]")
+    if not action:
+        return text
+    return _NEEDS.sub("", _USES.sub(lambda match: f"uses: {action}{_remark(action, match[1])}", text))
+
+
+def _remark(action: str, unpinned: str) -> str:
+    """What stands behind the action for zizmor and the reader: nothing is wrong with one that is pinned."""
+    if action.startswith("./"):
+        return " # zizmor: ignore[self-repository] actionlint does not know the newer form yet"
+    return "" if _COMMIT.search(action) else unpinned
+
+
+def _notes(root: Path, offer: Offer, branch: str, *, in_git: bool) -> Iterator[str]:
+    if not in_git:
+        yield f"{root} is in no git repository: all files below it were looked through"
+    yield from offer_lines(offer)
+    yield f"default branch: {branch}" if in_git else f"default branch: taken to be {branch}"
+
+
+def _steps(config: str, branch: str, action: str, *, in_git: bool) -> Iterator[str]:
+    if not in_git:
+        yield "Put the files into a git repository, at the same places from its top."
+    if not action:
+        yield (
+            f"In both workflows write the action's address and the commit of a release in place of {PLACEHOLDER} (init "
+            "--force --action ADDRESS@COMMIT does it)."
+        )
+    yield f"Look through {config}: which targets you ship, what may grow."
+    yield (
+        "On GitHub, Settings > Actions > General: allow this action, and those of `actions/`. Each job asks for the "
+        "permissions that it needs; where an organisation limits them, it needs pull-requests, checks and contents: "
+        "write."
+    )
+    yield (
+        f"Make the label {APPROVAL_LABEL} (gh label create {APPROVAL_LABEL}): set by someone with write access, it "
+        "accepts findings, as `/code-size accept` in a comment does."
+    )
+    yield f"Commit, and push to {branch}: that run stores the first baseline, on the branch code-size-data."
+    yield (
+        f'Open a pull request. What it changes is shown in a comment, in the check "code size ({branch})" and in the '
+        "summary of its run; where nothing changed there is no comment, unless the configuration says "
+        f"`comment: always`. If growth is to stop a merge, require that check in the protection of {branch}."
+    )

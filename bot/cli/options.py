@@ -1,0 +1,206 @@
+"""What several commands take: the types of arguments, the options they share, and how wrong ones are told."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
+
+from bot.system.files import cores, default_cache, default_limit
+
+_Value = TypeVar("_Value")
+
+
+def _parsed(parse: Callable[[str], _Value], text: str) -> _Value:
+    """Argparse tells the words of its own error alone."""
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def shard(text: str) -> tuple[int, int]:
+    """`2/4`: which part of how many."""
+    index, _, count = text.partition("/")
+    if not (index.isdigit() and count.isdigit() and 1 <= int(index) <= int(count)):
+        raise argparse.ArgumentTypeError(f"{text!r} is not I/N with 1 <= I <= N, such as 2/4")
+    return int(index), int(count)
+
+
+def positive(text: str) -> int:
+    """A number from 1 on."""
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no positive number")
+    return int(text)
+
+
+def count(text: str) -> int:
+    """A number from 0 on."""
+    if not (text.isascii() and text.isdigit()):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of 0 or more")
+    return int(text)
+
+
+def limit(text: str) -> int:
+    """A size with its unit, in bytes."""
+    from bot.config.units import parse_size  # only those who give a limit wait for it
+
+    return _parsed(parse_size, text)
+
+
+def share(text: str) -> float:
+    """A percentage, as a share of one."""
+    from bot.config.units import parse_share  # likewise
+
+    return _parsed(parse_share, text)
+
+
+def steps(text: str) -> int | None:
+    """How many releases between two are looked at; None for all."""
+    from bot.config.units import parse_steps  # likewise
+
+    return _parsed(parse_steps, text)
+
+
+def flags(text: str) -> tuple[str, ...]:
+    """Compiler flags, quoted as in a shell."""
+    from bot.config.targets import parse_flags  # likewise
+
+    return _parsed(parse_flags, text)
+
+
+def spec(text: str) -> str:
+    """What names a compiler or a snapshot."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError("the SPEC is empty: is a variable of the shell not set?")
+    return text
+
+
+def path(text: str) -> Path:
+    """A file or a directory."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError("the path is empty: is a variable of the shell not set?")
+    return Path(text)
+
+
+def directory(text: str) -> Path:
+    """A directory; `~` is the user's own."""
+    return path(text).expanduser()
+
+
+def clone(text: str) -> Path:
+    """A clone of a git repository, with files or without."""
+    place = directory(text)
+    if not (place / ".git").exists() and not (place / "HEAD").is_file():
+        raise argparse.ArgumentTypeError(f"{text!r} is no clone of git")
+    return place
+
+
+# argparse with the nearest word: a misspelled command or option is told with the one that was meant.
+
+
+_CHOICES = re.compile(r"invalid choice: '(?P<given>[^']*)' \(choose from (?P<known>.*)\)$")
+
+
+def _nearest(word: str, known: Iterable[str]) -> str:
+    from difflib import get_close_matches  # only those who misspell wait for it
+
+    return next(iter(get_close_matches(word, list(known), n=1)), "")
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser, and the class of its subcommands' parsers."""
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: Any = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Refuse an option that nearly is one of this parser's; whatever else is unknown is argparse's to refuse."""
+        parsed, unknown = super().parse_known_args(args, namespace)
+        options = (word.partition("=")[0] for word in unknown if word.startswith("--"))
+        for option in options:
+            if near := _nearest(option, (name for name in self._option_string_actions if name.startswith("--"))):
+                self.error(f"unrecognized arguments: {option} (did you mean {near}?)")
+        return parsed, unknown
+
+    def error(self, message: str) -> NoReturn:
+        """End with the usage, the message and code 2."""
+        choices = _CHOICES.search(message)
+        near = _nearest(choices["given"], re.findall(r"[\w-]+", choices["known"])) if choices else ""
+        if choices and near:
+            message = f"{message[: choices.start()]}invalid choice: {choices['given']!r} (did you mean {near}?)"
+        super().error(message)
+
+
+# Options that several commands have, each with its default and help text; imported by the grammar alone.
+
+
+CACHE_HELP = "cells and compilers (default: %(default)s)"
+CONFIG_HELP = (
+    "configuration, or `default` for the packaged suite (default: .github/code-size.yml or code-size.yml, here or "
+    "above in the repository, else the packaged suite)"
+)
+SHORT_NAMES = "short names as in reports are understood"
+
+
+def limit_told() -> str:
+    """For the help; as a default of argparse's own it would be read before any mistake is told."""
+    return f"(default: {default_limit()})".replace("%", "%%")
+
+
+def add_globs(parser: argparse.ArgumentParser) -> None:
+    """--model and --target."""
+    parser.add_argument("--model", action="append", default=[], metavar="GLOB", help="only these models; repeatable")
+    about = f"only these targets; repeatable, and {SHORT_NAMES}: x86_64 is llvm-cpu-x86_64"
+    parser.add_argument("--target", action="append", default=[], metavar="GLOB", help=about)
+
+
+def add_config(parser: argparse.ArgumentParser) -> None:
+    """--config."""
+    parser.add_argument("--config", type=path, metavar="FILE", help=CONFIG_HELP)
+
+
+def add_format(parser: argparse.ArgumentParser, json: str) -> None:
+    """--format; `json`: what comes out then."""
+    about = f"json: {json} on standard output (default: %(default)s)"
+    parser.add_argument("--format", choices=("text", "json"), default="text", help=about)
+
+
+def add_selectors(parser: argparse.ArgumentParser) -> None:
+    """What says which cells, and how they are compiled: --config, --model, --target, --jobs, the cache."""
+    add_config(parser)
+    add_globs(parser)
+    add_work(parser)
+
+
+def add_work(parser: argparse.ArgumentParser) -> None:
+    """--jobs, and the cache."""
+    jobs = "compiles side by side (default: %(default)s)"
+    parser.add_argument("--jobs", type=positive, default=cores(), metavar="N", help=jobs)
+    parser.add_argument("--cache", type=directory, default=default_cache(), metavar="DIR", help=CACHE_HELP)
+    about = "size limit of the cache after the run; what was unused for the longest time is removed first"
+    parser.add_argument("--cache-limit", type=limit, metavar="SIZE", help=f"{about} {limit_told()}")
+
+
+def add_out(parser: argparse.ArgumentParser, files: str = "the six files") -> None:
+    """--out, a directory; `files`: what goes there."""
+    text = f"where {files} go (default: %(default)s)"
+    parser.add_argument("--out", type=path, default=Path("out"), metavar="DIR", help=text)
+
+
+def add_flags(parser: argparse.ArgumentParser, where: str) -> None:
+    """--flags; `where`: for which cells."""
+    about = f"more compiler flags {where}, quoted as in a shell; repeatable: --flags='--iree-opt-level=O2'"
+    parser.add_argument("--flags", type=flags, action="extend", default=[], metavar="FLAGS", help=about)
+
+
+def add_suspects(parser: argparse.ArgumentParser) -> None:
+    """--suspects and --source."""
+    about = (
+        "look up on GitHub which commits between the two compilers touched the pass or the knob of a root cause: a few "
+        "requests, with the token in GITHUB_TOKEN or GH_TOKEN if there is one"
+    )
+    parser.add_argument("--suspects", action="store_true", help=about)
+    about = "the same in a clone of the compiler's repository, without the network"
+    parser.add_argument("--source", type=clone, metavar="DIR", help=about)

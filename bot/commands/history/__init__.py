@@ -1,1 +1,0 @@
-"""The commands over many releases: history, bisect, ratchet and the replay of thresholds."""

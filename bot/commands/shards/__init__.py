@@ -1,1 +1,0 @@
-"""Commands that split one side over several runners and put it together again."""

@@ -1,1 +1,0 @@
-"""What is kept between runs: cells, texts, compilers."""

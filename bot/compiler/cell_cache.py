@@ -1,0 +1,135 @@
+"""The cell cache: what was measured once for these very bytes, flags and compiler is not measured again.
+
+One file per cell, named after its key's digest. Its first line is the SHA-256 of the rest; the rest is canonical JSON
+that repeats the key. A torn, foreign or older entry is simply absent. Files are written beside and renamed, so that
+two runs can share a cache.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import bot
+from bot.compiler.bindings import importer_version
+from bot.compiler.machine import processor
+from bot.compiler.ptxas import assembler_of
+from bot.compiler.storage import add, touch
+from bot.core.json_text import canonical, decoded
+from bot.core.planned import PlannedCell
+from bot.core.policy import lasts
+from bot.core.program import Program
+from bot.core.record import Record
+from bot.core.snapshot import Cell
+from bot.core.snapshot_json import CellRow, Programs, cell_of, is_whole, row_of
+from bot.errors import BotError
+
+MEASURING = ("compiler", "explain", "readers", "study")
+"""The folders whose code decides what a cell says of the same bytes."""
+
+
+def digest_of(*parts: str | Sequence[str]) -> str:
+    """SHA-256 (hex) of parts, none of which can run into the next."""
+    return hashlib.sha256(json.dumps(parts, ensure_ascii=False).encode()).hexdigest()
+
+
+@cache
+def measured_by() -> str:
+    """SHA-256 (hex) of the code that measures: another version of it may say something else of the same bytes."""
+    package, digest = Path(bot.__file__).parent, hashlib.sha256()
+    for path in sorted(path for folder in MEASURING for path in (package / folder).rglob("*.py")):
+        digest.update(b"%s\0%s\0" % (path.relative_to(package).as_posix().encode(), path.read_bytes()))
+    return digest.hexdigest()
+
+
+class _Kept(Record, frozen=True):
+    key: str
+    cell: CellRow
+    programs: Mapping[str, Program]
+
+
+def cell_key(compiler_digest: str, cell: PlannedCell) -> str:
+    """The key of a cell: everything that its measurement depends on, and no names that are only labels."""
+    return digest_of(
+        measured_by(),
+        compiler_digest,
+        cell.model.digest,
+        cell.argv,
+        importer_version(cell.model),
+        processor(cell.argv),
+        assembler_of(cell.target.backend),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class CellCache:
+    """Cells on disk under `root`; without `keeps` nothing is added to them."""
+
+    root: Path
+    keeps: bool = True
+
+    def _path(self, key: str) -> Path:
+        return self.root / "cells" / key[:2] / f"{key}.json"
+
+    def load(self, key: str) -> Cell | None:
+        """The cell stored under `key`; None where there is none that can be trusted."""
+        try:
+            head, _, body = self._path(key).read_bytes().partition(b"\n")
+            if hashlib.sha256(body).hexdigest().encode() != head:
+                return None
+            stored = decoded(body, _Kept, "cell")
+            if stored.key != key:
+                return None
+            cell = cell_of(stored.cell, stored.programs, "cell")
+        except (OSError, ValueError, BotError):
+            return None
+        touch(self._path(key))
+        return cell
+
+    def store(self, key: str, cell: Cell) -> None:
+        """Keep a cell, unless something that it says is true of this machine only."""
+        if not (self.keeps and lasts(cell)):
+            return
+        programs = Programs((cell,))
+        body = canonical(_Kept(key, row_of(cell, programs), programs.by_name))
+        add(self.root, self._path(key), hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
+
+
+@dataclass(frozen=True, slots=True)
+class TextStore:
+    """IR texts on disk under `root`, by their whole digest; for differences that people read, never for numbers.
+
+    By a short digest nothing is kept and nothing found: it may stand for several texts.
+    """
+
+    root: Path
+    keeps: bool = True
+
+    def _path(self, digest: str) -> Path:
+        name = digest.encode().hex()  # digests differ in case, file names may not
+        return self.root / "ir" / name[:2] / f"{name}.mlir"
+
+    def load(self, digest: str) -> str | None:
+        """The text; None where it is not at hand."""
+        if not is_whole(digest):
+            return None
+        try:
+            text = self._path(digest).read_text(encoding="utf-8")
+        except (OSError, ValueError):
+            return None
+        touch(self._path(digest))
+        return text
+
+    def keep(self, digest: str, text: str) -> None:
+        """Keep a text, unless it is there; ValueError for a digest that is not whole."""
+        if not is_whole(digest):
+            raise ValueError(f"{digest!r} is no whole digest")
+        path = self._path(digest)
+        if path.is_file():
+            touch(path)
+        elif self.keeps:
+            add(self.root, path, text.encode())

@@ -1,0 +1,140 @@
+"""NVIDIA's assembler, which the extra `cuda` brings: PTX modules of an artifact in, machine code out.
+
+What runs on a device is not the PTX text of an artifact but what an assembler makes of it; on a device the driver's own
+one does that, of the driver's version. Here it is the `ptxas` of the package, at its default level, for the device that
+each module asks for. The text may come from anyone: it is assembled as untrusted as a model is compiled, in a directory
+of its own, with a time limit and an environment without secrets.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+
+from bot.compiler.machine import blamed, require_room
+from bot.core.backends import NVIDIA
+from bot.core.policy import here
+from bot.core.reading import Assembled, PtxModule
+from bot.system.files import temporary_directory
+from bot.system.processes import Cancel, Outcome, run
+
+PACKAGE = "nvidia-cuda-nvcc-cu12"
+HOW_TO_GET_IT = "pip install 'code-size-bot[cuda]'"
+MISSING = f"ptxas is not installed: {HOW_TO_GET_IT}"
+BACKEND = NVIDIA
+LEVEL = "-O3"
+"""What `ptxas` takes when nobody says otherwise; said all the same, as it is part of the figures."""
+MOST_SAID_BYTES = 1 << 24
+"""A function takes about 400 bytes."""
+MOST_CUBIN_BYTES = 1 << 28
+_MODULE, _CUBIN = "module.ptx", "module.cubin"
+_REFUSAL_CHARS = 240
+
+
+@dataclass(frozen=True, slots=True)
+class Ptxas:
+    """One assembler: its program, and the version of its package."""
+
+    binary: Path
+    version: str
+
+    @property
+    def name(self) -> str:
+        """What tells its figures from those of another: `ptxas 12.9.86 -O3`."""
+        return f"ptxas {self.version} {LEVEL}"
+
+
+@cache
+def installed() -> Ptxas | None:
+    """The assembler of this environment; None without the package, or where it has no program for this machine."""
+    try:
+        package = distribution(PACKAGE)
+    except PackageNotFoundError:
+        return None
+    for file in package.files or ():
+        binary = Path(str(file.locate()))
+        if file.match("*/bin/ptxas") and binary.is_file():
+            return Ptxas(binary, package.version)
+    return None
+
+
+def assembler_of(backend: str) -> str:
+    """The assembler that a cell depends on; empty for a backend without PTX text, or where none is installed."""
+    ptxas = installed() if backend == BACKEND else None
+    return ptxas.name if ptxas else ""
+
+
+class Assembler:
+    """Assembles modules, each text once; may be used from any thread."""
+
+    def __init__(self, cancel: Cancel, timeout_seconds: float, ptxas: Ptxas | None) -> None:
+        self._cancel, self._timeout_seconds, self.ptxas = cancel, timeout_seconds, ptxas
+        self._known: dict[tuple[str, bytes], Assembled] = {}
+        self._lock = threading.Lock()
+
+    def name_for(self, backend: str) -> str | None:
+        """What makes the figures of a cell of this backend; None where it has no PTX text, or without an assembler."""
+        return self.ptxas.name if self.ptxas and backend == BACKEND else None
+
+    def assembled(self, modules: Sequence[PtxModule]) -> tuple[Assembled, ...] | str:
+        """All modules as machine code, or the reason why one of them could not be had."""
+        if self.ptxas is None:
+            return MISSING
+        assembled = []
+        for module in modules:
+            key = module.device, hashlib.sha256(module.text).digest()
+            with self._lock:
+                result: Assembled | str | None = self._known.get(key)
+            if result is None:
+                result = self._run(self.ptxas.binary, module)
+            if isinstance(result, str):
+                return result
+            with self._lock:
+                self._known[key] = result
+            assembled.append(result)
+        return tuple(assembled)
+
+    def _run(self, binary: Path, module: PtxModule) -> Assembled | str:
+        said = bytearray()  # all that is printed, of which `run` keeps too little for a large module
+
+        def keep(chunk: bytes) -> bytes:
+            said.extend(chunk[: MOST_SAID_BYTES - len(said)])
+            return b""
+
+        with temporary_directory("ptxas-") as directory:
+            (directory / _MODULE).write_bytes(module.text)
+            command = [str(binary), "-v", LEVEL, "--gpu-name", module.device, "-o", _CUBIN, _MODULE]
+            try:
+                outcome = run(
+                    command,
+                    cancel=self._cancel,
+                    cwd=directory,
+                    environment={"TMPDIR": str(directory)},
+                    timeout_seconds=self._timeout_seconds,
+                    keeping=keep,
+                )
+            except OSError as error:
+                return here(f"ptxas cannot be started: {error.strerror or error}")
+            require_room(outcome, directory)
+            cubin, text = directory / _CUBIN, said.decode("utf-8", "replace")
+            if not outcome.ok or not cubin.is_file():
+                return self._refusal(outcome, text)
+            if cubin.stat().st_size > MOST_CUBIN_BYTES:
+                return f"ptxas made a cubin of {cubin.stat().st_size:,} bytes"
+            return Assembled(cubin.read_bytes(), text)
+
+    def _refusal(self, outcome: Outcome, said: str) -> str:
+        """Why there is no cubin: the first line that says so, or how the assembler ended."""
+        if outcome.timed_out:
+            return here(f"ptxas did not end within {self._timeout_seconds:g} s")
+        if outcome.signal:
+            return here(f"ptxas was ended by {outcome.signal}")
+        lines = [line.strip() for line in said.splitlines() if line.strip()]
+        first = next((line for line in lines if "error" in line or "fatal" in line), lines[0] if lines else "")
+        detail = f": {first[:_REFUSAL_CHARS]}" if first else f" without a word, exit code {outcome.exit_code}"
+        return blamed(f"ptxas refuses the PTX text{detail}", replace(outcome, output=said))

@@ -1,0 +1,180 @@
+"""A program at the end of the flow phase: how it is had, which of its executables could become one, and making them so.
+
+What is asked is answered by `fold_worker`, beside the compiler's own bindings; its answers are checked here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from bot.compiler.bindings import Bindings
+from bot.compiler.compiling import Kit, Source, compile_to
+from bot.compiler.toolchain import Toolchain
+from bot.core.constraint import Constraint
+from bot.core.json_text import decoded
+from bot.core.record import Count, Name, Record, always
+from bot.core.snapshot import Failure
+from bot.errors import InputError, MalformedBinary
+from bot.system.files import require_bounded
+from bot.system.processes import Cancel
+
+FOLD_WORKER = Path(__file__).parents[1] / "readers" / "fold_worker" / "fold_worker.py"
+"""Run as a script, under the compiler's own bindings; never imported here."""
+FLOW_OPTIONS = ("--compile-to=flow", "--mlir-print-debuginfo")
+"""The places are kept: what is resumed from a text without them is not always the artifact of the whole compile."""
+RESUME = "--compile-from=flow"
+_WHERE = "folding"
+_RESOURCE = re.compile(r"\bdense_resource<(?:\"([^\"]*)\"|([^>\"]+))>")
+_CARRIED = re.compile(r"^\s*(?:\"([^\"]*)\"|([\w.$-]+)): \"0x", re.MULTILINE)
+_Answer = TypeVar("_Answer", bound=Record)
+
+Group = tuple[str, ...]
+"""Names of executables that could become one, in the program's order."""
+
+
+class Classes(Record, frozen=True):
+    """How many kinds of executables a program has, where constants, shapes and offsets, or both say nothing."""
+
+    constants: Count
+    shapes: Count
+    both: Count
+
+
+class Groups(Record, frozen=True):
+    """Which executables of a program could become one.
+
+    Attributes:
+        elements: executable → how many the largest tensor has that it takes or gives.
+        unfit: executables that are not of the form that fusion gives → why.
+        groups: level (`identical`, `constants`, `offsets`, `static-shapes`) → groups of two and more.
+    """
+
+    entries: Mapping[Name, Name]
+    unfit: Mapping[Name, str]
+    groups: Mapping[str, tuple[tuple[Name, ...], ...]]
+    classes: Classes
+    elements: Mapping[Name, Count] = always({})
+
+
+class FoldedGroup(Record, frozen=True):
+    """Executables that were made one, and the types of the operands that this took."""
+
+    members: tuple[Name, ...]
+    operands: tuple[str, ...]
+
+
+class LeftGroup(Record, frozen=True):
+    """Executables that could not be made one."""
+
+    members: tuple[Name, ...]
+    why: Name
+
+
+class Rewritten(Record, frozen=True):
+    """What became of the groups that were asked for."""
+
+    folded: tuple[FoldedGroup, ...]
+    left: tuple[LeftGroup, ...]
+    executables: Count
+
+
+def flow_of(kit: Kit, argv: Sequence[str], source: Source, out: Path) -> Failure | None:
+    """Write the program at the end of the flow phase; what is wrong where it cannot be had, or not be read again."""
+    text = compile_to(kit, (*argv, *FLOW_OPTIONS), source)
+    if isinstance(text, Failure):
+        return text
+    if lost := missing_resource(text):
+        return Failure("read", f"this compiler writes the program without its constant {lost}")
+    out.write_text(text, encoding="utf-8")
+    return None
+
+
+def missing_resource(text: str) -> str | None:
+    """A resource that the module names and does not carry, so that it cannot be read again; None: there is none."""
+    named = {quoted or plain for quoted, plain in _RESOURCE.findall(text)}
+    carried = {quoted or plain for quoted, plain in _CARRIED.findall(text.rpartition("\n{-#")[2])} if named else set()
+    return min(named - carried, default=None)
+
+
+def groups_of(bindings: Bindings, flow: Path) -> Groups:
+    """Raises MalformedBinary where the program cannot be read."""
+    return _read(bindings.ask("groups", flow=str(flow)), Groups, bindings)
+
+
+def rewritten(bindings: Bindings, flow: Path, groups: Sequence[Group], out: Path) -> Rewritten:
+    """Write the program with each group made one; raises MalformedBinary, with what broke, where it does not verify."""
+    result = _read(bindings.ask("fold", flow=str(flow), out=str(out), groups=groups), Rewritten, bindings)
+    try:
+        require_bounded(out, "the folded program")
+    except InputError as error:
+        raise MalformedBinary(error.what, where=_WHERE) from None
+    return result
+
+
+def _read(answer: str | None, kind: type[_Answer], bindings: Bindings) -> _Answer:
+    if answer is None:
+        raise MalformedBinary(bindings.reason or "this compiler has no MLIR bindings", where=_WHERE)
+    try:
+        if error := decoded(answer, dict[str, object], _WHERE).get("error"):
+            raise MalformedBinary(str(error)[:500], where=_WHERE)
+        return decoded(answer, kind, _WHERE)
+    except InputError as error:
+        raise MalformedBinary(error.what, where=_WHERE) from None
+
+
+# A model whose dynamic dimensions are constrained, as a model of its own.
+#
+# `shape_worker` makes it, beside the bindings of the compiler that is to compile it; its answers are checked here.
+
+
+SHAPE_WORKER = Path(__file__).parents[1] / "readers" / "shape_worker" / "shape_worker.py"
+"""Run as a script, under the compiler's own bindings; never imported here."""
+STAGE = "import"
+"""The stage of the failure of a model that cannot be constrained: it is refused before anything is compiled."""
+_SHAPING = "shaping"
+
+Dimension = tuple[Count, Count]
+"""An input of the model, and a dimension of it, both counted from 0."""
+
+
+class _Constrained(Record, frozen=True):
+    dimensions: tuple[Dimension, ...]
+    refused: str | None
+
+
+def shaping(toolchain: Toolchain, cancel: Cancel) -> Bindings:
+    """What `constrained` asks; the caller closes it."""
+    return Bindings(SHAPE_WORKER, toolchain.bindings, toolchain.no_bindings, cancel)
+
+
+def constrained(
+    bindings: Bindings,
+    model: Path,
+    constraint: Constraint,
+    out: Path,
+    dimensions: Sequence[Dimension] | None = None,
+) -> tuple[Dimension, ...] | Failure:
+    """Write the model with its dynamic dimensions constrained; which these are, or why it cannot be had.
+
+    Args:
+        model: a file of MLIR, before any phase of the compiler; of an ONNX model what its import gave.
+        dimensions: those to constrain; None for all dynamic ones of all inputs.
+    """
+    fields = {"model": str(model), "out": str(out), "dimensions": dimensions}
+    answer = bindings.ask("constrain", constraint=msgspec.to_builtins(constraint), **fields)
+    if answer is None:
+        return Failure(STAGE, f"cannot constrain its dimensions: {bindings.reason or 'there are no MLIR bindings'}")
+    try:
+        if error := decoded(answer, dict[str, object], _SHAPING).get("error"):
+            return Failure(STAGE, f"cannot constrain its dimensions: {error}"[:500])
+        result = decoded(answer, _Constrained, _SHAPING)
+        if result.refused is None:
+            require_bounded(out, "the constrained model")
+    except InputError as error:
+        return Failure(STAGE, f"cannot constrain its dimensions: {error.what}")
+    return result.dimensions if result.refused is None else Failure(STAGE, f"not constrained: {result.refused}")

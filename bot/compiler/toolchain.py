@@ -1,0 +1,480 @@
+"""The identity of a compiler: one digest over the bytes of all files that a compile, or the reading of its IR, runs.
+
+It is computed, never taken from what a wheel says of itself, and remembered by what the kernel says of every file: a
+second run reads nothing but that. The same files give the same digest, wherever they are.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import platform
+import re
+import shutil
+import sys
+import sysconfig
+import time
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+
+from packaging.tags import Tag, platform_tags
+from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+from packaging.version import InvalidVersion, Version
+
+from bot.compiler.storage import COMPLETE, hold, touch
+from bot.core.json_text import mistaken
+from bot.core.policy import here
+from bot.core.snapshot import CompilerInfo
+from bot.core.spec import MOVING, NIGHTLY, PROJECT, RESOLVED, Places, release_of, without_secrets
+from bot.errors import CompilerUnavailable, OutputError
+from bot.system.files import (
+    PART_PREFIX,
+    make_directory,
+    open_to_others,
+    temporary_directory,
+    whole_or_nothing,
+    write_atomically,
+)
+from bot.system.processes import Cancel, Outcome, run
+
+LIBRARY = "libIREECompiler.so"
+_BESIDE = ("iree-lld", "lib*.so*", "iree_platform_libs/**/*")
+"""The linker, the libraries, and the device code that the compiler links in, beside its binary."""
+_IN_LIB = (f"{LIBRARY}*", "iree_platform_libs/**/*")
+"""What lies in `lib` of a build directory, which has its binaries in `tools`."""
+_BINDINGS = ("iree/compiler/**/*.py", "iree/compiler/_mlir_libs/*.so")
+_TICK_SECONDS = 0.02
+"""Longer than the kernel's clock takes to go on: until then a file can change and keep its times."""
+
+
+def compiler_digest(binary: Path, bindings: Path | None, cache: Path) -> str:
+    """SHA-256 (hex) over the compiler's files and names; raises CompilerUnavailable where they change meanwhile."""
+    files = dict(_files(binary, bindings))
+    identity = _identity(files)
+    memo = cache / "digests" / hashlib.sha256(identity.encode()).hexdigest()
+    with contextlib.suppress(OSError, ValueError):
+        known = memo.read_text(encoding="ascii")
+        if re.fullmatch(r"[0-9a-f]{64}", known):
+            touch(memo)
+            return known
+    time.sleep(_TICK_SECONDS)
+    digest = hashlib.sha256("".join(f"{name}\0{hashed(path)}\n" for name, path in files.items()).encode()).hexdigest()
+    if _identity(dict(_files(binary, bindings))) != identity:
+        hint = "wait until the build is done"
+        raise CompilerUnavailable("is being written while it is read", where=binary.name, hint=hint)
+    with contextlib.suppress(OutputError):  # only the next run's time is lost
+        write_atomically(memo, digest.encode())
+    return digest
+
+
+def _files(binary: Path, bindings: Path | None) -> Iterator[tuple[str, Path]]:
+    """Name within the compiler → file, in the same order everywhere."""
+    yield "iree-compile", binary
+    places = [("", binary.parent, _BESIDE), ("", binary.parent.parent / "lib", _IN_LIB)]
+    if bindings is not None:
+        places.append(("python/", bindings, _BINDINGS))
+    for prefix, root, patterns in places:
+        for pattern in patterns:
+            files = sorted((path.relative_to(root).as_posix(), path) for path in root.glob(pattern) if path.is_file())
+            yield from ((prefix + name, path) for name, path in files)
+
+
+def _identity(files: dict[str, Path]) -> str:
+    """What tells a file from any other, and from itself before a change."""
+    rows = []
+    for name, path in files.items():
+        stat = path.stat()
+        times = (stat.st_mtime_ns, stat.st_ctime_ns)
+        rows.append(f"{name}\0{path}\0{stat.st_dev} {stat.st_ino} {stat.st_size} {times}")
+    return "\n".join(rows)
+
+
+def hashed(path: Path) -> str:
+    """SHA-256 (hex) of a file."""
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        while chunk := file.read(1 << 20):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+# Wheels of the compiler and its runtime: fetched from the package index with pip, unpacked once into the cache.
+
+
+_LARGEST_UNPACKED_BYTES = 4 << 30
+NIGHTLIES_HINT = "nightly releases are on a page of their own: name it as compiler.find_links or in PIP_FIND_LINKS"
+_INDEX = Places()
+RUNTIME = "iree-base-runtime"
+_PROGRAMS = {PROJECT: "iree/compiler/_mlir_libs/iree-compile", RUNTIME: "iree/_runtime_libs/iree-run-module"}
+"""Project → the program that its wheel is fetched for; those beside it come with it."""
+_ANSWER_SECONDS = 3
+"""How long the index may take to answer somebody who only asks whether it is there."""
+
+
+def release_home(version: str, cache: Path, places: Places = _INDEX, project: str = PROJECT) -> Path:
+    """Where a release is unpacked: there are other wheels for another Python, machine or libc.
+
+    What came from a page that a pull request may have named is never taken for what the index has.
+    """
+    python, machine = str(sysconfig.get_config_var("SOABI") or sys.implementation.cache_tag), platform.machine()
+    here = python if machine in python else f"{python}-{machine}"
+    kind = "" if project == PROJECT else project
+    return cache / "toolchains" / "-".join(filter(None, (kind, version, here, places.key)))
+
+
+def fetch_release(
+    version: str,
+    cache: Path,
+    cancel: Cancel,
+    say: Callable[[str], None],
+    places: Places = _INDEX,
+    project: str = PROJECT,
+) -> Path:
+    """The unpacked wheel of a release, from the cache or its places; raises CompilerUnavailable.
+
+    Args:
+        project: the compiler, or RUNTIME.
+    """
+    home = release_home(version, cache, places, project)
+    if not places.changeable and hold(home):
+        return home
+    say(f"fetching {project}=={version}")
+    with temporary_directory("wheel-") as scratch:
+        argv = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--progress-bar=off"]
+        argv += ["--disable-pip-version-check", "--no-input", *places.argv, "-d", str(scratch), f"{project}=={version}"]
+        outcome = run(argv, cancel=cancel, timeout_seconds=900, environment={**for_pip(), "TMPDIR": str(scratch)})
+        fetched = sorted(scratch.glob("*.whl"))
+        if not outcome.ok or not fetched:
+            raise _unavailable(f"{project}=={version}", outcome, places)
+        return unpack(fetched[0], cache, project) if places.changeable else _unpack_into(fetched[0], home, project)
+
+
+def for_pip() -> dict[str, str]:
+    """What of the environment says which index there is, and the way to it."""
+    wanted = re.compile("PIP_.*|(?i:.*_proxy)")
+    return {name: value for name, value in os.environ.items() if wanted.fullmatch(name)}
+
+
+def newest_release(cancel: Cancel) -> str:
+    """The newest release on the package index, in one short request; raises CompilerUnavailable."""
+    argv = [sys.executable, "-m", "pip", "index", "versions", PROJECT, "--disable-pip-version-check", "--no-input"]
+    argv += ["--only-binary=:all:", f"--timeout={_ANSWER_SECONDS}", "--retries=0"]
+    outcome = run(argv, cancel=cancel, timeout_seconds=2 * _ANSWER_SECONDS, environment=for_pip())
+    match = re.search(rf"^{PROJECT} \(([^)\s]+)\)", outcome.output, re.MULTILINE)
+    if not outcome.ok or match is None:
+        raise CompilerUnavailable(f"no answer: {reason(outcome)}", where="the package index")
+    return match[1]
+
+
+def _unavailable(where: str, outcome: Outcome, places: Places) -> CompilerUnavailable:
+    listed = re.search(r"from versions: ([^)]*)\)", outcome.output)
+    dated = (
+        Version(where.partition("==")[2]).is_prerelease
+        and not places.find_links
+        and not os.environ.get("PIP_FIND_LINKS")
+    )
+    more = f"; {NIGHTLIES_HINT}" if dated else ""
+    if listed is not None and listed[1] not in ("", "none"):
+        newest = ", ".join(listed[1].split(", ")[-4:])
+        hint = f"newest: {newest}{more}"
+        return CompilerUnavailable("no such release for this machine and Python", where=where, hint=hint)
+    what = f"could not be fetched: {reason(outcome)}"
+    return CompilerUnavailable(what, where=where, hint=f"check the network and the index{more}")
+
+
+def reason(outcome: Outcome) -> str:
+    """Why pip gave up, in its own words without anybody's credentials."""
+    lines = outcome.output.splitlines()
+    errors = [line for line in lines if line.startswith("ERROR:")] or lines[-1:]
+    said = errors[0].removeprefix("ERROR: ") if errors else "pip ended without a message"
+    return without_secrets(said)[:200]
+
+
+def _tags(wheel: Path) -> frozenset[Tag]:
+    try:
+        return parse_wheel_filename(wheel.name)[3]
+    except InvalidWheelFilename:
+        raise CompilerUnavailable("is not named as a wheel is", where=wheel.name) from None
+
+
+def _fits(wheel: Path) -> bool:
+    """True where the wheel's native binary runs on this platform; its Python tag only matters for the bindings."""
+    return not {tag.platform for tag in _tags(wheel)}.isdisjoint({"any", *platform_tags()})
+
+
+def only_fitting(candidates: Sequence[Path], directory: Path) -> Path:
+    """The one wheel of several that is for this machine and, if there is a choice, this Python."""
+    python = f"cp{sys.version_info.major}{sys.version_info.minor}"
+    fitting = [wheel for wheel in candidates if _fits(wheel)]
+    exact = [wheel for wheel in fitting if python in {tag.interpreter for tag in _tags(wheel)}] or fitting
+    if len(exact) == 1:
+        return exact[0]
+    names = ", ".join(wheel.name for wheel in exact or candidates)
+    what = "several wheels fit this machine" if exact else "no wheel is for this platform"
+    raise CompilerUnavailable(f"{what}: {names}", where=directory.name, hint="name one wheel")
+
+
+def unpack(wheel: Path, cache: Path, project: str = PROJECT) -> Path:
+    """The unpacked tree of a wheel file, in the cache under its digest; raises CompilerUnavailable."""
+    if not _fits(wheel):
+        raise CompilerUnavailable("is a wheel for another platform", where=wheel.name, hint="use one for this machine")
+    home = cache / "toolchains" / f"wheel-{hashed(wheel)[:32]}"
+    return home if hold(home) else _unpack_into(wheel, home, project)
+
+
+def _unpack_into(wheel: Path, home: Path, project: str = PROJECT) -> Path:
+    """Unpack beside `home`, then rename: a half unpacked compiler is never seen."""
+    try:
+        make_directory(home.parent)
+    except OSError as error:
+        hint = "free some space, or choose another cache"
+        raise OutputError(f"cannot be written: {error.strerror}", where=str(home.parent), hint=hint) from None
+    try:
+        with temporary_directory(PART_PREFIX, home.parent) as scratch:
+            _extract(wheel, scratch, _PROGRAMS[project])
+            (scratch / COMPLETE).touch()
+            open_to_others(scratch)
+            if not (home / COMPLETE).is_file():  # what is left of one that was partly removed
+                shutil.rmtree(home, ignore_errors=True)
+            try:
+                scratch.rename(home)
+            except OSError:
+                if not (home / COMPLETE).is_file():  # not another run that was faster
+                    raise
+    except OSError as error:
+        raise OutputError(f"cannot be unpacked: {error.strerror or error}", where=wheel.name) from None
+    hold(home)
+    return home
+
+
+def _extract(wheel: Path, into: Path, program: str) -> None:
+    try:
+        with zipfile.ZipFile(wheel) as archive:
+            if sum(entry.file_size for entry in archive.infolist()) > _LARGEST_UNPACKED_BYTES:
+                raise CompilerUnavailable("is larger than any compiler wheel", where=wheel.name)
+            archive.extractall(into)  # refuses absolute names and `..` by itself
+    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError, RuntimeError) as error:
+        raise CompilerUnavailable(f"is no wheel: {error}", where=wheel.name) from None
+    if not (into / program).is_file():
+        raise CompilerUnavailable(f"holds no {program}", where=wheel.name)
+    for native in (into / program).parent.glob("iree-*"):
+        native.chmod(0o755)  # a zip archive read this way keeps no permissions
+
+
+# Which releases of the compiler there are, asked once a run, so that `latest` is the same for all that name it.
+
+
+@lru_cache(maxsize=32)
+def offered(places: Places, cancel: Cancel) -> tuple[Version, ...]:
+    """All releases for this machine and Python, pre-releases too, the oldest first; raises CompilerUnavailable.
+
+    A run has one `cancel`: the answer to the first question is the answer of all of its run.
+    """
+    argv = [sys.executable, "-m", "pip", "index", "versions", PROJECT, "--pre", "--only-binary=:all:"]
+    argv += ["--disable-pip-version-check", "--no-input", "--retries=2", *places.argv]
+    outcome = run(argv, cancel=cancel, timeout_seconds=120, environment=for_pip())
+    listed = re.search(r"^Available versions: (.+)$", outcome.output, re.MULTILINE)
+    if not outcome.ok or listed is None:
+        what = f"the releases cannot be listed: {reason(outcome)}"
+        raise CompilerUnavailable(what, where=PROJECT, hint="check the network and the index, or name one release")
+    versions = set()
+    for text in listed[1].split(","):
+        with contextlib.suppress(InvalidVersion):  # a release of before PEP 440
+            versions.add(Version(text))
+    return tuple(sorted(versions))
+
+
+def newest(moving: str, places: Places, cancel: Cancel) -> str:
+    """The release that `latest` or `nightly` is in this run; raises CompilerUnavailable.
+
+    `nightly` insists on pre-releases: where none is offered nobody said where they are.
+    """
+    versions = offered(places, cancel)
+    stable = [version for version in versions if not version.is_prerelease]
+    if moving == NIGHTLY and len(stable) == len(versions):
+        raise CompilerUnavailable("no pre-release is offered", where=moving, hint=NIGHTLIES_HINT)
+    if moving != NIGHTLY and not stable:
+        raise CompilerUnavailable("only pre-releases are offered", where=moving, hint="name nightly, or one of them")
+    return str(max(versions if moving == NIGHTLY else stable))
+
+
+def between(old: str, new: str, places: Places, cancel: Cancel) -> tuple[str, ...]:
+    """The releases strictly between two, on the way from the one; pre-releases only where one of the two is one."""
+    first, last = sorted(ends := (Version(old), Version(new)))
+    dated = first.is_prerelease or last.is_prerelease
+    inside = [version for version in offered(places, cancel) if first < version < last]
+    ordered = inside if ends[0] == first else inside[::-1]
+    return tuple(str(version) for version in ordered if dated or not version.is_prerelease)
+
+
+# From a SPEC to a compiler that can be run: its native binary, its Python bindings, and what it says of itself.
+#
+# Forms of SPEC: a release (`3.13.0`, `iree-base-compiler==3.13.0`), a wheel file, a directory with one wheel, an `iree-
+# compile` binary, a virtual environment or a build directory that holds one.
+
+
+NATIVE_BINARY = Path("iree/compiler/_mlir_libs/iree-compile")
+"""Inside a wheel; the `iree-compile` in `bin/` is a Python script that costs up to a second a call."""
+
+_VERSION = re.compile(r"IREE compiler version (\S+)(?: @ ([0-9a-f]{7,40}))?")
+_BINARY_PLACES = (
+    "lib/python3*/site-packages/iree/compiler/_mlir_libs/iree-compile",
+    "Lib/site-packages/iree/compiler/_mlir_libs/iree-compile",
+    "iree/compiler/_mlir_libs/iree-compile",
+    "tools/iree-compile",
+    "bin/iree-compile",
+    "iree-compile",
+)
+_BINDINGS_PLACES = ("compiler/bindings/python", "python_packages/iree_compiler")
+_NO_PLACES = Places()
+PATIENCE_SECONDS = 120.0
+"""For the answer to one question, where a compile may take longer."""
+SPEC_HINT = "give a release such as 3.13.0, a wheel, an iree-compile binary, or a directory that holds one"
+
+
+@dataclass(frozen=True, slots=True)
+class Toolchain:
+    """A compiler of one side, ready to run.
+
+    Attributes:
+        binary: the native `iree-compile`.
+        bindings: directory to put on `sys.path` for its own MLIR bindings; None with the reason in `no_bindings`.
+        patience_seconds: for the answer to one question, such as a trivial module.
+    """
+
+    binary: Path
+    info: CompilerInfo
+    backends: tuple[str, ...]
+    bindings: Path | None
+    no_bindings: str = ""
+    patience_seconds: float = PATIENCE_SECONDS
+
+
+@dataclass(frozen=True, slots=True)
+class _Located:
+    binary: Path
+    bindings: Path | None
+    shown: str
+
+
+def resolve(
+    spec: str,
+    cache: Path,
+    cancel: Cancel,
+    say: Callable[[str], None],
+    places: Places = _NO_PLACES,
+    timeout_seconds: float = PATIENCE_SECONDS,
+) -> Toolchain:
+    """The compiler that `spec` names; raises CompilerUnavailable.
+
+    Args:
+        say: gets a line before anything slow.
+        timeout_seconds: how long one compile may take, and so the answer to a question.
+    """
+    cache = cache.absolute()  # compiles run in directories of their own
+    named = _locate(spec, cache) or _locate_release(spec, cache, cancel, say, places)
+    binary, bindings, no_bindings = named.binary, named.bindings, ""
+    patience = min(timeout_seconds, PATIENCE_SECONDS)
+    version, revision = _version(binary, spec, cancel, patience)
+    info = CompilerInfo(version, revision, compiler_digest(binary, bindings, cache), named.shown)
+    tag = f"cpython-{sys.version_info.major}{sys.version_info.minor}"
+    libraries = bindings / NATIVE_BINARY.parent if bindings else None
+    if libraries is None or not list(libraries.glob("_mlir.*")):
+        bindings, no_bindings = None, "no MLIR Python bindings beside this compiler"
+    elif not list(libraries.glob(f"_mlir.{tag}*")) and not list(libraries.glob("_mlir.abi3*")):
+        reason = f"this compiler's MLIR bindings are not for Python {tag.removeprefix('cpython-')}"
+        bindings, no_bindings = None, here(reason)
+    listing = _ask(binary, "--iree-hal-list-target-backends", cancel, binary.name, patience)
+    lines = listing.output.splitlines() if listing.ok else []
+    backends = sorted(line.strip() for line in lines if re.fullmatch(r" +[\w-]+", line))
+    return Toolchain(binary, info, tuple(backends), bindings, no_bindings, patience)
+
+
+def _locate(spec: str, cache: Path) -> _Located | None:
+    """What a path names; None where there is nothing."""
+    try:
+        path = Path(spec).expanduser()
+        if not spec.strip():
+            return None
+        if path.is_file() and path.suffix == ".whl":
+            return _in_wheel(unpack(path, cache), path.name)
+        if path.is_file():
+            return _from_binary(path.resolve())
+        return _from_directory(path.resolve(), cache) if path.is_dir() else None
+    except (RuntimeError, ValueError):  # `~nobody`, a null character
+        return None
+    except OSError as error:
+        what = f"cannot be read: {error.strerror or error}"
+        raise CompilerUnavailable(what, where=spec[:200], hint=SPEC_HINT) from None
+
+
+def _locate_release(spec: str, cache: Path, cancel: Cancel, say: Callable[[str], None], places: Places) -> _Located:
+    moving = spec.strip() if spec.strip() in MOVING else ""
+    release = newest(moving, places, cancel) if moving else release_of(spec)
+    if release is None:
+        where = spec[:200] if spec.strip() else "an empty SPEC"
+        raise CompilerUnavailable("is no compiler: no such file, directory or release", where=where, hint=SPEC_HINT)
+    shown = f"{PROJECT}=={release}"
+    if moving:
+        shown = f"{moving}{RESOLVED}{shown}"
+        say(shown)
+    return _in_wheel(fetch_release(release, cache, cancel, say, places), shown)
+
+
+def _in_wheel(root: Path, shown: str) -> _Located:
+    return _Located(root / NATIVE_BINARY, root, shown)
+
+
+def _from_binary(binary: Path) -> _Located:
+    if _is_script(binary):  # the wrapper of a virtual environment
+        return _from_directory(binary.parent.parent, None)
+    if binary.match(f"*/{NATIVE_BINARY}"):
+        return _Located(binary, binary.parents[3], binary.name)
+    places = (binary.parent.parent / place for place in _BINDINGS_PLACES)
+    return _Located(binary, next((place for place in places if (place / "iree/compiler").is_dir()), None), binary.name)
+
+
+def _is_script(path: Path) -> bool:
+    with open(path, "rb") as file:
+        return file.read(2) == b"#!"
+
+
+def _from_directory(directory: Path, cache: Path | None) -> _Located:
+    if cache is not None and (wheel_files := sorted(directory.glob("iree_base_compiler-*.whl"))):
+        return _in_wheel(unpack(only_fitting(wheel_files, directory), cache), directory.name)
+    for place in _BINARY_PLACES:
+        for binary in sorted(directory.glob(place)):
+            if binary.is_file() and not _is_script(binary):
+                return replace(_from_binary(binary), shown=directory.name)
+    raise CompilerUnavailable(
+        "holds no iree-compile and no iree_base_compiler wheel", where=directory.name, hint=SPEC_HINT
+    )
+
+
+def _ask(binary: Path, option: str, cancel: Cancel, where: str, patience_seconds: float) -> Outcome:
+    try:
+        outcome = run([str(binary), option], cancel=cancel, timeout_seconds=patience_seconds)
+    except OSError as error:
+        if other := mistaken(whole_or_nothing(binary), "compiler"):
+            raise CompilerUnavailable(other[0], where=where, hint=other[1]) from None
+        reason = error.strerror or str(error)
+        hint = "it must be an executable for this machine"
+        raise CompilerUnavailable(f"cannot be started: {reason}", where=where, hint=hint) from None
+    if outcome.timed_out:
+        raise CompilerUnavailable(f"does not answer {option} within {patience_seconds:g} s", where=where)
+    return outcome
+
+
+def _version(binary: Path, spec: str, cancel: Cancel, patience_seconds: float) -> tuple[str, str]:
+    outcome = _ask(binary, "--version", cancel, spec, patience_seconds)
+    match = _VERSION.search(outcome.output)
+    if not outcome.ok or match is None:
+        said = outcome.output.strip().splitlines()[:1]
+        detail = f" (it said: {said[0][:120]})" if said else ""
+        raise CompilerUnavailable(f"is no iree-compile: --version does not name an IREE compiler{detail}", where=spec)
+    return match[1], match[2] or ""

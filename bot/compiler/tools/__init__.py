@@ -1,1 +1,0 @@
-"""A SPEC to a compiler at hand: fetched, identified, asked for its options."""

@@ -1,0 +1,115 @@
+"""Baselines: what of a snapshot is stored, which stored one stands for the base side, and why."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from msgspec import structs
+
+from bot.core.policy import any_match
+from bot.core.program import Program
+from bot.core.report import Between, Touched
+from bot.core.snapshot import Snapshot
+from bot.core.snapshot_json import cut_dispatch, cut_program
+
+_SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Entry:
+    """The name of one stored snapshot.
+
+    Attributes:
+        report_id: which of several reports of a repository it belongs to.
+        sha: the commit that was measured, hex.
+        digest: SHA-256 (hex) of compiler, suite, targets and flags: equal digests give equal measurements.
+    """
+
+    report_id: str
+    sha: str
+    digest: str
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a commit or a digest in any other spelling."""
+        if not _SHA.fullmatch(self.sha) or not _DIGEST.fullmatch(self.digest):
+            raise ValueError("an entry is named by a commit and a digest, both in lower-case hex")
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The stored snapshot to compare with, and how many commits older than the base it is."""
+
+    entry: Entry
+    distance: int
+
+
+def choose(
+    entries: Iterable[Entry],
+    report_id: str,
+    base_sha: str,
+    ancestors: Sequence[str],
+    digest: str | None,
+    newest: Callable[[Sequence[Entry]], Entry],
+) -> Choice | None:
+    """The entry that gives what measuring the base now would give; None where there is none.
+
+    The base commit itself comes first, then its nearest ancestor. An entry counts where its digest is the base's. Where
+    the base's digest is not known (its compiler cannot be had any more), only entries of the base commit itself do, and
+    of several the one that was stored last.
+
+    Args:
+        ancestors: of the base, nearest first; `ancestors[0]` is its parent.
+        digest: of compiler, suite, targets and flags at the base; None where it is not known.
+        newest: which of several entries was stored last.
+    """
+    mine = sorted(entry for entry in entries if entry.report_id == report_id)
+    by_sha: dict[str, list[Entry]] = {}
+    for entry in mine:
+        if entry.digest == digest or (digest is None and entry.sha == base_sha):
+            by_sha.setdefault(entry.sha, []).append(entry)
+    for distance, sha in enumerate((base_sha, *ancestors)):
+        if sha in by_sha:
+            of_commit = by_sha[sha]
+            return Choice(of_commit[0] if len(of_commit) == 1 else newest(of_commit), distance)
+    return None
+
+
+_FOLDERS = 8
+
+
+def between(paths: Iterable[str], sources: Sequence[str]) -> Between:
+    """Paths of files that are not the same, by the folder at the top of the repository.
+
+    Args:
+        sources: globs of the compiler's source, `*` being any text; without any, every path is taken for it.
+    """
+    named = sorted(set(paths))
+    counts = Counter(path.partition("/")[0] if "/" in path else "" for path in named)
+    folders = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
+    largest = tuple(Touched(folder, files) for folder, files in folders[:_FOLDERS])
+    source = sum(not sources or any_match(sources, path) for path in named)
+    return Between(largest, len(folders) - len(largest), len(named), source)
+
+
+def kept(snapshot: Snapshot) -> Snapshot:
+    """What a baseline keeps of a snapshot: all but what is only told of the head, and short digests of code and IR.
+
+    Told of the head are the scalar arguments of programs, and what keeps the members of families apart: a tenth of the
+    stored bytes. Whole digests would triple them. Cells that share a program go on sharing it.
+    """
+    programs: dict[int, Program] = {}  # by the identity of the whole one
+    cells = []
+    for cell in snapshot.cells:
+        program = cell.program
+        if program is not None:
+            short = programs.get(id(program)) or structs.replace(cut_program(program), arguments=())
+            program = programs.setdefault(id(program), short)
+        traces = {name: trace for name, trace in cell.traces.items() if trace.is_whole}
+        families = tuple(each if each.identical else structs.replace(each, varying=()) for each in cell.families)
+        dispatches = tuple(map(cut_dispatch, cell.dispatches))
+        cells.append(replace(cell, program=program, families=families, dispatches=dispatches, traces=traces))
+    return replace(snapshot, cells=tuple(cells))

@@ -1,0 +1,165 @@
+"""Bisection as values and rules: what is bad, which candidate to look at next, and what the looks say together.
+
+In prose:
+
+* Candidates stand in a row from a good end to a bad one. Bad is a candidate whose value is above a limit; lower is
+  better for every metric. Without a limit of the user's it is half way between the values of the two ends, so that bad
+  is what is nearer to the bad end.
+* Where the compiler does not repeat itself a candidate has several values: it is bad where all of them are, good where
+  none is, and skipped where they disagree. For time and memory the noise band widens each value in the same way.
+* What cannot be measured is skipped. The next look is always at the middle one of those that are left between the last
+  good and the first bad one, so that there are at most ceil(log2(n + 1)) looks at n candidates between the ends, and
+  one more for each that is skipped.
+* Bisection finds a place where good turns to bad. Where the value moves at several places there may be others: looks
+  whose values do not lie in one step are told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from typing import Literal
+
+from bot.core.record import Amount, Count, Record
+from bot.core.snapshot import Cell, comparable
+
+BISECT_SCHEMA = "code-size-bisect/1"
+Judged = Literal["good", "bad", "skipped"]
+
+
+class Look(Record, frozen=True):
+    """One candidate that was looked at.
+
+    Attributes:
+        values: what its command gave, each value once, the lowest first; empty where it was not measured.
+        reason: why it was skipped; empty otherwise.
+    """
+
+    name: str
+    judged: Judged
+    values: tuple[Count, ...] = ()
+    reason: str = ""
+
+
+class StepCause(Record, frozen=True):
+    """One root cause of the step that was found, and its net bytes."""
+
+    cause: str | None
+    what: str
+    bytes: Amount
+
+
+class Bisection(Record, frozen=True):
+    """What a bisection found.
+
+    Attributes:
+        rule: what is bad, in words.
+        limit: the largest value that is good.
+        candidates: how many there are, with both ends.
+        looks: in the order of the candidates, from GOOD to BAD.
+        last_good, first_bad: names; what lies between the two, if anything does, could not be measured.
+        could_be: where more than one may be the first bad one, all that may.
+        state: of the cell, from the older to the newer of the two: `changed`, `newly-broken`, …
+        cause, why: of that change; None and empty where they are not known.
+        commands: what shows the change.
+    """
+
+    metric: str
+    model: str
+    target: str
+    rule: str
+    limit: Count
+    candidates: Count
+    looks: tuple[Look, ...]
+    last_good: str
+    first_bad: str
+    could_be: tuple[str, ...]
+    state: str
+    cause: str | None
+    why: str
+    root_causes: tuple[StepCause, ...]
+    notes: tuple[str, ...]
+    commands: tuple[str, ...]
+    schema: str = BISECT_SCHEMA
+
+    def look(self, name: str) -> Look:
+        """The look at one of the candidates."""
+        return next(look for look in self.looks if look.name == name)
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """What is bad: a value above `limit`.
+
+    Attributes:
+        band: the share of itself by which a value varies; 0 for what repeats exactly.
+    """
+
+    limit: int
+    band: Fraction = Fraction(0)
+
+    def judged(self, values: Sequence[int]) -> Judged:
+        """What all values of a candidate (at least one) say together."""
+        wide = 1 + self.band
+        if min(values) > self.limit * wide:
+            return "bad"
+        return "good" if max(values) * wide <= self.limit else "skipped"
+
+
+def half_way(good: int, bad: int) -> int:
+    """The largest value that is not nearer to the bad end."""
+    return (good + bad) // 2
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The last candidate known to be good, and the first known to be bad, by their places."""
+
+    good: int
+    bad: int
+
+
+def search(count: int, judge: Callable[[int], Judged]) -> Found:
+    """Where good turns to bad among `count` candidates, of which the first is good and the last is bad.
+
+    Args:
+        judge: looks at one of the candidates between; is asked at most once for each.
+    """
+    good, bad = 0, count - 1
+    between = list(range(1, bad))
+    while between:
+        at = between[len(between) // 2]
+        judged = judge(at)
+        good, bad = (at if judged == "good" else good), (at if judged == "bad" else bad)
+        between = [place for place in between if good < place < bad and place != at]
+    return Found(good, bad)
+
+
+def values_of(cell: Cell | None, good: Cell | None, metric: str) -> tuple[tuple[int, ...], str]:
+    """The metric's values of one cell, and why there are none.
+
+    Args:
+        good: the cell of the good end: what cannot be held against that is not known.
+    """
+    if cell is None:
+        return (), "has no such cell"
+    if not cell.measured:
+        return (), f"{cell.status}: {cell.failure.first_line}" if cell.failure else cell.status
+    cell = comparable(good, cell)[1] or cell
+    values = {outcome.metrics.get(metric) for outcome in (cell.outcome, *cell.others)}
+    if None in values:
+        other = "not deterministic: not every compile of it has a value"
+        return (), other if len(values) > 1 else cell.reasons.get(metric, "not known")
+    return tuple(sorted(value for value in values if value is not None)), ""
+
+
+def elsewhere(looks: Sequence[Look], found: tuple[str, str]) -> list[tuple[Look, Look]]:
+    """Neighbours among the looks whose values differ although good does not turn to bad there.
+
+    Args:
+        found: names of the last good and the first bad one.
+    """
+    known = [look for look in looks if look.values and look.judged != "skipped"]
+    return [(a, b) for a, b in pairwise(known) if a.values != b.values and (a.name, b.name) != found]

@@ -1,0 +1,327 @@
+"""What the same command gave, each time it was compiled: a compiler does not always repeat itself.
+
+Two outcomes of one command are proof of that, whoever saw them: the same side in several compiles, or both sides of a
+comparison where compiler, model and flags are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from msgspec import structs
+
+from bot.core.metrics import METRIC_BY_ID, METRIC_IDS, METRICS
+from bot.core.planned import LIFTED_LIMIT_FLAG
+from bot.core.record import Small
+from bot.core.snapshot import UNFETCHED, Cell, CellKey, Metrics, Outcome, Snapshot, comparable
+from bot.core.spread import Value, certain, difference, spread
+
+_TARGET_OPTIONS = ("--iree-hal-target-backends=", "--iree-hal-target-device=")
+
+Outcomes = tuple[tuple[Outcome, ...], tuple[Outcome, ...]]
+"""What base and head gave first, then what differed from it; empty where a side does not have the cell."""
+
+
+def distinct(outcomes: Iterable[Outcome]) -> tuple[Outcome, ...]:
+    """Each outcome once: they are the same where status and artifact are."""
+    first: dict[tuple[str, str | None], Outcome] = {}
+    for outcome in outcomes:
+        first.setdefault((outcome.status, outcome.artifact_digest), outcome)
+    return tuple(first.values())
+
+
+def seen_values(cell: Cell) -> dict[str, tuple[int, ...]]:
+    """Exact metric → its values, the lowest first, where the cell's command gave several."""
+    if not cell.others:
+        return {}
+    outcomes, exact = (cell.outcome, *cell.others), (metric.id for metric in METRICS if metric.exact)
+    values = {id_: {value for one in outcomes if (value := one.metrics.get(id_)) is not None} for id_ in exact}
+    return {id_: tuple(sorted(seen)) for id_, seen in values.items() if len(seen) > 1}
+
+
+def value_of(cell: Cell, id_: str) -> Value:
+    """A metric of a cell as it is told: all that its command gave."""
+    seen = seen_values(cell).get(id_)
+    return spread(seen) if seen else cell.value(id_)
+
+
+def numbers_repeat(outcomes: Outcomes) -> bool:
+    """True where all outcomes of a side ended alike and agree in every exact metric, on both sides."""
+    exact = [metric.id for metric in METRICS if metric.exact]
+    numbers = ({(one.status, *map(one.metrics.get, exact)) for one in side} for side in outcomes)
+    return all(len(different) <= 1 for different in numbers)
+
+
+def known_outcomes(base: Snapshot, head: Snapshot, key: CellKey, cells: tuple[Cell | None, Cell | None]) -> Outcomes:
+    """All that is known of one cell on both sides."""
+    left, right = (distinct((cell.outcome, *cell.others)) if cell is not None else () for cell in cells)
+    if _same_command(base, head, key, cells):
+        left, right = distinct((*left, *right)), distinct((*right, *left))
+    return left, right
+
+
+def _same_command(base: Snapshot, head: Snapshot, key: CellKey, cells: tuple[Cell | None, Cell | None]) -> bool:
+    """True where both sides made artifacts of the same model with the same compiler and flags."""
+    left, right = cells
+    if left is None or right is None or left.artifact_digest is None or right.artifact_digest is None:
+        return False
+    models = base.models.get(key.model), head.models.get(key.model)
+    if not base.compiler.digest or base.compiler.digest != head.compiler.digest or None in models:
+        return False
+    return models[0] == models[1] and _flags(left) == _flags(right) != ""
+
+
+def _flags(cell: Cell) -> str:
+    """The command without the model's path, and without what lifts the stack gate; empty where it names no target."""
+    command = cell.command.partition(" < ")[0].replace(f" {LIFTED_LIMIT_FLAG}", "")
+    return command if any(option in command for option in _TARGET_OPTIONS) else ""
+
+
+def as_outcome(cell: Cell | None, outcome: Outcome | None) -> Cell | None:
+    """The cell as another compile of it gave it; what is only known of the first compile is left out."""
+    if cell is None or outcome is None or outcome == cell.outcome:
+        return cell
+    other = replace(cell, status=outcome.status, metrics=outcome.metrics, artifact_digest=outcome.artifact_digest)
+    return replace(other, dispatches=(), failure=cell.failure if outcome.status != "ok" else None)
+
+
+# Deltas: what changed between two snapshots, cell by cell. Pure arithmetic on what was measured.
+
+
+STATES = ("newly-broken", "changed", "new", "removed", "fixed", "broken", "unmeasured", "same")
+STATES_BY_NEWS = ("same", "changed", "broken", "fixed", "new", "removed", "newly-broken", "unmeasured")
+"""For a cell whose compiler does not repeat itself: what says least about the change comes first."""
+
+
+class MetricDelta(Small, frozen=True):
+    """One metric of one cell on both sides.
+
+    Attributes:
+        base, head: the values; of a side that does not repeat itself those of the two outcomes that differ least.
+        seen: every value that base and head were seen to have, the lowest first; None where each has one alone.
+    """
+
+    id: str
+    base: int | None
+    head: int | None
+    seen: tuple[tuple[int, ...], tuple[int, ...]] | None = None
+
+    @property
+    def sides(self) -> tuple[Value, Value]:
+        """Base and head as they are told."""
+        return (self.base, self.head) if self.seen is None else (spread(self.seen[0]), spread(self.seen[1]))
+
+    @property
+    def change(self) -> int | None:
+        """Head − base; None where either is not known, or ranges leave even its sign open.
+
+        Of ranges that are apart the distance between them, and 0 where both sides have the same values.
+        """
+        if self.seen is None:
+            return None if self.base is None or self.head is None else self.head - self.base
+        return 0 if self.seen[0] == self.seen[1] else certain(difference(*self.sides))
+
+    @property
+    def is_open(self) -> bool:
+        """True where both sides are known, and ranges leave open whether it grew or shrank."""
+        return self.change is None and None not in self.sides
+
+    @property
+    def ratio(self) -> float | None:
+        """Relative change (0.5 is +50 %); None on a missing or zero base."""
+        change = self.change
+        if change is None or not self.base:
+            return None
+        return change / (self.base if self.seen is None else self.seen[0][-1 if change > 0 else 0])
+
+    @property
+    def least_alarming(self) -> MetricDelta:
+        """The largest base and the smallest head: nothing that was seen grew less."""
+        return self if self.seen is None else MetricDelta(self.id, *_ends(self.seen, -1, 0))
+
+    @property
+    def most_alarming(self) -> MetricDelta:
+        """The smallest base and the largest head."""
+        return self if self.seen is None else MetricDelta(self.id, *_ends(self.seen, 0, -1))
+
+
+def _ends(seen: tuple[tuple[int, ...], tuple[int, ...]], of_base: int, of_head: int) -> tuple[int | None, int | None]:
+    base, head = seen
+    return base[of_base] if base else None, head[of_head] if head else None
+
+
+@dataclass(frozen=True, slots=True)
+class CellDelta:
+    """One cell on both sides.
+
+    Attributes:
+        identical: True where both artifacts are the same bytes, None where that is not known.
+        base, head: the cells themselves; None where that side does not have the cell.
+        noise: how the compiler does not repeat itself here; empty where nothing shows that.
+        numbers_repeat: True where there is noise, but each side always ended alike and with the same exact metrics.
+        excused: True where it is unmeasured on purpose: the configuration says of its target that it cannot be compiled
+            stand-alone, and base has nothing either.
+    """
+
+    key: CellKey
+    state: str
+    metrics: Mapping[str, MetricDelta]
+    base: Cell | None
+    head: Cell | None
+    identical: bool | None = None
+    reason: str = ""
+    noise: str = ""
+    numbers_repeat: bool = False
+    excused: bool = False
+
+    @property
+    def unstable(self) -> bool:
+        """True where the compiler does not repeat itself."""
+        return bool(self.noise)
+
+    @property
+    def is_open(self) -> bool:
+        """True where ranges leave open whether a number that repeats elsewhere grew or shrank."""
+        return self.unstable and any(metric.is_open for metric in self.metrics.values())
+
+    @property
+    def explainable(self) -> bool:
+        """True where why the first compiles differ is why all do: by the same numbers, and by some.
+
+        Where the compiler does not repeat itself, other bytes alone may be its doing as well as the change's.
+        """
+        moved = self.state != "changed" or bool(exact_changes(self.metrics.values()))
+        return not self.unstable or (self.numbers_repeat and moved)
+
+
+# What the compiler does with the printed command on either side decides the state. `over` is refused like `failed`,
+# but measured: only there do both sides of a refusal have numbers to compare. What is not listed is `unmeasured`: a
+# timeout, too, as nobody knows what the compiler would have made of the cell with more time; and a model that could not
+# be fetched.
+_STATE: dict[tuple[str, str], str] = {
+    (base, head): state
+    for bases, heads, state in (
+        ("ok", "ok", "compared"),
+        ("over", "over", "compared"),
+        ("ok absent unsupported", "over failed", "newly-broken"),
+        ("over", "failed", "newly-broken"),
+        ("absent unsupported", "ok", "new"),
+        ("over failed", "ok", "fixed"),
+        ("failed", "over failed", "broken"),
+        ("ok over failed timeout", "absent", "removed"),
+    )
+    for base in bases.split()
+    for head in heads.split()
+}
+_COLUMN = {"over-stack-limit": "over"}
+_ON_PURPOSE = {("unsupported", "unsupported"), ("unsupported", "absent"), ("absent", "unsupported")}
+
+
+def _column(snapshot: Snapshot, key: CellKey, cell: Cell | None) -> str:
+    if cell is not None:
+        return UNFETCHED if _is_unfetched(cell) else _COLUMN.get(cell.status, cell.status)
+    return "lost" if snapshot.plans(key) else "absent"
+
+
+def _is_unfetched(cell: Cell) -> bool:
+    return cell.failure is not None and cell.failure.stage == UNFETCHED
+
+
+def outcome(cell: Cell | None) -> str:
+    """How a cell ended, but for the compiler's words: `ok`, `absent`, `failed: compile`, `failed: compile, SIGSEGV`."""
+    if cell is None:
+        return "absent"
+    failure = cell.failure
+    words = [part for part in (failure.stage, failure.signal) if part] if failure else []
+    return f"{cell.status}: {', '.join(words)}" if words else cell.status
+
+
+def _reason(base: Cell | None, head: Cell | None) -> str:
+    sides = {"head": head, "base": base}
+    cells = [cell for cell in sides.values() if cell is not None]
+    for cell in cells:
+        if cell.failure is not None and (cell.status == "unsupported" or _is_unfetched(cell)):
+            return cell.failure.message
+    if lost := [name for name, cell in sides.items() if cell is None]:
+        return f"not measured on {lost[0] if cells else 'either side'}"
+    late = [name for name, cell in sides.items() if cell and cell.status == "timeout"]
+    words = next((cell.failure.message for cell in cells if cell.status == "timeout" and cell.failure), "no end")
+    return f"timed out on {late[0] if len(late) == 1 else 'both sides'}: {words}" if late else ""
+
+
+def exact_changes(metrics: Iterable[MetricDelta]) -> list[MetricDelta]:
+    """Those that differ (a value lost or won counts) or may, among the metrics that repeat exactly."""
+    return [m for m in metrics if (m.base != m.head or m.is_open) and METRIC_BY_ID[m.id].exact]
+
+
+_NOTHING: Metrics = {}
+
+
+def diff_cell(base: Snapshot, head: Snapshot, key: CellKey, cells: tuple[Cell | None, Cell | None]) -> CellDelta:
+    """Compare one cell of two sides; `cells` are its values there, None where a side does not have it.
+
+    Where the compiler does not repeat itself, the cell is compared as the pair of outcomes that differ least.
+    """
+    cells = comparable(*cells)
+    outcomes = known_outcomes(base, head, key, cells)
+    if any(len(each) > 1 for each in outcomes):
+        return _noisy(base, head, key, cells, outcomes)
+    return _compared(base, head, key, cells)
+
+
+def _compared(base: Snapshot, head: Snapshot, key: CellKey, cells: tuple[Cell | None, Cell | None]) -> CellDelta:
+    left, right = cells
+    base_of, head_of = (cell.metrics.get if cell else _NOTHING.get for cell in cells)
+    metrics = {id_: MetricDelta(id_, base_of(id_), head_of(id_)) for id_ in METRIC_IDS}
+    digests = [cell.artifact_digest if cell else None for cell in cells]
+    identical = None if None in digests else digests[0] == digests[1]
+    columns = (_column(base, key, left), _column(head, key, right))
+    state = _STATE.get(columns, "unmeasured")
+    reason = _reason(left, right) if state == "unmeasured" else ""
+    if state == "compared":
+        state = "same" if identical is not False and not exact_changes(metrics.values()) else "changed"
+    return CellDelta(key, state, metrics, left, right, identical, reason, excused=columns in _ON_PURPOSE)
+
+
+def _noisy(
+    base: Snapshot, head: Snapshot, key: CellKey, cells: tuple[Cell | None, Cell | None], outcomes: Outcomes
+) -> CellDelta:
+    """The comparison of the two outcomes that differ least, with every value that was seen of each metric."""
+    pairs = [
+        _compared(base, head, key, (as_outcome(cells[0], left), as_outcome(cells[1], right)))
+        for left in outcomes[0] or (None,)
+        for right in outcomes[1] or (None,)
+    ]
+
+    def distance(delta: CellDelta) -> tuple[int, int]:
+        artifact = delta.metrics["artifact_bytes"].change
+        return STATES_BY_NEWS.index(delta.state), abs(artifact) if artifact is not None else 0
+
+    least, metrics = min(pairs, key=distance), dict[str, MetricDelta]()
+    for id_, metric in least.metrics.items():
+        of_base = tuple(sorted({value for pair in pairs if (value := pair.metrics[id_].base) is not None}))
+        of_head = tuple(sorted({value for pair in pairs if (value := pair.metrics[id_].head) is not None}))
+        has_several = METRIC_BY_ID[id_].exact and max(len(of_base), len(of_head)) > 1
+        metrics[id_] = structs.replace(metric, seen=(of_base, of_head) if has_several else None)
+    sides = zip(("base", "head"), outcomes, strict=True)
+    said = ", ".join(f"on {side} {_sizes(each)}" for side, each in sides if len(each) > 1)
+    noise = f"not deterministic: the same command gives {said}"
+    repeat = numbers_repeat(outcomes)
+    return replace(least, identical=None, noise=noise, numbers_repeat=repeat, metrics=metrics)
+
+
+def _sizes(outcomes: Sequence[Outcome]) -> str:
+    """`82,408 B or 86,872 B`, and `2 artifacts of 106,312 B` where only other bytes tell them apart."""
+    known = [one.metrics.get("artifact_bytes") for one in outcomes]
+    sizes = ["a failure" if size is None else f"{size:,} B" for size in known]
+    alike = len(set(sizes)) == 1 and all(one.artifact_digest for one in outcomes)
+    return f"{len(sizes)} artifacts of {sizes[0]}" if alike else " or ".join(sizes)
+
+
+def diff(base: Snapshot, head: Snapshot) -> tuple[CellDelta, ...]:
+    """All cells of both sides, sorted by key; what was planned and has no cell is `unmeasured`."""
+    left = {cell.key: cell for cell in base.cells}
+    right = {cell.key: cell for cell in head.cells}
+    keys = left.keys() | right.keys() | base.planned | head.planned
+    return tuple(diff_cell(base, head, key, (left.get(key), right.get(key))) for key in sorted(keys))

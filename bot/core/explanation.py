@@ -1,0 +1,305 @@
+"""Why a cell changed: its dispatches matched across the sides, the cause, and the components that moved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from bot.core.record import Amount, Count, Record, Small
+from bot.core.snapshot import CellKey, Dispatch
+from bot.core.spread import Value
+from bot.core.trace import operation_words
+
+CAUSES = ("input", "fusion", "dedup-lost", "dedup-won", "strategy", "codegen", "container", "host", "packaging")
+"""In the order of the phases that they stand for: of code, then of what else is in executables, and around them."""
+MIXED, UNKNOWN = "mixed", "unknown"
+"""The cause of a cell none of whose causes has half of the change; what no cause is known of, in a waterfall."""
+
+PHASES = (
+    "input",
+    "global-optimization",
+    "dispatch-creation",
+    "deduplication",
+    "executable-source",
+    "configuration",
+    "code",
+    "layout",
+)
+"""Phases in which the sides can first differ, in the compiler's order."""
+
+UNATTRIBUTED = "unattributed"
+
+
+class PartDelta(Record, frozen=True):
+    """How much one part of the artifact that is no dispatch's code grew.
+
+    Attributes:
+        cause: `container`, `host`, `packaging` or `unknown`.
+        what: the part in words: `symbol tables`.
+    """
+
+    cause: str
+    what: str
+    change_bytes: Amount
+
+
+class Amounts(Record, frozen=True):
+    """What a component has; None where the cell does not know it."""
+
+    dispatch_sites: Count | None = None
+    code_bytes: Count | None = None
+    stack_bytes: Count | None = None
+
+    def get(self, what: str) -> int | None:
+        """One of them, by name."""
+        amount: int | None = getattr(self, what)
+        return amount
+
+
+class PassChange(Record, frozen=True):
+    """The compiler's pass after which a traced dispatch is another one.
+
+    Attributes:
+        name: its argument (`iree-llvmcpu-peel`, `greedy`).
+        operations: operation, with its types where only those differ, → how many more head has after it than base,
+            largest first; at most PASS_OPERATIONS.
+        more: how many operations head has more, of all.
+        others: of how many operations beside these there are more or fewer; None where that is not known.
+        class_name: what implements it, of MLIR's passes; empty for one of LLVM's.
+    """
+
+    name: str
+    operations: Mapping[str, Amount]
+    more: Amount = 0
+    others: Count | None = 0
+    class_name: str = ""
+
+    def words(self, most: int) -> str:
+        """`637 operations more (vector.extract +142, vector.broadcast +114 and 9 more)`."""
+        operations = operation_words(self.operations, most, self.others)
+        if not self.more:
+            return operations
+        return f"{abs(self.more):,} operations {'more' if self.more > 0 else 'fewer'} ({operations})"
+
+
+PASS_OPERATIONS = 8
+
+
+class DispatchDelta(Small, frozen=True):
+    """One entry point on both sides, where it is not the same.
+
+    Attributes:
+        base, head: the entry point there; None where that side has none that matches.
+        matched: the pass that found the pair; `added` or `removed` where none did.
+        cause: one of CAUSES; None where it cannot be known, `note` then says why.
+        component: where most of its sites are; `unattributed` without a location.
+        diff: unified diff of the smallest differing piece, line by line; empty where both texts are not at hand.
+        passed: the pass after which the sides are apart; None where it was not traced, or none does.
+        untraced: why there is none.
+    """
+
+    base: Dispatch | None
+    head: Dispatch | None
+    matched: str
+    cause: str | None
+    component: str = UNATTRIBUTED
+    note: str = ""
+    diff: tuple[str, ...] = ()
+    passed: PassChange | None = None
+    untraced: str = ""
+
+    @property
+    def name(self) -> str:
+        """The head's name, the base's where it is gone."""
+        known = self.head or self.base
+        return known.name if known else ""
+
+
+class ComponentDelta(Record, frozen=True):
+    """One component of the model on both sides; the parts of all components sum to the cell's."""
+
+    name: str
+    base: Amounts
+    head: Amounts
+
+    def change(self, what: str) -> int:
+        """Head − base; 0 where either is not known."""
+        left, right = self.base.get(what), self.head.get(what)
+        return 0 if left is None or right is None else right - left
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why one cell changed.
+
+    Attributes:
+        cause: of the largest absolute part of the waterfall, `mixed` where that is under half of them all; where it has
+            no part but the artifacts differ, that of the first phase in which they do. None where it is not known.
+        phase: the first phase in which the sides differ, one of PHASES.
+        dispatches: those that are not the same, largest change of code first.
+        unchanged: how many entry points are the same on both sides.
+        rebased: how many have the same numbers, source and configuration, and other code for what the program around
+            them binds there, which differs.
+        renamed_bytes: code (head − base) of those not among `dispatches` whose code is the same and only spells longer
+            or shorter names.
+        components: those that moved, largest change of code first.
+        tree: all components down to the model's own names, as in the head (as in the base without one).
+        short_digests: True where code or IR was compared by short digests: what did not change, did not as far as they
+            and the numbers beside them tell.
+        first_compiles: True where the compiler does not repeat itself: its exact metrics are those of every compile
+            seen, and all that is told here is of each side's first.
+        waterfall: cause, or `unknown`, → bytes; sums to the change of the artifact. Without those of 0.
+        parts: what of it is no dispatch's code, largest change first.
+    """
+
+    cause: str | None
+    phase: str | None
+    why: str
+    dispatches: tuple[DispatchDelta, ...] = ()
+    unchanged: int = 0
+    rebased: int = 0
+    renamed_bytes: int = 0
+    components: tuple[ComponentDelta, ...] = ()
+    tree: tuple[ComponentDelta, ...] = field(default=())
+    short_digests: bool = False
+    first_compiles: bool = False
+    waterfall: Mapping[str, int] = field(default_factory=dict)
+    parts: tuple[PartDelta, ...] = ()
+
+    @property
+    def component(self) -> str | None:
+        """The component that moved most; where none did, that of the dispatch that changed most."""
+        named = [part.name for part in self.components] or [delta.component for delta in self.dispatches]
+        return named[0] if named else None
+
+
+# A root cause: what many cells' deltas have in common, over all models and targets.
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Deltas of one kind, added up.
+
+    Attributes:
+        deltas: how many dispatches, or parts of artifacts.
+        net_bytes, absolute_bytes: sum of their changes, and of the amounts of these.
+    """
+
+    deltas: int
+    net_bytes: int
+    absolute_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """The delta with the largest change.
+
+    Attributes:
+        dispatch: its name; empty where it is a part of the artifact.
+        base_bytes, head_bytes: its code, or the part; None where a side does not have it or it is not known.
+    """
+
+    key: CellKey
+    dispatch: str
+    component: str
+    base_bytes: int | None
+    head_bytes: int | None
+    change_bytes: int
+    note: str
+
+
+class Suspect(Record, frozen=True):
+    """A commit between the two compilers that touched what a root cause names; nothing proves that it is the one.
+
+    Attributes:
+        url: its page on GitHub; empty where the clone does not say where it is from.
+        why: which words of the root cause its message and its diff have, and which commits belong to it.
+    """
+
+    commit: str
+    title: str
+    date: str
+    url: str
+    why: str
+
+
+class LookedUp(Record, frozen=True):
+    """Where suspects were looked for.
+
+    Attributes:
+        files: where the pass, or the choice of the configuration, is implemented; empty where that is not known.
+        commits: how many touched them between the two compilers; None where that is not known.
+        note: what there is to say beside these, or in place of them.
+        this_pull_request: those of the files that the pull request itself changes.
+    """
+
+    files: tuple[str, ...]
+    commits: Count | None = None
+    note: str = ""
+    this_pull_request: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RootCause:
+    """Deltas of one cause with the same thing changed.
+
+    Attributes:
+        cause: one of `bot.core.explanation.CAUSES`; None for what no cause is known of.
+        what: what changed, in words that are true of each of the deltas.
+        dispatches: how many of the deltas are dispatches; the others are parts of artifacts.
+        share: of all bytes that moved, growth and shrinking alike, in all deltas of the report (0.5 is half of them);
+            None where none did.
+        by_cell: cell → the absolute change of its deltas in bytes.
+        command: the command that makes the example's artifact on head, or on base where head has none.
+        passed: the pass that parts its largest traced dispatch; None where none was traced.
+        traced: how many of its dispatches have such a pass, and the amounts of their changes in bytes.
+        seen: the steps between the two compilers whose own report has just this root cause; None: none was looked at.
+        looked_up: None where nobody asked the compiler's repository, or this root cause names nothing to ask for.
+        suspects: at most three commits that may have done it, the likeliest first.
+    """
+
+    cause: str | None
+    what: str
+    targets: tuple[str, ...]
+    models: tuple[str, ...]
+    cells: tuple[CellKey, ...]
+    dispatches: int
+    total: Tally
+    share: float | None
+    example: Example
+    by_target: Mapping[str, Tally]
+    by_cell: Mapping[CellKey, int]
+    command: str
+    passed: PassChange | None = None
+    traced: tuple[int, int] = (0, 0)
+    seen: tuple[str, ...] | None = None
+    looked_up: LookedUp | None = None
+    suspects: tuple[Suspect, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """From one release to a later one, on the way from base to head.
+
+    Attributes:
+        skipped: how many releases between the two were not measured.
+        base_bytes, head_bytes: artifacts of the cells that both measured, a range where some do not repeat themselves;
+            None without such a cell.
+        larger, smaller, broken: how many cells grew, shrank and are newly refused.
+        causes: what and net bytes of the root causes with most bytes.
+    """
+
+    base: str
+    head: str
+    skipped: int
+    base_bytes: Value
+    head_bytes: Value
+    larger: int
+    smaller: int
+    broken: int
+    causes: tuple[tuple[str, int], ...]
+
+    @property
+    def name(self) -> str:
+        """`3.12.0 → 3.13.0`."""
+        return f"{self.base} → {self.head}"

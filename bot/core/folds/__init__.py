@@ -1,1 +1,0 @@
-"""What folding executables gave, as values."""

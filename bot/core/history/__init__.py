@@ -1,1 +1,0 @@
-"""What many releases did, as values and rules."""

@@ -1,1 +1,0 @@
-"""Experiments of the lab and what they gave, as values."""

@@ -1,0 +1,162 @@
+"""One dispatch traced on both sides."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from itertools import accumulate
+
+from msgspec import structs
+
+from bot.core.explanation import LookedUp, Suspect
+from bot.core.snapshot import CellKey, Dispatch
+from bot.core.trace import LLVM, MACHINE, DispatchTrace, IrAround, Parting, PassState, TraceRow
+
+TRACE_SCHEMA = "code-size-trace/1"
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """One dispatch on both sides.
+
+    Attributes:
+        compilers, rows, traces, commands: side → its compiler's version, the dispatch, its trace, and the two commands
+            that print all of it.
+        around: the IR around the pass that is named, on base and on head; none where no pass is.
+        looked_up, suspects: which commits may have done it, as in a root cause.
+    """
+
+    key: CellKey
+    compilers: Mapping[str, str]
+    rows: Mapping[str, Dispatch]
+    traces: Mapping[str, DispatchTrace]
+    commands: Mapping[str, tuple[str, str]]
+    parting: Parting
+    around: tuple[IrAround, ...] = ()
+    looked_up: LookedUp | None = None
+    suspects: tuple[Suspect, ...] = ()
+
+
+# Where two compilers part over one dispatch: its passes side by side, and the one after which it is another function.
+#
+# Of the passes that leave a difference, the first is meant that makes a good part of what the sides are apart in the
+# end, and most of what differs after it: not one that adds a little to much, or lowers what parted before. A handful of
+# operations that differ before and stay so is told in the trace, and is not the cause: a gather whose lowering makes
+# 1,440 operations more on one side may have differed by three before.
+
+
+LEAST_SHARE = 1 / 8
+"""Of what differs in the end, each as a share of all operations: from so much on the sides have parted."""
+MOST_BEFORE = 1 / 4
+"""Of what differs after the pass: so much may differ before it, and so much has to stay."""
+
+NOT_TRACED = "not traced"
+NO_TIME = "no time was left to trace it"
+NOT_STORED = "one side's compiler is gone, and its stored baseline has no trace of it"
+NO_TIME_AROUND = "no time was left to print it"
+_NO_TEXT = "the compiler of this side is gone, and a stored baseline has no IR"
+_OTHER_CODE = "compiled alone, it has other code than in the artifact"
+_SAME = "traced: the same operations after each pass that was looked at"
+_BEFORE = "traced: apart before the first of its passes"
+_SLOWLY = "traced: no single pass that can be seen takes them apart by most of it"
+_NO_LLVM = "traced: they part in LLVM, up to {}, and not each pass there could be looked at"
+"""Why no pass is named, each in one sentence for all places that say it; a compile that fails has its own words."""
+
+
+def parting(base: DispatchTrace | None, head: DispatchTrace | None) -> Parting:
+    """The passes of both sides, and after which of them the sides have parted."""
+    for side, trace in (("base", base), ("head", head)):
+        if trace is not None and not trace.is_whole:
+            why = trace.why or _OTHER_CODE
+            return Parting((), None, why if why in (NO_TIME, NOT_STORED) else f"{side}: {why}")
+    if base is None or head is None:
+        return Parting((), None, NOT_TRACED)
+    rows = tuple(_rows(tuple(base.states()), tuple(head.states())))
+    if not rows or not rows[-1].share:
+        return Parting(rows, None, _SAME)
+    shares = [row.share for row in rows]
+    has_llvm = all(any(step.level == LLVM for step in one.steps) for one in (base, head))
+    at = _first_jump(rows, LEAST_SHARE / 2 if has_llvm else LEAST_SHARE)
+    last = rows[-1 if at is None else at]
+    if not has_llvm and (last.level == MACHINE or any(name.startswith("llvm.") for name in last.apart)):
+        return Parting(rows, None, _NO_LLVM.format(last.name), is_late=True)
+    apart_from = next((at + 1 for at in range(len(rows) - 1, -1, -1) if shares[at] < LEAST_SHARE * shares[-1]), 0)
+    if not apart_from:
+        return Parting(rows, None, _BEFORE)
+    most = max(range(apart_from, len(rows)), key=lambda place: shares[place] - shares[place - 1])
+    return Parting(rows, at, "" if at is not None else _SLOWLY, most)
+
+
+def _first_jump(rows: Sequence[TraceRow], least_left: float) -> int | None:
+    """The place after which by far more differs than before it, a good part of the end's, and most of it for good.
+
+    Of LLVM's passes one that both sides print: it prints none that deletes its loop, and in some releases none of the
+    last ones before instruction selection, so that what these do is seen after the next pass of that side.
+
+    Args:
+        least_left: of the end's difference, what is never gone again; LLVM undoes much of what MLIR's last passes do.
+    """
+    shares = [row.share for row in rows]
+    least_later = list(accumulate(reversed(shares), min))[::-1]
+    for at in range(1, len(shares)):
+        is_seen = rows[at].level != LLVM or (rows[at].base is not None and rows[at].head is not None)
+        is_jump = shares[at - 1] <= MOST_BEFORE * shares[at] and shares[at] >= LEAST_SHARE * shares[-1]
+        if is_seen and is_jump and least_later[at] >= max(MOST_BEFORE * shares[at], least_left * shares[-1]):
+            return at
+    return None
+
+
+def texts_around(apart: Parting, place: int, *traces: DispatchTrace | None) -> tuple[IrAround, ...]:
+    """The IR around a pass as the traces of base and head have it; none where neither was looked at there."""
+    runs = [
+        (run, trace.around if trace and trace.around and trace.around.run == run.run else None)
+        for run, trace in zip(apart.around(place), traces, strict=True)
+    ]
+    return tuple(text or structs.replace(run, why=_NO_TEXT) for run, text in runs) if any(t for _, t in runs) else ()
+
+
+def _rows(base: Sequence[PassState], head: Sequence[PassState]) -> Iterator[TraceRow]:
+    """Where a pass changed one side alone, the other is as it was before."""
+    left = right = None
+    at = to = 0
+    for i, j in _aligned(base, head):
+        one, other = (None if i is None else base[i]), (None if j is None else head[j])
+        left, right = one or left, other or right
+        at, to = (at if i is None else i), (to if j is None else j)
+        named = other or one
+        if left and right and named and left.level == right.level:
+            yield TraceRow(named.name, one, other, _apart(left, right), _share(left, right), (at, to))
+
+
+def _aligned(base: Sequence[PassState], head: Sequence[PassState]) -> Iterator[tuple[int | None, int | None]]:
+    """Places in both, by the passes' names; these drift: `iree-codegen-lower-affine` became `iree-lower-affine`."""
+    left, right = (
+        [(one.level, one.name.replace("codegen-", "").replace("-", "")) for one in side] for side in (base, head)
+    )
+    for kind, i, i_end, j, j_end in SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
+        if kind == "equal":
+            yield from zip(range(i, i_end), range(j, j_end), strict=True)
+        else:
+            yield from ((at, None) for at in range(i, i_end))
+            yield from ((None, at) for at in range(j, j_end))
+
+
+def _apart(base: PassState, head: PassState) -> dict[str, int]:
+    return _more(base.operations, head.operations) or _more(base.typed, head.typed)
+
+
+def _more(base: Mapping[str, int], head: Mapping[str, int]) -> dict[str, int]:
+    more = Counter(head)
+    more.subtract(base)
+    return dict(
+        sorted(((name, count) for name, count in more.items() if count), key=lambda one: (-abs(one[1]), one[0]))
+    )
+
+
+def _share(base: PassState, head: PassState) -> float:
+    """By name and types, of the operations of the larger side."""
+    more = _more(base.typed, head.typed).values()
+    come, gone = sum(count for count in more if count > 0), -sum(count for count in more if count < 0)
+    return max(come, gone) / max(base.total, head.total, 1)

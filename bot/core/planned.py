@@ -1,0 +1,325 @@
+"""What a selector means: a glob of names, else of the short names that reports show; and which names are near.
+
+Short names count where no full one matches, so that a glob never takes more than it says.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
+from fnmatch import fnmatchcase
+
+from bot.core.backends import backend_of
+from bot.core.snapshot import CellKey, Snapshot
+from bot.errors import UsageError
+
+_NEAR = 0.6
+"""The least likeness of a name that may have been meant: two letters in three."""
+_SUGGESTED = 3
+_LISTED = 12
+
+
+def short_names(targets: Iterable[str], backends: Mapping[str, str]) -> dict[str, str]:
+    """Target → its name without the backend it shares with others, where that leaves the names different."""
+    full = sorted(targets)
+    short = {}
+    for target in full:
+        backend = backends.get(target, "")
+        rest = target[len(backend) :].lstrip("-_") if backend and target.startswith(backend) else ""
+        short[target] = rest or target.removesuffix("-spirv")
+    names = [*short.values(), *full]
+    return {t: s if s == t or names.count(s) == 1 else t for t, s in short.items()}
+
+
+def matching(names: Sequence[str], selector: str, short: Mapping[str, str] | None = None) -> list[str]:
+    """The names that a selector takes: one that is a name takes that one; `…` stands for what a report leaves out.
+
+    Args:
+        short: name → its short name, where it has one.
+    """
+    if selector in names:
+        return [selector]
+    glob = selector.replace("…", "*")
+    full = [name for name in names if fnmatchcase(name, glob)]
+    return full or [name for name in names if fnmatchcase((short or {}).get(name, name), glob)]
+
+
+def kept(names: Sequence[str], selectors: Sequence[str], short: Mapping[str, str] | None = None) -> set[str]:
+    """What any of the selectors takes; all names where there is none."""
+    if not selectors:
+        return set(names)
+    return {name for selector in selectors for name in matching(names, selector, short)}
+
+
+def require_matches(
+    names: Sequence[str], selectors: Iterable[str], what: str, short: Mapping[str, str] | None = None
+) -> None:
+    """Raise UsageError, with the nearest names, for a selector that takes none; `what` is `model` or `target`."""
+    for selector in selectors:
+        if not matching(names, selector, short):
+            hint = near_or_known(selector, names, short)
+            raise UsageError(f"matches no {what}", where=f"--{what} {selector}", hint=hint)
+
+
+def near_or_known(wanted: str, names: Sequence[str], short: Mapping[str, str] | None = None) -> str:
+    """`did you mean 'bert'?`; where no name is near, those that there are."""
+    if near := nearest(wanted, names, short):
+        return f"did you mean {' or '.join(map(repr, near))}?"
+    more = f", and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    return f"known: {', '.join(names[:_LISTED])}{more}" if names else "there is none"
+
+
+def nearest(wanted: str, names: Iterable[str], short: Mapping[str, str] | None = None) -> list[str]:
+    """The names that are most like a selector, or begin like it, the best first; none that is far from it."""
+    word = wanted.strip("*?").lower()
+    matcher = SequenceMatcher(autojunk=False)
+    matcher.set_seq2(word)
+
+    def likeness(name: str) -> float:
+        best = 0.0
+        for text in {name.lower(), (short or {}).get(name, name).lower()}:
+            for part in {text, text[: len(word)]}:
+                matcher.set_seq1(part)
+                best = max(best, matcher.ratio())
+        return best
+
+    ranked = sorted((-likeness(name), name) for name in dict.fromkeys(names))
+    return [name for unlike, name in ranked[:_SUGGESTED] if word and -unlike >= _NEAR]
+
+
+# The plan: which cells a run measures, with which flags, and how they are split over shards.
+
+
+SIDES = ("base", "head")
+COMMON_FLAGS = (
+    "--iree-dispatch-creation-enable-aggressive-fusion",
+    "--iree-llvmcpu-debug-symbols=false",
+    "--iree-vm-bytecode-module-strip-source-map",
+    "--iree-vm-emit-polyglot-zip=false",
+)
+"""Aggressive fusion, and the three flags without which an artifact's size depends on the path of its input."""
+
+LIFTED_LIMIT_FLAG = "--iree-llvmcpu-stack-allocation-limit=1073741824"
+"""Lifts the compiler's 32 KiB stack gate (a power of two, 1 GiB), so that a refused cell can be measured."""
+
+LIFTED = "with the stack limit lifted: "
+"""Begins the reason of a cell that the gate refused, and that fails without it, too: so does its command."""
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """One model file.
+
+    Attributes:
+        shown: the path to print: relative to the repository or to the configuration.
+        digest: SHA-256 (hex) of its bytes; empty where they are not at hand.
+        size_bytes: of the file, the first guess at what it costs to compile.
+        url: where its bytes are fetched from; empty for a file that is here.
+        missing: why they cannot be had; empty where they can, or were not wanted yet.
+    """
+
+    name: str
+    path: str
+    shown: str
+    digest: str
+    size_bytes: int
+    url: str = ""
+    missing: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A target backend with its flags.
+
+    Attributes:
+        unsupported: why it cannot compile stand-alone.
+        extends: the target that it was derived from, of which backend and flags have what was inherited.
+        whole: True where the flags name the backend themselves and the house adds none: they are those of one module of
+            a suite, whose figures are only comparable if nothing else is on the command line.
+        releases: ranges of releases (`<3.11`), each with what stands there in place of the flags; the first that has
+            the compiler's release counts.
+    """
+
+    name: str
+    backend: str
+    flags: tuple[str, ...] = ()
+    unsupported: str | None = None
+    extends: str | None = None
+    whole: bool = False
+    releases: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        """The backend's option and its flags."""
+        return self.flags if self.whole else (f"--iree-hal-target-backends={self.backend}", *self.flags)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedCell:
+    """One cell to be measured; `user_flags` are the user's, in order: for a suite's cell those of this run alone."""
+
+    model: Model
+    target: Target
+    user_flags: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> CellKey:
+        """The cell's model and target."""
+        return CellKey(self.model.name, self.target.name)
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        """All flags of the cell, without program, input and output; the user's come last, and so have the last word."""
+        return (*self._common, *self.target.argv, *self.user_flags)
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """The flags that every cell of its kind has."""
+        return (*self._common, *self.user_flags)
+
+    @property
+    def _common(self) -> tuple[str, ...]:
+        return () if self.target.whole else COMMON_FLAGS
+
+    @property
+    def hindered(self) -> bool:
+        """True where it is known, before any compile, that there is nothing to compile."""
+        return bool(self.target.unsupported or self.model.missing)
+
+    @property
+    def cost(self) -> float:
+        """What it is expected to cost, in no particular unit; only the order matters."""
+        return self.model.size_bytes * backend_of(self.target.backend).cost
+
+    def command(self, *, lifted: bool = False) -> str:
+        """The command line that gives the cell's artifact; the input's path must not reach the compiler."""
+        extra = (LIFTED_LIMIT_FLAG,) if lifted else ()
+        words = ("iree-compile", "-", *self.argv, *extra, "-o", f"{self.model.name}.vmfb")
+        source = self.model.shown
+        if self.model.url:
+            return f"curl -fsSL {shlex.quote(self.model.url)} | {shlex.join(words)}"
+        if not source.endswith(".onnx"):
+            return f"{shlex.join(words)} < {shlex.quote(source)}"
+        imported = shlex.quote(f"{self.model.name}.mlir")
+        return f"iree-import-onnx {shlex.quote(source)} -o {imported} && {shlex.join(words)} < {imported}"
+
+
+def select(
+    models: Sequence[Model],
+    targets: Sequence[Target],
+    *,
+    model_globs: Sequence[str] = (),
+    target_globs: Sequence[str] = (),
+) -> tuple[tuple[Model, ...], tuple[Target, ...]]:
+    """Keep what the globs name (all, where there are none); a glob that matches nothing is an error."""
+    model_names, target_names = [model.name for model in models], [target.name for target in targets]
+    short = short_names(target_names, {target.name: target.backend for target in targets})
+    require_matches(model_names, model_globs, "model")
+    require_matches(target_names, target_globs, "target", short)
+    kept_models, kept_targets = kept(model_names, model_globs), kept(target_names, target_globs, short)
+    return (
+        tuple(model for model in models if model.name in kept_models),
+        tuple(target for target in targets if target.name in kept_targets),
+    )
+
+
+def narrowed(
+    sides: Mapping[str, Snapshot],
+    *,
+    model_globs: Sequence[str] = (),
+    target_globs: Sequence[str] = (),
+    must_match: bool = True,
+) -> dict[str, Snapshot]:
+    """Snapshots with what the globs name alone, as if no more had been measured.
+
+    Args:
+        must_match: whether a glob that matches nothing on any side is an error.
+    """
+    models = sorted({name for side in sides.values() for name in (*side.models, *(c.key.model for c in side.cells))})
+    targets = sorted({name for side in sides.values() for name in (*side.targets, *(c.key.target for c in side.cells))})
+    short = short_names(targets, {name: backend for side in sides.values() for name, backend in side.targets.items()})
+    if must_match:
+        require_matches(models, model_globs, "model")
+        require_matches(targets, target_globs, "target", short)
+    chosen_models, chosen_targets = kept(models, model_globs), kept(targets, target_globs, short)
+    return {
+        label: replace(
+            side,
+            cells=tuple(
+                cell for cell in side.cells if cell.key.model in chosen_models and cell.key.target in chosen_targets
+            ),
+            models={name: digest for name, digest in side.models.items() if name in chosen_models},
+            targets={name: backend for name, backend in side.targets.items() if name in chosen_targets},
+            only={
+                name: target for name, target in side.only.items() if name in chosen_models and target in chosen_targets
+            },
+        )
+        for label, side in sides.items()
+    }
+
+
+def plan(models: Sequence[Model], targets: Sequence[Target], user_flags: Sequence[str] = ()) -> tuple[PlannedCell, ...]:
+    """Every model on every target, sorted by key."""
+    cells = [PlannedCell(model, target, tuple(user_flags)) for model in models for target in targets]
+    return tuple(sorted(cells, key=lambda cell: cell.key))
+
+
+# Which globs take everything that others could match, and an index that finds them among thousands.
+#
+# Sound, not complete: what is called covered is covered; an unusual pair of globs may go unnoticed.
+
+
+_WILDCARD = re.compile(r"\*|\?|\[!?\]?[^\]]*\]")
+_LETTERS = 16
+"""The longest piece of a glob that is looked up: long enough to tell names, short enough to try all of a text."""
+
+
+def covers(wide: str, narrow: str) -> bool:
+    """True where every name that `narrow` matches is sure to be matched by `wide`.
+
+    Where `wide` has no wildcard but `*`, only a `*` of it can take the wildcards of `narrow`, so matching the
+    globs as text proves it. A character class in `narrow` is longer as text than what it matches, so it
+    proves nothing.
+    """
+    if wide == narrow or (wide and not wide.strip("*")):
+        return True
+    if not set(narrow) & set("*?["):
+        return fnmatchcase(narrow, wide)
+    return not set(wide) & set("?[") and "[" not in narrow and fnmatchcase(narrow, wide)
+
+
+class GlobIndex:
+    """Finds those of many globs that cover one, and looks at few of the others.
+
+    A glob covers only texts that contain all its letters between wildcards. So each stands under one piece of them, the
+    one that the fewest others have, and a text is asked for its pieces. Globs without two letters in a row that tell
+    them apart (`*a*b*`) are many under one piece: for them, and only for them, all are looked at.
+    """
+
+    def __init__(self, globs: Iterable[str]) -> None:
+        self._globs = frozenset(globs)
+        pieces = {glob: _pieces(glob) for glob in self._globs if set(glob) & set("*?[")}
+        common = Counter(piece for each in pieces.values() for piece in each)
+        self._by_piece: dict[str, list[str]] = {}
+        for glob, each in pieces.items():
+            rarest = min(each, key=lambda piece: (common[piece], piece), default="")
+            self._by_piece.setdefault(rarest, []).append(glob)
+        self._lengths = sorted(set(map(len, self._by_piece)))
+
+    def covering(self, narrow: str) -> set[str]:
+        """All globs of the index that cover this one."""
+        wide = {narrow} & self._globs
+        for length in self._lengths:
+            for piece in {narrow[at : at + length] for at in range(len(narrow) - length + 1)}:
+                wide.update(glob for glob in self._by_piece.get(piece, ()) if covers(glob, narrow))
+        return wide
+
+
+def _pieces(glob: str) -> set[str]:
+    runs = (run for run in _WILDCARD.split(glob) if run)
+    sized = ((run, min(len(run), _LETTERS)) for run in runs)
+    return {run[at : at + size] for run, size in sized for at in range(len(run) - size + 1)}

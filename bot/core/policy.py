@@ -1,0 +1,525 @@
+"""What a judgement is: findings and the verdict they add up to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from fractions import Fraction
+from itertools import product
+from typing import Literal
+
+from bot.core.delta import STATES, CellDelta, MetricDelta, outcome
+from bot.core.metrics import METRIC_BY_ID, METRIC_IDS, METRICS, Unit
+from bot.core.planned import GlobIndex, covers
+from bot.core.record import Count, Record
+from bot.core.snapshot import UNFETCHED, Cell, CellKey, Failure
+from bot.core.spread import Spread, Value, difference, spread
+
+Level = Literal["warn", "fail"]
+Status = Literal["pass", "warn", "fail"]
+"""What a rule makes of a cell."""
+VerdictStatus = Literal["pass", "warn", "fail", "unknown"]
+"""`unknown`: nothing could be compared, so that there is nothing to judge."""
+
+
+class Accepted(Record, frozen=True):
+    """Who took a failing finding as it is, and why."""
+
+    who: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One rule broken by one cell.
+
+    Attributes:
+        metric: the metric's id; None where the state of the cell is the finding.
+        kind: `change` (absolute and/or relative), `limit`, `state`, or `unknown` (a known value is not any more).
+        limit: the level that was exceeded, as the configuration wrote it (`4KiB and 1.5%`, `32KiB`, `newly-broken`).
+        actual: the value judged, as text with its unit and sign (`+33.5 KiB (+66.5 %)`), never empty.
+        line: line of the configuration at which the rule stands; None for built-in rules.
+        accepted: by whom, where a person with write access accepted it; then it does not fail any more.
+        outcomes: for states, how the cell ended on base and on head: `ok`, `failed: compile, SIGSEGV`, `absent`, …;
+            then `base` and `head` are the figures of the compiler's memory gates, where they refused.
+        allowed: the largest growth, or for a limit the largest value, that the level allows, in the metric's unit.
+        known: True where base had it, too, and head is not worse: this change did not do it.
+        is_open: True where it exceeds the level with some of the values that were seen, and not with others: the
+            compiler does not repeat itself. Then `base` and `head` are those that alarm most, else that alarm least.
+        seen: every value that was seen of base and of head, where these are several.
+        failure: for states, why the cell has no ordinary artifact on head.
+    """
+
+    key: CellKey
+    level: Level
+    metric: str | None
+    rule: str
+    kind: str
+    limit: str
+    actual: str
+    base: int | None = None
+    head: int | None = None
+    line: int | None = None
+    accepted: Accepted | None = None
+    outcomes: tuple[str, str] | None = None
+    allowed: int | None = None
+    known: bool = False
+    is_open: bool = False
+    seen: tuple[tuple[int, ...], tuple[int, ...]] | None = None
+    failure: Failure | None = None
+
+    @property
+    def sides(self) -> tuple[Value, Value]:
+        """Base and head as they are told."""
+        return (self.base, self.head) if self.seen is None else (spread(self.seen[0]), spread(self.seen[1]))
+
+    @property
+    def weight(self) -> Status:
+        """What it does to the verdict: one that base had does nothing, an accepted one warns."""
+        if self.known:
+            return "pass"
+        return "warn" if self.accepted is not None else self.level
+
+
+class Budget(Record, frozen=True):
+    """A value that keeps a limit and uses most of it.
+
+    Attributes:
+        base, head: the metric's values; None where base's is not known.
+        limit: the largest value that the rule allows, in the metric's unit.
+    """
+
+    key: CellKey
+    metric: str
+    rule: str
+    base: Count | None
+    head: Count
+    limit: Count
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The outcome of all rules over all cells; findings are sorted, worst first, and so are budgets."""
+
+    status: VerdictStatus
+    findings: tuple[Finding, ...] = ()
+    budgets: tuple[Budget, ...] = ()
+
+    @property
+    def news(self) -> tuple[Finding, ...]:
+        """The findings of this change: those that base had are left out."""
+        return tuple(finding for finding in self.findings if not finding.known)
+
+
+def status_of(findings: Iterable[Finding]) -> Status:
+    """The worst that any of them does to the verdict."""
+    weights = {finding.weight for finding in findings}
+    return "fail" if "fail" in weights else "warn" if "warn" in weights else "pass"
+
+
+# The rules of the verdict: what change is allowed, and what a cell's state does.
+#
+# In prose:
+#
+# * Thresholds are ordered rules. For each cell and metric the first rule decides whose metric, model and target globs
+#   (case counts) all match; the rules below it are not looked at, whatever it says.
+# * A rule has up to two levels, `warn` and `fail`. A level is exceeded where its change or its limit is exceeded. The
+#   change is exceeded when head − base is greater than `absolute` and greater than `relative` times the base; where
+#   only
+#   one of the two is given, that one decides. The limit is exceeded when the head value is greater than `limit`.
+#   Greater
+#   means strictly greater: growth of exactly 4 KiB does not exceed `4KiB`.
+# * Growth from zero exceeds every relative level: there is no base that would make it small. Where the base is
+#   not known there is no change to judge, only the limit: so a new cell is held to limits alone.
+# * Where the compiler does not repeat itself, a metric is the range of all that its command gave. It exceeds a level
+#   where it does so whatever value of the range is taken: with the largest base and the smallest head. Where it does
+#   with
+#   some of them alone, that is a warning which says so, whatever the level; none where both sides have the same values.
+# * Values are judged wherever head was measured, also in cells that the stack gate broke. Shrinking is never a finding.
+# * A finding that base had, too, is `known`, and does nothing to the verdict: a limit that base exceeded by as much or
+#   more, and a cell that is broken on both sides alike.
+# * `fail` wins over `warn`, and within a level the limit over the change: one finding per metric of a cell at most.
+# * A golden of a suite is a limit beside the rules: where it is kept, the next rule decides as if it was not there.
+# * A metric that repeated compiles do not repeat (time, memory) is judged only where the configuration gives its noise
+#   band, a share of the base: then its growth must be greater than the band as well as than the level. A limit is
+#   held as it is written. Without a band such a metric is never judged, whatever the rule says.
+# * A value that was known on base and is not on a measured head is a `warn` of its own kind, `unknown`.
+# * A rule without levels only informs: nothing it decides is ever a finding.
+# * The state of a cell can be a finding too: by default a newly broken cell fails; a removed one warns, and so does one
+#   that was planned and not measured: lost, or timed out. One that is not measured on purpose, as its target cannot be
+#   compiled stand-alone, is no finding.
+# * A model of which no cell could be measured on either side is not measured, too: its broken cells get the level of
+#   `unmeasured`, where that is worse than that of `broken`, and are never `known`.
+# * The verdict is the worst level among the findings that are not known. They are sorted worst first: those that are
+#   not
+#   known, fail before warn, states before metrics, bytes before counts, then by how much more there is than the level
+#   allows, in bytes or as a count, then by cell and metric.
+# * A value that keeps a limit and uses nine tenths of it or more is a budget to watch, and no finding.
+# * Where nothing was compared there is no verdict: it is `unknown`, whatever the findings. Compared is a cell that was
+#   measured on both sides, that is fixed, or newly broken where that is a finding.
+
+
+Dimension = Literal["own", "bytes", "ms"]
+"""`own`: a number without a unit is in the unit of the metric it is compared with."""
+
+DEFAULT_STATES: Mapping[str, Status] = {
+    **dict.fromkeys(STATES, "pass"),
+    "newly-broken": "fail",
+    "removed": "warn",
+    "unmeasured": "warn",
+}
+_COMPARED = frozenset({"same", "changed", "fixed"})
+_SEVERITY: tuple[Status, ...] = ("pass", "warn", "fail")
+
+NO_NOISE: Mapping[str, Ratio] = {}
+
+OPEN = "open: the compiler does not repeat itself"
+"""Said of a level that some of the values that were seen exceed, and others do not."""
+
+_STEPS: dict[tuple[Dimension, Unit], int] = {("bytes", "bytes"): 1, ("bytes", "KiB"): 1024, ("ms", "ms"): 1}
+_SUFFIX: dict[Unit, str] = {"count": "", "bytes": " B", "ms": " ms", "KiB": " KiB"}
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """A whole number of steps of its dimension, and how the configuration wrote it."""
+
+    value: int
+    dimension: Dimension
+    text: str
+
+    def steps(self, unit: Unit) -> int:
+        """The amount in a metric's unit; raises ValueError (one line for the user) if it does not fit."""
+        if self.dimension == "own":
+            return self.value
+        scale = _STEPS.get((self.dimension, unit))
+        if scale is None:
+            raise ValueError(f"{self.text!r} is no {'count' if unit == 'count' else f'number of {unit}'}")
+        if self.value % scale:
+            raise ValueError(f"{self.text!r} is no whole number of {unit}")
+        return self.value // scale
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """A share of the base (1/2 is 50 %), and how the configuration wrote it."""
+
+    value: Fraction
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class LevelSpec:
+    """One level of a rule; what is None is not asked for."""
+
+    absolute: Amount | None = None
+    relative: Ratio | None = None
+    limit: Amount | None = None
+
+    @property
+    def change_text(self) -> str:
+        """The change that is allowed, as the configuration wrote it: `4KiB and 1.5%`."""
+        return " and ".join(part.text for part in (self.absolute, self.relative) if part is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule: which cells and metrics it decides, and its levels.
+
+    Attributes:
+        metrics, models, targets: globs; the rule matches where one of each does.
+        line: line of the configuration at which it stands.
+        beside: where it finds nothing, the next rule that matches decides, too.
+    """
+
+    name: str
+    metrics: tuple[str, ...]
+    models: tuple[str, ...] = ("*",)
+    targets: tuple[str, ...] = ("*",)
+    warn: LevelSpec | None = None
+    fail: LevelSpec | None = None
+    line: int | None = None
+    beside: bool = False
+
+    def levels(self) -> tuple[tuple[Level, LevelSpec], ...]:
+        """The levels given, worst first."""
+        both: tuple[tuple[Level, LevelSpec | None], ...] = (("fail", self.fail), ("warn", self.warn))
+        return tuple((level, spec) for level, spec in both if spec is not None)
+
+    def matches_cell(self, key: CellKey) -> bool:
+        """True where the rule is about this cell."""
+        return any_match(self.models, key.model) and any_match(self.targets, key.target)
+
+
+_WATCHED = Fraction(9, 10)
+"""The share of a limit from which on a value is mentioned."""
+
+
+def any_match(globs: Iterable[str], name: str) -> bool:
+    """True where one of the globs matches the whole name."""
+    return any(glob == "*" or fnmatchcase(name, glob) for glob in globs)
+
+
+def judge(
+    deltas: Sequence[CellDelta],
+    rules: Sequence[Rule],
+    states: Mapping[str, Status] = DEFAULT_STATES,
+    noise: Mapping[str, Ratio] = NO_NOISE,
+) -> Verdict:
+    """Hold every cell against the rules (see the module's text) and add up the verdict.
+
+    Args:
+        states: cell state → what it does to the verdict; a state that is not in it passes.
+        noise: inexact metric → its noise band; one that is not in it is never judged.
+    """
+    bands = {metric.id: Fraction(0) for metric in METRICS if metric.exact}
+    bands |= {id_: band.value for id_, band in noise.items() if id_ not in bands}
+    by_metric = {id_: [rule for rule in rules if any_match(rule.metrics, id_)] for id_ in METRIC_IDS if id_ in bands}
+    judged: list[Finding | Budget] = []
+    for delta in deltas:
+        for id_, metric in delta.metrics.items() if delta.head and delta.head.measured else ():
+            for rule in (rule for rule in by_metric.get(id_, ()) if rule.matches_cell(delta.key)):
+                of_rule = list(_judge_metric(delta, metric, rule, bands[id_]))
+                judged += of_rule
+                if not rule.beside or any(isinstance(one, Finding) for one in of_rule):
+                    break
+    of_metrics = [one for one in judged if isinstance(one, Finding)]
+    findings = tuple(sorted([*of_metrics, *_judge_states(deltas, states)], key=_order))
+    budgets = sorted((one for one in judged if isinstance(one, Budget)), key=lambda one: -Fraction(one.head, one.limit))
+    compared = any(delta.state in _COMPARED for delta in deltas)
+    is_known = compared or any(finding.limit == "newly-broken" for finding in findings)
+    return Verdict(status_of(findings) if is_known else "unknown", findings, tuple(budgets))
+
+
+def _order(finding: Finding) -> tuple[bool, bool, bool, bool, int, CellKey, int]:
+    """Worst first (see the module's text)."""
+    place = METRIC_IDS.index(finding.metric) if finding.metric in METRIC_IDS else -1
+    unit = METRIC_BY_ID[finding.metric].unit if finding.metric in METRIC_BY_ID else "count"
+    size = excess(finding) * _STEPS.get(("bytes", unit), 1)
+    states_last = finding.metric is not None
+    return finding.known, finding.level == "warn", states_last, unit == "count", -size, finding.key, place
+
+
+def excess(finding: Finding) -> int:
+    """By how much the value, or its growth, is more than the level allows, in the metric's unit; 0 where unknown."""
+    if finding.allowed is None or finding.head is None:
+        return 0
+    value = finding.head if finding.kind == "limit" else finding.head - (finding.base or 0)
+    return value - finding.allowed
+
+
+def _judge_states(deltas: Sequence[CellDelta], states: Mapping[str, Status]) -> Iterator[Finding]:
+    measured = {delta.key.model for delta in deltas for cell in (delta.base, delta.head) if cell and cell.measured}
+    levels: dict[str, Status] = {state: states.get(state, "pass") for state in STATES}
+    dead = max(levels["broken"], levels["unmeasured"], key=_SEVERITY.index)
+    for delta in deltas:
+        compiles_nowhere = delta.state == "broken" and delta.key.model not in measured
+        level = dead if compiles_nowhere else levels[delta.state]
+        if level == "pass" or delta.excused:
+            continue
+        sides = (delta.base, delta.head)
+        base, head = (cell.failure.figure_bytes if cell and cell.failure else None for cell in sides)
+        outcomes = (outcome(delta.base), outcome(delta.head))
+        yield Finding(
+            delta.key,
+            level,
+            None,
+            rule="states",
+            kind="state",
+            limit=delta.state,
+            actual=delta.reason or " → ".join(cell.status if cell else "absent" for cell in sides),
+            base=base,
+            head=head,
+            outcomes=outcomes,
+            known=delta.state == "broken" and not compiles_nowhere and len(set(outcomes)) == 1 and base == head,
+            failure=delta.head.failure if delta.head else None,
+        )
+
+
+def _judge_metric(delta: CellDelta, metric: MetricDelta, rule: Rule, band: Fraction) -> Iterator[Finding | Budget]:
+    if metric.head is None:
+        if metric.base is not None and rule.levels():
+            reasons = delta.head.reasons if delta.head else {}
+            reason = reasons.get(metric.id) or reasons.get("*")
+            actual = f"{_amount(metric.base, _unit(metric))} → not known{f': {reason}' if reason else ''}"
+            yield Finding(
+                delta.key, "warn", metric.id, rule.name, "unknown", "known on base", actual, metric.base, line=rule.line
+            )
+        return
+    least = metric.least_alarming
+    finding = next(_exceeded(delta, least, rule, band), None)
+    if finding is None and metric.seen is not None and metric.change != 0:
+        finding = next((one for one in _exceeded(delta, metric.most_alarming, rule, band) if not one.known), None)
+        finding = replace(finding, level="warn", is_open=True) if finding else None
+    if finding is not None and metric.seen is not None:
+        actual = change_text(metric) if finding.kind == "change" else _amount(metric.sides[1], _unit(metric))
+        finding = replace(finding, actual=f"{actual}, {OPEN}" if finding.is_open else actual, seen=metric.seen)
+    if finding is not None:
+        yield finding
+    head = least.head or 0
+    limits = [spec.limit.steps(_unit(metric)) if spec.limit is not None else 0 for _, spec in rule.levels()]
+    watched = next((limit for limit in limits if 0 < head <= limit and Fraction(head, limit) >= _WATCHED), None)
+    if watched is not None:
+        yield Budget(delta.key, metric.id, rule.name, least.base, head, watched)
+
+
+def _exceeded(delta: CellDelta, metric: MetricDelta, rule: Rule, band: Fraction) -> Iterator[Finding]:
+    """A finding for every level that is exceeded, worst first; of a level the limit before the change."""
+    head, base, unit = metric.head or 0, metric.base, _unit(metric)
+    values = (base, head, rule.line)
+    for level, spec in rule.levels():
+        said = (delta.key, level, metric.id, rule.name)
+        if spec.limit is not None and head > (limit := spec.limit.steps(unit)):
+            known = base is not None and head <= base
+            actual = _amount(head, unit)
+            yield Finding(*said, "limit", spec.limit.text, actual, *values, allowed=limit, known=known)
+        if base is None or not spec.change_text:
+            continue
+        # What either of the two amounts allows, and the noise band.
+        share = max(spec.relative.value if spec.relative else Fraction(0), band)
+        allowed = max(0, spec.absolute.steps(unit) if spec.absolute else 0, int(share * base))
+        if head - base > allowed:
+            yield Finding(*said, "change", spec.change_text, change_text(metric), *values, allowed=allowed)
+
+
+def _unit(metric: MetricDelta) -> Unit:
+    return METRIC_BY_ID[metric.id].unit
+
+
+def _amount(value: Value, unit: Unit, sign: str = "") -> str:
+    if isinstance(value, Spread):
+        return f"{value.low:{sign},}..{value.high:{sign},}{_SUFFIX[unit]}"
+    return f"{value:{sign},}{_SUFFIX[unit]}"
+
+
+def change_text(metric: MetricDelta) -> str:
+    """A change in words: `+33,552 B (+66.5 %)`, `+2 (from 0)`, `-304..+1,968 B`; empty where it is not known."""
+    change = difference(*metric.sides)
+    if change is None:
+        return ""
+    if isinstance(change, Spread):
+        return _amount(change, _unit(metric), "+")
+    percent = Fraction(100 * change, metric.base) if metric.base else Fraction(0)
+    tenths = round(percent * 10)
+    share = f"{'-' if tenths < 0 else '+'}{abs(tenths) // 10:,}.{abs(tenths) % 10} %"
+    if not metric.base:
+        share = "from 0"
+    elif percent and not tenths:
+        share = "under 0.1 %"
+    return f"{_amount(change, _unit(metric), '+')} ({share})"
+
+
+# Finds rules that can never decide anything, because those above them match all that they could.
+#
+# As sound and as incomplete as `globs.covers`. Thousands of rules are no trouble: a rule is compared only with those
+# that share a glob, or a glob that covers one of its own, not with every rule above it.
+
+
+def metrics_of(rule: Rule) -> tuple[str, ...]:
+    """The metric ids that the rule's globs match."""
+    return tuple(id_ for id_ in METRIC_IDS if any_match(rule.metrics, id_))
+
+
+def is_catch_all(rule: Rule) -> bool:
+    """True where the rule matches every metric of every cell, whatever they are called."""
+    everything = (rule.metrics, rule.models, rule.targets)
+    return all(any(covers(glob, "*") for glob in globs) for globs in everything)
+
+
+class _Axis:
+    """The rules by one kind of their globs. All globs that the same rules have are one *group*, which has a number.
+
+    Attributes:
+        members: for each group its rules, in order.
+        sets: the same, to look a rule up.
+    """
+
+    def __init__(self, globs_of_rules: Iterable[Sequence[str]]) -> None:
+        rules_of: dict[str, list[int]] = {}
+        for index, globs in enumerate(globs_of_rules):
+            for glob in dict.fromkeys(globs):
+                rules_of.setdefault(glob, []).append(index)
+        numbers: dict[tuple[int, ...], int] = {}
+        self._group = {glob: numbers.setdefault(tuple(rules), len(numbers)) for glob, rules in rules_of.items()}
+        self._index = GlobIndex(rules_of)
+        self._known: dict[str, frozenset[int]] = {}
+        self.members = tuple(numbers)
+        self.sets = tuple(map(frozenset, numbers))
+
+    def above(self, globs: Sequence[str], index: int) -> list[frozenset[int]]:
+        """For each glob the groups that cover it and have a rule above this one; equal ones come once."""
+        groups = (self._covering(glob) for glob in globs)
+        return list(dict.fromkeys(frozenset(g for g in each if self.members[g][0] < index) for each in groups))
+
+    def _covering(self, glob: str) -> frozenset[int]:
+        if glob not in self._known:
+            self._known[glob] = frozenset(self._group[wide] for wide in self._index.covering(glob))
+        return self._known[glob]
+
+
+class Coverage:
+    """What the rules of one ordered list leave to each other."""
+
+    def __init__(self, rules: Sequence[Rule]) -> None:
+        self._rules = rules
+        self._models, self._targets = _Axis(rule.models for rule in rules), _Axis(rule.targets for rule in rules)
+        self._metrics = [frozenset(metrics_of(rule)) for rule in rules]
+        self._known: dict[tuple[str, int, int], int] = {}
+
+    def takers(self, index: int, metrics: Sequence[str] = ()) -> list[Rule] | None:
+        """The earlier rules that leave nothing to rule `index`; None where it can decide something.
+
+        Args:
+            metrics: only these of the rule's; empty: all of them.
+        """
+        rule = self._rules[index]
+        models, targets = self._models.above(rule.models, index), self._targets.above(rule.targets, index)
+        takers: dict[int, None] = {}
+        for metric, model_groups, target_groups in product(metrics or metrics_of(rule), models, targets):
+            pairs = product(model_groups, target_groups)
+            taker = min((self._first(metric, *pair) for pair in pairs), default=index)
+            if taker >= index:
+                return None
+            takers[taker] = None
+        return [self._rules[taker] for taker in takers]
+
+    def _first(self, metric: str, models: int, targets: int) -> int:
+        """The first rule of both groups that matches the metric; the number of rules where there is none."""
+        key = (metric, models, targets)
+        if key not in self._known:
+            few, many = self._models.members[models], self._targets.sets[targets]
+            if len(many) < len(few):
+                few, many = self._targets.members[targets], self._models.sets[models]
+            both = (index for index in few if index in many and metric in self._metrics[index])
+            self._known[key] = next(both, len(self._rules))
+        return self._known[key]
+
+
+# What a measurement says of the machine it was made on, and not of the compiler, the model and the flags.
+#
+# Such a reason begins with HERE, wherever it is shown. A cell that has one, that a timeout or a signal ended, or that
+# was not fetched is reported and never kept: another machine, another Python or a later hour would say something else.
+
+
+HERE = "on this machine: "
+RAN_OUT = "memory ran out"
+"""In the first line of the reason where a compile needed more memory than there was."""
+
+
+def here(reason: str) -> str:
+    """A reason that holds on this machine only."""
+    return reason if is_local(reason) else HERE + reason
+
+
+def is_local(reason: str) -> bool:
+    """True where the reason, or one that it quotes, holds on this machine only."""
+    return HERE in reason
+
+
+def lasts(cell: Cell) -> bool:
+    """True where the cell says nothing but what its compiler, its model and its flags decide."""
+    failure = cell.failure
+    if failure and (failure.stage in ("timeout", UNFETCHED) or failure.signal is not None or is_local(failure.message)):
+        return False
+    return not any(map(is_local, cell.reasons.values()))

@@ -1,0 +1,137 @@
+"""What a model's target-independent IR says of its dispatches, kept small enough to live in a baseline.
+
+Digests stand for texts: two executables of equal whole `source` have the same IR up to names and SSA numbering. How
+they are written, and what short ones are worth, is in `bot.core.snapshot_json`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated
+
+import msgspec
+
+from bot.core.record import Amount, Count, Record, always
+
+FAMILY_KINDS = (
+    "constants",
+    "static-shapes",
+    "offsets",
+    "operand-order",
+    "extra-operation",
+    "different-fusion",
+)
+"""What may keep executables apart that are otherwise equal; of several the loosest, but what varies names them all."""
+
+FamilyKind = Annotated[str, msgspec.Meta(pattern=rf"\A({'|'.join(FAMILY_KINDS)})\Z")]
+
+IDENTICAL = ("nothing: their functions are identical",)
+"""What keeps the members of a family of kind `constants` apart where no constant does either.
+
+Words, and not an empty `varying`: that is what a stored baseline leaves of every family.
+"""
+
+HASHED_PHASES = ("input", "global-optimization")
+"""Phases whose whole program is compared by one digest."""
+
+
+BOUND_PARTS = ("offsets", "assumptions", "rest")
+"""What the IR with its buffers consists of: where they are, what may be assumed of values passed, and all else."""
+
+
+class Source(Record, frozen=True, omit_defaults=True):
+    """One executable's IR after dispatch creation, as digests; a stored baseline keeps their first characters.
+
+    Attributes:
+        source: of the IR up to names and SSA numbering (short: 5 characters, 30 bits).
+        structure: of the same without the values of constants, static shapes and offsets (short: 4, 24 bits).
+        operations: sum of the hashes of its scalar and named operations, modulo 2**53 (short: 2**32): adds up when
+            regions merge. Arithmetic, and no name of anything.
+        bound: of the IR with the buffers bound to it, whose offsets depend on the rest of the program (short: 4);
+            empty: not known.
+        bound_parts: the same as a digest for each of BOUND_PARTS (short: 4); empty: not known.
+    """
+
+    executable: str
+    source: str
+    structure: str
+    operations: Count
+    bound: str = ""
+    bound_parts: tuple[str, ...] = ()
+
+
+class Site(Record, frozen=True, omit_defaults=True):
+    """One dispatch site of the program.
+
+    Attributes:
+        component: the model's own name of the place (`encoder.layer.0.attention`), from the MLIR location; None
+            without one.
+        initializer: True where it runs once, when the module is loaded.
+    """
+
+    entry_point: str
+    component: str | None = None
+    initializer: bool = False
+
+
+class Argument(Record, frozen=True, omit_defaults=True):
+    """One scalar argument of an entry point, over all its sites.
+
+    Attributes:
+        index: its position among the scalar arguments.
+        values: the different constants, ascending; the first few where there are many.
+        divisor: the greatest common divisor of the constants (0 where all are 0); None where a site passes no constant.
+        unknown_sites: sites that pass something which is no constant.
+    """
+
+    entry_point: str
+    index: Count
+    type: str
+    values: tuple[Amount, ...]
+    distinct: Count
+    divisor: Count | None
+    unknown_sites: Count
+
+
+class Family(Record, frozen=True, omit_defaults=True):
+    """Executables of one cell that are identical, or equal but for what their kind says.
+
+    Attributes:
+        members: executable names, in the program's order; at least two.
+        varying: what keeps them apart, a line each with the values (`arith.constant i32 → arith.muli: 3, 5, 7`);
+            IDENTICAL where nothing does; empty where that is not known.
+    """
+
+    kind: FamilyKind
+    members: tuple[str, ...]
+    varying: tuple[str, ...] = always(())
+
+    @property
+    def identical(self) -> bool:
+        """True where the functions of all members are equal, constants and shapes included."""
+        return self.varying == IDENTICAL
+
+
+class Program(Record, frozen=True, omit_defaults=True):
+    """What the target-independent half of a compile says; cells of one model share it.
+
+    Attributes:
+        phases: one of HASHED_PHASES → digest of the whole program's IR at its end, up to names of values and places,
+            in hex (short: 16 digits).
+        linalg_ops_before: linalg operations before fusion; None where that phase could not be read.
+        whole: of a program whose digests were cut, the name (`bot.core.snapshot_json.name_of`) it had before: that of
+            another one says that both are the same. Empty where its digests are whole, or nothing is known of that.
+        operations: what the model's own program consists of before any optimization, as `bot.core.json_text` writes
+            it: operations with those of their bodies, and constants; None where that is not known.
+        places: component, as a Site has it → how many whole operations it has, constants not counted; "" has those
+            without one.
+    """
+
+    phases: Mapping[str, str] = always({})
+    linalg_ops_before: Count | None = always(None)
+    sources: tuple[Source, ...] = always(())
+    sites: tuple[Site, ...] = always(())
+    arguments: tuple[Argument, ...] = always(())
+    whole: str = ""
+    operations: str | None = None
+    places: Mapping[str, Count] = {}

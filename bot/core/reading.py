@@ -1,0 +1,254 @@
+"""What readers say: one format's bytes as numbers, and the facts of a cell's IR. Rooms exchange these values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Annotated, Protocol
+
+import msgspec
+
+from bot.core.program import Argument, Site
+from bot.core.record import Count, Name, Record, require_counts
+from bot.core.snapshot import Dispatch
+
+Operation = Annotated[str, msgspec.Meta(pattern=r"\A[A-Za-z_][A-Za-z0-9_$.-]{0,79}\Z")]
+"""The name of one."""
+
+
+@dataclass(frozen=True, slots=True)
+class EntryPoint:
+    """One exported function of an executable, as its binary describes it; None is "the format does not say".
+
+    The fields mean what they mean in `bot.core.snapshot.Dispatch`. Raises `MalformedBinary` for numbers that a
+    snapshot
+    cannot have: formats have 64 bits for them, or any number of digits.
+    """
+
+    name: str
+    code_bytes: int | None = None
+    stack_bytes: int | None = None
+    stack_kind: str | None = None
+    workgroup_bytes: int | None = None
+    vgprs: int | None = None
+    sgprs: int | None = None
+    vgpr_spills: int | None = None
+    sgpr_spills: int | None = None
+    code: str | None = None
+    executable_bytes: int | None = None
+    agprs: int | None = None
+
+    def __post_init__(self) -> None:
+        """Raise where a number is below zero or larger than any format has."""
+        require_counts({name: getattr(self, name) for name in _NUMBERS}, self.name[:80])
+
+
+_NUMBERS = tuple(each.name for each in fields(EntryPoint) if each.type == "int | None")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One binary, every byte of it under exactly one label.
+
+    Attributes:
+        format: `elf`, `hsaco`, `ptx`, `spirv`, `msl`, `vm-bytecode`.
+        unattributed_bytes: what no label claims; parts and this sum to `size_bytes`.
+    """
+
+    format: str
+    size_bytes: int
+    parts: Mapping[str, int]
+    entry_points: tuple[EntryPoint, ...] = ()
+    unattributed_bytes: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        """What no label claims is unattributed; raises ValueError where the labels claim more than there is."""
+        rest = self.size_bytes - sum(self.parts.values())
+        if rest < 0 or min(self.parts.values(), default=0) < 0:
+            raise ValueError(f"{self.format}: parts {dict(self.parts)} exceed the whole of {self.size_bytes} bytes")
+        object.__setattr__(self, "unattributed_bytes", rest)
+
+
+class Reader(Protocol):
+    """A reader of one format; any bytes give a Reading or `MalformedBinary`, nothing else."""
+
+    def accepts(self, data: bytes) -> bool:
+        """True where the first bytes say that this is the reader's format."""
+
+    def read(self, data: bytes) -> Reading:
+        """Read the whole; raises `bot.errors.MalformedBinary`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArtifactReading:
+    """A `.vmfb`: the four parts sum to `artifact_bytes`.
+
+    Attributes:
+        executable_bytes, rodata_bytes: both None where the one cannot be told from the other; `unread` says why.
+        executables: the readings of the executables in it, in file order.
+        unread: one line for every executable whose format no reader knows, or whose reader refused it.
+    """
+
+    artifact_bytes: int
+    executable_bytes: int | None
+    vm_bytes: int
+    rodata_bytes: int | None
+    unattributed_bytes: int
+    executables: tuple[Reading, ...]
+    unread: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Raise ValueError where the four parts cannot sum to the whole."""
+        parts = (self.executable_bytes, self.vm_bytes, self.rodata_bytes, self.unattributed_bytes)
+        known = [part for part in parts if part is not None]
+        short = len(known) == len(parts) and sum(known) < self.artifact_bytes
+        if short or sum(known) > self.artifact_bytes or min(known) < 0:
+            raise ValueError(f"parts sum to {sum(known)}, the artifact has {self.artifact_bytes} bytes")
+
+
+class ExecutableFacts(Record, frozen=True):
+    """One entry point as the program's IR knows it (`stream` phase).
+
+    Attributes:
+        bound: digest of its IR with the buffers bound to it: their offsets depend on the rest of the program.
+        bound_parts: the same as a digest for each of BOUND_PARTS.
+    """
+
+    executable: Name
+    entry_point: Name
+    kind: str
+    memory_bound: bool
+    sites: Count
+    bound: str = ""
+    bound_parts: tuple[str, ...] = ()
+
+
+class SourceText(Record, frozen=True):
+    """The IR of one executable as dispatch creation left it (`flow` phase), without locations.
+
+    Attributes:
+        generic: its functions in MLIR's generic form, the executable's own names replaced by `@`.
+        shown: the same in the form that people read.
+    """
+
+    executable: Name
+    generic: str
+    shown: str
+
+
+class Schedule(Record, frozen=True):
+    """What a program submits to the device and which memory it asks for, by its IR (`stream` phase).
+
+    Attributes:
+        fills, copies, awaits, submissions: how many there are in the program's text.
+        allocated_bytes: sum of all allocations of known size: what the compiler's statistics call transient memory.
+        variable_bytes: those kept in variables; None where a size is not known.
+        dynamic_buffers: buffers, inputs included, whose size only a run tells.
+        program_memory_bytes: the most that is held at once, of the other buffers; None where branches decide.
+    """
+
+    fills: Count
+    copies: Count
+    awaits: Count
+    submissions: Count
+    allocated_bytes: Count
+    variable_bytes: Count | None
+    dynamic_buffers: Count
+    program_memory_bytes: Count | None
+
+
+class ProgramFacts(Record, frozen=True):
+    """What the target-independent IR of one model says.
+
+    Attributes:
+        dispatch_regions: `flow.dispatch.workgroups` after dispatch creation, before deduplication.
+        linalg_ops: linalg and iree_linalg_ext operations inside those regions (terminators not counted).
+        linalg_ops_before: those operations before fusion; None where that phase was not left behind.
+        phases: phase → digest of the whole program's IR at its end.
+        operations, places: as `bot.core.program.Program` has them; None and empty without the input's phase.
+        initializer_sites: launches that run once, when the module is loaded.
+    """
+
+    dispatch_regions: Count
+    linalg_ops: Count
+    executables: Count
+    entry_points: tuple[ExecutableFacts, ...]
+    linalg_ops_before: Count | None = None
+    phases: Mapping[str, str] = {}
+    sources: tuple[SourceText, ...] = ()
+    sites: tuple[Site, ...] = ()
+    arguments: tuple[Argument, ...] = ()
+    operations: Annotated[Mapping[Operation, Count], msgspec.Meta(max_length=500)] | None = None
+    places: Annotated[Mapping[str, Count], msgspec.Meta(max_length=1_001)] = {}
+    initializer_sites: Count = 0
+    schedule: Schedule | None = None
+
+    @property
+    def steady_sites(self) -> int:
+        """Launches that run each time that the program does."""
+        return self.dispatch_sites - self.initializer_sites
+
+    @property
+    def dispatch_sites(self) -> int:
+        """Launches of all entry points."""
+        return sum(entry.sites for entry in self.entry_points)
+
+    @property
+    def memory_bound_sites(self) -> int:
+        """Launches of entry points without contraction, convolution or attention."""
+        return sum(entry.sites for entry in self.entry_points if entry.memory_bound)
+
+
+@dataclass(frozen=True, slots=True)
+class PtxModule:
+    """One PTX module of an artifact: the device that it asks for (`sm_80`), and its text without a closing NUL."""
+
+    device: str
+    text: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Assembled:
+    """What `ptxas -v` made of one PTX module: the cubin, an ELF file with the machine code, and what it printed."""
+
+    cubin: bytes
+    said: str
+
+
+@dataclass(frozen=True, slots=True)
+class Products:
+    """All that one finished compile left behind, for the readers.
+
+    Attributes:
+        objects: relocatable objects of the CPU code generator (they still have their symbols); empty elsewhere.
+        stack_usage: text of `--stack-usage-file`; None where the compiler has no such option or the target no frames.
+        statistics: text of `--iree-scheduling-dump-statistics-file`.
+        program: the program's IR facts; None with a reason in `reasons["program"]`.
+        allocas: function → sum of its stack allocations in bytes; None with a reason in `reasons["allocas"]`.
+        strategies: function → the configuration chosen for it; None with a reason in `reasons["strategies"]`.
+        compile_cpu_ms, compile_peak_rss_kib: of the processes that made the artifact, as the kernel counted them.
+        assembled: the PTX modules of a cuda artifact as machine code; None with a reason in `reasons["assembled"]`.
+    """
+
+    artifact: bytes
+    backend: str
+    objects: tuple[bytes, ...] = ()
+    stack_usage: str | None = None
+    statistics: str | None = None
+    program: ProgramFacts | None = None
+    allocas: Mapping[str, int] | None = None
+    strategies: Mapping[str, str] | None = None
+    compile_cpu_ms: int | None = None
+    compile_peak_rss_kib: int | None = None
+    assembled: tuple[Assembled, ...] | None = None
+    reasons: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """The numbers of one cell: every metric id is present; a None has its reason. `parts`: as a cell has them."""
+
+    metrics: Mapping[str, int | None]
+    dispatches: tuple[Dispatch, ...]
+    reasons: Mapping[str, str]
+    parts: Mapping[str, int] = field(default_factory=dict)

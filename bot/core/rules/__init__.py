@@ -1,1 +1,0 @@
-"""Pure rules: differences, verdicts, acceptance, merging, sharding."""

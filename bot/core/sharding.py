@@ -1,0 +1,203 @@
+"""Shards: how a plan's cells are dealt out to several runners, so that all end at about the same time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Annotated, Literal
+
+import msgspec
+
+from bot.core.json_text import decoded
+from bot.core.planned import PlannedCell
+from bot.core.record import Count, Record
+from bot.core.snapshot import UNFETCHED, Cell, CellKey, Snapshot
+from bot.core.spec import MOVING
+from bot.errors import InputError, UsageError
+
+Costs = Mapping[CellKey, int]
+"""Cell → what it cost to compile the last time, in ms of CPU time."""
+
+
+def known_costs(cells: Iterable[Cell]) -> dict[CellKey, int]:
+    """The last known cost of every cell of a snapshot that has one, in ms of CPU time."""
+    costs = ((cell.key, cell.value("compile_cpu_ms")) for cell in cells)
+    return {key: cost for key, cost in costs if cost is not None}
+
+
+def expected(cells: Sequence[PlannedCell], known: Costs) -> dict[CellKey, float]:
+    """What every cell is expected to cost; one that was never measured by its size, on the scale of the others."""
+    seen = [cell for cell in cells if cell.key in known]
+    guessed = sum(cell.cost for cell in seen)
+    scale = sum(known[cell.key] for cell in seen) / guessed if guessed else 1.0
+    return {cell.key: float(known.get(cell.key, cell.cost * scale)) for cell in cells}
+
+
+def deal(cells: Sequence[PlannedCell], count: int, known: Costs | None = None) -> tuple[tuple[PlannedCell, ...], ...]:
+    """The cells of each of `count` shards.
+
+    Whole models are dealt out, heaviest first, each to the lightest shard: a model is read, fetched and imported once.
+    Only a model that alone is more than a shard's fair part is dealt out cell by cell.
+    """
+    costs = expected(cells, known or {})
+    fair = sum(costs.values()) / count
+    models: dict[str, list[CellKey]] = {}
+    for cell in cells:
+        models.setdefault(cell.model.name, []).append(cell.key)
+    hands: list[list[CellKey]] = []
+    for keys in models.values():
+        hands += [[key] for key in keys] if known and sum(costs[key] for key in keys) > fair else [keys]
+    loads, owner = [0.0] * count, dict[CellKey, int]()
+    for hand in sorted(hands, key=lambda keys: (-sum(costs[key] for key in keys), keys[0])):
+        lightest = loads.index(min(loads))
+        loads[lightest] += sum(costs[key] for key in hand)
+        owner |= dict.fromkeys(hand, lightest)
+    return tuple(tuple(cell for cell in cells if owner[cell.key] == index) for index in range(count))
+
+
+def shard(cells: Sequence[PlannedCell], index: int, count: int) -> tuple[PlannedCell, ...]:
+    """The part of `cells` that shard `index` (from 1) of `count` measures, dealt out by size."""
+    if not 1 <= index <= count:
+        raise UsageError(f"shard {index} of {count} does not exist", where="--shard", hint="use I/N with 1 <= I <= N")
+    return deal(cells, count)[index - 1]
+
+
+_Moving = Annotated[str, msgspec.Meta(pattern=rf"\A({'|'.join(MOVING)})\Z")]
+_Release = Annotated[str, msgspec.Meta(pattern=r"\A[0-9][0-9A-Za-z!.+]{0,60}\Z")]
+
+
+class Part(Record, frozen=True, omit_defaults=True):
+    """One runner's part of a plan.
+
+    Attributes:
+        shard: `I/N`.
+        assigned: model → targets, where the runner is told which cells these are.
+        releases: `latest` or `nightly` → the release that it was for who planned, and is for all runners.
+    """
+
+    shard: Annotated[str, msgspec.Meta(pattern=r"\A[1-9]\d{0,5}/[1-9]\d{0,5}\Z")]
+    cells: Count
+    assigned: dict[str, list[str]] | None = None
+    releases: dict[_Moving, _Release] | None = None
+
+
+class Matrix(Record, frozen=True):
+    """GitHub's `strategy.matrix`."""
+
+    include: list[Part]
+
+
+def matrix(
+    cells: Sequence[PlannedCell], count: int, known: Costs | None = None, releases: Mapping[str, str] | None = None
+) -> Matrix:
+    """The shards as GitHub's `strategy.matrix`.
+
+    Those dealt out by known costs name their cells, so that every runner measures its own, whatever it knows of costs.
+    """
+    parts = []
+    for index, part in enumerate(deal(cells, count, known), 1):
+        names: dict[str, list[str]] = {}
+        for cell in part:
+            names.setdefault(cell.model.name, []).append(cell.target.name)
+        if part:
+            moving = dict(releases) if releases else None
+            parts.append(Part(f"{index}/{count}", len(part), names if known else None, moving))
+    return Matrix(parts)
+
+
+def agreed(plan: str, where: str = "the plan") -> Mapping[str, str]:
+    """What `latest` and `nightly` are for all runners of a plan: a release each; empty where it does not say."""
+    parts = decoded(plan, Matrix, where, "give what `plan --shards N` printed", "plan")
+    return {name: version for row in parts.include for name, version in (row.releases or {}).items()}
+
+
+def assigned(cells: Sequence[PlannedCell], plan: str, index: int, count: int, where: str) -> tuple[PlannedCell, ...]:
+    """The part of shard `index` of `count` in what `matrix` printed.
+
+    Raises InputError for a plan of other cells or of another count of shards: cells would be measured by nobody.
+    """
+    rows = {
+        row.shard: row for row in decoded(plan, Matrix, where, "give what `plan --shards N` printed", "plan").include
+    }
+    counts = {int(name.partition("/")[2]) for name in rows}
+    if counts != {count}:
+        what = f"is over {', '.join(map(str, sorted(counts))) or 'no'} shards, and {index}/{count} is not one of them"
+        raise InputError(what, where=where, hint="measure the shards that the plan names")
+    planned = sum(row.cells for row in rows.values())
+    if planned != len(cells):
+        what = f"is of {planned} cells, and {len(cells)} are planned here"
+        raise InputError(what, where=where, hint="plan and measure the same commit, with the same selectors")
+    row = rows.get(f"{index}/{count}")
+    if row is not None and row.assigned is None:
+        return shard(cells, index, count)  # dealt out by size
+    named = row.assigned or {} if row else {}
+    keys = {CellKey(model, target) for model, targets in named.items() for target in targets}
+    part = tuple(cell for cell in cells if cell.key in keys)
+    if len(part) != len(keys):
+        what = f"names {min(keys - {cell.key for cell in part})}, which is not planned here"
+        raise InputError(what, where=where, hint="plan and measure the same commit")
+    return part
+
+
+# Joining snapshots, and what can be said of two snapshots before they are compared.
+
+
+_HINT = "merge the shards of one run"
+
+
+def merge_snapshots(parts: Sequence[tuple[str, Snapshot]]) -> Snapshot:
+    """The snapshot of all parts' cells; each part comes with the name to call it by in errors.
+
+    Parts of one run have the same compiler, source and flags; anything else is refused, as are a model or target that
+    two parts know differently, and a cell that two parts measured.
+    """
+    first_name, first = next((named for named in parts if named[1].cells), parts[0])
+    for name, part in parts:
+        for what in ("compiler", "source", "flags", "backends"):
+            differs = getattr(part, what) != getattr(first, what)
+            if differs and (what != "flags" or part.cells):  # a shard without cells does not know the flags
+                raise InputError(f"has a different {what} than {first_name}", where=name, hint=_HINT)
+    cells: dict[CellKey, Cell] = {}
+    for name, part in parts:
+        for cell in part.cells:
+            if cell.key in cells:
+                raise InputError(f"measured {cell.key} a second time", where=name, hint="merge every shard once")
+            cells[cell.key] = cell
+    return replace(
+        first,
+        cells=tuple(cells[key] for key in sorted(cells)),
+        targets=_united("targets", parts),
+        models=_united("models", parts),
+        only=_united("only", parts),
+        notes=tuple(sorted({note for _, part in parts for note in part.notes})),
+    )
+
+
+def _united(what: Literal["models", "targets", "only"], parts: Sequence[tuple[str, Snapshot]]) -> dict[str, str]:
+    united: dict[str, str] = {}
+    for name, part in parts:
+        for key, value in getattr(part, what).items():
+            if united.setdefault(key, value) != value:
+                said = f"has a different {key!r} among its {what} than the parts before"
+                raise InputError(said, where=name, hint=_HINT)
+    return united
+
+
+def nothing_in_common(base: Snapshot, head: Snapshot) -> str:
+    """That two snapshots are of different suites, and what to do about it; empty where they have a cell in common."""
+    left, right = ({cell.key for cell in snapshot.cells} for snapshot in (base, head))
+    if not left or not right or left & right:
+        return ""
+    return f"measure both sides with the same suite: base has {min(left)} and others, head {min(right)} and others"
+
+
+def unmeasured_models(base: Snapshot, head: Snapshot) -> tuple[str, ...]:
+    """One line for every model of which no cell could be measured on either side: most likely it does not parse."""
+    cells = (*base.cells, *head.cells)
+    measured = {cell.key.model for cell in cells if cell.measured}
+    words: dict[str, str] = {}
+    for cell in cells:
+        is_tried = cell.status != "unsupported" and cell.failure is not None and cell.failure.stage != UNFETCHED
+        if cell.key.model not in measured and cell.failure and is_tried:
+            words.setdefault(cell.key.model, cell.failure.message.partition("\n")[0])
+    return tuple(f"{model} compiles on no target: {word}" for model, word in sorted(words.items()))

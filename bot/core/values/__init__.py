@@ -1,1 +1,0 @@
-"""Frozen values that the rooms exchange."""

@@ -1,0 +1,416 @@
+"""Why head has no artifact of a cell: what the compiler's own words say, and nothing beyond them.
+
+Phase, dispatch and component are said only where the diagnostics tell them: by words that one phase alone uses, by an
+operation of a dialect that only the input has, by a name. A place in a file of the model's framework stays one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import islice
+from operator import attrgetter
+from sys import intern
+from typing import NamedTuple
+
+from bot.core.delta import CellDelta
+from bot.core.explanation import PASS_OPERATIONS, PHASES, UNATTRIBUTED, DispatchDelta, Explanation, PassChange
+from bot.core.parting import parting
+from bot.core.program import Source
+from bot.core.snapshot import Cell, Dispatch, Failure
+from bot.core.snapshot_json import is_whole
+from bot.core.trace import operation_words
+from bot.explain.matching import Match, Side, index_both, match_sides, sources_of
+from bot.explain.phases import (
+    SAME_CODE,
+    SHORT_IR,
+    Cause,
+    Compared,
+    apart,
+    as_told,
+    bound_otherwise,
+    cause_of,
+    code_differs,
+    compare,
+    dispatch_cause,
+    dispatch_diff,
+    elsewhere_named,
+    named_bytes,
+    of_one_region,
+    rebound,
+    same_numbers,
+    strategy_differs,
+    strategy_note,
+    unconfigured,
+)
+from bot.explain.texts import Texts, no_texts, uncut
+
+QUOTED_CHARACTERS = 120
+_ERROR = re.compile(r"^(?P<place>\S.*?): ?error: (?P<words>.*)$")
+_BARE = re.compile(r"^(?:error: |iree-compile: |LLVM ERROR: )(?P<words>.*)$")
+_POSITION = re.compile(r"^(?P<file>[^\s\"]+?):(?P<line>\d+)(?::\d+)?$")
+_NAMED_PLACE = re.compile(r'^loc\("(?P<name>[^"\\]+)"')
+_DISPATCH = re.compile(r"[A-Za-z_][\w$]*_dispatch_\d+(?:_[\w$]+)?")
+_OPERATION = re.compile(r"'([a-z][a-z0-9_]*)\.[\w.]+'")
+_IN_INPUT = frozenset({"tosa", "stablehlo", "chlo", "vhlo", "mhlo", "torch", "onnx", "tf", "tfl"})
+_WORDS = (
+    ("failed to run translation of source executable", "code"),
+    ("failed to distribute", "code"),
+    ("exceeded stack allocation limit of", "code"),
+    (" bytes of shared memory; exceeded the limit", "code"),
+    ("error: Capability '", "code"),
+    ("custom op '", "input"),
+    ("use of undeclared SSA value", "input"),
+    ("use of undefined SSA value", "input"),
+)
+"""Words that the compiler says in one phase only."""
+_SAID = {"code": "in code generation", "input": "while it reads the model"}
+
+
+def broken(base: Cell | None, head: Cell | None) -> Explanation | None:
+    """Why head has no artifact; None where it did not fail, or says nothing that it did not say on base."""
+    failure = head.failure if head is not None and not head.measured else None
+    if failure is None or head is None or head.status != "failed":
+        return None
+    if base is None or base.failure is None or base.measured:
+        return Explanation(None, phase_of(failure), f"head fails{_told(failure, base)}")
+    first = _differing(failure, base.failure)
+    if base.status != "failed" or first is None:
+        return None
+    said = _differing(base.failure, failure)
+    before = f", base says {_quoted(said)}" if said else ", base says nothing of the kind"
+    phases = [phase for each in (base.failure, failure) if (phase := phase_of(each))]
+    phase = min(phases, key=PHASES.index) if len(phases) == 2 else None
+    return Explanation(None, phase, f"base fails too, with a different message: head says {_quoted(first)}{before}")
+
+
+def phase_of(failure: Failure) -> str | None:
+    """The phase that the words belong to; None where they do not tell."""
+    phases = [phase for words, phase in _WORDS if words in failure.message]
+    dialects = set(_OPERATION.findall(failure.message))
+    return phases[0] if phases else "input" if dialects & _IN_INPUT else None
+
+
+def _told(failure: Failure, base: Cell | None) -> str:
+    phase, place, words = phase_of(failure), _place(failure), next(_words(failure), "")
+    where = f" {_SAID[phase]}" if phase else ""
+    at = f" at {place}" if place else ""
+    return f"{where}{at}{_dispatch(failure, base)}: {_quoted(words)}" if words else f"{where}{at}"
+
+
+def _words(failure: Failure) -> Iterator[str]:
+    for line in failure.message.splitlines():
+        error = _ERROR.match(line) or _BARE.match(line)
+        yield error["words"] if error else line
+
+
+def _quoted(words: str) -> str:
+    return f"“{words if len(words) <= QUOTED_CHARACTERS else words[: QUOTED_CHARACTERS - 1] + '…'}”"
+
+
+def _place(failure: Failure) -> str:
+    """Where the first diagnostic points: a name of the model, or file and line; a line of 0 is a place of none."""
+    first = _ERROR.match(failure.message.partition("\n")[0])
+    if first is None:
+        return ""
+    if named := _NAMED_PLACE.match(first["place"]):
+        return named["name"]
+    position = _POSITION.match(first["place"])
+    known = position is not None and position["file"] != "<unknown>" and position["line"] != "0"
+    return f"{position['file']}:{position['line']}" if position is not None and known else ""
+
+
+def _dispatch(failure: Failure, base: Cell | None) -> str:
+    """The dispatch that the words name, with its component on base; else base's where the first diagnostic points.
+
+    Nothing is said of base where there is more than one.
+    """
+    dispatch = _DISPATCH.search(failure.message)
+    sites = base.program.sites if base is not None and base.program else ()
+    if dispatch is None:
+        place = _place(failure)
+        names = {site.entry_point for site in sites if place and site.component == place}
+        return f", on base the place of {names.pop()}" if len(names) == 1 else ""
+    places = {site.component for site in sites if site.entry_point == dispatch[0]} - {None}
+    known = f", which on base is in {places.pop()}" if len(places) == 1 else ""
+    return f" in {dispatch[0]}{known}"
+
+
+def _differing(one: Failure, other: Failure) -> str | None:
+    """The first words of one that the other does not say, whatever the figures and numbers of values in them."""
+    known = {_unnumbered(words) for words in _words(other)}
+    return next((words for words in _words(one) if _unnumbered(words) not in known), None)
+
+
+def _unnumbered(words: str) -> str:
+    return re.sub(r"\d+", "#", words)
+
+
+# The explanation of a changed cell: its matched dispatches that are not the same, with cause, note and diff.
+
+
+MOST_NOTES = 200
+MOST_DIFFS = 5
+ComponentOf = Callable[[Dispatch, Cell], str]
+
+
+def unattributed(_: Dispatch, __: Cell) -> str:
+    """The component where nobody asks for one."""
+    return UNATTRIBUTED
+
+
+def explain(
+    delta: CellDelta, same_model: bool, texts: Texts = no_texts, component_of: ComponentOf = unattributed
+) -> Explanation:
+    """Say why a cell changed. Its components are the caller's to add.
+
+    `same_model`: the model's text is the same on both sides; `texts`: whole digest of a source → its IR as people read
+    it, and of a program → its JSON.
+    """
+    base, head = delta.base, delta.head
+    if base is None or head is None or not base.measured or not head.measured:
+        missing = [name for name, cell in (("base", base), ("head", head)) if cell is None or not cell.measured]
+        why = f"nothing was measured on {' and '.join(missing)} to compare with"
+        return broken(base, head) or Explanation(None, None, why)
+    sides = index_both(_uncut(base, texts), _uncut(head, texts))
+    matches = match_sides(*sides)
+    compared = compare(*sides, matches, same_model)
+    cause = cause_of(compared)
+    differing = [match for match in matches if not _same(match, compared)]
+    changed = [match for match in differing if not _rebased(match, compared)]
+    changed.sort(key=lambda match: -abs(_code_change(match)))
+    story = _Story(compared, cause, texts, component_of, _siblings(compared))
+    dispatches = tuple(_delta(rank, match, story) for rank, match in enumerate(changed))
+    unchanged, rebased = len(matches) - len(differing), len(differing) - len(changed)
+    short = compared.short_code or compared.short_ir
+    explanation = Explanation(cause.cause, cause.phase, cause.why, dispatches, unchanged, rebased, short_digests=short)
+    return replace(explanation, renamed_bytes=sum(map(named_bytes, matches)) - sum(map(named_bytes, changed)))
+
+
+def _uncut(cell: Cell, texts: Texts) -> Cell:
+    return cell if cell.program is None else replace(cell, program=uncut(cell.program, texts))
+
+
+def _same(match: Match, compared: Compared) -> bool:
+    """Nothing that was read of the entry point differs: of known code its numbers decide, else its source too.
+
+    A short digest of code needs more beside it: a size that was read, the structure of the IR and the configuration.
+    """
+    base, head = match.base, match.head
+    if base is None or head is None or base.sites != head.sites or not same_numbers(base, head):
+        return False
+    differs = code_differs(base, head)
+    if differs is not None and not (compared.short_code and differs is False):
+        return not differs
+    left, right = compared.base.source(base), compared.head.source(head)
+    what = attrgetter("source" if differs is None else "structure")
+    return (left and what(left)) == (right and what(right)) and not strategy_differs(base, head)
+
+
+def _rebased(match: Match, compared: Compared) -> bool:
+    """Another place in memory is all that differs: a shift, not a change."""
+    base, head = match.base, match.head
+    if base is None or head is None or base.sites != head.sites or not same_numbers(base, head):
+        return False
+    return rebound(compared, base, head) and not strategy_differs(base, head)
+
+
+def _code_change(match: Match) -> int:
+    base = match.base.code_bytes if match.base else None
+    head = match.head.code_bytes if match.head else None
+    return (head or 0) - (base or 0)
+
+
+class _Story(NamedTuple):
+    """What all dispatches of a cell share; `siblings`: structure → sources of its pairs on base and on head."""
+
+    compared: Compared
+    cause: Cause
+    texts: Texts
+    component_of: ComponentOf
+    siblings: dict[str, tuple[Source, Source]]
+
+
+def _siblings(compared: Compared) -> dict[str, tuple[Source, Source]]:
+    if compared.left is None:
+        return {}
+    siblings: dict[str, tuple[Source, Source]] = {}
+    for row, other in compared.pairs:
+        left, right = compared.base.source(row), compared.head.source(other)
+        if left and right and left.structure == right.structure:
+            siblings.setdefault(left.structure, (left, right))
+    return siblings
+
+
+def _delta(rank: int, match: Match, story: _Story) -> DispatchDelta:
+    row, side = _shown(match, story.compared)
+    cause = dispatch_cause(match, story.compared, story.cause)
+    notes = _LONE_NOTES if match.base is None or match.head is None else _PAIR_NOTES
+    passed, untraced = _pass(match, story.compared, cause) if cause in _TRACED else (None, "")
+    return DispatchDelta(
+        match.base,
+        match.head,
+        match.passed,
+        cause,
+        story.component_of(row, side.cell),
+        intern(notes.get(cause or "", _unknown)(match, story)) if rank < MOST_NOTES else "",  # many say the same
+        _difference(match, cause, story) if rank < MOST_DIFFS else (),
+        passed,
+        untraced,
+    )
+
+
+_TRACED = frozenset({"strategy", "codegen"})
+"""Causes of dispatches that are the same when the target's own passes begin."""
+
+
+def _pass(match: Match, compared: Compared, cause: str | None) -> tuple[PassChange | None, str]:
+    """The pass that parts the two, or why none can be named; of another configuration that which does most with it."""
+    traces = [
+        side.cell.traces.get(row.name) if row else None
+        for side, row in ((compared.base, match.base), (compared.head, match.head))
+    ]
+    apart = parting(*traces)
+    place = apart.named(cause)
+    if place is None:
+        return None, apart.why if any(traces) else ""
+    row = apart.rows[place]
+    more = row.head.total - row.base.total if row.head and row.base else 0
+    operations = apart.operations_at(place)
+    named = dict(islice(operations.items(), PASS_OPERATIONS))
+    return PassChange(row.name, named, more, len(operations) - len(named), row.class_name), ""
+
+
+def _shown(match: Match, compared: Compared) -> tuple[Dispatch, Side]:
+    if match.head is not None:
+        return match.head, compared.head
+    if match.base is None:
+        raise ValueError("a match has at least one side")
+    return match.base, compared.base
+
+
+def _difference(match: Match, cause: str | None, story: _Story) -> tuple[str, ...]:
+    compared = story.compared
+    left = compared.base.source(match.base) if match.base else None
+    right = compared.head.source(match.head) if match.head else None
+    known = left or right
+    sibling = story.siblings.get(known.structure) if known else None
+    pair = (_whole(compared.base, left), _whole(compared.head, right))
+    if sibling and cause == "dedup-lost" and right:
+        pair = (_whole(compared.head, sibling[1]), pair[1])  # two of head that were one on base
+    elif sibling and cause == "dedup-won" and left:
+        pair = (pair[0], _whole(compared.base, sibling[0]))
+    elif _same_source(match, compared):
+        pair = (None, None)
+    return dispatch_diff(match, pair, story.texts)
+
+
+def _whole(side: Side, source: Source | None) -> str | None:
+    """The digest that the text is kept by, where the cell itself has it: a short one names nothing."""
+    program = side.cell.program
+    own = sources_of(program).get(source.executable) if program and source else None
+    return own.source if own and is_whole(own.source) else None
+
+
+Note = Callable[[Match, _Story], str]
+
+
+def _unknown(match: Match, story: _Story) -> str:
+    base, head = match.base, match.head
+    if base is None or head is None or not _same_source(match, story.compared):
+        return story.cause.why if story.cause.cause is None else "its IR was not read on both sides"
+    differs = code_differs(base, head)
+    if differs is None:
+        return "its code could not be compared"
+    return unconfigured(base, head) if differs else _sites(match, story)
+
+
+def _same_source(match: Match, compared: Compared) -> bool:
+    left = compared.base.source(match.base) if match.base else None
+    right = compared.head.source(match.head) if match.head else None
+    return left is not None and right is not None and left.source == right.source
+
+
+def _strategies(match: Match, _: _Story) -> str:
+    base, head = match.base, match.head
+    if base is None or head is None or base.strategy is None or head.strategy is None:
+        return ""
+    return strategy_note(base.strategy, head.strategy)
+
+
+def _sites(match: Match, _: _Story) -> str:
+    base, head = (row.sites if row else None for row in (match.base, match.head))
+    shown = ["?" if sites is None else str(sites) for sites in (base, head)]
+    return "" if base == head else f"{shown[0]} → {shown[1]} dispatch sites"
+
+
+def _folding(match: Match, story: _Story) -> str:
+    source, added = _lone(match, story.compared)
+    return as_told(story.compared, of_one_region(story.compared, source, added)) + _apart(source, added, story)
+
+
+def _lone_region(match: Match, story: _Story) -> str:
+    source, added = _lone(match, story.compared)
+    elsewhere = elsewhere_named(story.compared, source, added)
+    if not elsewhere:
+        return "the other side has no region of this IR"
+    words = f"another executable of the region that {elsewhere}"
+    return as_told(story.compared, words) + _apart(source, added, story)
+
+
+def _lone(match: Match, compared: Compared) -> tuple[Source | None, bool]:
+    row, side = _shown(match, compared)
+    return side.source(row), match.head is not None
+
+
+def _apart(source: Source | None, added: bool, story: _Story) -> str:
+    pair = story.siblings.get(source.structure) if source else None
+    return apart(story.compared, source, added, pair[added] if pair else None)
+
+
+_OTHER_VALUES = "the same region with different constants, shapes or offsets"
+_FORMED = {
+    "same-structure": _OTHER_VALUES,
+    "same-structure-and-place": _OTHER_VALUES,
+    "same-short-structure": SHORT_IR + _OTHER_VALUES,
+    "same-short-structure-and-place": SHORT_IR + _OTHER_VALUES,
+    "same-kind-and-component": "different IR, of the same kind in the same place",
+    "same-description": "different IR, which the compiler describes in the same words",
+}
+
+
+def _formed(match: Match, story: _Story) -> str:
+    if not _same_source(match, story.compared):
+        return _FORMED.get(match.passed, "")
+    return _sites(match, story) or _coded(match, story)
+
+
+def _coded(match: Match, story: _Story) -> str:
+    base, head = match.base, match.head
+    words = "the same configuration, different code"
+    bound = bound_otherwise(story.compared, base, head) if base is not None and head is not None else ""
+    if bound:
+        return as_told(story.compared, f"{words}, {bound}")
+    passed, untraced = _pass(match, story.compared, "codegen")
+    if passed is not None:
+        return f"{words}: {passed.name}: {operation_words(passed.operations, _NAMED, passed.others)}"
+    return f"{words}; {untraced}" if untraced else words
+
+
+_NAMED = 3
+_PAIR_NOTES: dict[str, Note] = {
+    "input": _formed,
+    "fusion": _formed,
+    "dedup-lost": _formed,
+    "dedup-won": _formed,
+    "strategy": _strategies,
+    "codegen": _coded,
+    "packaging": lambda _found, story: SAME_CODE[story.compared.short_code],
+}
+_LONE_NOTES: dict[str, Note] = {
+    "input": lambda _found, _story: "the model itself changed",
+    "fusion": _lone_region,
+    "dedup-lost": _folding,
+    "dedup-won": _folding,
+}

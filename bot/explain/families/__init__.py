@@ -1,0 +1,1 @@
+"""Families of executables that differ in little."""

@@ -1,0 +1,269 @@
+"""The matching of two sides' entry points: passes from strict to loose, each one key function with its reason.
+
+Nobody's ordinal is a key: one added dispatch shifts the numbers in `main_dispatch_N` of all that follow it.
+
+Where one side comes from a stored baseline, both are compared by short digests (`bot.core.snapshot_json`). Then an
+equal digest pairs nothing by itself: the keys have sizes, numbers and structures beside it, and the passes other names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from operator import attrgetter
+
+from bot.core.program import Program, Source
+from bot.core.snapshot import Cell, Dispatch
+from bot.core.snapshot_json import CODE_CHARACTERS, short_code
+from bot.explain.texts import alike, is_short, per_object
+
+ADDED, REMOVED = "added", "removed"
+_ORDINAL = re.compile(r"^.*_dispatch_\d+_")
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One side's cell with what its program says of every entry point; made by `index_both`.
+
+    Attributes:
+        sources: executable → its IR's digests, as long as the other side's.
+        components: entry point → the place where most of its sites are, layer numbers kept.
+        program: the cell's, with those digests.
+        short_code, short_ir: True where digests of code, or of IR, are compared by their first characters.
+    """
+
+    cell: Cell
+    sources: Mapping[str, Source] = field(default_factory=dict)
+    components: Mapping[str, str] = field(default_factory=dict)
+    program: Program | None = None
+    short_code: bool = False
+    short_ir: bool = False
+
+    def source(self, dispatch: Dispatch) -> Source | None:
+        """What is known of the entry point's IR."""
+        return self.sources.get(dispatch.executable)
+
+    def component(self, dispatch: Dispatch) -> str | None:
+        """Where most of the entry point's sites are."""
+        return self.components.get(dispatch.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """An entry point on both sides; one of them is None where nothing matches it.
+
+    Attributes:
+        passed: name of the pass that found the pair, or `added` or `removed`.
+    """
+
+    base: Dispatch | None
+    head: Dispatch | None
+    passed: str
+
+
+Key = Callable[[Side, Dispatch], "Hashable | None"]
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """One step of the matching: entry points of equal key are pairs; a key of None abstains.
+
+    `short` is its name where its digests were `cut`.
+    """
+
+    name: str
+    key: Key
+    why: str
+    short: str = ""
+    cut: Callable[[Side], bool] = lambda _side: False
+
+    def named(self, side: Side) -> str:
+        """What it found its pairs by, between this side and the other."""
+        return self.short if self.cut(side) else self.name
+
+
+def numbers(row: Dispatch) -> tuple[object, ...]:
+    """All that was measured of an entry point but its sites."""
+    registers = (row.vgprs, row.sgprs, row.vgpr_spills, row.sgpr_spills)
+    stack = (row.stack_bytes, row.stack_kind, row.alloca_bytes, row.workgroup_bytes)
+    return (row.code_bytes, *stack, *registers)
+
+
+def describe(dispatch: Dispatch) -> str:
+    """What the compiler calls the work, without the ordinal: `main_dispatch_7_matmul_8x16_f32` → `matmul_8x16_f32`."""
+    return _ORDINAL.sub("", dispatch.name) or dispatch.name
+
+
+def _binary(side: Side, row: Dispatch) -> Hashable | None:
+    """A whole digest is of the code up to names, so that its size, which may be of a longer name, says no more."""
+    if row.code is None or row.code_bytes is None:
+        return None
+    source = side.sources.get(row.executable)
+    beside = (numbers(row), describe(row)) if side.short_code else ()
+    code = row.code[:CODE_CHARACTERS] if side.short_code else row.code
+    return code, row.kind, source and source.source, beside
+
+
+def _same_source(side: Side, row: Dispatch) -> Hashable | None:
+    source = side.sources.get(row.executable)
+    return source and source.source
+
+
+def _structure_and_place(side: Side, row: Dispatch) -> Hashable | None:
+    source, component = side.sources.get(row.executable), side.components.get(row.name)
+    return None if source is None or component is None else (source.structure, component)
+
+
+def _structure(side: Side, row: Dispatch) -> Hashable | None:
+    source = side.sources.get(row.executable)
+    return source and source.structure
+
+
+def _kind_and_component(side: Side, row: Dispatch) -> Hashable | None:
+    component = side.components.get(row.name)
+    return None if component is None else (row.kind, component)
+
+
+def _description(_: Side, row: Dispatch) -> Hashable | None:
+    return row.kind, describe(row)
+
+
+_short_code, _short_ir = attrgetter("short_code"), attrgetter("short_ir")
+
+PASSES: tuple[Pass, ...] = (
+    Pass(
+        "identical-binary",
+        _binary,
+        "the same code of the same source: whatever its number is, nothing happened to it",
+        "same-numbers-and-short-code",
+        _short_code,
+    ),
+    Pass(
+        "same-source",
+        _same_source,
+        "the same IR up to names and numbering: only the back end can make it differ",
+        "same-short-source",
+        _short_ir,
+    ),
+    Pass(
+        "same-structure-and-place",
+        _structure_and_place,
+        "the same region of the same layer with different constants",
+        "same-short-structure-and-place",
+        _short_ir,
+    ),
+    Pass(
+        "same-structure",
+        _structure,
+        "the same region somewhere else, with different constants, shapes or offsets",
+        "same-short-structure",
+        _short_ir,
+    ),
+    Pass("same-kind-and-component", _kind_and_component, "the layer's only work of this kind, formed differently"),
+    Pass("same-description", _description, "the compiler describes it in the same words; all there is without the IR"),
+)
+
+
+# Among entry points of one key those of one place belong together, before the program's order decides.
+_TIE_BREAKS: tuple[Key, ...] = (
+    lambda side, row: (side.component(row), describe(row)),
+    lambda side, row: side.component(row),
+    lambda _side, _row: True,
+)
+
+
+@per_object
+def _components(program: Program) -> dict[str, str]:
+    places: dict[str, Counter[str]] = {}
+    for site in program.sites:
+        if site.component is not None:
+            places.setdefault(site.entry_point, Counter())[site.component] += 1
+    # the first of equals, so that the program's order decides
+    return {name: max(count, key=count.__getitem__) for name, count in places.items()}
+
+
+@per_object
+def sources_of(program: Program) -> dict[str, Source]:
+    """Executable → digests of its IR."""
+    return {source.executable: source for source in program.sources}
+
+
+def _side(cell: Cell, program: Program | None, short: bool) -> Side:
+    if program is None:
+        return Side(cell, short_code=short)
+    return Side(cell, sources_of(program), _components(program), program, short, is_short(program))
+
+
+def index_both(base: Cell, head: Cell) -> tuple[Side, Side]:
+    """Both sides, with what is known of both and as exactly: half the facts would keep equal things apart."""
+    left, right = base.program, head.program
+    short = short_code(base) or short_code(head)
+    if left is None or right is None:
+        return _side(base, None, short), _side(head, None, short)
+    left, right = alike(left, right)
+    return _side(base, left, short), _side(head, right, short)
+
+
+def match_sides(base: Side, head: Side) -> tuple[Match, ...]:
+    """Pair the entry points of two measured cells; each of them is in exactly one match.
+
+    In the head's order, then what is removed in the base's.
+    """
+    rows, others = base.cell.dispatches, head.cell.dispatches
+    partners: dict[int, tuple[int, str]] = {}
+    left, right = list(range(len(rows))), list(range(len(others)))
+    for step in PASSES:
+        if not left or not right:
+            break
+        pairs = _pairs(step.key, _TIE_BREAKS, (base, left), (head, right))
+        partners.update((b, (a, step.named(head))) for a, b in pairs)
+        taken = {a for a, _ in pairs}
+        left = [a for a in left if a not in taken]
+        right = [b for b in right if b not in partners]
+    paired = [
+        Match(rows[partners[b][0]], row, partners[b][1]) if b in partners else Match(None, row, ADDED)
+        for b, row in enumerate(others)
+    ]
+    return (*paired, *(Match(rows[a], None, REMOVED) for a in left))
+
+
+def _pairs(
+    key: Key, finer: Sequence[Key], base: tuple[Side, list[int]], head: tuple[Side, list[int]]
+) -> list[tuple[int, int]]:
+    """Pairs of row numbers with equal keys; where several share one, the finer keys are asked in turn."""
+    groups, others = _grouped(key, *base), _grouped(key, *head)
+    pairs: list[tuple[int, int]] = []
+    for value, left in groups.items():
+        right = others.get(value)
+        if right is None:
+            continue
+        if len(left) == len(right) == 1 or not finer:
+            pairs += zip(left, right)  # noqa: B905 - the longer side's rest is for a later pass
+        else:
+            pairs += _refined(finer, (base[0], left), (head[0], right))
+    return pairs
+
+
+def _refined(
+    keys: Sequence[Key], base: tuple[Side, list[int]], head: tuple[Side, list[int]]
+) -> Iterable[tuple[int, int]]:
+    (side, left), (other, right) = base, head
+    for key in keys:
+        pairs = _pairs(key, (), (side, left), (other, right))
+        yield from pairs
+        gone, taken = {a for a, _ in pairs}, {b for _, b in pairs}
+        left, right = [a for a in left if a not in gone], [b for b in right if b not in taken]
+        if not left or not right:
+            return
+
+
+def _grouped(key: Key, side: Side, rows: list[int]) -> dict[Hashable, list[int]]:
+    groups: dict[Hashable, list[int]] = {}
+    dispatches = side.cell.dispatches
+    for number in rows:
+        value = key(side, dispatches[number])
+        if value is not None:
+            groups.setdefault(value, []).append(number)
+    return groups

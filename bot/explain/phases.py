@@ -1,0 +1,762 @@
+"""The counts of two sides' regions, and the words for what formed differently: which merged, which one split.
+
+Found by arithmetic: a region's `operations` is a sum of hashes, so a merged region has the sum of its parts'.
+Recomputed or rewritten operations break the sum; then nothing is said. Nor where the sites do not add up: k parts that
+became one are k - 1 sites fewer. A region that computes nothing (a transpose) has no sum, and is no part of anything.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import combinations, islice
+from typing import NamedTuple
+
+from msgspec import structs
+
+from bot.core.explanation import DispatchDelta
+from bot.core.program import BOUND_PARTS, HASHED_PHASES, Program, Source
+from bot.core.snapshot import Cell, Dispatch
+from bot.core.snapshot_json import SHORT_SUM_MODULUS, SUM_MODULUS, differ, is_whole
+from bot.explain.matching import Match, Side, numbers
+from bot.explain.texts import Texts
+
+MOST_PARTS = 4
+WINDOW_SITES = 6
+"""How far apart, among the sites that changed, the parts of one region may be: keeps the search linear."""
+
+
+@dataclass(frozen=True, slots=True)
+class Census:
+    """What a side's dispatch sites launch.
+
+    Attributes:
+        structures, sources: digest → sites.
+        kinds: structure → what its main operation is.
+        executables: structure → the executables that have it, in the program's order.
+        unread: sites whose executable's IR is not known.
+    """
+
+    structures: Counter[str]
+    sources: Counter[str]
+    executables: Mapping[str, tuple[str, ...]]
+    kinds: Mapping[str, str]
+    unread: int
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Two sides, ready for the questions; made by `compare`.
+
+    Attributes:
+        left, right: what their sites launch; None where either program is not known or both are the same, as far as
+            their digests tell.
+        same_model: True where the model's text is the same on both sides.
+    """
+
+    base: Side
+    head: Side
+    matches: tuple[Match, ...]
+    same_model: bool
+    left: Census | None
+    right: Census | None
+
+    @property
+    def pairs(self) -> list[tuple[Dispatch, Dispatch]]:
+        """Entry points that have a partner."""
+        return [(m.base, m.head) for m in self.matches if m.base is not None and m.head is not None]
+
+    @property
+    def short_code(self) -> bool:
+        """True where code is compared by short digests: what agrees may yet be other code."""
+        return self.base.short_code or self.head.short_code
+
+    @property
+    def short_ir(self) -> bool:
+        """True where IR is compared by short digests: what agrees may yet be other IR."""
+        return self.base.short_ir or self.head.short_ir
+
+    @property
+    def sources_differ(self) -> bool:
+        """True where the sites launch other IR."""
+        return self.left is not None and self.right is not None and self.left.sources != self.right.sources
+
+    def structure_moved(self, structure: str) -> int | None:
+        """Executables more on head, of a structure with as many sites on both sides; None where those differ too."""
+        if self.left is None or self.right is None:
+            return None
+        if not 0 < self.left.structures[structure] == self.right.structures[structure]:
+            return None
+        return members_of(self.right, structure) - members_of(self.left, structure)
+
+
+def compare(base: Side, head: Side, matches: tuple[Match, ...], same_model: bool) -> Compared:
+    """Count what both sides launch, once for all questions."""
+    left, right = base.program, head.program
+    if left is None or right is None or _said(left) == _said(right):
+        return Compared(base, head, matches, same_model, None, None)
+    return Compared(base, head, matches, same_model, _census(base, left), _census(head, right))
+
+
+def _said(program: Program) -> Program:
+    return structs.replace(program, arguments=(), whole="")
+
+
+def _census(side: Side, program: Program) -> Census:
+    executables = {row.name: row.executable for row in side.cell.dispatches}
+    known = [side.sources.get(executables.get(site.entry_point, "")) for site in program.sites]
+    kinds = ((side.source(row), row.kind) for row in side.cell.dispatches)
+    members: dict[str, list[str]] = {}
+    for source in program.sources:
+        members.setdefault(source.structure, []).append(source.executable)
+    return Census(
+        Counter(source.structure for source in known if source),
+        Counter(source.source for source in known if source),
+        {structure: tuple(names) for structure, names in members.items()},
+        {source.structure: kind for source, kind in kinds if source},
+        sum(source is None for source in known),
+    )
+
+
+def members_of(census: Census, structure: str) -> int:
+    """How many executables have this structure."""
+    return len(census.executables.get(structure, ()))
+
+
+class Region(NamedTuple):
+    """One dispatch site as a region: `place` is its number in the program."""
+
+    place: int
+    structure: str
+    operations: int
+    kind: str
+    component: str | None
+
+
+def regions(side: Side) -> list[Region]:
+    """All dispatch sites whose executable's IR is known, in the program's order."""
+    program = side.program
+    rows = {row.name: row for row in side.cell.dispatches}
+    result = []
+    for place, site in enumerate(program.sites if program else ()):
+        row = rows.get(site.entry_point)
+        source = side.source(row) if row else None
+        if row and source:
+            result.append(Region(place, source.structure, source.operations, row.kind, site.component))
+    return result
+
+
+def merges(base: Side, head: Side) -> tuple[str, ...]:
+    """Name what merged and what split, most frequent first: `2 × (matmul + elementwise) → matmul`."""
+    left, right = regions(base), regions(head)
+    before, after = Counter(r.structure for r in left), Counter(r.structure for r in right)
+    gone, new = before - after, after - before
+    modulus = SHORT_SUM_MODULUS if base.short_ir or head.short_ir else SUM_MODULUS
+    merged = list(_joined(_of(left, gone), gone, _of(right, new), new, modulus))
+    split = list(_joined(_of(right, new), new, _of(left, gone), gone, modulus))
+    if not _adds_up(merged, split, fewer=len(left) - len(right)):
+        return ()
+    return (*_lines(merged, "{parts} → {whole}"), *_lines(split, "{whole} → {parts}"))
+
+
+def _adds_up(merged: Sequence[_Joined], split: Sequence[_Joined], fewer: int) -> bool:
+    """Whether there are as many sites fewer as these make; more of them where some merges or splits were not found."""
+    less, more = (sum(len(one.parts) - 1 for one in joined) for joined in (merged, split))
+    if less and more:
+        return less - more == fewer
+    return less <= fewer if less else more <= -fewer
+
+
+def _of(sites: Sequence[Region], excess: Counter[str]) -> list[Region]:
+    return [region for region in sites if region.structure in excess and region.operations]
+
+
+class _Joined(NamedTuple):
+    parts: tuple[str, ...]
+    whole: str
+    component: str | None
+
+
+def _joined(
+    parts: list[Region], budget: Counter[str], wholes: list[Region], wanted: Counter[str], modulus: int
+) -> Iterator[_Joined]:
+    """Parts that sum to a whole, each site used once and no structure more often than it is in excess."""
+    by_sum = {whole.operations: whole for whole in reversed(wholes)}
+    parts_left, used = Counter(budget), set[int]()
+    wholes_left = Counter[int]()
+    for structure, operations in {(whole.structure, whole.operations) for whole in wholes}:
+        wholes_left[operations] += wanted[structure]
+    for first, region in enumerate(parts):
+        if region.place in used or not by_sum:
+            continue
+        near = [other for other in parts[first + 1 : first + WINDOW_SITES] if other.place not in used]
+        chosen = _summing(region, near, by_sum, (parts_left, wholes_left), modulus)
+        if chosen:
+            whole = by_sum[sum(part.operations for part in chosen) % modulus]
+            used.update(part.place for part in chosen)
+            parts_left.subtract(part.structure for part in chosen)
+            wholes_left[whole.operations] -= 1
+            places = {part.component for part in chosen}
+            yield _Joined(tuple(part.kind for part in chosen), whole.kind, places.pop() if len(places) == 1 else None)
+
+
+def _summing(
+    region: Region, near: list[Region], by_sum: dict[int, Region], left: tuple[Counter[str], Counter[int]], modulus: int
+) -> tuple[Region, ...]:
+    parts_left, wholes_left = left
+    amounts = [other.operations for other in near]
+    for count in range(1, MOST_PARTS):
+        # sums of plain numbers first: nearly all of them are nothing
+        for values, others in zip(combinations(amounts, count), combinations(near, count), strict=True):
+            whole = by_sum.get((region.operations + sum(values)) % modulus)
+            if whole is None or wholes_left[whole.operations] < 1:
+                continue
+            chosen = (region, *others)
+            if Counter(part.structure for part in chosen) <= parts_left:
+                return chosen
+    return ()
+
+
+def _lines(joined: Iterable[_Joined], form: str) -> list[str]:
+    places: dict[tuple[tuple[str, ...], str], list[str | None]] = {}
+    for one in joined:
+        places.setdefault((one.parts, one.whole), []).append(one.component)
+    ordered = sorted(places.items(), key=lambda item: -len(item[1]))
+    return [_line(form, parts, whole, where) for (parts, whole), where in ordered]
+
+
+def _line(form: str, parts: tuple[str, ...], whole: str, where: list[str | None]) -> str:
+    words = form.format(parts=f"({' + '.join(parts)})", whole=whole)
+    component = where[0] if len(set(where)) == 1 else None
+    return f"{len(where)} × {words}" + (f" in {component}" if component else "")
+
+
+# What is said of an executable that one side lacks, where that side has others of the same structure.
+
+
+def keeps_apart(cell: Cell, executables: tuple[str, ...]) -> str:
+    """What keeps these executables apart: their family's kind and its first line; empty where no family has two."""
+    wanted = set(executables)
+    for family in cell.families:
+        if len(wanted.intersection(family.members)) > 1:
+            if family.identical:
+                return "nothing in their functions, which are identical"
+            return f"{family.kind} ({family.varying[0]})" if family.varying else family.kind
+    return ""
+
+
+def of_one_region(compared: Compared, source: Source | None, added: bool) -> str:
+    """An executable that folding made or spared, by those of its structure on its own side and on the other."""
+    census = compared.right if added else compared.left
+    members = _members(census, source)
+    elsewhere = elsewhere_named(compared, source, added)
+    return f"one of {len(members)} executables of the same region{f', which {elsewhere}' if elsewhere else ''}"
+
+
+def elsewhere_named(compared: Compared, source: Source | None, added: bool) -> str:
+    """`on base is main_dispatch_3_matmul_8x16_f32`: what was split, or what it was folded into; may be empty."""
+    side, census = (compared.base, compared.left) if added else (compared.head, compared.right)
+    others = _members(census, source)
+    if not others:
+        return ""
+    named = next((row.name for row in side.cell.dispatches if row.executable == others[0]), others[0])
+    more = f" and {len(others) - 1} more" if len(others) > 1 else ""
+    return f"on {'base' if added else 'head'} {'are' if more else 'is'} {named}{more}"
+
+
+def apart(compared: Compared, source: Source | None, added: bool, twin: Source | None) -> str:
+    """What keeps the executable apart from `twin`, which the other side has too, else any two of its structure."""
+    side: Side = compared.head if added else compared.base
+    if source is None:
+        return ""
+    pair = (twin.executable, source.executable) if twin else ()
+    members = _members(compared.right if added else compared.left, source)
+    words = keeps_apart(side.cell, pair) or keeps_apart(side.cell, members)
+    return f", kept apart by {words}" if words else ""
+
+
+def _members(census: Census | None, source: Source | None) -> tuple[str, ...]:
+    return census.executables.get(source.structure, ()) if census and source else ()
+
+
+# What a difference in the buffers that a program binds is called: never more than the digests prove.
+
+
+OTHER_OFFSETS = "for buffers that the program binds at different offsets"
+OTHER_ASSUMPTIONS = "under different assumptions about what the program passes"
+OTHERWISE_BOUND = "and what the program binds there differs"
+_TOLD = {
+    ("offsets",): OTHER_OFFSETS,
+    ("assumptions",): OTHER_ASSUMPTIONS,
+    ("offsets", "assumptions"): f"{OTHER_OFFSETS}, and {OTHER_ASSUMPTIONS}",
+}
+
+
+def rebound(compared: Compared, base: Dispatch, head: Dispatch) -> bool:
+    """True where the entry points have the same IR, but for what the program binds to it."""
+    left, right = compared.base.source(base), compared.head.source(head)
+    if left is None or right is None or left.source != right.source:
+        return False
+    return bool(left.bound and right.bound) and left.bound != right.bound
+
+
+def bound_otherwise(compared: Compared, base: Dispatch, head: Dispatch) -> str:
+    """How what is bound differs: by offsets only where nothing else does; empty where nothing is known to differ."""
+    left, right = compared.base.source(base), compared.head.source(head)
+    if left is None or right is None or not rebound(compared, base, head):
+        return ""
+    if not len(left.bound_parts) == len(right.bound_parts) == len(BOUND_PARTS):
+        return OTHERWISE_BOUND
+    parts = zip(BOUND_PARTS, left.bound_parts, right.bound_parts, strict=True)
+    return _TOLD.get(tuple(name for name, before, after in parts if before != after), OTHERWISE_BOUND)
+
+
+def all_bound_otherwise(compared: Compared, pairs: Iterable[tuple[Dispatch, Dispatch]]) -> str:
+    """The words that are true of all pairs; empty where one of them is bound as before."""
+    answers = {bound_otherwise(compared, *pair) for pair in pairs}
+    return "" if "" in answers else answers.pop() if len(answers) == 1 else OTHERWISE_BOUND
+
+
+# Whether two entry points have the same code and configuration, and what of their sizes only spells names.
+#
+# The digest of code is up to names, its size is not: PTX and Metal source have the kernel's name in the text, which is
+# a character longer from the tenth dispatch on. So where whole digests agree the code is the same, whatever its size.
+
+
+def code_differs(base: Dispatch, head: Dispatch) -> bool | None:
+    """Whether the machine code differs; None where that cannot be told.
+
+    That a short digest does not differ counts only of code whose size, up to names, was read and does not either.
+    """
+    known = base.code is not None and head.code is not None
+    if base.code is not None and head.code is not None:
+        if differ(base.code, head.code):
+            return True
+        if is_whole(base.code) and is_whole(head.code):
+            return False
+    if base.code_bytes is None or head.code_bytes is None:
+        return None
+    if known and _names_only(base, head):
+        return False
+    return True if base.code_bytes != head.code_bytes else False if known else None
+
+
+def _names_only(base: Dispatch, head: Dispatch) -> bool:
+    """Whether the sizes differ as they would if the text had its entry point's name in it some number of times."""
+    longer, more = len(head.name) - len(base.name), (head.code_bytes or 0) - (base.code_bytes or 0)
+    if not longer or not more or more % longer:
+        return False
+    return 0 < more // longer <= (base.code_bytes or 0) // max(len(base.name), 1)
+
+
+def same_numbers(base: Dispatch, head: Dispatch) -> bool:
+    """Whether all that was measured of both but their sites is the same; of the same code the size does not count."""
+    left, right = numbers(base), numbers(head)
+    sized = base.code_bytes is not None and head.code_bytes is not None
+    return left == right or (sized and left[1:] == right[1:] and code_differs(base, head) is False)
+
+
+def named_bytes(match: Match | DispatchDelta) -> int:
+    """Code that is head's more only because its names are longer: 0 where the code is not known to be the same."""
+    base, head = match.base, match.head
+    if base is None or head is None or base.code_bytes is None or head.code_bytes is None:
+        return 0
+    return 0 if code_differs(base, head) is not False else head.code_bytes - base.code_bytes
+
+
+def strategy_differs(base: Dispatch, head: Dispatch) -> bool | None:
+    """Whether the configuration differs; None where it was not read on a side."""
+    return None if base.strategy is None or head.strategy is None else base.strategy != head.strategy
+
+
+def unconfigured(base: Dispatch, head: Dispatch) -> str:
+    """Say on which side the configuration was not read."""
+    sides = [name for name, row in (("base", base), ("head", head)) if row.strategy is None]
+    return f"the configuration was not read on {' and '.join(sides)}"
+
+
+# The cause of a change: the first phase of the compiler in which two sides differ, asked in the phases' order.
+#
+# Never a guess: where the facts of an earlier phase were not read on a side, there is no cause, but the reason. What
+# rests on short digests being equal, as a stored baseline has them, says so.
+
+
+SHOWN_REGIONS = 3
+SHORT_IR = "by short digests of IR, "
+SAME_CODE = {False: "the same code", True: "code of the same size, up to names, and short digest"}
+"""Whether digests of code are short → what is told of code that does not differ."""
+_REGIONAL = frozenset({"input", "fusion", "dedup-lost", "dedup-won"})
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """A cause and the phase it stands for, or None and None with the reason in `why`."""
+
+    cause: str | None
+    phase: str | None
+    why: str
+
+
+def cause_of(compared: Compared) -> Cause:
+    """The first phase in which two measured cells differ: the questions in the compiler's order until one answers."""
+    for question in QUESTIONS:
+        answer = question(compared)
+        if answer is not None:
+            return answer
+    return Cause(None, None, "nothing that was read differs")
+
+
+def _equal_artifacts(compared: Compared) -> Cause | None:
+    left, right = compared.base.cell.artifact_digest, compared.head.cell.artifact_digest
+    return Cause(None, None, "both artifacts are the same bytes") if left is not None and left == right else None
+
+
+def _unread(compared: Compared) -> Cause | None:
+    for name, cell in (("base", compared.base.cell), ("head", compared.head.cell)):
+        if cell.program is None:
+            return Cause(None, None, f"the program's IR was not read on {name}{_reason(cell, 'program')}")
+        if "input" not in cell.program.phases:
+            return Cause(None, None, f"the input phase was not read on {name}{_reason(cell, 'phases')}")
+    return None
+
+
+def _reason(cell: Cell, what: str) -> str:
+    reason = cell.reasons.get(what)
+    return f": {reason}" if reason else ""
+
+
+def as_told(compared: Compared, why: str) -> str:
+    """A sentence that is true only if equal digests of IR are equal IR."""
+    return f"{SHORT_IR if compared.short_ir else ''}{why}"
+
+
+def _phase_differs(compared: Compared, phase: str) -> bool | None:
+    programs = (compared.base.program, compared.head.program)
+    left, right = (program.phases.get(phase) if program else None for program in programs)
+    return None if left is None or right is None else left != right
+
+
+def _input(compared: Compared) -> Cause | None:
+    """Of one model text two compilers may make different programs that later phases make equal again: no cause."""
+    if not _phase_differs(compared, "input"):
+        return None
+    if not compared.same_model:
+        return Cause("input", "input", "the model itself changed")
+    if compared.sources_differ:
+        return Cause("input", "input", "the same model text is read differently by the compiler")
+    return None
+
+
+def _uncounted(compared: Compared) -> Cause | None:
+    for name, census in (("base", compared.left), ("head", compared.right)):
+        if census is not None and census.unread:
+            return Cause(None, None, f"the IR of {census.unread} of the dispatch sites was not read on {name}")
+    return None
+
+
+def _early(compared: Compared, otherwise: str) -> tuple[str | None, str]:
+    """The phase of a difference that is at the latest in `otherwise`, and what to add where it cannot be told."""
+    early = _phase_differs(compared, "global-optimization")
+    if early is None:
+        return None, "; the phase is not known, as global optimization was not read on both sides"
+    return "global-optimization" if early else otherwise, ""
+
+
+def _fusion(compared: Compared) -> Cause | None:
+    left, right = compared.left, compared.right
+    if left is None or right is None or left.structures == right.structures:
+        return None
+    phase, unknown = _early(compared, "dispatch-creation")
+    gone, come = left.structures - right.structures, right.structures - left.structures
+    why = _spelled(left, right, gone, come) or _formed(compared, left, gone, come)
+    return Cause("fusion", phase, as_told(compared, f"{why}{unknown}"))
+
+
+def _spelled(left: Census, right: Census, gone: Counter[str], come: Counter[str]) -> str:
+    """Where there are as many sites of each kind, nobody knows of regions formed differently: of other IR only."""
+    if _by_kind(left, gone) != _by_kind(right, come):
+        return ""
+    sites = f"{gone.total()} of {left.structures.total()} dispatch sites"
+    verb = "has" if gone.total() == 1 else "have"
+    return f"{sites} {verb} different IR, in as many regions of the same kinds ({_counted(_by_kind(left, gone))})"
+
+
+def _by_kind(census: Census, sites: Counter[str]) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    for structure, count in sites.items():
+        counts[census.kinds.get(structure, "")] += count
+    return counts
+
+
+def _counted(kinds: Counter[str]) -> str:
+    named = [f"{count} × {kind}" for kind, count in kinds.most_common(SHOWN_REGIONS)]
+    more = len(kinds) - SHOWN_REGIONS
+    return ", ".join([*named, *([f"{more} more"] if more > 0 else [])])
+
+
+def _formed(compared: Compared, left: Census, gone: Counter[str], come: Counter[str]) -> str:
+    lines = merges(compared.base, compared.head)
+    named = "".join(f"; {line}" for line in lines[:SHOWN_REGIONS])
+    more = f"; {len(lines) - SHOWN_REGIONS} more" if len(lines) > SHOWN_REGIONS else ""
+    counts = f"{gone.total()} of {left.structures.total()} dispatch sites became {come.total()}"
+    return f"regions are formed differently: {counts}{named}{more}"
+
+
+def _dedup(compared: Compared) -> Cause | None:
+    left, right = compared.left, compared.right
+    if left is None or right is None:
+        return None
+    changes = {s: members_of(right, s) - members_of(left, s) for s in left.structures}
+    if not sum(changes.values()):  # what is folded more makes up for what is folded less: neither lost nor won
+        return None
+    lost = sum(changes.values()) > 0
+    most = max(changes, key=lambda s: changes[s] if lost else -changes[s])
+    apart = keeps_apart((compared.head if lost else compared.base).cell, (right if lost else left).executables[most])
+    moved = [s for s, change in changes.items() if change]
+    before, after = (sum(members_of(census, s) for s in moved) for census in (left, right))
+    why = f"the same regions are folded into {before} → {after} executables"
+    by = f"; {'kept' if lost else 'were kept'} apart by {apart}" if apart else ""
+    return Cause("dedup-lost" if lost else "dedup-won", "deduplication", as_told(compared, why + by))
+
+
+def _sources(compared: Compared) -> Cause | None:
+    if not compared.sources_differ:
+        return None
+    phase, unknown = _early(compared, "executable-source")
+    why = f"the same regions with different constants, shapes or offsets{unknown}"
+    return Cause("fusion", phase, as_told(compared, why))
+
+
+def _strategy(compared: Compared) -> Cause | None:
+    """Another configuration of code that is not known to be the same: one that made no difference is no cause."""
+    return _configured(compared, [pair for pair in compared.pairs if code_differs(*pair) is not False])
+
+
+def _idle_strategy(compared: Compared) -> Cause | None:
+    return _configured(compared, compared.pairs)
+
+
+def _configured(compared: Compared, pairs: Sequence[tuple[Dispatch, Dispatch]]) -> Cause | None:
+    differing = [pair for pair in pairs if strategy_differs(*pair)]
+    if not differing:
+        return None
+    of = len(compared.pairs)
+    why = f"{len(differing)} of {of} dispatches of the same source have a different configuration"
+    code = _code_of(differing, SAME_CODE[compared.short_code])
+    return Cause("strategy", "configuration", as_told(compared, why + code))
+
+
+def _code_of(pairs: Sequence[tuple[Dispatch, Dispatch]], same_code: str) -> str:
+    known = Counter(code_differs(*pair) for pair in pairs)
+    if known[True] == len(pairs):
+        return ""
+    if known[False] == len(pairs):
+        return f", but {same_code}"
+    if known[None] == len(pairs):
+        return "; whether the code differs is not known"
+    said = f", {known[True]} of them different code" if known[True] else f", {known[False]} of them {same_code}"
+    return f"{said}; of {known[None]} it is not known whether the code differs" if known[None] else said
+
+
+def _codegen(compared: Compared) -> Cause | None:
+    pairs = [pair for pair in compared.pairs if code_differs(*pair)]
+    for pair in pairs:
+        if strategy_differs(*pair) is None:
+            side = "base" if pair[0].strategy is None else "head"
+            cell = (compared.base if side == "base" else compared.head).cell
+            return Cause(None, None, unconfigured(*pair) + _reason(cell, "strategies"))
+    if not pairs:
+        return None
+    count = f"{len(pairs)} of {len(compared.pairs)}"
+    why = as_told(compared, f"{count} dispatches have the same configuration and different code")
+    words = all_bound_otherwise(compared, pairs)
+    return Cause("codegen", "executable-source", f"{why}, {words}") if words else Cause("codegen", "code", why)
+
+
+def _packaging(compared: Compared) -> Cause | None:
+    pairs = compared.pairs
+    unknown = sum(code_differs(*pair) is None for pair in pairs)
+    if unknown:
+        return Cause(None, None, f"the code of {unknown} of {len(pairs)} dispatches could not be compared")
+    early = next((phase for phase in HASHED_PHASES if _phase_differs(compared, phase)), None)
+    host = f"; the program around them differs from {early.replace('-', ' ')} on" if early else ""
+    sentence = (
+        "has the same size, up to names, and short digest, its layout differs"
+        if compared.short_code
+        else "is the same, its layout is not"
+    )
+    return Cause("packaging", "layout", f"the code of every dispatch {sentence}{host}")
+
+
+Question = Callable[[Compared], "Cause | None"]
+QUESTIONS: tuple[Question, ...] = (
+    _equal_artifacts,
+    _unread,
+    _input,
+    _uncounted,
+    _fusion,
+    _dedup,
+    _sources,
+    _strategy,
+    _codegen,
+    _idle_strategy,
+    _packaging,
+)
+"""In the compiler's order; each gives the cause, the reason why there is none, or None to go on."""
+
+
+def dispatch_cause(match: Match, compared: Compared, cell: Cause) -> str | None:
+    """The cause of one match that is not the same on both sides; None where it cannot be known."""
+    base, head = match.base, match.head
+    if compared.base.cell.program is None or compared.head.cell.program is None:
+        return None
+    if base is None or head is None:
+        source = compared.base.source(base) if base else compared.head.source(head) if head else None
+        return _regional(compared.structure_moved(source.structure), cell) if source else None
+    left, right = compared.base.source(base), compared.head.source(head)
+    if left is None or right is None:
+        return None
+    if left.source != right.source:
+        same = left.structure == right.structure
+        return _regional(compared.structure_moved(left.structure) if same else None, cell)
+    moved = bound_otherwise(compared, base, head) == OTHER_OFFSETS
+    if moved and cell.cause in _REGIONAL and not strategy_differs(base, head):
+        return cell.cause  # other regions around it are why its buffers are elsewhere; new assumptions are not
+    code, strategy = code_differs(base, head), strategy_differs(base, head)
+    if code is False and same_numbers(base, head):
+        return cell.cause if cell.cause in _REGIONAL else None
+    if strategy:
+        return "strategy"
+    if code:
+        return None if strategy is None else "codegen"
+    return "packaging" if code is False else None
+
+
+def _regional(moved: int | None, cell: Cause) -> str | None:
+    """Cause of a difference before the back end; `moved` executables more on head, where only folding differs."""
+    if cell.cause not in _REGIONAL:
+        return None
+    if cell.cause == "input":
+        return "input"
+    return "fusion" if not moved else "dedup-lost" if moved > 0 else "dedup-won"
+
+
+# The smallest differing piece of a changed dispatch: unified diffs of IR and of configurations, capped.
+
+
+LINES = 40
+LINE_CHARACTERS = 200
+CONTEXT_LINES = 2
+LARGEST_LINES = 2_000
+"""Of either text: the comparison is quadratic at worst, and what is beyond would not be shown."""
+SHORT_CHARACTERS = 40
+NOTED_PARTS = 3
+_PIPELINE = "#0"
+_OPERAND = re.compile(r", (?=%|affine_map<)")
+
+
+def unified(base_text: str, head_text: str, limit_lines: int = LINES) -> tuple[str, ...]:
+    """Unified diff of two texts; empty where equal; at most `limit_lines` and one that counts the rest."""
+    if base_text == head_text:
+        return ()
+    return _diff(base_text.splitlines(), head_text.splitlines(), limit_lines)
+
+
+def _diff(base: Sequence[str], head: Sequence[str], limit_lines: int) -> tuple[str, ...]:
+    left, right = base[:LARGEST_LINES], head[:LARGEST_LINES]
+    lines = difflib.unified_diff(left, right, "base", "head", lineterm="", n=CONTEXT_LINES)
+    shown = tuple(_clean(line) for line in islice(lines, limit_lines))
+    more = sum(1 for _ in lines)
+    return (*shown, f"… {more} more lines") if more else shown
+
+
+def _clean(line: str) -> str:
+    clipped = line if len(line) <= LINE_CHARACTERS else line[: LINE_CHARACTERS - 1] + "…"
+    return clipped if clipped.isprintable() else "".join(c if c.isprintable() else " " for c in clipped)
+
+
+def pieces(strategy: str) -> list[str]:
+    """The parts of a configuration: split at `|` and at commas outside of brackets."""
+    result, depth = [""], 0
+    for character in strategy:
+        depth += (character in "[({") - (character in "])}")
+        if character == "|" or (character == "," and depth <= 0):
+            result.append("")
+        else:
+            result[-1] += character
+    return [piece.strip() for piece in result if piece.strip()]
+
+
+@lru_cache(maxsize=4096)
+def strategy_diff(base: str, head: str) -> tuple[str, ...]:
+    """Unified diff of two configurations, a line for each part."""
+    return () if base == head else _diff(pieces(base), pieces(head), LINES)
+
+
+@lru_cache(maxsize=4096)
+def strategy_note(base: str, head: str) -> str:
+    """Both configurations, whole where short, else their parts that differ: `Tiling … tile = [8, 0] → [4, 0]`.
+
+    A part that keeps its name (`tile`) is shown with both values; only the first parts are, and the rest is counted.
+    """
+    if max(len(base), len(head)) <= SHORT_CHARACTERS:
+        return _clean(f"{base} → {head}")
+    left, right = _named(base), _named(head)
+    differing = [name for name in {**left, **right} if left.get(name) != right.get(name)]
+    shown = [_change(name, left.get(name), right.get(name)) for name in differing[:NOTED_PARTS]]
+    same = "" if _PIPELINE in differing else f"{_short(left.get(_PIPELINE, ''))} … "
+    more = f"; {len(differing) - NOTED_PARTS} more" if len(differing) > NOTED_PARTS else ""
+    return _clean(same + "; ".join(shown) + more)
+
+
+def _named(strategy: str) -> dict[str, str]:
+    """Name → value of the parts; what has no name goes by its number, the pipeline's is the first."""
+    named: dict[str, str] = {}
+    for piece in pieces(strategy):
+        name, equals, value = piece.partition(" = ")
+        if equals and name.isidentifier():
+            named[name] = value
+        else:
+            named[f"#{sum(key.startswith('#') for key in named)}"] = piece
+    return named
+
+
+def _change(name: str, base: str | None, head: str | None) -> str:
+    before, after = ("nothing" if value is None else _short(value) for value in (base, head))
+    return f"{before} → {after}" if name.startswith("#") else f"{name} = {before} → {after}"
+
+
+def _short(piece: str) -> str:
+    return piece if len(piece) <= SHORT_CHARACTERS else piece[: SHORT_CHARACTERS - 1] + "…"
+
+
+def source_diff(base: str | None, head: str | None, texts: Texts) -> tuple[str, ...]:
+    """Unified diff of the IR of two sources, given by whole digest; empty where either text is not at hand."""
+    if base is None or head is None or base == head:
+        return ()
+    left = texts(base)
+    right = texts(head) if left is not None else None
+    return () if left is None or right is None else unified(_wrapped(left), _wrapped(right))
+
+
+def _wrapped(text: str) -> str:
+    """One operand a line where a line would be clipped: a signature differs in one argument of many."""
+    lines = (_OPERAND.sub(",\n    ", line) if len(line) > LINE_CHARACTERS else line for line in text.splitlines())
+    return "\n".join(lines)
+
+
+def dispatch_diff(match: Match, sources: tuple[str | None, str | None], texts: Texts) -> tuple[str, ...]:
+    """The smallest differing piece of a pair: of its IR where that differs, else of its configuration.
+
+    `sources` are the digests to compare: of the pair, or of two executables of one side that were one on the other.
+    """
+    if sources[0] != sources[1]:
+        return source_diff(*sources, texts)
+    base, head = match.base, match.head
+    if base is None or head is None or base.strategy is None or head.strategy is None:
+        return ()
+    return strategy_diff(base.strategy, head.strategy)

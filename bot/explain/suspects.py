@@ -1,0 +1,389 @@
+"""From a root cause to the commits of the compiler that may have made it.
+
+They are those that touched the file of the pass, or of what chooses the configuration, between the two compilers. A
+commit is a *suspect*, never a cause: that it touched the file and speaks of what changed proves nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+from urllib.parse import urlencode
+
+import msgspec
+
+from bot.compiler.storage import add, touch
+from bot.core.explanation import LookedUp, PassChange, Suspect
+from bot.core.json_text import canonical
+from bot.core.report import Report
+from bot.errors import BotError, InputError, Interrupted, NetworkError
+from bot.explain.root_causes import PIPELINE, turned
+from bot.system.files import whole_or_nothing
+from bot.system.git import Git
+from bot.system.processes import Cancel
+
+LLVM = "third_party/llvm-project"
+UNFINISHED = "commits of the compiler were not looked up to the end: "
+_MOST_CAUSES, _MOST_SUSPECTS, _DIFFS = 10, 3, (3, 40)
+"""Of a cause's commits the likeliest three are read before those of the next cause, and then all for which it lasts."""
+_FOLDERS = {"llvm-cpu": "LLVMCPU", "vmvx": "VMVX", "cuda": "LLVMGPU", "rocm": "LLVMGPU"}
+_CHOICES = {
+    "LLVMCPU": ("LLVMCPU/KernelDispatch.cpp",),
+    "VMVX": ("VMVX/KernelDispatch.cpp",),
+    "LLVMGPU": ("LLVMGPU/KernelConfig.cpp", "GPU/TargetUtils/ConfigUtils.cpp", "TargetUtils/ReductionConfigUtils.cpp"),
+    "SPIRV": ("SPIRV/KernelConfig.cpp",),
+}
+"""Folder of code generation → the ends of the files that choose configurations there, from 3.5.0 to 3.13.0."""
+_TARGETS = {
+    "x86_64": "x86|avx", "aarch64": r"aarch64|neon|\bsve\b", "riscv64": r"risc-?v|\brvv\b", "vmvx": "vmvx",
+    "cuda": r"cuda|nvidia|nvgpu|nvptx|nvvm|\bsm_?\d\d", "rocm": r"rocm|amdgpu|rocdl|gfx\d",
+    "vulkan": "vulkan|spir-?v", "metal": r"metal\b",
+}  # fmt: skip
+"""Part of a target's name → what commits call it."""
+_KINDS = {name: name for name in ("reduction", "softmax", "attention", "elementwise", "transpose", "unpack", "fft")}
+_KINDS |= {"matmul": "matmul|gemm|contraction", "conv": "conv", "pack": "(?<!un)pack"}
+"""Part of a dispatch's name → what commits call it."""
+_IDLE = re.compile(r"\bNFCI?\b|clang-format|\breformat|^(?:\[[^\]]*\] *)*(?:rename|typo|format)\b", re.IGNORECASE)
+_SHA = re.compile("[0-9a-f]{40}")
+_FIX = re.compile(r"(?:\[[^\]]*\] *)*fix\b.*(?:crash|assert|fail|overflow)", re.IGNORECASE | re.DOTALL)
+_AGAIN = re.compile(r'^(revert|reapply|reland|roll ?back)\b[^"]*"(.*)"', re.IGNORECASE)
+_BLOCK = re.compile(r"((?:^-(?!-- ).*\n)+)((?:^\+(?!\+\+ ).*\n?)+)", re.MULTILINE)
+_LINE = re.compile(r"^(?:-(?!-- )|\+(?!\+\+ )).*", re.MULTILINE)
+_OWN, _LARGEST, _TURN = 2, 6, 20
+"""What counts: a name that the root cause has, its largest operation, and the very change of the knob's value."""
+_PLACES = {"title": 3, "message": 2, "diff": 1}
+Answer = tuple[LookedUp | None, tuple[Suspect, ...]]
+
+
+class Commit(NamedTuple):
+    """One commit; the message begins with the title, the date with `2026-07-14`."""
+
+    sha: str
+    date: str
+    title: str
+    message: str
+
+
+class Source(NamedTuple):
+    """The history of a compiler's repository; every call raises BotError where it has no answer.
+
+    Attributes:
+        address: of the repository's page; empty where nobody knows it.
+        paths: revision → path → id of the object there, of a submodule its commit.
+        commits: path, base, head → what touched it and one revision has, the other has not; the newest first.
+        diff: commit → what it changes, as a unified diff.
+        llvm_commits: base, head → how many commits of LLVM lie between; None where that cannot be known here.
+    """
+
+    address: str
+    paths: Callable[[str], Mapping[str, str]]
+    commits: Callable[[str, str, str], Sequence[Commit]]
+    diff: Callable[[str], str]
+    llvm_commits: Callable[[str, str], int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Clue:
+    """What a root cause names.
+
+    Attributes:
+        passed: the pass; None where it is a knob.
+        knob: and how its value changed, such as `vector_common_parallel 1 → 8, with distribution`.
+        backends: of its targets.
+        dispatch: the name of its largest one.
+    """
+
+    passed: PassChange | None
+    knob: str
+    targets: Sequence[str]
+    backends: Collection[str]
+    dispatch: str
+
+    @property
+    def turn(self) -> tuple[str, str]:
+        """The knob, and how its value changed; two empty ones for a pass."""
+        knob, _, change = ("" if self.passed else self.knob).partition(", with ")[0].partition(" ")
+        return knob, change
+
+    def files(self, paths: Collection[str]) -> tuple[str, ...]:
+        """Those of `paths` that implement the pass or choose the configuration."""
+        folders = {_FOLDERS.get(backend, "SPIRV") for backend in self.backends}
+        if self.passed is None:
+            ends = [f"/{end}" for folder in folders for end in _CHOICES[folder]]
+            if self.turn[0] == PIPELINE:  # a pass before the choice may have made it another one
+                ends += [f"/{folder}/Passes.cpp" for folder in folders]
+            return tuple(sorted(path for path in paths if path.endswith(tuple(ends))))
+        stem = self.passed.class_name.rpartition("::")[2].removesuffix("Pass")
+        named = sorted(p for p in paths if stem and p.rpartition("/")[2] in (f"{stem}.cpp", f"{stem}Pass.cpp"))
+        return tuple([path for path in named if any(f"/{folder}/" in path for folder in folders)] or named)
+
+    def words(self) -> list[tuple[str, int]]:
+        """Patterns of what a commit that did it may well speak of, and what each counts."""
+        words = [(pattern, 1) for name, pattern in _TARGETS.items() if any(name in target for target in self.targets)]
+        kind, (knob, change) = self.dispatch.partition("dispatch_")[2], self.turn
+        words += [(_KINDS[name], 1) for name in _KINDS if f"_{name}_" in kind]
+        if self.passed is not None:
+            operations = dict.fromkeys(name.partition(" ")[0] for name in self.passed.operations)
+            return words + [(_operation(name), _OWN if place else _LARGEST) for place, name in enumerate(operations)]
+        if knob != PIPELINE:
+            words.append((knob.replace("_", "_?") if "_" in knob else rf'"{knob}"|\b{knob} ?=', 2 * _OWN))
+            words += [(part, 1) for part in knob.split("_") if len(part) > 3 and "_" in knob]
+        return words + [(name, 2 * _OWN) for name in dict.fromkeys(re.findall(r"[A-Z][a-z]+[A-Z]\w+", change))]
+
+    def is_turned_by(self, diff: str) -> bool:
+        """Whether a replaced line of the diff, mostly of a test, has the very change of the knob's value."""
+        knob, change = self.turn
+        wanted = {one for one in change.split(" and ") if one.count(" → ") == 1}
+        blocks = [(old.split("\n"), new.split("\n")) for old, new in _BLOCK.findall(diff)] if wanted else []
+        pairs = [pair for block in blocks for pair in zip_longest(*block, fillvalue="") if knob in pair[0]]
+        return any(wanted.intersection(turned(*pair).get(knob, "").split(" and ")) for pair in pairs)
+
+    def score(self, group: Sequence[Commit], diffs: Mapping[str, str]) -> tuple[int, str, bool]:
+        """What commits that belong together speak of, in which words that is told, and whether of the clue's own."""
+        texts = [diffs.get(one.sha, "") for one in group]
+        said = [
+            [c.title for c in group],
+            [c.message for c in group],
+            [line for t in texts for line in _LINE.findall(t)],
+        ]
+        score, is_own, told = 0, False, dict[str, list[str]]()
+        for pattern, counts in self.words():
+            for (place, times), lines in zip(_PLACES.items(), said, strict=True):
+                if match := re.search(pattern, "\n".join(lines), re.IGNORECASE):
+                    score, is_own = score + times * counts, is_own or counts >= _OWN
+                    told.setdefault(place, []).append(match[0])
+                    break
+        if any(map(self.is_turned_by, texts)):
+            score, is_own = score + _TURN, True
+            told["diff"] = [*(word for word in told.get("diff", ()) if word not in self.knob), " ".join(self.turn)]
+        titled = {name for name, pattern in _TARGETS.items() if re.search(pattern, group[0].title, re.IGNORECASE)}
+        if titled and not any(name in target for name in titled for target in self.targets):
+            score //= 2  # it says that it is about another target
+        if _FIX.match(group[0].message):
+            score //= 2  # what changed was compiled on both sides
+        why = "; ".join(f"its {place} has {', '.join(dict.fromkeys(words))}" for place, words in told.items())
+        return score, why, is_own
+
+
+def _operation(name: str) -> str:
+    """`affine.delinearize_index` is `affine::AffineDelinearizeIndexOp` in C++; a long part is meant by nothing else."""
+    dialect, _, own = name.partition(".")
+    parts = [re.escape(part) for part in (own or dialect).split("_")]
+    if len(parts) == 1:
+        return rf"\b{re.escape(dialect)}(?:\.|::\w*?){parts[0]}(?:Op)?\b"
+    return "|".join(["_?".join(parts), *(part for part in parts if len(part) > 8)])
+
+
+def with_suspects(
+    report: Report, source: Source, touched: Collection[str] = (), revisions: tuple[str, str] | None = None
+) -> Report:
+    """The report, its largest root causes with what the compiler's repository says of them.
+
+    Args:
+        touched: paths of the compiler's repository that the pull request itself changes.
+        revisions: of base and head, in place of those of the report's compilers.
+    """
+    backends, roots, clues = {**report.base.targets, **report.head.targets}, list(report.root_causes), dict[int, Clue]()
+    for place, root in enumerate(roots):
+        if len(clues) < _MOST_CAUSES and (root.cause == "strategy" or (root.cause == "codegen" and root.passed)):
+            passed, own = (
+                root.passed if root.cause == "codegen" else None,
+                {backends.get(one, "") for one in root.targets},
+            )
+            clues[place] = Clue(passed, root.what, root.targets, own, root.example.dispatch)
+    revisions = revisions or (report.base.compiler.revision, report.head.compiler.revision)
+    answers, why = looked_up([*clues.values()], revisions, source, touched)
+    for place, (known, suspects) in zip(clues, answers, strict=True):
+        roots[place] = replace(roots[place], looked_up=known, suspects=suspects)
+    return replace(report, root_causes=tuple(roots), notes=(*report.notes, *([f"{UNFINISHED}{why}"] if why else [])))
+
+
+def looked_up(
+    clues: Sequence[Clue], revisions: tuple[str, str], source: Source, touched: Collection[str] = ()
+) -> tuple[list[Answer], str]:
+    """What is known of each clue, and why no more is; nothing where both compilers are of one revision."""
+    base, head = revisions
+    own = [clue.files(touched) for clue in clues]
+    answers: list[Answer] = [(LookedUp(files, this_pull_request=files) if files else None, ()) for files in own]
+    if not clues or (base == head and base):
+        return answers, ""
+    unknown = [side for side, one in zip(("base", "head"), revisions, strict=True) if not _SHA.fullmatch(one)]
+    if unknown:
+        revision = base if unknown[0] == "base" else head
+        return (
+            answers,
+            f"the {unknown[0]} compiler names no commit that it was built from (its revision: {revision[:60]!r})",
+        )
+    listed, diffs, why = dict[str, Sequence[Commit]](), dict[str, str](), ""
+    known = dict[int, tuple[tuple[str, ...], dict[str, Commit], str]]()
+    try:
+        paths = source.paths(head)
+        for most in _DIFFS:
+            for place, clue in enumerate(clues):
+                if place not in known:
+                    files = clue.files(paths)
+                    for file in (file for file in files if file not in listed):
+                        listed[file] = source.commits(file, base, head)
+                    note = "" if files else _without_file(clue, source, paths, base)
+                    known[place] = files, {one.sha: one for file in files for one in listed[file]}, note
+                commits = known[place][1].values()
+                likely = sorted((_is_idle([one]), -clue.score([one], {})[0], n) for n, one in enumerate(commits))
+                for sha in [[*commits][n].sha for *_, n in likely[:most]]:
+                    diffs[sha] = diffs[sha] if sha in diffs else source.diff(sha)
+    except Interrupted:
+        raise
+    except BotError as error:
+        why = error.line
+    for place, (files, commits_of, note) in known.items():
+        if unread := len(commits_of.keys() - diffs.keys()):
+            note = f"{unread} of these commits known by their messages alone"
+        answer = LookedUp(files, len(commits_of) if files else None, note, own[place])
+        answers[place] = answer, _suspects(clues[place], [*commits_of.values()], diffs, source.address)
+    return answers, why
+
+
+def _without_file(clue: Clue, source: Source, paths: Mapping[str, str], base: str) -> str:
+    """What is said of a pass that is not of the compiler's own repository, or not named as its file."""
+    if clue.passed is None or (clue.passed.class_name and clue.passed.name.startswith("iree-")):
+        return f"no file is known that has {clue.passed.class_name if clue.passed else 'the choice of this knob'}"
+    left, right = source.paths(base).get(LLVM, ""), paths.get(LLVM, "")
+    count = 0 if left == right else source.llvm_commits(left, right) if left and right else None
+    between = "" if count is None else f", {count:,} commits"
+    return f"a pass of LLVM, {left[:10] or 'unknown'} → {right[:10] or 'unknown'}{between}"
+
+
+def _suspects(clue: Clue, commits: Sequence[Commit], diffs: Mapping[str, str], address: str) -> tuple[Suspect, ...]:
+    """The likeliest first: what speaks of most, then the newest; what has no function last, what was taken back not."""
+    groups: dict[str, list[Commit]] = {}
+    for commit in commits:
+        subject = commit.title
+        while again := _AGAIN.match(subject):
+            subject = again[2]
+        groups.setdefault(re.sub(r"\s*\(#\d+\)", "", subject).strip().casefold(), []).append(commit)
+    ranked = [(_is_idle(group), *clue.score(group, diffs), group) for group in groups.values()]
+    suspects = list[Suspect]()
+    for *_, why, is_own, (newest, *older) in sorted(ranked, key=lambda one: (one[0], -one[1])):
+        is_undone = older and re.match("revert|roll", newest.title, re.IGNORECASE)
+        if is_own and not is_undone and len(suspects) < _MOST_SUSPECTS:
+            others = f"; together with {', '.join(one.sha[:10] for one in older)}" if older else ""
+            url = f"{address}/commit/{newest.sha}" if address else ""
+            suspects.append(Suspect(newest.sha, newest.title, newest.date[:10], url, f"{why}{others}"))
+    return tuple(suspects)
+
+
+def _is_idle(group: Sequence[Commit]) -> bool:
+    return all(_IDLE.search(one.title) for one in group)
+
+
+# The history of a compiler's repository: from a clone, by git alone, or from GitHub in a few requests.
+
+
+MOST_REQUESTS = 20
+"""Of one report."""
+_MOST_DIFF_CHARACTERS = 1 << 20
+_PAGE = 100
+_PLAIN = ("--no-color", "--no-ext-diff", "--no-textconv", "--no-show-signature")
+_END = "\x1e"
+_ALONE = {"GIT_NO_LAZY_FETCH": "1"}
+"""A clone without all objects would fetch them."""
+_T = TypeVar("_T")
+
+
+def clone_source(directory: Path, repository: str, cancel: Cancel) -> Source:
+    """A clone, which is only read; the network is not asked."""
+    git, llvm = Git(directory, cancel), Git(directory / LLVM, cancel)
+
+    def text(revision: str, *arguments: str) -> str:
+        if not git("cat-file", "-e", f"{revision}^{{commit}}", environment=_ALONE).ok:
+            raise InputError(f"has no commit {revision[:10]}", where=f"the clone {directory.name}")
+        return git.text(*arguments, environment=_ALONE)
+
+    def paths(revision: str) -> Mapping[str, str]:
+        entries = (entry.partition("\t") for entry in text(revision, "ls-tree", "-r", "-z", revision).split("\0"))
+        return {path: kind.split(" ")[2] for kind, _, path in entries if path}
+
+    def commits(path: str, base: str, head: str) -> Sequence[Commit]:
+        log = text(base, "log", *_PLAIN, f"--format=%H%x00%cs%x00%s%x00%B{_END}", f"{base}...{head}", "--", path)
+        return [Commit(*entry.strip().split("\0", 3)) for entry in log.split(_END) if entry.strip()]
+
+    def llvm_commits(base: str, head: str) -> int | None:
+        counted = llvm("rev-list", "--count", f"{base}..{head}", environment=_ALONE)
+        return int(counted.output) if counted.ok and (llvm.directory / ".git").exists() else None
+
+    show = ("show", *_PLAIN, "--format=", "--unified=0")
+    address = f"https://github.com/{repository}" if repository else ""
+    return Source(address, paths, commits, lambda sha: text(sha, *show, sha)[:_MOST_DIFF_CHARACTERS], llvm_commits)
+
+
+def github_source(api_url: str, server_url: str, token: str, repository: str, cache: Path) -> Source:
+    """The repository on GitHub, in at most MOST_REQUESTS, where nobody waits long; the cache keeps what revisions have.
+
+    Args:
+        token: may be empty, as far as GitHub answers strangers.
+    """
+    from bot.system.hub import connect, explain  # costs a tenth of a second to import
+
+    hub = connect(api_url, token, repository, timeout_seconds=10, retries=1, max_wait_seconds=5)
+    requests = list[str]()
+
+    def ask(kind: type[_T], wanted: Callable[[Any], _T], place: str, **query: str | int) -> _T:
+        """What is wanted of the answer: from the cache, where it is asked for by full revisions, else from GitHub."""
+        address = f"{place}?{urlencode(query)}"
+        key = hashlib.sha256(f"{api_url} {repository} {address}".encode()).hexdigest()
+        file = cache / "history" / f"{key}.json"
+        with suppress(msgspec.DecodeError):
+            known = msgspec.json.decode(whole_or_nothing(file), type=kind)
+            touch(file)
+            return known
+        if len(requests) >= MOST_REQUESTS:
+            raise InputError(f"{MOST_REQUESTS} requests were made, which is the limit", where=repository)
+        requests.append(address)
+        with explain(f"read the history of {repository}", "contents: read"):
+            known = wanted(hub.call("GET", address))
+        add(cache, file, canonical(known))
+        return known
+
+    def tree(answer: Any) -> dict[str, str]:
+        if answer["truncated"]:
+            raise InputError(f"has too many files at {answer['sha'][:10]}", where=repository)
+        return {str(entry["path"]): str(entry["sha"]) for entry in answer["tree"]}
+
+    def listed(answer: Any) -> list[Commit]:
+        rows = [
+            (str(one["sha"]), str(one["commit"]["committer"]["date"]), str(one["commit"]["message"])) for one in answer
+        ]
+        return [Commit(sha, date, message.partition("\n")[0], message) for sha, date, message in rows]
+
+    def commits(path: str, base: str, head: str) -> Sequence[Commit]:
+        """GitHub lists what a revision has, so that what both have is taken away."""
+        sides = [ask(list[Commit], listed, "commits", sha=one, path=path, per_page=_PAGE) for one in (head, base)]
+        # Of a full page the older ones are not known: nothing as old as its last is said to be on one side alone.
+        since = max((min(one.date for one in side) for side in sides if len(side) == _PAGE), default="")
+        apart = set(sides[0]) ^ set(sides[1])
+        if since and len(apart) == len(sides[0]) + len(sides[1]):
+            raise InputError(f"more than {_PAGE} commits touched {path}", where=repository)
+        return sorted((one for one in apart if one.date > since), key=lambda one: (one.date, one.sha), reverse=True)
+
+    def patches(answer: Any) -> str:
+        return "\n".join(str(file.get("patch", "")) for file in answer["files"])[:_MOST_DIFF_CHARACTERS]
+
+    def llvm_commits(base: str, head: str) -> int | None:
+        """LLVM's own repository knows the commits of its forks; the first page would have diffs."""
+        path = f"/repos/llvm/llvm-project/compare/{base}...{head}"
+        with suppress(NetworkError):
+            return ask(int, lambda answer: int(answer["total_commits"]), path, per_page=1, page=2)
+        return None
+
+    return Source(
+        f"{server_url}/{repository}",
+        lambda revision: ask(dict[str, str], tree, f"git/trees/{revision}", recursive=1),
+        commits,
+        lambda sha: ask(str, patches, f"commits/{sha}", per_page=_PAGE),
+        llvm_commits,
+    )

@@ -1,0 +1,142 @@
+"""The tables about whole models, put together from both snapshots: fusion, folding, pairs.
+
+Fusion: the program is the same on every target, so any measured cell of a model can say it. Its sites name entry
+points; what an entry point does is in the cell's rows. Where a row is missing, the split would be a guess, and there is
+none.
+
+Folding: what deduplication left has an upper bound, all of a family but its largest member. What folding saves is whole
+executables. On vulkan and metal each entry point has one of its own in the artifact, with tables and padding; elsewhere
+they share one, and the device code of an entry point is all that can be told of its part. Where the bytes of one member
+are not known, no sum is.
+
+Pairs: static and dynamic versions of one model, side by side: what it costs not to know the shapes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from bot.core.program import Family
+from bot.core.snapshot import (
+    PAIR_METRICS,
+    Cell,
+    CellKey,
+    Dispatch,
+    FoldCounts,
+    Folding,
+    Fusion,
+    FusionCounts,
+    Overview,
+    Pair,
+    Snapshot,
+)
+
+COMPUTE_BOUND = frozenset({"attention", "conv", "matmul"})
+"""Kinds of entry points that compute more than they load and store; all others are memory-bound."""
+_Values = dict[str, dict[str, "int | None"]]
+
+
+def overview(base: Snapshot, head: Snapshot, pairs: Sequence[tuple[str, str]]) -> Overview:
+    """What there is to say of whole models; sorted. What neither side knows is left out.
+
+    `pairs`: models as (static, dynamic).
+    """
+    fusion = [fusion_counts(side) for side in (base, head)]
+    folding = [{cell.key: fold_counts(cell) for cell in side.cells} for side in (base, head)]
+    models, keys = sorted(fusion[0].keys() | fusion[1].keys()), sorted(folding[0].keys() | folding[1].keys())
+    folded = (Folding(key, *(side.get(key) for side in folding)) for key in keys)
+    return Overview(
+        fusion=tuple(Fusion(model, *(side.get(model) for side in fusion)) for model in models),
+        folding=tuple(one for one in folded if one.base or one.head),
+        pairs=measured_pairs(base, head, pairs),
+    )
+
+
+def fusion_counts(snapshot: Snapshot) -> dict[str, FusionCounts]:
+    """Model → its counts, by the first of its cells that has them all; without the models where none has."""
+    counts_by_name: dict[str, FusionCounts] = {}
+    for cell in snapshot.cells:
+        if cell.measured and cell.key.model not in counts_by_name and (counts := _counts(cell)) is not None:
+            counts_by_name[cell.key.model] = counts
+    return counts_by_name
+
+
+def _counts(cell: Cell) -> FusionCounts | None:
+    # entry point → is it compute-bound; None where executables share a name and disagree
+    bounds: dict[str, bool | None] = {}
+    for row in cell.dispatches:
+        bound = row.kind in COMPUTE_BOUND
+        bounds[row.name] = bound if bounds.get(row.name, bound) is bound else None
+    program, compute_bound = cell.program, bounds
+    if program is None:
+        return None
+    steady = [site.entry_point for site in program.sites if not site.initializer]
+    found = [compute_bound.get(name) for name in steady]
+    if None in found:
+        return None
+    return FusionCounts(
+        linalg_ops_before=program.linalg_ops_before,
+        linalg_ops_after=cell.value("linalg_ops"),
+        compute_bound_sites=found.count(True),
+        memory_bound_sites=found.count(False),
+        initializer_sites=len(program.sites) - len(steady),
+        **{name: cell.value(name) for name in ("executables", "fills", "copies")},
+    )
+
+
+def fold_counts(cell: Cell) -> FoldCounts | None:
+    """The counts of one cell; None where it was not measured."""
+    if not cell.measured:
+        return None
+    return FoldCounts(
+        regions=cell.value("dispatch_regions"),
+        executables=cell.value("executables"),
+        families=len(cell.families),
+        surplus_executables=sum(len(family.members) - 1 for family in cell.families),
+        surplus_bytes=_surplus_bytes(cell.families, executable_bytes(cell.dispatches)),
+    )
+
+
+def executable_bytes(dispatches: Iterable[Dispatch]) -> dict[str, int | None]:
+    """Executable → its bytes, None where one of its entry points' is not known.
+
+    Whole executables where each entry point has one of its own in the artifact, else the entry points' device code.
+    """
+    rows: dict[str, list[Dispatch]] = {}
+    for row in dispatches:
+        rows.setdefault(row.executable, []).append(row)
+    return {name: _bytes(of) for name, of in rows.items()}
+
+
+def _bytes(rows: Sequence[Dispatch]) -> int | None:
+    whole_bytes = _sum([row.executable_bytes for row in rows])
+    return _sum([row.code_bytes for row in rows]) if whole_bytes is None else whole_bytes
+
+
+def _sum(sizes: Sequence[int | None]) -> int | None:
+    known = [size for size in sizes if size is not None]
+    return sum(known) if len(known) == len(sizes) else None
+
+
+def _surplus_bytes(families: Sequence[Family], sizes: Mapping[str, int | None]) -> int | None:
+    total_bytes = 0
+    for family in families:
+        known = [size for member in family.members if (size := sizes.get(member)) is not None]
+        if len(known) < len(family.members):
+            return None
+        total_bytes += sum(known) - max(known, default=0)
+    return total_bytes
+
+
+def measured_pairs(base: Snapshot, head: Snapshot, named: Sequence[tuple[str, str]]) -> tuple[Pair, ...]:
+    """The (static, dynamic) pairs on every target where at least one side measured both; sorted by their names."""
+    sides = [{cell.key: cell for cell in side.cells if cell.measured} for side in (base, head)]
+    targets = sorted({key.target for side in sides for key in side})
+    candidates = ((static, dynamic, target) for static, dynamic in sorted(set(named)) for target in targets)
+    result = (Pair(*names, *(_values(side, *names) for side in sides)) for names in candidates)
+    return tuple(pair for pair in result if len(pair.base) == 2 or len(pair.head) == 2)
+
+
+def _values(cells: Mapping[CellKey, Cell], static: str, dynamic: str, target: str) -> _Values:
+    keys = {"static": CellKey(static, target), "dynamic": CellKey(dynamic, target)}
+    return {name: {id_: cells[key].value(id_) for id_ in PAIR_METRICS} for name, key in keys.items() if key in cells}

@@ -1,1 +1,0 @@
-"""Why it changed: matching, causes, components, families."""

@@ -1,1 +1,0 @@
-"""Programs as digests, and what two of them have in common."""

@@ -1,1 +1,0 @@
-"""Executables of one cell that are equal but for one kind of static information."""

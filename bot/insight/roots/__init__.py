@@ -1,1 +1,0 @@
-"""The change of bytes by cause, in a cell and over all cells."""

@@ -1,1 +1,0 @@
-"""One side of a comparison, from compiler and models to a snapshot."""

@@ -1,1 +1,0 @@
-"""An experiment of the lab, from its definition to what it gave."""

@@ -1,1 +1,0 @@
-"""Owns traces: dispatches compiled alone, with what each pass of the compiler does to them."""

@@ -1,1 +1,0 @@
-"""What machine code consists of: its functions and their digests."""

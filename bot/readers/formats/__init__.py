@@ -1,1 +1,0 @@
-"""Binary and source formats of artifacts and executables."""

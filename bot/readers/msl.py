@@ -1,0 +1,161 @@
+"""Metal shader source: the text of each kernel and its threadgroup memory.
+
+Format: "Metal Shading Language Specification", sections 2.1 to 2.3 with tables 2.1 to 2.4 (sizes and alignments of
+types: a vector of three takes the space of four unless it is packed, a matrix is an array of its column vectors) and
+4.4 (`threadgroup` address space), https://developer.apple.com/metal/Metal-Shading-Language-Specification.pdf. The
+compiler makes it with SPIRV-Cross, which writes arrays as `spvUnsafeArray<T, N>`. Source does not say what a kernel's
+frame takes: the driver decides.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from operator import itemgetter
+
+from bot.core.reading import EntryPoint, Reading
+from bot.errors import MalformedBinary
+from bot.readers.blocks import blocks, header_pattern, outside, without_comments
+from bot.readers.object_code import code_digest, fingerprint, without_name
+
+HEADER = header_pattern(rb"\b(?P<kind>kernel\s+void|struct)\s+(?P<name>\w+)")
+MAGIC = b"#include <metal_stdlib>"
+MAGIC_WITHIN_BYTES = 1 << 12
+THREADGROUP = re.compile(rb"\bthreadgroup\s(?P<declaration>[^;(){}]*)(?P<end>;?)")
+"""Without an end it is no declaration; the pattern fits all the same, so that none of it is looked at twice."""
+THREADGROUP_ARGUMENT = re.compile(rb"\[\[\s*threadgroup\s*\(")
+
+ARRAY_TEMPLATE = "spvUnsafeArray"
+SCALAR_BYTES = {
+    "bool": 1, "char": 1, "uchar": 1, "int8_t": 1, "uint8_t": 1,
+    "short": 2, "ushort": 2, "half": 2, "bfloat": 2, "int16_t": 2, "uint16_t": 2,
+    "int": 4, "uint": 4, "float": 4, "int32_t": 4, "uint32_t": 4, "atomic_int": 4, "atomic_uint": 4,
+    "long": 8, "ulong": 8, "int64_t": 8, "uint64_t": 8, "size_t": 8,
+}  # fmt: skip
+MAX_DEPTH = 16
+"""How deep array templates may nest."""
+MAX_DECLARATION = 1000
+"""Characters; longer ones are not looked into."""
+MAX_BYTES = 1 << 48
+
+VECTOR = re.compile(r"(?P<packed>packed_)?(?P<scalar>[a-z]+?)(?P<columns>[234])(?:x(?P<rows>[234]))?")
+ARRAY = re.compile(rf"(?:{ARRAY_TEMPLATE}|array)\s*<(?P<item>.*),\s*(?P<count>\d{{1,10}})u?\s*>", re.DOTALL)
+DECLARATION = re.compile(
+    r"(?P<type>[\w:]+(?:\s*<[^;=]*>)?)\s+(?P<name>\w+)\s*(?P<extents>(?:\[\s*\d{1,10}u?\s*\]\s*){0,8})(?:=.*)?",
+    re.DOTALL,
+)
+
+
+class MslReader:
+    """Metal source as the compiler embeds it."""
+
+    def accepts(self, data: bytes) -> bool:
+        """True where the Metal library is included at the top."""
+        return MAGIC in data[:MAGIC_WITHIN_BYTES]
+
+    def read(self, data: bytes) -> Reading:
+        """Parts `text` (kernels) and `module` (types, helpers, comments); stacks are None."""
+        if not self.accepts(data):
+            raise MalformedBinary("no Metal source", where="msl")
+        outermost = list(blocks(data, HEADER, "msl"))
+        kernels, sizes = [block for block in outermost if block.kind != "struct"], TypeSizes()
+        for block in outermost:
+            if block.kind == "struct" and block.name != ARRAY_TEMPLATE:
+                sizes.define_struct(block.name, without_comments(block.body.of(data)).decode("utf-8", "replace"))
+        text_bytes = sum(kernel.span.size for kernel in kernels)
+        parts = {"text": text_bytes, "module": len(data) - text_bytes}
+        # Types, constants and helpers: the compiler makes a module per kernel, so they are the kernel's own.
+        shared = fingerprint(without_comments(outside(data, kernels)))
+        entries = [
+            EntryPoint(
+                kernel.name,
+                code_bytes=kernel.span.size,
+                workgroup_bytes=_threadgroup_bytes(text, sizes),
+                code=code_digest(without_name(text, kernel.name.encode()), shared),
+            )
+            for kernel in kernels
+            for text in [kernel.span.of(data)]
+        ]
+        return Reading("msl", len(data), parts, tuple(entries))
+
+
+def _threadgroup_bytes(kernel: bytes, sizes: TypeSizes) -> int | None:
+    """The sum of the kernel's threadgroup variables; None where a type has no known size or the launch decides."""
+    if THREADGROUP_ARGUMENT.search(kernel):
+        return None
+    total = 0
+    for match in filter(itemgetter("end"), THREADGROUP.finditer(without_comments(kernel))):
+        size = sizes.declared(match["declaration"].decode("utf-8", "replace"))
+        if size is None:
+            return None
+        total += size.size_bytes
+    return total
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """Size and alignment of a type, in bytes."""
+
+    size_bytes: int
+    alignment_bytes: int
+
+    def times(self, count: int) -> Size | None:
+        """An array of `count` of them; None where it is absurdly large."""
+        padded = _aligned(self.size_bytes, self.alignment_bytes)
+        return Size(padded * count, self.alignment_bytes) if padded * count <= MAX_BYTES else None
+
+
+@dataclass(slots=True)
+class TypeSizes:
+    """Sizes of the types of one source; structs may use those defined before them."""
+
+    structs: dict[str, Size | None] = field(default_factory=dict)
+
+    def define_struct(self, name: str, body: str) -> None:
+        """Take in a struct's members; its size is None where one of them has no known size."""
+        end, alignment = 0, 1
+        for member in filter(None, (part.strip() for part in body.split(";"))):
+            size = self.declared(member)
+            if size is None:
+                self.structs[name] = None
+                return
+            alignment = max(alignment, size.alignment_bytes)
+            end = _aligned(end, size.alignment_bytes) + size.size_bytes
+        self.structs[name] = Size(_aligned(end, alignment), alignment)
+
+    def declared(self, declaration: str) -> Size | None:
+        """Size of what `type name[n]…` declares; None for anything else."""
+        text = declaration.strip()
+        match = DECLARATION.fullmatch(text) if len(text) <= MAX_DECLARATION else None
+        size = self.of(match["type"]) if match else None
+        for extent in re.findall(r"\d+", match["extents"]) if match else ():
+            size = size and size.times(int(extent))
+        return size
+
+    def of(self, type_name: str, depth: int = 0) -> Size | None:
+        """Size of a type; None where it is not known."""
+        name = type_name.strip()
+        array = ARRAY.fullmatch(name)
+        if array and depth < MAX_DEPTH:
+            item = self.of(array["item"], depth + 1)
+            return item and item.times(int(array["count"]))
+        if name in SCALAR_BYTES:
+            return Size(SCALAR_BYTES[name], SCALAR_BYTES[name])
+        match = None if name in self.structs else VECTOR.fullmatch(name)
+        if match is None or match["scalar"] not in SCALAR_BYTES:
+            return self.structs.get(name)
+        scalar_bytes, columns = SCALAR_BYTES[match["scalar"]], int(match["columns"])
+        if match["rows"]:
+            return _lanes(scalar_bytes, int(match["rows"]), packed=False).times(columns)
+        return _lanes(scalar_bytes, columns, packed=match["packed"] is not None)
+
+
+def _lanes(scalar_bytes: int, count: int, *, packed: bool) -> Size:
+    if packed:
+        return Size(scalar_bytes * count, scalar_bytes)
+    padded = scalar_bytes * (4 if count == 3 else count)
+    return Size(padded, padded)
+
+
+def _aligned(size_bytes: int, alignment: int) -> int:
+    return -(-size_bytes // alignment) * alignment

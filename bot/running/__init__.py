@@ -1,0 +1,1 @@
+"""Artifacts are run: fed, timed, and their outputs compared."""

@@ -1,0 +1,202 @@
+"""Random values into files, and files of values compared, with numpy in a process of its own.
+
+A stand-alone script: it imports the standard library, numpy and ml_dtypes (both come with the runtime), nothing of the
+bot. One JSON object on standard input, one on standard output:
+
+    {"fill": [{"path": PATH, "head": text, "tensors": [{"seed", "element", "sizes": [int], "role": text,
+                "below": int or null}]}]}
+        → {"filled": count of files}; a file is the length of its head in 8 bytes and the head in UTF-8, or nothing
+           for an empty head, then the tensors' bytes without gaps
+    {"compare": [{"element": text, "draws": [[PATH before, PATH after]]}]}
+        → {"outputs": [{"draws": [{"before_bytes", "after_bytes", "values", "different", "finite": int,
+                                   "relative": float, or null where one has a value where the other has none}],
+                        "constant": bool, "still": bool}]}
+    anything that goes wrong → {"error": "one line"}
+
+Fields of the comparison mean what they mean in `bot.running.feeding`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+_CHUNK = 1 << 20
+"""Values made at a time."""
+_FLOATS = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
+_SMALL_FLOATS = {
+    "bf16": "bfloat16",
+    "f8E4M3FN": "float8_e4m3fn",
+    "f8E4M3FNUZ": "float8_e4m3fnuz",
+    "f8E5M2": "float8_e5m2",
+    "f8E5M2FNUZ": "float8_e5m2fnuz",
+}
+"""Element → what ml_dtypes calls it."""
+_INPUT_SCALE = 0.25
+_DOUBLINGS = 8
+"""Wide floats are doubled or halved up to so often: from about 0.001 to 64."""
+_BIAS_SCALE = 1 << 17
+
+
+def float_type(element: str) -> Any:
+    """The numpy type of a float; None for any other element."""
+    if element in _SMALL_FLOATS:
+        import ml_dtypes
+
+        return np.dtype(getattr(ml_dtypes, _SMALL_FLOATS[element]))
+    return np.dtype(_FLOATS[element]) if element in _FLOATS else None
+
+
+def integer_bits(element: str) -> int | None:
+    """Bits of an integer as it is stored with others of its kind; None for any other element."""
+    digits = element.lstrip("siu")
+    if element == "index":
+        return 64
+    return int(digits) if digits.isdecimal() and element[: -len(digits)] in ("i", "si", "ui") else None
+
+
+def pieces(tensor: Any) -> Iterator[bytes]:
+    """The tensor's bytes; the same for the same seed, element and sizes."""
+    digest = hashlib.sha256(tensor["seed"].encode()).digest()
+    rng = np.random.default_rng(np.frombuffer(digest, np.uint32))
+    left = math.prod(tensor["sizes"])
+    while left:
+        count = min(left, _CHUNK)
+        yield values(rng, tensor, count)
+        left -= count
+
+
+def values(rng: np.random.Generator, tensor: Any, count: int) -> bytes:
+    """Some of the tensor's values.
+
+    Integers are below `below`, or of all lengths that they may have: as many have few bits as have many. A `bias` is
+    about as large as a sum of hundreds of products of small ones: without it, what a deep program computes may fall to
+    zero layer by layer.
+    """
+    bits, below = integer_bits(tensor["element"]), tensor["below"]
+    if bits is None:
+        if (kind := float_type(tensor["element"])) is None:
+            raise TypeError(f"no random {tensor['element']} is made")
+        return bytes(floats(rng, tensor, count).astype(kind).tobytes())
+    if bits == 1:
+        return rng.integers(0, 2, count, dtype=np.uint8).tobytes()
+    if tensor["role"] == "bias":
+        return np.rint(rng.normal(0, _BIAS_SCALE, count)).astype(f"<i{bits // 8}").tobytes()
+    size = -(-count * bits // 8)
+    if below is not None:
+        return rng.integers(0, below, count).astype(f"<i{bits // 8}").tobytes() if bits >= 8 else bytes(size)
+    if bits < 32:
+        return rng.bytes(size)
+    drawn = np.frombuffer(rng.bytes(size), f"<i{bits // 8}")
+    return bytes((drawn >> rng.integers(0, bits, count).astype(drawn.dtype)).tobytes())
+
+
+def floats(rng: np.random.Generator, tensor: Any, count: int) -> Any:
+    """Values that a deep model neither blows up nor lets die.
+
+    Parameters of one dimension are biases, scales and variances, and variances are positive: around 1. Of more: normal,
+    scaled so that what a rectifier leaves of a sum of products is as large as what went in.
+    """
+    sizes, normal = tensor["sizes"], rng.standard_normal(count, dtype=np.float32)
+    if tensor["role"] in ("input", "wide"):
+        doubled = rng.uniform(-_DOUBLINGS, _DOUBLINGS, count) if tensor["role"] == "wide" else 0.0
+        return normal * np.float32(_INPUT_SCALE) * np.exp2(doubled, dtype=np.float32)
+    if len(sizes) < 2:
+        return rng.random(count, dtype=np.float32) + np.float32(0.5)
+    return normal * np.float32(math.sqrt(2 / max(1, math.prod(sizes[1:]))))
+
+
+def fill(files: list[Any]) -> Any:
+    """Write the files."""
+    for file in files:
+        with open(file["path"], "wb") as out:
+            head = file["head"].encode()
+            out.write(len(head).to_bytes(8, "little") + head if head else b"")
+            for tensor in file["tensors"]:
+                out.writelines(pieces(tensor))
+    return {"filled": len(files)}
+
+
+def compare(outputs: list[Any]) -> Any:
+    """What can be said of each output, over all draws."""
+    return {"outputs": [Compared(each["element"]).all(each["draws"]) for each in outputs]}
+
+
+class Compared:
+    """One output: its draws, compared one after the other."""
+
+    def __init__(self, element: str) -> None:
+        self.float = float_type(element)
+        bits = integer_bits(element) or 8
+        self.type = self.float or np.dtype(f"<u{max(bits, 8) // 8}" if bits in (1, 8, 16, 32, 64) else "u1")
+        self.seen: set[bytes] = set()
+        self.whole: set[bytes] = set()
+
+    def all(self, draws: list[Any]) -> Any:
+        """The answer of this output."""
+        told = [self.one(before, after) for before, after in draws]
+        return {"draws": told, "constant": len(self.seen) < 2, "still": len(draws) > 1 and len(self.whole) == 1}
+
+    def one(self, before_path: str, after_path: str) -> Any:
+        """The two files of one draw."""
+        before_bytes, after_bytes = (np.fromfile(path, np.uint8) for path in (before_path, after_path))
+        self.whole.add(hashlib.sha256(before_bytes.tobytes()).digest())
+        told = {"before_bytes": before_bytes.size, "after_bytes": after_bytes.size, "values": 0}
+        whole = before_bytes.size // self.type.itemsize * self.type.itemsize
+        before = before_bytes[:whole].view(self.type)
+        told["finite"] = self.look(before)
+        if before_bytes.size != after_bytes.size:
+            return {**told, "different": 0, "relative": None}
+        different, relative = self.differences(before, after_bytes[:whole].view(self.type))
+        return {**told, "values": before.size, "different": different, "relative": relative}
+
+    def look(self, before: Any) -> int:
+        """Keep up to two of the values that are finite; how many these are."""
+        finite = before[np.isfinite(before)] if self.float is not None else before
+        if finite.size:
+            self.seen.add(finite[:1].tobytes())
+            other = np.flatnonzero(finite != finite[0])
+            self.seen.update(finite[place : place + 1].tobytes() for place in other[:1])
+        return int(finite.size)
+
+    def differences(self, before: Any, after: Any) -> tuple[int, float | None]:
+        """How many values differ, and the largest difference as a part of the largest magnitude."""
+        bits = np.dtype(f"u{self.type.itemsize}")
+        places = before.view(bits) != after.view(bits)
+        if self.float is None or not places.any():
+            different = int(places.sum())
+            return different, 1.0 if different else 0.0
+        nans = np.isnan(before) & np.isnan(after)
+        places &= ~nans
+        left, right = before[places].astype(np.float64), after[places].astype(np.float64)
+        if not (np.isfinite(left).all() and np.isfinite(right).all()):
+            return int(places.sum()), None
+        return int(places.sum()), self.relative(before, np.abs(left - right))
+
+    def relative(self, before: Any, differences: Any) -> float | None:
+        """The largest difference; None where there is nothing that it could be a part of."""
+        most = float(differences.max(initial=0.0))
+        largest = float(np.abs(before[np.isfinite(before)].astype(np.float64)).max(initial=0.0))
+        part = most / largest if largest else math.inf if most else 0.0
+        return part if math.isfinite(part) else None
+
+
+def main() -> int:
+    """Serve the one request."""
+    try:
+        request = json.load(sys.stdin.buffer)
+        answer = fill(request["fill"]) if "fill" in request else compare(request["compare"])
+    except Exception as error:
+        answer = {"error": " ".join(f"{type(error).__name__}: {error}".split())[:500]}
+    print(json.dumps(answer))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,347 @@
+"""Asks the child that makes and compares arrays; what it answers is checked, and what it fails at has a reason."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+import shutil
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from bot.compiler.machine import memory_kib
+from bot.core.json_text import canonical, decoded
+from bot.core.policy import here
+from bot.core.record import Count, Record
+from bot.errors import InputError
+from bot.readers.ir_facts import Function, Interface, Parameter, Tensor, parsed
+from bot.system.files import make_directory, no_room, temporary_directory
+from bot.system.processes import Cancel, run
+
+_WHERE = "arrays"
+_Answer = TypeVar("_Answer", bound=Record)
+
+
+class Draw(Record, frozen=True):
+    """One output on one input, of both artifacts.
+
+    Attributes:
+        finite: of the values before, those that are neither infinite nor NaN.
+        different: of the values, those that are not the same to the bit; a NaN is the same as any other.
+        relative: the largest difference, as a part of the largest magnitude of the output before; of an integer that
+            differs 1; None where there is no such part (sizes, infinities or NaNs differ, or all before is zero).
+    """
+
+    before_bytes: Count
+    after_bytes: Count
+    values: Count
+    finite: Count
+    different: Count
+    relative: float | None
+
+
+class Output(Record, frozen=True):
+    """One output over all draws.
+
+    Attributes:
+        constant: True where all finite values are one.
+        still: True where there is more than one draw, and it is the same on all of them.
+    """
+
+    draws: tuple[Draw, ...]
+    constant: bool
+    still: bool
+
+
+class _Compared(Record, frozen=True):
+    outputs: tuple[Output, ...]
+
+
+class _Filled(Record, frozen=True):
+    filled: Count
+
+
+class _Failed(Record, frozen=True):
+    error: str
+
+
+def fill(files: Sequence[Any], directory: Path, cancel: Cancel) -> str | None:
+    """Write files as `array_worker` describes them; the reason where that fails."""
+    answer = _ask({"fill": files}, _Filled, directory, cancel)
+    return answer if isinstance(answer, str) else None
+
+
+def compare(outputs: Sequence[Any], directory: Path, cancel: Cancel) -> tuple[Output, ...] | str:
+    """What can be said of each output, or the reason why nothing can."""
+    answer = _ask({"compare": outputs}, _Compared, directory, cancel)
+    return answer if isinstance(answer, str) else answer.outputs
+
+
+def _ask(request: Any, kind: type[_Answer], parent: Path, cancel: Cancel) -> _Answer | str:
+    with temporary_directory("arrays-", parent) as directory:
+        question, answer = directory / "question.json", directory / "answer.json"
+        question.write_bytes(canonical(request))
+        argv = [sys.executable, "-E", str(Path(__file__).with_name("array_worker.py"))]
+        ended = run(argv, cancel=cancel, stdin=question, stdout=answer, timeout_seconds=1800)
+        if not ended.ok:
+            how = "did not end" if ended.timed_out else f"was ended by {ended.signal}" if ended.signal else "failed"
+            last = ended.output.strip().rpartition("\n")[2][:200]
+            return here(f"the process for random data {how}{last and f': {last}'}")
+        text = answer.read_bytes()
+        try:
+            return decoded(text, kind, _WHERE)
+        except InputError as error:
+            try:
+                return here(decoded(text, _Failed, _WHERE).error or error.line)
+            except InputError:
+                return here(error.line)
+
+
+# What a program is run on: random inputs and parameters, the same in every run, as files that are written once.
+
+
+_HEADER_STEP = 64
+"""The data of a parameter file begin at a multiple of this many bytes."""
+_SPARE_BYTES = 64 << 20
+"""Room that is left on the disk, for outputs and whatever others do there."""
+_ANY = "!hal.buffer_view"
+"""An argument that the program does not look at."""
+_FEW, _LONG_BITS = 2, 32
+"""Integers of so many bits are 0 or 1 in some of the draws: they may be masks."""
+_FLOATS_ARE = {"input": "of about 0.25", "wide": "of about 0.001 to 64", "parameter": "weights"}
+_QUANTISED, _SUM = ("i8", "si8", "ui8"), "i32"
+"""Elements of what a quantised program multiplies, and of what it adds to the sums."""
+_HELD_TWICE = 2
+"""What initializers make of parameters may be as large as these are, and stays beside them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """How the runtime's programs are told to call a function.
+
+    Attributes:
+        directory: where its files are, and the programs are run.
+        draws: for each run the function, the files of parameters and the arguments.
+        drawn: for each run what these are: `i32 from 0 to 99, f32 weights`; empty where nothing is random.
+        has_inputs: False for a function without arguments, of which only the parameters are random.
+        results: the elements of what it gives, in order (`f32`); empty for what is no tensor or number.
+        dynamic: what dimensions were made that are not fixed; None where all are.
+        calls: how often a run calls the function; `draws` has the arguments of all calls, `results` what all give.
+    """
+
+    directory: Path
+    draws: tuple[tuple[str, ...], ...]
+    drawn: tuple[str, ...]
+    has_inputs: bool
+    results: tuple[str, ...]
+    dynamic: int | None
+    calls: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """One file of random values: what `array_worker` makes it from, and how large it gets."""
+
+    kind: str
+    head: str
+    tensors: tuple[dict[str, Any], ...]
+    size_bytes: int
+
+    @property
+    def name(self) -> str:
+        """Has a digest of what it is made from, so that a file that is there is the right one."""
+        digest = hashlib.sha256(canonical([self.head, self.tensors])).hexdigest()
+        return f"{self.kind}-{digest[:24]}.{'safetensors' if self.head else 'bin'}"
+
+
+def called(interface: Interface) -> tuple[Function, bool] | str:
+    """The function to run and whether it takes tensors of any size, or the reason why there is none."""
+    if len(interface.functions) != 1:
+        names = ", ".join(each.name for each in interface.functions[:4])
+        return f"which of {len(interface.functions)} public functions to run is not known{names and f': {names}'}"
+    function = interface.functions[0]
+    if not function.name.isprintable():
+        return "the program's function has a name that cannot be given to the runtime"
+    types = [parsed(text) for text in function.arguments]
+    for number, (text, tensor) in enumerate(zip(function.arguments, types, strict=True)):
+        if text != _ANY and (tensor is None or tensor.sized(1).size_bytes is None):
+            return f"argument {number} of {function.name} is a {text}, of which no random one is made"
+    return function, any(tensor is not None and tensor.is_dynamic for tensor in types)
+
+
+def feed(
+    interface: Interface, function: Function, dynamic: int | None, draws: int, directory: Path, cancel: Cancel
+) -> Feed | str:
+    """Write what is missing below `directory`; how to call the function with it, or the reason why that cannot be.
+
+    Args:
+        dynamic: for dimensions that are not fixed; None where all are.
+        draws: how many random inputs; one where the function takes none.
+    """
+    parameter_files = [_parameter_files(interface.parameters, is_wide=is_wide) for is_wide in (False, True)]
+    narrow, wide = parameter_files
+    if isinstance(narrow, str) or isinstance(wide, str):
+        return str(narrow)
+    runs = [(draw, narrow) for draw in range(draws if function.arguments else 1)]
+    runs[1:1] = [(len(runs) | 1, wide)] if wide != narrow else []
+    data = [(of_run, _arguments(function, draw, dynamic)) for draw, of_run in runs]
+    files = {
+        file.name: file for of_run, given in data for file in (*of_run.values(), *(one.file for one in given)) if file
+    }
+    if reason := _written(files, directory, cancel):
+        return reason
+    results = [parsed(text) for text in function.results]
+    return Feed(
+        directory,
+        draws=tuple((f"--function={function.name}", *_flags(*one)) for one in data),
+        drawn=tuple(_drawn(*one) for one in data),
+        has_inputs=bool(function.arguments),
+        results=tuple(each.element if each else "" for each in results),
+        dynamic=dynamic,
+    )
+
+
+class _Given(NamedTuple):
+    """An argument: what stands on the command line before the file's name, the file, and what is random in it."""
+
+    flag: str
+    file: _File | None
+    said: str
+
+
+def _flags(parameters: dict[str, _File], given: Sequence[_Given]) -> Iterator[str]:
+    for scope, each in parameters.items():
+        yield f"--parameters={f'{scope}=' if scope else ''}{each.name}"
+    for one in given:
+        yield f"--input={one.flag}@{one.file.name}" if one.file else f"--input={one.flag}"
+
+
+def _drawn(parameters: dict[str, _File], given: Sequence[_Given]) -> str:
+    tensors = (_words(tensor) for file in parameters.values() for tensor in file.tensors)
+    return ", ".join(filter(None, dict.fromkeys([*(one.said for one in given), *tensors])))
+
+
+def _words(tensor: dict[str, Any]) -> str:
+    element, role, below = tensor["element"], tensor["role"], tensor["below"]
+    if role == "bias":
+        return f"{element} of about 131,072"
+    if below is not None:
+        return f"{element} from 0 to {below - 1:,}"
+    if not Tensor((), element).is_float:
+        return f"{element} over its range"
+    return f"{element} {_FLOATS_ARE[role]}"
+
+
+def _arguments(function: Function, draw: int, dynamic: int | None) -> list[_Given]:
+    """All of one run: the first is of small values, of the others each second one as wide as can be.
+
+    A mask that is no mask may make all that a program computes infinite, so that the rest keeps small integers.
+    """
+    given = []
+    for number, (text, extent) in enumerate(zip(function.arguments, function.extents, strict=True)):
+        tensor = parsed(text)
+        if tensor is None:
+            given.append(_Given("1xi8=0", None, ""))
+            continue
+        sized, role = tensor.sized(dynamic or 0), "wide" if draw else "input"
+        described = _described(sized, f"input {number}, draw {draw}", role, _below(tensor, extent, draw))
+        shape = "x".join([*map(str, sized.sizes), sized.element])
+        file = None if tensor.is_scalar else _File("input", "", (described,), sized.size_bytes or 0)
+        given.append(_Given(f"{shape}=" if file else _scalar(tensor, described), file, _words(described)))
+    return given
+
+
+def _below(tensor: Tensor, extent: int | None, draw: int) -> int | None:
+    """What integers are below: within what they are places in, and in some draws few of what may be anything else."""
+    bits = tensor.bits or 0
+    if tensor.is_float or bits == 1:
+        return None
+    is_few = bits >= _LONG_BITS and (draw == 0 or (extent is None and draw % 2 == 0))
+    bounds = [bound for bound in (extent, _FEW if is_few else None) if bound is not None]
+    return min(*bounds, 1 << (bits - 1)) if bounds else None
+
+
+def _scalar(tensor: Tensor, described: dict[str, Any]) -> str:
+    rng = random.Random(described["seed"])  # noqa: S311 (numbers that a seed repeats)
+    if tensor.is_float:
+        return f"{rng.gauss(0, 0.25) * (2 ** rng.uniform(-8, 8) if described['role'] == 'wide' else 1):.6f}"
+    bits, below = tensor.bits or 1, described["below"]
+    return str(rng.randrange(below) if below else (rng.getrandbits(bits) - (1 << bits >> 1)) >> rng.randrange(bits))
+
+
+def _described(tensor: Tensor, seed: str, role: str, below: int | None) -> dict[str, Any]:
+    return {"seed": seed, "element": tensor.element, "sizes": tensor.sizes, "role": role, "below": below}
+
+
+def _parameter_files(parameters: Sequence[Parameter], *, is_wide: bool) -> dict[str, _File] | str:
+    """Scope → its file; or the reason why one cannot be made.
+
+    `is_wide`: give integers that may be anything all values, and the biases of a quantised program, whose other
+    integers stay small, values as large as the sums that they are added to.
+    """
+    scopes: dict[str, dict[str, tuple[Tensor, int | None]]] = {}
+    for each in parameters:
+        tensor = parsed(each.type)
+        if tensor is None or tensor.size_bytes is None:
+            return f"the parameter {each.key!r} is a {each.type}, of which no random one is made"
+        if not each.key.isprintable() or set(each.key + each.scope) & set('"\\=') or not each.scope.isprintable():
+            return f"the parameter {each.key!r} has a name that no file of parameters can have"
+        if scopes.setdefault(each.scope, {}).setdefault(each.key, (tensor, each.extent))[0] != tensor:
+            return f"the parameter {each.key!r} has two types"
+    is_quantised = any(tensor.element in _QUANTISED for tensors in scopes.values() for tensor, _ in tensors.values())
+    how = ("bias" if is_quantised else "wide") if is_wide else ""
+    return {scope: _parameter_file(scope, tensors, how) for scope, tensors in scopes.items()}
+
+
+def _parameter_file(scope: str, tensors: dict[str, tuple[Tensor, int | None]], how: str) -> _File:
+    """All tensors of a scope, in the format of https://huggingface.co/docs/safetensors, which the runtime reads.
+
+    It looks at nothing but the offsets, so that every type may pass for bytes.
+    """
+    header, offset, described = {}, 0, []
+    for key, (tensor, extent) in tensors.items():
+        size = tensor.size_bytes or 0
+        header[key] = {"dtype": "U8", "shape": [size], "data_offsets": [offset, offset + size]}
+        offset += size
+        role = "bias" if how == "bias" and tensor.element == _SUM and len(tensor.sizes) == 1 else "parameter"
+        below = _below(tensor, extent, 1 if how == "wide" else 2)
+        described.append(_described(tensor, f"parameter {scope}::{key}", role, below))
+    text = json.dumps(header, ensure_ascii=False)
+    head = text + " " * (-(8 + len(text.encode())) % _HEADER_STEP)
+    return _File("parameters", head, tuple(described), 8 + len(head.encode()) + offset)
+
+
+def _written(files: Mapping[str, _File], directory: Path, cancel: Cancel) -> str | None:
+    try:
+        make_directory(directory)
+        missing = {name: each for name, each in files.items() if not (directory / name).is_file()}
+    except OSError as error:
+        raise no_room(error, str(directory)) from None
+    if reason := _no_room(files.values(), missing.values(), directory):
+        return reason
+    with temporary_directory("data-", directory) as parts:
+        request = [
+            {"path": str(parts / name), "head": each.head, "tensors": each.tensors} for name, each in missing.items()
+        ]
+        if reason := fill(request, directory, cancel) if missing else None:
+            return reason
+        for name, each in missing.items():
+            if (parts / name).stat().st_size != each.size_bytes:
+                return here("random data came out in another size than they should have")
+        for name in missing:
+            os.replace(parts / name, directory / name)
+    return None
+
+
+def _no_room(files: Iterable[_File], missing: Iterable[_File], directory: Path) -> str | None:
+    need, free = sum(each.size_bytes for each in missing), shutil.disk_usage(directory).free
+    if need + _SPARE_BYTES > free:
+        return here(f"the random data take {need >> 20:,} MiB, of {free >> 20:,} MiB that are free for them")
+    held, memory = _HELD_TWICE * sum(each.size_bytes for each in files), memory_kib()
+    if memory and held >> 10 > memory:
+        return here(f"to run it takes about {held >> 20:,} MiB of memory, of {memory >> 10:,} MiB that there are")
+    return None

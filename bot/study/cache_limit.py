@@ -1,0 +1,56 @@
+"""How large the cache may be, and a run that holds it to that."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from bot.compiler.storage import Entry, evict, without_room
+from bot.config.units import parse_size
+from bot.errors import UsageError
+from bot.render.text.filters import human, plural
+from bot.system.files import default_limit
+
+_CLOCKS_APART_NS = 10**9
+"""The file system's clock may be behind the one that this program reads."""
+
+
+def limit_of_environment() -> int:
+    """The limit where no option gives one; raises UsageError."""
+    try:
+        return parse_size(default_limit())
+    except ValueError as error:
+        raise UsageError(str(error), where="CODE_SIZE_CACHE_LIMIT") from None
+
+
+@contextmanager
+def limited(cache: Path, limit_bytes: int, say: Callable[[str], None]) -> Iterator[None]:
+    """A run: where it ends well, what it did not use leaves the cache until that is within its limit.
+
+    However it ends, it is said where there was no room for what it measured.
+    """
+    since_ns = time.time_ns() - _CLOCKS_APART_NS
+    try:
+        yield
+    finally:
+        if why := without_room(cache):
+            say(f"the cache {cache} has no room ({why}): the run went on without it")
+    try:
+        gone, held_bytes = evict(cache, limit_bytes, since_ns)
+    except OSError as error:
+        say(f"the cache could not be reduced to its limit: {error.filename}: {error.strerror}")
+        return
+    if gone:
+        say(f"the cache was above its limit of {human(limit_bytes)}: removed {removed_words(gone)}")
+    if held_bytes > limit_bytes:
+        say(
+            f"the cache holds {human(held_bytes)}, above its limit of {human(limit_bytes)}: all of it was used just now"
+        )
+
+
+def removed_words(gone: list[Entry]) -> str:
+    """What was removed from the cache."""
+    total = human(sum(entry.size_bytes for entry in gone))
+    return f"{plural(len(gone), 'entry')} of {total}, unused for the longest time"

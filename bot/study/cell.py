@@ -1,0 +1,142 @@
+"""The PTX text of an artifact as machine code, for the readers: taken out of it and given to the assembler."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeVar
+
+from bot.compiler.cell_cache import TextStore
+from bot.compiler.compiling import Compiled
+from bot.compiler.ptxas import BACKEND, Assembler
+from bot.core.planned import LIFTED, PlannedCell
+from bot.core.policy import is_local
+from bot.core.program import Family, Program
+from bot.core.reading import Assembled, Products, ProgramFacts
+from bot.core.snapshot import UNFETCHED, Cell, Failure
+from bot.errors import MalformedBinary
+from bot.explain.describing import describe, shown_texts
+from bot.explain.texts import kept_program
+from bot.readers.ir_facts import alloca_bytes, program_facts, strategies
+
+
+def machine_code(
+    artifact: bytes, backend: str, assembler: Assembler | None
+) -> tuple[tuple[Assembled, ...] | None, str]:
+    """The assembled modules, or None and why; what the assembler refuses is no failure of the cell."""
+    if backend != BACKEND or assembler is None:
+        return None, ""
+    from bot.readers.artifact import ptx_modules  # as in `bot.study.cell`
+
+    try:
+        assembled = assembler.assembled(ptx_modules(artifact))
+    except MalformedBinary as error:
+        return None, error.line
+    return (None, assembled) if isinstance(assembled, str) else (assembled, "")
+
+
+# One finished compile, or its failure, as a cell of the snapshot.
+
+
+_Fact = TypeVar("_Fact")
+
+
+def _read(answer: str | None, reader: Callable[[str], _Fact]) -> tuple[_Fact | None, str | None]:
+    if answer is None:
+        return None, "the compiler left no IR to read"
+    try:
+        return reader(answer), None
+    except MalformedBinary as error:
+        return None, str(error)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadProgram:
+    """What the IR worker says of a program; `reason` where it says nothing."""
+
+    facts: ProgramFacts | None = None
+    program: Program | None = None
+    families: tuple[Family, ...] = ()
+    reason: str | None = None
+
+
+@lru_cache(maxsize=16)
+def read_program(answer: str | None, texts: TextStore | None = None) -> ReadProgram:
+    """The worker's answer, read once for all cells that give the same; its IR is kept for those who want to see it."""
+    facts, reason = _read(answer, program_facts)
+    if facts is None:
+        return ReadProgram(reason=reason)
+    program, families = describe(facts)
+    if texts is not None:
+        for digest, text in (*shown_texts(facts, program).items(), kept_program(program)):
+            texts.keep(digest, text)
+    return ReadProgram(facts, program, families)
+
+
+def products_of(compiled: Compiled, backend: str, program: ReadProgram, assembler: Assembler | None = None) -> Products:
+    """What a compile left behind, for the readers."""
+    assembled, not_assembled = machine_code(compiled.artifact, backend, assembler)
+    allocas, no_allocas = _read(compiled.allocas, alloca_bytes)
+    chosen, no_strategies = _read(compiled.strategies, strategies)
+    unread = {"program": program.reason, "allocas": no_allocas, "strategies": no_strategies, "assembled": not_assembled}
+    return Products(
+        artifact=compiled.artifact,
+        backend=backend,
+        objects=compiled.objects,
+        stack_usage=compiled.stack_usage,
+        statistics=compiled.statistics,
+        program=program.facts,
+        allocas=allocas,
+        strategies=chosen,
+        assembled=assembled,
+        compile_cpu_ms=compiled.cpu_ms,
+        compile_peak_rss_kib=compiled.peak_rss_kib,
+        reasons={**{name: reason for name, reason in unread.items() if reason}, **compiled.reasons},
+    )
+
+
+def hindered_cell(planned: PlannedCell) -> Cell:
+    """The row of a cell of which it is known, before any compile, that there is nothing to compile."""
+    if planned.target.unsupported:
+        return Cell(planned.key, "unsupported", failure=Failure("target", planned.target.unsupported))
+    return Cell(planned.key, "failed", failure=Failure(UNFETCHED, planned.model.missing))
+
+
+def cell_of(
+    planned: PlannedCell, result: Compiled | Failure, texts: TextStore | None = None, assembler: Assembler | None = None
+) -> Cell:
+    """The row of one cell, whatever happened to it.
+
+    `assembler`: what makes machine code of PTX text; without one, that is not measured.
+    """
+    if isinstance(result, Failure):
+        status = "timeout" if result.stage == "timeout" else "failed"
+        command = planned.command(lifted=result.message.startswith(LIFTED))
+        return Cell(planned.key, status, failure=result, command=command)
+    from bot.readers.assemble import measure  # the formats' libraries: a report of known snapshots needs none of them
+
+    program = read_program(result.program, texts)
+    products = products_of(result, planned.target.backend, program, assembler)
+    measurement = measure(products)
+    local = {name: reason for name, reason in products.reasons.items() if is_local(reason)}
+    # Executables of an unknown format leave gaps in a good measurement; only what is no module at all is a failure.
+    if measurement.metrics["vm_bytes"] is None:
+        failure = Failure("read", measurement.reasons["vm_bytes"])
+        return Cell(planned.key, "failed", failure=failure, command=planned.command())
+    return Cell(
+        key=planned.key,
+        status="over-stack-limit" if result.refusal else "ok",
+        metrics=measurement.metrics,
+        dispatches=measurement.dispatches,
+        failure=result.refusal,
+        command=planned.command(lifted=result.refusal is not None),
+        artifact_digest=hashlib.sha256(result.artifact).hexdigest(),
+        reasons={**measurement.reasons, **local},
+        program=program.program,
+        families=program.families,
+        phases_ms=result.phases_ms,
+        parts=measurement.parts,
+        assembler=assembler.name_for(planned.target.backend) if assembler else None,
+    )

@@ -1,0 +1,227 @@
+"""From planned cells and a toolchain to a snapshot, through cache, compiles and readers."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+from bot.compiler.bindings import Bindings, Importer
+from bot.compiler.cell_cache import CellCache, TextStore, cell_key
+from bot.compiler.compiling import Kit, Result, Source, compile_directly
+from bot.compiler.probe import known_measuring_options, unknown_option_of
+from bot.compiler.ptxas import Assembler, installed
+from bot.compiler.schedule import Task, Watcher, run_all
+from bot.compiler.toolchain import Toolchain
+from bot.core.planned import COMMON_FLAGS, LIFTED_LIMIT_FLAG, Model, PlannedCell, Target
+from bot.core.snapshot import Cell, CellKey, Failure, Snapshot, SourceInfo
+from bot.errors import UsageError
+from bot.study.cell import cell_of, hindered_cell
+from bot.system.files import temporary_directory
+from bot.system.processes import Cancel, Meter
+
+IR_WORKER = Path(__file__).parents[1] / "readers" / "ir_worker" / "ir_worker.py"
+"""Run as a script, under the measured compiler's own bindings; never imported here."""
+
+
+@dataclass(frozen=True, slots=True)
+class SidePlan:
+    """One side, ready to be measured.
+
+    Attributes:
+        label: `base` or `head`.
+        cells: what this run measures: all cells of the models on the targets, or the shard's part of them.
+        only: model of a suite → the one target that it is planned for.
+        flags: what all cells have, those of suites as well; None where there is no suite: then what the first one has.
+    """
+
+    label: str
+    toolchain: Toolchain
+    cells: tuple[PlannedCell, ...]
+    source: SourceInfo
+    models: tuple[Model, ...] = ()
+    targets: tuple[Target, ...] = ()
+    only: Mapping[str, str] = field(default_factory=dict)
+    flags: tuple[str, ...] | None = None
+
+
+class Progress(Watcher, Protocol):
+    """What long work reports to."""
+
+    def plan(self, cells: int, cached: int, cost: float) -> None:
+        """How much there is to do."""
+
+    def measured(self, side: str, cell: Cell, cost: float) -> None:
+        """A cell is done."""
+
+    def spent(self, cpu_ms: Mapping[str, int], jobs: int) -> None:
+        """All is measured: what compiling cost, by model, on how many threads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workshop:
+    """What measuring needs beside the plans."""
+
+    cache: CellCache
+    jobs: int
+    timeout_seconds: float
+    cancel: Cancel
+    progress: Progress
+    texts: TextStore | None = None
+
+
+def _labelled(cell: Cell, planned: PlannedCell) -> Cell:
+    """A cached cell under the names of this run; what was traced of it belongs to another comparison."""
+    command = planned.command(lifted=LIFTED_LIMIT_FLAG in cell.command)
+    return replace(cell, key=planned.key, command=command, traces={})
+
+
+Finish = Callable[[PlannedCell, Result], None]
+"""Gets how the compile of a cell ended."""
+
+
+class Tasks(Protocol):
+    """Makes the tasks that compile these cells."""
+
+    def __call__(self, cells: Sequence[PlannedCell], layout: int = 0) -> list[Task]:
+        """One for each cell."""
+
+
+class _Collector:
+    """Gathers the cells of all sides; a cell that two sides share is measured once."""
+
+    def __init__(self, plans: Sequence[SidePlan], workshop: Workshop) -> None:
+        self._workshop, self._lock = workshop, threading.Lock()
+        self._assembler = Assembler(workshop.cancel, workshop.timeout_seconds, installed())
+        self.cells: dict[str, dict[CellKey, Cell]] = {plan.label: {} for plan in plans}
+        self._wanted: dict[str, list[tuple[str, PlannedCell]]] = {}
+        self._plans = {plan.label: plan for plan in plans}
+        for plan in plans:
+            for cell in plan.cells:
+                self._admit(plan, cell)
+
+    def _admit(self, plan: SidePlan, planned: PlannedCell) -> None:
+        if planned.hindered:
+            self.cells[plan.label][planned.key] = hindered_cell(planned)
+            return
+        key = cell_key(plan.toolchain.info.digest, planned)
+        if key not in self._wanted and (known := self._workshop.cache.load(key)) is not None:
+            self.cells[plan.label][planned.key] = _labelled(known, planned)
+        else:
+            self._wanted.setdefault(key, []).append((plan.label, planned))
+
+    def missing(self, label: str) -> list[PlannedCell]:
+        """What this side is the first to want."""
+        return [planned for ((first, planned), *_) in self._wanted.values() if first == label]
+
+    def announce(self) -> None:
+        missing = [wanted[0][1] for wanted in self._wanted.values()]
+        known = (cell for cells in self.cells.values() for cell in cells.values())
+        cached = sum(bool(cell.command) for cell in known)
+        waiting = sum(len(wanted) for wanted in self._wanted.values())
+        self._workshop.progress.plan(cached + waiting, cached, sum(cell.cost for cell in missing))
+
+    def finish(self, label: str, planned: PlannedCell, result: Result) -> None:
+        """Measure, keep, and hand out one finished compile."""
+        cell = cell_of(planned, result, self._workshop.texts, self._assembler)
+        key = cell_key(self._plans[label].toolchain.info.digest, planned)
+        self._workshop.cache.store(key, cell)
+        for other, same in self._wanted[key]:
+            self.cells[other][same.key] = _labelled(cell, same)
+            self._workshop.progress.measured(other, cell, same.cost if other == label else 0.0)
+
+
+@contextmanager
+def open_kit(
+    label: str, toolchain: Toolchain, worker: Path, scratch: Path, timeout_seconds: float, cancel: Cancel, meter: Meter
+) -> Iterator[tuple[Kit, Importer]]:
+    """What compiles with one compiler, and what imports its models; the process that reads IR ends with the context."""
+    bindings = Bindings(worker, toolchain.bindings, toolchain.no_bindings, cancel)
+    try:
+        options = known_measuring_options(toolchain, scratch, cancel)
+        kit = Kit(label, toolchain, options, bindings, scratch, timeout_seconds, cancel, meter)
+        yield kit, Importer(toolchain, scratch, timeout_seconds, cancel)
+    finally:
+        bindings.close()
+
+
+@contextmanager
+def open_side(plan: SidePlan, workshop: Workshop, scratch: Path, meter: Meter, finish: Finish) -> Iterator[Tasks]:
+    """What compiles cells of one side by their printed commands, at a layout of memory, as tasks for `run_all`.
+
+    `finish` gets each result, in the thread that made it; the side's IR reader ends with the context.
+    """
+    how = plan.label, plan.toolchain, IR_WORKER, scratch, workshop.timeout_seconds, workshop.cancel, meter
+    with open_kit(*how) as (kit, importer):
+
+        def compile_cell(cell: PlannedCell, layout: int) -> None:
+            source = importer.source(cell.model)
+            if isinstance(source, Failure):
+                finish(cell, source)
+            else:
+                finish(cell, compile_directly(kit, cell.argv, Source(cell.model.name, source), layout=layout))
+
+        def tasks(cells: Sequence[PlannedCell], layout: int = 0) -> list[Task]:
+            return [Task(cell.cost, f"{plan.label} {cell.key}", partial(compile_cell, cell, layout)) for cell in cells]
+
+        yield tasks
+
+
+def measure_sides(plans: Sequence[SidePlan], workshop: Workshop) -> dict[str, Snapshot]:
+    """Measure all sides together, so that no core waits for the end of one; label → snapshot."""
+    collector = _Collector(plans, workshop)
+    collector.announce()
+    meter = Meter()
+    with temporary_directory("run-") as scratch, ExitStack() as stack:
+        tasks = []
+        for plan in plans:
+            if missing := collector.missing(plan.label):
+                finish = partial(collector.finish, plan.label)
+                tasks += stack.enter_context(open_side(plan, workshop, scratch, meter, finish))(missing)
+        run_all(tasks, workshop.jobs, workshop.cancel.set, workshop.progress)
+    workshop.progress.spent(meter.cpu_ms, workshop.jobs)
+    return {plan.label: _snapshot(plan, collector.cells[plan.label]) for plan in plans}
+
+
+def _snapshot(plan: SidePlan, cells: dict[CellKey, Cell]) -> Snapshot:
+    return Snapshot(
+        compiler=plan.toolchain.info,
+        source=plan.source,
+        cells=tuple(cells[key] for key in sorted(cells)),
+        flags=plan.flags if plan.flags is not None else plan.cells[0].flags if plan.cells else COMMON_FLAGS,
+        targets={target.name: target.backend for target in plan.targets},
+        backends=plan.toolchain.backends,
+        models={model.name: model.digest for model in plan.models if model.digest},
+        only=plan.only,
+    )
+
+
+def check_flags(
+    side: str, toolchain: Toolchain, cells: Sequence[PlannedCell], user_flags: Sequence[str], cancel: Cancel
+) -> None:
+    """Refuse, before any compile, an option for every cell that this side's compiler does not know.
+
+    An option of a single target is not refused: its cells fail with that reason, the others go on.
+    """
+    unknown = unknown_option(toolchain, cells, cancel)
+    if unknown is not None:
+        mine = any(flag.partition("=")[0] == unknown for flag in user_flags)
+        raise UsageError(
+            f"the {side} compiler ({toolchain.info.spec}, {toolchain.info.version}) does not know the option {unknown}",
+            where="flags" if mine else "every cell",
+            hint="remove it, or compare releases that both know it" if mine else "compare newer releases",
+        )
+
+
+def unknown_option(toolchain: Toolchain, cells: Sequence[PlannedCell], cancel: Cancel) -> str | None:
+    """An option for every cell that the compiler does not know; None where it knows them all."""
+    for flags in dict.fromkeys(cell.flags for cell in cells):
+        with temporary_directory("run-") as scratch:
+            unknown = unknown_option_of(toolchain, flags, scratch, cancel)
+        if unknown is not None:
+            return unknown
+    return None

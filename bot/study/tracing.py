@@ -1,0 +1,621 @@
+"""One dispatch compiled alone, with its IR printed after each pass: counted as it streams by, never kept.
+
+MLIR's passes and two milestones of LLVM's are printed in one compile. All of LLVM's cost far more (20 s and 240 MB for
+a dispatch of 146 KB), so that they are asked for by themselves, where the sides part behind MLIR.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import threading
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from msgspec import structs
+
+from bot.compiler.bindings import Bindings, Importer
+from bot.compiler.cell_cache import cell_key
+from bot.compiler.compiling import Kit, Source, compile_to
+from bot.compiler.diagnostics import failure, unknown_option
+from bot.compiler.probe import UNTHREADED
+from bot.compiler.schedule import Task, run_all
+from bot.config.configuration import Config
+from bot.core.delta import diff
+from bot.core.explanation import DispatchDelta, Explanation, RootCause
+from bot.core.parting import NO_TIME, NO_TIME_AROUND, NOT_STORED, parting
+from bot.core.planned import LIFTED_LIMIT_FLAG, SIDES, PlannedCell
+from bot.core.snapshot import Cell, CellKey, Dispatch, Failure, Snapshot
+from bot.core.snapshot_json import differ
+from bot.core.trace import LLVM, MACHINE, MLIR, DispatchTrace, IrAround
+from bot.errors import MalformedBinary
+from bot.explain.explanations import explanations
+from bot.explain.root_causes import root_causes
+from bot.explain.waterfall import moved_bytes
+from bot.readers.artifact import read_executable
+from bot.readers.dispatches import UNSPEAKABLE
+from bot.readers.object_code import function_codes
+from bot.readers.passes import AroundReader, PassReader
+from bot.render.text.filters import plural
+from bot.study.prepare import Request, Show, workshop
+from bot.study.run import IR_WORKER, SidePlan, Workshop
+from bot.system.files import temporary_directory, whole_or_nothing
+from bot.system.processes import Cancel, Meter, Outcome, run
+
+_ALONE = ("--compile-from=executable-sources", "--compile-mode=hal-executable")
+_ELIDED = "--mlir-elide-elementsattrs-if-larger=8"
+_PASSES = ("--mlir-print-ir-after-all", "--mlir-print-ir-after-change")
+_MILESTONES = "--print-after=finalize-isel,prologepilog,prolog-epilog"
+"""The first and nearly the last look at machine instructions; a name that a release does not know is ignored."""
+_LLVM_PASSES = ("--print-changed=quiet", "--print-loop-func-scope")
+_OBJECTS = "--iree-llvmcpu-keep-linker-artifacts"
+_NAMED = re.compile(rb"hal\.executable (?:public |private )?@([\w$.-]+)")
+
+
+_NAME_WITHIN_BYTES = 4096
+
+
+def source_options(out: Path | str) -> tuple[str, ...]:
+    """What makes the compiler write each executable to a file of its own, before its target's passes."""
+    return "--compile-to=executable-sources", f"--iree-hal-dump-executable-sources-to={out}"
+
+
+def trace_options(entry_point: str, *, llvm: bool = False) -> tuple[str, ...]:
+    """What prints the passes over one entry point of such a file; `llvm`: LLVM's alone, and all of them."""
+    printed = _LLVM_PASSES if llvm else (*_PASSES, _ELIDED, _MILESTONES)
+    return (*_ALONE, *printed, f"--filter-print-funcs={entry_point}", UNTHREADED)
+
+
+def trace_commands(command: str, row: Dispatch) -> tuple[str, str]:
+    """What writes the sources of a cell's executables, and what prints the passes over one of them.
+
+    Args:
+        command: that gives the cell's artifact.
+    """
+    before, _, model = command.rpartition(" -o ")
+    fed = f" < {model.partition(' < ')[2]}" if " < " in model else ""
+    whole = f"{before} {shlex.join(source_options('sources'))} -o /dev/null{fed}"
+    flags = shlex.split(before[before.index("iree-compile") :])[2:]
+    source = f"sources/*_{shlex.quote(row.executable)}.mlir"
+    return whole, f"iree-compile {source} {shlex.join((*flags, *trace_options(row.name)))} -o /dev/null"
+
+
+def executable_sources(kit: Kit, argv: Sequence[str], source: Source, out: Path) -> dict[str, Path] | Failure:
+    """Executable → file with its source, written to `out`."""
+    result = compile_to(kit, (*argv, *source_options(out)), source)
+    if isinstance(result, Failure):
+        return result
+    sources = {}
+    for path in sorted(out.glob("*.mlir")):
+        if path.is_file():  # no pipe, that is
+            with path.open("rb") as file:
+                if name := _NAMED.search(file.read(_NAME_WITHIN_BYTES)):
+                    sources[name[1].decode()] = path
+    return sources
+
+
+def trace_one(kit: Kit, argv: Sequence[str], source: Path, row: Dispatch) -> DispatchTrace:
+    """The passes of one compile over the entry point of `row`, LLVM's by their milestones."""
+    return _traced(kit, argv, source, row, trace_options(row.name))
+
+
+def with_llvm(kit: Kit, argv: Sequence[str], source: Path, row: Dispatch, trace: DispatchTrace) -> DispatchTrace:
+    """The trace with all passes of LLVM in place of their milestones; as it is where these cannot be had."""
+    whole = _traced(kit, argv, source, row, trace_options(row.name, llvm=True))
+    cpu_ms = trace.cpu_ms + whole.cpu_ms
+    if not whole.is_whole:
+        return DispatchTrace(trace.steps, trace.why, trace.same_code, cpu_ms)
+    front = tuple(step for step in trace.steps if step.level == MLIR)
+    return DispatchTrace((*front, *whole.steps), trace.why, trace.same_code, cpu_ms)
+
+
+class _Errors:
+    """What is kept of a traced compile's output beside the counts: the lines that say what went wrong."""
+
+    def __init__(self, reader: PassReader) -> None:
+        self._reader = reader
+
+    def __call__(self, chunk: bytes) -> bytes:
+        self._reader.feed(chunk)
+        return b"".join(line for line in chunk.splitlines(keepends=True) if _ERROR.search(line[:200]))
+
+
+_UNREGISTERED = "Cannot find option named"
+_ERROR = re.compile(rb"error: |LLVM ERROR|Unknown command line argument|" + _UNREGISTERED.encode())
+
+
+def _traced(kit: Kit, argv: Sequence[str], source: Path, row: Dispatch, options: Sequence[str]) -> DispatchTrace:
+    reader = PassReader(row.name)
+    with temporary_directory("trace-", kit.scratch) as directory:
+        outcome = _compiled(kit, (*argv, *options, _OBJECTS), source, reader, directory)
+        unknown = unknown_option(outcome.output)
+        rest = [option for option in (*options, _OBJECTS) if option.partition("=")[0] != unknown]
+        if unknown and len(rest) <= len(options):
+            return _traced(kit, argv, source, row, [option for option in rest if option != _OBJECTS])
+        why = "" if outcome.ok else failure(outcome, kit.timeout_seconds).first_line
+        why = why or ("" if reader.steps else "the compiler printed no pass over it")
+        same = _is_same(row, directory) if outcome.ok else None
+        return DispatchTrace(tuple(reader.steps), why, same, outcome.cpu_ms)
+
+
+def _compiled(kit: Kit, flags: Sequence[str], source: Path, reader: PassReader, directory: Path) -> Outcome:
+    (directory / "tmp").mkdir()
+    outcome = run(
+        [str(kit.toolchain.binary), "-", *flags, "-o", "executable"],
+        cancel=kit.cancel,
+        stdin=source,
+        cwd=directory,
+        environment={"TMPDIR": str(directory / "tmp")},
+        timeout_seconds=kit.timeout_seconds,
+        keeping=_Errors(reader),
+    )
+    kit.meter.add(source.stem, outcome.cpu_ms)
+    return outcome
+
+
+_NAMES = re.compile(r"[\w-]+")
+_AROUND = {MLIR: ("--mlir-print-ir-before=", "--mlir-print-ir-after="), MACHINE: ("--print-before=", "--print-after=")}
+"""LLVM's own passes are told by their classes, which these options do not know."""
+
+
+def with_around(
+    kit: Kit, argv: Sequence[str], source: Path, row: Dispatch, trace: DispatchTrace, wanted: IrAround
+) -> DispatchTrace:
+    """The trace with the IR around one run of a pass, by one more compile that prints that pass alone.
+
+    A pass that cannot be printed alone is looked for among all that the compiler prints.
+    """
+    level = trace.steps[wanted.step].level
+    every = _PASSES if level == MLIR else _LLVM_PASSES
+    named = [f"{option}{wanted.name}" for option in _AROUND.get(level, ()) if _NAMES.fullmatch(wanted.name)]
+    cpu_ms, why = trace.cpu_ms, ""
+    for options in (named, every) if named else (every,):
+        reader = AroundReader(row.name, trace, wanted)
+        printed = (*_ALONE, *options, _ELIDED, f"--filter-print-funcs={row.name}", UNTHREADED)
+        with temporary_directory("trace-", kit.scratch) as directory:
+            outcome = _compiled(kit, (*argv, *printed), source, reader, directory)
+        cpu_ms += outcome.cpu_ms
+        if reader.texts:
+            before, after = reader.texts
+            return structs.replace(trace, around=structs.replace(wanted, before=before, after=after), cpu_ms=cpu_ms)
+        is_whole = outcome.ok or _UNREGISTERED in outcome.output
+        why = "" if is_whole else failure(outcome, kit.timeout_seconds).first_line
+        if wanted.idle or why:
+            break
+    why = why or ("it does not run there at this point" if wanted.idle else "the compiler printed no such run of it")
+    return structs.replace(trace, around=structs.replace(wanted, why=why), cpu_ms=cpu_ms)
+
+
+def _is_same(row: Dispatch, directory: Path) -> bool | None:
+    """Whether the code is that of the artifact; None where either is not known."""
+    codes = [code for name, code in _codes(directory) if UNSPEAKABLE.sub("_", name) == UNSPEAKABLE.sub("_", row.name)]
+    if len(codes) != 1 or codes[0] is None or row.code is None:
+        return None
+    return not differ(codes[0], row.code)
+
+
+def _codes(directory: Path) -> Iterable[tuple[str, str | None]]:
+    """Function and digest of its code, of all that the compile left."""
+    objects = sorted((directory / "tmp").glob("*.o"))
+    try:
+        if objects:
+            return [
+                (name, one.code) for path in objects for name, one in function_codes(whole_or_nothing(path)).items()
+            ]
+        return [
+            (one.name, one.code) for one in read_executable(whole_or_nothing(directory / "executable")).entry_points
+        ]
+    except MalformedBinary:
+        return []
+
+
+# The dispatches that moved most, traced through the passes of both compilers, as far as the time for it goes.
+#
+# That time is a quarter of what compiling the two sides took. Of each target those that have nine tenths of the moved
+# bytes are wanted, first those that explain most bytes a second. What an earlier run traced takes its room all the
+# same, so that the same comparison always traces the same dispatches.
+
+
+TIME_SHARE = 0.25
+"""What tracing may cost, as a share of the CPU time in which both sides were compiled."""
+LITTLE_SECONDS = 10
+"""So much may always be spent, however small the comparison is."""
+AROUND_SHARE = 0.1
+"""Of that time, what is kept for the IR around passes; printing one costs a tenth of a trace."""
+MOVED_TENTHS, MOST = 9, 300
+"""So much of a target's moved bytes of dispatches has to have a knob or a trace; so many are traced at most."""
+LARGE_SHARE, LEAST_SHARE = 0.05, 0.01
+"""Of all that moved: from so much on a knob's largest dispatch is traced first where that is cheap, or at all."""
+Moved = tuple[CellKey, DispatchDelta]
+
+
+class _SideTracer:
+    """Traces dispatches of one side; may be used from several threads."""
+
+    def __init__(self, plan: SidePlan, kit: Kit, importer: Importer) -> None:
+        self.plan, self._kit, self._importer = plan, kit, importer
+        self._planned = {cell.key: cell for cell in plan.cells}
+        self._sources: dict[CellKey, dict[str, Path] | Failure] = {}
+        self._lock = threading.Lock()
+
+    def trace(
+        self, cell: Cell, row: Dispatch, before: DispatchTrace | None, around: IrAround | None = None
+    ) -> DispatchTrace:
+        """One dispatch; `before`: what is known, where more is wanted: IR `around` a pass, else LLVM's own passes."""
+        planned = self._planned[cell.key]
+        argv = (*planned.argv, LIFTED_LIMIT_FLAG) if cell.status == "over-stack-limit" else planned.argv
+        sources = self._sources_of(planned, argv)
+        if isinstance(sources, Failure) or row.executable not in sources:
+            why = sources.first_line if isinstance(sources, Failure) else "the compiler wrote no source of it"
+            if before and around:
+                return structs.replace(before, around=structs.replace(around, why=why))
+            return DispatchTrace((), why)
+        if before and around:
+            return with_around(self._kit, argv, sources[row.executable], row, before, around)
+        if before is None:
+            return trace_one(self._kit, argv, sources[row.executable], row)
+        return with_llvm(self._kit, argv, sources[row.executable], row, before)
+
+    def _sources_of(self, planned: PlannedCell, argv: Sequence[str]) -> dict[str, Path] | Failure:
+        with self._lock:
+            if planned.key not in self._sources:
+                source = self._importer.source(planned.model)
+                out = self._kit.scratch / f"{self.plan.label}-{len(self._sources)}"
+                out.mkdir()
+                self._sources[planned.key] = (
+                    source
+                    if isinstance(source, Failure)
+                    else executable_sources(self._kit, argv, Source(planned.model.name, source), out)
+                )
+            return self._sources[planned.key]
+
+
+@contextmanager
+def _tracers(plans: Sequence[SidePlan], workshop: Workshop) -> Iterator[dict[str, _SideTracer]]:
+    with temporary_directory("trace-") as scratch, ExitStack() as stack:
+        tracers = {}
+        for plan in plans:
+            bindings = Bindings(IR_WORKER, plan.toolchain.bindings, plan.toolchain.no_bindings, workshop.cancel)
+            stack.callback(bindings.close)
+            timeout = workshop.timeout_seconds
+            kit = Kit(plan.label, plan.toolchain, (), bindings, scratch, timeout, workshop.cancel, Meter())
+            importer = Importer(plan.toolchain, scratch, timeout, workshop.cancel)
+            tracers[plan.label] = _SideTracer(plan, kit, importer)
+        yield tracers
+
+
+def expected_ms(row: Dispatch) -> int:
+    """What the compiler takes to print its passes over it, LLVM's by their milestones; of CPU time.
+
+    Measured from 3.11.0 to 3.13.0, on all targets: 0.25 s for small ones, 1.6 s for 29 KB of code, 11.7 s for 146 KB.
+    """
+    return 300 + 65 * (row.code_bytes or 0) // 1024
+
+
+def expected_llvm_ms(row: Dispatch) -> int:
+    """What all passes of LLVM take beyond that: 1.3 s for 38 KB of code, 5.4 s for 50 KB, 6 s for 218 KB."""
+    return 200 + 75 * (row.code_bytes or 0) // 1024
+
+
+def _whole_ms(one: Moved) -> int:
+    """What both sides of a dispatch take, with all passes of LLVM."""
+    return sum(expected_ms(row) + expected_llvm_ms(row) for row in (one[1].base, one[1].head) if row)
+
+
+def _large_bytes(moved: Sequence[Moved]) -> int:
+    """From so much on a dispatch without a knob is traced before all others: a tenth of what all of them moved."""
+    return sum(abs(moved_bytes(delta) or 0) for _, delta in moved if delta.cause == "codegen") // 10
+
+
+class _Budget:
+    """The time for tracing, by what it is expected to take.
+
+    By nothing that was measured while tracing: the same comparison traces the same dispatches, whatever the cache has.
+
+    Attributes:
+        without_llvm: dispatches for which there is no time but for MLIR's passes.
+    """
+
+    def __init__(self, sides: Mapping[str, Snapshot], here: Collection[str], seconds: float | None) -> None:
+        self._here, self._left_ms = here, None if seconds is None else seconds * 1000 * (1 - AROUND_SHARE)
+        self._around_ms = (seconds or 0) * 1000 * AROUND_SHARE
+        self._cells = {(side, cell.key): cell for side, snapshot in sides.items() for cell in snapshot.cells}
+        self._written = set[tuple[str, CellKey]]()
+        self.without_llvm = set[tuple[CellKey, str]]()
+
+    def take(self, moved: Sequence[Moved], large_bytes: float) -> list[Moved]:
+        """Those that there is time for, each where it still fits in: with LLVM's passes, a large one else without."""
+        if self._left_ms is None:
+            return list(moved)
+        chosen = []
+        for key, delta in moved:
+            rows = self._rows(delta)
+            new = {(side, key) for side in rows} - self._written
+            cost_ms = sum((self._cells[place].value("compile_cpu_ms") or 0) // 4 for place in new)
+            cost_ms += sum(map(expected_ms, rows.values()))
+            llvm_ms = sum(map(expected_llvm_ms, rows.values()))
+            if cost_ms + llvm_ms > self._left_ms and abs(moved_bytes(delta) or 0) >= large_bytes:
+                self.without_llvm.add((key, delta.name))
+                llvm_ms = 0
+            if cost_ms + llvm_ms <= self._left_ms:
+                self._left_ms -= cost_ms + llvm_ms
+                self._written |= new
+                chosen.append((key, delta))
+        return chosen
+
+    def refund(self, delta: DispatchDelta) -> None:
+        """The sides part before LLVM: its passes were not printed."""
+        if self._left_ms is not None:
+            self._left_ms += sum(map(expected_llvm_ms, self._rows(delta).values()))
+
+    def takes_around(self, rows: Sequence[Dispatch]) -> bool:
+        """True where there is time for the IR around a pass of these: what was kept for it, and what is left."""
+        cost_ms = sum(150 + 12 * (row.code_bytes or 0) // 1024 for row in rows)
+        if self._left_ms is None:
+            return True
+        if cost_ms > self._left_ms + self._around_ms:
+            return False
+        self._left_ms -= cost_ms
+        return True
+
+    def _rows(self, delta: DispatchDelta) -> dict[str, Dispatch]:
+        rows = zip(SIDES, (delta.base, delta.head), strict=True)
+        return {side: row for side, row in rows if row and side in self._here}
+
+
+Traces = dict[tuple[str, CellKey], dict[str, DispatchTrace]]
+"""Side and cell → entry point → its trace."""
+
+
+class _Pairs:
+    """Traces dispatches on both sides.
+
+    Attributes:
+        known: at first what the sides brought whose compilers are not here, and of the others what the cache has.
+    """
+
+    def __init__(self, sides: Mapping[str, Snapshot], tracers: Mapping[str, _SideTracer], known: Traces) -> None:
+        self._tracers, self.known = tracers, known
+        self._cells = {(side, cell.key): cell for side, snapshot in sides.items() for cell in snapshot.cells}
+
+    def trace(self, key: CellKey, rows: Mapping[str, Dispatch], *, has_llvm: bool = True) -> list[Task]:
+        """One dispatch: MLIR's passes, and LLVM's where the sides part behind those, or there is one side alone.
+
+        Args:
+            has_llvm: False where there is no time for LLVM's.
+        """
+        known = {side: self.known.setdefault((side, key), {}) for side in rows}
+        for side, row in rows.items():
+            if side not in self._tracers and row.name not in known[side]:
+                for here in self._tracers.keys() & rows.keys():
+                    known[here][rows[here].name] = DispatchTrace((), NOT_STORED)
+                return []
+        self._trace(key, rows, [side for side in rows if (one := known[side].get(rows[side].name)) is None or one.why])
+        is_late = len(rows) < len(SIDES) or parting(*(known[side].get(rows[side].name) for side in SIDES)).is_late
+        if is_late and has_llvm:
+            short = [side for side in rows if all(one.level != LLVM for one in known[side][rows[side].name].steps)]
+            self._trace(key, rows, short, llvm=True)
+        return []
+
+    def look(self, key: CellKey, rows: Mapping[str, Dispatch], runs: Mapping[str, IrAround]) -> list[Task]:
+        """The IR around a pass, on the sides that have it not yet."""
+        for side, wanted in runs.items():
+            known, name = self.known[side, key], rows[side].name
+            if not (around := known[name].around) or around.run != wanted.run or around.why:
+                known[name] = self._tracers[side].trace(self._cells[side, key], rows[side], known[name], wanted)
+        return []
+
+    def examples(self, chosen: Sequence[Moved]) -> Iterator[tuple[CellKey, dict[str, Dispatch], dict[str, IrAround]]]:
+        """Of dispatches that part after the same pass by the same operation the largest, with the run on each side."""
+        seen = set[tuple[object, ...]]()
+        for key, delta in sorted(chosen, key=lambda one: -abs(moved_bytes(one[1]) or 0)):
+            if delta.base is None or delta.head is None:
+                continue
+            rows = {"base": delta.base, "head": delta.head}
+            apart = parting(*(self.known[side, key].get(rows[side].name) for side in SIDES))
+            if (place := apart.named(delta.cause)) is None:
+                continue
+            name, count = next(iter(apart.operations_at(place).items()), ("", 0))
+            what = delta.cause, apart.rows[place].name, name, count > 0
+            if delta.cause == "strategy" or what not in seen:
+                seen.add(what)
+                runs = dict(zip(SIDES, apart.around(place), strict=True))
+                yield key, rows, {side: wanted for side, wanted in runs.items() if side in self._tracers}
+
+    def needed_llvm(self, key: CellKey, delta: DispatchDelta) -> bool:
+        """Whether all passes of LLVM were printed, or would have been without the cache."""
+        if delta.base is None or delta.head is None:
+            return True
+        sides = zip(SIDES, (delta.base, delta.head), strict=True)
+        apart = parting(*(self.known[side, key].get(row.name) for side, row in sides))
+        return apart.is_late or (apart.row is not None and apart.row.level != MLIR)
+
+    def _trace(self, key: CellKey, rows: Mapping[str, Dispatch], sides: Sequence[str], *, llvm: bool = False) -> None:
+        for side in sides:
+            if side in self._tracers:
+                known = self.known[side, key]
+                before = known[rows[side].name] if llvm else None
+                known[rows[side].name] = self._tracers[side].trace(self._cells[side, key], rows[side], before)
+
+
+def with_traces(
+    plans: Sequence[SidePlan],
+    sides: Mapping[str, Snapshot],
+    moved: Sequence[Moved],
+    workshop: Workshop,
+    seconds: float | None = None,
+) -> dict[str, Snapshot]:
+    """The sides, with traces of these dispatches.
+
+    Args:
+        plans: of the sides whose compilers are here; of another one those traces count that it brought.
+        moved: dispatches in the order in which they are traced.
+        seconds: CPU time that it may cost; None without a limit.
+    """
+    here = {plan.label: plan for plan in plans}
+    budget, chosen = _Budget(sides, here.keys(), seconds), list[Moved]()
+    known = _known(here, sides, moved, workshop)
+    with _tracers(plans, workshop) as tracers:
+        pairs = _Pairs(sides, tracers, known)
+        while now := budget.take([one for one in moved if one not in chosen], _large_bytes(moved)):
+            tasks = []
+            for place, (key, delta) in enumerate(now):
+                rows = {side: row for side, row in zip(SIDES, (delta.base, delta.head), strict=True) if row is not None}
+                has_llvm = (key, delta.name) not in budget.without_llvm
+                task = partial(pairs.trace, key, rows, has_llvm=has_llvm)
+                tasks.append(Task(-place, f"trace {delta.name} of {key}", task))
+            run_all(tasks, workshop.jobs, workshop.cancel.set, workshop.progress)
+            chosen += now
+            for key, delta in now:
+                if (key, delta.name) not in budget.without_llvm and not pairs.needed_llvm(key, delta):
+                    budget.refund(delta)
+        tasks, looked = [], set[tuple[str, CellKey, str]]()
+        for key, rows, runs in pairs.examples(chosen):
+            looked |= {(side, key, rows[side].name) for side in runs}
+            if budget.takes_around([rows[side] for side in runs]):
+                look = partial(pairs.look, key, rows, runs)
+                tasks.append(Task(-len(tasks), f"IR of {rows['head'].name} of {key}", look))
+                continue
+            for side, wanted in runs.items():
+                trace = known[side, key][rows[side].name]
+                known[side, key][rows[side].name] = structs.replace(
+                    trace, around=structs.replace(wanted, why=NO_TIME_AROUND)
+                )
+        run_all(tasks, workshop.jobs, workshop.cancel.set, workshop.progress)
+    for (side, key), traces in known.items():
+        for name, trace in traces.items():
+            if trace.around and (side, key, name) not in looked:  # of another comparison
+                traces[name] = structs.replace(trace, around=None)
+    return {
+        side: _with_those(here[side], snapshot, moved, chosen, known, workshop) if side in here else snapshot
+        for side, snapshot in sides.items()
+    }
+
+
+def _known(
+    here: Mapping[str, SidePlan], sides: Mapping[str, Snapshot], chosen: Sequence[Moved], shop: Workshop
+) -> Traces:
+    known: Traces = {}
+    for side, snapshot in sides.items():
+        if side not in here:
+            known |= {(side, cell.key): dict(cell.traces) for cell in snapshot.cells}
+            continue
+        digest, keys = here[side].toolchain.info.digest, {key for key, _ in chosen}
+        for planned in here[side].cells:
+            cached = shop.cache.load(cell_key(digest, planned)) if planned.key in keys else None
+            known[side, planned.key] = dict(cached.traces) if cached else {}
+    return known
+
+
+def _with_those(
+    plan: SidePlan,
+    snapshot: Snapshot,
+    moved: Sequence[Moved],
+    chosen: Sequence[Moved],
+    known: Traces,
+    workshop: Workshop,
+) -> Snapshot:
+    """The side with the traces that were asked for and no others; the cache holds all that are whole from now on."""
+    planned = {cell.key: cell for cell in plan.cells}
+
+    def names(pairs: Sequence[Moved]) -> set[tuple[CellKey, str]]:
+        rows = ((key, delta.base if plan.label == "base" else delta.head) for key, delta in pairs)
+        return {(key, row.name) for key, row in rows if row is not None}
+
+    wanted, late = names(chosen), names(moved) - names(chosen)
+    cells = []
+    for cell in snapshot.cells:
+        traces = known.get((plan.label, cell.key), {})
+        if cell.key in planned and traces:
+            whole = {name: trace for name, trace in traces.items() if trace.is_whole}
+            workshop.cache.store(cell_key(plan.toolchain.info.digest, planned[cell.key]), replace(cell, traces=whole))
+        own = {row.name for row in cell.dispatches}
+        told = {name: trace for name, trace in traces.items() if (cell.key, name) in wanted}
+        told |= {name: DispatchTrace((), NO_TIME) for name in own if (cell.key, name) in late}
+        cells.append(replace(cell, traces=told))
+    return replace(snapshot, cells=tuple(cells))
+
+
+def traced(
+    plans: Sequence[SidePlan],
+    sides: Mapping[str, Snapshot],
+    config: Config,
+    request: Request,
+    show: Show,
+    cancel: Cancel,
+) -> dict[str, Snapshot]:
+    """Both sides, with traces of what moved most without a cause that is known otherwise."""
+    deltas = diff(sides["base"], sides["head"])
+    told = explanations(sides["base"], sides["head"], deltas, config.sections)
+    backends = {**sides["base"].targets, **sides["head"].targets}
+    moved = worth_tracing(told, root_causes(deltas, told, backends=backends))
+    if not plans or not moved:
+        return dict(sides)
+    show.say(f"traces {plural(len(moved), 'dispatch')} through the passes of both compilers")
+    with workshop(request, config, show, cancel) as shop:
+        return with_traces(plans, sides, moved, shop, seconds_for(sides))
+
+
+def with_largest_traced(
+    plan: SidePlan, snapshot: Snapshot, most: int, config: Config, request: Request, show: Show, cancel: Cancel
+) -> Snapshot:
+    """A side that others will be compared with when its compiler is gone, with traces of its largest dispatches.
+
+    Args:
+        most: how many at most; as many less as there is no time for.
+    """
+    rows = [(cell.key, row) for cell in snapshot.cells for row in cell.dispatches if row.code_bytes]
+    rows.sort(key=lambda one: (-(one[1].code_bytes or 0), one[0], one[1].name))
+    if not most or not rows:
+        return snapshot
+    largest = [(key, DispatchDelta(None, row, "", None)) for key, row in rows[:most]]
+    show.say(f"traces the {plural(len(largest), 'largest dispatch')} through the passes, for pull requests to come")
+    with workshop(request, config, show, cancel) as shop:
+        return with_traces([plan], {plan.label: snapshot}, largest, shop, seconds_for({plan.label: snapshot}))[
+            plan.label
+        ]
+
+
+def seconds_for(sides: Mapping[str, Snapshot]) -> float:
+    """CPU time that tracing may cost: a share of what both sides cost to compile, and a little in any case."""
+    compiled_ms = sum(cell.value("compile_cpu_ms") or 0 for one in sides.values() for cell in one.cells)
+    return max(LITTLE_SECONDS, TIME_SHARE * compiled_ms / 1000)
+
+
+def worth_tracing(explanations: Mapping[CellKey, Explanation], roots: Sequence[RootCause]) -> list[Moved]:
+    """What is to be traced, in order.
+
+    Of each target the largest dispatches of which nobody knows a cause but other code, until 0.9 of its bytes have a
+    knob or these passes: first what has a tenth of them all, then by the bytes that a second explains, ten of 4 KB
+    before one of 10 KB that takes as long. And the largest of each root cause that is a knob, to tell which pass makes
+    most of it: early of a large cause where that takes little time, else last.
+    """
+    deltas = [(key, delta) for key, told in explanations.items() for delta in told.dispatches]
+    moved = [(key, delta, abs(moved_bytes(delta) or 0)) for key, delta in deltas]
+    wanted = Counter[str]()  # tenths of bytes that still have neither
+    for key, delta, size in moved:
+        wanted[key.target] += size * (MOVED_TENTHS - (10 if delta.cause == "strategy" else 0))
+    chosen = []
+    for key, delta, size in sorted(moved, key=lambda one: (-one[2], one[0], one[1].name)):
+        if delta.cause == "codegen" and delta.base and delta.head and size and wanted[key.target] > 0:
+            wanted[key.target] -= 10 * size
+            chosen.append((key, delta))
+    chosen = chosen[:MOST]
+    large_bytes = _large_bytes(chosen)
+    large = [one for one in chosen if abs(moved_bytes(one[1]) or 0) >= large_bytes]
+    small = [one for one in chosen if one not in large]
+    small.sort(key=lambda one: (-abs(moved_bytes(one[1]) or 0) * 1000 // _whole_ms(one), one[0], one[1].name))
+    examples = {(one.example.key, one.example.dispatch): one.share or 0 for one in roots if one.cause == "strategy"}
+    pairs = [one for one in deltas if (one[0], one[1].name) in examples and one[1].base and one[1].head]
+    pairs.sort(key=lambda one: (-examples[one[0], one[1].name], one[0]))
+    examples_first = [
+        one
+        for one in pairs
+        if examples[one[0], one[1].name] >= LARGE_SHARE and _whole_ms(one) <= LITTLE_SECONDS * 1000 // 3
+    ]
+    rest = [one for one in pairs if one not in examples_first and examples[one[0], one[1].name] >= LEAST_SHARE]
+    return large + examples_first + small + rest
