@@ -14,7 +14,7 @@ from ir_child import Child, find_compiler_root
 
 from bot.compiler.toolchain import resolve
 from bot.running.runner import Runtime, installed
-from bot.system.files import default_cache
+from bot.system.defaults import default_cache
 from bot.system.processes import Cancel
 
 # The same examples in every run, so that a red test is red for everyone.

@@ -36,7 +36,7 @@ from bot.core.snapshot import CellKey, Snapshot
 from bot.core.snapshot_json import from_json
 from bot.render.terminal.progress import MeasureProgress
 from bot.study.prepare import Request
-from bot.system.files import default_cache
+from bot.system.defaults import default_cache
 from bot.system.processes import Cancel
 
 COMPILER = "3.13.0"

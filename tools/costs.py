@@ -17,7 +17,7 @@ from pathlib import Path
 
 from places import ROOT
 
-from bot.system.files import cores
+from bot.system.defaults import cores
 
 RELEASE = "3.13.0"
 MEGABYTE = 1_000_000

@@ -26,7 +26,7 @@ from bot.core.planned import SIDES
 from bot.core.snapshot import Snapshot
 from bot.core.snapshot_json import lines, rows_of
 from bot.study.prepare import Request, measured, prepare, repository_at
-from bot.system.files import cores, default_cache
+from bot.system.defaults import cores, default_cache
 from bot.system.processes import Cancel
 
 OLD, NEW = "3.11.0", "3.13.0"

@@ -21,7 +21,7 @@ from pathlib import Path
 from places import ROOT
 
 from bot.compiler.toolchain import resolve
-from bot.system.files import cores, default_cache
+from bot.system.defaults import cores, default_cache
 from bot.system.processes import Cancel
 
 SUITES = {"quick": ROOT / "configs" / "quick.yml", "full": ROOT / "configs" / "default.yml"}

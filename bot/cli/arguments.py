@@ -31,7 +31,7 @@ from bot.cli.options import (
     spec,
     steps,
 )
-from bot.system.files import default_cache
+from bot.system.defaults import default_cache
 
 SIDES = ("base", "head")
 

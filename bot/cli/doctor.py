@@ -16,7 +16,8 @@ from bot.core.spec import PROJECT, without_secrets
 from bot.errors import BotError
 from bot.render.text.filters import plural
 from bot.running import runner as runtime
-from bot.system.files import cores, write_atomically
+from bot.system.defaults import cores
+from bot.system.files import write_atomically
 from bot.system.processes import Cancel, run
 
 _NEEDED_FREE_BYTES = 2 << 30

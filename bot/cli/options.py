@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
-from bot.system.files import cores, default_cache, default_limit
+from bot.system.defaults import cores, default_cache, default_limit
 
 _Value = TypeVar("_Value")
 

@@ -17,7 +17,8 @@ from bot.store.data_branch import DataBranch
 from bot.store.directory import DirectoryStore
 from bot.store.entries import Store
 from bot.study.prepare import Request, Show
-from bot.system.files import cores, default_cache, write_atomically
+from bot.system.defaults import cores, default_cache
+from bot.system.files import write_atomically
 from bot.system.git import Git, credentials
 from bot.system.hub import Hub, connect
 from bot.system.processes import Cancel

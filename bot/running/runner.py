@@ -20,7 +20,8 @@ from bot.core.spec import Places
 from bot.readers.ir_facts import CompiledFor, Function, Interface, parsed
 from bot.running.comparing import FEWEST_PAIRS, Equality, judged, microseconds, price_of
 from bot.running.feeding import Feed, called, compare, feed
-from bot.system.files import cores, temporary_directory
+from bot.system.defaults import cores
+from bot.system.files import temporary_directory
 from bot.system.processes import Cancel, Outcome, run
 
 PACKAGE = RUNTIME

@@ -11,7 +11,7 @@ from bot.compiler.storage import Entry, evict, without_room
 from bot.config.units import parse_size
 from bot.errors import UsageError
 from bot.render.text.filters import human, plural
-from bot.system.files import default_limit
+from bot.system.defaults import default_limit
 
 _CLOCKS_APART_NS = 10**9
 """The file system's clock may be behind the one that this program reads."""

@@ -33,15 +33,9 @@ from bot.core.spec import RESOLVED, Places, Sought
 from bot.errors import BotError, InputError, Interrupted, OutputError
 from bot.study.recheck import recheck
 from bot.study.run import Progress, SidePlan, Workshop, check_flags, measure_sides
+from bot.system.defaults import private_hosts
 from bot.system.downloads import pieces, shown
-from bot.system.files import (
-    PART_PREFIX,
-    is_writable,
-    make_directory,
-    private_hosts,
-    temporary_directory,
-    write_atomically,
-)
+from bot.system.files import PART_PREFIX, is_writable, make_directory, temporary_directory, write_atomically
 from bot.system.processes import Cancel
 
 FOLDER = "models"

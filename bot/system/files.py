@@ -217,28 +217,3 @@ class Head:
 
     def _keep(self, chunk: bytes) -> None:
         self.kept += self._keeping(chunk)[: LIMIT_BYTES - len(self.kept)]
-
-
-# Defaults: how many processors are used, where the cache is and how large it may be.
-
-
-def default_cache() -> Path:
-    """Where cells and compilers are kept: CODE_SIZE_CACHE, else below the user's cache directory."""
-    home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(os.environ.get("CODE_SIZE_CACHE") or f"{home}/code-size-bot").expanduser()
-
-
-def default_limit() -> str:
-    """How large the cache may be, as it is written: CODE_SIZE_CACHE_LIMIT, else 5 GiB."""
-    return os.environ.get("CODE_SIZE_CACHE_LIMIT") or "5GiB"
-
-
-def private_hosts() -> frozenset[str]:
-    """Hosts of one's own network that models may be fetched from: CODE_SIZE_PRIVATE_HOSTS, with commas between them."""
-    named = os.environ.get("CODE_SIZE_PRIVATE_HOSTS", "").split(",")
-    return frozenset(host.strip().lower() for host in named if host.strip())
-
-
-def cores() -> int:
-    """How many processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

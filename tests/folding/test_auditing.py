@@ -25,7 +25,7 @@ from bot.running.comparing import Equality
 from bot.study.fold_audit import NOT_ASKED, NOTHING_FOLDED
 from bot.study.fold_checking import Bench
 from bot.study.fold_search import Attempt
-from bot.system.files import default_cache
+from bot.system.defaults import default_cache
 from bot.system.processes import Cancel
 
 pytestmark = [pytest.mark.compiler, pytest.mark.usefixtures("runtime")]

@@ -17,7 +17,7 @@ from places import ROOT
 
 from bot.cli.grammar import COMMANDS
 from bot.compiler.toolchain import NATIVE_BINARY, resolve
-from bot.system.files import default_cache
+from bot.system.defaults import default_cache
 from bot.system.processes import Cancel
 
 RUN_ELSEWHERE = {

@@ -13,7 +13,7 @@ from places import ROOT
 from bot.cli.grammar import COMMANDS
 from bot.cli.handlers import HANDLERS
 
-LIGHT = ("bot.cli.", "bot.system.files")
+LIGHT = ("bot.cli.", "bot.system.defaults")
 """What reads the words of a command line, and where things are by default."""
 SIZES = {"bot.config", "bot.config.units"}
 """Only who gives a size waits for what reads sizes."""

@@ -17,7 +17,7 @@ from bot.compiler.rewriting import constrained, shaping
 from bot.compiler.toolchain import resolve
 from bot.core.constraint import Constraint, Divisible, Dynamic, Range, Static
 from bot.core.snapshot import Failure
-from bot.system.files import default_cache
+from bot.system.defaults import default_cache
 from bot.system.processes import Cancel, Meter
 
 TORCH = """

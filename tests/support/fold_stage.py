@@ -18,7 +18,7 @@ from bot.core.planned import COMMON_FLAGS
 from bot.readers.ir_facts import interface
 from bot.running.comparing import Equality
 from bot.running.runner import Runner, Runtime
-from bot.system.files import default_cache
+from bot.system.defaults import default_cache
 from bot.system.processes import Cancel, Meter
 
 RUN = ("here", "vmvx")

@@ -28,7 +28,7 @@ from bot.core.planned import LIFTED_LIMIT_FLAG
 from bot.core.snapshot import Cell, Snapshot
 from bot.core.snapshot_json import from_json, lines, rows_of
 from bot.study.prepare import load_snapshot
-from bot.system.files import default_cache
+from bot.system.defaults import default_cache
 from bot.system.processes import Cancel
 
 REPOSITORY = ROOT

@@ -16,7 +16,7 @@ from places import ROOT
 from bot.compiler.toolchain import resolve
 from bot.core.history import number_moves, rows_of
 from bot.core.study_json import history_of
-from bot.system.files import default_cache
+from bot.system.defaults import default_cache
 from bot.system.processes import Cancel
 
 RELEASES = ("3.11.0", "3.12.0", "3.13.0")

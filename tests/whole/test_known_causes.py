@@ -14,7 +14,7 @@ from places import ROOT
 
 from bot.cli.main import main
 from bot.compiler.toolchain import resolve
-from bot.system.files import default_cache
+from bot.system.defaults import default_cache
 from bot.system.processes import Cancel
 
 REPOSITORY = ROOT

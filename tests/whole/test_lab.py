@@ -21,7 +21,7 @@ from bot.core.lab import Lab, LabCell, fits
 from bot.core.study_json import lab_of
 from bot.running import runner as retiring
 from bot.running.runner import installed
-from bot.system.files import default_cache
+from bot.system.defaults import default_cache
 from bot.system.processes import Cancel
 
 pytestmark = pytest.mark.compiler

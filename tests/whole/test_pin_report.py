@@ -15,7 +15,7 @@ from fake_wheels import wheel_name
 from places import ROOT
 
 from bot.compiler.toolchain import resolve
-from bot.system.files import default_cache
+from bot.system.defaults import default_cache
 from bot.system.processes import Cancel
 
 RELEASES = ("3.11.0", "3.12.0", "3.13.0")

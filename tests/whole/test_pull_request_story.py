@@ -24,7 +24,7 @@ from bot.compiler.toolchain import resolve
 from bot.config.configuration import configs_dir
 from bot.core.snapshot import CellKey
 from bot.core.snapshot_json import from_json
-from bot.system.files import default_cache
+from bot.system.defaults import default_cache
 from bot.system.processes import Cancel
 
 pytestmark = pytest.mark.compiler

@@ -22,7 +22,7 @@ from bot.compiler.toolchain import resolve
 from bot.core.delta import diff
 from bot.core.snapshot import Cell, Snapshot
 from bot.core.snapshot_json import from_json
-from bot.system.files import default_cache
+from bot.system.defaults import default_cache
 from bot.system.processes import Cancel
 
 REPOSITORY = ROOT

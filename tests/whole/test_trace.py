@@ -24,7 +24,7 @@ from bot.reporting.writing import write_snapshot
 from bot.store.entries import pack, unpack
 from bot.study.prepare import Request, measured, prepare, repository_at
 from bot.study.tracing import with_largest_traced
-from bot.system.files import default_cache
+from bot.system.defaults import default_cache
 from bot.system.processes import Cancel
 
 pytestmark = pytest.mark.compiler

@@ -19,7 +19,7 @@ from bot.config.configuration import configs_dir, load_config
 from bot.core.planned import COMMON_FLAGS, Target
 from bot.core.snapshot import Cell, Snapshot
 from bot.core.snapshot_json import from_json
-from bot.system.files import default_cache
+from bot.system.defaults import default_cache
 from bot.system.processes import Cancel
 
 VERSION = "3.13.0"
