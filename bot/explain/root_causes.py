@@ -130,7 +130,7 @@ _WORDS: Mapping[str, Callable[[Any, Counter[Any]], str]] = {
 """Parts of artifacts, which are no dispatches, are clustered by what they are called."""
 
 
-# Owns the root causes: the deltas of all cells, clustered by what changed and not by where. Each is in exactly one.
+# The root causes: the deltas of all cells, clustered by what changed and not by where. Each is in exactly one.
 #
 # Deltas are added up as they come, and none is copied: a large report has hundreds of thousands.
 

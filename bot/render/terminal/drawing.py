@@ -1,4 +1,4 @@
-"""Owns how a terminal shows phrases and tables: harmless text, and colours where the terminal has them."""
+"""How a terminal shows phrases and tables: harmless text, and colours where the terminal has them."""
 
 from __future__ import annotations
 

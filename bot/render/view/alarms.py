@@ -1,4 +1,4 @@
-"""Owns what alarms: a line for each cell that broke a rule, who accepted it, and values that are close to a limit."""
+"""What alarms: a line for each cell that broke a rule, who accepted it, and values that are close to a limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns what a change consists of, as its author would say it: compiler, flags of each target, models and targets."""
+"""What a change consists of, as its author would say it: compiler, flags of each target, models and targets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the story of one cell as values: what changed in it, where and why, in the words that every place says."""
+"""The story of one cell as values: what changed in it, where and why, in the words that every place says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns the totals: what all models' artifacts are on each target, over the cells that both sides measured."""
+"""The totals: what all models' artifacts are on each target, over the cells that both sides measured."""
 
 from __future__ import annotations
 
