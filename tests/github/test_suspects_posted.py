@@ -9,7 +9,10 @@ from typing import Any
 
 import pytest
 from action_stage import Ran
+from action_stage import Stage as Reviewing
 from compiler_history import Clone, explained
+from fake_github import FakeGitHub
+from json_texts import to_json
 from posting_stage import NUMBER, RUN, Stage, sides
 
 from bot.core.snapshot import SourceInfo
@@ -74,3 +77,24 @@ def test_a_refusal_is_one_line_and_the_pull_request_s_own_file_is_said_still(
     assert why in line
     assert stage.body.count("this pull request changes `LLVMCPULowering.cpp`") == 1
     assert len([one for one in stage.hub.traffic if "/git/trees" in one["path"]]) == 1
+
+
+def test_a_manual_run_over_two_snapshots_names_suspects_too(tmp_path: Path) -> None:
+    with FakeGitHub("octo/repo") as hub:
+        stage = Reviewing.create(tmp_path, hub)
+        stage.compiler("one")
+        main = stage.main(compiler={"head": stage.spec("one"), "repository": "octo/repo"})
+        clone = Clone(tmp_path / "iree")
+        base = clone.commit("Start", lowering="int a;\n", choice="c0\n")
+        head = clone.commit("Make affine.delinearize_index cheap", lowering="int b;\n")
+        hub.set_history(clone.directory)
+        files = {}
+        for side, sha in (("base", base), ("head", head)):
+            files[side] = str(tmp_path / f"{side}.json")
+            Path(files[side]).write_text(to_json(explained(side, sha)))
+        ran = stage.dispatch(main, **files)
+        assert not ran.error
+        own = roots(ran)["iree-llvmcpu-lowering"]
+        assert [one["commit"] for one in own["suspects"]] == [head]
+        assert not own["looked_up"]["this_pull_request"] and own["looked_up"]["commits"] == 1
+        assert f"suspect: [`{head[:10]}`]" in ran.summary
