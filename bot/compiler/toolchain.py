@@ -331,7 +331,6 @@ _BINARY_PLACES = (
     "iree-compile",
 )
 _BINDINGS_PLACES = ("compiler/bindings/python", "python_packages/iree_compiler")
-_NO_PLACES = Places()
 PATIENCE_SECONDS = 120.0
 """For the answer to one question, where a compile may take longer."""
 SPEC_HINT = "give a release such as 3.13.0, a wheel, an iree-compile binary, or a directory that holds one"
@@ -367,7 +366,7 @@ def resolve(
     cache: Path,
     cancel: Cancel,
     say: Callable[[str], None],
-    places: Places = _NO_PLACES,
+    places: Places = _INDEX,
     timeout_seconds: float = PATIENCE_SECONDS,
 ) -> Toolchain:
     """The compiler that `spec` names; raises CompilerUnavailable.

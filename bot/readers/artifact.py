@@ -119,7 +119,7 @@ def _entry_points(module: VmModule) -> Iterator[EntryPoint]:
 
 # The artifact (`.vmfb`): every byte of it under exactly one of four labels.
 #
-# An artifact is an IREE VM module (see `bot.readers.artifact` for the format). Its bytecode is `vm_bytes`; a
+# An artifact is an IREE VM module (its format stands above). Its bytecode is `vm_bytes`; a
 # read-only segment that is an executable counts whole as `executable_bytes`, any other as `rodata_bytes`; the tables of
 # the flatbuffer and padding are `unattributed_bytes`. A module that loads executables, none of which is of a known
 # format, has neither of the two middle figures: any of its segments may be one.

@@ -457,11 +457,11 @@ def with_traces(
         seconds: CPU time that it may cost; None without a limit.
     """
     here = {plan.label: plan for plan in plans}
-    budget, chosen = _Budget(sides, here.keys(), seconds), list[Moved]()
+    budget, chosen, rest, large_bytes = _Budget(sides, here.keys(), seconds), list[Moved](), moved, _large_bytes(moved)
     known = _known(here, sides, moved, workshop)
     with _tracers(plans, workshop) as tracers:
         pairs = _Pairs(sides, tracers, known)
-        while now := budget.take([one for one in moved if one not in chosen], _large_bytes(moved)):
+        while now := budget.take(rest, large_bytes):
             tasks = []
             for place, (key, delta) in enumerate(now):
                 rows = {side: row for side, row in zip(SIDES, (delta.base, delta.head), strict=True) if row is not None}
@@ -469,7 +469,7 @@ def with_traces(
                 task = partial(pairs.trace, key, rows, has_llvm=has_llvm)
                 tasks.append(Task(-place, f"trace {delta.name} of {key}", task))
             run_all(tasks, workshop.jobs, workshop.cancel.set, workshop.progress)
-            chosen += now
+            chosen, rest = chosen + now, [one for one in rest if one not in now]
             for key, delta in now:
                 if (key, delta.name) not in budget.without_llvm and not pairs.needed_llvm(key, delta):
                     budget.refund(delta)
