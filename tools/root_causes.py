@@ -21,6 +21,8 @@ ENOUGH = 0.9
 MOST_ANEW = 12
 """Members of passes, and of knobs, that are compiled anew for each comparison: the largest of each cause first."""
 REASONS = 3
+FORMED = {"fusion": "fusion", "dedup-lost": "deduplication", "dedup-won": "deduplication"}
+"""Dispatches that a side formed otherwise, which the report tells as such: what of the program is in one is a name, too."""
 
 
 @dataclass
@@ -29,7 +31,7 @@ class Moved:
 
     Attributes:
         bytes: the sum of the absolute changes of its dispatches.
-        named: root cause with a knob or a pass, or an edited model → those of its dispatches.
+        named: root cause with a knob or a pass, another fusion, or an edited model → those of its dispatches.
         unnamed: why there is none → those of the others.
         compile_ms, trace_ms: CPU time of both sides' compiles, and of the traced compiles.
     """
@@ -85,6 +87,8 @@ def _formed(report: Mapping[str, Any], targets: Mapping[str, Moved]) -> None:
             target.bytes += size
             if cause == "input" and cell["model"] in edited:
                 target.named[f"{cell['model']} was edited"] += size
+            elif cause in FORMED:
+                target.named[f"another {FORMED[cause]}"] += size
             elif cause not in ("strategy", "codegen"):
                 target.unnamed[f"cause {cause}" if cause else row["note"]] += size
 
@@ -142,7 +146,8 @@ def lines(found: Sequence[tuple[str, Mapping[str, Moved], Sequence[Checked]]]) -
 
 
 ABOUT = (
-    "Dispatches' moved bytes are the sum of their absolute changes. A share is what has a named knob, pass or edit; "
+    "Dispatches' moved bytes are the sum of their absolute changes. A share is what has a named knob, pass or edit, or "
+    "was formed otherwise by fusion or deduplication; "
     "behind it stands how many root causes hold 90 % of all. A member is a dispatch of a cause with a knob or a pass: "
     "it is true where `tools/cause_members.py`, which shares no code with the bot, finds the cause's words "
     "true of it; anew: by compiling it once more with both compilers, for a knob its configuration, for a pass the "
