@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from bot.core.delta import CellDelta
 from bot.core.explanation import PASS_OPERATIONS, PHASES, UNATTRIBUTED, DispatchDelta, Explanation, PassChange
+from bot.core.moved import code_differs, named_bytes
 from bot.core.parting import parting
 from bot.core.program import Source
 from bot.core.snapshot import Cell, Dispatch, Failure
@@ -31,12 +32,10 @@ from bot.explain.phases import (
     as_told,
     bound_otherwise,
     cause_of,
-    code_differs,
     compare,
     dispatch_cause,
     dispatch_diff,
     elsewhere_named,
-    named_bytes,
     of_one_region,
     rebound,
     same_numbers,

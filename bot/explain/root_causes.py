@@ -10,9 +10,9 @@ from typing import Any, cast
 
 from bot.core.delta import CellDelta
 from bot.core.explanation import UNKNOWN, DispatchDelta, Example, Explanation, PartDelta, PassChange, RootCause, Tally
+from bot.core.moved import moved_bytes
 from bot.core.parting import NOT_TRACED
 from bot.core.snapshot import CellKey
-from bot.explain.waterfall import moved_bytes
 
 PIPELINE = "pipeline"
 _KNOB = re.compile(r"([A-Za-z_]\w*) = ((?:\[[^\[\]]*(?:\[[^\[\]]*\][^\[\]]*)*\])|[\w.+-]+)")

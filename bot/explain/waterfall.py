@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from bot.core.explanation import CAUSES, MIXED, UNKNOWN, DispatchDelta, PartDelta
+from bot.core.moved import moved_bytes, named_bytes, whole_bytes
 from bot.core.parts import CODE, CONSTANTS, EXECUTABLES, TABLES, VM, part_words
-from bot.core.snapshot import Cell, Dispatch
-from bot.explain.phases import code_differs, named_bytes
+from bot.core.snapshot import Cell
 
 OUTSIDE = "text outside of dispatches"
 RENAMED = "names of kernels in their code"
@@ -21,26 +21,6 @@ UNSPLIT = EXECUTABLES + "all"
 _CAUSE_OF_PART = {VM: "host", CONSTANTS: "host", TABLES: "packaging"}
 _UNKNOWN_CODE = "code of dispatches whose size is not known"
 _METRIC_PARTS = {VM: "vm_bytes", CONSTANTS: "rodata_bytes", TABLES: "unattributed_bytes", UNSPLIT: "executable_bytes"}
-
-
-def moved_bytes(delta: DispatchDelta) -> int | None:
-    """Bytes that came or went with a dispatch; None where its code is not known on a side that has it.
-
-    Of one that a side alone has, the whole executable where it has one of its own.
-    """
-    if delta.base is None or delta.head is None:
-        sizes = [_whole_bytes(delta.base), _whole_bytes(delta.head)]
-    elif code_differs(delta.base, delta.head) is False:
-        return 0  # its names alone may be longer
-    else:
-        sizes = [delta.base.code_bytes, delta.head.code_bytes]
-    return None if sizes[0] is None or sizes[1] is None else sizes[1] - sizes[0]
-
-
-def _whole_bytes(row: Dispatch | None) -> int | None:
-    if row is None:
-        return 0
-    return row.code_bytes if row.executable_bytes is None else row.executable_bytes
 
 
 def code_parts(dispatches: Sequence[DispatchDelta]) -> dict[str, int]:
@@ -108,7 +88,7 @@ def _container_bytes(delta: DispatchDelta) -> int:
     if delta.base is not None and delta.head is not None:
         return 0
     row, sign = (delta.head, 1) if delta.head else (delta.base, -1)
-    return sign * ((_whole_bytes(row) or 0) - ((row.code_bytes if row else 0) or 0))
+    return sign * ((whole_bytes(row) or 0) - ((row.code_bytes if row else 0) or 0))
 
 
 def waterfall(dispatches: Sequence[DispatchDelta], parts: Sequence[PartDelta]) -> dict[str, int]:

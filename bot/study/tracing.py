@@ -27,6 +27,7 @@ from bot.compiler.schedule import Task, run_all
 from bot.config.configuration import Config
 from bot.core.delta import diff
 from bot.core.explanation import DispatchDelta, Explanation, RootCause
+from bot.core.moved import moved_bytes
 from bot.core.parting import NO_TIME, NO_TIME_AROUND, NOT_STORED, parting
 from bot.core.planned import LIFTED_LIMIT_FLAG, SIDES, PlannedCell
 from bot.core.snapshot import Cell, CellKey, Dispatch, Failure, Snapshot
@@ -35,7 +36,6 @@ from bot.core.trace import LLVM, MACHINE, MLIR, DispatchTrace, IrAround
 from bot.errors import MalformedBinary
 from bot.explain.explanations import explanations
 from bot.explain.root_causes import root_causes
-from bot.explain.waterfall import moved_bytes
 from bot.readers.artifact import read_executable
 from bot.readers.dispatches import UNSPEAKABLE
 from bot.readers.object_code import function_codes

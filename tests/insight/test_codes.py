@@ -8,10 +8,11 @@ import pytest
 from reader_checks import fixture
 from replacing import replace
 
+from bot.core.moved import code_differs, named_bytes
 from bot.core.reading import EntryPoint, Reader
 from bot.core.snapshot import Dispatch
 from bot.explain.matching import Match
-from bot.explain.phases import code_differs, named_bytes, same_numbers
+from bot.explain.phases import same_numbers
 from bot.readers.msl import MslReader
 from bot.readers.ptx import PtxReader
 
