@@ -22,7 +22,7 @@ MOST_ANEW = 12
 """Members of passes, and of knobs, that are compiled anew for each comparison: the largest of each cause first."""
 REASONS = 3
 FORMED = {"fusion": "fusion", "dedup-lost": "deduplication", "dedup-won": "deduplication"}
-"""Dispatches that a side formed otherwise, which the report tells as such: what of the program is in one is a name, too."""
+"""Dispatches that a side formed otherwise, told as such: what of the program is in one is a name, too."""
 
 
 @dataclass
