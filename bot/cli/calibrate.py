@@ -19,7 +19,7 @@ import msgspec
 
 from bot.cli.bisect import expanded
 from bot.compiler.cell_cache import CellCache
-from bot.compiler.compiling import Compiled
+from bot.compiler.compiler import Result
 from bot.compiler.schedule import run_all
 from bot.config.configuration import load_config
 from bot.core.history import HISTORY_SCHEMA
@@ -95,7 +95,7 @@ def repeated(side: SidePlan, cells: Sequence[PlannedCell], runs: int, workshop: 
     """Every cell, compiled plainly so many times; nothing is read from the cache or kept in it."""
     cells_by_key: dict[CellKey, list[Cell]] = {cell.key: [] for cell in cells}
 
-    def finish(planned: PlannedCell, result: Compiled | Failure) -> None:
+    def finish(planned: PlannedCell, result: Result) -> None:
         if isinstance(result, Failure):
             cell = Cell(planned.key, "failed", failure=result)
         else:  # what the kernel counted, and nothing of what was made

@@ -6,13 +6,14 @@ The model arrives on standard input and every output has a fixed relative name, 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from msgspec import structs
 
 from bot.compiler.bindings import Bindings
+from bot.compiler.compiler import Compiled, Result
 from bot.compiler.diagnostics import Undumped, failure, stack_figure_bytes, without_places
 from bot.compiler.machine import not_started, require_room, require_started
 from bot.compiler.probe import UNTHREADED
@@ -25,7 +26,9 @@ from bot.errors import InputError
 from bot.system.files import MOST_READ_BYTES, read_bounded, require_bounded, temporary_directory, whole_lines
 from bot.system.processes import Cancel, Meter, Outcome, run
 
-_ARTIFACT = "out.vmfb"
+ARTIFACT, STACK_USAGE, STATISTICS = "out.vmfb", "stack-usage.txt", "statistics.json"
+PROGRAM, ALLOCAS, STRATEGIES = "program.json", "allocas.json", "strategies.json"
+"""The files of a compile: those of the compiler, and the answers of the IR worker, JSON that is still unread."""
 _VM_MODULE = ("--compile-mode=vm",)
 _THE_ARTIFACT, _IR = "the artifact", "the IR"
 _MOST_TABLE_BYTES = 1 << 26
@@ -80,40 +83,13 @@ class Source:
     path: Path
 
 
-@dataclass(frozen=True, slots=True)
-class Compiled:
-    """A finished compile, as files' contents; texts of the IR worker are its JSON answers, still unread.
-
-    Attributes:
-        refusal: the compiler's refusal that was lifted (its stack gate); None for an ordinary compile.
-        phases_ms: phase → wall time between its end and the end of the phase before.
-    """
-
-    artifact: bytes
-    objects: tuple[bytes, ...]
-    stack_usage: str | None
-    statistics: str | None
-    program: str | None
-    allocas: str | None
-    cpu_ms: int
-    peak_rss_kib: int | None
-    refusal: Failure | None = None
-    reasons: Mapping[str, str] = field(default_factory=dict)
-    strategies: str | None = None
-    phases_ms: Mapping[str, int] = field(default_factory=dict)
-
-
-Result = Compiled | Failure
-"""How a compile ended."""
-
-
 def _invoke(
     kit: Kit, argv: Sequence[str], source: Source, cwd: Path, *, measuring: bool = True, layout: int = 0
 ) -> Outcome:
     (cwd / "tmp").mkdir(exist_ok=True)
     (cwd / _STARTED).touch()
     options = kit.options if measuring else tuple(option for option in kit.options if option == UNTHREADED)
-    command = [str(kit.toolchain.binary), "-", *argv, *options, "-o", _ARTIFACT]
+    command = [str(kit.toolchain.binary), "-", *argv, *options, "-o", ARTIFACT]
     try:
         outcome = run(
             command,
@@ -133,10 +109,10 @@ def _invoke(
     return outcome
 
 
-def _text(path: Path, what: str, most_bytes: int = MOST_READ_BYTES) -> str | None:
+def _file(path: Path, what: str, most_bytes: int = MOST_READ_BYTES) -> bytes | None:
     """None where there is none; raises InputError for one that is too large to be read."""
     try:
-        return read_bounded(path, what, most_bytes).decode("utf-8", "replace")
+        return read_bounded(path, what, most_bytes)
     except OSError:
         return None
 
@@ -178,20 +154,20 @@ def compile_to(kit: Kit, argv: Sequence[str], source: Source) -> str | Failure:
     with temporary_directory("cell-", kit.scratch) as directory:
         outcome = _invoke(kit, argv, source, directory, measuring=False)
         try:
-            text = _text(directory / _ARTIFACT, _IR) if outcome.ok else None
+            text = _file(directory / ARTIFACT, _IR) if outcome.ok else None
         except InputError as error:
             return Failure("read", error.what)
-        return text if text is not None else failure(outcome, kit.timeout_seconds)
+        return failure(outcome, kit.timeout_seconds) if text is None else text.decode("utf-8", "replace")
 
 
 def artifact_of(kit: Kit, argv: Sequence[str], source: Source, out: Path) -> Failure | None:
     """Write the artifact, and measure nothing; the failure where there is none."""
     with temporary_directory("cell-", kit.scratch) as directory:
         outcome = _invoke(kit, argv, source, directory, measuring=False)
-        if not outcome.ok or not (directory / _ARTIFACT).is_file():
+        if not outcome.ok or not (directory / ARTIFACT).is_file():
             return failure(outcome, kit.timeout_seconds)
         try:
-            out.write_bytes(read_bounded(directory / _ARTIFACT, _THE_ARTIFACT))
+            out.write_bytes(read_bounded(directory / ARTIFACT, _THE_ARTIFACT))
         except InputError as error:
             return Failure("read", error.what)
         return None
@@ -211,29 +187,30 @@ def _collect(kit: Kit, argv: Sequence[str], directory: Path, outcome: Outcome) -
     objects_bytes = sum(require_bounded(path, "an object file") for path in objects)
     if objects_bytes > MOST_READ_BYTES:
         raise InputError(f"the object files have {objects_bytes:,} bytes; more than {MOST_READ_BYTES:,} are not read")
-    compiled = Compiled(
-        artifact=read_bounded(directory / _ARTIFACT, _THE_ARTIFACT),
-        objects=tuple(read_bounded(path, "an object file") for path in objects),
-        stack_usage=_text(directory / "stack-usage.txt", "the file of the stack usage", _MOST_TABLE_BYTES),
-        statistics=_text(directory / "statistics.json", "the file of the statistics", _MOST_TABLE_BYTES),
-        program=_program(kit, directory),
-        allocas=_asked(kit, "allocas", directory, "10.executable-targets") if not _GATED.isdisjoint(argv) else None,
-        strategies=_asked(kit, "strategies", directory, "9.executable-configurations"),
-        cpu_ms=outcome.cpu_ms,
-        peak_rss_kib=outcome.peak_rss_kib,
-        phases_ms=_phases_ms(directory),
-    )
+    files: dict[str, bytes | None] = {ARTIFACT: read_bounded(directory / ARTIFACT, _THE_ARTIFACT)}
+    files |= {path.name: read_bounded(path, "an object file") for path in objects}
+    for name, what in ((STACK_USAGE, "the file of the stack usage"), (STATISTICS, "the file of the statistics")):
+        files[name] = _file(directory / name, what, _MOST_TABLE_BYTES)
+    is_gated = not _GATED.isdisjoint(argv)
+    answers = {
+        PROGRAM: _program(kit, directory),
+        ALLOCAS: _asked(kit, "allocas", directory, "10.executable-targets") if is_gated else None,
+        STRATEGIES: _asked(kit, "strategies", directory, "9.executable-configurations"),
+    }
+    files |= {name: answer.encode() for name, answer in answers.items() if answer is not None}
     # Asked last, as the bindings may give up over any of the questions.
     reasons = dict.fromkeys(_OF_BINDINGS, kit.bindings.reason) if kit.bindings.reason else {}
     if not any(option.startswith("--stack-usage-file") for option in kit.options):
         reasons["stack_usage"] = "this compiler has no --stack-usage-file"
-    return replace(compiled, reasons=reasons)
+    present = {name: data for name, data in files.items() if data is not None}
+    costs = outcome.cpu_ms, outcome.peak_rss_kib
+    return Compiled(present, *costs, reasons=reasons, phases_ms=_phases_ms(directory))
 
 
 def _compile_once(kit: Kit, argv: Sequence[str], source: Source, layout: int) -> Result:
     with temporary_directory("cell-", kit.scratch) as directory:
         outcome = _invoke(kit, [*argv, _PLACES], source, directory, layout=layout)
-        if outcome.ok and (directory / _ARTIFACT).is_file():
+        if outcome.ok and (directory / ARTIFACT).is_file():
             try:
                 return _collect(kit, argv, directory, outcome)
             except InputError as error:

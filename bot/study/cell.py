@@ -9,7 +9,8 @@ from functools import lru_cache
 from typing import TypeVar
 
 from bot.compiler.cell_cache import TextStore
-from bot.compiler.compiling import Compiled
+from bot.compiler.compiler import Compiled, Result
+from bot.compiler.compiling import ALLOCAS, ARTIFACT, PROGRAM, STACK_USAGE, STATISTICS, STRATEGIES
 from bot.compiler.ptxas import BACKEND, Assembler
 from bot.core.planned import LIFTED, PlannedCell
 from bot.core.policy import is_local
@@ -77,16 +78,17 @@ def read_program(answer: str | None, texts: TextStore | None = None) -> ReadProg
 
 def products_of(compiled: Compiled, backend: str, program: ReadProgram, assembler: Assembler | None = None) -> Products:
     """What a compile left behind, for the readers."""
-    assembled, not_assembled = machine_code(compiled.artifact, backend, assembler)
-    allocas, no_allocas = _read(compiled.allocas, alloca_bytes)
-    chosen, no_strategies = _read(compiled.strategies, strategies)
+    files, texts = compiled.files, _texts(compiled)
+    assembled, not_assembled = machine_code(files[ARTIFACT], backend, assembler)
+    allocas, no_allocas = _read(texts.get(ALLOCAS), alloca_bytes)
+    chosen, no_strategies = _read(texts.get(STRATEGIES), strategies)
     unread = {"program": program.reason, "allocas": no_allocas, "strategies": no_strategies, "assembled": not_assembled}
     return Products(
-        artifact=compiled.artifact,
+        artifact=files[ARTIFACT],
         backend=backend,
-        objects=compiled.objects,
-        stack_usage=compiled.stack_usage,
-        statistics=compiled.statistics,
+        objects=tuple(data for name, data in files.items() if name.endswith(".o")),
+        stack_usage=texts.get(STACK_USAGE),
+        statistics=texts.get(STATISTICS),
         program=program.facts,
         allocas=allocas,
         strategies=chosen,
@@ -97,6 +99,12 @@ def products_of(compiled: Compiled, backend: str, program: ReadProgram, assemble
     )
 
 
+def _texts(compiled: Compiled) -> dict[str, str]:
+    """The files of a compile that are text."""
+    names = STACK_USAGE, STATISTICS, PROGRAM, ALLOCAS, STRATEGIES
+    return {name: compiled.files[name].decode("utf-8", "replace") for name in names if name in compiled.files}
+
+
 def hindered_cell(planned: PlannedCell) -> Cell:
     """The row of a cell of which it is known, before any compile, that there is nothing to compile."""
     if planned.target.unsupported:
@@ -105,7 +113,7 @@ def hindered_cell(planned: PlannedCell) -> Cell:
 
 
 def cell_of(
-    planned: PlannedCell, result: Compiled | Failure, texts: TextStore | None = None, assembler: Assembler | None = None
+    planned: PlannedCell, result: Result, texts: TextStore | None = None, assembler: Assembler | None = None
 ) -> Cell:
     """The row of one cell, whatever happened to it.
 
@@ -117,7 +125,7 @@ def cell_of(
         return Cell(planned.key, status, failure=result, command=command)
     from bot.readers.assemble import measure  # the formats' libraries: a report of known snapshots needs none of them
 
-    program = read_program(result.program, texts)
+    program = read_program(_texts(result).get(PROGRAM), texts)
     products = products_of(result, planned.target.backend, program, assembler)
     measurement = measure(products)
     local = {name: reason for name, reason in products.reasons.items() if is_local(reason)}
@@ -132,7 +140,7 @@ def cell_of(
         dispatches=measurement.dispatches,
         failure=result.refusal,
         command=planned.command(lifted=result.refusal is not None),
-        artifact_digest=hashlib.sha256(result.artifact).hexdigest(),
+        artifact_digest=hashlib.sha256(result.files[ARTIFACT]).hexdigest(),
         reasons={**measurement.reasons, **local},
         program=program.program,
         families=program.families,

@@ -14,7 +14,9 @@ from msgspec import structs
 
 from bot.compiler.bindings import Bindings
 from bot.compiler.cell_cache import CellCache
+from bot.compiler.compiler import Session
 from bot.compiler.compiling import Source
+from bot.compiler.iree import IR_WORKER, open_kit
 from bot.compiler.ptxas import Assembler
 from bot.compiler.ptxas import installed as assembler_here
 from bot.compiler.rewriting import FOLD_WORKER, Group, Groups, flow_of, groups_of
@@ -43,7 +45,7 @@ from bot.running.runner import MISSING, Runtime, installed, machine
 from bot.study.fold_checking import Audited, Bench, FoldTools, affordable, again, audit, bench_of, differing, without
 from bot.study.fold_search import kind_of
 from bot.study.prepare import Request, Show, measured, prepare, repository_at
-from bot.study.run import IR_WORKER, SidePlan, open_kit
+from bot.study.run import SidePlan
 from bot.system.files import is_writable, make_directory, temporary_directory
 from bot.system.processes import Cancel, Meter
 
@@ -226,7 +228,7 @@ def _tools(plan: SidePlan, request: Request, config: Config, cancel: Cancel) -> 
     with (
         temporary_directory("fold-") as scratch,
         closing(Bindings(FOLD_WORKER, toolchain.bindings, toolchain.no_bindings, cancel)) as folding,
-        open_kit("head", toolchain, IR_WORKER, scratch, timeout, cancel, Meter()) as (kit, importer),
+        open_kit(toolchain, IR_WORKER, Session("head", scratch, timeout, cancel, Meter())) as (kit, importer),
     ):
         cache = CellCache(request.cache, is_writable(request.cache.absolute()))
         yield FoldTools(kit, folding, importer, cache, Assembler(cancel, timeout, assembler_here()), scratch)

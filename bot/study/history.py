@@ -10,7 +10,7 @@ from pathlib import Path
 from packaging.version import InvalidVersion, Version
 
 from bot.compiler.cell_cache import CellCache, TextStore
-from bot.compiler.probe import known_measuring_options
+from bot.compiler.compiler import Session
 from bot.compiler.toolchain import between, newest
 from bot.config.configuration import Config
 from bot.core.baseline import Entry
@@ -24,7 +24,7 @@ from bot.study.prepare import Request, Show, is_snapshot, load_snapshot, planned
 from bot.study.recheck import recheck, repeat_unsteady
 from bot.study.run import SidePlan, Workshop, measure_sides
 from bot.system.files import is_writable, temporary_directory
-from bot.system.processes import Cancel
+from bot.system.processes import Cancel, Meter
 
 _HINT = "write both ends, the older one first: 3.8.0..3.13.0"
 _WHERE = "--releases"
@@ -118,7 +118,9 @@ def _plans(
         try:
             plan = prepare(release_of(spec) or Path(spec).name, spec, request, config, repository, show, cancel)
             with temporary_directory("run-") as scratch:
-                known_measuring_options(plan.toolchain, scratch, cancel)  # one that cannot start would end all
+                session = Session(spec, scratch, config.timeout_seconds, cancel, Meter())
+                with plan.compiler.at_work(session):  # one that cannot start would end all
+                    pass
             plans[spec] = replace(plan, label=spec)
         except (CompilerUnavailable, UsageError) as error:  # gone from the page, or without an option of the flags
             missing[spec] = error.line
@@ -148,7 +150,7 @@ def _measured(
 
 def _found(spec: str, measured: dict[str, Snapshot], missing: dict[str, str], plans: dict[str, SidePlan]) -> Found:
     snapshot = measured.get(spec)
-    shown = plans[spec].toolchain.info.spec if spec in plans else Path(spec).name if is_snapshot(spec) else spec
+    shown = plans[spec].compiler.info.spec if spec in plans else Path(spec).name if is_snapshot(spec) else spec
     if snapshot is None:
         return Found(release_of(spec) or Path(spec).name, shown, None, missing[spec])
     name = release_in(snapshot.compiler.spec) or snapshot.compiler.spec or snapshot.compiler.version or shown

@@ -13,7 +13,9 @@ from pathlib import Path
 from msgspec import structs
 
 from bot.compiler.bindings import Importer
+from bot.compiler.compiler import Session
 from bot.compiler.compiling import Kit, Source, artifact_of, module_of
+from bot.compiler.iree import open_kit, toolchain_of, unknown_option
 from bot.compiler.probe import in_its_words
 from bot.compiler.repository import Repository
 from bot.compiler.rewriting import FOLD_WORKER, constrained, flow_of, shaping
@@ -47,7 +49,7 @@ from bot.running.runner import MISSING, Runner, Runtime, installed, machine, of_
 from bot.study.fold_audit import audited
 from bot.study.prepare import Request, Show, fetched, load_models, repository_at, workshop
 from bot.study.recheck import recheck, repeat_unsteady
-from bot.study.run import SidePlan, Workshop, measure_sides, open_kit, unknown_option
+from bot.study.run import SidePlan, Workshop, measure_sides
 from bot.system.files import make_directory, temporary_directory
 from bot.system.processes import Cancel, Meter
 
@@ -148,7 +150,8 @@ def _named(targets: Sequence[Target], globs: Sequence[str]) -> tuple[Target, ...
 
 def planned_variant(about: Scope, variant: Variant, spec: str, show: Show, cancel: Cancel) -> VariantPlan:
     """One variant with its compiler; raises CompilerUnavailable."""
-    toolchain = fetched(spec, about.request, about.config, show, cancel)
+    compiler = fetched(spec, about.request, about.config, show, cancel)
+    toolchain = toolchain_of(compiler)
     flags = (*about.config.flags, *about.request.flags, *variant.flags)
     targets = variant_targets(about.targets, variant.targets)
     models = variant_models(about, variant)
@@ -157,7 +160,7 @@ def planned_variant(about: Scope, variant: Variant, spec: str, show: Show, cance
     cells = in_its_words(toolchain, plan_cells(models, targets, flags), cancel)
     unknown = unknown_option(toolchain, cells, cancel) if cells else None
     reason = f"IREE {toolchain.info.version} does not know the option {unknown}" if unknown else ""
-    side = SidePlan(variant.name, toolchain, cells, about.repository.source)
+    side = SidePlan(variant.name, compiler, cells, about.repository.source)
     return VariantPlan(variant, toolchain, cells, side, reason, flags)
 
 
@@ -310,13 +313,13 @@ def timed(
                 releases[info.digest] = of_release(release, request.cache, cancel, show.say, places)
             except CompilerUnavailable as error:
                 show.say(f"artifacts of {release} are run by {runtime.name}: {error.line}")
-    with _open(plans, releases, config.timeout_seconds, cancel) as bench:
+    with _open(plans, releases, config.timeout_seconds, cancel) as session:
         for model, target in sorted({(cell.model, cell.target) for cell in cells}):
             rows = [_Row(plan, result[key]) for plan in plans if (key := (model, target, plan.variant.name)) in result]
             if target not in against:
                 continue
             show.say(f"{model} on {target} is run")
-            for cell in bench.all(rows, against[target]):
+            for cell in session.all(rows, against[target]):
                 result[cell.key] = cell
     ran = any(cell.price or cell.equal is not None or cell.instructions is not None for cell in result.values())
     others = sorted({one.name for one in releases.values()} - {runtime.name})
@@ -467,7 +470,7 @@ def _open(
     with temporary_directory("lab-") as scratch, ExitStack() as stack:
         tools = {}
         for digest, toolchain in {plan.toolchain.info.digest: plan.toolchain for plan in plans}.items():
-            opened = open_kit("lab", toolchain, FOLD_WORKER, scratch, timeout_seconds, cancel, Meter())
+            opened = open_kit(toolchain, FOLD_WORKER, Session("lab", scratch, timeout_seconds, cancel, Meter()))
             tools[digest] = _Tools(*stack.enter_context(opened), runtimes[digest])
         yield _Bench(tools, scratch, cancel)
 

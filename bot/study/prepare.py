@@ -18,10 +18,11 @@ from typing import Protocol
 import msgspec
 
 from bot.compiler.cell_cache import CellCache, TextStore, cell_key, digest_of
-from bot.compiler.probe import for_release, in_its_words
+from bot.compiler.compiler import Compiler
+from bot.compiler.iree import Iree
 from bot.compiler.repository import Repository, repository_of
 from bot.compiler.storage import touch
-from bot.compiler.toolchain import Toolchain, resolve
+from bot.compiler.toolchain import resolve
 from bot.config.configuration import Config
 from bot.config.torch_models import SuiteModule
 from bot.core.planned import Model, PlannedCell, Target, narrowed, plan, select
@@ -32,7 +33,7 @@ from bot.core.snapshot_json import from_lines
 from bot.core.spec import RESOLVED, Places, Sought
 from bot.errors import BotError, InputError, Interrupted, OutputError
 from bot.study.recheck import recheck
-from bot.study.run import Progress, SidePlan, Workshop, check_flags, measure_sides
+from bot.study.run import Progress, SidePlan, Workshop, measure_sides
 from bot.system.defaults import private_hosts
 from bot.system.downloads import pieces, shown
 from bot.system.files import PART_PREFIX, is_writable, make_directory, temporary_directory, write_atomically
@@ -283,14 +284,16 @@ def prepare(
 ) -> SidePlan:
     """One side, ready to be measured: its compiler fetched, its options under the names which that compiler knows."""
     chosen = planned(request, config, repository)
-    toolchain = fetched(spec, request, config, show, cancel)
+    compiler = fetched(spec, request, config, show, cancel)
     cells = with_models(chosen.cells, config.suites, request.cache.absolute(), show.say, cancel)
-    cells = in_its_words(toolchain, for_release(toolchain.info, cells), cancel)
-    check_flags(side, toolchain, cells, max((cell.user_flags for cell in cells), key=len, default=()), cancel)
+    cells = tuple(
+        replace(cell, target=replace(cell.target, unsupported=compiler.refuses(cell.target))) for cell in cells
+    )
+    cells = compiler.in_its_words(side, cells, cancel)
     at_hand = {cell.model.name: cell.model for cell in cells}
     return SidePlan(
         label=side,
-        toolchain=toolchain,
+        compiler=compiler,
         cells=cells,
         source=repository.source,
         models=tuple(at_hand.get(model.name, model) for model in chosen.models),
@@ -300,18 +303,17 @@ def prepare(
     )
 
 
-def fetched(spec: str | Sought, request: Request, config: Config, show: Show, cancel: Cancel) -> Toolchain:
+def fetched(spec: str | Sought, request: Request, config: Config, show: Show, cancel: Cancel) -> Compiler:
     """A side's compiler, from where it says that wheels are or its configuration does; raises CompilerUnavailable."""
     sought = spec if isinstance(spec, Sought) else Sought(spec)
     for note in sought.notes:
         show.say(note)
     name, places = request.releases.get(sought.spec, sought.spec), sought.places + Places(config.compiler.find_links)
     toolchain = resolve(name, request.cache, cancel, show.say, places, config.timeout_seconds)
-    if name == sought.spec:
-        return toolchain
-    return replace(
-        toolchain, info=msgspec.structs.replace(toolchain.info, spec=f"{sought.spec}{RESOLVED}{toolchain.info.spec}")
-    )
+    if name != sought.spec:
+        shown = f"{sought.spec}{RESOLVED}{toolchain.info.spec}"
+        toolchain = replace(toolchain, info=msgspec.structs.replace(toolchain.info, spec=shown))
+    return Iree(toolchain)
 
 
 def measured(
@@ -390,5 +392,5 @@ def require_writable(directory: Path) -> None:
 
 def plan_digest(side: SidePlan) -> str:
     """SHA-256 (hex) of all that a side's measurements depend on: compiler, models, targets and flags, by name."""
-    keys = [f"{cell.key}\n{cell_key(side.toolchain.info.digest, cell)}" for cell in side.cells]
+    keys = [f"{cell.key}\n{cell_key(side.compiler.info.digest, cell)}" for cell in side.cells]
     return digest_of(sorted(keys))

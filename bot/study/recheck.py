@@ -17,7 +17,7 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 
 from bot.compiler.cell_cache import cell_key
-from bot.compiler.compiling import Result
+from bot.compiler.compiler import Result
 from bot.compiler.ptxas import Assembler, installed
 from bot.compiler.schedule import run_all
 from bot.config.configuration import Config
@@ -166,7 +166,7 @@ def _repeated(
         runs = _compiled(plan, [cell for cell, _ in pairs], layout, workshop)
         merged = {cell.key: _merged(known, runs[cell.key]) for cell, known in pairs}
         for cell, _ in pairs:
-            workshop.cache.store(cell_key(plan.toolchain.info.digest, cell), merged[cell.key])
+            workshop.cache.store(cell_key(plan.compiler.info.digest, cell), merged[cell.key])
         side = result[plan.label]
         result[plan.label] = replace(side, cells=tuple(merged.get(cell.key, cell) for cell in side.cells))
     return result

@@ -10,22 +10,17 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from bot.compiler.bindings import Bindings, Importer
 from bot.compiler.cell_cache import CellCache, TextStore, cell_key
-from bot.compiler.compiling import Kit, Result, Source, compile_directly
-from bot.compiler.probe import known_measuring_options, unknown_option_of
+from bot.compiler.compiler import Compiler, Job, Result, Session
+from bot.compiler.iree import toolchain_of
 from bot.compiler.ptxas import Assembler, installed
 from bot.compiler.schedule import Task, Watcher, run_all
 from bot.compiler.toolchain import Toolchain
 from bot.core.planned import COMMON_FLAGS, LIFTED_LIMIT_FLAG, Model, PlannedCell, Target
-from bot.core.snapshot import Cell, CellKey, Failure, Snapshot, SourceInfo
-from bot.errors import UsageError
+from bot.core.snapshot import Cell, CellKey, Snapshot, SourceInfo
 from bot.study.cell import cell_of, hindered_cell
 from bot.system.files import temporary_directory
 from bot.system.processes import Cancel, Meter
-
-IR_WORKER = Path(__file__).parents[1] / "readers" / "ir_worker" / "ir_worker.py"
-"""Run as a script, under the measured compiler's own bindings; never imported here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +35,18 @@ class SidePlan:
     """
 
     label: str
-    toolchain: Toolchain
+    compiler: Compiler
     cells: tuple[PlannedCell, ...]
     source: SourceInfo
     models: tuple[Model, ...] = ()
     targets: tuple[Target, ...] = ()
     only: Mapping[str, str] = field(default_factory=dict)
     flags: tuple[str, ...] | None = None
+
+    @property
+    def toolchain(self) -> Toolchain:
+        """What only `iree-compile` can be asked for; raises UsageError where the compiler is another."""
+        return toolchain_of(self.compiler)
 
 
 class Progress(Watcher, Protocol):
@@ -108,7 +108,7 @@ class _Collector:
         if planned.hindered:
             self.cells[plan.label][planned.key] = hindered_cell(planned)
             return
-        key = cell_key(plan.toolchain.info.digest, planned)
+        key = cell_key(plan.compiler.info.digest, planned)
         if key not in self._wanted and (known := self._workshop.cache.load(key)) is not None:
             self.cells[plan.label][planned.key] = _labelled(known, planned)
         else:
@@ -128,7 +128,7 @@ class _Collector:
     def finish(self, label: str, planned: PlannedCell, result: Result) -> None:
         """Measure, keep, and hand out one finished compile."""
         cell = cell_of(planned, result, self._workshop.texts, self._assembler)
-        key = cell_key(self._plans[label].toolchain.info.digest, planned)
+        key = cell_key(self._plans[label].compiler.info.digest, planned)
         self._workshop.cache.store(key, cell)
         for other, same in self._wanted[key]:
             self.cells[other][same.key] = _labelled(cell, same)
@@ -136,34 +136,16 @@ class _Collector:
 
 
 @contextmanager
-def open_kit(
-    label: str, toolchain: Toolchain, worker: Path, scratch: Path, timeout_seconds: float, cancel: Cancel, meter: Meter
-) -> Iterator[tuple[Kit, Importer]]:
-    """What compiles with one compiler, and what imports its models; the process that reads IR ends with the context."""
-    bindings = Bindings(worker, toolchain.bindings, toolchain.no_bindings, cancel)
-    try:
-        options = known_measuring_options(toolchain, scratch, cancel)
-        kit = Kit(label, toolchain, options, bindings, scratch, timeout_seconds, cancel, meter)
-        yield kit, Importer(toolchain, scratch, timeout_seconds, cancel)
-    finally:
-        bindings.close()
-
-
-@contextmanager
 def open_side(plan: SidePlan, workshop: Workshop, scratch: Path, meter: Meter, finish: Finish) -> Iterator[Tasks]:
     """What compiles cells of one side by their printed commands, at a layout of memory, as tasks for `run_all`.
 
-    `finish` gets each result, in the thread that made it; the side's IR reader ends with the context.
+    `finish` gets each result, in the thread that made it; what the compiler needs beside it ends with the context.
     """
-    how = plan.label, plan.toolchain, IR_WORKER, scratch, workshop.timeout_seconds, workshop.cancel, meter
-    with open_kit(*how) as (kit, importer):
+    session = Session(plan.label, scratch, workshop.timeout_seconds, workshop.cancel, meter)
+    with plan.compiler.at_work(session) as at_work:
 
         def compile_cell(cell: PlannedCell, layout: int) -> None:
-            source = importer.source(cell.model)
-            if isinstance(source, Failure):
-                finish(cell, source)
-            else:
-                finish(cell, compile_directly(kit, cell.argv, Source(cell.model.name, source), layout=layout))
+            finish(cell, at_work.compile(Job(cell, layout)))
 
         def tasks(cells: Sequence[PlannedCell], layout: int = 0) -> list[Task]:
             return [Task(cell.cost, f"{plan.label} {cell.key}", partial(compile_cell, cell, layout)) for cell in cells]
@@ -189,39 +171,12 @@ def measure_sides(plans: Sequence[SidePlan], workshop: Workshop) -> dict[str, Sn
 
 def _snapshot(plan: SidePlan, cells: dict[CellKey, Cell]) -> Snapshot:
     return Snapshot(
-        compiler=plan.toolchain.info,
+        compiler=plan.compiler.info,
         source=plan.source,
         cells=tuple(cells[key] for key in sorted(cells)),
         flags=plan.flags if plan.flags is not None else plan.cells[0].flags if plan.cells else COMMON_FLAGS,
         targets={target.name: target.backend for target in plan.targets},
-        backends=plan.toolchain.backends,
+        backends=plan.compiler.backends,
         models={model.name: model.digest for model in plan.models if model.digest},
         only=plan.only,
     )
-
-
-def check_flags(
-    side: str, toolchain: Toolchain, cells: Sequence[PlannedCell], user_flags: Sequence[str], cancel: Cancel
-) -> None:
-    """Refuse, before any compile, an option for every cell that this side's compiler does not know.
-
-    An option of a single target is not refused: its cells fail with that reason, the others go on.
-    """
-    unknown = unknown_option(toolchain, cells, cancel)
-    if unknown is not None:
-        mine = any(flag.partition("=")[0] == unknown for flag in user_flags)
-        raise UsageError(
-            f"the {side} compiler ({toolchain.info.spec}, {toolchain.info.version}) does not know the option {unknown}",
-            where="flags" if mine else "every cell",
-            hint="remove it, or compare releases that both know it" if mine else "compare newer releases",
-        )
-
-
-def unknown_option(toolchain: Toolchain, cells: Sequence[PlannedCell], cancel: Cancel) -> str | None:
-    """An option for every cell that the compiler does not know; None where it knows them all."""
-    for flags in dict.fromkeys(cell.flags for cell in cells):
-        with temporary_directory("run-") as scratch:
-            unknown = unknown_option_of(toolchain, flags, scratch, cancel)
-        if unknown is not None:
-            return unknown
-    return None

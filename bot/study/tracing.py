@@ -22,6 +22,7 @@ from bot.compiler.bindings import Bindings, Importer
 from bot.compiler.cell_cache import cell_key
 from bot.compiler.compiling import Kit, Source, compile_to
 from bot.compiler.diagnostics import failure, unknown_option
+from bot.compiler.iree import IR_WORKER
 from bot.compiler.probe import UNTHREADED
 from bot.compiler.schedule import Task, run_all
 from bot.config.configuration import Config
@@ -42,7 +43,7 @@ from bot.readers.object_code import function_codes
 from bot.readers.passes import AroundReader, PassReader
 from bot.render.text.filters import plural
 from bot.study.prepare import Request, Show, workshop
-from bot.study.run import IR_WORKER, SidePlan, Workshop
+from bot.study.run import SidePlan, Workshop
 from bot.system.files import temporary_directory, whole_or_nothing
 from bot.system.processes import Cancel, Meter, Outcome, run
 
@@ -504,7 +505,7 @@ def _known(
         if side not in here:
             known |= {(side, cell.key): dict(cell.traces) for cell in snapshot.cells}
             continue
-        digest, keys = here[side].toolchain.info.digest, {key for key, _ in chosen}
+        digest, keys = here[side].compiler.info.digest, {key for key, _ in chosen}
         for planned in here[side].cells:
             cached = shop.cache.load(cell_key(digest, planned)) if planned.key in keys else None
             known[side, planned.key] = dict(cached.traces) if cached else {}
@@ -532,7 +533,7 @@ def _with_those(
         traces = known.get((plan.label, cell.key), {})
         if cell.key in planned and traces:
             whole = {name: trace for name, trace in traces.items() if trace.is_whole}
-            workshop.cache.store(cell_key(plan.toolchain.info.digest, planned[cell.key]), replace(cell, traces=whole))
+            workshop.cache.store(cell_key(plan.compiler.info.digest, planned[cell.key]), replace(cell, traces=whole))
         own = {row.name for row in cell.dispatches}
         told = {name: trace for name, trace in traces.items() if (cell.key, name) in wanted}
         told |= {name: DispatchTrace((), NO_TIME) for name in own if (cell.key, name) in late}
@@ -553,7 +554,7 @@ def traced(
     told = explanations(sides["base"], sides["head"], deltas, config.sections)
     backends = {**sides["base"].targets, **sides["head"].targets}
     moved = worth_tracing(told, root_causes(deltas, told, backends=backends))
-    if not plans or not moved:
+    if not moved or not any(plan.compiler.is_traced for plan in plans):
         return dict(sides)
     show.say(f"traces {plural(len(moved), 'dispatch')} through the passes of both compilers")
     with workshop(request, config, show, cancel) as shop:
@@ -570,7 +571,7 @@ def with_largest_traced(
     """
     rows = [(cell.key, row) for cell in snapshot.cells for row in cell.dispatches if row.code_bytes]
     rows.sort(key=lambda one: (-(one[1].code_bytes or 0), one[0], one[1].name))
-    if not most or not rows:
+    if not most or not rows or not plan.compiler.is_traced:
         return snapshot
     largest = [(key, DispatchDelta(None, row, "", None)) for key, row in rows[:most]]
     show.say(f"traces the {plural(len(largest), 'largest dispatch')} through the passes, for pull requests to come")

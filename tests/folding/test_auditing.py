@@ -15,7 +15,8 @@ from fold_programs import layers
 from places import ROOT
 
 from bot.cli.main import main
-from bot.compiler.compiling import Compiled, Kit, Source, compile_directly
+from bot.compiler.compiler import Compiled
+from bot.compiler.compiling import Kit, Source, compile_directly
 from bot.compiler.rewriting import FOLD_WORKER, Group
 from bot.compiler.toolchain import resolve
 from bot.core.fold import FoldAudit, FoldCell, Price

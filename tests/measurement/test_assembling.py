@@ -10,7 +10,8 @@ import needs
 import pytest
 from places import FIXTURES, ROOT
 
-from bot.compiler.compiling import Compiled
+from bot.compiler.compiler import Compiled
+from bot.compiler.compiling import ARTIFACT
 from bot.compiler.ptxas import MISSING, Assembler, Ptxas, installed
 from bot.core.planned import PlannedCell, Target, plan
 from bot.core.policy import lasts
@@ -30,7 +31,7 @@ def planned(backend: str = "cuda") -> PlannedCell:
 
 
 def cell(artifact: bytes, ptxas: Ptxas | None, backend: str = "cuda") -> Cell:
-    compiled = Compiled(artifact, (), None, None, None, None, 120, 90_000)
+    compiled = Compiled({ARTIFACT: artifact}, 120, 90_000)
     return cell_of(planned(backend), compiled, assembler=Assembler(Cancel(), 60, ptxas))
 
 

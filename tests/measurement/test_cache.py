@@ -22,13 +22,13 @@ from replacing import replace
 from bot.compiler import bindings as importing
 from bot.compiler import cell_cache as cache_module
 from bot.compiler.cell_cache import CellCache, TextStore, cell_key, digest_of, measured_by
+from bot.compiler.iree import IR_WORKER
 from bot.core import policy as lasting
 from bot.core.json_text import canonical
 from bot.core.metrics import METRIC_IDS
 from bot.core.policy import here
 from bot.core.snapshot import Cell, CellKey, Dispatch, Failure
 from bot.core.snapshot_json import Programs, row_of
-from bot.study.run import IR_WORKER
 
 KEY = digest_of("a key")
 CELL = Cell(

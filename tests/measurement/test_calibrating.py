@@ -15,6 +15,7 @@ from fake_compiler import ROCM, TEMPLATES, VMVX, X86, FakeCompiler, cells_of, in
 from bot.cli.calibrate import FEW, Spread, band_percent, calibrate, chosen, repeated, spreads
 from bot.cli.main import main
 from bot.compiler.cell_cache import CellCache, cell_key
+from bot.compiler.iree import Iree
 from bot.config.units import parse_ratio
 from bot.core.planned import Model, Target, plan
 from bot.core.report import Report
@@ -133,7 +134,7 @@ def workshop(tmp_path: Path, heard: Told) -> Workshop:
 def test_every_run_is_a_plain_compile_and_nothing_comes_from_the_cache_or_stays_in_it(tmp_path: Path) -> None:
     fake = install(tmp_path / "fake", templates=TEMPLATES)
     cells = cells_of(tmp_path, ["alpha"], [VMVX, X86])
-    side, heard = SidePlan("head", fake.toolchain, cells, SourceInfo()), Told()
+    side, heard = SidePlan("head", Iree(fake.toolchain), cells, SourceInfo()), Told()
     shop = workshop(tmp_path, heard)
     key = cell_key(fake.toolchain.info.digest, cells[0])
     shop.cache.store(key, Cell(cells[0].key, "ok", {"compile_cpu_ms": 1}))
@@ -157,7 +158,7 @@ def test_each_cell_is_compiled_once_before_any_is_compiled_again(tmp_path: Path)
     fake = install(tmp_path / "fake", templates=TEMPLATES)
     cells = cells_of(tmp_path, ["alpha", "beta"], [VMVX])
     heard = Told()
-    repeated(SidePlan("head", fake.toolchain, cells, SourceInfo()), cells, 2, workshop(tmp_path, heard))
+    repeated(SidePlan("head", Iree(fake.toolchain), cells, SourceInfo()), cells, 2, workshop(tmp_path, heard))
     assert [set(heard.cells[:2]), set(heard.cells[2:])] == [{"alpha", "beta"}] * 2
 
 

@@ -29,7 +29,9 @@ from reader_checks import fixture
 from replacing import replace
 
 from bot.compiler.cell_cache import CellCache
-from bot.compiler.compiling import Compiled
+from bot.compiler.compiler import Compiled
+from bot.compiler.compiling import ALLOCAS, ARTIFACT, PROGRAM, STACK_USAGE, STATISTICS
+from bot.compiler.iree import Iree, check_flags
 from bot.core.delta import diff
 from bot.core.metrics import METRIC_IDS
 from bot.core.planned import LIFTED, LIFTED_LIMIT_FLAG, PlannedCell, Target, plan
@@ -37,7 +39,7 @@ from bot.core.snapshot import Cell, CellKey, CompilerInfo, Failure, Snapshot, So
 from bot.core.snapshot_json import from_json
 from bot.errors import OutputError, UsageError
 from bot.study.cell import cell_of, products_of, read_program
-from bot.study.run import SidePlan, Workshop, check_flags, measure_sides
+from bot.study.run import SidePlan, Workshop, measure_sides
 from bot.system.processes import Cancel
 
 SOURCE = SourceInfo("12" * 20, "main", False)
@@ -97,7 +99,7 @@ def workshop(root: Path, *, timeout_seconds: float = 30) -> tuple[Workshop, Hear
 def side_plan(label: str, fake: FakeCompiler, cells: Sequence[PlannedCell]) -> SidePlan:
     models = {cell.model.name: cell.model for cell in cells}
     targets = {cell.target.name: cell.target for cell in cells}
-    return SidePlan(label, fake.toolchain, tuple(cells), SOURCE, tuple(models.values()), tuple(targets.values()))
+    return SidePlan(label, Iree(fake.toolchain), tuple(cells), SOURCE, tuple(models.values()), tuple(targets.values()))
 
 
 def measured(root: Path, *sides: tuple[str, FakeCompiler, Sequence[PlannedCell]]) -> tuple[dict[str, Snapshot], Heard]:
@@ -373,7 +375,7 @@ def test_a_hang_is_a_timeout(tmp_path: Path) -> None:
     fake = fake_in(tmp_path / "fake", {"do": "hang", "kind": "direct", "argv": "=vmvx"})
     cells = cells_of(tmp_path, ["alpha"], [VMVX])
     room, _ = workshop(tmp_path, timeout_seconds=1)
-    snapshots = measure_sides([SidePlan("head", fake.toolchain, cells, SOURCE)], room)
+    snapshots = measure_sides([SidePlan("head", Iree(fake.toolchain), cells, SOURCE)], room)
     [row] = snapshots["head"].cells
     assert (row.status, row.failure) == ("timeout", Failure("timeout", "not finished after 1 s"))
     assert wait_until(lambda: not any(map(is_alive, fake.pids))) and len(fake.pids) == 2
@@ -391,7 +393,11 @@ def test_a_measuring_option_that_is_missing_is_done_without(tmp_path: Path) -> N
 @pytest.mark.parametrize("data", [b"", b"\x00" * 64, b"VMFB", b"PK\x03\x04" + b"\xff" * 100], ids=range(4))
 def test_an_artifact_that_is_none_is_a_failed_cell(tmp_path: Path, data: bytes) -> None:
     [planned] = cells_of(tmp_path, ["alpha"], [X86])
-    compiled = Compiled(data, (b"\x7fELF",), "junk\t", "{", "[]", "null", 1, 1)
+    compiled = Compiled(
+        {ARTIFACT: data, "x.o": b"\x7fELF", STACK_USAGE: b"junk\t", STATISTICS: b"{", PROGRAM: b"[]", ALLOCAS: b"null"},
+        1,
+        1,
+    )
     cell = cell_of(planned, compiled)
     assert (cell.status, cell.metrics) == ("failed", {})
     assert cell.failure is not None and cell.failure.stage == "read" and cell.failure.message
@@ -400,7 +406,7 @@ def test_an_artifact_that_is_none_is_a_failed_cell(tmp_path: Path, data: bytes) 
 def test_executables_that_no_reader_knows_leave_a_measured_cell_with_gaps(tmp_path: Path) -> None:
     data = fixture("dense.llvm-cpu-x86_64.vmfb").replace(b"\x7fELF", b"what")
     [planned] = cells_of(tmp_path, ["alpha"], [X86])
-    cell = cell_of(planned, Compiled(data, (), None, None, None, None, 1, 1))
+    cell = cell_of(planned, Compiled({ARTIFACT: data}, 1, 1))
     assert (cell.status, cell.failure, cell.metrics["artifact_bytes"]) == ("ok", None, len(data))
     assert cell.metrics["executable_bytes"] is None and cell.metrics["rodata_bytes"] is None
     assert "no reader knows the format" in cell.reasons["executable_bytes"]
@@ -413,8 +419,8 @@ def test_numbers_that_no_snapshot_can_have_do_not_spoil_it(tmp_path: Path) -> No
     data = fixture("pointwise.cuda.vmfb")
     assert data.count(depot) == 1 and len(huge) == len(depot)
     [planned] = cells_of(tmp_path, ["alpha"], [Target("cuda", "cuda")])
-    small = Compiled(data, (), None, None, None, None, 1, 1)
-    cell = cell_of(planned, replace(small, artifact=data.replace(depot, huge)))
+    small = Compiled({ARTIFACT: data}, 1, 1)
+    cell = cell_of(planned, replace(small, files={ARTIFACT: data.replace(depot, huge)}))
     assert "stack bytes out of range" in cell.reasons["stack_max_bytes"]
     assert cell.metrics["executable_bytes"] == cell_of(planned, small).metrics["executable_bytes"]
     snapshot = Snapshot(CompilerInfo("1", "", ""), SOURCE, (cell,))
@@ -423,7 +429,8 @@ def test_numbers_that_no_snapshot_can_have_do_not_spoil_it(tmp_path: Path) -> No
 
 def test_answers_of_the_ir_worker_that_are_no_answers() -> None:
     for text in ("{", "null", "[]", "{}", '{"error": "bad IR"}', "[" * 100_000):
-        products = products_of(Compiled(b"", (), None, None, text, text, 1, 1), "llvm-cpu", read_program(text))
+        compiled = Compiled({ARTIFACT: b"", PROGRAM: text.encode(), ALLOCAS: text.encode()}, 1, 1)
+        products = products_of(compiled, "llvm-cpu", read_program(text))
         assert products.program is None and products.allocas is None
         assert products.reasons["program"] and products.reasons["allocas"]
     assert "bad IR" in str(read_program('{"error": "bad IR"}').reason)
@@ -437,7 +444,7 @@ def test_the_ir_reader_of_a_side_is_ended_with_it(tmp_path: Path) -> None:
     fake, cells = fake_in(tmp_path / "fake"), cells_of(tmp_path, ["alpha"], [X86])
     room, _ = workshop(tmp_path)
     toolchain = replace(fake.toolchain, bindings=tmp_path / "bindings", no_bindings="")
-    snapshots = measure_sides([SidePlan("head", toolchain, cells, SOURCE)], room)
+    snapshots = measure_sides([SidePlan("head", Iree(toolchain), cells, SOURCE)], room)
     [pid] = map(int, pids.read_text().split())
     assert wait_until(lambda: not is_alive(pid))
     [row] = snapshots["head"].cells

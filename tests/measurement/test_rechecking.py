@@ -17,6 +17,7 @@ from rich.console import Console
 from test_measuring import SOURCE, Heard
 
 from bot.compiler.cell_cache import CellCache
+from bot.compiler.iree import Iree
 from bot.config.configuration import Config, load_config
 from bot.core.delta import diff
 from bot.core.planned import PlannedCell, Target
@@ -82,7 +83,7 @@ def sides(
     cells = cells_of(tmp_path, ["alpha"]) if cells is None else cells
     models, targets = {cell.model.name: cell.model for cell in cells}, {cell.target.name: cell.target for cell in cells}
     plans = [
-        SidePlan(label, fake.toolchain, tuple(cells), SOURCE, tuple(models.values()), tuple(targets.values()))
+        SidePlan(label, Iree(fake.toolchain), tuple(cells), SOURCE, tuple(models.values()), tuple(targets.values()))
         for label, fake in (("base", base), ("head", head))
     ]
     return plans, Workshop(CellCache(tmp_path / "cache"), 2, 60, Cancel(), Heard())

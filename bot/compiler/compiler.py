@@ -1,0 +1,97 @@
+"""What a compiler is to the rest of the program: who it is, what it refuses, and what a compile of it gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from bot.core.planned import PlannedCell, Target
+from bot.core.snapshot import CompilerInfo, Failure
+from bot.system.processes import Cancel, Meter
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A finished compile: what it left, and what it cost.
+
+    Attributes:
+        files: name → contents, still unread.
+        refusal: the compiler's refusal that was lifted (its stack gate); None for an ordinary compile.
+        reasons: what it did not leave → why.
+        phases_ms: phase → wall time between its end and the end of the phase before.
+        facts: metric id → what the compiler itself says of the artifact, where no file shows it.
+    """
+
+    files: Mapping[str, bytes]
+    cpu_ms: int
+    peak_rss_kib: int | None
+    refusal: Failure | None = None
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    phases_ms: Mapping[str, int] = field(default_factory=dict)
+    facts: Mapping[str, int] = field(default_factory=dict)
+
+
+Result = Compiled | Failure
+"""How a compile ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One cell to compile; `layout`: of the compiler's memory, as in `bot.system.downloads`."""
+
+    cell: PlannedCell
+    layout: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """What compiles of one side need beside the compiler.
+
+    Attributes:
+        label: names the side in progress and notes: `base`, `head`.
+        meter: adds up what compiling costs.
+    """
+
+    label: str
+    scratch: Path
+    timeout_seconds: float
+    cancel: Cancel
+    meter: Meter
+
+
+class AtWork(Protocol):
+    """A compiler with all that it needs while it compiles; for any thread."""
+
+    def compile(self, job: Job) -> Result:
+        """How the compile of one cell ended; never an exception for what a cell does."""
+
+
+class Compiler(Protocol):
+    """A compiler of one side."""
+
+    @property
+    def info(self) -> CompilerInfo:
+        """Which one it is."""
+
+    @property
+    def backends(self) -> tuple[str, ...]:
+        """What it says that it can compile for; empty where it does not say."""
+
+    @property
+    def is_traced(self) -> bool:
+        """True where its passes can be printed over a dispatch."""
+
+    def refuses(self, target: Target) -> str | None:
+        """Why it cannot compile for a target; None where it can."""
+
+    def in_its_words(self, side: str, cells: Sequence[PlannedCell], cancel: Cancel) -> tuple[PlannedCell, ...]:
+        """The cells with their options as this compiler calls them.
+
+        Raises UsageError for an option of every cell that it does not know, and CompilerUnavailable.
+        """
+
+    def at_work(self, session: Session) -> AbstractContextManager[AtWork]:
+        """The compiler, ready for compiles; what it started for them ends with the context."""
