@@ -9,7 +9,7 @@ cells, rounded up to whole percent, and never less than 1 %: a few equal runs pr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil
 from pathlib import Path
@@ -26,8 +26,9 @@ from bot.core.history import HISTORY_SCHEMA
 from bot.core.json_text import Headed
 from bot.core.metrics import INEXACT
 from bot.core.planned import PlannedCell
-from bot.core.replaying import counts, least_levels, replayed, sides_of
-from bot.core.snapshot import Cell, CellKey, Failure, Snapshot
+from bot.core.replaying import counts, least_levels, replayed, variants_of
+from bot.core.snapshot import Cell, CellKey, Failure
+from bot.core.study import Variant
 from bot.errors import InputError, UsageError
 from bot.render.terminal.replay_text import replay_lines
 from bot.render.text.escape import clean
@@ -156,7 +157,6 @@ def _row(spread: Spread) -> tuple[str, ...]:
 
 
 UNSEEN = "a history has statuses and metrics alone: other bytes of the same size and edited models are not seen"
-_Side = tuple[str, Snapshot | None]
 
 
 def replay(request: Request, files: Sequence[Path], most: int | None, say: Callable[[str], None]) -> list[str]:
@@ -167,23 +167,22 @@ def replay(request: Request, files: Sequence[Path], most: int | None, say: Calla
         most: in how many steps a rule may alarm at most, for the smallest level that does so; None to leave that out.
     """
     config = load_config(request.config, models=False)
-    sides = _history(files, say) if _is_history(files[0]) else _snapshots(files)
+    variants = _history(files, say) if _is_history(files[0]) else _snapshots(files)
     gaps: list[str] = []
-    narrowed = _narrowed(sides, request, gaps)
-    steps = list(replayed(narrowed, config.thresholds, config.states, config.noise))
+    steps = list(replayed(_selected(variants, request, gaps), config.thresholds, config.states, config.noise))
     least = [] if most is None else least_levels(steps, most)
     return list(replay_lines(steps, gaps, counts(steps), least, most))
 
 
-def _narrowed(sides: Iterable[_Side], request: Request, gaps: list[str]) -> Iterator[_Side]:
-    """The selected cells of each side; names of those that could not be had go to `gaps`."""
+def _selected(variants: Iterable[Variant], request: Request, gaps: list[str]) -> Iterator[Variant]:
+    """Each with the selected cells; names of those that could not be had go to `gaps`."""
     must_match = True
-    for name, side in sides:
-        if side is None:
-            gaps.append(name)
-            yield name, None
+    for one in variants:
+        if one.snapshot is None:
+            gaps.append(one.name)
+            yield one
         else:
-            yield name, selected({name: side}, request, must_match=must_match)[name]
+            yield replace(one, snapshot=selected({"": one.snapshot}, request, must_match=must_match)[""])
             must_match = False
 
 
@@ -194,23 +193,23 @@ def _is_history(path: Path) -> bool:
         return False
 
 
-def _history(files: Sequence[Path], say: Callable[[str], None]) -> list[_Side]:
+def _history(files: Sequence[Path], say: Callable[[str], None]) -> list[Variant]:
     if len(files) > 1:
         raise UsageError("a history is replayed alone", where=f"--replay {files[0]}", hint="leave out the other files")
     try:
-        sides = sides_of(files[0].read_bytes(), str(files[0]))
+        variants = variants_of(files[0].read_bytes(), str(files[0]))
     except UnicodeDecodeError:
         raise InputError("is not UTF-8 text, so no history", where=str(files[0])) from None
-    _require_two([name for name, side in sides if side], str(files[0]))
+    _require_two([one.name for one in variants if one.snapshot], str(files[0]))
     say(UNSEEN)
-    return sides
+    return variants
 
 
-def _snapshots(files: Sequence[Path]) -> Iterator[_Side]:
+def _snapshots(files: Sequence[Path]) -> Iterator[Variant]:
     """One at a time: a snapshot of many cells is large."""
     paths = [spec for file in files for spec in expanded(str(file))]
     _require_two(paths, " ".join(paths))
-    return ((path, load_snapshot(Path(path))) for path in paths)
+    return (Variant(path, path, load_snapshot(Path(path))) for path in paths)
 
 
 def _require_two(names: Sequence[str], where: str) -> None:

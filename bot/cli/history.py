@@ -14,16 +14,16 @@ from bot.compiler.cell_cache import TextStore
 from bot.config.configuration import BaselineChoice, Config, load_config
 from bot.core.baseline import Entry
 from bot.core.history import History
-from bot.core.replaying import Found
 from bot.core.snapshot import Snapshot
 from bot.core.spec import Places
+from bot.core.study import Study
 from bot.errors import NoVerdict, UsageError
 from bot.reporting.history_telling import told_history
 from bot.show.history import write_history
 from bot.store.data_branch import DataBranch
 from bot.store.directory import DirectoryStore
 from bot.store.entries import Store, by_commit
-from bot.study.history import asked_for, found_baselines, found_releases
+from bot.study.history import asked_for, release_study, stored_study
 from bot.study.prepare import Request, Show, require_writable
 from bot.system.files import write_atomically
 from bot.system.git import Git
@@ -162,27 +162,26 @@ def history(request: Request, options: HistoryOptions, show: HistoryShow, cancel
         raise UsageError("name releases or a store, one of the two", hint=hint)
     config = load_config(request.config, models=not options.store)
     require_writable(request.out)
-    releases = _releases(request, options, config, show, cancel)
-    answer = told_history(releases, config, TextStore(request.cache).load)
+    study = _study(request, options, config, show, cancel)
+    answer = told_history(study, config, TextStore(request.cache).load)
     show.history(answer, write_history(answer, config.templates, request.out))
-    if not any(point.measured for point in answer.points):
-        reasons = (*(point.reason for point in answer.points), *(release.reason for release in answer.releases))
+    if not study.measured:
+        of_cells = (row[at].reason for at in range(len(study.variants)) for row in study.rows.values())
+        reasons = (*of_cells, *(one.reason for one in study.variants))
         raise NoVerdict(
             "nothing was measured", where=str(request.out / "history.json"), hint=next(filter(None, reasons), "")[:200]
         )
     return answer
 
 
-def _releases(
-    request: Request, options: HistoryOptions, config: Config, show: Show, cancel: Cancel
-) -> tuple[Found, ...]:
+def _study(request: Request, options: HistoryOptions, config: Config, show: Show, cancel: Cancel) -> Study:
     if options.store:
         git = Git(request.config.resolve().parent if request.config else Path.cwd(), cancel)
         with opened_store(_chosen(options.store, config.baseline), git, "--store") as store:
             line = default_line(git, config.baseline.ancestors)
-            return found_baselines(store, config.report_id, line, options.last, request, show.say)
+            return stored_study(store, config.report_id, line, options.last, request, show.say)
     specs = asked_for(options.releases, Places(config.compiler.find_links), cancel, show.say)
-    return found_releases(specs, request, config, show, cancel)
+    return release_study(specs, request, config, show, cancel)
 
 
 def _chosen(where: str, configured: BaselineChoice) -> BaselineChoice:

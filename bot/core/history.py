@@ -1,26 +1,24 @@
-"""What `history.json` says: releases in their order, a point for each cell of each, the steps between, and totals."""
+"""A history: a study whose variants are releases or commits; what moved in each, the steps between, and totals."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import msgspec
 
+from bot.core.delta import value_of
 from bot.core.metrics import METRIC_BY_ID, METRICS
 from bot.core.record import Amount, Count, Name, Record
-from bot.core.snapshot import MEASURED, STATUSES, UNFETCHED, Cell, CellKey, Metrics, Snapshot
+from bot.core.snapshot import Cell, CellKey, Metrics
 from bot.core.spread import Spread, Value, largest, lowest, range_of, spread, total
+from bot.core.study import UNMEASURED, Study
 
 HISTORY_SCHEMA = "code-size-history/1"
 
-UNMEASURED = "unmeasured"
-"""The status of a point whose release could not be had, or has no such cell: `reason` says why."""
-PointStatus = Annotated[str, msgspec.Meta(pattern=rf"\A({'|'.join(STATUSES)}|{UNMEASURED})\Z")]
-
 TRACKED = tuple(metric.id for metric in METRICS if metric.tracked)
-"""Metrics whose moves are told; a point has all that were measured."""
+"""Metrics whose moves are told; `history.json` has all that were measured."""
 
 
 class Move(Record, frozen=True, omit_defaults=True):
@@ -43,66 +41,6 @@ class Move(Record, frozen=True, omit_defaults=True):
         """The difference as it is told; None where the metric did not move."""
         ends = self.ranges.get(metric) if metric in self.changes else None
         return spread(ends) if ends else self.changes.get(metric)
-
-
-class Point(Record, frozen=True, omit_defaults=True):
-    """One cell in one release.
-
-    Attributes:
-        metrics: id → value, of several those of the smallest artifact; None is "not known"; empty without an artifact.
-        reason: why there is no artifact, or only one with the stack gate lifted: one line.
-        seen: exact metric → every value, the lowest first, where the same command gave several.
-        sizes: of all artifacts that the same command gave, where these are several: it does not repeat itself.
-    """
-
-    compiler: Name
-    model: Name
-    target: Name
-    status: PointStatus
-    metrics: Metrics
-    reason: str = ""
-    sizes: tuple[Count, ...] = ()
-    move: Move | None = None
-    command: str = ""
-    digest: str = ""
-    seen: Mapping[Name, tuple[Count, ...]] = msgspec.field(default_factory=dict)
-
-    def value(self, metric: str) -> Value:
-        """A metric as it is told: all that was seen of it."""
-        return spread(self.seen[metric]) if metric in self.seen else self.metrics.get(metric)
-
-    @property
-    def key(self) -> CellKey:
-        """The cell's model and target."""
-        return CellKey(self.model, self.target)
-
-    @property
-    def measured(self) -> bool:
-        """True where it has an artifact and its metrics."""
-        return self.status in MEASURED
-
-
-class Release(Record, frozen=True, omit_defaults=True):
-    """One compiler of the history.
-
-    Attributes:
-        spec: as it was asked for, without directories.
-        version, revision, digest: as the compiler tells them; empty where it could not be had.
-        sha: the commit whose models were measured; None outside a repository.
-        reason: why there is no point of it; empty where there is one.
-        repeats: other SPECs that gave the same.
-    """
-
-    name: Name
-    order: Count
-    spec: str
-    version: str = ""
-    revision: str = ""
-    digest: str = ""
-    sha: str | None = None
-    reason: str = ""
-    repeats: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
 
 
 class StepCause(Record, frozen=True):
@@ -173,125 +111,6 @@ class HistoryTotal(Record, frozen=True):
         return spread(self.ranges[metric]) if metric in self.ranges else self.metrics.get(metric)
 
 
-class History(Record, frozen=True):
-    """Releases, points, steps and totals of a history.
-
-    Attributes:
-        points: a point for each cell of each release, in the order of releases, models and targets.
-        totals: for all targets, then for each, in the order of the releases.
-        planned: how many cells there are, without those that no release can compile on purpose.
-    """
-
-    schema: Name
-    targets: Mapping[Name, str]
-    releases: tuple[Release, ...]
-    points: tuple[Point, ...]
-    steps: tuple[HistoryStep, ...]
-    totals: tuple[HistoryTotal, ...]
-    planned: Count
-    notes: tuple[str, ...] = ()
-
-
-# What a gap is, and which sides are neighbours across it: decided here alone.
-#
-# A gap is no measurement: a release that could not be had, and of a cell one in which nothing is known of it. It is
-# nobody's neighbour: what was measured after it is held against what was measured before it, and that is said.
-
-
-Side = tuple[str, Snapshot]
-"""A name, and what was measured."""
-
-
-class Neighbours(NamedTuple):
-    """Two sides between which nothing could be had.
-
-    Attributes:
-        gaps: names of what lies between.
-        across: earlier sides, each with the cells of head that it was the last to know.
-    """
-
-    base: Side
-    head: Side
-    gaps: tuple[str, ...]
-    across: tuple[tuple[Side, frozenset[CellKey]], ...]
-
-
-def neighbours(sides: Iterable[tuple[str, Snapshot | None]], is_known: Callable[[Cell], bool]) -> Iterator[Neighbours]:
-    """Each side that could be had (None: it could not) with the one before, in their order.
-
-    Args:
-        is_known: whether a cell is no gap: what is asked for may be its numbers, or how it ended.
-    """
-    last, before, gaps = dict[CellKey, Side](), list[Side](), list[str]()
-    for name, snapshot in sides:
-        if snapshot is None:
-            gaps.append(name)
-            continue
-        head = (name, snapshot)
-        known = frozenset(cell.key for cell in snapshot.cells if is_known(cell))
-        if before:
-            across: dict[str, tuple[Side, set[CellKey]]] = {}
-            for key in known & last.keys():
-                if last[key] is not before[0]:
-                    across.setdefault(last[key][0], (last[key], set()))[1].add(key)
-            yield Neighbours(
-                before[0], head, tuple(gaps), tuple((side, frozenset(keys)) for side, keys in across.values())
-            )
-        last |= dict.fromkeys(known, head)
-        before, gaps = [head], []
-
-
-def is_outcome(cell: Cell) -> bool:
-    """True where how it ended is the compiler's own doing: with more time, or with the model, it may end otherwise."""
-    return cell.status != "timeout" and not (cell.failure and cell.failure.stage == UNFETCHED)
-
-
-def is_gap(side: Snapshot, key: CellKey, cell: Cell | None) -> bool:
-    """True where it was to be measured, and nobody knows how it ends."""
-    return side.plans(key) if cell is None else not is_outcome(cell)
-
-
-# Totals of a history: only over cells that every release has, so that a gap is never taken for a change.
-
-
-def measured_releases(releases: Sequence[Release], points: Sequence[Point]) -> tuple[str, ...]:
-    """The names of those with a cell that compiled, in order."""
-    measured = {point.compiler for point in points if point.measured}
-    return tuple(release.name for release in releases if release.name in measured)
-
-
-def totals_of(releases: Sequence[Release], points: Sequence[Point]) -> tuple[HistoryTotal, ...]:
-    """Totals over all targets, then over each, release after release; none of a release that measured nothing."""
-    names, known = measured_releases(releases, points), dict[str, dict[CellKey, list[int | Spread]]]()
-    for metric in TRACKED:
-        values: dict[CellKey, dict[str, int | Spread]] = {}
-        for point in points:
-            if point.measured and (value := point.value(metric)) is not None:
-                values.setdefault(point.key, {})[point.compiler] = value
-        in_all = {key: by for key, by in values.items() if all(name in by for name in names)}
-        known[metric] = {key: [by[name] for name in names] for key, by in in_all.items()}
-    totals = []
-    for target in (None, *sorted({point.target for point in points if point.measured})):
-        mine = {
-            metric: [row for key, row in cells.items() if target in (None, key.target)]
-            for metric, cells in known.items()
-        }
-        counts = {metric: len(rows) for metric, rows in mine.items()}
-        for at, name in enumerate(names):
-            sums = {
-                metric: (largest if METRIC_BY_ID[metric].over == "largest" else total)(row[at] for row in rows)
-                for metric, rows in mine.items()
-            }
-            ranges = {metric: both for metric, value in sums.items() if (both := range_of(value))}
-            totals.append(
-                HistoryTotal(name, target, {id_: lowest(value) for id_, value in sums.items()}, counts, ranges)
-            )
-    return tuple(totals)
-
-
-# The releases in which each number of each cell moved first and most, read off the points of a history.
-
-
 @dataclass(frozen=True, slots=True)
 class OneMove:
     """A number that moved.
@@ -300,7 +119,9 @@ class OneMove:
         change: the difference to the release before that has a value.
     """
 
-    point: Point
+    release: str
+    cell: Cell
+    move: Move
     change: int
 
 
@@ -312,23 +133,69 @@ class NumberMoves:
     largest: OneMove
 
 
-def number_moves(history: History) -> Mapping[CellKey, Mapping[str, NumberMoves]]:
-    """Cell → metric → where it moved; a number that never did is not there."""
-    moves: dict[CellKey, dict[str, NumberMoves]] = {}
-    for point in history.points:
-        for metric, change in (point.move.changes if point.move else {}).items():
-            move, mine = OneMove(point, change), moves.setdefault(point.key, {})
-            before = mine.get(metric)
-            if before is None:
-                mine[metric] = NumberMoves(move, move)
-            elif abs(change) > abs(before.largest.change):
-                mine[metric] = NumberMoves(before.first, move)
-    return moves
+@dataclass(frozen=True)
+class History:
+    """A study of releases or commits, and what it says of their order.
+
+    Attributes:
+        moves: release and cell → that it has other numbers there than in the release before that measured it.
+        totals: for all targets, then for each, in the order of the releases.
+    """
+
+    study: Study
+    moves: Mapping[tuple[str, CellKey], Move] = field(default_factory=dict)
+    steps: tuple[HistoryStep, ...] = ()
+    totals: tuple[HistoryTotal, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @cached_property
+    def rows(self) -> Mapping[CellKey, tuple[Cell, ...]]:
+        """Each cell that something was tried for in some release, in the order of the releases."""
+        untried = ("unsupported", UNMEASURED)
+        return {key: row for key, row in self.study.rows.items() if any(cell.status not in untried for cell in row)}
+
+    @cached_property
+    def number_moves(self) -> Mapping[CellKey, Mapping[str, NumberMoves]]:
+        """Cell → metric → where it moved; a number that never did is not there."""
+        moves: dict[CellKey, dict[str, NumberMoves]] = {}
+        for key, row in self.rows.items():
+            for one, cell in zip(self.study.variants, row, strict=True):
+                if (move := self.moves.get((one.name, key))) is None:
+                    continue
+                mine = moves.setdefault(key, {})
+                for metric, change in move.changes.items():
+                    moved, before = OneMove(one.name, cell, move, change), mine.get(metric)
+                    if before is None or abs(change) > abs(before.largest.change):
+                        mine[metric] = NumberMoves(before.first if before else moved, moved)
+        return moves
 
 
-def rows_of(history: History) -> Mapping[CellKey, tuple[Point, ...]]:
-    """Cell → its points, in the order of the releases."""
-    rows: dict[CellKey, list[Point]] = {}
-    for point in history.points:
-        rows.setdefault(point.key, []).append(point)
-    return {key: tuple(rows[key]) for key in sorted(rows)}
+def totals_of(study: Study) -> tuple[HistoryTotal, ...]:
+    """Totals over all targets, then over each, release after release; none of a release that measured nothing.
+
+    They are over cells that every release has, so that a gap is never taken for a change.
+    """
+    measured = {one.name for one in study.measured}
+    columns = [at for at, one in enumerate(study.variants) if one.name in measured]
+    known: dict[str, dict[CellKey, list[int | Spread]]] = {}
+    for metric in TRACKED:
+        for key, row in study.rows.items():
+            values = [value for at in columns if (value := value_of(row[at], metric)) is not None]
+            if len(values) == len(columns):
+                known.setdefault(metric, {})[key] = values
+    totals = []
+    for target in (None, *sorted({key.target for key, row in study.rows.items() if any(c.measured for c in row)})):
+        mine = {
+            metric: [row for key, row in known.get(metric, {}).items() if target in (None, key.target)]
+            for metric in TRACKED
+        }
+        counts = {metric: len(rows) for metric, rows in mine.items()}
+        for place, at in enumerate(columns):
+            sums = {
+                metric: (largest if METRIC_BY_ID[metric].over == "largest" else total)(row[place] for row in rows)
+                for metric, rows in mine.items()
+            }
+            ranges = {metric: both for metric, value in sums.items() if (both := range_of(value))}
+            lowests = {id_: lowest(value) for id_, value in sums.items()}
+            totals.append(HistoryTotal(study.variants[at].name, target, lowests, counts, ranges))
+    return tuple(totals)

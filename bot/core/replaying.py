@@ -4,8 +4,8 @@ In prose:
 
 * Of sides in their order each is held against the one before, by the rules of the verdict. An alarm is a finding that
   the older side did not have already.
-* What was not measured is a gap (see `gaps`): no alarm by itself, and what follows is held against what was measured
-  before it. A cell that nothing is known of before has nothing to be held against.
+* What was not measured is a gap (see `bot.core.study`): no alarm by itself, and what follows is held against what was
+  measured before it. A cell that nothing is known of before has nothing to be held against.
 * The smallest level with at most N alarms is, for the changes of a rule, the absolute growth that so many steps and no
   more exceed, beside whatever else the level asks; for its limits, the value that so many steps exceed. Alarms that
   fail count for the level that warns as well.
@@ -15,43 +15,40 @@ In prose:
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Annotated
 
 import msgspec
 
 from bot.core.delta import CellDelta, diff, diff_cell
-from bot.core.history import HISTORY_SCHEMA, UNMEASURED, PointStatus, is_gap, is_outcome, neighbours
+from bot.core.history import HISTORY_SCHEMA
 from bot.core.json_text import decoded, require_schema
 from bot.core.metrics import METRIC_BY_ID, Unit
-from bot.core.planned import LIFTED_LIMIT_FLAG
 from bot.core.policy import Finding, Level, Ratio, Rule, VerdictStatus, judge
 from bot.core.policy import Status as Weight
 from bot.core.record import Count, Name
-from bot.core.snapshot import Cell, CellKey, CompilerInfo, Outcome, Snapshot, SourceInfo
-from bot.core.spec import release_in
+from bot.core.snapshot import STATUSES, Cell, CellKey, CompilerInfo, Metrics, Outcome, Snapshot, SourceInfo
+from bot.core.study import UNMEASURED, Variant, is_gap, is_outcome, neighbours
 from bot.errors import InputError
 
 LEVELS: tuple[Level, ...] = ("fail", "warn")
 _HINT = "give the history.json of: code-size-bot history --out DIR"
 
 
-class Point(msgspec.Struct, frozen=True):
-    """One cell of a history, as far as a replay reads it."""
+class _Point(msgspec.Struct, frozen=True):
+    """One cell of a history; what it has beside these fields is for others."""
 
     compiler: Name
     model: Name
     target: Name
-    status: PointStatus
-    metrics: Mapping[str, Count | None]
+    status: Annotated[str, msgspec.Meta(pattern=rf"\A({'|'.join(STATUSES)}|{UNMEASURED})\Z")]
+    metrics: Metrics
     seen: Mapping[str, tuple[Count, ...]] = {}
 
 
-class Points(msgspec.Struct, frozen=True):
-    """A history, likewise; fields beside these are for others."""
-
-    points: tuple[Point, ...]
+class _Points(msgspec.Struct, frozen=True):
+    points: tuple[_Point, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,13 +103,13 @@ class Least:
     unit: Unit
 
 
-def sides_of(text: bytes, where: str) -> list[tuple[str, Snapshot | None]]:
-    """The sides of a `history.json`, in the order of its points; None of what could not be had.
+def variants_of(text: bytes, where: str) -> list[Variant]:
+    """The releases of a `history.json`, in the order of its points; without a snapshot where nothing could be had.
 
     Raises InputError, UnicodeDecodeError.
     """
     require_schema(text, HISTORY_SCHEMA, "history", where, _HINT)
-    points = decoded(text, Points, where, _HINT, "history").points
+    points = decoded(text, _Points, where, _HINT, "history").points
     cells: dict[str, dict[CellKey, Cell]] = {}
     for place, point in enumerate(points):
         key, at = CellKey(point.model, point.target), f"{where}: points[{place}]"
@@ -128,21 +125,22 @@ def sides_of(text: bytes, where: str) -> list[tuple[str, Snapshot | None]]:
     # What a compiler has no point of was planned and lost.
     models = dict.fromkeys(sorted({point.model for point in points}), "")
     targets = dict.fromkeys(sorted({point.target for point in points}), "")
-    sides: list[tuple[str, Snapshot | None]] = []
+    variants = []
     for name, own in cells.items():
         measured, info = tuple(own[key] for key in sorted(own)), CompilerInfo(name, "", "", name)
-        sides.append((name, Snapshot(info, SourceInfo(), measured, models=models, targets=targets) if own else None))
-    return sides
+        side = Snapshot(info, SourceInfo(), measured, models=models, targets=targets)
+        variants.append(Variant(name, name, side if own else None))
+    return variants
 
 
 def replayed(
-    sides: Iterable[tuple[str, Snapshot | None]],
+    variants: Iterable[Variant],
     rules: Sequence[Rule],
     states: Mapping[str, Weight],
     noise: Mapping[str, Ratio],
 ) -> Iterator[Step]:
-    """What the rules say of each side against the one before."""
-    for (old, base), (new, head), gaps, across in neighbours(sides, is_outcome):
+    """What the rules say of each variant against the one before."""
+    for (old, base), (new, head), gaps, across in neighbours(variants, is_outcome):
         since = {key: side for side, keys in across for key in keys}
         deltas, unmeasured = list[CellDelta](), list[CellKey]()
         for delta in diff(base, head):
@@ -193,124 +191,3 @@ def least_levels(steps: Sequence[Step], most: int) -> list[Least]:
             if len(worst) > most and len(units) == 1 and any(alarm.level == level for alarm in mine):
                 result.append(Least(rule, level, kind, len(worst), worst[most], min(units)))
     return result
-
-
-# What was asked for twice: one point where both are the same, both where the compiler does not repeat itself.
-
-
-_COMMAND = re.compile(r"\biree-compile (.*?) -o ", re.DOTALL)
-_NAMED = 3
-SHORT = 10
-"""Digits of a commit that names a point."""
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """One release as it was asked for, and what came of it.
-
-    Attributes:
-        spec: as it was asked for, without directories.
-        snapshot: None where there is none, with the reason in `reason`.
-        repeats: other SPECs that gave the same.
-    """
-
-    name: str
-    spec: str
-    snapshot: Snapshot | None = None
-    reason: str = ""
-    repeats: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-
-
-def of_commit(sha: str, snapshot: Snapshot) -> Found:
-    """A stored baseline: its name is the commit, and its SPEC the release that measured it."""
-    compiler = snapshot.compiler
-    return Found(sha[:SHORT], release_in(compiler.spec) or compiler.spec or compiler.version, snapshot)
-
-
-def once(found: Iterable[Found]) -> tuple[Found, ...]:
-    """Each compiler once: what a later one repeats of an earlier one is put to it.
-
-    Where both asked the same compiler for the same cells and got other artifacts, both stay, and say so.
-    """
-    releases: list[Found] = []
-    for one in found:
-        at = next((at for at, other in enumerate(releases) if _is_repeat(other, one)), None)
-        if at is None:
-            releases.append(one)
-        elif differing := _differing(releases[at], one):
-            more = f" and {len(differing) - _NAMED} more" if len(differing) > _NAMED else ""
-            what = ", ".join(map(str, differing[:_NAMED])) + more
-            note = f"the same compiler as {releases[at].name} gave something else for {what}: it does not repeat itself"
-            releases.append(replace(one, notes=(*one.notes, note)))
-        else:
-            releases[at] = _joined(releases[at], one)
-    return named_apart(releases)
-
-
-def named_apart(found: Sequence[Found]) -> tuple[Found, ...]:
-    """All with names of their own: `3.13.0` and `3.13.0 (2)`."""
-    taken: set[str] = set()
-    named = []
-    for one in found:
-        number, name = 1, one.name
-        while name in taken:
-            number += 1
-            name = f"{one.name} ({number})"
-        taken.add(name)
-        named.append(replace(one, name=name))
-    return tuple(named)
-
-
-def _is_repeat(first: Found, second: Found) -> bool:
-    """True for the same compiler, where nothing says that the two were asked for something else."""
-    left, right = first.snapshot, second.snapshot
-    if left is None or right is None:
-        return left is right and first.spec == second.spec
-    if not left.compiler.digest or left.compiler.digest != right.compiler.digest:
-        return False
-    models = left.models.keys() & right.models.keys()
-    if any(left.models[name] != right.models[name] for name in models):
-        return False
-    return all(_options(one) == _options(other) for one, other in _pairs(left, right))
-
-
-def _pairs(left: Snapshot, right: Snapshot) -> Iterable[tuple[Cell, Cell]]:
-    cells = {cell.key: cell for cell in right.cells}
-    return ((cell, cells[cell.key]) for cell in left.cells if cell.key in cells)
-
-
-def _options(cell: Cell) -> str:
-    """The options of its command, without what lifts the stack gate."""
-    words = _COMMAND.search(cell.command)
-    return words[1].replace(f" {LIFTED_LIMIT_FLAG}", "") if words else ""
-
-
-def _differing(first: Found, second: Found) -> list[CellKey]:
-    if first.snapshot is None or second.snapshot is None:
-        return []
-    pairs = _pairs(first.snapshot, second.snapshot)
-    return [one.key for one, other in pairs if is_outcome(one) and is_outcome(other) and _result(one) != _result(other)]
-
-
-def _result(cell: Cell) -> tuple[str, str | None]:
-    return cell.status, cell.artifact_digest
-
-
-def _joined(first: Found, second: Found) -> Found:
-    """The cells of both; of two the first, unless only the second says something of the compiler."""
-    repeats = (*first.repeats, second.spec, *second.repeats)
-    notes = tuple(dict.fromkeys((*first.notes, *second.notes)))
-    left, right = first.snapshot, second.snapshot
-    if left is None or right is None:
-        return replace(first, repeats=repeats, notes=notes)
-    cells = {cell.key: cell for cell in right.cells}
-    cells |= {cell.key: cell for cell in left.cells if cell.key not in cells or is_outcome(cell)}
-    united = replace(
-        left,
-        cells=tuple(cells[key] for key in sorted(cells)),
-        models={**right.models, **left.models},
-        targets={**right.targets, **left.targets},
-        only={**right.only, **left.only},
-    )
-    return replace(first, snapshot=united, repeats=repeats, notes=notes)

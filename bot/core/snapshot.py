@@ -155,6 +155,11 @@ class Cell:
         """True where the cell has an artifact and its metrics."""
         return self.status in MEASURED
 
+    @property
+    def reason(self) -> str:
+        """Why there is no artifact, or only one with the stack gate lifted: one line; empty where there is one."""
+        return self.failure.first_line if self.failure else ""
+
     def value(self, metric_id: str) -> int | None:
         """The metric's value, None where it is not known."""
         return self.metrics.get(metric_id)

@@ -142,7 +142,7 @@ def rows_of(snapshot: Snapshot) -> SnapshotRow:
     return SnapshotRow(SNAPSHOT_SCHEMA, cells=cells, programs=programs.by_name, **shared)
 
 
-def lines(record: Record, cells: Iterable[Record] | None = None) -> Iterator[bytes]:
+def lines(record: Record | Mapping[str, Any], cells: Iterable[Any] | None = None) -> Iterator[bytes]:
     """Canonical JSON of one object: sorted keys, a line for each field that is set, cell and program.
 
     So a change of one cell is one line in `git diff`.
@@ -150,9 +150,11 @@ def lines(record: Record, cells: Iterable[Record] | None = None) -> Iterator[byt
     Args:
         cells: come one by one, in place of the record's own.
     """
-    fields = ((name, getattr(record, name)) for name in sorted(record.__struct_fields__))
-    written = [(name, each) for name, each in fields if each is not msgspec.UNSET and (each or name not in _SELDOM)]
-    for index, (name, value) in enumerate(written):
+    fields = record if isinstance(record, Mapping) else {n: getattr(record, n) for n in record.__struct_fields__}
+    fields = {
+        name: each for name, each in fields.items() if each is not msgspec.UNSET and (each or name not in _SELDOM)
+    }
+    for index, (name, value) in enumerate(sorted(fields.items())):
         yield b"%c%s:" % (b"{,"[index > 0], canonical(name))
         if name in _PILED:
             yield from _piled(b"[]", map(canonical, value if cells is None else cells))

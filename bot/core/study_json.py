@@ -6,11 +6,13 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
+from bot.core.delta import seen_values, sizes_of
 from bot.core.fold import FOLD_SCHEMA, FoldAudit
 from bot.core.history import HISTORY_SCHEMA, History
 from bot.core.json_text import decoded, require_schema
 from bot.core.lab import LAB_SCHEMA, Lab
 from bot.core.snapshot_json import lines
+from bot.core.study import Variant
 from bot.errors import InputError
 
 AUDIT_AGAIN = "make it again with this version of code-size-bot: code-size-bot fold --out DIR"
@@ -33,30 +35,55 @@ def fold_of(text: bytes | str, where: str = "fold.json") -> FoldAudit:
     return audit
 
 
-# How a history becomes `history.json`, and how that is read again.
-
-
-MAKE_AGAIN = "make it again with this version of code-size-bot: code-size-bot history --releases A..B --out DIR"
+# How a history becomes `history.json`.
 
 
 def history_lines(history: History) -> Iterator[bytes]:
     """The text of `history.json`: canonical, in the order of releases, models and targets."""
-    return lines(history)
+    variants, rows = history.study.variants, history.study.rows
+    points = (
+        {
+            "compiler": one.name,
+            "model": key.model,
+            "target": key.target,
+            "status": row[at].status,
+            "metrics": row[at].metrics if row[at].measured else {},
+        }
+        | _set(
+            reason=row[at].reason,
+            sizes=sizes_of(row[at]),
+            move=history.moves.get((one.name, key)),
+            command=row[at].command,
+            digest=row[at].artifact_digest,
+            seen=seen_values(row[at]) if row[at].measured else {},
+        )
+        for at, one in enumerate(variants)
+        for key, row in rows.items()
+    )
+    fields = {
+        "schema": HISTORY_SCHEMA,
+        "targets": history.study.targets,
+        "releases": [_release(order, one) for order, one in enumerate(variants)],
+        "points": (),
+        "steps": history.steps,
+        "totals": history.totals,
+        "planned": len(history.rows),
+        "notes": history.notes,
+    }
+    return lines(fields, points)
 
 
-def history_of(text: bytes | str, where: str = "history.json") -> History:
-    """Read `history.json`; raises InputError for text that is torn, foreign, of another schema, or out of order."""
-    require_schema(text, HISTORY_SCHEMA, "history", where, MAKE_AGAIN)
-    history = decoded(text, History, where, MAKE_AGAIN, "history")
-    order = {release.name: release.order for release in history.releases}
-    if len(order) != len(history.releases) or list(order.values()) != list(range(len(order))):
-        raise InputError("releases are not in order and unique", where=where, hint=MAKE_AGAIN)
-    if unknown := {point.compiler for point in history.points} - order.keys():
-        raise InputError(f"has points of {min(unknown)[:60]!r}, which is no release", where=where, hint=MAKE_AGAIN)
-    keys = [(order[point.compiler], point.model, point.target) for point in history.points]
-    if keys != sorted(set(keys)):
-        raise InputError("points are not sorted and unique", where=where, hint=MAKE_AGAIN)
-    return history
+def _release(order: int, one: Variant) -> dict[str, object]:
+    own = {"name": one.name, "order": order, "spec": one.spec}
+    if (side := one.snapshot) is None:
+        return own | _set(repeats=one.repeats, notes=one.notes, reason=one.reason)
+    known = {name: getattr(side.compiler, name) for name in ("version", "revision", "digest")}
+    return own | _set(**known, sha=side.source.sha, repeats=one.repeats, notes=one.remarks)
+
+
+def _set(**fields: object) -> dict[str, object]:
+    """Those that say something."""
+    return {name: value for name, value in fields.items() if value or (value == 0 and value is not False)}
 
 
 # How an experiment's result becomes `lab.json`, and how that is read again.

@@ -6,118 +6,40 @@ neighbour, and the step across the gap is reported for such cells alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
-
-from msgspec import structs
 
 from bot.compiler.probe import flags_of
 from bot.config.configuration import Config
-from bot.core.delta import CellDelta, MetricDelta, distinct, seen_values
-from bot.core.history import (
-    HISTORY_SCHEMA,
-    TRACKED,
-    UNMEASURED,
-    History,
-    HistoryStep,
-    Move,
-    Point,
-    Release,
-    StepCause,
-    neighbours,
-    totals_of,
-)
+from bot.core.delta import CellDelta, MetricDelta
+from bot.core.history import TRACKED, History, HistoryStep, Move, StepCause, totals_of
 from bot.core.metrics import METRIC_BY_ID
 from bot.core.planned import LIFTED_LIMIT_FLAG
-from bot.core.replaying import Found
 from bot.core.report import Baseline, Report
 from bot.core.snapshot import Cell, CellKey, Snapshot
 from bot.core.spread import difference, lowest, range_of
+from bot.core.study import Study, neighbours
 from bot.explain.texts import Texts, no_texts
 from bot.render.view.facts import build_facts
 from bot.render.view.totals import everything
 from bot.study.comparison import reported
 
 _CAUSES = 10
-_ABSENT = "not in this snapshot"
 _UNSTABLE = "not deterministic: the same command gives several artifacts, and no pair of them explains the step"
 Moves = dict[tuple[str, CellKey], Move]
 """Release and cell → what moved."""
 
 
-def told_history(found: Sequence[Found], config: Config, texts: Texts = no_texts) -> History:
-    """The history of these releases, in their order; names are unique."""
-    releases = tuple(_release(order, one) for order, one in enumerate(found))
-    steps, moves = _steps(found, config, texts)
-    keys = sorted({key for one in found if one.snapshot for key in _keys(one.snapshot)})
-    points = tuple(point for one in found for point in _points(one, keys, moves))
-    aside = {point.key for point in points if point.status not in ("unsupported", UNMEASURED)}
-    targets = {name: back for one in found if one.snapshot for name, back in one.snapshot.targets.items()}
-    return History(
-        schema=HISTORY_SCHEMA,
-        targets=dict(sorted(targets.items())),
-        releases=releases,
-        points=points,
-        steps=steps,
-        totals=totals_of(releases, points),
-        planned=len(aside),
-        notes=_notes(config),
-    )
+def told_history(study: Study, config: Config, texts: Texts = no_texts) -> History:
+    """The history of these releases, in their order."""
+    steps, moves = _steps(study, config, texts)
+    return History(study, moves, steps, totals_of(study), _notes(config))
 
 
-def _keys(snapshot: Snapshot) -> frozenset[CellKey]:
-    return snapshot.planned | {cell.key for cell in snapshot.cells}
-
-
-def _release(order: int, found: Found) -> Release:
-    made = Release(found.name, order, found.spec, repeats=found.repeats, notes=found.notes)
-    if found.snapshot is None:
-        return structs.replace(made, reason=found.reason)
-    compiler = found.snapshot.compiler
-    return structs.replace(
-        made,
-        version=compiler.version,
-        revision=compiler.revision,
-        digest=compiler.digest,
-        sha=found.snapshot.source.sha,
-        notes=tuple(dict.fromkeys((*found.notes, *found.snapshot.notes))),
-    )
-
-
-def _points(found: Found, keys: Sequence[CellKey], moves: Moves) -> Iterator[Point]:
-    cells = {cell.key: cell for cell in found.snapshot.cells} if found.snapshot else {}
-    for key in keys:
-        if (cell := cells.get(key)) is None:
-            reason = _ABSENT if found.snapshot else found.reason
-            yield Point(found.name, key.model, key.target, UNMEASURED, {}, reason)
-            continue
-        yield Point(
-            found.name,
-            key.model,
-            key.target,
-            cell.status,
-            cell.metrics if cell.measured else {},
-            cell.failure.first_line if cell.failure else "",
-            _sizes(cell),
-            moves.get((found.name, key)),
-            cell.command,
-            cell.artifact_digest or "",
-            seen_values(cell) if cell.measured else {},
-        )
-
-
-def _sizes(cell: Cell) -> tuple[int, ...]:
-    """Of what its command gave, where that is not always the same."""
-    given = distinct((cell.outcome, *cell.others))
-    sizes = (one.metrics.get("artifact_bytes") for one in given) if len(given) > 1 else ()
-    return tuple(sorted(size for size in sizes if size is not None))
-
-
-def _steps(found: Sequence[Found], config: Config, texts: Texts) -> tuple[tuple[HistoryStep, ...], Moves]:
+def _steps(study: Study, config: Config, texts: Texts) -> tuple[tuple[HistoryStep, ...], Moves]:
     """What happened between neighbours that were measured, and in each cell since it was measured before."""
     steps, moves = list[HistoryStep](), Moves()
-    sides = ((one.name, one.snapshot) for one in found)
-    for (before, base), (name, head), gaps, across in neighbours(sides, lambda cell: cell.measured):
+    for (before, base), (name, head), gaps, across in neighbours(study.variants, lambda cell: cell.measured):
         made = reported(config, base, head, Baseline(before), texts)
         steps.append(_step(before, name, gaps, made))
         moves |= _moves(before, name, made, config)

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bot.config.configuration import Config
-from bot.core.replaying import named_apart, of_commit
 from bot.core.report import Baseline
 from bot.core.report_json import report_lines
 from bot.core.snapshot import Snapshot
+from bot.core.study import named_apart, of_commit
 from bot.render.html.page import html_pieces
 from bot.render.html.site_page import site_page
 from bot.reporting.history_telling import told_history
@@ -32,13 +32,8 @@ def write_site(sides: Sequence[Side], config: Config, out: Path) -> list[Path]:
     made = reported(config, base, head, Baseline(f"baseline of {old[:_SHOWN_DIGITS]}", old))
     write_atomically(out / "report.html", (piece.encode() for piece in html_pieces(made, config.templates)))
     write_atomically(out / "report.json", report_lines(made))
-    histories = _write_history(sides, config, out)
+    study = named_apart([of_commit(sha, side) for sha, side in sides])
+    histories = write_history(told_history(study, config), config.templates, out)
     files = [out / "report.html", out / "report.json", *histories]
     write_atomically(out / "index.html", site_page(made, [name for name, _ in sides], files, config.templates).encode())
     return [out / "index.html", *files]
-
-
-def _write_history(sides: Sequence[Side], config: Config, out: Path) -> list[Path]:
-    """The files of the history of these sides."""
-    found = named_apart([of_commit(sha, side) for sha, side in sides])
-    return write_history(told_history(found, config), config.templates, out)

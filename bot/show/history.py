@@ -9,23 +9,21 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from bot.core.delta import sizes_of, value_of
 from bot.core.history import (
     TRACKED,
     History,
     HistoryStep,
     HistoryTotal,
-    NumberMoves,
+    Move,
     OneMove,
-    Point,
-    measured_releases,
-    number_moves,
-    rows_of,
 )
 from bot.core.json_text import canonical
 from bot.core.metrics import METRIC_BY_ID
 from bot.core.planned import short_names
-from bot.core.snapshot import CellKey
+from bot.core.snapshot import Cell, CellKey
 from bot.core.spread import Spread, Value
+from bot.core.study import UNMEASURED
 from bot.core.study_json import history_lines
 from bot.render.html.scripts import data_element
 from bot.render.text.escape import clean, clip
@@ -99,21 +97,14 @@ def history_blocks(history: History, room: Room) -> tuple[Block, ...]:
 
 @dataclass(frozen=True)
 class _Facts:
-    """A history, indexed: rows of cells, where numbers moved, totals."""
+    """A history, indexed: totals, names, models."""
 
     history: History
 
-    @cached_property
-    def rows(self) -> Mapping[CellKey, tuple[Point, ...]]:
-        """Each cell that something was tried for, with its points in the order of the releases."""
-        untried = ("unsupported", "unmeasured")
-        rows = rows_of(self.history)
-        return {key: row for key, row in rows.items() if any(point.status not in untried for point in row)}
-
-    @cached_property
-    def moves(self) -> Mapping[CellKey, Mapping[str, NumberMoves]]:
-        """Cell → metric → where it moved first, and most."""
-        return number_moves(self.history)
+    @property
+    def rows(self) -> Mapping[CellKey, tuple[Cell, ...]]:
+        """Each cell that something was tried for, in the order of the releases."""
+        return self.history.rows
 
     @cached_property
     def totals(self) -> Mapping[str | None, tuple[HistoryTotal, ...]]:
@@ -124,12 +115,12 @@ class _Facts:
     @cached_property
     def names(self) -> tuple[str, ...]:
         """Of all releases, gaps too."""
-        return tuple(release.name for release in self.history.releases)
+        return tuple(one.name for one in self.history.study.variants)
 
     @cached_property
     def shown(self) -> tuple[str, ...]:
         """Of the releases that measured anything."""
-        return measured_releases(self.history.releases, self.history.points)
+        return tuple(one.name for one in self.history.study.measured)
 
     @cached_property
     def models(self) -> Mapping[str, list[CellKey]]:
@@ -146,29 +137,28 @@ class _Facts:
 
     def metrics_of(self, key: CellKey) -> tuple[str, ...]:
         """Tracked metrics that some release knows of the cell."""
-        return tuple(id_ for id_ in TRACKED if any(point.metrics.get(id_) is not None for point in self.rows[key]))
+        return tuple(id_ for id_ in TRACKED if any(value_of(cell, id_) is not None for cell in self.rows[key]))
 
     def since(self, release: str, since: str) -> str:
         """`since 3.10.0` where that is not the neighbour; empty elsewhere."""
         at = self.names.index(release)
         return "" if at and self.names[at - 1] == since else f"since {clean(since, NAME_LIMIT)}"
 
-    def why(self, point: Point) -> list[str]:
-        """Since when, for what cause and why a point moved; empty where it did not."""
-        if point.move is None:
-            return []
-        return [
-            self.since(point.compiler, point.move.since),
-            ": ".join(filter(None, (point.move.cause, point.move.why))),
-        ]
+    def points(self, key: CellKey) -> list[tuple[str, Cell, Move | None]]:
+        """A cell in each release, with what moved there."""
+        row = zip(self.names, self.rows[key], strict=True)
+        return [(name, cell, self.history.moves.get((name, key))) for name, cell in row]
+
+    def why(self, release: str, move: Move | None) -> list[str]:
+        """Since when, for what cause and why a cell moved in a release; empty where it did not."""
+        return [self.since(release, move.since), ": ".join(filter(None, (move.cause, move.why)))] if move else []
 
     def moved(self, metric: str, one: OneMove) -> str:
         """`3.11.0: +26,464 (+55.3 %), strategy`."""
-        before, move = (one.point.metrics.get(metric) or 0) - one.change, one.point.move
-        since = self.since(one.point.compiler, move.since) if move else ""
-        said = _change(metric, move.change(metric) if move else one.change, before)
-        cause = f", {move.cause}" if move and move.cause else ""
-        return f"{clean(one.point.compiler, NAME_LIMIT)}{since and f' ({since})'}: {said}{clean(cause)}"
+        since = self.since(one.release, one.move.since)
+        said = _change(metric, one.move.change(metric), (one.cell.value(metric) or 0) - one.change)
+        cause = f", {one.move.cause}" if one.move.cause else ""
+        return f"{clean(one.release, NAME_LIMIT)}{since and f' ({since})'}: {said}{clean(cause)}"
 
 
 # Words.
@@ -194,17 +184,18 @@ def _change(metric: str, moved: Value, base: int | None) -> str:
     return words.replace("-", MINUS) + (f" ({percent(moved / base)})" if base else "")
 
 
-def _gap(point: Point) -> str:
-    """Why a point has no value, in one line."""
-    words = clip(clean(point.reason), NOTE_LIMIT) or "no reason is known"
-    return words if point.status == "unmeasured" else f"{point.status}: {words}"
+def _gap(cell: Cell) -> str:
+    """Why a cell has no value, in one line."""
+    words = clip(clean(cell.reason), NOTE_LIMIT) or "no reason is known"
+    return words if cell.status == UNMEASURED else f"{cell.status}: {words}"
 
 
-def _varies(point: Point) -> str:
+def _varies(cell: Cell) -> str:
     """That its command gives artifacts of several sizes; empty where it does not."""
-    if len(set(point.sizes)) < 2:
+    sizes = sizes_of(cell)
+    if len(set(sizes)) < 2:
         return ""
-    return f"not deterministic: the same command gives {' or '.join(f'{size:,} B' for size in point.sizes)}"
+    return f"not deterministic: the same command gives {' or '.join(f'{size:,} B' for size in sizes)}"
 
 
 def _address(*names: str) -> str:
@@ -243,7 +234,7 @@ def _over(facts: _Facts, metric: str, target: str | None = None) -> str:
 
 def _counted(facts: _Facts, columns: Sequence[str]) -> Phrase:
     models, targets = plural(len(facts.models), "model"), plural(len(facts.targets), "target")
-    measured = sum(point.measured for row in facts.rows.values() for point in row)
+    measured = sum(cell.measured for row in facts.rows.values() for cell in row)
     gaps = len(facts.rows) * len(facts.names) - measured
     points = plural(measured, "point") + (f", and {plural(gaps, 'gap')} with reasons" if gaps else "")
     releases, left_out = plural(len(facts.names), "release"), len(facts.names) - len(columns)
@@ -259,14 +250,14 @@ def _counted(facts: _Facts, columns: Sequence[str]) -> Phrase:
 
 def _notes(history: History) -> Iterator[Phrase]:
     """Releases that are gaps, came twice or have notes; then what is true of all."""
-    for release in history.releases:
+    for release in history.study.variants:
         name = phrase(strong(_name(release.name)), ": ")
         if release.reason:
             yield phrase(name, "could not be measured: ", clip(clean(release.reason), _NOTE))
         if release.repeats:
             repeats = joined((phrase(code(clip(one, NAME_LIMIT))) for one in release.repeats), ", ")
             yield phrase(name, "asked for more than once, and the same each time: ", repeats)
-        for note in release.notes:
+        for note in release.remarks:
             yield phrase(name, clip(clean(note), _NOTE))
     yield from (phrase(clip(clean(note), _NOTE)) for note in history.notes)
 
@@ -349,15 +340,15 @@ def _cells(facts: _Facts, columns: Sequence[str], room: Room) -> Iterator[Block]
 
 def _cell(facts: _Facts, metric: str, key: CellKey, columns: Sequence[str], footnotes: Footnotes) -> Row:
     """Its values, and where they moved first and most."""
-    points = {point.compiler: point for point in facts.rows[key]}
+    cells = dict(zip(facts.names, facts.rows[key], strict=True))
     values = []
-    for point in (points[at] for at in columns):
-        if point.measured:
-            mark = footnotes.mark(_REFUSED) if point.status == _OVER and metric == "stack_alloca_bytes" else ""
-            values.append(f"{_value(metric, point.value(metric))}{mark}{footnotes.mark(_varies(point))}")
+    for cell in (cells[at] for at in columns):
+        if cell.measured:
+            mark = footnotes.mark(_REFUSED) if cell.status == _OVER and metric == "stack_alloca_bytes" else ""
+            values.append(f"{_value(metric, value_of(cell, metric))}{mark}{footnotes.mark(_varies(cell))}")
         else:
-            values.append(f"{_GAP}{footnotes.mark(_gap(point))}")
-    moves = facts.moves.get(key, {}).get(metric)
+            values.append(f"{_GAP}{footnotes.mark(_gap(cell))}")
+    moves = facts.history.number_moves.get(key, {}).get(metric)
     moved = [facts.moved(metric, one) for one in (moves.first, moves.largest)] if moves else [_GAP, _GAP]
     names = (name_cell(clip(name, NAME_LIMIT)) for name in (key.model, key.target))
     return (*names, *map(phrase, (*values, *moved)))
@@ -371,10 +362,13 @@ def _models(facts: _Facts) -> Iterator[Block]:
     for model, keys in facts.models.items():
         cells = tuple(_opened(facts, key) for key in keys)
         yield Fold(phrase(code(clip(model, NAME_LIMIT))), cells, is_open=True, address=_address(model))
-    releases = [
-        tuple(map(phrase, (one.name, one.version or _GAP, one.revision[:12] or _GAP, (one.sha or _GAP)[:12])))
-        for one in facts.history.releases
-    ]
+    releases = list[Row]()
+    for one in facts.history.study.variants:
+        side = one.snapshot
+        known = (
+            (side.compiler.version, side.compiler.revision[:12], (side.source.sha or "")[:12]) if side else ("",) * 3
+        )
+        releases.append((phrase(one.name), *(phrase(word or _GAP) for word in known)))
     headers = ("release", "calls itself", "source revision", "commit of the models")
     table = Table(
         headers,
@@ -388,24 +382,25 @@ def _models(facts: _Facts) -> Iterator[Block]:
 
 def _opened(facts: _Facts, key: CellKey) -> Fold:
     """One cell: a row for each release, or for those in which anything happened where there are many."""
-    metrics, points, address = facts.metrics_of(key), facts.rows[key], _address(key.model, key.target)
+    metrics, cells, address = facts.metrics_of(key), facts.rows[key], _address(key.model, key.target)
+    points = facts.points(key)
     rows = [
-        _release(facts, metrics, point)
-        for at, point in enumerate(points)
+        _release(facts, metrics, name, cell, move)
+        for at, (name, cell, move) in enumerate(points)
         if len(points) <= _ALL_ROWS
         or at in (0, len(points) - 1)
-        or point.move is not None
-        or (point.status, point.reason) != (points[at - 1].status, points[at - 1].reason)
+        or move is not None
+        or (cell.status, cell.reason) != (cells[at - 1].status, cells[at - 1].reason)
     ]
     hidden = len(points) - len(rows)
     quiet = f"{plural(hidden, 'release')} in which nothing moved {'has' if hidden == 1 else 'have'} no row."
-    command = next((point.command for point in reversed(points) if point.command), "")
-    moves = facts.moves.get(key, {}).get(TRACKED[0])
+    command = next((cell.command for cell in reversed(cells) if cell.command), "")
+    moves = facts.history.number_moves.get(key, {}).get(TRACKED[0])
     most = Span(f" · moved most in {facts.moved(TRACKED[0], moves.largest)}", "small") if moves else ""
     caption = phrase(code(clip(key.model, NAME_LIMIT)), " on ", code(clip(key.target, NAME_LIMIT)))
     headers = ("release", *map(_label, metrics), "why it moved")
     return Fold(
-        phrase(code(key.target), f" {_ends(points)}", most),
+        phrase(code(key.target), f" {_ends(cells)}", most),
         (
             Sentence((Span("Address of this cell", to=address),), small=True),
             Table(headers, listing(rows, len(rows), "release"), caption=caption, sentences=len(metrics) + 1),
@@ -416,40 +411,40 @@ def _opened(facts: _Facts, key: CellKey) -> Fold:
     )
 
 
-def _ends(points: Sequence[Point]) -> str:
+def _ends(cells: Sequence[Cell]) -> str:
     """`47,704 → 64,920 B (+36.1 %)`, of the first and the last release that measured it."""
-    known = [size for point in points if (size := point.value("artifact_bytes")) is not None]
+    known = [size for cell in cells if (size := value_of(cell, "artifact_bytes")) is not None]
     if not known:
         return "no artifact in any release"
-    gaps = sum(not point.measured for point in points)
+    gaps = sum(not cell.measured for cell in cells)
     moved = f" ({relative(known[0], known[-1])})" if known[0] != known[-1] else ""
-    return sides(known[0], known[-1]) + moved + (f", {gaps} of {len(points)} without an artifact" if gaps else "")
+    return sides(known[0], known[-1]) + moved + (f", {gaps} of {len(cells)} without an artifact" if gaps else "")
 
 
-def _release(facts: _Facts, metrics: Sequence[str], point: Point) -> Row:
+def _release(facts: _Facts, metrics: Sequence[str], name: str, cell: Cell, move: Move | None) -> Row:
     """Values, each with its change, and why they moved; of a gap its reason alone."""
-    if not point.measured:
-        return (phrase(point.compiler), phrase(_gap(point)))
+    if not cell.measured:
+        return (phrase(name), phrase(_gap(cell)))
     values = []
     for metric in metrics:
         moved = ""
-        if point.move is not None and metric in point.move.changes:
-            before = (point.metrics.get(metric) or 0) - point.move.changes[metric]
-            moved = _change(metric, point.move.change(metric), before)
-        values.append(phrase(_value(metric, point.value(metric)), Span(moved, "small")))
-    reasons = (*facts.why(point), _REFUSED if point.status == _OVER else "", _varies(point))
-    return (phrase(point.compiler), *values, phrase(clip("; ".join(clean(one) for one in reasons if one), _WHY)))
+        if move is not None and metric in move.changes:
+            before = (cell.value(metric) or 0) - move.changes[metric]
+            moved = _change(metric, move.change(metric), before)
+        values.append(phrase(_value(metric, value_of(cell, metric)), Span(moved, "small")))
+    reasons = (*facts.why(name, move), _REFUSED if cell.status == _OVER else "", _varies(cell))
+    return (phrase(name), *values, phrase(clip("; ".join(clean(one) for one in reasons if one), _WHY)))
 
 
 def _chart_data(facts: _Facts) -> str:
     """Releases, metrics, and for each chart the values of each target; nothing in it can end a script element."""
-    short = short_names(facts.targets, {name: facts.history.targets.get(name, "") for name in facts.targets})
+    short = short_names(facts.targets, {name: facts.history.study.targets.get(name, "") for name in facts.targets})
     marks, before = list[dict[str, Any]](), ""
-    for release in facts.history.releases:  # where another compiler begins, and what it is where its name is another
-        if release.digest and release.digest != before:
-            text = "" if release.version.startswith(release.name) else release.spec
-            marks.append({"at": release.order, "text": clean(text, 24)})
-            before = release.digest
+    for at, one in enumerate(facts.history.study.variants):  # where another compiler begins, and what it is
+        if one.compiler and one.compiler.digest not in ("", before):
+            text = "" if one.compiler.version.startswith(one.name) else one.spec
+            marks.append({"at": at, "text": clean(text, 24)})
+            before = one.compiler.digest
     data = {
         "releases": [_name(name) for name in facts.names],
         "marks": marks,
@@ -477,14 +472,16 @@ def _chart_total(facts: _Facts, target: str) -> dict[str, Any]:
 
 def _chart_cell(facts: _Facts, key: CellKey) -> dict[str, Any]:
     """Values, and what is said of a point when it is pointed at: why it moved, or why there is none."""
-    points = facts.rows[key]
     said = [
-        "; ".join(clean(one) for one in (*facts.why(point), _varies(point)) if one) if point.measured else _gap(point)
-        for point in points
+        "; ".join(clean(one) for one in (*facts.why(name, move), _varies(cell)) if one) if cell.measured else _gap(cell)
+        for name, cell, move in facts.points(key)
     ]
     return {
         "target": facts.targets.index(key.target),
         "address": _address(key.model, key.target),
-        "values": {id_: [point.metrics.get(id_) for point in points] for id_ in facts.metrics_of(key)},
+        "values": {
+            id_: [cell.value(id_) if cell.measured else None for cell in facts.rows[key]]
+            for id_ in facts.metrics_of(key)
+        },
         "told": [clip(words, _CHART_WHY) for words in said],
     }

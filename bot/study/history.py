@@ -14,9 +14,9 @@ from bot.compiler.compiler import Session
 from bot.compiler.toolchain import between, newest
 from bot.config.configuration import Config
 from bot.core.baseline import Entry
-from bot.core.replaying import SHORT, Found, named_apart, of_commit, once
 from bot.core.snapshot import CompilerInfo, Snapshot
 from bot.core.spec import MOVING, Places, release_in, release_of
+from bot.core.study import SHORT, Study, Variant, named_apart, of_commit, united
 from bot.errors import CompilerUnavailable, InputError, UsageError
 from bot.store.entries import Store
 from bot.study.between import exists, in_order, named_file
@@ -76,9 +76,7 @@ def _snapshots(pattern: str) -> list[str]:
 # Many releases measured together: those that can be had fill the processors, those that cannot are told why.
 
 
-def found_releases(
-    specs: Sequence[str], request: Request, config: Config, show: Show, cancel: Cancel
-) -> tuple[Found, ...]:
+def release_study(specs: Sequence[str], request: Request, config: Config, show: Show, cancel: Cancel) -> Study:
     """Each release with its snapshot or the reason why there is none; sorted by version, each compiler once.
 
     Raises:
@@ -90,19 +88,16 @@ def found_releases(
     known = selected(known, request, must_match=len(known) == len(set(specs)))
     plans, missing = _plans([spec for spec in specs if spec not in known], request, config, show, cancel)
     measured = _measured(plans, known, request, config, show, cancel)
-    releases = once(_found(spec, measured, missing, plans) for spec in specs)
+    study = united(_variant(spec, measured, missing, plans) for spec in specs)
+    releases = study.variants
     if len(missing) == len(set(specs)):
         raise CompilerUnavailable("not one release can be had", where=releases[0].spec, hint=releases[0].reason)
     # by version; as they were asked for where one tells none
-    versions = [_version(one.snapshot.compiler) if one.snapshot else _parsed(one.name) for one in releases]
-    if None in versions:
-        without = releases[versions.index(None)].name
+    versions = {one.name: _version(one.compiler) if one.compiler else _parsed(one.name) for one in releases}
+    if without := next((name for name, version in versions.items() if version is None), None):
         show.say(f"{without} tells no version that can be ordered: releases are in the order in which they were named")
-        return releases
-    ordered = sorted(
-        zip(versions, range(len(releases)), releases, strict=True), key=lambda one: (one[0] or _ZERO, one[1])
-    )
-    return tuple(one for _, _, one in ordered)
+        return study
+    return Study(tuple(sorted(releases, key=lambda one: versions[one.name] or _ZERO)))
 
 
 def _plans(
@@ -148,13 +143,13 @@ def _measured(
         return repeat_unsteady(list(plans.values()), snapshots, config, workshop)
 
 
-def _found(spec: str, measured: dict[str, Snapshot], missing: dict[str, str], plans: dict[str, SidePlan]) -> Found:
+def _variant(spec: str, measured: dict[str, Snapshot], missing: dict[str, str], plans: dict[str, SidePlan]) -> Variant:
     snapshot = measured.get(spec)
     shown = plans[spec].compiler.info.spec if spec in plans else Path(spec).name if is_snapshot(spec) else spec
     if snapshot is None:
-        return Found(release_of(spec) or Path(spec).name, shown, None, missing[spec])
+        return Variant(release_of(spec) or Path(spec).name, shown, reason=missing[spec])
     name = release_in(snapshot.compiler.spec) or snapshot.compiler.spec or snapshot.compiler.version or shown
-    return Found(name, shown, snapshot)
+    return Variant(name, shown, snapshot)
 
 
 _ZERO = Version("0")
@@ -175,9 +170,9 @@ def _parsed(text: str) -> Version | None:
 # The stored baselines as a history: of one report, in the order of the commits.
 
 
-def found_baselines(
+def stored_study(
     store: Store, report_id: str, line: Sequence[str], last: int, request: Request, say: Callable[[str], None]
-) -> tuple[Found, ...]:
+) -> Study:
     """The `last` baselines of a report, the oldest first; one that is damaged has its reason.
 
     Args:
@@ -190,11 +185,9 @@ def found_baselines(
     if not entries:
         hint = "the first push to the default branch stores one; is `report_id` that of the configuration?"
         raise UsageError(f"no baseline of report {report_id!r} is stored", where="--store", hint=hint)
-    baselines = named_apart(
-        [_found_stored(store, entry) for entry in _stored_in_order(store, entries, line, say)[-last:]]
-    )
-    chosen = selected({one.name: one.snapshot for one in baselines if one.snapshot}, request)
-    return tuple(replace(one, snapshot=chosen.get(one.name)) for one in baselines)
+    study = named_apart([_stored(store, entry) for entry in _stored_in_order(store, entries, line, say)[-last:]])
+    chosen = selected({one.name: one.snapshot for one in study.variants if one.snapshot}, request)
+    return Study(tuple(replace(one, snapshot=chosen.get(one.name)) for one in study.variants))
 
 
 def _stored_in_order(
@@ -210,8 +203,8 @@ def _stored_in_order(
     return there or stored
 
 
-def _found_stored(store: Store, entry: Entry) -> Found:
+def _stored(store: Store, entry: Entry) -> Variant:
     try:
         return of_commit(entry.sha, store.load(entry))
     except InputError as error:
-        return Found(entry.sha[:SHORT], entry.sha, None, error.line)
+        return Variant(entry.sha[:SHORT], entry.sha, reason=error.line)

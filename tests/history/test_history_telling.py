@@ -9,38 +9,45 @@ from history_factory import BERT, BERT_CUDA, MOBILENET
 from replacing import replace
 
 from bot.config.configuration import load_config
-from bot.core.history import number_moves, rows_of
+from bot.core.delta import sizes_of
+from bot.core.history import History, Move
 from bot.core.planned import LIFTED_LIMIT_FLAG
 from bot.core.policy import Ratio
-from bot.core.replaying import Found
-from bot.core.snapshot import Outcome, Snapshot
+from bot.core.snapshot import CellKey, Outcome, Snapshot
+from bot.core.study import Study, Variant
 from bot.reporting.history_telling import told_history
 
 
-def three(*sizes: int | None) -> list[Found]:
-    return [
-        Found(f"3.{at}.0", f"3.{at}.0", make.side(f"3.{at}.0", {BERT: size, MOBILENET: 50_000 + at}))
-        for at, size in enumerate(sizes)
-    ]
+def study(*sides: Snapshot) -> Study:
+    return Study(tuple(Variant(f"3.{at}.0", f"3.{at}.0", side) for at, side in enumerate(sides)))
+
+
+def three(*sizes: int | None) -> Study:
+    return study(*(make.side(f"3.{at}.0", {BERT: size, MOBILENET: 50_000 + at}) for at, size in enumerate(sizes)))
+
+
+def moves(history: History, key: CellKey) -> list[Move | None]:
+    """What moved of a cell, release after release."""
+    return [history.moves.get((one.name, key)) for one in history.study.variants]
 
 
 def test_a_move_across_a_gap_is_told_with_the_release_that_it_is_since() -> None:
-    rows = rows_of(make.history_of_found(three(100_000, None, None, 100_500)))[BERT]
-    assert [point.status for point in rows] == ["ok", "failed", "failed", "ok"]
-    assert [point.move and point.move.since for point in rows] == [None, None, None, "3.0.0"]
-    assert rows[3].move and rows[3].move.changes == {"artifact_bytes": 500}
+    history = make.history_of(three(100_000, None, None, 100_500))
+    assert [cell.status for cell in history.rows[BERT]] == ["ok", "failed", "failed", "ok"]
+    *none, move = moves(history, BERT)
+    assert not any(none) and move and (move.since, move.changes) == ("3.0.0", {"artifact_bytes": 500})
 
 
 def test_what_is_the_same_on_both_sides_of_a_gap_did_not_move() -> None:
-    history = make.history_of_found(three(100_000, None, 100_000))
-    assert rows_of(history)[BERT][2].move is None and BERT not in number_moves(history)
+    history = make.history_of(three(100_000, None, 100_000))
+    assert not any(moves(history, BERT)) and BERT not in history.number_moves
     assert [step.fixed for step in history.steps] == [0, 1] and [step.broken for step in history.steps] == [1, 0]
 
 
 def test_first_and_largest_move_of_each_number() -> None:
-    moves = number_moves(make.history_of_found(three(100, 110, 90, 200)))[BERT]["artifact_bytes"]
-    assert (moves.first.point.compiler, moves.first.change) == ("3.1.0", 10)
-    assert (moves.largest.point.compiler, moves.largest.change) == ("3.3.0", 110)
+    moved = make.history_of(three(100, 110, 90, 200)).number_moves[BERT]["artifact_bytes"]
+    assert (moved.first.release, moved.first.change) == ("3.1.0", 10)
+    assert (moved.largest.release, moved.largest.change) == ("3.3.0", 110)
 
 
 def test_a_release_that_is_not_there_is_a_gap_and_its_neighbours_a_step() -> None:
@@ -50,15 +57,15 @@ def test_a_release_that_is_not_there_is_a_gap_and_its_neighbours_a_step() -> Non
         ("3.11.0 → 3.13.0", ("3.12.0",)),
         ("3.13.0 → 3.13.0 (2)", ()),
     ]
-    release = next(one for one in history.releases if one.name == "3.12.0")
-    assert "no such release" in release.reason
-    assert {point.status for point in history.points if point.compiler == "3.12.0"} == {"unmeasured"}
-    assert history.releases[1].repeats == ("old.json",) and history.releases[4].notes
+    releases = history.study.variants
+    assert [one.name for one in releases][2] == "3.12.0" and "no such release" in releases[2].reason
+    assert {row[2].status for row in history.study.rows.values()} == {"unmeasured"}
+    assert releases[1].repeats == ("old.json",) and releases[4].notes
 
 
 def test_what_a_snapshot_does_not_have_is_no_failure() -> None:
-    point = rows_of(make.eventful())[replace(BERT_CUDA, model=MOBILENET.model)][0]
-    assert (point.status, point.reason, dict(point.metrics)) == ("unmeasured", "not in this snapshot", {})
+    cell = make.eventful().study.rows[replace(BERT_CUDA, model=MOBILENET.model)][0]
+    assert (cell.status, cell.reason, dict(cell.metrics)) == ("unmeasured", "not in this snapshot", {})
 
 
 def timed(milliseconds: int, version: str) -> Snapshot:
@@ -68,17 +75,13 @@ def timed(milliseconds: int, version: str) -> Snapshot:
 
 
 def test_compile_time_moves_where_its_noise_is_known_and_exceeded() -> None:
-    found = [Found(str(at), "", timed(ms, f"3.{at}.0")) for at, ms in enumerate((3_000, 3_200, 5_000))]
-    unknown = told_history(found, load_config())
-    assert not number_moves(unknown) and "compile CPU time: no move is told" in unknown.notes[0]
+    sides = study(*(timed(ms, f"3.{at}.0") for at, ms in enumerate((3_000, 3_200, 5_000))))
+    unknown = told_history(sides, load_config())
+    assert not unknown.number_moves and "compile CPU time: no move is told" in unknown.notes[0]
     config = replace(load_config(), noise={"compile_cpu_ms": Ratio(Fraction(1, 10), "10%")})
-    known = told_history(found, config)
+    known = told_history(sides, config)
     assert not known.notes
-    assert [dict(p.move.changes) if p.move else {} for p in known.points if p.key == BERT] == [
-        {},
-        {},
-        {"compile_cpu_ms": 1_800},
-    ]
+    assert [dict(move.changes) if move else {} for move in moves(known, BERT)] == [{}, {}, {"compile_cpu_ms": 1_800}]
 
 
 def test_a_cell_that_does_not_repeat_itself_has_all_its_sizes() -> None:
@@ -86,9 +89,9 @@ def test_a_cell_that_does_not_repeat_itself_has_all_its_sizes() -> None:
     cell = second.cells[0]
     other = Outcome("ok", {**cell.metrics, "artifact_bytes": 82_408}, "e" * 64)
     second = replace(second, cells=(replace(cell, compiles=2, others=(other,)),))
-    point = rows_of(make.history_of_found([Found("a", "", first), Found("b", "", second)]))[BERT][1]
-    assert point.sizes == (82_408, 86_872)
-    assert point.move is None, "the pair that differs least does not"
+    history = make.history_of(study(first, second))
+    assert sizes_of(history.rows[BERT][1]) == (82_408, 86_872)
+    assert not any(moves(history, BERT)), "the pair that differs least does not"
 
 
 def with_command(found: Snapshot, command: str) -> Snapshot:
@@ -102,23 +105,22 @@ def test_a_move_says_that_the_flags_are_others_and_not_that_one_has_another_name
         "iree-compile - --iree-rocm-target=gfx942 --iree-new=1 -o m.vmfb < m.mlir",
     )
     sides = [with_command(make.side(f"3.{at}.0", {BERT: 100 + at}), command) for at, command in enumerate(commands)]
-    history = make.history_of_found([Found(str(at), "", one) for at, one in enumerate(sides)])
-    whys = [point.move.why if point.move else "" for point in rows_of(history)[BERT]]
+    whys = [move.why if move else "" for move in moves(make.history_of(study(*sides)), BERT)]
     assert "flags" not in whys[1]
     assert whys[2].startswith("compiled with other flags (without --iree-old, --iree-new=1)")
 
 
 def test_one_release_alone_is_a_history_without_steps() -> None:
-    history = make.history_of_found(three(100_000))
+    history = make.history_of(three(100_000))
     assert not history.steps and len(history.totals) == 2
     assert history.totals[0].metrics["artifact_bytes"] == 150_000
 
 
 def test_a_release_that_compiles_nothing_keeps_the_reasons_of_its_cells_and_takes_part_in_no_total() -> None:
     sides = [make.side(f"3.{at}.0", {BERT: size, MOBILENET: size}) for at, size in enumerate((100, None, 120))]
-    history = make.history_of_found([Found(one.compiler.version, "", one) for one in sides])
-    rows = rows_of(history)[BERT]
-    assert [(point.status, point.reason) for point in rows][1] == ("failed", "error: failed to distribute")
-    assert rows[2].move and rows[2].move.since == history.releases[0].name
-    assert {total.compiler for total in history.totals} == {history.releases[at].name for at in (0, 2)}
+    history = make.history_of(study(*sides))
+    assert [(cell.status, cell.reason) for cell in history.rows[BERT]][1] == ("failed", "error: failed to distribute")
+    move = moves(history, BERT)[2]
+    assert move and move.since == "3.0.0"
+    assert {total.compiler for total in history.totals} == {"3.0.0", "3.2.0"}
     assert history.totals[0].metrics["artifact_bytes"] == 200

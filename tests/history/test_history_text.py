@@ -45,8 +45,8 @@ def test_the_known_steps_stand_in_the_table_of_cells() -> None:
 
 def test_the_largest_move_is_so_by_its_amount_and_of_equal_ones_the_first() -> None:
     sizes = (100_000, 110_000, 60_000, 110_000, 100_000)
-    found = make.found_of(*(make.side(f"3.{at}.0", {make.BERT: size}) for at, size in enumerate(sizes)))
-    for text in (render_history(make.history_of_found(found)), printed(make.history_of_found(found), 240)):
+    found = make.study_of(*(make.side(f"3.{at}.0", {make.BERT: size}) for at, size in enumerate(sizes)))
+    for text in (render_history(make.history_of(found)), printed(make.history_of(found), 240)):
         told = next(line for line in text.replace("\\", "").splitlines() if "3.1.0: +10,000 (+10.0 %)" in line)
         assert "3.2.0: −50,000 (−45.5 %)" in told and "3.3.0" not in told.partition("3.1.0: ")[2]
 

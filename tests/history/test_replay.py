@@ -21,8 +21,9 @@ from bot.config.configuration import load_config
 from bot.core.delta import diff
 from bot.core.planned import narrowed
 from bot.core.policy import NO_NOISE, Amount, LevelSpec, Rule, judge
-from bot.core.replaying import counts, least_levels, replayed, sides_of
+from bot.core.replaying import counts, least_levels, replayed, variants_of
 from bot.core.snapshot import Snapshot
+from bot.core.study import Variant
 from bot.core.study_json import history_lines
 from bot.errors import InputError
 
@@ -48,6 +49,10 @@ def sides(*values: Value, metric: str = "artifact_bytes") -> list[tuple[str, Sna
     return [(f"3.{number}.0", side(f"3.{number}.0", value, metric)) for number, value in enumerate(values, 2)]
 
 
+def variants(of: Sequence[tuple[str, Snapshot]]) -> list[Variant]:
+    return [Variant(name, name, one) for name, one in of]
+
+
 def history(of: Sequence[tuple[str, Snapshot]]) -> bytes:
     """The same as `history.json` has it."""
     points = [
@@ -66,7 +71,7 @@ def history(of: Sequence[tuple[str, Snapshot]]) -> bytes:
 
 def test_each_step_is_judged_as_its_two_sides_are(replay: Replay, tmp_path: Path) -> None:
     of = sides(*SIZES, None)
-    steps = list(replayed(of, CONFIG.thresholds, CONFIG.states, CONFIG.noise))
+    steps = list(replayed(variants(of), CONFIG.thresholds, CONFIG.states, CONFIG.noise))
     for step, ((old, base), (new, head)) in zip(steps, pairwise(of), strict=True):
         verdict = judge(diff(base, head), CONFIG.thresholds, CONFIG.states, CONFIG.noise)
         assert (step.base, step.head, step.status, step.alarms) == (old, new, verdict.status, verdict.news)
@@ -97,9 +102,9 @@ def test_a_history_says_the_same_as_its_snapshots(replay: Replay, tmp_path: Path
     assert code == 0 and "a history has statuses and metrics alone: other bytes of the same size" in err
     paths = [str(write(tmp_path / f"{name}.json", made)) for name, made in of]
     assert replay("--replay", *paths)[1].replace(f"{tmp_path}/", "").replace(".json", "") == told
-    read = sides_of(history(of), "history.json")
-    assert [name for name, _ in read] == [name for name, _ in of], "3.10.0 after 3.9.0"
-    for (_, known), (_, whole) in zip(read, of, strict=True):
+    read = variants_of(history(of), "history.json")
+    assert [one.name for one in read] == [name for name, _ in of], "3.10.0 after 3.9.0"
+    for known, (_, whole) in zip((one.snapshot for one in read), of, strict=True):
         assert known and [(cell.key, cell.status, cell.metrics) for cell in known.cells] == [
             (cell.key, cell.status, cell.metrics) for cell in whole.cells
         ]
@@ -187,8 +192,8 @@ def test_what_is_first_measured_behind_a_gap_has_nothing_to_be_held_against(repl
 
 def test_what_two_commands_gave_either_way_is_no_alarm_but_in_a_history() -> None:
     of = sides((50_438, 83_990), (83_990, 50_438))
-    (step,) = replayed(of, CONFIG.thresholds, CONFIG.states, NO_NOISE)
-    (blind,) = replayed(sides_of(history(of), "h"), CONFIG.thresholds, CONFIG.states, NO_NOISE)
+    (step,) = replayed(variants(of), CONFIG.thresholds, CONFIG.states, NO_NOISE)
+    (blind,) = replayed(variants_of(history(of), "h"), CONFIG.thresholds, CONFIG.states, NO_NOISE)
     assert (step.status, blind.status) == ("pass", "fail")
 
 
@@ -211,7 +216,7 @@ def broken(**fields: Any) -> bytes:
 )
 def test_a_history_that_is_none_is_refused(text: bytes, words: str) -> None:
     with pytest.raises(InputError) as refused:
-        sides_of(text, "history.json")
+        variants_of(text, "history.json")
     assert words in refused.value.line
 
 
@@ -260,12 +265,12 @@ def test_the_smallest_level_alarms_as_often_as_is_wanted_and_no_smaller_one_does
     of = sides(*values, metric="executables")
 
     def steps(level: int) -> int:
-        found = list(replayed(of, [rule(kind, level)], {}, NO_NOISE))
+        found = list(replayed(variants(of), [rule(kind, level)], {}, NO_NOISE))
         told = counts(found)
         assert sum(one.steps for one in told) == sum(bool(step.alarms) for step in found)
         return sum(one.steps for one in told)
 
-    found = least_levels(list(replayed(of, [rule(kind, 0)], {}, NO_NOISE)), most)
+    found = least_levels(list(replayed(variants(of), [rule(kind, 0)], {}, NO_NOISE)), most)
     if not found:
         assert steps(0) <= most
         return

@@ -18,9 +18,9 @@ from report_factory import HOSTILE, digest, failed, grown, over, snapshot, with_
 from bot.config.configuration import load_config
 from bot.core.history import History
 from bot.core.planned import narrowed
-from bot.core.replaying import Found, named_apart, once
 from bot.core.snapshot import Cell, CellKey, CompilerInfo, Snapshot
 from bot.core.spec import release_in
+from bot.core.study import Study, Variant, named_apart, united
 from bot.reporting.history_telling import told_history
 from bot.store.entries import pack, unpack
 from bot.study.prepare import load_snapshot
@@ -42,24 +42,24 @@ def stored(release: str) -> Snapshot:
     return unpack(path.read_bytes(), str(path))
 
 
-def found_of(*snapshots: Snapshot) -> tuple[Found, ...]:
+def study_of(*snapshots: Snapshot) -> Study:
     """Releases, each with its snapshot."""
-    return once(Found(_name(one), one.compiler.spec, one) for one in snapshots)
+    return united(Variant(_name(one), one.compiler.spec, one) for one in snapshots)
 
 
 def _name(found: Snapshot) -> str:
     return release_in(found.compiler.spec) or found.compiler.version
 
 
-def history_of_found(found: Sequence[Found]) -> History:
+def history_of(study: Study) -> History:
     """By the packaged configuration."""
-    return told_history(found, load_config())
+    return told_history(study, load_config())
 
 
 @cache
 def measured() -> History:
     """That of the six releases."""
-    return history_of_found(found_of(*map(stored, RELEASES)))
+    return history_of(study_of(*map(stored, RELEASES)))
 
 
 def side(version: str, sizes: dict[CellKey, int | None], executables: int = 17) -> Snapshot:
@@ -77,9 +77,9 @@ def side(version: str, sizes: dict[CellKey, int | None], executables: int = 17) 
     return replace(made, compiler=replace(made.compiler, digest=digest(version)))
 
 
-def gap() -> Found:
+def gap() -> Variant:
     """A release that cannot be had."""
-    return Found("3.12.0", "3.12.0", None, "iree-base-compiler==3.12.0: no such release for this machine and Python")
+    return Variant("3.12.0", "3.12.0", None, "iree-base-compiler==3.12.0: no such release for this machine and Python")
 
 
 @cache
@@ -89,9 +89,13 @@ def eventful() -> History:
     second = side("3.11.0", {BERT: 74_296, MOBILENET: 50_438, BERT_CUDA: None})
     third = side("3.13.0", {BERT: 64_920, MOBILENET: 83_990, BERT_CUDA: 282_332})
     again = side("3.13.0", {BERT: 64_920, MOBILENET: 83_990, BERT_CUDA: 282_400})
-    found = [Found("3.10.0", "3.10.0", first), Found("3.11.0", "3.11.0", second), Found("3.11.0", "old.json", second)]
-    found += [gap(), Found("3.13.0", "3.13.0", third), Found("3.13.0", "head.json", again)]
-    return history_of_found(once(found))
+    found = [
+        Variant("3.10.0", "3.10.0", first),
+        Variant("3.11.0", "3.11.0", second),
+        Variant("3.11.0", "old.json", second),
+    ]
+    found += [gap(), Variant("3.13.0", "3.13.0", third), Variant("3.13.0", "head.json", again)]
+    return history_of(united(found))
 
 
 def hostile(words: Sequence[str] = HOSTILE) -> History:
@@ -107,10 +111,10 @@ def hostile(words: Sequence[str] = HOSTILE) -> History:
 
     sides = [snapshot(str(number), edit if number else _same, names, targets) for number in range(2)]
     evil = [
-        Found(f"{number} {names[number]}", names[0], replace(one, notes=names, compiler=_evil(number, names[number])))
+        Variant(f"{number} {names[number]}", names[0], replace(one, notes=names, compiler=_evil(number, names[number])))
         for number, one in enumerate(sides)
     ]
-    return history_of_found(named_apart([*evil, Found(names[0], names[1], None, names[2], names, names)]))
+    return history_of(named_apart([*evil, Variant(names[0], names[1], None, names[2], names, names)]))
 
 
 def _same(_key: CellKey, made: Cell) -> Cell:
@@ -135,7 +139,7 @@ def long(count: int = 60, models: int = 4) -> History:
         info = CompilerInfo(f"3.{12 + number // 30}.0rc1", "", digest(f"{number // 30}"), f"3.{12 + number // 30}.0")
         return replace(snapshot("1", edit, names, TWO), compiler=info)
 
-    return history_of_found([Found(f"{n:010x}", f"3.{12 + n // 30}.0", at(n)) for n in range(count)])
+    return history_of(Study(tuple(Variant(f"{n:010x}", f"3.{12 + n // 30}.0", at(n)) for n in range(count))))
 
 
 if __name__ == "__main__":
